@@ -1,0 +1,1 @@
+"""The program: windows, actions, wiring."""

@@ -1,0 +1,1 @@
+"""All that torch does in Tensor Lab. Imports no Qt; usable from a script or a notebook."""

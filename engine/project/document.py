@@ -1,0 +1,103 @@
+"""The document: one immutable value that holds everything a user made.
+
+Every edit makes a new `Project`; unchanged parts are shared. Nothing here imports torch.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+from msgspec import Struct
+
+FORMAT_VERSION = 1
+
+ParamValue = None | bool | int | float | str | tuple[int | float, ...]
+Workspace = Literal["start", "model", "autograd", "train"]
+
+
+class Block(Struct, frozen=True, forbid_unknown_fields=True):
+    """One block of a model.
+
+    `kind` is a key of the catalogue (`"nn.Linear"`), `name` the Python name of the submodule or
+    variable, `params` the arguments that were set explicitly (all others keep torch's defaults),
+    and (`x`, `y`) the top left corner in scene pixels.
+    """
+
+    id: str
+    kind: str
+    name: str
+    params: dict[str, ParamValue] = {}
+    x: float = 0.0
+    y: float = 0.0
+
+
+class Wire(Struct, frozen=True, forbid_unknown_fields=True):
+    """A tensor that flows from an output port to an input port.
+
+    An input port takes one wire at most, so (`target`, `target_port`) identifies a wire.
+    """
+
+    source: str
+    source_port: str
+    target: str
+    target_port: str
+
+
+class Model(Struct, frozen=True, forbid_unknown_fields=True):
+    blocks: tuple[Block, ...] = ()
+    wires: tuple[Wire, ...] = ()
+
+    def block(self, block_id: str) -> Block:
+        """Return the block with this id; raises KeyError when there is none."""
+        for block in self.blocks:
+            if block.id == block_id:
+                return block
+        raise KeyError(block_id)
+
+
+class Cell(Struct, frozen=True, forbid_unknown_fields=True):
+    """One console cell: Python source."""
+
+    id: str
+    source: str = ""
+
+
+class DataSetup(Struct, frozen=True, forbid_unknown_fields=True):
+    """Which data set, its own parameters, and the fraction (0 to 1) held out for validation."""
+
+    kind: str = "digits"
+    params: dict[str, ParamValue] = {}
+    validation_fraction: float = 0.2
+
+
+class TrainingSetup(Struct, frozen=True, forbid_unknown_fields=True):
+    """How to train. A loss block on the canvas takes precedence over `loss` (see `loss_of`)."""
+
+    data: DataSetup = DataSetup()
+    loss: str = "nn.CrossEntropyLoss"
+    optimizer: str = "optim.Adam"
+    optimizer_params: dict[str, ParamValue] = {}
+    batch_size: int = 64
+    epochs: int = 20
+    seed: int = 0
+    device: str = "cpu"
+
+
+class ViewState(Struct, frozen=True, forbid_unknown_fields=True):
+    """What was on screen: not undoable, saved so that a project opens where it was left."""
+
+    workspace: Workspace = "model"
+    canvas_zoom: float = 1.0
+    canvas_center: tuple[float, float] = (0.0, 0.0)
+
+
+class Project(Struct, frozen=True, forbid_unknown_fields=True):
+    name: str = "Untitled"
+    model: Model = Model()
+    training: TrainingSetup = TrainingSetup()
+    cells: tuple[Cell, ...] = ()
+    view: ViewState = ViewState()
+
+
+replace = msgspec.structs.replace

@@ -1,0 +1,14 @@
+"""Messages between the window and the engine. Imports no torch."""
+
+from .codec import (
+    MAX_SNAPSHOT_BYTES,
+    OversizeSnapshot,
+    decode_command,
+    decode_signal,
+    decode_snapshot,
+    encode_command,
+    encode_snapshot,
+)
+from .commands import *  # noqa: F403 - one flat namespace of messages
+from .snapshots import *  # noqa: F403
+from .values import *  # noqa: F403

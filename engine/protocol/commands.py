@@ -1,0 +1,168 @@
+"""What the window asks of the engine. One struct a request; `engine.session` has one handler each.
+
+`id` is set by the link and comes back as `reply_to`; `revision` is the document's, so that an
+answer about an older document can be told and dropped.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct
+
+from ..project.document import Model, TrainingSetup
+
+
+class Command(Struct, frozen=True, kw_only=True, tag=True):
+    id: int = 0
+    revision: int = 0
+
+
+class HelloCommand(Command, frozen=True, kw_only=True):
+    """Ask for a ReadySnapshot (also sent unasked once torch has loaded)."""
+
+
+# -- model ---------------------------------------------------------------------------------------
+
+
+class CheckModelCommand(Command, frozen=True, kw_only=True):
+    """Work out shapes, parameter counts, problems and Python code -> ModelSnapshot."""
+
+    model: Model
+    training: TrainingSetup
+
+
+class InitialiseCommand(Command, frozen=True, kw_only=True):
+    """Forget all trained weights: build the live model anew from `training.seed`
+    -> WeightsSnapshot."""
+
+    model: Model
+    training: TrainingSetup
+
+
+# -- autograd: one batch of the chosen data set --------------------------------------------------
+
+
+class StartForwardCommand(Command, frozen=True, kw_only=True):
+    """Take batch number `batch` of the training data, stand before the first block
+    -> ForwardSnapshot."""
+
+    model: Model
+    training: TrainingSetup
+    batch: int = 0
+
+
+class MoveForwardCommand(Command, frozen=True, kw_only=True):
+    """Run one block (`step`), undo one (`back`), run until `target` has run (`to`), run all
+    blocks and the loss (`end`), or return before the first (`reset`) -> ForwardSnapshot."""
+
+    move: Literal["step", "back", "to", "end", "reset"]
+    target: str = ""
+
+
+class StartBackwardCommand(Command, frozen=True, kw_only=True):
+    """Finish the forward pass if need be, read the graph from `loss.grad_fn`, stand before its
+    root -> GraphSnapshot, then BackwardSnapshot."""
+
+
+class MoveBackwardCommand(Command, frozen=True, kw_only=True):
+    """As MoveForwardCommand, over nodes; `target` is a node id -> BackwardSnapshot."""
+
+    move: Literal["step", "back", "to", "end", "reset"]
+    target: int = -1
+
+
+class CompareGradientsCommand(Command, frozen=True, kw_only=True):
+    """Run the same batch through plain `loss.backward()` and compare -> ComparisonSnapshot."""
+
+
+class InspectCommand(Command, frozen=True, kw_only=True):
+    """Show one value of the current pass in full -> ValueSnapshot.
+
+    `of` says what `key` names: an activation (block id), a parameter or its `.grad`
+    (`"linear1.weight"`), or a node of the graph (node id as text: its last step).
+    """
+
+    of: Literal["activation", "parameter", "gradient"]
+    key: str
+
+
+# -- training ------------------------------------------------------------------------------------
+
+
+class TrainCommand(Command, frozen=True, kw_only=True):
+    """Train. Streams TrainingSnapshots, at most 30 a second, until finished, stopped or failed.
+
+    With `checkpoint`, go on from that file (a path) instead of the live weights. With `paused`,
+    stand before the first step and wait for `StepTrainingCommand` or `ContinueTrainingCommand`.
+    """
+
+    model: Model
+    training: TrainingSetup
+    checkpoint: str = ""
+    paused: bool = False
+
+
+class StepTrainingCommand(Command, frozen=True, kw_only=True):
+    """Run one optimizer step of the paused run."""
+
+
+class ContinueTrainingCommand(Command, frozen=True, kw_only=True):
+    """Let the paused run go on."""
+
+
+# -- results and code ----------------------------------------------------------------------------
+
+
+class ExportCommand(Command, frozen=True, kw_only=True):
+    """Write the live model's state_dict (or its Python) to `path`, load it back, compare
+    -> ExportSnapshot. `weights` (a path) exports that file's state_dict instead of the live one."""
+
+    model: Model
+    training: TrainingSetup
+    format: Literal["pt", "safetensors", "py"]
+    path: str
+    weights: str = ""
+
+
+class RunCellCommand(Command, frozen=True, kw_only=True):
+    """Run Python in the console's namespace -> OutputSnapshots, then one CellSnapshot."""
+
+    source: str
+    filename: str = "<cell>"
+
+
+AnyCommand = (
+    HelloCommand
+    | CheckModelCommand
+    | InitialiseCommand
+    | StartForwardCommand
+    | MoveForwardCommand
+    | StartBackwardCommand
+    | MoveBackwardCommand
+    | CompareGradientsCommand
+    | InspectCommand
+    | TrainCommand
+    | StepTrainingCommand
+    | ContinueTrainingCommand
+    | ExportCommand
+    | RunCellCommand
+)
+
+
+# -- out of band ---------------------------------------------------------------------------------
+
+
+class PauseSignal(Struct, frozen=True, tag=True):
+    """Pause the training run at the next step boundary."""
+
+
+class StopSignal(Struct, frozen=True, tag=True):
+    """End the job in hand at its next step boundary; what it has done stays."""
+
+
+class InterruptSignal(Struct, frozen=True, tag=True):
+    """Raise KeyboardInterrupt in the engine's main thread: for user code that does not return."""
+
+
+AnySignal = PauseSignal | StopSignal | InterruptSignal

@@ -1,0 +1,303 @@
+"""What the engine tells the window: frozen, complete for what it shows, at most 256 KiB each."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct
+
+from .values import Device, ErrorReport, Problem, TensorSpec, TensorSummary, Value
+
+
+class Snapshot(Struct, frozen=True, kw_only=True, tag=True):
+    """`reply_to` is the command's id (0: unasked), `revision` the command's revision."""
+
+    reply_to: int = 0
+    revision: int = 0
+
+
+class ReadySnapshot(Snapshot, frozen=True, kw_only=True):
+    """torch has loaded. `torch_threads` is torch.get_num_threads()."""
+
+    torch_version: str
+    python_version: str
+    pid: int
+    devices: tuple[Device, ...]
+    torch_threads: int
+
+
+class ErrorSnapshot(Snapshot, frozen=True, kw_only=True):
+    """The command `command` (its type's name) failed; the engine goes on."""
+
+    command: str
+    error: ErrorReport
+    problems: tuple[Problem, ...] = ()
+
+
+# -- model ---------------------------------------------------------------------------------------
+
+
+class BlockReport(Struct, frozen=True):
+    """What is known of one block: the spec at each output port, its learnable parameters (count
+    and bytes), bytes of its output activations for a batch of one, and its problems."""
+
+    block: str
+    outputs: dict[str, TensorSpec] = {}
+    parameters: int = 0
+    parameter_bytes: int = 0
+    activation_bytes: int = 0
+    problems: tuple[Problem, ...] = ()
+
+
+class ModelSnapshot(Snapshot, frozen=True, kw_only=True):
+    """`code` is a runnable Python file; `lines` gives each block's 1-based lines in it.
+
+    `problems` are those of the model as a whole; a block's own are in its report. `runnable`
+    is true when nothing stands in the way of a forward pass.
+    """
+
+    blocks: tuple[BlockReport, ...]
+    parameters: int
+    parameter_bytes: int
+    activation_bytes: int
+    problems: tuple[Problem, ...]
+    runnable: bool
+    code: str
+    lines: dict[str, tuple[int, ...]]
+
+
+class WeightsSnapshot(Snapshot, frozen=True, kw_only=True):
+    """The live model's weights changed other than by training: where they come from."""
+
+    origin: str
+    parameters: int
+
+
+# -- autograd ------------------------------------------------------------------------------------
+
+
+class Activation(Struct, frozen=True):
+    """One executed block: the summary of each of its outputs, in port order."""
+
+    block: str
+    outputs: tuple[TensorSummary, ...]
+    elapsed_ms: float
+
+
+class ForwardSnapshot(Snapshot, frozen=True, kw_only=True):
+    """`order` lists the block ids in the order of execution (the loss last, as `"loss"` when no
+    loss block stands on the canvas); the first `position` of them have run, with their
+    `activations`. `current` holds the outputs of the block last run, with pictures."""
+
+    order: tuple[str, ...]
+    position: int
+    activations: tuple[Activation, ...]
+    current: tuple[Value, ...] = ()
+    loss: float | None = None
+    batch: int = 0
+    batch_size: int = 0
+
+
+class GraphNode(Struct, frozen=True):
+    """One node of the autograd graph. `name` is torch's (`"AddmmBackward0"`), `label` what a
+    reader calls it (the parameter's name for a leaf), `block` the block whose forward made it.
+    `outputs` are the specs of the node's outputs in forward, `saved_bytes` the unique storages
+    it keeps. `sequence` is torch's sequence number; -1 for AccumulateGrad."""
+
+    id: int
+    name: str
+    label: str
+    kind: Literal["leaf", "operation"]
+    block: str | None
+    sequence: int
+    outputs: tuple[TensorSpec, ...]
+    saved_bytes: int = 0
+    op: str = ""
+
+
+class GraphEdge(Struct, frozen=True):
+    """The gradient's way: from input `input` of node `source` (its next_functions entry) to
+    output `output` of node `target`. Parallel edges are kept."""
+
+    source: int
+    target: int
+    input: int
+    output: int
+
+
+class GraphSnapshot(Snapshot, frozen=True, kw_only=True):
+    """The graph under a root, nodes indexed by id (0 is the root). `plan` is the engine's own
+    order of execution as node ids. `truncated` is the number of nodes left out by the cap."""
+
+    nodes: tuple[GraphNode, ...]
+    edges: tuple[GraphEdge, ...]
+    plan: tuple[int, ...]
+    truncated: int = 0
+
+
+class NodeStep(Struct, frozen=True):
+    """A node's rule as it was executed: gradients in (one per output of the forward op) and out
+    (one per next_functions entry); None where undefined."""
+
+    node: int
+    incoming: tuple[Value | None, ...]
+    outgoing: tuple[Value | None, ...]
+
+
+class ParameterGradient(Struct, frozen=True):
+    """A parameter and its `.grad` as it stands; None before its AccumulateGrad has run."""
+
+    name: str
+    shape: tuple[int, ...]
+    gradient: TensorSummary | None
+
+
+class BackwardSnapshot(Snapshot, frozen=True, kw_only=True):
+    """The first `position` nodes of the plan have run; `step` is the last of them."""
+
+    position: int
+    step: NodeStep | None
+    gradients: tuple[ParameterGradient, ...]
+
+
+class ComparisonSnapshot(Snapshot, frozen=True, kw_only=True):
+    """Stepped gradients against `loss.backward()`: the largest absolute difference, over all
+    parameters and for each."""
+
+    max_difference: float
+    differences: dict[str, float]
+
+
+class ValueSnapshot(Snapshot, frozen=True, kw_only=True):
+    """The answer to an InspectCommand: one value per output of the thing asked for."""
+
+    of: str
+    key: str
+    values: tuple[Value, ...]
+
+
+# -- training ------------------------------------------------------------------------------------
+
+TrainingState = Literal["running", "paused", "finished", "stopped", "failed"]
+
+
+class StepColumns(Struct, frozen=True):
+    """New optimizer steps since the last snapshot, one entry a step in every column.
+
+    `loss`, `gradient_norm` (2-norm over all parameters), `learning_rate`, `step_ms` (wall clock,
+    the device synchronised), `rss_bytes` of the engine process, and on CUDA `cuda_allocated_bytes`
+    and `cuda_reserved_bytes` (empty columns elsewhere). When steps come faster than can be shown,
+    `step` may skip numbers.
+    """
+
+    step: tuple[int, ...] = ()
+    loss: tuple[float, ...] = ()
+    accuracy: tuple[float, ...] = ()
+    gradient_norm: tuple[float, ...] = ()
+    learning_rate: tuple[float, ...] = ()
+    step_ms: tuple[float, ...] = ()
+    rss_bytes: tuple[int, ...] = ()
+    cuda_allocated_bytes: tuple[int, ...] = ()
+    cuda_reserved_bytes: tuple[int, ...] = ()
+
+
+class EpochRow(Struct, frozen=True):
+    """Means over one epoch; accuracies are 0 to 1, NaN where the task has none. `step` is the
+    global step at its end."""
+
+    epoch: int
+    step: int
+    train_loss: float
+    train_accuracy: float
+    validation_loss: float
+    validation_accuracy: float
+
+
+class TrainingSnapshot(Snapshot, frozen=True, kw_only=True):
+    """Progress of the run: `step` of `total_steps` done, in epoch `epoch` of `epochs` (1-based).
+
+    `steps` and `epoch_rows` hold only what is new since the last snapshot of this run (all of it
+    in the first after a resume). `checkpoint` is the path of the last one written, of step
+    `checkpoint_step`. `remaining_s` is an estimate; None while there is none.
+    """
+
+    run: str
+    state: TrainingState
+    step: int
+    total_steps: int
+    epoch: int
+    epochs: int
+    steps_per_second: float
+    remaining_s: float | None
+    steps: StepColumns
+    epoch_rows: tuple[EpochRow, ...]
+    device: str
+    checkpoint: str = ""
+    checkpoint_step: int = 0
+    error: ErrorReport | None = None
+
+
+# -- results and code ----------------------------------------------------------------------------
+
+
+class ExportSnapshot(Snapshot, frozen=True, kw_only=True):
+    """What was written: `max_error` is the largest absolute difference between the live
+    state_dict and the one loaded back (for Python: between live and reloaded model's outputs)."""
+
+    path: str
+    format: str
+    size_bytes: int
+    sha256: str
+    max_error: float
+    keys: tuple[str, ...]
+
+
+class OutputSnapshot(Snapshot, frozen=True, kw_only=True):
+    stream: Literal["stdout", "stderr"]
+    text: str
+
+
+class TensorReport(Struct, frozen=True):
+    """A tensor of the namespace, field by field as torch reports it. Fields that a layout does
+    not have (the strides of a sparse tensor) are None. `values` and `grad` are nested lists up to
+    1,000 elements, with NaN and infinities as strings; None beyond."""
+
+    shape: tuple[int, ...]
+    dtype: str
+    device: str
+    stride: tuple[int, ...] | None
+    storage_offset: int | None
+    is_contiguous: bool | None
+    requires_grad: bool
+    is_leaf: bool
+    grad_fn: str | None
+    version: int | None
+    storage_id: int | None
+    values: object = None
+    grad: object = None
+
+
+class CellSnapshot(Snapshot, frozen=True, kw_only=True):
+    """A cell ended. `tensors` holds every tensor left in the namespace, by name."""
+
+    ok: bool
+    stdout: str
+    error: ErrorReport | None
+    tensors: dict[str, TensorReport]
+
+
+AnySnapshot = (
+    ReadySnapshot
+    | ErrorSnapshot
+    | ModelSnapshot
+    | WeightsSnapshot
+    | ForwardSnapshot
+    | GraphSnapshot
+    | BackwardSnapshot
+    | ComparisonSnapshot
+    | ValueSnapshot
+    | TrainingSnapshot
+    | ExportSnapshot
+    | OutputSnapshot
+    | CellSnapshot
+)

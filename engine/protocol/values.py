@@ -1,0 +1,103 @@
+"""Plain values that snapshots are made of: summaries, pictures, problems. No torch."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct
+
+Dim = int | str
+"""A dimension: a number of elements, or the name of a symbolic one (`"B"`, `"2B"`)."""
+
+
+class TensorSpec(Struct, frozen=True):
+    """Shape and dtype of a tensor that need not exist, e.g. `("B", 10)`, `"float32"`."""
+
+    shape: tuple[Dim, ...]
+    dtype: str
+
+
+class Picture(Struct, frozen=True):
+    """Numbers to paint: `data` is little-endian float32, C order, of shape `shape`.
+
+    `shape` is (rows, columns) for a heat map and (images, rows, columns) for an image grid.
+    `source_shape` is the tensor's own shape; when `sampled` is true, the picture holds a part or
+    a thinned-out copy of it. Senders keep a picture under 64 KiB.
+    """
+
+    shape: tuple[int, ...]
+    data: bytes
+    source_shape: tuple[int, ...]
+    sampled: bool = False
+
+
+class TensorSummary(Struct, frozen=True):
+    """A live tensor in numbers. The statistics are over finite elements; None where undefined
+    (empty, complex, no data). `size_bytes` is numel * itemsize."""
+
+    shape: tuple[int, ...]
+    dtype: str
+    device: str
+    size_bytes: int
+    minimum: float | None = None
+    maximum: float | None = None
+    mean: float | None = None
+    std: float | None = None
+    norm: float | None = None
+    zeros: int = 0
+    nans: int = 0
+    infs: int = 0
+
+
+class Value(Struct, frozen=True):
+    """A tensor as a view shows it. `values` are nested-list text rows for small tensors
+    (at most 64 elements, as torch prints them); empty otherwise."""
+
+    label: str
+    summary: TensorSummary
+    picture: Picture | None = None
+    text: str = ""
+
+
+class Fix(Struct, frozen=True):
+    """An edit that would cure a problem: set parameter `param` of block `block` to `value`."""
+
+    text: str
+    block: str
+    param: str
+    value: None | bool | int | float | str | tuple[int | float, ...]
+
+
+class Problem(Struct, frozen=True):
+    """Something wrong with the model, in words, where it is, and what to try.
+
+    `detail` keeps torch's own message whole. `port` names the input port at fault, if one is.
+    """
+
+    message: str
+    block: str | None = None
+    port: str | None = None
+    detail: str = ""
+    fix: Fix | None = None
+    severity: Literal["error", "warning"] = "error"
+
+
+class ErrorReport(Struct, frozen=True):
+    """A Python exception: its type's name, its message, what to try, and where it arose.
+
+    `line` is 1-based in the user's own source; None when it did not arise there.
+    """
+
+    type: str
+    message: str
+    hint: str = ""
+    line: int | None = None
+    traceback: str = ""
+
+
+class Device(Struct, frozen=True):
+    """A device torch can use: `name` as torch spells it (`"cuda:0"`), `title` for people."""
+
+    name: str
+    title: str
+    memory_bytes: int | None = None

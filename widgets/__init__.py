@@ -1,0 +1,1 @@
+"""Qt views of plain data. Never imports torch, never imports app."""

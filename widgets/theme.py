@@ -1,0 +1,179 @@
+"""Colours, fonts and spacing, light and dark: the only place that names a colour.
+
+Meaning is fixed everywhere: storage, leaf, intermediate, gradient, error (the colour-blind-safe
+palette of Okabe and Ito, 2008, darkened or lightened to keep contrast on each background).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from PySide6.QtCore import QObject, Signal
+from PySide6.QtGui import QColor, QFont, QFontDatabase, QPalette
+from PySide6.QtWidgets import QApplication
+
+GRID = 8
+"""The spacing unit in pixels."""
+
+
+@dataclass(frozen=True)
+class Theme:
+    name: str
+    window: str
+    surface: str
+    raised: str
+    canvas: str
+    grid: str
+    border: str
+    text: str
+    muted: str
+    accent: str
+    on_accent: str
+    storage: str
+    leaf: str
+    intermediate: str
+    gradient: str
+    error: str
+    warning: str
+    success: str
+    series: tuple[str, ...]
+
+    @property
+    def dark(self) -> bool:
+        return self.name == "dark"
+
+    def color(self, role: str, alpha: int = 255) -> QColor:
+        """The colour of a role (a field of this class), with alpha 0 to 255."""
+        color = QColor(getattr(self, role))
+        color.setAlpha(alpha)
+        return color
+
+
+LIGHT = Theme(
+    name="light",
+    window="#f3f4f6",
+    surface="#ffffff",
+    raised="#ffffff",
+    canvas="#fafbfc",
+    grid="#e6e9ee",
+    border="#d5d9e0",
+    text="#1b1f27",
+    muted="#5d6675",
+    accent="#2f5fd0",
+    on_accent="#ffffff",
+    storage="#0072b2",
+    leaf="#00805c",
+    intermediate="#5b6b85",
+    gradient="#b25a00",
+    error="#c0311f",
+    warning="#946200",
+    success="#00805c",
+    series=("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#8a6d00", "#56a4d9"),
+)
+
+DARK = Theme(
+    name="dark",
+    window="#16191f",
+    surface="#1d2129",
+    raised="#262b35",
+    canvas="#191c23",
+    grid="#242933",
+    border="#363d4a",
+    text="#e6e9ef",
+    muted="#9aa4b5",
+    accent="#7aa2ff",
+    on_accent="#10141c",
+    storage="#56b4e9",
+    leaf="#2fc39a",
+    intermediate="#9fb0cc",
+    gradient="#f0a04b",
+    error="#ff7a68",
+    warning="#f0c04b",
+    success="#2fc39a",
+    series=("#56b4e9", "#f0a04b", "#2fc39a", "#e39cc6", "#f0e442", "#8fb8ff"),
+)
+
+
+class _Notifier(QObject):
+    changed = Signal()
+
+
+notifier = _Notifier()
+"""`notifier.changed` is emitted after the theme has changed: repaint what was drawn by hand."""
+
+_current = LIGHT
+
+
+def current() -> Theme:
+    return _current
+
+
+def mono_font(points: int = 10) -> QFont:
+    """The system's fixed-width font."""
+    font = QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont)
+    font.setPointSize(points)
+    return font
+
+
+def apply(application: QApplication, theme: Theme) -> None:
+    """Set palette and style sheet of the whole application, then emit `notifier.changed`.
+
+    Both are set explicitly: `QStyleHints.setColorScheme` does nothing on the offscreen platform.
+    """
+    global _current
+    _current = theme
+    application.setStyle("Fusion")
+    application.setPalette(_palette(theme))
+    application.setStyleSheet(_style_sheet(theme))
+    notifier.changed.emit()
+
+
+def _palette(theme: Theme) -> QPalette:
+    palette = QPalette()
+    roles = {
+        QPalette.ColorRole.Window: "window",
+        QPalette.ColorRole.WindowText: "text",
+        QPalette.ColorRole.Base: "surface",
+        QPalette.ColorRole.AlternateBase: "window",
+        QPalette.ColorRole.ToolTipBase: "raised",
+        QPalette.ColorRole.ToolTipText: "text",
+        QPalette.ColorRole.Text: "text",
+        QPalette.ColorRole.Button: "raised",
+        QPalette.ColorRole.ButtonText: "text",
+        QPalette.ColorRole.BrightText: "error",
+        QPalette.ColorRole.Link: "accent",
+        QPalette.ColorRole.Highlight: "accent",
+        QPalette.ColorRole.HighlightedText: "on_accent",
+        QPalette.ColorRole.PlaceholderText: "muted",
+        QPalette.ColorRole.Mid: "border",
+        QPalette.ColorRole.Accent: "accent",
+    }
+    for role, name in roles.items():
+        palette.setColor(role, theme.color(name))
+    disabled = QPalette.ColorGroup.Disabled
+    for role in (
+        QPalette.ColorRole.WindowText,
+        QPalette.ColorRole.Text,
+        QPalette.ColorRole.ButtonText,
+    ):
+        palette.setColor(disabled, role, theme.color("muted", 150))
+    return palette
+
+
+def _style_sheet(theme: Theme) -> str:
+    return f"""
+    QToolTip {{ background: {theme.raised}; color: {theme.text};
+                border: 1px solid {theme.border}; padding: 4px 6px; }}
+    QSplitter::handle {{ background: {theme.border}; }}
+    QSplitter::handle:horizontal {{ width: 1px; }}
+    QSplitter::handle:vertical {{ height: 1px; }}
+    QLabel[role="muted"] {{ color: {theme.muted}; }}
+    QLabel[role="error"] {{ color: {theme.error}; }}
+    QLabel[role="heading"] {{ font-weight: 600; }}
+    QLabel[role="title"] {{ font-size: 18pt; font-weight: 600; }}
+    QFrame[role="card"] {{ background: {theme.surface}; border: 1px solid {theme.border};
+                           border-radius: 6px; }}
+    QPushButton[role="primary"] {{ background: {theme.accent}; color: {theme.on_accent};
+        border: none; border-radius: 4px; padding: 6px 16px; font-weight: 600; }}
+    QPushButton[role="primary"]:disabled {{ background: {theme.border}; color: {theme.muted}; }}
+    """
