@@ -1,0 +1,323 @@
+"""The view under every canvas: pan, zoom, fit, the grid, and pictures of what it shows."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+from PySide6.QtCore import QEvent, QMarginsF, QPoint, QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import (
+    QCursor,
+    QGuiApplication,
+    QImage,
+    QKeyEvent,
+    QMouseEvent,
+    QNativeGestureEvent,
+    QPainter,
+    QPen,
+    QPointingDevice,
+    QPolygonF,
+    QTransform,
+    QWheelEvent,
+)
+from PySide6.QtSvg import QSvgGenerator
+from PySide6.QtWidgets import QFrame, QGraphicsScene, QGraphicsView, QWidget
+
+from widgets import theme
+from widgets.theme import GRID
+
+# The scene never ends: panning stops nowhere near what a person draws.
+ENDLESS = QRectF(-200_000, -200_000, 400_000, 400_000)
+WHEEL_STEP = 1.2
+"""Zoom factor of one notch of a mouse wheel (120 eighths of a degree)."""
+MIN_DOT_SPACING_PX = 12
+
+
+class CanvasView(QGraphicsView):
+    """Pan, zoom and fit over a scene.
+
+    Wheel: zoom at the cursor. Touch pad: pan (pinch or Ctrl zooms). Middle button, or Space and
+    left button: pan. Keys: F fit, + and - zoom, 0 actual size. Subclasses that override mouse or
+    key events call `super()` for whatever they do not use themselves, after asking `pan_event`.
+    """
+
+    view_changed = Signal(float, float, float)
+    """(zoom, x, y): the zoom factor and the scene point in the middle, after any change."""
+
+    MIN_ZOOM = 0.1
+    MAX_ZOOM = 4.0
+    FIT_MAX_ZOOM = 1.25
+    FIT_MARGIN_PX = 32
+
+    def __init__(self, scene: QGraphicsScene, parent: QWidget | None = None) -> None:
+        super().__init__(scene, parent)
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setSceneRect(ENDLESS)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        # We anchor by hand: Qt's own anchors round to whole pixels of the wrong transform.
+        self.setTransformationAnchor(QGraphicsView.ViewportAnchor.NoAnchor)
+        self.setResizeAnchor(QGraphicsView.ViewportAnchor.AnchorViewCenter)
+        self.setRenderHint(QPainter.RenderHint.Antialiasing)
+        self.setCacheMode(QGraphicsView.CacheModeFlag.CacheBackground)
+        self.setViewportUpdateMode(QGraphicsView.ViewportUpdateMode.SmartViewportUpdate)
+        self.setOptimizationFlag(QGraphicsView.OptimizationFlag.DontSavePainterState)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setMouseTracking(True)
+        self._space_held = False
+        self._pan_from: QPoint | None = None
+        theme.notifier.changed.connect(self._repaint)
+        self.centerOn(0, 0)
+
+    # -- where we look ---------------------------------------------------------------------------
+
+    @property
+    def zoom(self) -> float:
+        """Viewport pixels per scene pixel."""
+        return self.transform().m11()
+
+    def center(self) -> QPointF:
+        """The scene point in the middle of the viewport."""
+        return self._scene_point(QRectF(self.viewport().rect()).center())
+
+    def set_view(self, zoom: float, x: float, y: float) -> None:
+        """Show the scene point (x, y) in the middle at a zoom factor, within the bounds."""
+        self._place(zoom, QPointF(x, y), QRectF(self.viewport().rect()).center())
+
+    def zoom_by(self, factor: float, at: QPointF | None = None) -> None:
+        """Multiply the zoom; the scene point at viewport point `at` (middle: None) stays there."""
+        at = QRectF(self.viewport().rect()).center() if at is None else at
+        self._place(self.zoom * factor, self._scene_point(at), at)
+
+    def actual_size(self) -> None:
+        """Zoom to 100 %, keeping the middle."""
+        self.zoom_by(1 / self.zoom)
+
+    def fit(self, rect: QRectF | None = None) -> None:
+        """Show all of `rect` (scene; None: the whole content), never larger than FIT_MAX_ZOOM."""
+        rect = self.content_rect() if rect is None else rect
+        if rect.isEmpty():
+            self.set_view(1.0, 0.0, 0.0)
+            return
+        margin = 2 * self.FIT_MARGIN_PX
+        zoom = min(
+            max(self.viewport().width() - margin, 1) / rect.width(),
+            max(self.viewport().height() - margin, 1) / rect.height(),
+            self.FIT_MAX_ZOOM,
+        )
+        self.set_view(zoom, rect.center().x(), rect.center().y())
+
+    def reveal(self, rect: QRectF) -> None:
+        """Pan as little as needed to bring a scene rect into the viewport."""
+        margin = self.FIT_MARGIN_PX / self.zoom
+        rect = rect.marginsAdded(QMarginsF(margin, margin, margin, margin))
+        seen = QRectF(
+            self._scene_point(QPointF(0, 0)),
+            self._scene_point(QPointF(self.viewport().width(), self.viewport().height())),
+        )
+        dx = min(0.0, rect.left() - seen.left()) or max(0.0, rect.right() - seen.right())
+        dy = min(0.0, rect.top() - seen.top()) or max(0.0, rect.bottom() - seen.bottom())
+        if dx or dy:
+            middle = seen.center() + QPointF(dx, dy)
+            self.set_view(self.zoom, middle.x(), middle.y())
+
+    def content_rect(self) -> QRectF:
+        """The scene rect that `fit` shows and pictures hold; subclasses may leave things out."""
+        return self.scene().itemsBoundingRect()
+
+    def _scene_point(self, viewport_point: QPointF) -> QPointF:
+        inverse, _ = self.viewportTransform().inverted()
+        return inverse.map(viewport_point)
+
+    def _place(self, zoom: float, scene_point: QPointF, viewport_point: QPointF) -> None:
+        zoom = min(max(zoom, self.MIN_ZOOM), self.MAX_ZOOM)
+        if not math.isclose(zoom, self.zoom):
+            self.setTransform(QTransform.fromScale(zoom, zoom))
+        off = self.viewportTransform().map(scene_point) - viewport_point
+        across, down = self.horizontalScrollBar(), self.verticalScrollBar()
+        across.setValue(across.value() + round(off.x()))
+        down.setValue(down.value() + round(off.y()))
+        self._tell()
+
+    def _tell(self) -> None:
+        center = self.center()
+        self.view_changed.emit(self.zoom, center.x(), center.y())
+
+    # -- gestures --------------------------------------------------------------------------------
+
+    def wheelEvent(self, event: QWheelEvent) -> None:
+        control = bool(event.modifiers() & Qt.KeyboardModifier.ControlModifier)
+        # X11 mice report pixel deltas too, so a pixel delta alone does not tell a touch pad.
+        touch_pad = (
+            event.phase() != Qt.ScrollPhase.NoScrollPhase
+            or event.pointingDevice().type() == QPointingDevice.DeviceType.TouchPad
+        )
+        if touch_pad and not control and not event.pixelDelta().isNull():
+            self._pan_by(event.pixelDelta())
+        else:
+            notches = event.angleDelta().y() / 120
+            self.zoom_by(WHEEL_STEP**notches, event.position())
+        event.accept()
+
+    def viewportEvent(self, event: QEvent) -> bool:
+        if (
+            isinstance(event, QNativeGestureEvent)
+            and event.gestureType() == Qt.NativeGestureType.ZoomNativeGesture
+        ):
+            self.zoom_by(1 + event.value(), event.position())
+            return True
+        return super().viewportEvent(event)
+
+    @property
+    def panning(self) -> bool:
+        return self._pan_from is not None
+
+    def pan_event(self, event: QMouseEvent) -> bool:
+        """Pan with this mouse event if it belongs to a pan; true when it did."""
+        if event.type() in (QEvent.Type.MouseButtonPress, QEvent.Type.MouseButtonDblClick):
+            left = event.button() == Qt.MouseButton.LeftButton
+            if event.button() == Qt.MouseButton.MiddleButton or (left and self._space_held):
+                self._pan_from = event.position().toPoint()
+                self.viewport().setCursor(Qt.CursorShape.ClosedHandCursor)
+                return True
+            return False
+        if self._pan_from is None:
+            return False
+        point = event.position().toPoint()
+        self._pan_by(point - self._pan_from)
+        self._pan_from = point
+        if event.type() == QEvent.Type.MouseButtonRelease:
+            self._pan_from = None
+            self._rest_cursor()
+        return True
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        if not self.pan_event(event):
+            super().mousePressEvent(event)
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        if not self.pan_event(event):
+            super().mouseMoveEvent(event)
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        if not self.pan_event(event):
+            super().mouseReleaseEvent(event)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        plain = not event.modifiers() & (
+            Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.AltModifier
+        )
+        actions = {
+            Qt.Key.Key_F: self.fit,
+            Qt.Key.Key_Plus: lambda: self.zoom_by(WHEEL_STEP),
+            Qt.Key.Key_Equal: lambda: self.zoom_by(WHEEL_STEP),
+            Qt.Key.Key_Minus: lambda: self.zoom_by(1 / WHEEL_STEP),
+            Qt.Key.Key_0: self.actual_size,
+        }
+        if plain and event.key() == Qt.Key.Key_Space:
+            if not event.isAutoRepeat():
+                self._space_held = True
+                self._rest_cursor()
+        elif plain and (action := actions.get(Qt.Key(event.key()))):
+            action()
+        else:
+            super().keyPressEvent(event)
+
+    def keyReleaseEvent(self, event: QKeyEvent) -> None:
+        if event.key() == Qt.Key.Key_Space:
+            if not event.isAutoRepeat():
+                self._space_held = False
+                self._rest_cursor()
+        else:
+            super().keyReleaseEvent(event)
+
+    def focusOutEvent(self, event) -> None:
+        # The release of Space goes elsewhere once the focus has left.
+        self._space_held = False
+        self._rest_cursor()
+        super().focusOutEvent(event)
+
+    def _pan_by(self, delta_px: QPoint) -> None:
+        across, down = self.horizontalScrollBar(), self.verticalScrollBar()
+        across.setValue(across.value() - delta_px.x())
+        down.setValue(down.value() - delta_px.y())
+        self._tell()
+
+    def _rest_cursor(self) -> None:
+        if self._pan_from is not None:
+            return
+        if self._space_held:
+            self.viewport().setCursor(QCursor(Qt.CursorShape.OpenHandCursor))
+        else:
+            self.viewport().unsetCursor()
+
+    # -- painting --------------------------------------------------------------------------------
+
+    def drawBackground(self, painter: QPainter, rect: QRectF) -> None:
+        """A dot on every 8-px grid point, thinned out by twos as one zooms out."""
+        colors = theme.current()
+        painter.fillRect(rect, colors.color("canvas"))
+        step = GRID
+        while step * self.zoom < MIN_DOT_SPACING_PX:
+            step *= 2
+        columns = range(math.floor(rect.left() / step), math.ceil(rect.right() / step) + 1)
+        rows = range(math.floor(rect.top() / step), math.ceil(rect.bottom() / step) + 1)
+        dots = QPolygonF([QPointF(x * step, y * step) for y in rows for x in columns])
+        pen = QPen(colors.color("grid"), 1.5)
+        pen.setCosmetic(True)
+        painter.setPen(pen)
+        painter.drawPoints(dots)
+
+    def _repaint(self) -> None:
+        self.resetCachedContent()
+        self.scene().update()
+
+    # -- pictures --------------------------------------------------------------------------------
+
+    def _picture_rect(self) -> QRectF:
+        rect = self.content_rect()
+        if rect.isEmpty():
+            rect = QRectF(0, 0, 16 * GRID, 16 * GRID)
+        margin = 2 * GRID
+        return (
+            rect.marginsAdded(QMarginsF(margin, margin, margin, margin)).toAlignedRect().toRectF()
+        )
+
+    def picture(self, scale: float = 2.0) -> QImage:
+        """The whole content, whatever the view shows, at `scale` image pixels per scene pixel.
+
+        The longer side is held to 16,384 pixels.
+        """
+        rect = self._picture_rect()
+        scale = min(scale, 16_384 / max(rect.width(), rect.height()))
+        size = QSize(math.ceil(rect.width() * scale), math.ceil(rect.height() * scale))
+        image = QImage(size, QImage.Format.Format_ARGB32_Premultiplied)
+        image.fill(theme.current().color("canvas"))
+        painter = QPainter(image)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        self.scene().render(painter, QRectF(image.rect()), rect)
+        painter.end()
+        return image
+
+    def save_png(self, path: str | Path, scale: float = 2.0) -> None:
+        """Write `picture(scale)`; raises OSError when the file cannot be written."""
+        if not self.picture(scale).save(str(path), "PNG"):
+            raise OSError(f"cannot write the picture to {path}")
+
+    def save_svg(self, path: str | Path) -> None:
+        """Write the whole content as SVG; raises OSError when the file cannot be written."""
+        rect = self._picture_rect()
+        with open(path, "wb"):
+            pass  # QSvgGenerator only prints when it cannot write: find out first.
+        generator = QSvgGenerator()
+        generator.setFileName(str(path))
+        generator.setSize(rect.size().toSize())
+        generator.setViewBox(QRectF(0, 0, rect.width(), rect.height()))
+        painter = QPainter(generator)
+        painter.fillRect(QRectF(0, 0, rect.width(), rect.height()), theme.current().color("canvas"))
+        self.scene().render(painter, QRectF(0, 0, rect.width(), rect.height()), rect)
+        painter.end()
+
+    def copy_picture(self) -> None:
+        """Put `picture()` on the clipboard."""
+        QGuiApplication.clipboard().setImage(self.picture())
