@@ -1,0 +1,1 @@
+"""Training: data sets, the loop, its metrics, checkpoints and memory."""
