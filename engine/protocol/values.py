@@ -33,7 +33,9 @@ class Picture(Struct, frozen=True):
 
 class TensorSummary(Struct, frozen=True):
     """A live tensor in numbers. The statistics are over finite elements; None where undefined
-    (empty, complex, no data). `size_bytes` is numel * itemsize."""
+    (empty, complex, no data). `size_bytes` is numel * itemsize, `std` the sample standard
+    deviation, `norm` the 2-norm. A ragged dimension of a nested tensor is -1. `note` says why
+    data could not be read, or what is special about it; empty for ordinary tensors."""
 
     shape: tuple[int, ...]
     dtype: str
@@ -47,6 +49,7 @@ class TensorSummary(Struct, frozen=True):
     zeros: int = 0
     nans: int = 0
     infs: int = 0
+    note: str = ""
 
 
 class Value(Struct, frozen=True):

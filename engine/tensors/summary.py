@@ -1,0 +1,139 @@
+"""Tensors as plain values that a view can show: statistics, a picture, the numbers as text."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+
+from ..protocol import Picture, TensorSummary, Value
+from .readable import Readable, dtype_name, readable
+
+MAX_TEXT_ELEMENTS = 64
+MAX_PICTURE_CELLS = 64 * 1024 // 4
+
+
+def summarise(t: torch.Tensor) -> TensorSummary:
+    """Shape, dtype and statistics of any tensor; never raises, never touches graph or RNG.
+
+    Statistics are computed in float64 over the finite elements. `std` is the sample standard
+    deviation (torch.std's default, N - 1) and None below two elements; `norm` is the 2-norm. A
+    complex tensor has only a norm (of the magnitudes). `note` says why data could not be read.
+    """
+    with torch.no_grad():
+        return _summarise(readable(t), t)
+
+
+def picture(t: torch.Tensor, max_cells: int = 4096) -> Picture | None:
+    """The numbers of `t` to paint, at most `max_cells` (and 64 KiB) of them.
+
+    0-D to 2-D tensors give a heat map (rows, columns), a vector as one row; from 3-D on the last
+    two dimensions are images and all others are counted through: (N, C, H, W) gives (N * C, H, W).
+    Large ones lose images at the end and are thinned by a fixed step along rows and columns.
+    Complex elements appear as magnitudes. None when there is nothing to paint.
+    """
+    with torch.no_grad():
+        return _picture(readable(t), min(max_cells, MAX_PICTURE_CELLS))
+
+
+def value(label: str, t: torch.Tensor, max_cells: int = 4096) -> Value:
+    """Everything a view shows of `t`; `text` is filled up to 64 elements, as torch prints them."""
+    with torch.no_grad():
+        known = readable(t)
+        return Value(
+            label=label,
+            summary=_summarise(known, t),
+            picture=_picture(known, min(max_cells, MAX_PICTURE_CELLS)),
+            text=_text(known),
+        )
+
+
+def _summarise(known: Readable, t: torch.Tensor) -> TensorSummary:
+    dense = known.dense
+    shape = known.shape
+    numel = math.prod(shape)
+    if dense is not None and -1 in shape:
+        numel = dense.numel()
+    head = {
+        "shape": shape,
+        "dtype": dtype_name(known.dtype),
+        "device": known.device,
+        "size_bytes": max(numel, 0) * known.dtype.itemsize,
+        "note": known.note,
+    }
+    if dense is None or numel == 0:
+        return TensorSummary(**head)
+    is_complex = dense.is_complex()
+    x = dense.to(torch.complex128 if is_complex else torch.float64).flatten()
+    nans = int(x.isnan().sum())
+    infs = int(x.isinf().sum())
+    absent = numel - dense.numel()  # elements a sparse tensor does not store: zeros
+    zeros = int((x == 0).sum()) + absent
+    if nans or infs:
+        x = x[torch.isfinite(x)]
+    if x.numel() + absent == 0:
+        return TensorSummary(**head, zeros=zeros, nans=nans, infs=infs)
+    norm = float(torch.linalg.vector_norm(x))
+    if is_complex:
+        return TensorSummary(**head, norm=norm, zeros=zeros, nans=nans, infs=infs)
+    count = x.numel() + absent
+    mean = float(x.sum()) / count
+    squares = float(((x - mean) ** 2).sum()) + absent * mean**2
+    ends = [float(end) for end in torch.aminmax(x)] if x.numel() else []
+    ends += [0.0] if absent else []
+    return TensorSummary(
+        **head,
+        minimum=min(ends),
+        maximum=max(ends),
+        mean=mean,
+        std=math.sqrt(squares / (count - 1)) if count > 1 else None,
+        norm=norm,
+        zeros=zeros,
+        nans=nans,
+        infs=infs,
+    )
+
+
+def _picture(known: Readable, max_cells: int) -> Picture | None:
+    dense = known.dense
+    if dense is None or dense.numel() == 0 or known.partial or -1 in known.shape:
+        return None
+    if dense.ndim < 2:
+        dense = dense.reshape(1, -1)
+    elif dense.ndim > 2:
+        dense = dense.flatten(0, -3)
+    rows, columns = _fitting(dense.shape[-2], dense.shape[-1], max_cells)
+    row_step = -(-dense.shape[-2] // rows)
+    column_step = -(-dense.shape[-1] // columns)
+    small = dense[..., ::row_step, ::column_step]
+    if small.ndim == 3:
+        small = small[: max(1, max_cells // (small.shape[-2] * small.shape[-1]))]
+    cells = (small.abs() if small.is_complex() else small).to(torch.float32).contiguous()
+    return Picture(
+        shape=tuple(cells.shape),
+        data=cells.numpy().astype("<f4", copy=False).tobytes(),
+        source_shape=known.shape,
+        sampled=cells.numel() < dense.numel(),
+    )
+
+
+def _fitting(rows: int, columns: int, cells: int) -> tuple[int, int]:
+    """The most (rows, columns) within `cells`: the shorter side stays whole if it can."""
+    side = max(1, math.isqrt(cells))
+    if rows <= columns:
+        rows = min(rows, side)
+        return rows, min(columns, cells // rows)
+    columns = min(columns, side)
+    return min(rows, cells // columns), columns
+
+
+def _text(known: Readable) -> str:
+    dense = known.dense
+    if dense is None or known.partial or not 0 < dense.numel() <= MAX_TEXT_ELEMENTS:
+        return ""
+    printed = repr(dense).removeprefix("tensor(")
+    if dense.ndim == 0:
+        return printed.rstrip(")").split(",")[0]
+    body = printed[: printed.rindex("]") + 1]
+    indent = " " * len("tensor(")
+    return "\n".join(line.removeprefix(indent) for line in body.split("\n"))
