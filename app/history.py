@@ -1,0 +1,72 @@
+"""Undo and redo: every edit is one step of before, after and a text."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+from PySide6.QtCore import QObject
+from PySide6.QtGui import QUndoCommand, QUndoStack
+
+from engine.project.document import Project, replace
+
+from .store import Store
+
+
+class History(QObject):
+    """Owns the undo stack, and alone changes what is undoable in the store."""
+
+    def __init__(self, store: Store, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._store = store
+        self.stack = QUndoStack(self)
+
+    def edit(self, project: Project, text: str, field: Hashable = None) -> None:
+        """Make `project` the current one, as a step called `text`.
+
+        Successive edits of the same `field` (typing a number digit by digit) are one step, until
+        `seal`. An edit that changes nothing is no step.
+        """
+        if project != self._store.project:
+            self.stack.push(_Edit(self._store, self._store.project, project, text, field))
+
+    def seal(self) -> None:
+        """The next edit is a step of its own."""
+        index = self.stack.index()
+        command = self.stack.command(index - 1) if index else None
+        if isinstance(command, _Edit):
+            command.field = None
+
+    def restart(self, project: Project) -> None:
+        """Another project was opened: its history begins here."""
+        self.stack.clear()
+        self._store.set_project(project)
+
+
+class _Edit(QUndoCommand):
+    def __init__(
+        self, store: Store, before: Project, after: Project, text: str, field: Hashable
+    ) -> None:
+        super().__init__(text)
+        self._store, self._before, self._after = store, before, after
+        self.field = field
+
+    def id(self) -> int:
+        return -1 if self.field is None else 1
+
+    def mergeWith(self, other: QUndoCommand) -> bool:
+        if not isinstance(other, _Edit) or other.field != self.field:
+            return False
+        self._after = other._after
+        self.setText(other.text())
+        self.setObsolete(self._after == self._before)
+        return True
+
+    def undo(self) -> None:
+        self._show(self._before)
+
+    def redo(self) -> None:
+        self._show(self._after)
+
+    def _show(self, project: Project) -> None:
+        # What is on screen is no edit: it stays as it is.
+        self._store.set_project(replace(project, view=self._store.project.view))

@@ -1,0 +1,25 @@
+"""What is selected, for the whole window: one block lights up in every view at once."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QObject, Signal
+
+
+class Selection(QObject):
+    """The ids of the selected blocks. Setting what is already set emits nothing, so views can
+    report their selection back without an echo."""
+
+    changed = Signal(tuple)
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._blocks: tuple[str, ...] = ()
+
+    @property
+    def blocks(self) -> tuple[str, ...]:
+        return self._blocks
+
+    def set(self, blocks: tuple[str, ...]) -> None:
+        if blocks != self._blocks:
+            self._blocks = blocks
+            self.changed.emit(blocks)

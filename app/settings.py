@@ -1,0 +1,47 @@
+"""What the program remembers between starts, on this computer and not in the project."""
+
+from __future__ import annotations
+
+from typing import Literal, cast
+
+from PySide6.QtCore import QByteArray, QSettings
+
+ThemeChoice = Literal["system", "light", "dark"]
+RECENT_FILES = 10
+
+
+class Settings:
+    """Geometry and docks of windows by name, the theme, and recent files, newest first."""
+
+    def __init__(self, store: QSettings | None = None) -> None:
+        self._store = store or QSettings("tensorlab", "tensorlab")
+
+    @property
+    def theme(self) -> ThemeChoice:
+        choice = self._store.value("theme", "system")
+        return cast(ThemeChoice, choice if choice in ("light", "dark") else "system")
+
+    @theme.setter
+    def theme(self, choice: ThemeChoice) -> None:
+        self._store.setValue("theme", choice)
+
+    @property
+    def recent_files(self) -> tuple[str, ...]:
+        value = self._store.value("recent_files", [])
+        # An INI file gives a list of one entry back as a plain string.
+        return (value,) if isinstance(value, str) else tuple(cast(list, value or []))
+
+    def add_recent_file(self, path: str) -> None:
+        others = [known for known in self.recent_files if known != path]
+        self._store.setValue("recent_files", [path, *others][:RECENT_FILES])
+
+    def remove_recent_file(self, path: str) -> None:
+        self._store.setValue("recent_files", [p for p in self.recent_files if p != path])
+
+    def bytes(self, name: str) -> QByteArray:
+        """A saved geometry or dock state; empty when there is none."""
+        value = self._store.value(f"window/{name}")
+        return value if isinstance(value, QByteArray) else QByteArray()
+
+    def set_bytes(self, name: str, value: QByteArray) -> None:
+        self._store.setValue(f"window/{name}", value)

@@ -1,0 +1,98 @@
+"""The one place that holds what the views show: the Project and the newest snapshots."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from PySide6.QtCore import QObject, Signal
+
+from engine.project.document import Project, ViewState, replace
+from engine.protocol import (
+    BackwardSnapshot,
+    ComparisonSnapshot,
+    ForwardSnapshot,
+    GraphSnapshot,
+    ModelSnapshot,
+    Snapshot,
+    ValueSnapshot,
+)
+
+PASS_SNAPSHOTS = (
+    ForwardSnapshot,
+    GraphSnapshot,
+    BackwardSnapshot,
+    ComparisonSnapshot,
+    ValueSnapshot,
+)
+"""They tell of one forward and backward pass; an edit of the model ends it."""
+
+DOCUMENT_SNAPSHOTS = (ModelSnapshot, *PASS_SNAPSHOTS)
+"""They tell of one revision of the document. All others tell of runs, files and the engine, and
+stay true whatever is edited."""
+
+S = TypeVar("S", bound=Snapshot)
+
+
+class Store(QObject):
+    """`revision` counts the changes that the engine can see: moving a block is none.
+
+    Signals: `project_changed(old, new)`, `revision_changed(revision)` after it, and
+    `snapshot(snapshot)` for each one that was taken in.
+    """
+
+    project_changed = Signal(object, object)
+    revision_changed = Signal(int)
+    snapshot = Signal(object)
+
+    def __init__(self, project: Project | None = None, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._project = project or Project()
+        self._revision = 1
+        self._snapshots: dict[type[Snapshot], Snapshot] = {}
+
+    @property
+    def project(self) -> Project:
+        return self._project
+
+    @property
+    def revision(self) -> int:
+        return self._revision
+
+    def set_project(self, project: Project) -> None:
+        old = self._project
+        if project == old:
+            return
+        self._project = project
+        changed = _computation(old) != _computation(project)
+        if changed:
+            self._revision += 1
+            self.forget(*PASS_SNAPSHOTS)
+        self.project_changed.emit(old, project)
+        if changed:
+            self.revision_changed.emit(self._revision)
+
+    def set_view(self, view: ViewState) -> None:
+        """Change what is on screen: no edit, so no undo step."""
+        self.set_project(replace(self._project, view=view))
+
+    def take(self, snapshot: Snapshot) -> bool:
+        """Keep a snapshot and announce it; False when it tells of an older document."""
+        if isinstance(snapshot, DOCUMENT_SNAPSHOTS) and snapshot.revision != self._revision:
+            return False
+        self._snapshots[type(snapshot)] = snapshot
+        self.snapshot.emit(snapshot)
+        return True
+
+    def newest(self, kind: type[S]) -> S | None:
+        """The newest snapshot of a type; None when there is none."""
+        return self._snapshots.get(kind)  # type: ignore[return-value]
+
+    def forget(self, *kinds: type[Snapshot]) -> None:
+        for kind in kinds:
+            self._snapshots.pop(kind, None)
+
+
+def _computation(project: Project) -> tuple:
+    """What of a project the engine sees: all but names of files, positions and the view."""
+    blocks = tuple(replace(block, x=0.0, y=0.0) for block in project.model.blocks)
+    return blocks, project.model.wires, project.training

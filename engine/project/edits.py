@@ -1,0 +1,312 @@
+"""Edits: pure functions from one Project to the next. Nothing here changes its arguments.
+
+Each raises EditError, with words for the person at the screen, when the edit makes no sense.
+Functions that make blocks also return the new ids, so that the window can select them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+
+from ..protocol.values import Fix
+from . import catalogue, wiring
+from .document import (
+    Block,
+    Model,
+    ParamValue,
+    Project,
+    TrainingSetup,
+    Wire,
+    replace,
+)
+from .names import fresh_name, name_problem
+
+
+class EditError(ValueError):
+    """The edit makes no sense; the message says why and what to try."""
+
+
+# -- reading -------------------------------------------------------------------------------------
+
+
+def loss_block(model: Model) -> Block | None:
+    """The first loss block on the canvas, or None."""
+    return next((b for b in model.blocks if _kind(b.kind).call == "loss"), None)
+
+
+def loss_of(project: Project) -> str:
+    """The loss in force: that of the loss block on the canvas, else `training.loss`."""
+    block = loss_block(project.model)
+    return block.kind if block else project.training.loss
+
+
+def fragment(project: Project, ids: Collection[str]) -> Model:
+    """The blocks `ids` with the wires among them: what is copied to the clipboard."""
+    wanted = set(ids)
+    return Model(
+        blocks=tuple(b for b in project.model.blocks if b.id in wanted),
+        wires=tuple(w for w in project.model.wires if w.source in wanted and w.target in wanted),
+    )
+
+
+# -- blocks --------------------------------------------------------------------------------------
+
+
+def add_block(project: Project, kind: str, x: float, y: float) -> tuple[Project, str]:
+    """Add a block of `kind` with torch's defaults and the catalogue's initial values at (x, y)."""
+    params = {p.name: p.initial for p in _kind(kind).params if p.required or p.initial is not None}
+    model = project.model
+    block = Block(
+        id=fresh_name("b", _ids(model)),
+        kind=kind,
+        name=fresh_name(_kind(kind).stem, _names(model)),
+        params=params,
+        x=x,
+        y=y,
+    )
+    return _with_model(project, blocks=(*model.blocks, block)), block.id
+
+
+def add_fragment(
+    project: Project, piece: Model, dx: float = 0.0, dy: float = 0.0
+) -> tuple[Project, tuple[str, ...]]:
+    """Add copies of the blocks of `piece`, moved by (dx, dy), with the wires among them.
+
+    Ids are new; a name is kept where it is free, otherwise numbered onwards from its stem.
+    """
+    model = project.model
+    ids, names = _ids(model), _names(model)
+    renumbered: dict[str, str] = {}
+    blocks = []
+    for block in piece.blocks:
+        new_id = fresh_name("b", ids)
+        name = block.name
+        if name_problem(name, names):
+            name = fresh_name(name.rstrip("0123456789_") or _kind(block.kind).stem, names)
+        ids.add(new_id)
+        names.add(name)
+        renumbered[block.id] = new_id
+        blocks.append(replace(block, id=new_id, name=name, x=block.x + dx, y=block.y + dy))
+    wires = tuple(
+        replace(w, source=renumbered[w.source], target=renumbered[w.target])
+        for w in piece.wires
+        if w.source in renumbered and w.target in renumbered
+    )
+    grown = _with_model(project, blocks=(*model.blocks, *blocks), wires=(*model.wires, *wires))
+    return grown, tuple(renumbered.values())
+
+
+def move_blocks(project: Project, positions: Mapping[str, tuple[float, float]]) -> Project:
+    """Put the top left corner of each named block at its (x, y)."""
+    for block_id in positions:
+        _block(project, block_id)
+    return _with_model(
+        project,
+        blocks=tuple(
+            replace(b, x=float(positions[b.id][0]), y=float(positions[b.id][1]))
+            if b.id in positions
+            else b
+            for b in project.model.blocks
+        ),
+    )
+
+
+def remove(project: Project, blocks: Collection[str] = (), wires: Collection[Wire] = ()) -> Project:
+    """Remove blocks, the wires at them, and wires."""
+    gone, cut = set(blocks), set(wires)
+    model = project.model
+    return _with_model(
+        project,
+        blocks=tuple(b for b in model.blocks if b.id not in gone),
+        wires=tuple(
+            w for w in model.wires if w not in cut and w.source not in gone and w.target not in gone
+        ),
+    )
+
+
+def rename(project: Project, block_id: str, name: str) -> Project:
+    name = name.strip()
+    block = _block(project, block_id)
+    reason = name_problem(name, _names(project.model) - {block.name})
+    if reason:
+        raise EditError(reason)
+    return _with_block(project, replace(block, name=name))
+
+
+def set_param(project: Project, block_id: str, param: str, value: ParamValue) -> Project:
+    """Set a parameter to a value, or to what a text says. A value equal to torch's default is
+    left out. Wires at ports that this takes away are removed."""
+    block = _block(project, block_id)
+    parsed = _parse(_kind(block.kind).params, param, value)
+    params = dict(block.params)
+    row = _kind(block.kind).param(param)
+    if not row.required and _same(parsed, row.default):
+        params.pop(param, None)
+    else:
+        params[param] = parsed
+    changed = _with_block(project, replace(block, params=params))
+    return _with_model(changed, wires=_wires_with_ports(changed.model))
+
+
+def apply_fix(project: Project, fix: Fix) -> Project:
+    return set_param(project, fix.block, fix.param, fix.value)
+
+
+def insert_on_wire(
+    project: Project, kind: str, wire: Wire, x: float, y: float
+) -> tuple[Project, str]:
+    """Put a new block into a wire: its first input and first output take the wire's place."""
+    if not _kind(kind).inputs or not _kind(kind).outputs:
+        raise EditError(f"{_kind(kind).title} has no input and output to go between two blocks.")
+    project, block_id = add_block(remove(project, wires=[wire]), kind, x, y)
+    inputs, outputs = catalogue.ports(_block(project, block_id))
+    project = connect(project, Wire(wire.source, wire.source_port, block_id, inputs[0].name))
+    project = connect(project, Wire(block_id, outputs[0].name, wire.target, wire.target_port))
+    return project, block_id
+
+
+# -- wires ---------------------------------------------------------------------------------------
+
+
+def connect(project: Project, wire: Wire) -> Project:
+    """Add a wire; one that ends at the same port already gives way."""
+    kept = tuple(
+        w
+        for w in project.model.wires
+        if (w.target, w.target_port) != (wire.target, wire.target_port)
+    )
+    cleared = _with_model(project, wires=kept)
+    reason = wiring.can_connect(cleared.model, wire)
+    if reason:
+        raise EditError(reason)
+    return _with_model(project, wires=(*kept, wire))
+
+
+def reroute(project: Project, old: Wire, new: Wire) -> Project:
+    """Move one end of a wire, or both, in one edit."""
+    return connect(disconnect(project, old), new)
+
+
+def disconnect(project: Project, wire: Wire) -> Project:
+    if wire not in project.model.wires:
+        raise EditError("This wire is no longer there.")
+    return remove(project, wires=[wire])
+
+
+# -- training ------------------------------------------------------------------------------------
+
+
+def set_training(project: Project, setup: TrainingSetup) -> Project:
+    """Replace the training set-up after checking every field.
+
+    Parameters that the chosen data set or optimizer does not have are refused, and values equal
+    to the default are left out.
+    """
+    data_kinds = catalogue.datasets()
+    optimizers = catalogue.optimizers()
+    if setup.data.kind not in data_kinds:
+        raise EditError(f"There is no data set “{setup.data.kind}”. Choose {_any(data_kinds)}.")
+    if setup.optimizer not in optimizers:
+        raise EditError(f"There is no optimizer “{setup.optimizer}”. Choose {_any(optimizers)}.")
+    if setup.loss not in catalogue.losses():
+        raise EditError(f"There is no loss “{setup.loss}”. Choose {_any(catalogue.losses())}.")
+    if not 0.0 < setup.data.validation_fraction < 1.0:
+        raise EditError("The validation fraction lies between 0 and 1, for example 0.2.")
+    for name, least in (("batch_size", 1), ("epochs", 1), ("seed", 0)):
+        if getattr(setup, name) < least:
+            raise EditError(f"{name} is {getattr(setup, name)}: it must be at least {least}.")
+    data = replace(
+        setup.data, params=_checked(data_kinds[setup.data.kind].params, setup.data.params)
+    )
+    optimizer_params = _checked(optimizers[setup.optimizer], setup.optimizer_params)
+    checked = replace(setup, data=data, optimizer_params=optimizer_params)
+    return replace(project, training=checked)
+
+
+def set_loss(project: Project, loss: str) -> Project:
+    """Choose the loss: on the canvas's loss block if there is one, else in the set-up."""
+    if loss not in catalogue.losses():
+        raise EditError(f"There is no loss “{loss}”. Choose {_any(catalogue.losses())}.")
+    block = loss_block(project.model)
+    if block is None:
+        return replace(project, training=replace(project.training, loss=loss))
+    shared = {p.name for p in _kind(loss).params}
+    params = {name: value for name, value in block.params.items() if name in shared}
+    return _with_block(project, replace(block, kind=loss, params=params))
+
+
+# -- helpers -------------------------------------------------------------------------------------
+
+
+def _kind(key: str) -> catalogue.BlockKind:
+    try:
+        return catalogue.kind(key)
+    except KeyError:
+        raise EditError(f"The catalogue has no block “{key}”.") from None
+
+
+def _block(project: Project, block_id: str) -> Block:
+    try:
+        return project.model.block(block_id)
+    except KeyError:
+        raise EditError("This block is no longer there.") from None
+
+
+def _ids(model: Model) -> set[str]:
+    return {b.id for b in model.blocks}
+
+
+def _names(model: Model) -> set[str]:
+    return {b.name for b in model.blocks}
+
+
+def _with_model(project: Project, **parts: tuple) -> Project:
+    return replace(project, model=replace(project.model, **parts))
+
+
+def _with_block(project: Project, block: Block) -> Project:
+    return _with_model(
+        project, blocks=tuple(block if b.id == block.id else b for b in project.model.blocks)
+    )
+
+
+def _wires_with_ports(model: Model) -> tuple[Wire, ...]:
+    """The wires both of whose ports exist."""
+    sources, targets = set(), set()
+    for block in model.blocks:
+        inputs, outputs = catalogue.ports(block)
+        targets.update((block.id, port.name) for port in inputs)
+        sources.update((block.id, port.name) for port in outputs)
+    return tuple(
+        w
+        for w in model.wires
+        if (w.source, w.source_port) in sources and (w.target, w.target_port) in targets
+    )
+
+
+def _parse(rows: Iterable[catalogue.Param], name: str, value: ParamValue) -> ParamValue:
+    row = next((row for row in rows if row.name == name), None)
+    if row is None:
+        raise EditError(f"There is no parameter “{name}”.")
+    try:
+        return catalogue.parse_value(row, value)
+    except ValueError as error:
+        raise EditError(str(error)) from error
+
+
+def _checked(
+    rows: tuple[catalogue.Param, ...], params: Mapping[str, ParamValue]
+) -> dict[str, ParamValue]:
+    defaults = {row.name: row.default for row in rows}
+    parsed = {name: _parse(rows, name, value) for name, value in params.items()}
+    return {name: value for name, value in parsed.items() if not _same(value, defaults[name])}
+
+
+def _same(value: ParamValue, default: ParamValue) -> bool:
+    """Equal in type too: a default of 1 is not True, and 1.0 is not 1."""
+    return type(value) is type(default) and value == default
+
+
+def _any(keys: Iterable[str]) -> str:
+    *head, last = keys
+    return f"{', '.join(head)} or {last}" if head else last

@@ -1,0 +1,27 @@
+"""One step per format version: from a decoded file of that version to one of the next.
+
+A step may count on the fields of its version only; KeyError names one that is missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+
+def _from_0(document: dict) -> dict:
+    """Version 0 (drafts of the format): blocks and wires at the top, wires as lists of four, the
+    data set as a bare name, no view."""
+    document = dict(document)
+    blocks = document.pop("blocks")
+    ends = ("source", "source_port", "target", "target_port")
+    wires = [dict(zip(ends, wire, strict=True)) for wire in document.pop("wires")]
+    document["model"] = {"blocks": blocks, "wires": wires}
+    training = dict(document.get("training", {}))
+    if "data" in training:
+        training["data"] = {"kind": training["data"]}
+    document["training"] = training
+    return document
+
+
+MIGRATIONS: dict[int, Callable[[dict], dict]] = {0: _from_0}
+"""The step from version n to n + 1, by n."""
