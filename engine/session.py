@@ -1,0 +1,190 @@
+"""One lab and its commands: answers each in turn, and trains between them.
+
+The session runs in one thread. Its owner (`process` or an in-process link) calls `handle` for a
+command and, while `advance` returns True, `advance` between them. See `lab` for what it expects
+of a handler.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+from collections.abc import Callable, Iterable, Iterator
+
+import msgspec
+
+from .errors import LabError, error_report
+from .lab import Lab
+from .protocol import (
+    Command,
+    ContinueTrainingCommand,
+    ErrorSnapshot,
+    Snapshot,
+    StepTrainingCommand,
+    TrainCommand,
+)
+
+Handler = Callable[[Lab, Command], Iterable[Snapshot | None]]
+
+HANDLERS: dict[str, str] = {
+    "HelloCommand": "devices:hello",
+    "CheckModelCommand": "models.handlers:check_model",
+    "InitialiseCommand": "models.handlers:initialise",
+    "StartForwardCommand": "autograd.handlers:start_forward",
+    "MoveForwardCommand": "autograd.handlers:move_forward",
+    "StartBackwardCommand": "autograd.handlers:start_backward",
+    "MoveBackwardCommand": "autograd.handlers:move_backward",
+    "CompareGradientsCommand": "autograd.handlers:compare_gradients",
+    "InspectCommand": "autograd.handlers:inspect_value",
+    "TrainCommand": "training.handlers:train",
+    "ExportCommand": "exporting.handlers:export",
+    "RunCellCommand": "tensors.handlers:run_cell",
+}
+"""Command -> `module:function` in this package, imported at its first use."""
+
+
+@functools.cache
+def handler_of(command_type: str) -> Handler:
+    """Raises KeyError when no room answers to this command."""
+    module, function = HANDLERS[command_type].split(":")
+    return getattr(importlib.import_module(f".{module}", __package__), function)
+
+
+class Session:
+    """Answers commands by `emit(snapshot)`.
+
+    `emit` gets every snapshot stamped with the command it answers. `find_handler` is there for
+    tests.
+    """
+
+    def __init__(
+        self,
+        emit: Callable[[Snapshot], None],
+        find_handler: Callable[[str], Handler] = handler_of,
+    ) -> None:
+        self._emit = emit
+        self._find_handler = find_handler
+        self._foreground = Command()  # the command in hand, for what handlers emit themselves
+        self._training = Command()
+        self._job: Iterator[Snapshot | None] | None = None
+        self._showed_pause = False
+        self.lab = Lab(emit=lambda snapshot: self._answer(self._foreground, snapshot))
+
+    def handle(self, command: Command) -> None:
+        """Answer one command. An error becomes an ErrorSnapshot; the session goes on."""
+        self._foreground = command
+        try:
+            if isinstance(command, TrainCommand):
+                self._start_training(command)
+            elif isinstance(command, StepTrainingCommand):
+                self._step_training()
+            elif isinstance(command, ContinueTrainingCommand):
+                self._continue_training()
+            else:
+                self._run_to_end(command)
+        except (Exception, KeyboardInterrupt) as error:
+            self._fail(command, error)
+
+    def advance(self) -> bool:
+        """Train one step, if a run is going. False: nothing to do until a command or signal."""
+        if self._job is None:
+            return False
+        control = self.lab.control
+        if control.pause.is_set() and not control.stop.is_set():
+            if not self._showed_pause:
+                self._show_pause()
+            return False
+        self._showed_pause = False
+        self._next()
+        return self._job is not None
+
+    def close(self) -> None:
+        """End the run in hand. The session answers no more commands."""
+        self._end_training()
+
+    # -- commands that are answered at once ------------------------------------------------------
+
+    def _run_to_end(self, command: Command) -> None:
+        control = self.lab.control
+        if self._job is None:  # else the flags are the training's
+            control.clear_before(command.id)
+        results = iter(self._find_handler(type(command).__name__)(self.lab, command))
+        for snapshot in results:
+            if snapshot is not None:
+                self._answer(command, snapshot)
+            if self._job is None and control.stop.is_set():
+                close = getattr(results, "close", None)
+                if close is not None:
+                    close()
+                return
+
+    # -- the training run ------------------------------------------------------------------------
+
+    def _start_training(self, command: TrainCommand) -> None:
+        if self._job is not None and self.lab.run is not None:
+            self._answer(self._training, self.lab.run.snapshot("stopped"))
+        self._end_training()
+        self.lab.control.clear_before(command.id)
+        self._training = command
+        self._job = iter(self._find_handler(type(command).__name__)(self.lab, command))
+        if command.paused:
+            self.lab.control.pause.set()
+        self._next()  # builds the run and stands before its first step
+
+    def _step_training(self) -> None:
+        self._require_job()
+        self.lab.control.pause.set()
+        before = self.lab.run.step
+        while self._job is not None and self.lab.run.step == before:
+            self._next()
+        if self._job is not None:
+            self._show_pause()
+
+    def _continue_training(self) -> None:
+        self._require_job()
+        self.lab.control.pause.clear()
+
+    def _require_job(self) -> None:
+        if self._job is None:
+            raise LabError("There is no paused run.", hint="Start training first.")
+
+    def _show_pause(self) -> None:
+        self._showed_pause = True
+        self._answer(self._training, self.lab.run.snapshot("paused"))
+
+    def _next(self) -> None:
+        """Advance the run by one piece, and forget it at its end."""
+        assert self._job is not None
+        try:
+            snapshot = next(self._job)
+        except StopIteration:
+            self._end_training()
+        except (Exception, KeyboardInterrupt) as error:
+            self._end_training()
+            self._fail(self._training, error)
+        else:
+            if snapshot is not None:
+                self._answer(self._training, snapshot)
+
+    def _end_training(self) -> None:
+        job, self._job = self._job, None
+        self._showed_pause = False
+        close = getattr(job, "close", None)
+        if close is not None:
+            close()
+
+    # -- answers ---------------------------------------------------------------------------------
+
+    def _answer(self, command: Command, snapshot: Snapshot) -> None:
+        self._emit(
+            msgspec.structs.replace(snapshot, reply_to=command.id, revision=command.revision)
+        )
+
+    def _fail(self, command: Command, error: BaseException) -> None:
+        problems = error.problems if isinstance(error, LabError) else ()
+        self._answer(
+            command,
+            ErrorSnapshot(
+                command=type(command).__name__, error=error_report(error), problems=problems
+            ),
+        )
