@@ -1,0 +1,53 @@
+# make run | test | lint | bench | wheel | clean. The first one sets everything up.
+BIN := .venv/bin
+# Two workers use two cores; each engine process has its own torch threads besides.
+WORKERS ?= 2
+
+# Before Qt and torch are imported; see tests/conftest.py and DESIGN.md.
+test lint bench: export QT_QPA_PLATFORM := offscreen
+run test bench: export OMP_WAIT_POLICY := PASSIVE
+
+.PHONY: run test lint bench wheel system clean
+
+run: .venv/run-installed
+	@if [ -n "$$DISPLAY$$WAYLAND_DISPLAY" ] || [ "$$(uname)" = Darwin ]; then \
+	    exec $(BIN)/tensorlab; \
+	else \
+	    echo "No display here (neither DISPLAY nor WAYLAND_DISPLAY is set): running the tour offscreen."; \
+	    echo "It drives the same window through the whole main job; see tour/ when it is done."; \
+	    exec $(BIN)/tensorlab tour --out tour; \
+	fi
+
+test: lint
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
+
+lint: .venv/test-installed
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports --no-logo
+	$(BIN)/pyright
+
+bench: .venv/test-installed
+	$(BIN)/python tests/bench/run.py
+
+wheel: .venv/test-installed
+	$(BIN)/python -m hatchling build -t wheel -d dist
+
+# Runs each time: it takes milliseconds and heals a machine that lost a library.
+system:
+	@.ci/system
+
+.venv/bin/python: | system
+	$$(.ci/python) -m venv .venv
+
+# The stamps lie in the environment, so that they go when it goes.
+.venv/run-installed: pyproject.toml .venv/bin/python | system
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	@touch $@
+
+.venv/test-installed: pyproject.toml .venv/bin/python | system
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test]'
+	@touch $@ .venv/run-installed
+
+clean:
+	rm -rf .venv build dist tour .pytest_cache .ruff_cache .import_linter_cache

@@ -1,0 +1,30 @@
+"""Tensor Lab: a desktop laboratory for PyTorch. `tensorlab.main()` is the program.
+
+In the wheel this file is `tensorlab/__init__.py`, beside `app`, `widgets`, `engine` and `assets`;
+in a checkout it stands at the root, beside the same folders. Scripts may `import tensorlab.engine`
+in both: inside `engine` imports are relative, so only `main` puts general names such as `app` on
+`sys.path`.
+
+Importing this module must stay cheap: every worker that multiprocessing spawns imports it again.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+_FOLDER = os.path.dirname(os.path.abspath(__file__))
+__path__ = [_FOLDER]
+
+
+def main() -> int:
+    """Run the command line `sys.argv[1:]` and return its exit code."""
+    if sys.path[:1] != [_FOLDER]:
+        sys.path.insert(0, _FOLDER)
+    from app.cli import main as run
+
+    return run()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,128 @@
+"""What every test stands on: offscreen Qt, own settings, and nothing left behind."""
+
+from __future__ import annotations
+
+import os
+
+# Both are read once, when Qt and torch are imported.
+os.environ["QT_QPA_PLATFORM"] = "offscreen"
+os.environ["OMP_WAIT_POLICY"] = "PASSIVE"
+
+import gc
+import multiprocessing.resource_tracker
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+from PySide6.QtCore import QSettings
+
+
+@pytest.fixture(scope="session")
+def qapp(qapp):
+    """pytest-qt's application, in the light theme and one font at one size."""
+    from PySide6.QtGui import QFont
+
+    from widgets import theme
+
+    qapp.setFont(QFont("DejaVu Sans", 10))
+    theme.apply(qapp, theme.LIGHT)
+    return qapp
+
+
+@pytest.fixture(autouse=True)
+def own_settings(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Settings, caches and data of this test lie in a folder of its own, which is returned."""
+    home: Path = tmp_path_factory.mktemp("home")
+    for kind in ("CONFIG", "CACHE", "DATA", "STATE"):
+        monkeypatch.setenv(f"XDG_{kind}_HOME", str(home / kind.lower()))
+    for form in (QSettings.Format.IniFormat, QSettings.Format.NativeFormat):
+        QSettings.setPath(form, QSettings.Scope.UserScope, str(home / "config"))
+    return home
+
+
+@pytest.fixture(autouse=True)
+def nothing_left_behind(own_settings: Path) -> Iterator[None]:
+    """Fail a test that leaves top-level widgets, threads or child processes behind.
+
+    Runs around all other fixtures of the test, so what they clean up is no fault.
+    """
+    threads = set(threading.enumerate())
+    processes = _child_processes()
+    widgets = _top_level_widgets()
+    yield
+    faults: list[str] = []
+    left_widgets = _settled_widgets() - widgets
+    if left_widgets:
+        faults.append("top-level widgets: " + ", ".join(sorted(map(_described, left_widgets))))
+        _delete(left_widgets)
+    left_threads = set(threading.enumerate()) - threads
+    if left_threads:
+        faults.append("threads: " + ", ".join(sorted(thread.name for thread in left_threads)))
+    left_processes = _child_processes() - processes
+    if left_processes:
+        faults.append("processes: " + ", ".join(str(process) for process in left_processes))
+        for process in left_processes:
+            process.kill()
+    _restore_theme()
+    if faults:
+        pytest.fail("left behind: " + "; ".join(faults), pytrace=False)
+
+
+def _child_processes() -> set[psutil.Process]:
+    """All live descendants but multiprocessing's resource tracker, which serves the session."""
+    tracker = getattr(multiprocessing.resource_tracker._resource_tracker, "_pid", None)
+    return {
+        process
+        for process in psutil.Process().children(recursive=True)
+        if process.pid != tracker and process.status() != psutil.STATUS_ZOMBIE
+    }
+
+
+def _application():
+    widgets = sys.modules.get("PySide6.QtWidgets")
+    return widgets.QApplication.instance() if widgets else None
+
+
+def _top_level_widgets() -> set:
+    application = _application()
+    # Qt keeps one tool tip for the program and a container for each combo box that was opened.
+    own = ("QTipLabel", "QComboBoxPrivateContainer")
+    if application is None:
+        return set()
+    return {w for w in application.topLevelWidgets() if w.metaObject().className() not in own}
+
+
+def _settled_widgets() -> set:
+    """Top-level widgets after deferred deletions, and after Python's cycles if any are left."""
+    application = _application()
+    if application is None:
+        return set()
+    from PySide6.QtCore import QEvent
+
+    application.sendPostedEvents(None, QEvent.Type.DeferredDelete)
+    if _top_level_widgets():
+        gc.collect()
+        application.sendPostedEvents(None, QEvent.Type.DeferredDelete)
+    return _top_level_widgets()
+
+
+def _described(widget) -> str:
+    return f"{type(widget).__name__}({widget.objectName()!r})"
+
+
+def _delete(widgets: set) -> None:
+    import shiboken6
+
+    for widget in widgets:
+        if shiboken6.isValid(widget):
+            shiboken6.delete(widget)
+
+
+def _restore_theme() -> None:
+    theme = sys.modules.get("widgets.theme")
+    application = _application()
+    if theme is not None and application is not None and theme.current() is not theme.LIGHT:
+        theme.apply(application, theme.LIGHT)

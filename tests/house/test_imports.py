@@ -1,0 +1,49 @@
+"""Who may import what, where import-linter cannot see it: at run time."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+def _modules(folder: str) -> list[str]:
+    """Dotted names of all modules under a top folder, `__main__` modules left out."""
+    return sorted(
+        ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+        for path in (ROOT / folder).rglob("*.py")
+        if path.stem != "__main__"
+    )
+
+
+@pytest.mark.parametrize("folder", ["app", "widgets", "engine/protocol", "engine/project"])
+def test_the_windows_side_loads_no_torch(folder):
+    code = (
+        "import importlib, sys\n"
+        f"for name in {_modules(folder)!r}: importlib.import_module(name)\n"
+        "sys.exit('torch' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-W", "error", "-c", code], cwd=ROOT, timeout=120)
+    assert done.returncode == 0
+
+
+def test_importing_the_package_is_cheap():
+    """Every spawned worker imports it again (see tensorlab.py)."""
+    code = "import sys, tensorlab; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    loaded = set(done.stdout.split())
+    assert "tensorlab" in loaded
+    assert not loaded & {"app", "app.cli", "engine", "widgets", "torch", "PySide6", "numpy"}
+
+
+def test_the_engine_is_importable_as_part_of_the_package():
+    code = (
+        "import sys, tensorlab.engine.project.document as document\n"
+        "assert document.Project().name == 'Untitled'\n"
+        "assert not {'engine', 'PySide6'} & set(sys.modules), sorted(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
