@@ -1,0 +1,73 @@
+"""Any painted picture to the clipboard, a PNG or an SVG file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from PySide6.QtCore import QRect, QSize
+from PySide6.QtGui import QGuiApplication, QImage, QPainter
+from PySide6.QtSvg import QSvgGenerator
+from PySide6.QtWidgets import QFileDialog, QMenu, QMessageBox, QWidget
+
+Paint = Callable[[QPainter], None]
+"""Paints the whole picture, background included, into (0, 0, width, height)."""
+
+PNG_SCALE = 2.0
+"""Pixels in a copied or saved image per pixel on screen."""
+
+
+def image_of(size: QSize, paint: Paint) -> QImage:
+    image = QImage(size * PNG_SCALE, QImage.Format.Format_ARGB32_Premultiplied)
+    image.setDevicePixelRatio(PNG_SCALE)
+    image.fill(0)
+    painter = QPainter(image)
+    paint(painter)
+    painter.end()
+    return image
+
+
+def copy_picture(size: QSize, paint: Paint) -> None:
+    QGuiApplication.clipboard().setImage(image_of(size, paint))
+
+
+def save_picture(path: str, size: QSize, paint: Paint) -> None:
+    """Write a `.png` or `.svg` file; raises ValueError on another suffix, OSError when the file
+    cannot be written."""
+    suffix = Path(path).suffix.lower()
+    if suffix not in (".png", ".svg"):
+        raise ValueError(f"A picture's file name ends in .png or .svg, not {suffix or 'nothing'}")
+    with open(path, "wb"):
+        pass  # Qt's writers do not say why they failed: find out first.
+    if suffix == ".png":
+        image_of(size, paint).save(path, "PNG")
+        return
+    generator = QSvgGenerator()
+    generator.setFileName(path)
+    generator.setSize(size)
+    generator.setViewBox(QRect(0, 0, size.width(), size.height()))
+    painter = QPainter(generator)
+    paint(painter)
+    painter.end()
+
+
+def ask_and_save(parent: QWidget, suffix: str, size: QSize, paint: Paint) -> None:
+    """Ask for a file name and write it; what goes wrong is told in a message box."""
+    path, _ = QFileDialog.getSaveFileName(
+        parent, "Save picture", f"picture.{suffix}", f"{suffix.upper()} (*.{suffix})"
+    )
+    if not path:
+        return
+    if not path.lower().endswith(f".{suffix}"):
+        path += f".{suffix}"
+    try:
+        save_picture(path, size, paint)
+    except OSError as error:
+        QMessageBox.warning(parent, "The picture was not saved", str(error))
+
+
+def add_picture_actions(menu: QMenu, parent: QWidget, paint: Paint) -> None:
+    """Add Copy picture, Save PNG and Save SVG of what `paint` paints at `parent`'s size."""
+    menu.addAction("Copy picture", lambda: copy_picture(parent.size(), paint))
+    menu.addAction("Save as PNG…", lambda: ask_and_save(parent, "png", parent.size(), paint))
+    menu.addAction("Save as SVG…", lambda: ask_and_save(parent, "svg", parent.size(), paint))
