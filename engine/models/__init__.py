@@ -1,0 +1,1 @@
+"""Models made of blocks: built, checked, stepped, and written out as Python."""

@@ -1,0 +1,230 @@
+"""Reads the parameters of every kind of block from the installed torch.
+
+`python -m engine.models.signatures` writes them to `engine/project/signatures.json`, from which
+the window makes its forms before torch has loaded.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from pathlib import Path
+from typing import Any, Literal, get_args, get_origin
+
+import msgspec
+import torch
+from torch import nn
+
+from ..project.kinds import Param
+from ..project.table import OPTIMIZERS, ROWS, Row
+
+PATH = Path(__file__).parent.parent / "project" / "signatures.json"
+
+# Arguments that a form cannot offer or should not: placement is the training set-up's business,
+# `inplace` would change a value after it was shown, and the rest is deprecated or internal.
+_LEFT_OUT = frozenset(
+    (
+        *("self", "params", "device", "dtype", "inplace", "return_indices", "size_average"),
+        *("reduce", "foreach", "fused", "capturable", "differentiable"),
+        *("decoupled_weight_decay", "_weight", "_freeze", "weight"),
+    )
+)
+
+
+def read() -> dict[str, tuple[Param, ...]]:
+    """Return what `signatures.json` holds, as read from torch now: the parameters of each key."""
+    params = {row.key: _params(row) for row in ROWS}
+    for key in OPTIMIZERS:
+        params[key] = _class_params(getattr(torch.optim, key.removeprefix("optim.")))
+    return params
+
+
+def text() -> str:
+    """Return `signatures.json` as it should be for the installed torch."""
+    data = msgspec.json.encode(read())
+    return msgspec.json.format(data, indent=1).decode() + "\n"
+
+
+def _params(row: Row) -> tuple[Param, ...]:
+    if row.schema:
+        return _schema_params(row)
+    if row.torch_name.startswith("torch.nn."):
+        return _class_params(getattr(nn, row.torch_name.removeprefix("torch.nn.")))
+    return ()
+
+
+# -- modules and optimizers: Python signatures ----------------------------------------------------
+
+
+def _class_params(cls: type) -> tuple[Param, ...]:
+    docs = _docs(cls.__doc__ or "")
+    parameters = [
+        parameter
+        for parameter in _signature(cls).parameters.values()
+        if parameter.name not in _LEFT_OUT
+        and parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+    ]
+    return tuple(_class_param(parameter, docs) for parameter in parameters)
+
+
+def _signature(cls: type) -> inspect.Signature:
+    if issubclass(cls, nn.RNNBase):
+        # nn.LSTM takes (*args, **kwargs): input_size and hidden_size are named in RNNBase, whose
+        # `mode` the subclass sets itself.
+        base = inspect.signature(nn.RNNBase.__init__, eval_str=True)
+        kept = [p for p in base.parameters.values() if p.name != "mode"]
+        if cls is not nn.LSTM:
+            kept = [p for p in kept if p.name != "proj_size"]
+        if cls is nn.RNN:
+            keyword = inspect.Parameter.KEYWORD_ONLY
+            extra = inspect.Parameter("nonlinearity", keyword, default="tanh", annotation=str)
+            kept.append(extra)
+        return base.replace(parameters=kept)
+    return inspect.signature(cls.__init__, eval_str=True)
+
+
+def _class_param(parameter: inspect.Parameter, docs: dict[str, tuple[str, str]]) -> Param:
+    hint, doc = docs.get(parameter.name, ("", ""))
+    required = parameter.default is inspect.Parameter.empty
+    default = None if required else parameter.default
+    annotation = parameter.annotation
+    choices: tuple[str, ...] = ()
+    if get_origin(annotation) is Literal:
+        choices = get_args(annotation)
+    words = str(annotation) if annotation is not inspect.Parameter.empty else hint
+    if callable(default):
+        default = default.__name__
+    kind = "choice" if choices else _type_of(words, default)
+    if kind == "float" and default is not None:
+        default = float(default)
+    return Param(
+        name=parameter.name,
+        type=kind,
+        default=default,
+        required=required,
+        optional=not required and (default is None or "None" in words),
+        choices=choices,
+        doc=doc,
+    )
+
+
+def _type_of(words: str, default: Any) -> Any:
+    """Return the ParamType for an annotation (or a docstring's words) and a default."""
+    if isinstance(default, bool):
+        return "bool"
+    if isinstance(default, tuple):
+        return "floats"
+    if isinstance(default, str):
+        return "str"
+    if re.search(r"tuple|list|Size", words):
+        return "floats" if "float" in words else "ints"
+    for word in ("bool", "float", "int", "str"):
+        if re.search(rf"\b{word}\b", words):
+            return word
+    return "float" if isinstance(default, float) else "int"
+
+
+# -- functions: the schema of their ATen overload -------------------------------------------------
+
+_SCHEMA_TYPES = {
+    "int": "int",
+    "number": "float",
+    "Scalar": "float",
+    "bool": "bool",
+    "List[int]": "ints",
+    "float": "float",
+}
+
+
+def _schema_params(row: Row) -> tuple[Param, ...]:
+    name, _, overload = row.schema.partition(".")
+    schema = getattr(getattr(torch.ops.aten, name), overload or "default")._schema
+    function = getattr(torch.Tensor if row.call == "method" else torch, name)
+    docs = _docs(function.__doc__ or "")
+    if not docs:
+        docs = _docs(getattr(torch, name).__doc__ or "")
+    found = []
+    for argument in schema.arguments:
+        words = str(argument.type)
+        optional = words.startswith("Optional")
+        kind = _SCHEMA_TYPES.get(re.sub(r"Optional\[(.*)\]", r"\1", words))
+        if kind is None or argument.name in _LEFT_OUT:
+            continue
+        if argument.name == "shape":
+            kind = "shape"
+        # `dim=[]` of torch.amax means all dimensions; the table requires one.
+        default = None if argument.default_value == [] else argument.default_value
+        found.append(
+            Param(
+                name=argument.name,
+                type=kind,  # pyright: ignore[reportArgumentType]
+                default=default,
+                required=not argument.has_default_value(),
+                optional=optional,
+                doc=docs.get(argument.name, ("", ""))[1],
+            )
+        )
+    return tuple(found)
+
+
+# -- docstrings -----------------------------------------------------------------------------------
+
+_ENTRY = re.compile(r"^ {0,10}(\w+)(?: \(([^)]*(?:\([^)]*\)[^)]*)*)\))? ?: ?(.*)$")
+
+
+def _docs(docstring: str) -> dict[str, tuple[str, str]]:
+    """Return {argument: (words for its type, explanation)} from the Args sections."""
+    found: dict[str, tuple[str, str]] = {}
+    name, indent, inside = "", 0, False
+    for line in inspect.cleandoc(docstring).splitlines():
+        stripped = line.strip()
+        if re.fullmatch(r"(Args|Arguments|Keyword args|Keyword Arguments|Parameters):", stripped):
+            inside, name, indent = True, "", 0
+            continue
+        if not inside or not stripped:
+            continue
+        depth = len(line) - len(line.lstrip())
+        match = _ENTRY.match(line)
+        if depth == 0:
+            inside = False
+        elif match and (indent == 0 or depth == indent):
+            name, indent = match[1], depth
+            # The first entry wins: later sections of torch.mean describe other overloads.
+            if name in found:
+                name = ""
+            else:
+                found[name] = (match[2] or "", match[3])
+        elif name:
+            words, doc = found[name]
+            found[name] = (words, f"{doc} {stripped}")
+    return {name: (words, _plain(doc)) for name, (words, doc) in found.items()}
+
+
+def _plain(doc: str) -> str:
+    """Return reStructuredText as plain words, without what the form shows anyway."""
+    doc = re.split(r"\.\. \w+::|See Notes", doc)[0]
+    doc = re.sub(r":\w+:`~?([^`<]*?)(?: ?<[^`]*>)?`", r"\1", doc)
+    doc = re.sub(r"\\(?:text|mathrm|operatorname)\{([^}]*)\}", r"\1", doc)
+    doc = doc.replace("``", "").replace("`", "").replace("\\times", "*").replace("\\", "")
+    doc = re.sub(
+        r"\(default: \([^)]*\)\)|(?<=[a-z]) A tensor LR is.*|If a tensor is provided.*", "", doc
+    )
+    doc = re.sub(r"\(?[Dd]efaults?(?::| to| is) *[^\s.,;)]+(?:\.\d+)?\)?\.?", "", doc)
+    doc = re.sub(r"\s+", " ", doc).replace("_.", ".").strip(" ,;")
+    doc = _shortened(doc[:1].upper() + doc[1:])
+    return doc if not doc or doc.endswith((".", "!", "?")) else doc + "."
+
+
+def _shortened(doc: str, limit: int = 240) -> str:
+    """Return the first sentences of `doc`: as many as fit, at least one."""
+    kept, *more = re.split(r"(?<=[.!?]) (?=[A-Z])", doc)
+    for sentence in more:
+        if len(kept) + len(sentence) > limit:
+            break
+        kept += " " + sentence
+    return kept
+
+
+if __name__ == "__main__":
+    PATH.write_text(text(), encoding="utf-8")
+    print(f"wrote {PATH}")

@@ -1,0 +1,92 @@
+"""What the rows of the catalogue are made of: parameters, ports, kinds of blocks and data sets."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct
+
+from .document import ParamValue
+
+ParamType = Literal["int", "float", "bool", "str", "choice", "ints", "floats", "shape", "dtype"]
+"""`ints`: one int or a tuple of ints (kernel sizes). `floats`: a tuple of floats (betas).
+`shape`: a tuple of ints, -1 allowed once. A type with `choices` also takes one of those words
+(`padding="same"`); `choice` and `dtype` take nothing else."""
+
+
+class Param(Struct, frozen=True):
+    """One argument of a torch class or function.
+
+    `default` is torch's; a `required` parameter has none and a new block gets `initial`. A
+    parameter with a default may have an `initial` too, where a new block had better start with
+    something else (`batch_first=True`). `optional` says that None is a value. Bounds are
+    inclusive, hold for each entry of a tuple, and are None when open.
+    """
+
+    name: str
+    type: ParamType
+    default: ParamValue = None
+    required: bool = False
+    initial: ParamValue = None
+    optional: bool = False
+    minimum: float | None = None
+    maximum: float | None = None
+    choices: tuple[str, ...] = ()
+    doc: str = ""
+
+
+class Port(Struct, frozen=True):
+    """Where a wire ends. `optional` inputs may stay open.
+
+    torch packs some tensors in tuples: neighbouring ports with the same `pack` travel as one
+    (the `h_n` and `c_n` of an LSTM, the tensors that `torch.cat` takes). An optional input is
+    passed by keyword, as `pack` or else as `name`.
+    """
+
+    name: str
+    doc: str = ""
+    optional: bool = False
+    pack: str = ""
+
+
+class BlockKind(Struct, frozen=True):
+    """One row of the catalogue.
+
+    `call` says how a block becomes a torch.fx node: a submodule, a function (`torch_name` is its
+    full name), a tensor method, or one of the model's ends. `stem` is what names of new blocks
+    start with (`"linear"` -> `linear1`). A `variadic` kind has a parameter `inputs`, which torch
+    does not know: the number of its input ports (see `catalogue.ports`).
+    """
+
+    key: str
+    torch_name: str
+    title: str
+    group: str
+    summary: str
+    icon: str
+    call: Literal["module", "function", "method", "input", "output", "loss"]
+    inputs: tuple[Port, ...]
+    outputs: tuple[Port, ...]
+    params: tuple[Param, ...]
+    stem: str
+    keywords: tuple[str, ...] = ()
+    variadic: bool = False
+
+    def param(self, name: str) -> Param:
+        """Raises KeyError when there is no such parameter."""
+        for param in self.params:
+            if param.name == name:
+                return param
+        raise KeyError(name)
+
+
+class DatasetKind(Struct, frozen=True):
+    """A data set of labelled samples: float32 of `sample_shape` (without batch), and int64 labels
+    from 0 to `classes` - 1."""
+
+    key: str
+    title: str
+    summary: str
+    sample_shape: tuple[int, ...]
+    classes: int
+    params: tuple[Param, ...] = ()
