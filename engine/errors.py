@@ -30,7 +30,10 @@ def error_report(
 
     `is_user_file` tells the user's own source files by name: `line` is that of the innermost
     frame in one of them (or of a syntax error there), and the traceback starts with the first.
+    A LabError has said it all and carries no traceback.
     """
+    if isinstance(error, LabError):
+        return ErrorReport(type="LabError", message=_clip(str(error)), hint=error.hint)
     frames = traceback.extract_tb(error.__traceback__)
     own = [i for i, frame in enumerate(frames) if is_user_file(frame.filename)]
     line = frames[own[-1]].lineno if own else None
@@ -45,7 +48,6 @@ def error_report(
     return ErrorReport(
         type=type(error).__name__,
         message=_clip(_message(error)),
-        hint=error.hint if isinstance(error, LabError) else "",
         line=line,
         traceback=_clip(text),
     )

@@ -5,13 +5,15 @@ from __future__ import annotations
 import msgspec
 
 from .commands import AnyCommand, AnySignal, Command
-from .snapshots import AnySnapshot, Snapshot
+from .snapshots import AnySnapshot, ErrorSnapshot, Snapshot
+from .values import ErrorReport
 
 MAX_SNAPSHOT_BYTES = 256 * 1024
 
 _encoder = msgspec.msgpack.Encoder()
 _commands = msgspec.msgpack.Decoder(AnyCommand)
 _signals = msgspec.msgpack.Decoder(AnySignal)
+_messages = msgspec.msgpack.Decoder(AnyCommand | AnySignal)
 _snapshots = msgspec.msgpack.Decoder(AnySnapshot)
 
 
@@ -33,6 +35,11 @@ def decode_signal(data: bytes) -> AnySignal:
     return _signals.decode(data)
 
 
+def decode_message(data: bytes) -> Command | AnySignal:
+    """What travels to the engine: raises as `decode_command` does."""
+    return _messages.decode(data)
+
+
 def encode_snapshot(snapshot: Snapshot) -> bytes:
     """Raises OversizeSnapshot above 256 KiB, TypeError on a value that is no plain data."""
     data = _encoder.encode(snapshot)
@@ -44,3 +51,23 @@ def encode_snapshot(snapshot: Snapshot) -> bytes:
 def decode_snapshot(data: bytes) -> Snapshot:
     """Raises msgspec.DecodeError or msgspec.ValidationError on anything that is no snapshot."""
     return _snapshots.decode(data)
+
+
+def encode_snapshot_or_error(snapshot: Snapshot) -> bytes:
+    """As `encode_snapshot`, but a snapshot that cannot be sent becomes an ErrorSnapshot that says
+    so: a sender's mistake must not end the engine."""
+    try:
+        return encode_snapshot(snapshot)
+    except (OversizeSnapshot, TypeError, ValueError, OverflowError, RecursionError) as error:
+        return _encoder.encode(
+            ErrorSnapshot(
+                reply_to=snapshot.reply_to,
+                revision=snapshot.revision,
+                command=type(snapshot).__name__,
+                error=ErrorReport(
+                    type=type(error).__name__,
+                    message=f"The answer could not be sent: {error}",
+                    hint="This is a fault of Tensor Lab's, not of your model. Please report it.",
+                ),
+            )
+        )

@@ -126,7 +126,9 @@ class ExportCommand(Command, frozen=True, kw_only=True):
 
 
 class RunCellCommand(Command, frozen=True, kw_only=True):
-    """Run Python in the console's namespace -> OutputSnapshots, then one CellSnapshot."""
+    """Run Python in the console's namespace -> OutputSnapshots as it prints, then the tensors it
+    leaves as TensorsSnapshots, then one CellSnapshot. `filename` is what its traceback calls it;
+    a file that exists becomes its `__file__` and its folder is importable."""
 
     source: str
     filename: str = "<cell>"
@@ -151,6 +153,8 @@ AnyCommand = (
 
 
 # -- out of band ---------------------------------------------------------------------------------
+#
+# A signal acts at once, whatever the engine is doing. It is meant for the commands sent before it.
 
 
 class PauseSignal(Struct, frozen=True, tag=True):
@@ -165,4 +169,8 @@ class InterruptSignal(Struct, frozen=True, tag=True):
     """Raise KeyboardInterrupt in the engine's main thread: for user code that does not return."""
 
 
-AnySignal = PauseSignal | StopSignal | InterruptSignal
+class QuitSignal(Struct, frozen=True, tag=True):
+    """Stop the job in hand and leave."""
+
+
+AnySignal = PauseSignal | StopSignal | InterruptSignal | QuitSignal

@@ -213,6 +213,16 @@ class EpochRow(Struct, frozen=True):
     validation_accuracy: float
 
 
+class TrainingMemory(Struct, frozen=True):
+    """What training keeps, in bytes of unique storages: the model's parameters and buffers, the
+    gradients, and the optimizer's state (Adam: two moments per parameter)."""
+
+    parameter_bytes: int = 0
+    buffer_bytes: int = 0
+    gradient_bytes: int = 0
+    optimizer_bytes: int = 0
+
+
 class TrainingSnapshot(Snapshot, frozen=True, kw_only=True):
     """Progress of the run: `step` of `total_steps` done, in epoch `epoch` of `epochs` (1-based).
 
@@ -235,6 +245,7 @@ class TrainingSnapshot(Snapshot, frozen=True, kw_only=True):
     checkpoint: str = ""
     checkpoint_step: int = 0
     error: ErrorReport | None = None
+    memory: TrainingMemory = TrainingMemory()
 
 
 # -- results and code ----------------------------------------------------------------------------
@@ -253,7 +264,9 @@ class ExportSnapshot(Snapshot, frozen=True, kw_only=True):
 
 
 class OutputSnapshot(Snapshot, frozen=True, kw_only=True):
-    stream: Literal["stdout", "stderr"]
+    """A piece of what a cell printed. `result` is the repr of its last expression."""
+
+    stream: Literal["stdout", "stderr", "result"]
     text: str
 
 
@@ -277,13 +290,17 @@ class TensorReport(Struct, frozen=True):
     grad: object = None
 
 
+class TensorsSnapshot(Snapshot, frozen=True, kw_only=True):
+    """Tensors left in the namespace, by name: a part of them, as many as fit in a snapshot."""
+
+    tensors: dict[str, TensorReport]
+
+
 class CellSnapshot(Snapshot, frozen=True, kw_only=True):
-    """A cell ended. `tensors` holds every tensor left in the namespace, by name."""
+    """A cell ended; its output and the namespace's tensors went before."""
 
     ok: bool
-    stdout: str
     error: ErrorReport | None
-    tensors: dict[str, TensorReport]
 
 
 AnySnapshot = (
@@ -299,5 +316,6 @@ AnySnapshot = (
     | TrainingSnapshot
     | ExportSnapshot
     | OutputSnapshot
+    | TensorsSnapshot
     | CellSnapshot
 )

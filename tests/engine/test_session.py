@@ -42,8 +42,8 @@ class FakeRun:
 
 def fake_train(lab: Lab, command: TrainCommand):
     run = lab.run = FakeRun(total=command.training.epochs)
-    yield run.snapshot("running")
     try:
+        yield run.snapshot("running")
         while run.step < run.total:
             yield None  # such as within a validation pass
             run.step += 1

@@ -1,0 +1,183 @@
+"""The engine's side of the pipe: the function that a spawned process runs.
+
+Imports no torch until `serve` has set the environment that torch reads once.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import os
+import queue
+import signal
+import sys
+import threading
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from .errors import error_report
+from .protocol import (
+    AnySignal,
+    Command,
+    ErrorSnapshot,
+    InterruptSignal,
+    PauseSignal,
+    Snapshot,
+    StopSignal,
+    decode_message,
+    encode_snapshot_or_error,
+)
+
+if TYPE_CHECKING:
+    from .lab import Control
+
+LEAVING_S = 2.0
+"""How long the job in hand may take to end when the engine is to leave."""
+
+
+def serve(connection: Connection, log: Path) -> None:
+    """Answer commands from `connection` until it closes or a QuitSignal comes.
+
+    What torch and other native code print goes to the file `log`, tracebacks of a crash too.
+    """
+    _redirect_output(log)
+    if hasattr(os, "set_inheritable") and sys.platform != "win32":
+        os.set_inheritable(connection.fileno(), False)  # not to programs that a cell starts
+    # Threads that spin while they wait would take the window's core (measured: 1,500 steps a
+    # second fall to 8 beside a repainting plot).
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    mailbox = Mailbox(connection)  # reads while torch loads, which takes a second or two
+    import torch
+
+    from .devices import ready, usable_cores
+    from .session import Session
+
+    torch.set_num_threads(max(1, usable_cores() - 1))
+    session = Session(mailbox.send)
+    mailbox.attach(session.lab.control)
+    mailbox.send(ready())
+    busy = False
+    while True:
+        try:
+            message = mailbox.received.get(block=not busy)
+        except queue.Empty:
+            busy = session.advance()
+            continue
+        if message is mailbox.LEAVE:
+            break
+        if isinstance(message, Command):
+            session.handle(message)
+        busy = True  # a command or a signal may have given the run something to do
+    session.close()
+    mailbox.left.set()
+
+
+class Mailbox:
+    """Both ways of the pipe. Commands wait in `received`; signals act at once.
+
+    A thread of its own reads, so that the sender never waits for a busy engine.
+    """
+
+    LEAVE = "leave"
+    WAKE = "wake"
+
+    def __init__(self, connection: Connection) -> None:
+        self.received: queue.SimpleQueue[Command | str] = queue.SimpleQueue()
+        self.left = threading.Event()
+        self._connection = connection
+        self._sending = threading.Lock()
+        self._control: Control | None = None
+        self._early: list[tuple[AnySignal, int]] = []  # signals that came while torch loaded
+        self._attaching = threading.Lock()
+        self._newest = 0
+        self._interrupting = False
+        self._main_thread = threading.get_ident()
+        signal.signal(signal.SIGINT, self._on_sigint)
+        threading.Thread(target=self._read, name="mailbox", daemon=True).start()
+
+    def send(self, snapshot: Snapshot) -> None:
+        """May be called from any thread. A window that has gone is no error: `_read` sees it."""
+        data = encode_snapshot_or_error(snapshot)
+        with self._sending:
+            try:
+                self._connection.send_bytes(data)
+            except OSError:
+                self.received.put(self.LEAVE)
+
+    def attach(self, control: Control) -> None:
+        """From now on signals set the flags of `control`; those that came before do so now."""
+        with self._attaching:
+            self._control = control
+            for early, newest in self._early:
+                self._act(early, newest)
+            self._early.clear()
+
+    def _read(self) -> None:
+        while True:
+            try:
+                data = self._connection.recv_bytes()
+            except (EOFError, OSError):
+                break
+            try:
+                message = decode_message(data)
+            except msgspec.DecodeError as error:
+                self.send(ErrorSnapshot(command="", error=error_report(error)))
+                continue
+            if isinstance(message, Command):
+                self._newest = message.id
+                self.received.put(message)
+            elif isinstance(message, PauseSignal | StopSignal | InterruptSignal):
+                with self._attaching:
+                    self._act(message, self._newest)
+            else:
+                break
+        self._leave()
+
+    def _act(self, message: AnySignal, newest: int) -> None:
+        control = self._control
+        if control is None:
+            self._early.append((message, newest))
+            return
+        if isinstance(message, InterruptSignal):
+            self._interrupt(control)
+            return
+        control.mark = newest
+        (control.stop if isinstance(message, StopSignal) else control.pause).set()
+        self.received.put(self.WAKE)
+
+    def _interrupt(self, control: Control) -> None:
+        if not control.in_user_code:
+            return
+        self._interrupting = True
+        if hasattr(signal, "pthread_kill"):  # also ends a sleep or a read
+            signal.pthread_kill(self._main_thread, signal.SIGINT)
+        else:
+            signal.raise_signal(signal.SIGINT)
+
+    def _on_sigint(self, signum: int, frame: object) -> None:
+        """Only an InterruptSignal counts: Ctrl+C in the terminal reaches this process too, but is
+        meant for the window's, which decides."""
+        wanted, self._interrupting = self._interrupting, False
+        if wanted and self._control is not None and self._control.in_user_code:
+            raise KeyboardInterrupt
+
+    def _leave(self) -> None:
+        """The window has gone or asked to leave: end the job in hand, or the process with it."""
+        control = self._control
+        if control is None:  # torch is still loading, and nothing is lost
+            os._exit(0)
+        control.mark = sys.maxsize
+        control.stop.set()
+        self.received.put(self.LEAVE)
+        if not self.left.wait(LEAVING_S):
+            os._exit(1)
+
+
+def _redirect_output(log: Path) -> None:
+    descriptor = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    for standard in (1, 2):
+        os.dup2(descriptor, standard)
+    os.close(descriptor)
+    faulthandler.enable(file=2)
