@@ -1,0 +1,129 @@
+"""A growing series of numbers that can be drawn at any width in a time that does not grow.
+
+Above the raw points stand levels of (minimum, maximum) over blocks of 4, 16, 64, ... points. A
+picture of `pixels` columns reads the finest level with at most two blocks a column, so that it
+costs the same for a thousand points and for ten million, and no extreme is ever lost.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+FACTOR = 4
+"""Blocks of one level in a block of the next."""
+
+Floats = NDArray[np.float64]
+
+
+class _Column:
+    """A float64 array that grows at its end in amortised constant time."""
+
+    def __init__(self) -> None:
+        self._data: Floats = np.empty(64)
+        self.size = 0
+
+    def extend(self, values: Floats) -> None:
+        needed = self.size + len(values)
+        if needed > len(self._data):
+            grown = np.empty(max(needed, 2 * len(self._data)))
+            grown[: self.size] = self._data[: self.size]
+            self._data = grown
+        self._data[self.size : needed] = values
+        self.size = needed
+
+    @property
+    def view(self) -> Floats:
+        """What is in it; do not keep it across an `extend`."""
+        return self._data[: self.size]
+
+
+class Pyramid:
+    """Points (x, y) in order of x. NaN in y is a gap: it takes part in no extreme."""
+
+    def __init__(self) -> None:
+        self._x = _Column()
+        self._y = _Column()
+        self._levels: list[tuple[_Column, _Column]] = []
+
+    def __len__(self) -> int:
+        return self._x.size
+
+    @property
+    def x(self) -> Floats:
+        return self._x.view
+
+    @property
+    def y(self) -> Floats:
+        return self._y.view
+
+    def extend(self, x: ArrayLike, y: ArrayLike) -> None:
+        """Append points, in amortised constant time each.
+
+        Raises ValueError when x and y differ in length, or x falls, or x is not finite.
+        """
+        new_x = np.atleast_1d(np.asarray(x, np.float64))
+        new_y = np.atleast_1d(np.asarray(y, np.float64))
+        if new_x.shape != new_y.shape or new_x.ndim != 1:
+            raise ValueError(f"x and y differ: {new_x.shape} and {new_y.shape}")
+        if not len(new_x):
+            return
+        before = self._x.view[-1:]
+        if not np.isfinite(new_x).all() or (np.diff(np.concatenate([before, new_x])) < 0).any():
+            raise ValueError("x must be finite and may not fall")
+        self._x.extend(new_x)
+        self._y.extend(new_y)
+        self._complete_blocks()
+
+    def _complete_blocks(self) -> None:
+        """Summarise every block that has become full, level by level."""
+        low = high = self._y
+        level = 0
+        while low.size >= FACTOR:
+            if level == len(self._levels):
+                self._levels.append((_Column(), _Column()))
+            above_low, above_high = self._levels[level]
+            done = above_low.size * FACTOR
+            full = low.size // FACTOR * FACTOR
+            if full == done:
+                return
+            above_low.extend(np.fmin.reduce(low.view[done:full].reshape(-1, FACTOR), axis=1))
+            above_high.extend(np.fmax.reduce(high.view[done:full].reshape(-1, FACTOR), axis=1))
+            low, high = above_low, above_high
+            level += 1
+
+    def query(self, x0: float, x1: float, pixels: int) -> tuple[Floats, Floats]:
+        """A polyline (x, y) of the points in x0..x1 and one beyond each end, of at most
+        4 * `pixels` + 6 points.
+
+        Few points come back as they are; of many, each block gives its minimum and maximum at the
+        x of its first point. Nearly constant time in the number of points.
+        """
+        start = max(0, int(np.searchsorted(self.x, x0, "left")) - 1)
+        stop = min(len(self), int(np.searchsorted(self.x, x1, "right")) + 1)
+        level, block = 0, 1
+        while (stop - start) > 2 * pixels * block and level < len(self._levels):
+            level += 1
+            block *= FACTOR
+        if level == 0:
+            return self.x[start:stop].copy(), self.y[start:stop].copy()
+        low, high = self._levels[level - 1]
+        first = start // block
+        last = min(-(-stop // block), low.size)
+        lows, highs = low.view[first:last], high.view[first:last]
+        at = self.x[first * block : last * block : block]
+        rest = self.y[last * block : stop]
+        if rest.size:  # the last block is not full yet
+            lows = np.append(lows, np.fmin.reduce(rest))
+            highs = np.append(highs, np.fmax.reduce(rest))
+            at = np.append(at, self.x[last * block])
+        return np.repeat(at, 2), np.stack([lows, highs], axis=1).ravel()
+
+    def nearest(self, x: float) -> tuple[float, float] | None:
+        """The point whose x is nearest; None without points."""
+        if not len(self):
+            return None
+        at = int(np.searchsorted(self.x, x))
+        if at == len(self) or (at > 0 and x - self.x[at - 1] <= self.x[at] - x):
+            at -= 1
+        return float(self.x[at]), float(self.y[at])
