@@ -1,0 +1,94 @@
+"""How one row of the palette is painted: icon, title, torch name, one line of explanation."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QRect, QSize, Qt
+from PySide6.QtGui import QFont, QFontMetrics, QPainter
+from PySide6.QtWidgets import QStyle, QStyledItemDelegate, QStyleOptionViewItem
+
+from engine.project.catalogue import BlockKind
+from widgets import theme
+from widgets.icons import icon
+
+KIND_ROLE = Qt.ItemDataRole.UserRole + 1
+"""The row's BlockKind; None for a group's header."""
+
+_Index = QModelIndex | QPersistentModelIndex
+
+
+def short_torch_name(kind: BlockKind) -> str:
+    """The name as code spells it after the usual imports: `nn.Linear`, `torch.cat`."""
+    name = kind.torch_name
+    return name.removeprefix("torch.") if name.startswith("torch.nn.") else name
+
+
+class PaletteDelegate(QStyledItemDelegate):
+    def sizeHint(self, option: QStyleOptionViewItem, index: _Index) -> QSize:
+        line = option.fontMetrics.height()
+        if index.data(KIND_ROLE) is None:
+            return QSize(0, line + 2 * theme.GRID)
+        return QSize(0, 2 * line + theme.GRID + 4)
+
+    def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: _Index) -> None:
+        painter.save()
+        kind = index.data(KIND_ROLE)
+        rect: QRect = option.rect  # pyright: ignore[reportAttributeAccessIssue]
+        font: QFont = option.font  # pyright: ignore[reportAttributeAccessIssue]
+        if kind is None:
+            _paint_header(painter, rect, font, index.data())
+        else:
+            state = option.state  # pyright: ignore[reportAttributeAccessIssue]
+            _paint_background(painter, rect, state)
+            _paint_kind(painter, rect, font, kind)
+        painter.restore()
+
+
+def _paint_header(painter: QPainter, rect: QRect, font: QFont, text: str) -> None:
+    small = QFont(font)
+    small.setPointSizeF(font.pointSizeF() * 0.85)
+    small.setWeight(QFont.Weight.DemiBold)
+    painter.setFont(small)
+    painter.setPen(theme.current().color("muted"))
+    inner = rect.adjusted(theme.GRID + 4, 0, -theme.GRID, -4)
+    painter.drawText(inner, Qt.AlignmentFlag.AlignBottom | Qt.AlignmentFlag.AlignLeft, text)
+
+
+def _paint_background(painter: QPainter, rect: QRect, state: QStyle.StateFlag) -> None:
+    colors = theme.current()
+    if state & QStyle.StateFlag.State_Selected:
+        painter.fillRect(rect, colors.color("accent", 46))
+        painter.fillRect(QRect(rect.left(), rect.top(), 3, rect.height()), colors.color("accent"))
+    elif state & QStyle.StateFlag.State_MouseOver:
+        painter.fillRect(rect, colors.color("accent", 20))
+
+
+def _paint_kind(painter: QPainter, rect: QRect, font: QFont, kind: BlockKind) -> None:
+    colors = theme.current()
+    inner = rect.adjusted(theme.GRID + 4, 4, -theme.GRID, -4)
+    icon_rect = QRect(inner.left(), inner.top(), 20, inner.height())
+    icon(kind.icon, "accent").paint(painter, icon_rect)
+    text = inner.adjusted(20 + theme.GRID + 2, 0, 0, 0)
+    line = QFontMetrics(font).height()
+    top = QRect(text.left(), text.top(), text.width(), line)
+    left = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
+
+    strong = QFont(font)
+    strong.setWeight(QFont.Weight.DemiBold)
+    painter.setFont(strong)
+    painter.setPen(colors.color("text"))
+    painter.drawText(top, left, kind.title)
+    title_width = QFontMetrics(strong).horizontalAdvance(kind.title)
+
+    small = QFont(font)
+    small.setPointSizeF(font.pointSizeF() * 0.85)
+    painter.setFont(small)
+    painter.setPen(colors.color("muted"))
+    metrics = QFontMetrics(small)
+    name_rect = top.adjusted(title_width + theme.GRID, 0, 0, 0)
+    name = short_torch_name(kind)
+    if name != kind.title and metrics.horizontalAdvance(name) <= name_rect.width():
+        right = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
+        painter.drawText(name_rect, right, name)
+    bottom = QRect(text.left(), text.top() + line, text.width(), inner.bottom() - top.bottom())
+    summary = metrics.elidedText(kind.summary, Qt.TextElideMode.ElideRight, bottom.width())
+    painter.drawText(bottom, left, summary)
