@@ -68,5 +68,6 @@ class _Edit(QUndoCommand):
         self._show(self._after)
 
     def _show(self, project: Project) -> None:
-        # What is on screen is no edit: it stays as it is.
-        self._store.set_project(replace(project, view=self._store.project.view))
+        # Neither the file's name nor what is on screen is an edit: they stay as they are.
+        current = self._store.project
+        self._store.set_project(replace(project, name=current.name, view=current.view))

@@ -54,13 +54,12 @@ def fragment(project: Project, ids: Collection[str]) -> Model:
 
 def add_block(project: Project, kind: str, x: float, y: float) -> tuple[Project, str]:
     """Add a block of `kind` with torch's defaults and the catalogue's initial values at (x, y)."""
-    params = {p.name: p.initial for p in _kind(kind).params if p.required or p.initial is not None}
     model = project.model
     block = Block(
         id=fresh_name("b", _ids(model)),
         kind=kind,
         name=fresh_name(_kind(kind).stem, _names(model)),
-        params=params,
+        params=catalogue.defaults(kind),
         x=x,
         y=y,
     )

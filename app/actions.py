@@ -1,0 +1,174 @@
+"""Every action of the program in one table; menus, shortcuts and the command palette read it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import qtawesome
+from PySide6.QtCore import QObject
+from PySide6.QtGui import QAction, QKeySequence
+from PySide6.QtWidgets import QWidget
+
+from widgets import theme
+
+
+@dataclass(frozen=True)
+class ActionSpec:
+    """`id` is `category.verb`; `text` stands in menus, `tip` teaches on hover."""
+
+    id: str
+    text: str
+    shortcut: str
+    icon: str
+    tip: str
+    checkable: bool = False
+
+    @property
+    def category(self) -> str:
+        return self.id.partition(".")[0].capitalize()
+
+
+def _specs(*rows: tuple) -> tuple[ActionSpec, ...]:
+    return tuple(ActionSpec(*row) for row in rows)
+
+
+SPECS = _specs(
+    # file
+    ("file.new", "&New project", "Ctrl+N", "file-plus-outline", "Begin an empty project."),
+    ("file.open", "&Open…", "Ctrl+O", "folder-open-outline", "Open a .tlab project file."),
+    ("file.save", "&Save", "Ctrl+S", "content-save-outline", "Write the project to its file."),
+    ("file.save_as", "Save &as…", "Ctrl+Shift+S", "content-save-edit-outline",
+     "Write the project to another file and go on with that one."),
+    ("file.export_pt", "Export weights as .&pt…", "", "export",
+     "Write the model's state_dict with torch.save, load it back and compare."),
+    ("file.export_safetensors", "Export weights as .sa&fetensors…", "", "export",
+     "Write the model's state_dict as safetensors: no pickle, so it is safe to share."),
+    ("file.export_py", "Export model as P&ython…", "", "language-python",
+     "Write the model as an nn.Module that runs without this program."),
+    ("file.quit", "&Quit", "Ctrl+Q", "exit-to-app", "Close the window; asks about unsaved changes."),
+    # edit
+    ("edit.undo", "&Undo", "Ctrl+Z", "undo", "Take back the last edit."),
+    ("edit.redo", "&Redo", "Ctrl+Shift+Z", "redo", "Do again what was taken back."),
+    ("edit.cut", "Cu&t", "Ctrl+X", "content-cut", "Move the selected blocks to the clipboard."),
+    ("edit.copy", "&Copy", "Ctrl+C", "content-copy",
+     "Copy the selected blocks and the wires among them."),
+    ("edit.paste", "&Paste", "Ctrl+V", "content-paste", "Add the copied blocks under new names."),
+    ("edit.duplicate", "&Duplicate", "Ctrl+D", "content-duplicate",
+     "Copy the selected blocks beside themselves."),
+    ("edit.delete", "De&lete", "Del", "delete-outline",
+     "Remove the selected blocks and wires; undo brings them back."),
+    ("edit.select_all", "Select &all", "Ctrl+A", "select-all", "Select every block."),
+    # view
+    ("view.start", "&Start", "Ctrl+1", "home-outline", "New projects, templates and recent files."),
+    ("view.model", "&Model", "Ctrl+2", "vector-polyline", "Build the model from blocks."),
+    ("view.autograd", "&Autograd", "Ctrl+3", "sitemap-outline",
+     "Step one batch forward through the model and its gradients backward."),
+    ("view.train", "&Train", "Ctrl+4", "chart-line", "Train the model and watch it learn."),
+    ("view.commands", "&Command palette…", "Ctrl+Shift+P", "magnify",
+     "Find every action, block and workspace by name."),
+    ("view.fit", "&Fit to window", "F", "fit-to-page-outline", "Show the whole model."),
+    ("view.theme_system", "Theme of the s&ystem", "", "theme-light-dark",
+     "Light or dark, as the system is set.", True),
+    ("view.theme_light", "&Light theme", "", "weather-sunny", "Dark on light.", True),
+    ("view.theme_dark", "&Dark theme", "", "weather-night", "Light on dark.", True),
+    # model
+    ("model.insert", "&Insert block…", "Shift+A", "plus-box-outline",
+     "Add a block by name at the middle of the canvas."),
+    ("model.layout", "&Arrange", "Ctrl+L", "sitemap",
+     "Lay the blocks out in layers, in the order of the computation."),
+    ("model.copy_code", "&Copy Python", "", "content-copy",
+     "Copy the model's nn.Module to the clipboard."),
+    ("model.initialise", "Forget &trained weights", "", "restore",
+     "Set all parameters anew from the seed of the training set-up."),
+    # autograd
+    ("autograd.start", "&Start a forward pass", "F6", "play-box-outline",
+     "Take a batch of the chosen data and stand before the first block."),
+    ("autograd.step", "Step &forward", "F10", "debug-step-over", "Run the next block."),
+    ("autograd.back", "Step ba&ck", "Shift+F10", "debug-step-out", "Undo the last step."),
+    ("autograd.start_backward", "Start the &backward pass", "F7", "rewind-outline",
+     "Read the graph from loss.grad_fn and stand before its root."),
+    ("autograd.step_backward", "Step back&ward", "F11", "debug-step-into",
+     "Run the next node of the autograd graph."),
+    ("autograd.compare", "Compare with &backward()", "", "scale-balance",
+     "Run the same batch through loss.backward() and compare every .grad."),
+    # train
+    ("train.start", "&Train", "F5", "play", "Train the model from its present weights."),
+    ("train.pause", "&Pause or continue", "F8", "pause", "Pause at the next step, or go on."),
+    ("train.step", "Single &step", "F9", "debug-step-over", "Run one optimizer step."),
+    ("train.stop", "St&op", "Shift+F5", "stop", "End the run; what it has learnt stays."),
+    ("train.resume", "&Resume from checkpoint", "", "restart",
+     "Go on from the last checkpoint of this window's run."),
+    # engine
+    ("engine.interrupt", "&Interrupt the engine", "", "hand-back-left-outline",
+     "Stop the job in hand; an engine that does not answer is ended and started anew."),
+    ("engine.restart", "&Restart the engine", "", "refresh",
+     "End the process that owns the tensors and start it anew. Trained weights that were not "
+     "saved are lost."),
+    # help
+    ("help.shortcuts", "&Keyboard shortcuts", "F1", "keyboard-outline",
+     "Every action with its keys."),
+    ("help.about", "&About Tensor Lab", "", "information-outline", "Versions in use."),
+)  # fmt: skip
+
+SEPARATOR = ""
+MENUS: dict[str, tuple[str, ...]] = {
+    "&File": (
+        "file.new", "file.open", "recent", "", "file.save", "file.save_as", "",
+        "file.export_pt", "file.export_safetensors", "file.export_py", "", "file.quit",
+    ),
+    "&Edit": (
+        "edit.undo", "edit.redo", "", "edit.cut", "edit.copy", "edit.paste", "edit.duplicate",
+        "edit.delete", "", "edit.select_all",
+    ),
+    "&View": (
+        "view.start", "view.model", "view.autograd", "view.train", "", "view.commands", "view.fit",
+        "panels", "", "view.theme_system", "view.theme_light", "view.theme_dark",
+    ),
+    "&Model": ("model.insert", "model.layout", "model.copy_code", "", "model.initialise"),
+    "&Autograd": (
+        "autograd.start", "autograd.step", "autograd.back", "", "autograd.start_backward",
+        "autograd.step_backward", "autograd.compare",
+    ),
+    "&Train": (
+        "train.start", "train.pause", "train.step", "train.stop", "train.resume", "",
+        "engine.interrupt", "engine.restart",
+    ),
+    "&Help": ("help.shortcuts", "help.about"),
+}  # fmt: skip
+"""Menus as action ids; `recent` and `panels` are submenus that the window fills."""
+
+
+class Actions(QObject):
+    """The table's rows as QActions of `window`, by id."""
+
+    def __init__(self, window: QWidget) -> None:
+        super().__init__(window)
+        self._actions: dict[str, QAction] = {}
+        self._specs = {spec.id: spec for spec in SPECS}
+        for spec in SPECS:
+            action = QAction(spec.text, window)
+            action.setObjectName(spec.id)
+            action.setShortcut(QKeySequence(spec.shortcut))
+            action.setToolTip(f"{spec.tip} ({spec.shortcut})" if spec.shortcut else spec.tip)
+            action.setStatusTip(spec.tip)
+            action.setCheckable(spec.checkable)
+            window.addAction(action)
+            self._actions[spec.id] = action
+        self._paint_icons()
+        theme.notifier.changed.connect(self._paint_icons)
+
+    def __getitem__(self, action_id: str) -> QAction:
+        return self._actions[action_id]
+
+    def __iter__(self) -> Iterator[tuple[ActionSpec, QAction]]:
+        return ((self._specs[key], action) for key, action in self._actions.items())
+
+    def on(self, action_id: str, slot: Callable[[], object]) -> None:
+        """Call `slot`, without arguments, when the action is triggered."""
+        self._actions[action_id].triggered.connect(lambda _checked=False: slot())
+
+    def _paint_icons(self) -> None:
+        color = theme.current().text
+        for key, action in self._actions.items():
+            action.setIcon(qtawesome.icon(f"mdi6.{self._specs[key].icon}", color=color))

@@ -1,0 +1,130 @@
+"""Unsaved work survives a crash: it is written aside every few seconds of change.
+
+Every window writes a recovery file of its own and holds a lock beside it, so two windows never
+touch each other's; a file whose lock can be taken was left by a window that did not end well.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+import platformdirs
+from PySide6.QtCore import QLockFile, QObject, QTimer, Signal
+
+from engine.project import files
+from engine.project.atomic import write_atomically
+from engine.project.document import Project
+
+from .store import Store
+
+INTERVAL_MS = 3000
+_SUFFIX = ".recovery"
+
+
+def recovery_folder() -> Path:
+    return Path(platformdirs.user_data_dir("tensorlab", appauthor=False)) / "recovery"
+
+
+@dataclass
+class Recovery:
+    """Work that a window left behind: the project, the file it came from (or ""), and when.
+
+    It is locked against other windows until `discard` or `keep`.
+    """
+
+    file: Path
+    project: Project
+    original: str
+    saved_at: datetime
+    lock: QLockFile
+
+    def discard(self) -> None:
+        """Delete it: it was restored, or is not wanted."""
+        self.file.unlink(missing_ok=True)
+        self.lock.unlock()
+
+    def keep(self) -> None:
+        """Leave it for the next start."""
+        self.lock.unlock()
+
+
+def find_recoveries(folder: Path) -> list[Recovery]:
+    """What crashed windows left in `folder`, newest first. Unreadable files are left alone."""
+    found = []
+    for file in folder.glob(f"*{_SUFFIX}"):
+        lock = _lock(file)
+        if not lock.tryLock(0):
+            continue
+        try:
+            record = json.loads(file.read_text(encoding="utf-8"))
+            project = files.from_document(record["project"])
+            files.check(project)
+            original = str(record["original"])
+        except (OSError, ValueError, KeyError, TypeError):  # FileProblem is a ValueError
+            lock.unlock()
+            continue
+        saved_at = datetime.fromtimestamp(file.stat().st_mtime)
+        found.append(Recovery(file, project, original, saved_at, lock))
+    return sorted(found, key=lambda recovery: recovery.saved_at, reverse=True)
+
+
+class Autosave(QObject):
+    """Writes the store's project aside while it has unsaved changes. `failed(message)`: it could
+    not be written (disk full, no permission)."""
+
+    failed = Signal(str)
+
+    def __init__(
+        self,
+        store: Store,
+        is_modified: Callable[[], bool],
+        original: Callable[[], str],
+        folder: Path | None = None,
+        parent: QObject | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self._store, self._is_modified, self._original = store, is_modified, original
+        folder = folder or recovery_folder()
+        folder.mkdir(parents=True, exist_ok=True)
+        self.file = folder / f"{uuid.uuid4().hex}{_SUFFIX}"
+        self._lock = _lock(self.file)
+        self._lock.tryLock(0)
+        self._timer = QTimer(self, interval=INTERVAL_MS, singleShot=True)
+        self._timer.timeout.connect(self.write)
+        store.project_changed.connect(self._on_project_changed)
+
+    def write(self) -> None:
+        """Write now what is unsaved; without unsaved changes, remove the file."""
+        self._timer.stop()
+        if not self._is_modified():
+            self.file.unlink(missing_ok=True)
+            return
+        record = {
+            "original": self._original(),
+            "project": json.loads(files.dumps(self._store.project)),
+        }
+        try:
+            write_atomically(self.file, json.dumps(record).encode())
+        except OSError as error:
+            self.failed.emit(f"Unsaved work could not be put aside: {error.strerror}.")
+
+    def close(self) -> None:
+        """A clean end: nothing is left to recover."""
+        self._timer.stop()
+        self.file.unlink(missing_ok=True)
+        self._lock.unlock()
+
+    def _on_project_changed(self) -> None:
+        if not self._timer.isActive():
+            self._timer.start()
+
+
+def _lock(file: Path) -> QLockFile:
+    lock = QLockFile(str(file.with_suffix(".lock")))
+    lock.setStaleLockTime(0)  # stale only when the process that holds it is gone
+    return lock

@@ -1,0 +1,49 @@
+"""The questions that stop the window: which file, and what of unsaved changes."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from PySide6.QtWidgets import QFileDialog, QMessageBox, QWidget
+
+UnsavedAnswer = Literal["save", "discard", "cancel"]
+
+
+class Dialogs:
+    """Asks the user. Tests and the tour put an object with the same methods in its place.
+
+    `native` chooses the system's file dialogs; Qt's own can be driven by a test.
+    """
+
+    def __init__(self, native: bool = True) -> None:
+        self._options = QFileDialog.Option(0) if native else QFileDialog.Option.DontUseNativeDialog
+
+    def open_path(self, parent: QWidget, title: str, start: str, name_filter: str) -> str:
+        """The chosen file; empty when the user turned away."""
+        return QFileDialog.getOpenFileName(
+            parent, title, start, name_filter, options=self._options
+        )[0]
+
+    def save_path(self, parent: QWidget, title: str, start: str, name_filter: str) -> str:
+        """The chosen file, after the user agreed to overwrite one; empty when turned away."""
+        return QFileDialog.getSaveFileName(
+            parent, title, start, name_filter, options=self._options
+        )[0]
+
+    def unsaved(self, parent: QWidget, name: str) -> UnsavedAnswer:
+        box = QMessageBox(parent)
+        box.setIcon(QMessageBox.Icon.Question)
+        box.setWindowTitle("Unsaved changes")
+        box.setText(f"Save the changes to “{name}”?")
+        box.setInformativeText("Without saving, they are lost.")
+        box.setStandardButtons(
+            QMessageBox.StandardButton.Save
+            | QMessageBox.StandardButton.Discard
+            | QMessageBox.StandardButton.Cancel
+        )
+        box.setDefaultButton(QMessageBox.StandardButton.Save)
+        button = box.exec()
+        box.deleteLater()
+        if button == QMessageBox.StandardButton.Save:
+            return "save"
+        return "discard" if button == QMessageBox.StandardButton.Discard else "cancel"

@@ -1,0 +1,62 @@
+"""Lays graphs out in a process of its own, so that the window never waits for Graphviz."""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Callable
+from concurrent.futures import Future, ProcessPoolExecutor
+
+from PySide6.QtCore import QObject, Qt, Signal
+
+
+class LayoutWorker(QObject):
+    """One spawned worker, started at the first request; answers arrive on the window's thread.
+
+    Of the requests of one `slot` only the newest is answered. `failed(message)`: in words.
+    """
+
+    failed = Signal(str)
+    _finished = Signal(object, object, object)  # (slot, future, callback)
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._pool: ProcessPoolExecutor | None = None
+        self._newest: dict[str, Future] = {}
+        self._finished.connect(self._on_finished, Qt.ConnectionType.QueuedConnection)
+
+    def submit(
+        self, slot: str, function: Callable, *arguments: object, then: Callable[[object], None]
+    ) -> None:
+        """Call `function(*arguments)` in the worker, then `then(result)` in the window.
+
+        `function` is importable by name and imports no Qt widgets; arguments can be pickled.
+        """
+        if self._pool is None:
+            context = multiprocessing.get_context("spawn")
+            self._pool = ProcessPoolExecutor(max_workers=1, mp_context=context)
+        earlier = self._newest.pop(slot, None)
+        if earlier is not None:
+            earlier.cancel()
+        future = self._pool.submit(function, *arguments)
+        self._newest[slot] = future
+        future.add_done_callback(lambda done: self._finished.emit(slot, done, then))
+
+    def close(self) -> None:
+        """End the worker. Requests on their way are not answered."""
+        self._newest.clear()
+        if self._pool is not None:
+            self._pool.shutdown(wait=True, cancel_futures=True)
+            self._pool = None
+
+    def _on_finished(self, slot: str, future: Future, then: Callable[[object], None]) -> None:
+        if self._newest.get(slot) is not future:
+            return
+        del self._newest[slot]
+        error = future.exception()
+        if error is None:
+            then(future.result())
+            return
+        if self._pool is not None and getattr(self._pool, "_broken", False):
+            self._pool.shutdown(wait=False)
+            self._pool = None  # the next request starts a new one
+        self.failed.emit(f"The layout failed: {type(error).__name__}: {error}")
