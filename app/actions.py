@@ -46,7 +46,8 @@ SPECS = _specs(
      "Write the model's state_dict as safetensors: no pickle, so it is safe to share."),
     ("file.export_py", "Export model as P&ython…", "", "language-python",
      "Write the model as an nn.Module that runs without this program."),
-    ("file.quit", "&Quit", "Ctrl+Q", "exit-to-app", "Close the window; asks about unsaved changes."),
+    ("file.quit", "&Quit", "Ctrl+Q", "exit-to-app",
+     "Close the window; unsaved changes are asked about."),
     # edit
     ("edit.undo", "&Undo", "Ctrl+Z", "undo", "Take back the last edit."),
     ("edit.redo", "&Redo", "Ctrl+Shift+Z", "redo", "Do again what was taken back."),

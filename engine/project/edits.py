@@ -60,8 +60,8 @@ def add_block(project: Project, kind: str, x: float, y: float) -> tuple[Project,
         kind=kind,
         name=fresh_name(_kind(kind).stem, _names(model)),
         params=catalogue.defaults(kind),
-        x=x,
-        y=y,
+        x=float(x),
+        y=float(y),
     )
     return _with_model(project, blocks=(*model.blocks, block)), block.id
 

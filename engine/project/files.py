@@ -89,8 +89,9 @@ def from_document(document: object) -> Project:
     try:
         return msgspec.convert(_with_special_floats(fields), Project)
     except msgspec.ValidationError as error:
-        message, _, place = str(error).rpartition(" - at `$")
-        raise FileProblem(message or place, place.rstrip("`").lstrip(".")) from error
+        # msgspec says "Expected `float`, got `str` - at `$.model.blocks[0].x`".
+        message, _, place = str(error).partition(" - at `$")
+        raise FileProblem(message, place.rstrip("`").lstrip(".")) from error
 
 
 def migrate(document: dict) -> dict:

@@ -6,7 +6,22 @@ import itertools
 import keyword
 from collections.abc import Collection
 
-from . import catalogue
+RESERVED = frozenset(
+    """
+    T_destination add_module add_submodule apply bfloat16 buffers call_super_init children code
+    compile cpu cuda delete_all_unused_submodules delete_submodule double dump_patches eval
+    extra_repr float forward get_buffer get_extra_state get_parameter get_submodule graph half ipu
+    load_state_dict modules mtia named_buffers named_children named_modules named_parameters
+    parameters print_readable recompile register_backward_hook register_buffer
+    register_forward_hook register_forward_pre_hook register_full_backward_hook
+    register_full_backward_pre_hook register_load_state_dict_post_hook
+    register_load_state_dict_pre_hook register_module register_parameter
+    register_state_dict_post_hook register_state_dict_pre_hook requires_grad_ set_extra_state
+    set_submodule share_memory state_dict to to_empty to_folder train training type xpu zero_grad
+    """.split()  # noqa: SIM905 - sixty quoted words read worse
+)
+"""Public attributes of torch.nn.Module and torch.fx.GraphModule: a submodule of such a name would
+break the module. A test compares them with the installed torch."""
 
 CODE_NAMES = frozenset({"self", "torch", "nn", "F", "Model"})
 """Names that the generated Python uses itself."""
@@ -22,7 +37,7 @@ def name_problem(name: str, taken: Collection[str] = ()) -> str | None:
         return f"“{name}” is a word of Python itself. Try “{name}_”."
     if name.startswith("_"):
         return "A name that starts with an underscore is private to nn.Module. Leave it out."
-    if name in catalogue.reserved_names():
+    if name in RESERVED:
         return f"“{name}” is already an attribute of nn.Module. Try “{name}1”."
     if name in CODE_NAMES:
         return f"“{name}” is used by the model's own code. Try “{name}1”."

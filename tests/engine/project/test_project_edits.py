@@ -1,0 +1,261 @@
+"""Edits: what they make, what they refuse, and that they never change what they are given."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from engine.project import edits
+from engine.project.document import DataSetup, Model, Project, TrainingSetup, Wire
+from engine.project.edits import EditError
+from engine.protocol.values import Fix
+
+
+def chain(*kinds: str) -> tuple[Project, list[str]]:
+    """A project with these blocks wired one after the other."""
+    from engine.project import catalogue
+
+    project, ids = Project(), []
+    for i, kind in enumerate(kinds):
+        project, block_id = edits.add_block(project, kind, 200.0 * i, 0.0)
+        if ids:
+            source, target = project.model.block(ids[-1]), project.model.block(block_id)
+            project = edits.connect(
+                project,
+                Wire(
+                    source.id,
+                    catalogue.ports(source)[1][0].name,
+                    target.id,
+                    catalogue.ports(target)[0][0].name,
+                ),
+            )
+        ids.append(block_id)
+    return project, ids
+
+
+def names(project: Project) -> list[str]:
+    return [block.name for block in project.model.blocks]
+
+
+def test_new_blocks_are_numbered_by_their_kind():
+    project, _ = chain("Input", "nn.Linear", "nn.ReLU", "nn.Linear")
+    assert names(project)[1:] == ["linear1", "relu1", "linear2"]
+    assert len({block.id for block in project.model.blocks}) == 4
+
+
+def test_a_new_linear_starts_with_what_torch_requires():
+    project, (block_id,) = chain("nn.Linear")
+    assert set(project.model.block(block_id).params) == {"in_features", "out_features"}
+
+
+def test_an_unknown_kind_is_refused_by_name():
+    with pytest.raises(EditError, match="nn.Nothing"):
+        edits.add_block(Project(), "nn.Nothing", 0, 0)
+
+
+def test_removing_a_block_removes_its_wires():
+    project, ids = chain("Input", "nn.Linear", "nn.ReLU")
+    left = edits.remove(project, [ids[1]])
+    assert [b.id for b in left.model.blocks] == [ids[0], ids[2]]
+    assert left.model.wires == ()
+    assert len(project.model.wires) == 2
+
+
+def test_a_copy_has_new_ids_and_names_and_its_inner_wires():
+    project, ids = chain("Input", "nn.Linear", "nn.ReLU")
+    piece = edits.fragment(project, ids[1:])
+    assert len(piece.wires) == 1
+    pasted, new_ids = edits.add_fragment(project, piece, 40.0, 16.0)
+    assert not set(new_ids) & set(ids)
+    assert names(pasted)[3:] == ["linear2", "relu2"]
+    source, target = (pasted.model.block(i) for i in new_ids)
+    assert Wire(source.id, piece.wires[0].source_port, target.id, piece.wires[0].target_port) in (
+        pasted.model.wires
+    )
+    assert (source.x, source.y) == (240.0, 16.0)
+
+
+def test_a_pasted_block_keeps_a_free_name():
+    project, ids = chain("nn.Linear")
+    piece = edits.fragment(edits.rename(project, ids[0], "head"), ids)
+    pasted, _ = edits.add_fragment(Project(), piece)
+    assert names(pasted) == ["head"]
+
+
+def test_a_wire_to_an_occupied_port_replaces_the_one_there():
+    project, ids = chain("Input", "nn.Linear", "nn.ReLU")
+    linear_to_relu = project.model.wires[1]
+    from_input = msgspec.structs.replace(
+        linear_to_relu, source=ids[0], source_port=project.model.wires[0].source_port
+    )
+    rewired = edits.connect(project, from_input)
+    assert from_input in rewired.model.wires
+    assert linear_to_relu not in rewired.model.wires
+
+
+def test_a_cycle_is_refused_with_a_reason():
+    project, ids = chain("nn.Linear", "nn.ReLU")
+    wire = project.model.wires[0]
+    with pytest.raises(EditError) as caught:
+        edits.connect(project, Wire(ids[1], wire.source_port, ids[0], wire.target_port))
+    assert str(caught.value)
+
+
+def test_rerouting_moves_one_end():
+    project, ids = chain("Input", "nn.Linear")
+    project, other = edits.add_block(project, "nn.ReLU", 0, 200)
+    old = project.model.wires[0]
+    new = msgspec.structs.replace(old, target=other)
+    rerouted = edits.reroute(project, old, new)
+    assert rerouted.model.wires == (new,)
+
+
+def test_a_wire_that_is_gone_cannot_be_removed():
+    project, _ = chain("Input", "nn.Linear")
+    wire = project.model.wires[0]
+    with pytest.raises(EditError):
+        edits.disconnect(edits.disconnect(project, wire), wire)
+
+
+def test_a_block_goes_into_a_wire():
+    project, ids = chain("Input", "nn.Linear")
+    wire = project.model.wires[0]
+    grown, relu = edits.insert_on_wire(project, "nn.ReLU", wire, 96, 0)
+    assert wire not in grown.model.wires
+    assert {(w.source, w.target) for w in grown.model.wires} == {(ids[0], relu), (relu, ids[1])}
+
+
+def test_a_block_without_output_cannot_go_into_a_wire():
+    project, _ = chain("Input", "nn.Linear")
+    with pytest.raises(EditError, match="between"):
+        edits.insert_on_wire(project, "Output", project.model.wires[0], 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("", "needs a name"),
+        ("2fast", "no Python name"),
+        ("my layer", "no Python name"),
+        ("class", "Python itself"),
+        ("_hidden", "underscore"),
+        ("forward", "attribute of nn.Module"),
+        ("parameters", "attribute of nn.Module"),
+        ("torch", "own code"),
+        ("relu1", "named “relu1”"),
+    ],
+)
+def test_names_that_would_break_the_module_are_refused(name, words):
+    project, ids = chain("nn.Linear", "nn.ReLU")
+    with pytest.raises(EditError, match=words):
+        edits.rename(project, ids[0], name)
+
+
+def test_every_public_attribute_of_a_module_is_refused_as_a_name():
+    import torch
+
+    from engine.project.names import name_problem
+
+    taken = {name for name in dir(torch.nn.Module()) if not name.startswith("_")}
+    assert taken
+    assert [name for name in taken if name_problem(name) is None] == []
+
+
+def test_a_block_may_keep_its_own_name():
+    project, ids = chain("nn.Linear")
+    assert edits.rename(project, ids[0], " linear1 ") == project
+
+
+def test_parameters_are_read_from_text():
+    project, ids = chain("nn.Linear")
+    changed = edits.set_param(project, ids[0], "out_features", "128")
+    assert changed.model.block(ids[0]).params["out_features"] == 128
+
+
+def test_a_default_is_not_written_down():
+    project, ids = chain("nn.Linear")
+    off = edits.set_param(project, ids[0], "bias", False)
+    assert off.model.block(ids[0]).params["bias"] is False
+    assert edits.set_param(off, ids[0], "bias", True) == project
+
+
+@pytest.mark.parametrize(("param", "value"), [("out_features", "many"), ("out_features", -3)])
+def test_a_wrong_value_is_refused(param, value):
+    project, ids = chain("nn.Linear")
+    with pytest.raises(EditError, match=param):
+        edits.set_param(project, ids[0], param, value)
+
+
+def test_an_unknown_parameter_is_refused():
+    project, ids = chain("nn.Linear")
+    with pytest.raises(EditError, match="colour"):
+        edits.set_param(project, ids[0], "colour", 1)
+
+
+def test_a_fix_sets_what_it_names():
+    project, ids = chain("nn.Linear")
+    fixed = edits.apply_fix(project, Fix("set in_features", ids[0], "in_features", 576))
+    assert fixed.model.block(ids[0]).params["in_features"] == 576
+
+
+def test_fewer_inputs_drop_the_wires_at_vanished_ports():
+    project, (cat,) = chain("torch.cat")
+    project = edits.set_param(project, cat, "inputs", 3)
+    for port in ("tensor0", "tensor1", "tensor2"):
+        project, relu = edits.add_block(project, "nn.ReLU", 0, 0)
+        project = edits.connect(project, Wire(relu, "output", cat, port))
+    fewer = edits.set_param(project, cat, "inputs", 2)
+    assert [w.target_port for w in fewer.model.wires] == ["tensor0", "tensor1"]
+
+
+def test_moving_leaves_the_others_alone():
+    project, ids = chain("Input", "nn.Linear")
+    moved = edits.move_blocks(project, {ids[0]: (8, 16)})
+    assert (moved.model.block(ids[0]).x, moved.model.block(ids[0]).y) == (8.0, 16.0)
+    assert moved.model.block(ids[1]) is project.model.block(ids[1])
+
+
+def test_the_loss_on_the_canvas_takes_precedence():
+    project = edits.set_loss(Project(), "nn.MSELoss")
+    assert project.training.loss == "nn.MSELoss"
+    project, block_id = edits.add_block(project, "nn.CrossEntropyLoss", 0, 0)
+    assert edits.loss_of(project) == "nn.CrossEntropyLoss"
+    project = edits.set_loss(project, "nn.MSELoss")
+    assert project.model.block(block_id).kind == "nn.MSELoss"
+    assert edits.loss_of(edits.remove(project, [block_id])) == "nn.MSELoss"
+
+
+def test_training_parameters_are_checked():
+    setup = TrainingSetup(optimizer="optim.SGD", optimizer_params={"lr": "0.1", "momentum": 0.9})
+    trained = edits.set_training(Project(), setup).training
+    assert trained.optimizer_params == {"lr": 0.1, "momentum": 0.9}
+
+
+@pytest.mark.parametrize(
+    ("setup", "words"),
+    [
+        (TrainingSetup(batch_size=0), "batch_size"),
+        (TrainingSetup(epochs=0), "epochs"),
+        (TrainingSetup(seed=-1), "seed"),
+        (TrainingSetup(optimizer="optim.Luck"), "optim.Luck"),
+        (TrainingSetup(loss="nn.Nope"), "nn.Nope"),
+        (TrainingSetup(data=DataSetup(kind="cifar")), "cifar"),
+        (TrainingSetup(data=DataSetup(validation_fraction=1.0)), "between 0 and 1"),
+        (TrainingSetup(optimizer_params={"lr": "fast"}), "lr"),
+        (TrainingSetup(optimizer_params={"wings": 2}), "wings"),
+    ],
+)
+def test_a_set_up_that_makes_no_sense_is_refused(setup, words):
+    with pytest.raises(EditError, match=words):
+        edits.set_training(Project(), setup)
+
+
+def test_a_block_that_is_gone_is_named_so():
+    with pytest.raises(EditError, match="no longer"):
+        edits.set_param(Project(), "b9", "bias", False)
+    with pytest.raises(EditError, match="no longer"):
+        edits.move_blocks(Project(), {"b9": (0, 0)})
+
+
+def test_pasting_nothing_changes_nothing():
+    assert edits.add_fragment(Project(), Model()) == (Project(), ())

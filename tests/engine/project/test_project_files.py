@@ -1,0 +1,249 @@
+"""Project files: what goes in comes out, and what is no project says why and stays as it is."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import stat
+import string
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engine.project import atomic, catalogue, edits, files
+from engine.project.document import (
+    Block,
+    Cell,
+    DataSetup,
+    Model,
+    Project,
+    TrainingSetup,
+    ViewState,
+    Wire,
+    replace,
+)
+from engine.project.files import FileProblem
+
+numbers = st.one_of(st.integers(), st.floats(allow_nan=False))
+values = st.one_of(
+    st.none(), st.booleans(), numbers, st.text(), st.lists(numbers, max_size=4).map(tuple)
+)
+identifiers = st.text(string.ascii_letters, min_size=1, max_size=8)
+coordinates = st.floats(allow_nan=False)
+
+
+@st.composite
+def models(draw: st.DrawFn) -> Model:
+    names = draw(st.lists(identifiers, unique=True, max_size=6))
+    kinds = [draw(st.sampled_from(list(catalogue.kinds()))) for _ in names]
+    blocks = []
+    for i, (name, kind) in enumerate(zip(names, kinds, strict=True)):
+        known = [p.name for p in catalogue.kind(kind).params if p.name != "inputs"]
+        params = draw(st.dictionaries(st.sampled_from(known), values)) if known else {}
+        blocks.append(Block(f"id{i}", kind, name, params, draw(coordinates), draw(coordinates)))
+    outputs = [(b.id, p.name) for b in blocks for p in catalogue.ports(b)[1]]
+    inputs = [(b.id, p.name) for b in blocks for p in catalogue.ports(b)[0]]
+    wires = []
+    if outputs and inputs:
+        for end in draw(st.lists(st.sampled_from(inputs), unique=True)):
+            wires.append(Wire(*draw(st.sampled_from(outputs)), *end))
+    return Model(tuple(blocks), tuple(wires))
+
+
+projects = st.builds(
+    Project,
+    name=st.text(),
+    model=models(),
+    training=st.builds(
+        TrainingSetup,
+        data=st.builds(DataSetup, params=st.dictionaries(identifiers, values)),
+        optimizer_params=st.dictionaries(identifiers, values),
+        batch_size=st.integers(),
+    ),
+    cells=st.lists(st.builds(Cell, id=st.text(), source=st.text()), max_size=3).map(tuple),
+    view=st.builds(
+        ViewState,
+        canvas_zoom=st.floats(allow_nan=False),
+        canvas_center=st.tuples(coordinates, coordinates),
+    ),
+)
+
+
+@given(projects)
+@settings(max_examples=60, deadline=None)
+def test_any_project_comes_back_as_it_was(project: Project):
+    text = files.dumps(project)
+    assert files.loads(text.encode()) == project
+    assert files.dumps(files.loads(text.encode())) == text
+
+
+def test_nan_comes_back():
+    view = ViewState(canvas_zoom=math.nan)
+    loaded = files.loads(files.dumps(Project(view=view)).encode())
+    assert math.isnan(loaded.view.canvas_zoom)
+
+
+def test_the_file_is_json_that_people_can_read(tmp_path):
+    project, first = edits.add_block(Project(name="Digits"), "nn.Linear", 0, 0)
+    project, second = edits.add_block(project, "nn.ReLU", 240, 0)
+    wire = Wire(first, "output", second, "input")
+    project = edits.connect(project, wire)
+    files.save(project, tmp_path / "a.tlab")
+    text = (tmp_path / "a.tlab").read_text(encoding="utf-8")
+    assert list(json.loads(text))[:3] == ["format", "version", "name"]
+    assert text.splitlines()[1:3] == ['  "format": "tensorlab",', '  "version": 1,']
+    assert [line for line in text.splitlines() if '"source_port"' in line] == [
+        f"      {json.dumps(msgspec.to_builtins(wire))}"
+    ]
+    assert max(map(len, text.splitlines())) <= 110
+
+
+def test_moving_one_block_changes_one_line():
+    project, block_id = edits.add_block(Project(), "nn.Linear", 0, 0)
+    before = files.dumps(project).splitlines()
+    after = files.dumps(edits.move_blocks(project, {block_id: (8, 0)})).splitlines()
+    assert sum(a != b for a, b in zip(before, after, strict=True)) == 1
+
+
+def document(**changes: object) -> dict:
+    project, block_id = edits.add_block(Project(), "nn.Linear", 0, 0)
+    fields = json.loads(files.dumps(project))
+    return {**fields, **changes}
+
+
+def with_block(**changes: object) -> dict:
+    fields = document()
+    fields["model"]["blocks"][0].update(changes)
+    return fields
+
+
+def with_wire(**changes: object) -> dict:
+    fields = document()
+    project, relu = edits.add_block(Project(), "nn.ReLU", 0, 0)
+    block = msgspec.to_builtins(project.model.block(relu))
+    fields["model"]["blocks"].append({**block, "id": "b2"})
+    wire = {"source": "b1", "source_port": "output", "target": "b2", "target_port": "input"}
+    fields["model"]["wires"] = [{**wire, **changes}]
+    return fields
+
+
+WHOLE = files.dumps(Project()).encode()
+
+FAULTS = {
+    "empty": (b"", "", "empty"),
+    "binary": (b"\x89PNG\r\n\x1a\n\xff\xfe", "", "no text"),
+    "half written": (WHOLE[: len(WHOLE) // 2], "", "in part"),
+    "last bracket missing": (WHOLE.rstrip()[:-1], "", "in part"),
+    "damaged": (WHOLE.replace(b'"version": 1', b'"version": !'), "", "damaged at line 3"),
+    "foreign": ({"cells": [], "nbformat": 4}, "format", "no Tensor Lab project"),
+    "a list": ([1, 2], "format", "no Tensor Lab project"),
+    "newer": (document(version=99), "version", "Update Tensor Lab"),
+    "no version": ({"format": "tensorlab"}, "version", "version"),
+    "version in words": (document(version="one"), "version", "'one'"),
+    "version true": (document(version=True), "version", "True"),
+    "unknown field": (document(colour="red"), "", "colour"),
+    "unknown field inside": (with_block(colour="red"), "model.blocks[0]", "colour"),
+    "wrong type": (with_block(x="left"), "model.blocks[0].x", "float"),
+    "missing field": (
+        document(model={"blocks": [{"id": "b1", "name": "a"}]}), "model.blocks[0]", "kind",
+    ),
+    "unknown kind": (with_block(kind="nn.Nothing"), "model.blocks[0].kind", "nn.Nothing"),
+    "unknown parameter": (
+        with_block(params={"wings": 2}), "model.blocks[0].params.wings", "no such parameter",
+    ),
+    "wire from nowhere": (with_wire(source="b7"), "model.wires[0].source", "b7"),
+    "wire to nowhere": (with_wire(target="b7"), "model.wires[0].target", "b7"),
+    "wire from no port": (with_wire(source_port="up"), "model.wires[0].source_port", "up"),
+    "wire to no port": (with_wire(target_port="up"), "model.wires[0].target_port", "up"),
+    "too deep": (b"[" * 100_000, "", "deep"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", FAULTS)
+def test_a_file_at_fault_says_what_and_where_and_stays_untouched(case, tmp_path):
+    content, field, words = FAULTS[case]
+    data = content if isinstance(content, bytes) else json.dumps(content).encode()
+    path = tmp_path / "project.tlab"
+    path.write_bytes(data)
+    with pytest.raises(FileProblem) as caught:
+        files.load(path)
+    assert words in str(caught.value)
+    assert caught.value.field == field
+    assert str(caught.value).startswith(field)
+    assert path.read_bytes() == data
+
+
+def test_twins_are_told():
+    fields = document()
+    block = fields["model"]["blocks"][0]
+    fields["model"]["blocks"].append({**block, "name": "other"})
+    with pytest.raises(FileProblem, match=r"model\.blocks\[1\]\.id"):
+        files.loads(json.dumps(fields).encode())
+    fields["model"]["blocks"][1] = {**block, "id": "b2"}
+    with pytest.raises(FileProblem, match=r"model\.blocks\[1\]\.name"):
+        files.loads(json.dumps(fields).encode())
+    fields = with_wire()
+    fields["model"]["wires"] *= 2
+    with pytest.raises(FileProblem, match=r"model\.wires\[1\]"):
+        files.loads(json.dumps(fields).encode())
+
+
+def test_a_missing_file_is_no_crash(tmp_path):
+    with pytest.raises(FileProblem, match="cannot be read"):
+        files.load(tmp_path / "gone.tlab")
+
+
+def test_version_0_is_brought_forward():
+    old = {
+        "format": "tensorlab",
+        "version": 0,
+        "name": "Old",
+        "blocks": [
+            {"id": "a", "kind": "Input", "name": "x", "params": {"shape": [1, 8, 8]}},
+            {"id": "b", "kind": "nn.Flatten", "name": "flatten1"},
+        ],
+        "wires": [["a", "x", "b", "input"]],
+        "training": {"data": "moons", "epochs": 3},
+    }
+    project = files.loads(json.dumps(old).encode())
+    assert project.model.wires == (Wire("a", "x", "b", "input"),)
+    assert project.training == TrainingSetup(data=DataSetup(kind="moons"), epochs=3)
+    assert old["version"] == 0
+    assert files.migrate(old)["version"] == 1
+
+
+def test_version_0_names_what_is_missing():
+    with pytest.raises(FileProblem) as caught:
+        files.loads(b'{"format": "tensorlab", "version": 0}')
+    assert caught.value.field == "blocks"
+
+
+def test_saving_keeps_permissions_and_links(tmp_path):
+    real = tmp_path / "real.tlab"
+    link = tmp_path / "link.tlab"
+    files.save(Project(), real)
+    os.chmod(real, 0o640)
+    link.symlink_to(real)
+    files.save(Project(name="Two"), link)
+    assert link.is_symlink()
+    assert files.load(real).name == "Two"
+    assert stat.S_IMODE(real.stat().st_mode) == 0o640
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["link.tlab", "real.tlab"]
+
+
+def test_a_save_that_fails_leaves_the_old_file_and_no_litter(tmp_path, monkeypatch):
+    path = tmp_path / "a.tlab"
+    files.save(Project(), path)
+    before = path.read_bytes()
+
+    def full(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(atomic.os, "fsync", full)
+    with pytest.raises(OSError, match="No space"):
+        files.save(replace(Project(), name="Two"), path)
+    assert path.read_bytes() == before
+    assert [p.name for p in tmp_path.iterdir()] == ["a.tlab"]
