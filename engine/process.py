@@ -10,7 +10,7 @@ import threading
 import time
 import types
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
@@ -18,8 +18,14 @@ from pathlib import Path
 
 import msgspec
 
-from .protocol import AnySignal, Command, QuitSignal, Snapshot, decode_snapshot
-from .protocol.codec import encode_command
+from .protocol import (
+    AnySignal,
+    Command,
+    QuitSignal,
+    Snapshot,
+    decode_snapshot,
+    encode_command,
+)
 from .serve import serve
 
 _POLL_S = 0.5
@@ -48,12 +54,13 @@ class EngineProcess:
     `send` and `signal` may be called from one thread while another waits in `receive`.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, last_id: int = 0) -> None:
+        """Command ids count on from `last_id`, so that those of a restarted engine are new."""
         self._process: SpawnProcess | None = None
         self._connection: Connection | None = None
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._sending = threading.Lock()
-        self._last_id = 0
+        self._last_id = last_id
         self._oom_kills_before: int | None = None
 
     @property
@@ -121,10 +128,8 @@ class EngineProcess:
         if self._process is None:
             return
         if self.is_alive():
-            try:
+            with suppress(EngineLost):  # on its way out already
                 self.signal(QuitSignal())
-            except EngineLost:
-                pass  # it is on its way out
             self._process.join(grace_s)
             self._process.kill()
         self._process.join()

@@ -21,6 +21,7 @@ from .errors import error_report
 from .protocol import (
     AnySignal,
     Command,
+    DoneSnapshot,
     ErrorSnapshot,
     InterruptSignal,
     PauseSignal,
@@ -55,7 +56,9 @@ def serve(connection: Connection, log: Path) -> None:
     from .session import Session
 
     torch.set_num_threads(max(1, usable_cores() - 1))
-    session = Session(mailbox.send)
+    session = Session(
+        mailbox.send, done=lambda command: mailbox.send(DoneSnapshot(reply_to=command.id))
+    )
     mailbox.attach(session.lab.control)
     mailbox.send(ready())
     busy = False

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import importlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 
 import msgspec
 
@@ -51,18 +51,18 @@ def handler_of(command_type: str) -> Handler:
 
 
 class Session:
-    """Answers commands by `emit(snapshot)`.
-
-    `emit` gets every snapshot stamped with the command it answers. `find_handler` is there for
-    tests.
+    """Answers commands by `emit(snapshot)`, each stamped with the command it answers, and says
+    `done(command)` when no more will follow. `find_handler` is there for tests.
     """
 
     def __init__(
         self,
         emit: Callable[[Snapshot], None],
         find_handler: Callable[[str], Handler] = handler_of,
+        done: Callable[[Command], None] = lambda command: None,
     ) -> None:
         self._emit = emit
+        self._done = done
         self._find_handler = find_handler
         self._foreground = Command()  # the command in hand, for what handlers emit themselves
         self._training = Command()
@@ -73,10 +73,11 @@ class Session:
     def handle(self, command: Command) -> None:
         """Answer one command. An error becomes an ErrorSnapshot; the session goes on."""
         self._foreground = command
+        if isinstance(command, TrainCommand):
+            self._start_training(command)
+            return
         try:
-            if isinstance(command, TrainCommand):
-                self._start_training(command)
-            elif isinstance(command, StepTrainingCommand):
+            if isinstance(command, StepTrainingCommand):
                 self._step_training()
             elif isinstance(command, ContinueTrainingCommand):
                 self._continue_training()
@@ -84,6 +85,7 @@ class Session:
                 self._run_to_end(command)
         except (Exception, KeyboardInterrupt) as error:
             self._fail(command, error)
+        self._done(command)
 
     def advance(self) -> bool:
         """Train one step, if a run is going. False: nothing to do until a command or signal."""
@@ -113,9 +115,7 @@ class Session:
             if snapshot is not None:
                 self._answer(command, snapshot)
             if self._job is None and control.stop.is_set():
-                close = getattr(results, "close", None)
-                if close is not None:
-                    close()
+                _close(results)
                 return
 
     # -- the training run ------------------------------------------------------------------------
@@ -125,8 +125,13 @@ class Session:
             self._answer(self._training, self.lab.run.snapshot("stopped"))
         self._end_training()
         self.lab.control.clear_before(command.id)
+        try:
+            self._job = iter(self._find_handler(type(command).__name__)(self.lab, command))
+        except Exception as error:
+            self._fail(command, error)
+            self._done(command)
+            return
         self._training = command
-        self._job = iter(self._find_handler(type(command).__name__)(self.lab, command))
         if command.paused:
             self.lab.control.pause.set()
         self._next()  # builds the run and stands before its first step
@@ -159,9 +164,9 @@ class Session:
             snapshot = next(self._job)
         except StopIteration:
             self._end_training()
-        except (Exception, KeyboardInterrupt) as error:
-            self._end_training()
+        except Exception as error:
             self._fail(self._training, error)
+            self._end_training()
         else:
             if snapshot is not None:
                 self._answer(self._training, snapshot)
@@ -169,9 +174,9 @@ class Session:
     def _end_training(self) -> None:
         job, self._job = self._job, None
         self._showed_pause = False
-        close = getattr(job, "close", None)
-        if close is not None:
-            close()
+        if job is not None:
+            _close(job)
+            self._done(self._training)
 
     # -- answers ---------------------------------------------------------------------------------
 
@@ -188,3 +193,9 @@ class Session:
                 command=type(command).__name__, error=error_report(error), problems=problems
             ),
         )
+
+
+def _close(results: Iterator[Snapshot | None]) -> None:
+    """Let a generator clean up; other iterators have nothing to clean."""
+    if isinstance(results, Generator):
+        results.close()

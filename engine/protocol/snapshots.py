@@ -34,6 +34,11 @@ class ErrorSnapshot(Snapshot, frozen=True, kw_only=True):
     problems: tuple[Problem, ...] = ()
 
 
+class DoneSnapshot(Snapshot, frozen=True, kw_only=True):
+    """The command `reply_to` has ended, well or not: no more answers to it follow. For training
+    that is the end of the run. Links use it to know what is in hand and do not pass it on."""
+
+
 # -- model ---------------------------------------------------------------------------------------
 
 
@@ -306,6 +311,7 @@ class CellSnapshot(Snapshot, frozen=True, kw_only=True):
 AnySnapshot = (
     ReadySnapshot
     | ErrorSnapshot
+    | DoneSnapshot
     | ModelSnapshot
     | WeightsSnapshot
     | ForwardSnapshot

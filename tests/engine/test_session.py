@@ -251,3 +251,35 @@ def test_stop_cancels_a_command_in_hand_between_two_answers(session, sent):
     session._find_handler = lambda name: stopped_midway
     session.handle(HelloCommand(id=1))
     assert [s.text for s in sent] == ["first", "second"]
+
+
+def test_done_is_told_once_after_the_last_answer(sent, setup):
+    done = []
+    session = Session(sent.append, FAKES.get, lambda command: done.append((command.id, len(sent))))
+    session.handle(HelloCommand(id=1))
+    session.handle(train_command(setup, id=2, steps=1))
+    session.handle(CompareGradientsCommand(id=3))
+    assert [command for command, _ in done] == [1, 3]
+    session.handle(train_command(setup, id=4, steps=1))
+    assert [command for command, _ in done] == [1, 3, 2]
+    while session.advance():
+        pass
+    assert done[-1] == (4, len(sent))
+    session.handle(StepTrainingCommand(id=5))
+    session.close()
+    assert [command for command, _ in done] == [1, 3, 2, 4, 5]
+
+
+def faulty_train(lab, command):
+    raise ValueError("no such data")
+    yield
+
+
+@pytest.mark.parametrize("find", [{}.__getitem__, {"TrainCommand": faulty_train}.__getitem__])
+def test_a_run_that_cannot_start_is_an_error_and_done(sent, setup, find):
+    done = []
+    session = Session(sent.append, find, lambda command: done.append(command.id))
+    session.handle(train_command(setup, id=1))
+    assert [type(s) for s in sent] == [ErrorSnapshot]
+    assert done == [1]
+    assert not session.advance()

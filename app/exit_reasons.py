@@ -1,0 +1,119 @@
+"""Why the engine ended, in honest words, and what to do next."""
+
+from __future__ import annotations
+
+import signal
+import sys
+
+from msgspec import Struct
+
+_CRASHES = {
+    "SIGSEGV": "it reached for memory that was not its own",
+    "SIGBUS": "it reached for memory that was not there",
+    "SIGILL": "it met an instruction that this processor does not have",
+    "SIGFPE": "native code divided an integer by zero",
+    "SIGABRT": "native code gave up on an error of its own",
+}
+_WINDOWS_ACCESS_VIOLATION = 0xC0000005
+
+
+class ExitReason(Struct, frozen=True):
+    """`title` fits on one line, `detail` is what is known (with the end of the engine's log, if
+    it left one), `next_step` what the user can do."""
+
+    title: str
+    detail: str
+    next_step: str
+
+
+def explain_exit(
+    code: int,
+    *,
+    running: str = "",
+    checkpoint_step: int | None = None,
+    log: str = "",
+    oom_kills: int | None = None,
+    gave_up_waiting: bool = False,
+) -> ExitReason:
+    """Put an engine's end into words.
+
+    `code` is its exit code, or minus the signal that ended it. `running` says what it was doing
+    (`"training"`), `checkpoint_step` the optimizer step of the run's last checkpoint. `oom_kills`
+    is the number of processes that the system killed for want of memory while the engine lived,
+    None where that cannot be known. `gave_up_waiting`: we killed it ourselves, as it did not
+    answer to Stop.
+    """
+    if gave_up_waiting:
+        title = "The engine did not answer to Stop and was ended"
+        detail = "It was busy in a place that cannot be interrupted from outside."
+    elif code == -_number("SIGKILL"):
+        title, detail = _killed(oom_kills)
+    elif code < 0:
+        title, detail = _signalled(-code)
+    elif code & 0xFFFFFFFF == _WINDOWS_ACCESS_VIOLATION:
+        title, detail = "The engine crashed", _crash("SIGSEGV")
+    elif code == 0:
+        title = "The engine has ended"
+        detail = "It ended by itself without an error, as code that calls os._exit(0) makes it do."
+    else:
+        title = f"The engine ended with an error (exit code {code})"
+        detail = _last_line(log) or "It left no message."
+    if running:
+        detail = f"{detail} It was {running}."
+    if log:
+        detail = f"{detail}\n\nThe end of its log:\n{log}"
+    return ExitReason(title, detail, _next_step(running, checkpoint_step))
+
+
+def _killed(oom_kills: int | None) -> tuple[str, str]:
+    if oom_kills:
+        return (
+            "The engine was killed by the system: out of memory",
+            "The system ended it to free memory (its count of such kills rose meanwhile).",
+        )
+    if oom_kills == 0:
+        return (
+            "The engine was killed from outside",
+            "Something ended it with SIGKILL: a person, a program or a limit of this container. "
+            "The system has counted no kill for want of memory.",
+        )
+    return (
+        "The engine was killed by the system, most likely out of memory",
+        "It was ended with SIGKILL, which is what the system does when memory runs out.",
+    )
+
+
+def _signalled(number: int) -> tuple[str, str]:
+    try:
+        name = signal.Signals(number).name
+    except ValueError:
+        name = f"signal {number}"
+    if name in _CRASHES:
+        return "The engine crashed", _crash(name)
+    return f"The engine was ended by {name}", "The signal came from outside."
+
+
+def _crash(name: str) -> str:
+    return f"Native code failed ({name}): {_CRASHES[name]}. The window and your work are unharmed."
+
+
+def _last_line(log: str) -> str:
+    """The exception's own line of a traceback at the end of a log."""
+    lines = [line for line in log.splitlines() if line.strip()]
+    return f"{lines[-1].strip().rstrip('.')}." if lines else ""
+
+
+def _next_step(running: str, checkpoint_step: int | None) -> str:
+    if checkpoint_step is not None:
+        return (
+            f"The run's last checkpoint is step {checkpoint_step:,}. "
+            "Restart the engine, then Resume to go on from there."
+        )
+    if running == "training":
+        return "Restart the engine and train again: the run had written no checkpoint yet."
+    return "Restart the engine: your project is safe in this window."
+
+
+def _number(name: str) -> int:
+    # Windows has no SIGKILL, and its exit codes are never negative.
+    return getattr(signal, name, sys.maxsize)

@@ -1,0 +1,109 @@
+"""The engine inside this process: for tests of the window, which then need no second one.
+
+Everything passes through the codec as it would through a pipe. Stopping code that hangs is the
+one thing that only a process of its own can do.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING
+
+import msgspec
+from PySide6.QtCore import QObject, QTimer
+
+from app.link import Link
+from engine.protocol import (
+    AnySignal,
+    Command,
+    DoneSnapshot,
+    HelloCommand,
+    PauseSignal,
+    Snapshot,
+    StopSignal,
+    decode_command,
+    decode_snapshot,
+    encode_command,
+    encode_snapshot_or_error,
+)
+
+if TYPE_CHECKING:
+    from engine.session import Session
+
+
+class InlineLink(Link):
+    """A Link whose session works whenever the event loop is idle, or all at once in `drain`."""
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._session: Session | None = None
+        self._waiting: deque[bytes] = deque()
+        self._last_id = 0
+        self._idle = QTimer(self, interval=0)
+        self._idle.timeout.connect(self._work)
+
+    def start(self) -> None:
+        if self._session is not None:
+            return
+        from engine.session import Session  # imports torch, unlike a window's own process
+
+        self._session = Session(self._emit, done=self._done)
+        self._set_state("starting")
+        self._waiting.append(encode_command(HelloCommand()))
+        self._idle.start()
+
+    def send(self, command: Command) -> int:
+        if self._session is None:
+            return 0
+        self._last_id += 1
+        command = msgspec.structs.replace(command, id=self._last_id)
+        self._waiting.append(encode_command(command))
+        self._sent(self._last_id, command)
+        self._idle.start()
+        return self._last_id
+
+    def signal(self, signal: AnySignal) -> None:
+        if self._session is None:
+            return
+        control = self._session.lab.control
+        if isinstance(signal, StopSignal | PauseSignal):
+            control.mark = self._last_id
+            (control.stop if isinstance(signal, StopSignal) else control.pause).set()
+        self._idle.start()
+
+    def drain(self) -> None:
+        """Work until nothing is left to do: a paused run waits, an unending one never returns."""
+        while self._work():
+            pass
+
+    def close(self) -> None:
+        session, self._session = self._session, None
+        if session is None:
+            return
+        self._idle.stop()
+        self._waiting.clear()
+        session.close()
+        self._forget()
+        self._set_state("lost")
+
+    def _work(self) -> bool:
+        """One command or one training step; False when there was nothing to do."""
+        if self._session is None:
+            return False
+        if self._waiting:
+            self._session.handle(decode_command(self._waiting.popleft()))
+            return True
+        if self._session.advance():
+            return True
+        if not self._waiting:  # an answer may have led to a new command
+            self._idle.stop()
+        return bool(self._waiting)
+
+    def _emit(self, snapshot: Snapshot) -> None:
+        self._receive(decode_snapshot(encode_snapshot_or_error(snapshot)))
+
+    def _done(self, command: Command) -> None:
+        self._receive(DoneSnapshot(reply_to=command.id))
+
+    def _give_up(self) -> None:
+        """There is no process to kill: a job in this one ends in its own time."""

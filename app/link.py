@@ -1,0 +1,264 @@
+"""The window's line to the engine: commands out, snapshots in as Qt signals.
+
+`Link` is what presenters see; `EngineLink` has a process at the other end, `InlineLink` (in
+`inline_link`) a session in this one.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Literal
+
+from PySide6.QtCore import QObject, Qt, QTimer, Signal
+
+from app.exit_reasons import ExitReason, explain_exit
+from engine.process import EngineLost, EngineProcess, Exit
+from engine.protocol import (
+    AnySignal,
+    Command,
+    DoneSnapshot,
+    InterruptSignal,
+    ReadySnapshot,
+    Snapshot,
+    StopSignal,
+    TrainingSnapshot,
+)
+
+LinkState = Literal["starting", "ready", "lost"]
+
+INTERRUPT_AFTER_MS = 1000
+KILL_AFTER_MS = 3000
+
+_WORDS = {
+    "TrainCommand": "training",
+    "RunCellCommand": "running your code",
+    "ExportCommand": "exporting",
+    "CheckModelCommand": "checking the model",
+    "StartForwardCommand": "running the forward pass",
+    "MoveForwardCommand": "running the forward pass",
+    "StartBackwardCommand": "reading the autograd graph",
+    "MoveBackwardCommand": "running the backward pass",
+    "CompareGradientsCommand": "comparing gradients",
+}
+
+
+class Link(QObject):
+    """Signals: `snapshot(Snapshot)`, `state_changed(LinkState)`, `busy_changed(bool)`, and
+    `lost(ExitReason)` when the engine has ended by itself.
+
+    Commands may be sent as soon as `start` has returned: they wait until torch has loaded.
+    """
+
+    snapshot = Signal(object)
+    state_changed = Signal(str)
+    busy_changed = Signal(bool)
+    lost = Signal(object)
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self.state: LinkState = "lost"
+        self.ready: ReadySnapshot | None = None
+        self._in_hand: dict[int, Command] = {}
+        self._training: TrainingSnapshot | None = None
+        self._interrupt_timer = self._timer(INTERRUPT_AFTER_MS, self._interrupt)
+        self._kill_timer = self._timer(KILL_AFTER_MS, self._give_up)
+
+    @property
+    def busy(self) -> bool:
+        """Some command is not answered in full; a training run, paused or not, is one."""
+        return bool(self._in_hand)
+
+    def start(self) -> None:
+        raise NotImplementedError
+
+    def restart(self) -> None:
+        """End the engine if there is one, and start a new one. Its state is empty: replay."""
+        self.close()
+        self.start()
+
+    def send(self, command: Command) -> int:
+        """Send a command and return its id; 0 when there is no engine, and nothing happens."""
+        raise NotImplementedError
+
+    def signal(self, signal: AnySignal) -> None:
+        """Reach past whatever the engine is doing."""
+        raise NotImplementedError
+
+    def stop_job(self) -> None:
+        """Stop whatever is in hand: ask; after 1 s interrupt; after 3 s kill and say so."""
+        if not self.busy:
+            return
+        self.signal(StopSignal())
+        self._interrupt_timer.start()
+        self._kill_timer.start()
+
+    def close(self) -> None:
+        """End the engine and wait for its end. `lost` is not emitted."""
+        raise NotImplementedError
+
+    # -- for subclasses --------------------------------------------------------------------------
+
+    def _set_state(self, state: LinkState) -> None:
+        if state != self.state:
+            self.state = state
+            self.state_changed.emit(state)
+
+    def _sent(self, command_id: int, command: Command) -> None:
+        self._in_hand[command_id] = command
+        if len(self._in_hand) == 1:
+            self.busy_changed.emit(True)
+
+    def _receive(self, snapshot: Snapshot) -> None:
+        if isinstance(snapshot, DoneSnapshot):
+            self._ended(snapshot.reply_to)
+            return
+        if isinstance(snapshot, ReadySnapshot):
+            self.ready = snapshot
+            self._set_state("ready")
+        elif isinstance(snapshot, TrainingSnapshot):
+            self._training = snapshot
+        self.snapshot.emit(snapshot)
+
+    def _ended(self, command_id: int) -> None:
+        if self._in_hand.pop(command_id, None) is not None and not self._in_hand:
+            self._stop_waiting()
+            self.busy_changed.emit(False)
+
+    def _forget(self) -> None:
+        """There is no engine any more, and so nothing in hand."""
+        self._stop_waiting()
+        self.ready = None
+        self._training = None
+        if self._in_hand:
+            self._in_hand.clear()
+            self.busy_changed.emit(False)
+
+    def _running(self) -> tuple[str, int | None]:
+        """What the engine is doing in words, and the step of the run's last checkpoint."""
+        names = [type(command).__name__ for command in self._in_hand.values()]
+        if "TrainCommand" in names:
+            run = self._training
+            return "training", run.checkpoint_step if run is not None and run.checkpoint else None
+        return (_WORDS.get(names[0], "") if names else ""), None
+
+    def _give_up(self) -> None:
+        """The job did not stop: what to do about it is the subclass's."""
+        raise NotImplementedError
+
+    def _interrupt(self) -> None:
+        self.signal(InterruptSignal())
+
+    def _stop_waiting(self) -> None:
+        self._interrupt_timer.stop()
+        self._kill_timer.stop()
+
+    def _timer(self, interval_ms: int, slot) -> QTimer:
+        timer = QTimer(self, singleShot=True, interval=interval_ms)
+        timer.timeout.connect(slot)
+        return timer
+
+
+class EngineLink(Link):
+    """A link to an engine process, read by a thread of its own."""
+
+    _arrived = Signal(object, object)  # from the thread: the process it reads, and a Snapshot
+    _process_ended = Signal(object, object)  # likewise, and an Exit
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._process: EngineProcess | None = None
+        self._reader: threading.Thread | None = None
+        self._last_id = 0
+        self._gave_up = False
+        queued = Qt.ConnectionType.QueuedConnection
+        self._arrived.connect(self._on_arrived, queued)
+        self._process_ended.connect(self._on_process_ended, queued)
+
+    @property
+    def pid(self) -> int | None:
+        """The engine's process id; None when there is none."""
+        return self._process.pid if self._process else None
+
+    def start(self) -> None:
+        """Start the engine; returns at once. `state` is "ready" when torch has loaded there."""
+        if self._process is not None:
+            return
+        self._gave_up = False
+        self._process = EngineProcess(self._last_id)
+        self._set_state("starting")
+        self._process.start()
+        self._reader = threading.Thread(
+            target=self._read, args=(self._process,), name="engine-reader", daemon=True
+        )
+        self._reader.start()
+
+    def send(self, command: Command) -> int:
+        if self._process is None:
+            return 0
+        try:
+            self._last_id = self._process.send(command)
+        except EngineLost:  # the reader tells
+            return 0
+        self._sent(self._last_id, command)
+        return self._last_id
+
+    def signal(self, signal: AnySignal) -> None:
+        if self._process is not None:
+            try:
+                self._process.signal(signal)
+            except EngineLost:  # the reader tells
+                return
+
+    def close(self) -> None:
+        process, self._process = self._process, None
+        if process is None:
+            return
+        process.stop()
+        self._let_go(process)
+        self._forget()
+        self._set_state("lost")
+
+    def _read(self, process: EngineProcess) -> None:
+        """Runs in the reader thread until the engine has ended."""
+        try:
+            while True:
+                self._arrived.emit(process, process.receive())
+        except EngineLost:
+            process.stop(grace_s=1.0)  # user code may have closed the pipe and live on
+            self._process_ended.emit(process, process.exit())
+
+    def _on_arrived(self, process: EngineProcess, snapshot: Snapshot) -> None:
+        if process is self._process:
+            self._receive(snapshot)
+
+    def _on_process_ended(self, process: EngineProcess, exit_: Exit) -> None:
+        if process is not self._process:
+            return  # we closed it
+        self._process = None
+        self._let_go(process)
+        reason = self._explain(exit_)
+        self._forget()
+        self._set_state("lost")
+        self.lost.emit(reason)
+
+    def _explain(self, exit_: Exit) -> ExitReason:
+        running, checkpoint_step = self._running()
+        return explain_exit(
+            exit_.code,
+            running=running,
+            checkpoint_step=checkpoint_step,
+            log=exit_.log,
+            oom_kills=exit_.oom_kills,
+            gave_up_waiting=self._gave_up,
+        )
+
+    def _let_go(self, process: EngineProcess) -> None:
+        if self._reader is not None:
+            self._reader.join()
+            self._reader = None
+        process.close()
+
+    def _give_up(self) -> None:
+        if self._process is not None:
+            self._gave_up = True
+            self._process.kill()

@@ -1,0 +1,72 @@
+"""What the window says about an engine that has ended."""
+
+from __future__ import annotations
+
+import signal
+
+import pytest
+
+from app.exit_reasons import explain_exit
+
+
+@pytest.mark.parametrize(
+    ("oom_kills", "title"),
+    [
+        (1, "killed by the system: out of memory"),
+        (None, "most likely out of memory"),
+        (0, "killed from outside"),
+    ],
+)
+def test_a_kill_says_only_what_is_known(oom_kills, title):
+    reason = explain_exit(-signal.SIGKILL, oom_kills=oom_kills)
+    assert title in reason.title
+    if oom_kills == 0:
+        assert "no kill for want of memory" in reason.detail
+
+
+def test_a_checkpoint_is_the_next_step():
+    reason = explain_exit(-signal.SIGKILL, running="training", checkpoint_step=1200)
+    assert "It was training." in reason.detail
+    assert "checkpoint is step 1,200" in reason.next_step
+    assert "Resume" in reason.next_step
+
+
+def test_training_without_a_checkpoint_says_so():
+    assert "no checkpoint" in explain_exit(-signal.SIGKILL, running="training").next_step
+
+
+@pytest.mark.parametrize("name", ["SIGSEGV", "SIGBUS", "SIGILL", "SIGFPE", "SIGABRT"])
+def test_a_crash_of_native_code_names_the_signal(name):
+    reason = explain_exit(-getattr(signal, name), running="running your code")
+    assert reason.title == "The engine crashed"
+    assert name in reason.detail
+    assert "It was running your code." in reason.detail
+
+
+def test_a_windows_access_violation_is_a_crash():
+    assert explain_exit(0xC0000005).title == "The engine crashed"
+
+
+def test_an_unknown_signal_is_named():
+    assert "SIGTERM" in explain_exit(-signal.SIGTERM).title
+    assert "signal 200" in explain_exit(-200).title
+
+
+def test_an_error_shows_the_exception_of_the_log():
+    log = "Traceback (most recent call last):\n  File ...\nImportError: no torch here\n"
+    reason = explain_exit(1, log=log)
+    assert "exit code 1" in reason.title
+    assert reason.detail.startswith("ImportError: no torch here.")
+    assert log in reason.detail
+
+
+def test_a_clean_exit_is_no_error():
+    reason = explain_exit(0)
+    assert reason.title == "The engine has ended"
+    assert "project is safe" in reason.next_step
+
+
+def test_an_engine_that_we_ended_was_not_killed_by_the_system():
+    reason = explain_exit(-signal.SIGKILL, gave_up_waiting=True, oom_kills=None)
+    assert "did not answer to Stop" in reason.title
+    assert "memory" not in reason.title + reason.detail
