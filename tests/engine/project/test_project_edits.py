@@ -49,7 +49,7 @@ def test_a_new_linear_starts_with_what_torch_requires():
 
 
 def test_an_unknown_kind_is_refused_by_name():
-    with pytest.raises(EditError, match="nn.Nothing"):
+    with pytest.raises(EditError, match=r"nn\.Nothing"):
         edits.add_block(Project(), "nn.Nothing", 0, 0)
 
 
@@ -102,7 +102,7 @@ def test_a_cycle_is_refused_with_a_reason():
 
 
 def test_rerouting_moves_one_end():
-    project, ids = chain("Input", "nn.Linear")
+    project, _ids = chain("Input", "nn.Linear")
     project, other = edits.add_block(project, "nn.ReLU", 0, 200)
     old = project.model.wires[0]
     new = msgspec.structs.replace(old, target=other)

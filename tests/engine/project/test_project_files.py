@@ -109,7 +109,7 @@ def test_moving_one_block_changes_one_line():
 
 
 def document(**changes: object) -> dict:
-    project, block_id = edits.add_block(Project(), "nn.Linear", 0, 0)
+    project, _block_id = edits.add_block(Project(), "nn.Linear", 0, 0)
     fields = json.loads(files.dumps(project))
     return {**fields, **changes}
 
