@@ -233,7 +233,9 @@ class TrainingSnapshot(Snapshot, frozen=True, kw_only=True):
 
     `steps` and `epoch_rows` hold only what is new since the last snapshot of this run (all of it
     in the first after a resume). `checkpoint` is the path of the last one written, of step
-    `checkpoint_step`. `remaining_s` is an estimate; None while there is none.
+    `checkpoint_step`. `remaining_s` is an estimate; None while there is none. With the state
+    "failed", `error` says why; with another it is a warning (a checkpoint that could not be
+    written) and the run goes on.
     """
 
     run: str

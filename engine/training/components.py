@@ -1,0 +1,106 @@
+"""What a run is put together from: loss, optimizer and device, made from their names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from ..errors import LabError
+from ..project import catalogue
+from ..project.document import ParamValue
+
+
+class OneHotMSELoss(nn.MSELoss):
+    """Mean squared error between a prediction (B, C) and class labels (B,), int64.
+
+    The labels become one-hot rows of the prediction's width and dtype: 1 for the class, else 0.
+    """
+
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        one_hot = F.one_hot(target, input.shape[1]).to(input.dtype)
+        return super().forward(input, one_hot)
+
+
+def make_loss(kind: str, params: Mapping[str, ParamValue]) -> nn.Module:
+    """Return the loss of catalogue kind `kind` as `loss(prediction_BC, labels_B) -> scalar`.
+
+    Raises LabError for an unknown loss, a bad parameter, or a reduction that gives no scalar.
+    """
+    makers = {"nn.CrossEntropyLoss": nn.CrossEntropyLoss, "nn.MSELoss": OneHotMSELoss}
+    if kind not in makers:
+        raise LabError(f"There is no loss {kind!r}.", hint=f"Choose one of {', '.join(makers)}.")
+    arguments = _checked(kind, catalogue.kind(kind).params, params)
+    if arguments.get("reduction") == "none":
+        raise LabError(
+            f"{kind} with reduction='none' gives one loss per sample; training needs one number.",
+            hint="Set reduction to 'mean' or 'sum'.",
+        )
+    return makers[kind](**arguments)
+
+
+def make_optimizer(
+    kind: str, params: Mapping[str, ParamValue], parameters: Iterable[nn.Parameter]
+) -> torch.optim.Optimizer:
+    """Return the optimizer of catalogue kind `kind` (`"optim.Adam"`) over `parameters`.
+
+    Arguments that `params` leaves out keep torch's defaults. Raises LabError for an unknown
+    optimizer, a bad parameter, or a model with nothing to learn.
+    """
+    kinds = catalogue.optimizers()
+    if kind not in kinds:
+        raise LabError(
+            f"There is no optimizer {kind!r}.", hint=f"Choose one of {', '.join(kinds)}."
+        )
+    learnable = [parameter for parameter in parameters if parameter.requires_grad]
+    if not learnable:
+        raise LabError(
+            "The model has no parameters to learn.",
+            hint="Add a block that has some, for example Linear.",
+        )
+    arguments = _checked(kind, kinds[kind], params)
+    try:
+        return getattr(torch.optim, kind.removeprefix("optim."))(learnable, **arguments)
+    except ValueError as error:  # torch's own check of a combination of values
+        raise LabError(f"{kind}: {error}", hint="Change the optimizer's parameters.") from error
+
+
+def find_device(name: str) -> torch.device:
+    """Return the device `name` (`"cpu"`, `"cuda:0"`, `"mps"`).
+
+    Raises LabError when this machine has none of that name.
+    """
+    hint = "Choose the CPU, or a device that this machine has."
+    try:
+        device = torch.device(name)
+    except RuntimeError as error:
+        raise LabError(f"{name!r} is no name of a device.", hint=hint) from error
+    if device.type == "cpu":
+        return torch.device("cpu")
+    if device.type == "cuda":
+        count = torch.cuda.device_count() if torch.cuda.is_available() else 0
+        device = torch.device("cuda", device.index or 0)
+        available = device.index < count
+    else:
+        available = device.type == "mps" and torch.backends.mps.is_available()
+    if not available:
+        raise LabError(f"This machine has no device {name!r} that torch can use.", hint=hint)
+    return device
+
+
+def _checked(
+    kind: str, schema: Iterable[catalogue.Param], params: Mapping[str, ParamValue]
+) -> dict[str, ParamValue]:
+    """Return `params`, each parsed by its schema; raises LabError with the parameter's name."""
+    known = {param.name: param for param in schema}
+    arguments: dict[str, ParamValue] = {}
+    for name, value in params.items():
+        if name not in known:
+            raise LabError(f"{kind} has no parameter {name!r}.", hint=f"It has {', '.join(known)}.")
+        try:
+            arguments[name] = catalogue.parse_value(known[name], value)
+        except ValueError as error:
+            raise LabError(f"{kind}, {name}: {error}") from error
+    return arguments

@@ -1,0 +1,45 @@
+"""What went wrong in a run, in words, with what to try."""
+
+from __future__ import annotations
+
+import msgspec
+import torch
+
+from ..errors import error_report
+from ..project.document import TrainingSetup
+from ..protocol import ErrorReport
+from .metrics import Diverged
+
+
+def explain(error: Exception, setup: TrainingSetup, learning_rate: float) -> ErrorReport:
+    """Return the exception as plain data, with a hint where the cause is known."""
+    report = error_report(error)
+    return msgspec.structs.replace(report, hint=report.hint or _hint(error, setup, learning_rate))
+
+
+def _hint(error: Exception, setup: TrainingSetup, learning_rate: float) -> str:
+    message = str(error)
+    if isinstance(error, Diverged):
+        return (
+            f"Most often the learning rate is too high: it is {learning_rate:g}, "
+            f"try {learning_rate / 10:g}. Else look for a division by zero, the logarithm of "
+            "zero or very large values in the model. The last checkpoint is from before."
+        )
+    if isinstance(error, torch.OutOfMemoryError):
+        return (
+            f"{setup.device} has too little memory: make the batch size ({setup.batch_size}) or "
+            "the model smaller, or train on the CPU."
+        )
+    if "Expected more than 1 value per channel" in message:
+        return (
+            "Batch normalisation needs at least two values per channel, and the last batch of "
+            "an epoch may hold a single sample: change the batch size a little."
+        )
+    if "device-side assert" in message or "CUDA error" in message:
+        return (
+            "The CUDA device cannot be used again before the engine restarts. Train on the CPU "
+            "to see which operation fails, for example a label or an index out of range."
+        )
+    if "not implemented for" in message or "not currently implemented" in message:
+        return f"An operation of the model does not exist on {setup.device}: train on the CPU."
+    return ""

@@ -1,0 +1,247 @@
+"""The training loop: which batch comes next, one optimizer step, one validation pass."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from math import isfinite, nan
+from time import perf_counter
+
+import torch
+from torch import Tensor, nn
+
+from ..errors import LabError
+from ..project.document import ParamValue, TrainingSetup
+from . import data
+from .checkpoints import Checkpoint
+from .components import find_device, make_loss, make_optimizer
+from .memory import cuda_bytes, rss_bytes
+from .metrics import Diverged, Pending, Recorder
+from .randomness import RandomStream
+
+
+class TrainingLoop:
+    """A model, its data, loss and optimizer, and how far training has come.
+
+    `model` is any nn.Module from x (B, *sample_shape) to a prediction (B, classes). It is moved to
+    the set-up's device; `close` brings it back to the CPU. `loss` and `loss_params` take the place
+    of `setup.loss` (a loss block on the canvas).
+
+    `step` counts optimizer steps; `epoch` and `batch` (0-based) name the batch that comes next.
+    Raises LabError, before the model is touched, when the set-up cannot be trained.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        setup: TrainingSetup,
+        *,
+        loss: str = "",
+        loss_params: Mapping[str, ParamValue] | None = None,
+    ) -> None:
+        for name, value in {"batch size": setup.batch_size, "epochs": setup.epochs}.items():
+            if value < 1:
+                raise LabError(f"The training's {name} is {value}; it must be at least 1.")
+        self.setup = setup
+        self.model = model
+        self.parameters = [p for p in model.parameters() if p.requires_grad]
+        self.device = find_device(setup.device)
+        self.loss_fn = make_loss(loss or setup.loss, loss_params or {})
+        self.optimizer = make_optimizer(setup.optimizer, setup.optimizer_params, self.parameters)
+        try:
+            self.dataset = data.load(setup.data).to(self.device)
+        except ValueError as error:
+            raise LabError(str(error), hint="Change the data set's parameters.") from error
+        self.random = RandomStream(setup.seed, self.device)
+        self.recorder = Recorder()
+        self.step = self.epoch = self.batch = 0
+        self.model.to(self.device)
+
+    @property
+    def total_steps(self) -> int:
+        return self.setup.epochs * self.dataset.batches(self.setup.batch_size)
+
+    @property
+    def learning_rate(self) -> float:
+        return float(self.optimizer.param_groups[0]["lr"])
+
+    # -- training --------------------------------------------------------------------------------
+
+    def steps(self) -> Iterator[None]:
+        """Train from here to the end. Yields after every optimizer step, every batch of a
+        validation pass, and every epoch but the last; closing it there keeps what was done.
+
+        Raises Diverged when the loss is NaN or infinite, and whatever the model raises.
+        """
+        while self.epoch < self.setup.epochs:
+            for x, y in self._batches():
+                self._train_step(x, y)
+                yield
+            yield from self._end_epoch()
+
+    def _train_step(self, x: Tensor, y: Tensor) -> None:
+        """One step as in every course: zero_grad, forward, loss, backward, step."""
+        if not self.model.training:  # whoever looked at the model meanwhile may have left it so
+            self.model.train()
+        start = self._now()
+        with self.random:
+            self.optimizer.zero_grad()
+            prediction = self.model(x)
+            loss = self.loss_fn(prediction, y)
+            self._check(loss)
+            loss.backward()
+            self.optimizer.step()
+        end = self._now()
+        self.step += 1
+        self.batch += 1
+        self._record(prediction, y, loss, (start, end))
+
+    def _end_epoch(self) -> Iterator[None]:
+        """Validate under eval() and no_grad, then turn to the next epoch."""
+        self.flush()
+        x_val, y_val = self.dataset.x_val, self.dataset.y_val
+        loss_sum, correct, samples, size = 0.0, 0, len(y_val), self.setup.batch_size
+        random = RandomStream(self.setup.seed, self.device)  # training's own stays where it is
+        for first in range(0, samples, size):
+            x, y = x_val[first : first + size], y_val[first : first + size]
+            if self.model.training:
+                self.model.eval()
+            with random, torch.no_grad():
+                prediction = self.model(x)
+                loss_sum += self.loss_fn(prediction, y).item() * len(y)
+                correct += int(_count_correct(prediction, y))
+            yield
+        self.model.train()
+        self.epoch += 1
+        self.batch = 0
+        validation = (loss_sum / samples, correct / samples) if samples else (nan, nan)
+        self.recorder.end_epoch(self.epoch, self.step, validation)
+        if self.epoch < self.setup.epochs:
+            yield
+
+    def _batches(self) -> Iterator[tuple[Tensor, Tensor]]:
+        """What is left of the epoch in hand: the same batches as `Dataset.train_batch`.
+
+        The epoch is shuffled once and as a whole, so that a batch is a slice without a copy.
+        """
+        order = data.epoch_order(len(self.dataset), self.setup.seed, self.epoch).to(self.device)
+        x_epoch, y_epoch = self.dataset.x_train[order], self.dataset.y_train[order]
+        size = self.setup.batch_size
+        for first in range(self.batch * size, len(order), size):
+            yield x_epoch[first : first + size], y_epoch[first : first + size]
+
+    def close(self) -> None:
+        """Bring the model back to the CPU, in training mode, for export and stepping."""
+        self.model.train()
+        self.model.to("cpu")
+
+    # -- figures ---------------------------------------------------------------------------------
+
+    def _now(self) -> float | torch.cuda.Event:
+        """A point in time after the device's work so far.
+
+        On CUDA an event on the stream: it costs no synchronisation, and the time between two is
+        measured by the device. Elsewhere seconds of the wall clock.
+        """
+        if self.device.type == "cuda":
+            event = torch.cuda.Event(enable_timing=True)
+            event.record(torch.cuda.current_stream(self.device))
+            return event
+        if self.device.type == "mps":
+            torch.mps.synchronize()
+        return perf_counter()
+
+    def _check(self, loss: Tensor) -> None:
+        """Stop before a loss that is not finite spoils the weights. On CUDA that would wait for
+        the device at every step; there `flush` finds out."""
+        if self.device.type != "cuda" and not isfinite(value := loss.item()):
+            raise Diverged(self.step + 1, value)
+
+    def _record(self, prediction: Tensor, y: Tensor, loss: Tensor, timing: tuple) -> None:
+        loss, correct = loss.detach(), _count_correct(prediction, y)
+        gradients = [p.grad for p in self.parameters if p.grad is not None]
+        if any(gradient.is_sparse for gradient in gradients):
+            gradients = [g.coalesce().values() if g.is_sparse else g for g in gradients]
+        deferred = self.device.type == "cuda"
+        self.recorder.add(
+            Pending(
+                step=self.step,
+                samples=len(y),
+                learning_rate=self.learning_rate,
+                loss=loss if deferred else loss.item(),
+                correct=correct if deferred else correct.item(),
+                norms=torch._foreach_norm(gradients) if gradients else (),
+                timing=timing,
+            )
+        )
+
+    def flush(self) -> None:
+        """Read the figures of the steps since the last flush. Raises Diverged."""
+        cuda = cuda_bytes(self.device) if self.device.type == "cuda" else (0, 0)
+        self.recorder.flush(rss_bytes(), cuda)
+
+    # -- checkpoints -----------------------------------------------------------------------------
+
+    def checkpoint(self, run: str) -> Checkpoint:
+        """Return everything that `restore` needs to go on from here bit for bit. It shares
+        memory with the live model: write it before the next step. Raises Diverged."""
+        self.flush()
+        return Checkpoint(
+            run=run,
+            setup=self.setup,
+            model=self.model.state_dict(),
+            optimizer=self.optimizer.state_dict(),
+            rng=self.random.state(),
+            epoch=self.epoch,
+            batch=self.batch,
+            step=self.step,
+            loss_sum=self.recorder.loss_sum,
+            correct=self.recorder.correct,
+            samples=self.recorder.samples,
+            history=tuple(self.recorder.history),
+            epoch_rows=tuple(self.recorder.epochs),
+        )
+
+    def restore(self, saved: Checkpoint) -> None:
+        """Go on from a checkpoint. The optimizer keeps this set-up's own parameters, so that a
+        run can be resumed with, say, a lower learning rate.
+
+        Raises LabError, and changes nothing, when the checkpoint is of another model or set-up.
+        """
+        self._check_match(saved)
+        groups = self.optimizer.state_dict()["param_groups"]
+        self.optimizer.load_state_dict({"state": saved.optimizer["state"], "param_groups": groups})
+        self.model.load_state_dict(saved.model)
+        self.random.restore(saved.rng)
+        self.epoch, self.batch, self.step = saved.epoch, saved.batch, saved.step
+        self.recorder.restore(saved.history, saved.epoch_rows)
+        self.recorder.loss_sum = saved.loss_sum
+        self.recorder.correct = saved.correct
+        self.recorder.samples = saved.samples
+
+    def _check_match(self, saved: Checkpoint) -> None:
+        for field, words in {
+            "data": "data set",
+            "batch_size": "batch size",
+            "seed": "seed",
+            "optimizer": "optimizer",
+        }.items():
+            then, now = getattr(saved.setup, field), getattr(self.setup, field)
+            if then != now:
+                raise LabError(
+                    f"The checkpoint was made with another {words}: {then}, now {now}.",
+                    hint=f"Set the {words} back to go on from it, or train anew.",
+                )
+        then = {name: tuple(tensor.shape) for name, tensor in saved.model.items()}
+        now = {name: tuple(tensor.shape) for name, tensor in self.model.state_dict().items()}
+        for name in [*now, *then]:
+            if then.get(name) != now.get(name):
+                raise LabError(
+                    f"The checkpoint is of another model: {name} has shape "
+                    f"{then.get(name, 'none')} there and {now.get(name, 'none')} here.",
+                    hint="Undo the change of the model to go on from it, or train anew.",
+                )
+
+
+def _count_correct(prediction: Tensor, y: Tensor) -> Tensor:
+    """The number of samples whose largest score is at the label, a 0-dim int64 tensor."""
+    return (prediction.argmax(1) == y).sum()
