@@ -205,12 +205,11 @@ def _plain(doc: str) -> str:
     doc = re.split(r"\.\. \w+::|See Notes", doc)[0]
     doc = re.sub(r":\w+:`~?([^`<]*?)(?: ?<[^`]*>)?`", r"\1", doc)
     doc = re.sub(r"\\(?:text|mathrm|operatorname)\{([^}]*)\}", r"\1", doc)
-    doc = doc.replace("``", "").replace("`", "").replace("\\times", "*").replace("\\", "")
-    doc = re.sub(
-        r"\(default: \([^)]*\)\)|(?<=[a-z]) A tensor LR is.*|If a tensor is provided.*", "", doc
-    )
+    doc = doc.replace("`_", "").replace("`", "").replace("\\times", "*").replace("\\", "")
+    doc = re.sub(r"\(default: \([^)]*\)\)", "", doc)
     doc = re.sub(r"\(?[Dd]efaults?(?::| to| is) *[^\s.,;)]+(?:\.\d+)?\)?\.?", "", doc)
-    doc = re.sub(r"\s+", " ", doc).replace("_.", ".").strip(" ,;")
+    doc = re.sub(r"\s*(?:A tensor LR|If a tensor) is.*", "", doc)
+    doc = re.sub(r"\s+", " ", doc).strip(" ,;")
     doc = _shortened(doc[:1].upper() + doc[1:])
     return doc if not doc or doc.endswith((".", "!", "?")) else doc + "."
 

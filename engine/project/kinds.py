@@ -36,11 +36,11 @@ class Param(Struct, frozen=True):
 
 
 class Port(Struct, frozen=True):
-    """Where a wire ends. `optional` inputs may stay open.
+    """Where a wire ends. Inputs are passed by position; `optional` ones come last and may stay
+    open.
 
     torch packs some tensors in tuples: neighbouring ports with the same `pack` travel as one
-    (the `h_n` and `c_n` of an LSTM, the tensors that `torch.cat` takes). An optional input is
-    passed by keyword, as `pack` or else as `name`.
+    (the `h_n` and `c_n` of an LSTM, the tensors that `torch.cat` takes), wired all or none.
     """
 
     name: str

@@ -15,7 +15,7 @@ from .kinds import DatasetKind, Param, Port
 X = (Port("input", "the tensor to work on"),)
 Y = (Port("output", "the result"),)
 TWO = (Port("input", "the left tensor"), Port("other", "the right tensor"))
-STATE = "hx"
+STATE = "state"
 
 # Bounds that hold for a parameter of this name wherever it appears.
 BOUNDS: dict[str, tuple[float | None, float | None]] = {
@@ -84,7 +84,8 @@ _DIM = {
 _PAIR = {"in_channels": 1, "out_channels": 8, "kernel_size": 3}
 _RECURRENT = {"input_size": 8, "hidden_size": 32, "batch_first": True}
 _SEQUENCE = Port("input", "a sequence: (batch, steps, features) with batch_first")
-_HIDDEN = Port("h_n", "the hidden state after the last step, of each layer", pack="state")
+_OUT = Port("output", "the last layer's hidden state at every step")
+_HIDDEN = Port("h_n", "the hidden state after the last step, of each layer")
 _HIDDEN_IN = Port("h_0", "the hidden state to start from; zeros when open", True)
 
 ROWS: tuple[Row, ...] = (
@@ -563,13 +564,13 @@ ROWS: tuple[Row, ...] = (
         "Reads a sequence step by step, keeping a long and a short memory.",
         inputs=(
             _SEQUENCE,
-            Port("h_0", "the hidden state to start from; zeros when open", True, STATE),
+            Port("h_0", _HIDDEN_IN.doc, True, STATE),
             Port("c_0", "the cell state to start from; wire it with h_0", True, STATE),
         ),
         outputs=(
-            Port("output", "the last layer's hidden state at every step"),
-            _HIDDEN,
-            Port("c_n", "the cell state after the last step, of each layer", pack="state"),
+            _OUT,
+            Port("h_n", _HIDDEN.doc, pack=STATE),
+            Port("c_n", "the cell state after the last step, of each layer", pack=STATE),
         ),
         initial=_RECURRENT,
         keywords=("recurrent", "rnn", "time series"),
@@ -580,8 +581,8 @@ ROWS: tuple[Row, ...] = (
         "mdi6.repeat",
         "gru",
         "Reads a sequence step by step with gates that decide what to keep; simpler than LSTM.",
-        inputs=(_SEQUENCE, Port("h_0", _HIDDEN_IN.doc, True, "")),
-        outputs=(Port("output", "the last layer's hidden state at every step"), Port("h_n")),
+        inputs=(_SEQUENCE, _HIDDEN_IN),
+        outputs=(_OUT, _HIDDEN),
         initial=_RECURRENT,
         keywords=("recurrent", "rnn", "time series"),
     ),
@@ -591,8 +592,8 @@ ROWS: tuple[Row, ...] = (
         "mdi6.sync",
         "rnn",
         "The simplest recurrent layer: h = tanh(W x + U h), step by step.",
-        inputs=(_SEQUENCE, Port("h_0", _HIDDEN_IN.doc, True, "")),
-        outputs=(Port("output", "the last layer's hidden state at every step"), Port("h_n")),
+        inputs=(_SEQUENCE, _HIDDEN_IN),
+        outputs=(_OUT, _HIDDEN),
         initial=_RECURRENT,
         override={"nonlinearity": {"type": "choice", "choices": ("tanh", "relu")}},
         keywords=("recurrent", "elman"),

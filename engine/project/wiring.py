@@ -154,8 +154,11 @@ def _check_block(block: Block, taken: set[str], wired: set[tuple[str, str]]) -> 
             catalogue.parse_value(param, block.params[param.name])
         except ValueError as error:
             problems.append(Problem(str(error), block.id))
-    for port in _ports(block)[0]:
-        if not port.optional and (block.id, port.name) not in wired:
+    inputs = _ports(block)[0]
+    packs = {port.pack for port in inputs if port.pack and (block.id, port.name) in wired}
+    for port in inputs:
+        needed = not port.optional or port.pack in packs
+        if needed and (block.id, port.name) not in wired:
             what = f"{port.name}: {port.doc}" if port.doc else port.name
             problems.append(Problem(f"Nothing is wired to the input {what}.", block.id, port.name))
     return problems

@@ -1,0 +1,195 @@
+"""Blocks and wires become a torch.fx graph, and that a module.
+
+A block is one fx node, or a few: several outputs are taken apart by `operator.getitem`. Every
+node knows its block: `node.meta["block"]` is the block's id.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import operator
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import fx, nn
+
+from ..errors import LabError
+from ..project import catalogue, wiring
+from ..project.catalogue import BlockKind, Port
+from ..project.document import Block, Model, ParamValue
+
+
+@dataclass(frozen=True)
+class BlockGraph:
+    """The part of a model that can run, as torch.fx nodes.
+
+    `nodes` holds each block's nodes in order of execution; blocks that lack an input are not in
+    it. `values` is the node behind each output port (block id, port name). `prediction` is what
+    the model returns.
+    """
+
+    graph: fx.Graph
+    nodes: dict[str, tuple[fx.Node, ...]] = field(default_factory=dict)
+    values: dict[tuple[str, str], fx.Node] = field(default_factory=dict)
+    prediction: fx.Node | None = None
+
+    @property
+    def order(self) -> tuple[str, ...]:
+        """The ids of the blocks that run, Output and loss left out."""
+        return tuple(self.nodes)
+
+    def outputs(self, block: Block) -> tuple[fx.Node, ...]:
+        """The nodes behind a block's output ports, in the ports' order."""
+        return tuple(self.values[block.id, port.name] for port in catalogue.ports(block)[1])
+
+
+def block_graph(model: Model) -> BlockGraph:
+    """Return the fx graph of all blocks whose inputs are there. Raises WiringError on a loop."""
+    graph = fx.Graph()
+    nodes: dict[str, tuple[fx.Node, ...]] = {}
+    values: dict[tuple[str, str], fx.Node] = {}
+    sources = {(w.target, w.target_port): (w.source, w.source_port) for w in model.wires}
+    blocks = {block.id: block for block in model.blocks}
+    for block_id in wiring.topological_order(model):
+        block = blocks[block_id]
+        if block.kind not in catalogue.kinds():
+            continue
+        kind = catalogue.kind(block.kind)
+        if kind.call in ("output", "loss"):
+            continue
+        inputs, outputs = catalogue.ports(block)
+        wired = {
+            port.name: values.get(sources.get((block_id, port.name), ("", ""))) for port in inputs
+        }
+        args = _packed(inputs, wired)
+        if args is None:
+            continue
+        before = len(graph.nodes)
+        result = _call(graph, kind, block, args)
+        for port, node in zip(outputs, _unpacked(graph, outputs, result), strict=True):
+            values[block_id, port.name] = node
+        nodes[block_id] = tuple(graph.nodes)[before:]
+        for node in nodes[block_id]:
+            node.meta["block"] = block_id
+    prediction = values.get(wiring.prediction_of(model) or ("", ""))
+    if prediction is not None:
+        graph.output(prediction)
+    return BlockGraph(graph, nodes, values, prediction)
+
+
+def make_module(block: Block) -> nn.Module:
+    """Return the torch module of a module block, initialised by torch's own rules.
+
+    Raises whatever torch raises for these arguments.
+    """
+    kind = catalogue.kind(block.kind)
+    return getattr(nn, kind.torch_name.removeprefix("torch.nn."))(**explicit(block))
+
+
+def make_initialised(block: Block, seed: int) -> nn.Module:
+    """As make_module, with weights that depend on `seed` and the block's name alone, so that an
+    edit elsewhere does not change them. The global random state stays as it was."""
+    digest = hashlib.sha256(f"{seed}:{block.name}".encode()).digest()
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(int.from_bytes(digest[:7], "little"))
+        return make_module(block)
+
+
+def explicit(block: Block) -> dict[str, ParamValue]:
+    """Return the arguments that torch needs to be told: all that differ from its defaults."""
+    kind = catalogue.kind(block.kind)
+    return {
+        param.name: block.params[param.name]
+        for param in kind.params
+        if param.name in block.params
+        and not (kind.variadic and param.name == "inputs")
+        and (param.required or block.params[param.name] != param.default)
+    }
+
+
+def has_module(block: Block) -> bool:
+    """Whether the block is a submodule of the model, and so a part of its state_dict."""
+    kind = catalogue.kinds().get(block.kind)
+    return kind is not None and kind.call == "module"
+
+
+def build(model: Model, make: Callable[[Block], nn.Module]) -> tuple[fx.GraphModule, BlockGraph]:
+    """Return the model as a module, its submodules named as the blocks and made by `make`.
+
+    Raises LabError with its problems when the wiring is not complete.
+    """
+    problems = tuple(p for p in wiring.check(model) if p.severity == "error")
+    if problems:
+        raise LabError(
+            f"The model cannot run yet: {problems[0].message}",
+            hint="Mend what the Problems list names.",
+            problems=problems,
+        )
+    found = block_graph(model)
+    modules: Mapping[str, Any] = {
+        block.name: make(block)
+        for block in model.blocks
+        if has_module(block) and block.id in found.nodes
+    }
+    found.graph.lint()
+    return fx.GraphModule(dict(modules), found.graph, "Model"), found
+
+
+# -- one block ------------------------------------------------------------------------------------
+
+
+def _packed(inputs: tuple[Port, ...], wired: dict[str, Any]) -> tuple[Any, ...] | None:
+    """Return the positional arguments; None while one that is needed is not there."""
+    args: list[Any] = []
+    index = 0
+    while index < len(inputs):
+        port = inputs[index]
+        group = [p for p in inputs[index:] if port.pack and p.pack == port.pack] or [port]
+        index += len(group)
+        given = [wired[p.name] for p in group]
+        if all(node is None for node in given) and port.optional:
+            continue
+        if any(node is None for node in given):
+            return None
+        args.append(tuple(given) if port.pack else given[0])
+    return tuple(args)
+
+
+def _call(graph: fx.Graph, kind: BlockKind, block: Block, args: tuple[Any, ...]) -> fx.Node:
+    if kind.call == "input":
+        return graph.placeholder(block.name)
+    if kind.call == "module":
+        return graph.call_module(block.name, args)
+    if kind.call == "method":
+        # Tensor.reshape: the batch, dimension 0, stays as it is.
+        batch = graph.call_method("size", (*args, 0))
+        shape = explicit(block)["shape"]
+        return graph.call_method("reshape", (*args, batch, *shape))  # pyright: ignore
+    return graph.call_function(function(kind), args, explicit(block))
+
+
+def function(kind: BlockKind) -> Callable[..., Any]:
+    """Return the function that a function block stands for."""
+    module, _, name = kind.torch_name.rpartition(".")
+    return getattr({"torch": torch, "operator": operator}[module], name)
+
+
+def _unpacked(graph: fx.Graph, outputs: tuple[Port, ...], result: fx.Node) -> list[fx.Node]:
+    """Return a node for each output port of what a block returns."""
+    if len(outputs) == 1:
+        return [result]
+    groups: dict[str, list[Port]] = {}
+    for port in outputs:
+        groups.setdefault(port.pack or port.name, []).append(port)
+    nodes: list[fx.Node] = []
+    for index, group in enumerate(groups.values()):
+        item = graph.call_function(operator.getitem, (result, index))
+        if len(group) == 1:
+            nodes.append(item)
+        else:
+            nodes += [
+                graph.call_function(operator.getitem, (item, place)) for place in range(len(group))
+            ]
+    return nodes
