@@ -174,9 +174,8 @@ class _BlockList(QListView):
                 self.setRowHidden(header_row, False)
             if rank > best:
                 best, best_row = rank, row
-        if best:
-            self.setCurrentIndex(model.index(best_row, 0))
-            self.scrollTo(model.index(max(0, best_row - 1), 0))
+        self.setCurrentIndex(model.index(best_row, 0))
+        self.scrollTo(model.index(max(0, best_row - 1), 0))
         return best > 0
 
     def visible_kinds(self) -> list[tuple[int, BlockKind]]:

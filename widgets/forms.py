@@ -1,0 +1,178 @@
+"""A form made from parameters: types, defaults and ranges come from the catalogue."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import QGridLayout, QLabel, QToolButton, QWidget
+
+from engine.project.catalogue import Param, parse_value
+from engine.project.document import ParamValue
+from widgets import theme
+from widgets.fields import Field, TextField, field_for, tooltip, value_text
+from widgets.icons import set_icon
+
+
+class ParamForm(QWidget):
+    """One row per parameter. `value_edited(name, value)` tells a valid new value, once.
+
+    What is typed is checked at each key; a fault is said under the field, and what was typed
+    stays. A value that differs from the default is set in bold and has a button that resets it.
+    """
+
+    value_edited = Signal(str, object)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._grid = QGridLayout(self)
+        self._grid.setContentsMargins(0, 0, 0, 0)
+        self._grid.setHorizontalSpacing(theme.GRID)
+        self._grid.setVerticalSpacing(theme.GRID // 2)
+        self._grid.setColumnStretch(1, 1)
+        self._params: tuple[Param, ...] = ()
+        self._owner = ""
+        self._rows: dict[str, _Row] = {}
+
+    def show_params(
+        self, params: Sequence[Param], values: Mapping[str, ParamValue], *, of: str = ""
+    ) -> None:
+        """Show `params` with `values`; one that is not in `values` has its default.
+
+        `of` names their owner. As long as owner and parameters are the same, only values that
+        changed are written into their fields, so that what is being typed in another one stays.
+        """
+        if tuple(params) != self._params or of != self._owner:
+            self._owner = of
+            self._rebuild(tuple(params))
+        for param in params:
+            default = param.initial if param.required else param.default
+            self._rows[param.name].show_value(values.get(param.name, default))
+
+    def field(self, name: str) -> Field:
+        """The editor of a parameter; raises KeyError when it is not shown."""
+        return self._rows[name].field
+
+    def error(self, name: str) -> str:
+        """What is said under a field; empty when what it holds is valid."""
+        return self._rows[name].error.text()
+
+    def _rebuild(self, params: tuple[Param, ...]) -> None:
+        for row in self._rows.values():
+            row.remove(self._grid)
+        self._params = params
+        self._rows = {}
+        before: QWidget | None = None
+        for index, param in enumerate(params):
+            row = _Row(self, param)
+            row.place(self._grid, 2 * index)
+            if before is not None:
+                QWidget.setTabOrder(before, row.field)
+            before = row.field
+            self._rows[param.name] = row
+
+
+class _Row:
+    """Label, field, reset button and error text of one parameter."""
+
+    def __init__(self, form: ParamForm, param: Param) -> None:
+        self._form = form
+        self._param = param
+        self._value: ParamValue = None
+        self._showing = False
+        self._shown_once = False
+        self.field = field_for(param, form)
+        self.label = QLabel(param.name, form)
+        self.label.setBuddy(self.field)
+        self.label.setToolTip(tooltip(param))
+        self.error = QLabel(form)
+        self.error.setObjectName(f"param_{param.name}_error")
+        self.error.setProperty("role", "error")
+        self.error.setWordWrap(True)
+        self.error.hide()
+        self.reset = QToolButton(form)
+        self.reset.setObjectName(f"param_{param.name}_reset")
+        self.reset.setAutoRaise(True)
+        self.reset.setToolTip(f"Back to the default: {value_text(param.default)}")
+        self.reset.setAccessibleName(f"Reset {param.name}")
+        self.reset.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        set_icon(self.reset, "mdi6.restore", "muted")
+        policy = self.reset.sizePolicy()
+        policy.setRetainSizeWhenHidden(True)
+        self.reset.setSizePolicy(policy)
+        self.reset.clicked.connect(self._reset)
+        self.field.committed.connect(self._commit)
+        if isinstance(self.field, TextField):
+            self.field.typed.connect(self._check)
+
+    def place(self, grid: QGridLayout, row: int) -> None:
+        grid.addWidget(self.label, row, 0)
+        grid.addWidget(self.field, row, 1)
+        grid.addWidget(self.reset, row, 2)
+        grid.addWidget(self.error, row + 1, 0, 1, 3)
+
+    def remove(self, grid: QGridLayout) -> None:
+        for widget in (self.label, self.field, self.reset, self.error):
+            grid.removeWidget(widget)
+            # A field that loses the focus while it goes must not speak up once more.
+            widget.blockSignals(True)
+            widget.hide()
+            widget.deleteLater()
+
+    def show_value(self, value: ParamValue) -> None:
+        if self._shown_once and _same(value, self._value):
+            return
+        self._shown_once = True
+        self._value = value
+        self._showing = True
+        self.field.show_value(value)
+        self._showing = False
+        self._say("")
+        self._mark()
+
+    def _mark(self) -> None:
+        param = self._param
+        changed = not param.required and not _same(self._value, param.default)
+        font = self.label.font()
+        font.setBold(changed)
+        self.label.setFont(font)
+        self.reset.setVisible(changed)
+
+    def _check(self, text: str) -> None:
+        if self._showing:
+            return
+        try:
+            parse_value(self._param, text)
+        except ValueError as error:
+            self._say(str(error))
+        else:
+            self._say("")
+
+    def _say(self, text: str) -> None:
+        self.error.setText(text)
+        self.error.setVisible(bool(text))
+        if isinstance(self.field, TextField):
+            self.field.set_faulty(bool(text))
+
+    def _commit(self, entered: object) -> None:
+        try:
+            value = parse_value(self._param, entered)
+        except ValueError as error:
+            self._say(str(error))
+            return
+        if _same(value, self._value):
+            # Typed another way (`1e-3` for `0.001`): write it as it will be read.
+            self._shown_once = False
+            self.show_value(value)
+            return
+        self.show_value(value)
+        self._form.value_edited.emit(self._param.name, value)
+
+    def _reset(self) -> None:
+        self.show_value(self._param.default)
+        self._form.value_edited.emit(self._param.name, self._param.default)
+
+
+def _same(left: ParamValue, right: ParamValue) -> bool:
+    """Equality that tells True from 1."""
+    return isinstance(left, bool) == isinstance(right, bool) and left == right

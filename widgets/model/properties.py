@@ -1,0 +1,297 @@
+"""The selected block: name, parameters, shapes and cost. With nothing selected, the model's."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QFont
+from PySide6.QtWidgets import (
+    QFrame,
+    QGridLayout,
+    QHBoxLayout,
+    QLabel,
+    QLineEdit,
+    QScrollArea,
+    QVBoxLayout,
+    QWidget,
+)
+
+from engine.project.catalogue import BlockKind
+from engine.project.document import Block
+from engine.project.names import name_problem
+from engine.protocol import BlockReport, ModelSnapshot, TensorSpec
+from widgets import theme
+from widgets.forms import ParamForm
+from widgets.icons import follow_theme, icon
+from widgets.model.problems import ProblemList
+from widgets.text import format_bytes, format_number, format_shape
+
+
+class BlockProperties(QScrollArea):
+    """Shows one block, or the whole model when `block` is None; every edit is a signal."""
+
+    rename_requested = Signal(str, str)
+    param_edited = Signal(str, str, object)
+    fix_requested = Signal(object)
+    problem_activated = Signal(str)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("block_properties")
+        self.setWidgetResizable(True)
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self._block: Block | None = None
+        self._kind: BlockKind | None = None
+
+        self._icon = QLabel()
+        self._icon.setFixedSize(28, 28)
+        self._title = _label("heading", "properties_title")
+        self._torch_name = _label("muted", "properties_torch_name")
+        self._torch_name.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self._summary = _label("muted", "properties_summary")
+        self.problems = ProblemList()
+        self.problems.setObjectName("properties_problems")
+        self.problems.fix_requested.connect(self.fix_requested)
+        self.problems.problem_activated.connect(self.problem_activated)
+        self.name = _NameField()
+        self.name.committed.connect(self._rename)
+        self._name_error = _label("error", "block_name_error")
+        self.name.textEdited.connect(self._check_name)
+        self._name_label = QLabel("name")
+        self._name_label.setBuddy(self.name)
+        self._name_label.setToolTip(self.name.toolTip())
+        self.form = ParamForm()
+        self.form.value_edited.connect(self._edit_param)
+        self._no_params = _label("muted", "properties_no_params")
+        self._no_params.setText("This block has no parameters.")
+        self.facts = _Facts()
+
+        body = QWidget()
+        layout = QVBoxLayout(body)
+        layout.setContentsMargins(*(4 * [2 * theme.GRID]))
+        layout.setSpacing(theme.GRID)
+        head = QHBoxLayout()
+        head.setSpacing(theme.GRID)
+        head.addWidget(self._icon, 0, Qt.AlignmentFlag.AlignTop)
+        names = QVBoxLayout()
+        names.setSpacing(0)
+        names.addWidget(self._title)
+        names.addWidget(self._torch_name)
+        head.addLayout(names, 1)
+        layout.addLayout(head)
+        layout.addWidget(self._summary)
+        layout.addWidget(self.problems)
+        name_row = QHBoxLayout()
+        name_row.setSpacing(theme.GRID)
+        name_row.addWidget(self._name_label)
+        name_row.addWidget(self.name, 1)
+        layout.addLayout(name_row)
+        layout.addWidget(self._name_error)
+        layout.addWidget(self.form)
+        layout.addWidget(self._no_params)
+        layout.addWidget(self.facts)
+        layout.addStretch(1)
+        self.setWidget(body)
+        follow_theme(self, self._paint_icon)
+        self.show_name_error("")
+        self.show_block(None, None, None, None)
+
+    def show_block(
+        self,
+        block: Block | None,
+        kind: BlockKind | None,
+        report: BlockReport | None,
+        total: ModelSnapshot | None,
+    ) -> None:
+        """Show `block` with what is known of it (`report`, None while the engine works), or with
+        `block` None the model as a whole (`total`, None before the first check)."""
+        if (block and (block.id, block.name)) != (
+            self._block and (self._block.id, self._block.name)
+        ):
+            self.show_name_error("")
+        self._block, self._kind = block, kind
+        for widget in (self._name_label, self.name, self.form):
+            widget.setVisible(block is not None)
+        self._torch_name.setVisible(block is not None)
+        self._no_params.setVisible(block is not None and kind is not None and not kind.params)
+        if block is None:
+            self._show_total(total)
+        else:
+            self._show_block(block, kind, report)
+        self._paint_icon()
+
+    def show_name_error(self, message: str) -> None:
+        """Say under the name why it was refused; an empty message takes that back."""
+        self._name_error.setText(message)
+        self._name_error.setVisible(bool(message))
+
+    def _show_block(self, block: Block, kind: BlockKind | None, report: BlockReport | None) -> None:
+        self.name.show_name(block.id, block.name)
+        self.problems.show_problems(report.problems if report else ())
+        if kind is None:
+            self._title.setText(block.kind)
+            self._torch_name.setText("unknown kind of block")
+            self._summary.setText(
+                "This version does not know such a block. It stays in the project as it is."
+            )
+            self.form.show_params((), {})
+        else:
+            self._title.setText(kind.title)
+            self._torch_name.setText(kind.torch_name)
+            self._summary.setText(kind.summary)
+            self.form.show_params(kind.params, block.params, of=block.id)
+        facts: list[tuple[str, str, str]] = []
+        if report is not None:
+            single = len(report.outputs) == 1
+            facts += [
+                ("Output" if single else f"Output {port}", _spec_text(spec), _SHAPE_HINT)
+                for port, spec in report.outputs.items()
+            ]
+            facts += _cost(report.parameters, report.parameter_bytes, report.activation_bytes)
+        self.facts.show_facts(facts)
+
+    def _show_total(self, total: ModelSnapshot | None) -> None:
+        self._title.setText("Model")
+        self.form.show_params((), {})
+        if total is None or not total.blocks:
+            self._summary.setText(
+                "Nothing here yet. Drag a block from the palette onto the canvas, or open a "
+                "template from the start page. Select a block to see and set its parameters."
+            )
+            self.problems.show_problems(total.problems if total else ())
+            self.facts.show_facts([])
+            return
+        problems = [*total.problems, *(p for block in total.blocks for p in block.problems)]
+        self.problems.show_problems(problems)
+        self._summary.setText(
+            "Runs: every shape fits. Select a block to see and set its parameters."
+            if total.runnable
+            else "Does not run yet: see below. Click a problem to select its block."
+        )
+        self.facts.show_facts(
+            [
+                ("Blocks", format_number(len(total.blocks)), "Blocks on the canvas."),
+                *_cost(total.parameters, total.parameter_bytes, total.activation_bytes),
+            ]
+        )
+
+    def _check_name(self, name: str) -> None:
+        self.show_name_error(name_problem(name.strip(), frozenset()) or "")
+
+    def _rename(self, name: str) -> None:
+        if name_problem(name, frozenset()):
+            return  # Said under the field; what was typed stays.
+        if self._block is not None and name != self._block.name:
+            self.rename_requested.emit(self._block.id, name)
+
+    def _edit_param(self, name: str, value: object) -> None:
+        if self._block is not None:
+            self.param_edited.emit(self._block.id, name, value)
+
+    def _paint_icon(self) -> None:
+        if self._block is None:
+            name = "mdi6.graph-outline"
+        else:
+            name = self._kind.icon if self._kind else "mdi6.help-box-outline"
+        self._icon.setPixmap(icon(name, "accent").pixmap(26, 26))
+
+
+class _NameField(QLineEdit):
+    """The block's name; `committed` on Enter or when the focus leaves, Esc takes it back."""
+
+    committed = Signal(str)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setObjectName("block_name")
+        self.setAccessibleName("Block name")
+        self.setToolTip(
+            "The block's name in Python: the attribute of the module (self.linear1) or the\n"
+            "variable. It is also the start of its keys in the state_dict (linear1.weight)."
+        )
+        self._shown = ("", "")
+        self.editingFinished.connect(lambda: self.committed.emit(self.text().strip()))
+
+    def show_name(self, block_id: str, name: str) -> None:
+        # Only a change is written, so that a name being typed survives a new report.
+        if self._shown != (block_id, name):
+            self._shown = (block_id, name)
+            self.setText(name)
+
+    def keyPressEvent(self, event) -> None:
+        if event.key() == Qt.Key.Key_Escape and self.text() != self._shown[1]:
+            self.setText(self._shown[1])
+        else:
+            super().keyPressEvent(event)
+
+
+class _Facts(QWidget):
+    """Rows of a word and a figure, which can be selected and copied."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setObjectName("properties_facts")
+        self._grid = QGridLayout(self)
+        self._grid.setContentsMargins(0, theme.GRID, 0, 0)
+        self._grid.setHorizontalSpacing(theme.GRID)
+        self._grid.setVerticalSpacing(theme.GRID // 2)
+        self._grid.setColumnStretch(1, 1)
+        self._rows: list[tuple[QLabel, QLabel]] = []
+
+    def show_facts(self, facts: list[tuple[str, str, str]]) -> None:
+        """Show (word, figure, tooltip) rows."""
+        while len(self._rows) < len(facts):
+            word, figure = _label("muted", ""), QLabel()
+            figure.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+            figure.setWordWrap(True)
+            row = len(self._rows)
+            self._grid.addWidget(word, row, 0, Qt.AlignmentFlag.AlignTop)
+            self._grid.addWidget(figure, row, 1)
+            self._rows.append((word, figure))
+        for index, (word, figure) in enumerate(self._rows):
+            shown = index < len(facts)
+            word.setVisible(shown)
+            figure.setVisible(shown)
+            if shown:
+                text, value, hint = facts[index]
+                word.setText(text)
+                figure.setText(value)
+                figure.setAccessibleName(f"{text}: {value}")
+                word.setToolTip(hint)
+                figure.setToolTip(hint)
+
+    def facts(self) -> dict[str, str]:
+        """What is shown, by its word."""
+        return {w.text(): f.text() for w, f in self._rows if not w.isHidden()}
+
+
+_SHAPE_HINT = "Shape and dtype of the output; B is the batch size."
+
+
+def _cost(parameters: int, parameter_bytes: int, activation_bytes: int):
+    count = f"{format_number(parameters)} ({format_bytes(parameter_bytes)})" if parameters else "0"
+    return [
+        ("Parameters", count, "Learnable numbers, and the memory they take."),
+        (
+            "Activations",
+            f"{format_bytes(activation_bytes)} per sample",
+            "Memory of the outputs for a batch of one; training keeps most of them until the "
+            "backward pass.",
+        ),
+    ]
+
+
+def _spec_text(spec: TensorSpec) -> str:
+    return f"{format_shape(spec.shape)}  {spec.dtype}"
+
+
+def _label(role: str, object_name: str) -> QLabel:
+    label = QLabel()
+    label.setObjectName(object_name)
+    label.setProperty("role", role)
+    label.setWordWrap(True)
+    if role == "heading":
+        font = label.font()
+        font.setWeight(QFont.Weight.DemiBold)
+        label.setFont(font)
+    return label
