@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Protocol
-
 import qtawesome
 from PySide6.QtCore import QObject
-from PySide6.QtGui import QIcon
+from PySide6.QtGui import QAction, QIcon
+from PySide6.QtWidgets import QAbstractButton
 
 from . import theme
-
-
-class _HasIcon(Protocol):
-    def setIcon(self, icon: QIcon, /) -> object: ...
 
 
 def icon(name: str, role: str = "text") -> QIcon:
@@ -22,14 +16,22 @@ def icon(name: str, role: str = "text") -> QIcon:
     return qtawesome.icon(name, color=colors.color(role), color_disabled=colors.color("muted", 110))
 
 
-def set_icon(target: _HasIcon, name: str, role: str = "text") -> None:
+def set_icon(target: QAbstractButton | QAction, name: str, role: str = "text") -> None:
     """Give a button or an action an icon that follows the theme for as long as it lives."""
-    target.setIcon(icon(name, role))
-    if isinstance(target, QObject):
-        follow_theme(target, lambda: target.setIcon(icon(name, role)))
+    for earlier in target.findChildren(_IconFollower):
+        earlier.deleteLater()
+    _IconFollower(target, name, role).paint()
 
 
-def follow_theme(owner: QObject, repaint: Callable[[], object]) -> None:
-    """Call `repaint` after each change of theme until `owner` is destroyed."""
-    connection = theme.notifier.changed.connect(repaint)
-    owner.destroyed.connect(lambda: theme.notifier.changed.disconnect(connection))
+class _IconFollower(QObject):
+    """Lives as a child of its target, so that the connection ends with it."""
+
+    def __init__(self, target: QAbstractButton | QAction, name: str, role: str) -> None:
+        super().__init__(target)
+        self._name, self._role = name, role
+        theme.notifier.changed.connect(self.paint)
+
+    def paint(self) -> None:
+        target = self.parent()
+        assert isinstance(target, QAbstractButton | QAction)
+        target.setIcon(icon(self._name, self._role))

@@ -6,12 +6,12 @@ from collections.abc import Iterable
 from html import escape
 
 from PySide6.QtCore import QEvent, QModelIndex, QObject, QPoint, Qt, Signal
-from PySide6.QtGui import QKeyEvent, QMouseEvent, QStandardItem, QStandardItemModel
+from PySide6.QtGui import QAction, QKeyEvent, QMouseEvent, QStandardItem, QStandardItemModel
 from PySide6.QtWidgets import QApplication, QLabel, QLineEdit, QListView, QVBoxLayout, QWidget
 
 from engine.project.catalogue import BlockKind
 from widgets import theme
-from widgets.icons import follow_theme, icon
+from widgets.icons import set_icon
 from widgets.model.palette_row import KIND_ROLE, PaletteDelegate, short_torch_name
 
 _LIST_KEYS = (Qt.Key.Key_Up, Qt.Key.Key_Down, Qt.Key.Key_PageUp, Qt.Key.Key_PageDown)
@@ -61,10 +61,9 @@ class BlockPalette(QWidget):
         layout.addWidget(self.list, 1)
         layout.addWidget(self.empty, 1)
 
-        self._search_action = self.search.addAction(
-            icon("mdi6.magnify", "muted"), QLineEdit.ActionPosition.LeadingPosition
-        )
-        follow_theme(self, lambda: self._search_action.setIcon(icon("mdi6.magnify", "muted")))
+        magnifier = QAction(self.search)
+        set_icon(magnifier, "mdi6.magnify", "muted")
+        self.search.addAction(magnifier, QLineEdit.ActionPosition.LeadingPosition)
         self.search.textChanged.connect(self._filter)
         self.search.installEventFilter(self)
         self.list.chosen.connect(self.block_chosen)
@@ -130,7 +129,7 @@ class _BlockList(QListView):
         self.setMouseTracking(True)
         self.setModel(QStandardItemModel(self))
         self.setItemDelegate(PaletteDelegate(self))
-        follow_theme(self, self.viewport().update)
+        theme.notifier.changed.connect(self.viewport().update)
         self._pressed: tuple[str, QPoint] | None = None
         self._dragging: str | None = None
 

@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QVBoxLay
 
 from engine.protocol import Fix, Problem
 from widgets import theme
-from widgets.icons import follow_theme, icon
+from widgets.icons import icon
 
 _ICONS = {"error": "mdi6.alert-circle", "warning": "mdi6.alert"}
 
@@ -90,7 +90,7 @@ class ProblemCard(QFrame):
             hints.append("Click to select the block.")
         self.setToolTip("\n\n".join(hints) or problem.message)
         self._paint()
-        follow_theme(self, self._paint)
+        theme.notifier.changed.connect(self._paint)
 
     def _fix_button(self, fix: Fix) -> QPushButton:
         button = QPushButton(fix.text[:1].upper() + fix.text[1:], self)

@@ -21,7 +21,7 @@ from engine.project.names import name_problem
 from engine.protocol import BlockReport, ModelSnapshot, TensorSpec
 from widgets import theme
 from widgets.forms import ParamForm
-from widgets.icons import follow_theme, icon
+from widgets.icons import icon
 from widgets.model.problems import ProblemList
 from widgets.text import format_bytes, format_number, format_shape
 
@@ -92,7 +92,7 @@ class BlockProperties(QScrollArea):
         layout.addWidget(self.facts)
         layout.addStretch(1)
         self.setWidget(body)
-        follow_theme(self, self._paint_icon)
+        theme.notifier.changed.connect(self._paint_icon)
         self.show_name_error("")
         self.show_block(None, None, None, None)
 

@@ -1,0 +1,223 @@
+"""Where the program begins: templates to start from, files used before, new and open."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtGui import QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen, QPixmap
+from PySide6.QtWidgets import (
+    QFrame,
+    QHBoxLayout,
+    QLabel,
+    QPushButton,
+    QScrollArea,
+    QVBoxLayout,
+    QWidget,
+)
+from superqt import QFlowLayout
+
+from widgets import theme
+from widgets.icons import icon, set_icon
+
+TemplateRow = tuple[str, str, str] | tuple[str, str, str, "QPixmap | str"]
+"""(key, title, summary) and perhaps a picture: a pixmap, or an icon's name."""
+
+_PICTURE_HEIGHT = 56
+_CARD = QSize(232, 176)
+
+
+class StartPage(QScrollArea):
+    """Templates as cards, recent files as a list; what is chosen is told by signals."""
+
+    new_requested = Signal()
+    open_requested = Signal()
+    template_chosen = Signal(str)
+    recent_chosen = Signal(str)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("start_page")
+        self.setWidgetResizable(True)
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+
+        title = QLabel("Tensor Lab")
+        title.setProperty("role", "title")
+        subtitle = QLabel(
+            "See what PyTorch does: build a model, step through it, train it, take it with you."
+        )
+        subtitle.setProperty("role", "muted")
+        subtitle.setWordWrap(True)
+        self.new_button = QPushButton("New model")
+        self.new_button.setObjectName("start_new")
+        self.new_button.setProperty("role", "primary")
+        self.new_button.setToolTip("Start with an empty canvas.")
+        self.new_button.clicked.connect(self.new_requested)
+        self.open_button = QPushButton("Open…")
+        self.open_button.setObjectName("start_open")
+        self.open_button.setToolTip("Open a project (.tlab).")
+        set_icon(self.open_button, "mdi6.folder-open-outline")
+        self.open_button.clicked.connect(self.open_requested)
+
+        self._cards = QFlowLayout()
+        self._cards.setHorizontalSpacing(2 * theme.GRID)
+        self._cards.setVerticalSpacing(2 * theme.GRID)
+        self._recent = QVBoxLayout()
+        self._recent.setSpacing(theme.GRID // 2)
+        self._no_recent = QLabel("Projects you save or open are listed here.")
+        self._no_recent.setObjectName("start_no_recent")
+        self._no_recent.setProperty("role", "muted")
+
+        buttons = QHBoxLayout()
+        buttons.setSpacing(theme.GRID)
+        buttons.addWidget(self.new_button)
+        buttons.addWidget(self.open_button)
+        buttons.addStretch(1)
+        column = QWidget()
+        column.setMaximumWidth(1072)
+        layout = QVBoxLayout(column)
+        layout.setContentsMargins(5 * theme.GRID, 6 * theme.GRID, 5 * theme.GRID, 4 * theme.GRID)
+        layout.setSpacing(theme.GRID)
+        layout.addWidget(title)
+        layout.addWidget(subtitle)
+        layout.addSpacing(theme.GRID)
+        layout.addLayout(buttons)
+        layout.addSpacing(3 * theme.GRID)
+        layout.addWidget(_heading("Start from a template"))
+        layout.addLayout(self._cards)
+        layout.addSpacing(3 * theme.GRID)
+        layout.addWidget(_heading("Recent"))
+        layout.addLayout(self._recent)
+        layout.addWidget(self._no_recent)
+        layout.addStretch(1)
+        body = QWidget()
+        centred = QHBoxLayout(body)
+        centred.setContentsMargins(0, 0, 0, 0)
+        centred.addStretch(1)
+        centred.addWidget(column, 100)
+        centred.addStretch(1)
+        self.setWidget(body)
+
+    def show_templates(self, templates: Sequence[TemplateRow]) -> None:
+        """Show a card for each (key, title, summary[, picture]), in this order."""
+        _clear(self._cards)
+        for key, title, summary, *picture in templates:
+            card = _Card(key, title, summary, picture[0] if picture else "mdi6.graph-outline")
+            card.chosen.connect(self.template_chosen)
+            self._cards.addWidget(card)
+
+    def show_recent(self, paths: Sequence[str]) -> None:
+        """Show the files used last, newest first; files that are gone are shown disabled."""
+        _clear(self._recent)
+        for path in paths:
+            row = _RecentRow(path)
+            row.clicked.connect(lambda _=False, path=path: self.recent_chosen.emit(path))
+            self._recent.addWidget(row)
+        self._no_recent.setVisible(not paths)
+
+
+class _Card(QFrame):
+    """A template. A click, Enter or Space chooses it."""
+
+    chosen = Signal(str)
+
+    def __init__(self, key: str, title: str, summary: str, picture: QPixmap | str) -> None:
+        super().__init__()
+        self._key = key
+        self._picture = picture
+        self._hovered = False
+        self.setObjectName(f"template_{key}")
+        self.setProperty("role", "card")
+        self.setAccessibleName(f"Template: {title}")
+        self.setAccessibleDescription(summary)
+        self.setToolTip(f"{summary}\nClick to start from a copy of it.")
+        self.setFixedSize(_CARD)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setCursor(Qt.CursorShape.PointingHandCursor)
+        self._image = QLabel()
+        self._image.setFixedHeight(_PICTURE_HEIGHT)
+        name = QLabel(title)
+        name.setProperty("role", "heading")
+        words = QLabel(summary)
+        words.setProperty("role", "muted")
+        words.setWordWrap(True)
+        words.setAlignment(Qt.AlignmentFlag.AlignTop)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(*(4 * [2 * theme.GRID]))
+        layout.setSpacing(theme.GRID // 2)
+        layout.addWidget(self._image)
+        layout.addWidget(name)
+        layout.addWidget(words, 1)
+        self._paint_picture()
+        theme.notifier.changed.connect(self._paint_picture)
+
+    def _paint_picture(self) -> None:
+        if isinstance(self._picture, str):
+            self._image.setPixmap(icon(self._picture, "accent").pixmap(40, 40))
+        else:
+            size = QSize(_CARD.width() - 4 * theme.GRID, _PICTURE_HEIGHT)
+            self._image.setPixmap(
+                self._picture.scaled(
+                    size,
+                    Qt.AspectRatioMode.KeepAspectRatio,
+                    Qt.TransformationMode.SmoothTransformation,
+                )
+            )
+
+    def enterEvent(self, event) -> None:
+        self._hovered = True
+        self.update()
+        super().enterEvent(event)
+
+    def leaveEvent(self, event) -> None:
+        self._hovered = False
+        self.update()
+        super().leaveEvent(event)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        super().paintEvent(event)
+        if self._hovered or self.hasFocus():
+            painter = QPainter(self)
+            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+            painter.setPen(QPen(theme.current().color("accent"), 1.5))
+            painter.drawRoundedRect(self.rect().adjusted(1, 1, -1, -1), 6, 6)
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        inside = self.rect().contains(event.position().toPoint())
+        if event.button() == Qt.MouseButton.LeftButton and inside:
+            self.chosen.emit(self._key)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key_Space):
+            self.chosen.emit(self._key)
+        else:
+            super().keyPressEvent(event)
+
+
+class _RecentRow(QPushButton):
+    def __init__(self, path: str) -> None:
+        file = Path(path)
+        super().__init__(f"{file.stem}    {file.parent}")
+        self.setObjectName("recent_file")
+        self.setFlat(True)
+        self.setStyleSheet("text-align: left; padding: 4px 8px;")
+        self.setAccessibleName(f"Open {file.name}")
+        exists = file.exists()
+        self.setEnabled(exists)
+        self.setToolTip(path if exists else f"{path}\nThe file is not there any more.")
+        set_icon(self, "mdi6.file-outline", "muted")
+
+
+def _heading(text: str) -> QLabel:
+    label = QLabel(text)
+    label.setProperty("role", "heading")
+    return label
+
+
+def _clear(layout) -> None:
+    while layout.count():
+        widget = layout.takeAt(0).widget()
+        widget.hide()
+        widget.deleteLater()
