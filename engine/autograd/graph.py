@@ -1,0 +1,251 @@
+"""The graph that autograd recorded, read node by node without disturbing it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any, NamedTuple
+
+import torch
+from torch.autograd.graph import GradientEdge, get_gradient_edge
+
+from ..protocol import TensorSpec
+from ..tensors.readable import dtype_name
+from .deep import guard_release
+
+Root = torch.Tensor | GradientEdge
+
+MAX_NODES = 1_000_000
+
+AccumulateGrad = type(get_gradient_edge(torch.zeros((), requires_grad=True)).node)
+"""torch's class for the node that adds to a leaf's `.grad`; torch exports it under no name."""
+
+
+class Edge(NamedTuple):
+    """The gradient's way: `next_functions[input]` of node `source` is output `output` of node
+    `target`. Parallel edges (`x * x`) are separate entries."""
+
+    source: int
+    input: int
+    target: int
+    output: int
+
+
+@dataclass(frozen=True)
+class SavedTensor:
+    """A tensor that a node keeps for its backward rule, without unpacking it.
+
+    `data` is None when it cannot be shown, `note` then says why (freed, packed by hooks).
+    `storage_bytes` is the size of the whole storage it keeps alive, identified by `storage_id`.
+    """
+
+    name: str
+    data: torch.Tensor | None
+    storage_id: int = 0
+    storage_bytes: int = 0
+    note: str = ""
+
+
+@dataclass(eq=False, slots=True)
+class Node:
+    """One node: `fn` is torch's own object, `label` the name of its variable (leaves only).
+
+    All else is asked of `fn` when it is wanted, so that reading a large graph stays cheap.
+    """
+
+    id: int
+    fn: Any
+    label: str = ""
+
+    @property
+    def name(self) -> str:
+        """As torch calls it, without namespace: `"AddmmBackward0"`, `"AccumulateGrad"`."""
+        return self.fn.name().rpartition("::")[2]
+
+    @property
+    def op(self) -> str:
+        """The forward operation, as far as the name tells: `"addmm"`, or a Function's name."""
+        return operation(self.name, custom=self.is_custom)
+
+    @property
+    def is_leaf(self) -> bool:
+        """True for AccumulateGrad: the node that adds to a leaf's `.grad`."""
+        return isinstance(self.fn, AccumulateGrad)
+
+    @property
+    def is_custom(self) -> bool:
+        """True for the backward of a Python `torch.autograd.Function`."""
+        return isinstance(self.fn, torch.autograd.function.BackwardCFunction)
+
+    @property
+    def variable(self) -> torch.Tensor | None:
+        """The leaf whose `.grad` this node adds to."""
+        return self.fn.variable if self.is_leaf else None
+
+    @property
+    def sequence(self) -> int:
+        """torch's sequence number within the thread of the forward pass; -1 for leaves."""
+        return -1 if self.is_leaf else self.fn._sequence_nr()
+
+    @property
+    def outputs(self) -> tuple[TensorSpec, ...]:
+        """Shape and dtype of each output of the forward operation (one gradient comes for each);
+        () and `"unknown"` where torch does not say."""
+        return tuple(_spec(metadata) for metadata in self.fn._input_metadata)
+
+    @property
+    def saved(self) -> tuple[SavedTensor, ...]:
+        """What the node keeps for its rule. Runs no unpack hooks, recomputes no checkpoint, and
+        works after a bad in-place change and on a freed graph."""
+        return tuple(_saved(self.fn))
+
+    @property
+    def saved_bytes(self) -> int:
+        """Bytes of the storages this node keeps alive, each counted once."""
+        return sum({s.storage_id: s.storage_bytes for s in self.saved}.values())
+
+    def __repr__(self) -> str:
+        return f"<{self.id} {self.name}{' ' + self.label if self.label else ''}>"
+
+
+@dataclass(eq=False)
+class Graph:
+    """Nodes by id (breadth first from the roots, so 0 is the first root) and the edges between.
+
+    `roots` are (node id, output number) of what was asked for. `truncated` is the number of
+    nodes seen but left out at the cap; what lies below those is unknown.
+    """
+
+    nodes: list[Node]
+    edges: list[Edge]
+    roots: list[tuple[int, int]]
+    truncated: int = 0
+    _ids: dict[Any, int] = field(default_factory=dict, repr=False)
+
+    def node_of(self, fn: Any) -> Node:
+        """The node of a `grad_fn`; raises KeyError if it is not in this graph."""
+        return self.nodes[self._ids[fn]]
+
+    @property
+    def saved_bytes(self) -> int:
+        """Bytes of all storages that the graph keeps alive, shared ones counted once."""
+        return sum({s.storage_id: s.storage_bytes for n in self.nodes for s in n.saved}.values())
+
+    def __repr__(self) -> str:
+        return f"<Graph of {len(self.nodes):,} nodes, {len(self.edges):,} edges>"
+
+
+def read_graph(
+    root: Root | Iterable[Root],
+    *,
+    names: Mapping[str, torch.Tensor] | None = None,
+    max_nodes: int = MAX_NODES,
+) -> Graph:
+    """Read the graph under one tensor or several.
+
+    `names` labels the leaves, e.g. `dict(model.named_parameters())`. Nothing is unpacked,
+    executed or changed, so a freed graph or one with an in-place mistake reads as well. Raises
+    ValueError when a root has no graph (it does not require grad).
+    """
+    label_of = {id(t): name for name, t in (names or {}).items()}
+    edges: list[Edge] = []
+    fns: list[Any] = []
+    ids: dict[Any, int] = {}
+    left_out: set[Any] = set()
+    starts = [gradient_edge(r) for r in as_roots(root)]
+    for start in starts:
+        if start.node not in ids:
+            ids[start.node] = len(fns)
+            fns.append(start.node)
+    for source, fn in enumerate(fns):  # grows while it is walked
+        for input_nr, (target_fn, output_nr) in enumerate(fn.next_functions):
+            if target_fn is None:
+                continue
+            target = ids.get(target_fn)
+            if target is None:
+                if len(fns) >= max_nodes:
+                    left_out.add(target_fn)
+                    continue
+                target = ids[target_fn] = len(fns)
+                fns.append(target_fn)
+            edges.append(Edge(source, input_nr, target, output_nr))
+    guard_release(fns, edges)
+    nodes = [Node(i, fn) for i, fn in enumerate(fns)]
+    if label_of:
+        for node in nodes:
+            variable = node.variable
+            if variable is not None:
+                node.label = label_of.get(id(variable), "")
+    return Graph(
+        nodes, edges, [(ids[s.node], s.output_nr) for s in starts], len(left_out), _ids=ids
+    )
+
+
+def as_roots(root: Root | Iterable[Root]) -> list[Root]:
+    """One root or several, as a list. Raises ValueError on an empty one."""
+    single = isinstance(root, torch.Tensor | GradientEdge)
+    roots = [root] if single else list(root)  # type: ignore[arg-type]
+    if not roots:
+        raise ValueError("no root given: a graph is read from at least one tensor")
+    return roots
+
+
+def gradient_edge(root: Root) -> GradientEdge:
+    """Where the gradient of `root` enters the graph. Raises ValueError if there is none."""
+    if isinstance(root, GradientEdge):
+        return root
+    if not root.requires_grad:
+        raise ValueError(
+            f"a tensor of shape {tuple(root.shape)} does not require grad, so no graph was "
+            "recorded for it: it was made from inputs without requires_grad, under no_grad, or "
+            "detached"
+        )
+    return get_gradient_edge(root)
+
+
+def operation(name: str, *, custom: bool = False) -> str:
+    """`"AddmmBackward0"` -> `"addmm"`, `"NllLossBackward0"` -> `"nll_loss"`."""
+    stem = re.sub(r"Backward\d*$", "", name) or name
+    return stem if custom else re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", stem).lower()
+
+
+def _spec(metadata: Any) -> TensorSpec:
+    try:
+        return TensorSpec(tuple(int(n) for n in metadata.shape), dtype_name(metadata.dtype))
+    except (AttributeError, RuntimeError):  # a nested tensor, or an output never used
+        return TensorSpec((), "unknown")
+
+
+@cache
+def _saved_attributes(kind: type) -> tuple[str, ...]:
+    return tuple(a for a in dir(kind) if a.startswith("_raw_saved_"))
+
+
+def _saved(fn: Any) -> Iterator[SavedTensor]:
+    for attribute in _saved_attributes(type(fn)):
+        name = attribute.removeprefix("_raw_saved_")
+        try:
+            kept = getattr(fn, attribute)
+        except RuntimeError as error:
+            yield SavedTensor(name, None, note="freed" if "freed" in str(error) else str(error))
+            continue
+        if isinstance(kept, tuple):
+            for i, each in enumerate(kept):
+                yield _saved_tensor(f"{name}[{i}]", each)
+        else:
+            yield _saved_tensor(name, kept)
+
+
+def _saved_tensor(name: str, kept: Any) -> SavedTensor:
+    data, packed = kept.data, kept.unpack_hook is not None
+    if not isinstance(data, torch.Tensor):
+        note = "packed by hooks" if packed else "freed, or never set"
+        return SavedTensor(name, None, note=note)
+    try:
+        storage = data.untyped_storage()
+        storage_id, size = storage._cdata, storage.nbytes()
+    except (RuntimeError, NotImplementedError):  # sparse and other layouts without a storage
+        storage_id, size = id(data), data.numel() * data.element_size()
+    return SavedTensor(name, data, storage_id, size, "packed by hooks" if packed else "")
