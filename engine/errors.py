@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Callable
+from traceback import StackSummary, TracebackException
 
 from .protocol import ErrorReport, Problem
 
@@ -34,36 +34,50 @@ def error_report(
     """
     if isinstance(error, LabError):
         return ErrorReport(type="LabError", message=_clip(str(error)), hint=error.hint)
-    frames = traceback.extract_tb(error.__traceback__)
-    own = [i for i, frame in enumerate(frames) if is_user_file(frame.filename)]
-    line = frames[own[-1]].lineno if own else None
-    if isinstance(error, SyntaxError) and is_user_file(error.filename or ""):
-        line = error.lineno
-        own = [len(frames)]  # no frame of the user's ran
-    shown = frames[own[0] :] if own else frames
-    text = "".join(
-        (["Traceback (most recent call last):\n", *traceback.format_list(shown)] if shown else [])
-        + list(traceback.TracebackException.from_exception(error).format_exception_only())
-    )
+    told = TracebackException.from_exception(error)
+    line: int | None = None
+    for frame in told.stack:
+        if is_user_file(frame.filename):
+            line = frame.lineno
+    message = str(told)
+    if isinstance(error, SyntaxError):
+        message = error.msg or "invalid syntax"
+        if is_user_file(error.filename or ""):
+            line = error.lineno
+    _start_with_user(told, is_user_file)
     return ErrorReport(
         type=type(error).__name__,
-        message=_clip(_message(error)),
+        message=_clip(message),
         line=line,
-        traceback=_clip(text),
+        traceback=_clip("".join(told.format())),
     )
 
 
-def _message(error: BaseException) -> str:
-    if isinstance(error, SyntaxError):
-        return error.msg or "invalid syntax"
-    try:
-        return str(error)
-    except Exception as broken:  # an exception of the user's whose __str__ raises
-        return f"<its message could not be made: {type(broken).__name__}>"
+def sendable(text: str) -> str:
+    """`text` without lone surrogates, which no encoding but Python's own strings can hold."""
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+def _start_with_user(told: TracebackException, is_user_file: Callable[[str], bool]) -> None:
+    """Drop the frames before the user's first, here and in the exceptions this one came from.
+    A syntax error in a user's file happened before any frame of it."""
+    chain, seen = [told], set()
+    while chain:
+        link = chain.pop()
+        if id(link) in seen:
+            continue
+        seen.add(id(link))
+        own = [i for i, frame in enumerate(link.stack) if is_user_file(frame.filename)]
+        if own:
+            link.stack = StackSummary.from_list(link.stack[own[0] :])
+        elif is_user_file(getattr(link, "filename", None) or ""):
+            link.stack = StackSummary()
+        chain += [cause for cause in (link.__cause__, link.__context__) if cause is not None]
 
 
 def _clip(text: str) -> str:
-    if len(text) <= MAX_TEXT:
-        return text
-    half = MAX_TEXT // 2
-    return f"{text[:half]}\n... {len(text) - MAX_TEXT:,} characters left out ...\n{text[-half:]}"
+    if len(text) > MAX_TEXT:
+        half = MAX_TEXT // 2
+        left_out = f"{len(text) - MAX_TEXT:,} characters left out"
+        text = f"{text[:half]}\n... {left_out} ...\n{text[-half:]}"
+    return sendable(text)

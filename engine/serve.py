@@ -11,6 +11,9 @@ import queue
 import signal
 import sys
 import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -74,7 +77,6 @@ def serve(connection: Connection, log: Path) -> None:
             session.handle(message)
         busy = True  # a command or a signal may have given the run something to do
     session.close()
-    mailbox.left.set()
 
 
 class Mailbox:
@@ -88,7 +90,6 @@ class Mailbox:
 
     def __init__(self, connection: Connection) -> None:
         self.received: queue.SimpleQueue[Command | str] = queue.SimpleQueue()
-        self.left = threading.Event()
         self._connection = connection
         self._sending = threading.Lock()
         self._control: Control | None = None
@@ -96,6 +97,7 @@ class Mailbox:
         self._attaching = threading.Lock()
         self._newest = 0
         self._interrupting = False
+        self._writing = False
         self._main_thread = threading.get_ident()
         signal.signal(signal.SIGINT, self._on_sigint)
         threading.Thread(target=self._read, name="mailbox", daemon=True).start()
@@ -103,7 +105,7 @@ class Mailbox:
     def send(self, snapshot: Snapshot) -> None:
         """May be called from any thread. A window that has gone is no error: `_read` sees it."""
         data = encode_snapshot_or_error(snapshot)
-        with self._sending:
+        with self._sending, self._uninterrupted():
             try:
                 self._connection.send_bytes(data)
             except OSError:
@@ -159,9 +161,26 @@ class Mailbox:
         else:
             signal.raise_signal(signal.SIGINT)
 
+    @contextmanager
+    def _uninterrupted(self) -> Iterator[None]:
+        """Hold an interrupt back while a message is written, which must not be cut in two."""
+        if threading.get_ident() != self._main_thread:
+            yield
+            return
+        self._writing = True
+        try:
+            yield
+        finally:
+            self._writing = False
+        self._raise_if_interrupted()
+
     def _on_sigint(self, signum: int, frame: object) -> None:
         """Only an InterruptSignal counts: Ctrl+C in the terminal reaches this process too, but is
         meant for the window's, which decides."""
+        if not self._writing:
+            self._raise_if_interrupted()
+
+    def _raise_if_interrupted(self) -> None:
         wanted, self._interrupting = self._interrupting, False
         if wanted and self._control is not None and self._control.in_user_code:
             raise KeyboardInterrupt
@@ -174,8 +193,8 @@ class Mailbox:
         control.mark = sys.maxsize
         control.stop.set()
         self.received.put(self.LEAVE)
-        if not self.left.wait(LEAVING_S):
-            os._exit(1)
+        time.sleep(LEAVING_S)  # within which the process ends, and this thread with it
+        os._exit(1)
 
 
 def _redirect_output(log: Path) -> None:

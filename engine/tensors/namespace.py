@@ -1,0 +1,136 @@
+"""The console's variables, and running code among them."""
+
+from __future__ import annotations
+
+import __future__
+import ast
+import functools
+import linecache
+import operator
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import CodeType, ModuleType
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from ..lab import Control
+from ..output import Output
+
+_FUTURE_FLAGS = functools.reduce(
+    operator.or_, (getattr(__future__, name).compiler_flag for name in __future__.all_feature_names)
+)
+
+
+class Namespace:
+    """A module that cells run in, one after the other; `torch`, `nn`, `F` and `np` stand ready.
+
+    While a cell runs the module is `__main__`, so that classes defined in it can be pickled and
+    `if __name__ == "__main__":` holds. What a cell does to grad mode, default dtype and default
+    device holds for later cells and not for the rest of the engine.
+    """
+
+    def __init__(self) -> None:
+        self.module = ModuleType("__main__")
+        self.variables: dict[str, Any] = self.module.__dict__
+        self.variables.update(torch=torch, nn=nn, F=F, np=np)
+        self._modes = _Modes()
+        self._cells_run = 0
+
+    def run(
+        self, source: str, filename: str, output: Output, control: Control
+    ) -> tuple[BaseException | None, str]:
+        """Run a cell. Returns the exception that ended it (None for none, and for an exit with
+        code 0), and the name that its frames carry.
+
+        The value of a last expression goes to `output` as "result" unless it is None.
+        """
+        self._cells_run += 1
+        name = f"<cell {self._cells_run}>" if filename == "<cell>" else filename
+        # For tracebacks, inspect.getsource and torch.jit; None keeps checkcache from dropping it.
+        linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
+        try:
+            with output.redirected(), self._as_main(name), self._modes.users(), control.user_code():
+                self._execute(source, name, output)
+        except SystemExit as error:
+            return (None if error.code in (None, 0) else error), name
+        except BaseException as error:  # user code may raise anything, and none of it is ours
+            return error, name
+        return None, name
+
+    def tensors(self) -> dict[str, torch.Tensor]:
+        """The variables that are tensors, in the order they were made."""
+        return {
+            name: value
+            for name, value in list(self.variables.items())
+            if isinstance(name, str) and issubclass(type(value), torch.Tensor)
+        }
+
+    def _execute(self, source: str, name: str, output: Output) -> None:
+        tree = ast.parse(source, name)
+        last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
+        body: CodeType = compile(tree, name, "exec", dont_inherit=True)
+        exec(body, self.variables)
+        if last is None:
+            return
+        expression = compile(
+            ast.Expression(last.value),
+            name,
+            "eval",
+            flags=body.co_flags & _FUTURE_FLAGS,
+            dont_inherit=True,
+        )
+        result = eval(expression, self.variables)
+        if result is not None:
+            output.write("result", f"{result!r}\n".encode(errors="backslashreplace").decode())
+
+    @contextmanager
+    def _as_main(self, name: str) -> Iterator[None]:
+        """Be `__main__`; a cell that is a file also finds the modules beside it."""
+        main, argv, path = sys.modules["__main__"], sys.argv, list(sys.path)
+        sys.modules["__main__"] = self.module
+        file = Path(name)
+        if file.is_file():
+            self.variables["__file__"] = name
+            sys.argv = [name]
+            sys.path.insert(0, str(file.resolve().parent))
+        try:
+            yield
+        finally:
+            sys.modules["__main__"], sys.argv = main, argv
+            if sys.path[1:] == path:
+                del sys.path[0]
+
+
+class _Modes:
+    """The user's own grad mode, default dtype and default device, put on while a cell runs."""
+
+    def __init__(self) -> None:
+        self._users = self._read()
+
+    @contextmanager
+    def users(self) -> Iterator[None]:
+        engines = self._read()
+        self._write(self._users)
+        try:
+            yield
+        finally:
+            self._users = self._read()
+            self._write(engines)
+
+    @staticmethod
+    def _read() -> tuple[bool, torch.dtype, torch.device]:
+        return torch.is_grad_enabled(), torch.get_default_dtype(), torch.get_default_device()
+
+    @classmethod
+    def _write(cls, modes: tuple[bool, torch.dtype, torch.device]) -> None:
+        grad, dtype, device = modes
+        torch.set_grad_enabled(grad)
+        torch.set_default_dtype(dtype)
+        if torch.get_default_device() != device:
+            torch.set_default_device(None if device.type == "cpu" else device)
