@@ -8,8 +8,6 @@ from pathlib import Path
 from PySide6.QtCore import QEvent, QMarginsF, QPoint, QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import (
     QCursor,
-    QGuiApplication,
-    QImage,
     QKeyEvent,
     QMouseEvent,
     QNativeGestureEvent,
@@ -20,10 +18,9 @@ from PySide6.QtGui import (
     QTransform,
     QWheelEvent,
 )
-from PySide6.QtSvg import QSvgGenerator
-from PySide6.QtWidgets import QFrame, QGraphicsScene, QGraphicsView, QWidget
+from PySide6.QtWidgets import QFrame, QGraphicsScene, QGraphicsView, QMenu, QWidget
 
-from widgets import theme
+from widgets import save_picture, theme
 from widgets.theme import GRID
 
 # The scene never ends: panning stops nowhere near what a person draws.
@@ -31,6 +28,8 @@ ENDLESS = QRectF(-200_000, -200_000, 400_000, 400_000)
 WHEEL_STEP = 1.2
 """Zoom factor of one notch of a mouse wheel (120 eighths of a degree)."""
 MIN_DOT_SPACING_PX = 12
+MAX_PICTURE_PX = 8192
+"""The longer side of a picture before PNG_SCALE: what QImage and viewers take without trouble."""
 
 
 class CanvasView(QGraphicsView):
@@ -78,7 +77,13 @@ class CanvasView(QGraphicsView):
 
     def center(self) -> QPointF:
         """The scene point in the middle of the viewport."""
-        return self._scene_point(QRectF(self.viewport().rect()).center())
+        return self.scene_point(QRectF(self.viewport().rect()).center())
+
+    def visible_rect(self) -> QRectF:
+        """What the viewport shows, in scene coordinates."""
+        size = self.viewport().size()
+        corner = self.scene_point(QPointF(size.width(), size.height()))
+        return QRectF(self.scene_point(QPointF(0, 0)), corner)
 
     def set_view(self, zoom: float, x: float, y: float) -> None:
         """Show the scene point (x, y) in the middle at a zoom factor, within the bounds."""
@@ -87,7 +92,7 @@ class CanvasView(QGraphicsView):
     def zoom_by(self, factor: float, at: QPointF | None = None) -> None:
         """Multiply the zoom; the scene point at viewport point `at` (middle: None) stays there."""
         at = QRectF(self.viewport().rect()).center() if at is None else at
-        self._place(self.zoom * factor, self._scene_point(at), at)
+        self._place(self.zoom * factor, self.scene_point(at), at)
 
     def actual_size(self) -> None:
         """Zoom to 100 %, keeping the middle."""
@@ -111,10 +116,7 @@ class CanvasView(QGraphicsView):
         """Pan as little as needed to bring a scene rect into the viewport."""
         margin = self.FIT_MARGIN_PX / self.zoom
         rect = rect.marginsAdded(QMarginsF(margin, margin, margin, margin))
-        seen = QRectF(
-            self._scene_point(QPointF(0, 0)),
-            self._scene_point(QPointF(self.viewport().width(), self.viewport().height())),
-        )
+        seen = self.visible_rect()
         dx = min(0.0, rect.left() - seen.left()) or max(0.0, rect.right() - seen.right())
         dy = min(0.0, rect.top() - seen.top()) or max(0.0, rect.bottom() - seen.bottom())
         if dx or dy:
@@ -125,15 +127,16 @@ class CanvasView(QGraphicsView):
         """The scene rect that `fit` shows and pictures hold; subclasses may leave things out."""
         return self.scene().itemsBoundingRect()
 
-    def _scene_point(self, viewport_point: QPointF) -> QPointF:
+    def scene_point(self, viewport_point: QPointF) -> QPointF:
+        """As `mapToScene`, for points between pixels."""
         inverse, _ = self.viewportTransform().inverted()
         return inverse.map(viewport_point)
 
-    def _place(self, zoom: float, scene_point: QPointF, viewport_point: QPointF) -> None:
+    def _place(self, zoom: float, there: QPointF, viewport_point: QPointF) -> None:
         zoom = min(max(zoom, self.MIN_ZOOM), self.MAX_ZOOM)
         if not math.isclose(zoom, self.zoom):
             self.setTransform(QTransform.fromScale(zoom, zoom))
-        off = self.viewportTransform().map(scene_point) - viewport_point
+        off = self.viewportTransform().map(there) - viewport_point
         across, down = self.horizontalScrollBar(), self.verticalScrollBar()
         across.setValue(across.value() + round(off.x()))
         down.setValue(down.value() + round(off.y()))
@@ -188,7 +191,7 @@ class CanvasView(QGraphicsView):
         self._pan_from = point
         if event.type() == QEvent.Type.MouseButtonRelease:
             self._pan_from = None
-            self._rest_cursor()
+            self.rest_cursor()
         return True
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
@@ -217,7 +220,7 @@ class CanvasView(QGraphicsView):
         if plain and event.key() == Qt.Key.Key_Space:
             if not event.isAutoRepeat():
                 self._space_held = True
-                self._rest_cursor()
+                self.rest_cursor()
         elif plain and (action := actions.get(Qt.Key(event.key()))):
             action()
         else:
@@ -227,14 +230,14 @@ class CanvasView(QGraphicsView):
         if event.key() == Qt.Key.Key_Space:
             if not event.isAutoRepeat():
                 self._space_held = False
-                self._rest_cursor()
+                self.rest_cursor()
         else:
             super().keyReleaseEvent(event)
 
     def focusOutEvent(self, event) -> None:
         # The release of Space goes elsewhere once the focus has left.
         self._space_held = False
-        self._rest_cursor()
+        self.rest_cursor()
         super().focusOutEvent(event)
 
     def _pan_by(self, delta_px: QPoint) -> None:
@@ -243,7 +246,7 @@ class CanvasView(QGraphicsView):
         down.setValue(down.value() - delta_px.y())
         self._tell()
 
-    def _rest_cursor(self) -> None:
+    def rest_cursor(self) -> None:
         if self._pan_from is not None:
             return
         if self._space_held:
@@ -270,54 +273,48 @@ class CanvasView(QGraphicsView):
 
     def _repaint(self) -> None:
         self.resetCachedContent()
-        self.scene().update()
+        for item in self.scene().items():
+            item.update()  # scene().update() leaves what items have cached
 
     # -- pictures --------------------------------------------------------------------------------
 
-    def _picture_rect(self) -> QRectF:
+    def _picture(self, scale: float) -> tuple[QSize, save_picture.Paint]:
+        """The whole content with a margin: its size in pixels and what paints it there."""
         rect = self.content_rect()
         if rect.isEmpty():
             rect = QRectF(0, 0, 16 * GRID, 16 * GRID)
         margin = 2 * GRID
-        return (
-            rect.marginsAdded(QMarginsF(margin, margin, margin, margin)).toAlignedRect().toRectF()
-        )
+        rect = QRectF(rect.marginsAdded(QMarginsF(margin, margin, margin, margin)).toAlignedRect())
+        scale = min(scale, MAX_PICTURE_PX / max(rect.width(), rect.height()))
+        size = (rect.size() * scale).toSize()
 
-    def picture(self, scale: float = 2.0) -> QImage:
-        """The whole content, whatever the view shows, at `scale` image pixels per scene pixel.
+        def paint(painter: QPainter) -> None:
+            whole = QRectF(0, 0, size.width(), size.height())
+            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+            painter.fillRect(whole, theme.current().color("canvas"))
+            self.scene().render(painter, whole, rect)
 
-        The longer side is held to 16,384 pixels.
-        """
-        rect = self._picture_rect()
-        scale = min(scale, 16_384 / max(rect.width(), rect.height()))
-        size = QSize(math.ceil(rect.width() * scale), math.ceil(rect.height() * scale))
-        image = QImage(size, QImage.Format.Format_ARGB32_Premultiplied)
-        image.fill(theme.current().color("canvas"))
-        painter = QPainter(image)
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        self.scene().render(painter, QRectF(image.rect()), rect)
-        painter.end()
-        return image
+        return size, paint
 
-    def save_png(self, path: str | Path, scale: float = 2.0) -> None:
-        """Write `picture(scale)`; raises OSError when the file cannot be written."""
-        if not self.picture(scale).save(str(path), "PNG"):
-            raise OSError(f"cannot write the picture to {path}")
+    def save_png(self, path: str | Path, scale: float = save_picture.PNG_SCALE) -> None:
+        """Write the whole content at `scale` image pixels per scene pixel (the longer side held
+        to 16,384); raises OSError when the file cannot be written."""
+        size, paint = self._picture(scale / save_picture.PNG_SCALE)
+        save_picture.save_picture(str(path), size, paint)
 
     def save_svg(self, path: str | Path) -> None:
         """Write the whole content as SVG; raises OSError when the file cannot be written."""
-        rect = self._picture_rect()
-        with open(path, "wb"):
-            pass  # QSvgGenerator only prints when it cannot write: find out first.
-        generator = QSvgGenerator()
-        generator.setFileName(str(path))
-        generator.setSize(rect.size().toSize())
-        generator.setViewBox(QRectF(0, 0, rect.width(), rect.height()))
-        painter = QPainter(generator)
-        painter.fillRect(QRectF(0, 0, rect.width(), rect.height()), theme.current().color("canvas"))
-        self.scene().render(painter, QRectF(0, 0, rect.width(), rect.height()), rect)
-        painter.end()
+        save_picture.save_picture(str(path), *self._picture(1.0))
 
     def copy_picture(self) -> None:
-        """Put `picture()` on the clipboard."""
-        QGuiApplication.clipboard().setImage(self.picture())
+        """Put the whole content on the clipboard as a picture."""
+        save_picture.copy_picture(*self._picture(1.0))
+
+    def add_picture_actions(self, menu: QMenu) -> None:
+        """Add Copy picture, Save as PNG and Save as SVG."""
+        menu.addAction("Copy picture", self.copy_picture)
+        for suffix in ("png", "svg"):
+            menu.addAction(
+                f"Save as {suffix.upper()}…",
+                lambda suffix=suffix: save_picture.ask_and_save(self, suffix, *self._picture(1.0)),
+            )

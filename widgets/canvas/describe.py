@@ -1,0 +1,116 @@
+"""What the canvas says about blocks, ports and wires. Plain text and rich tooltips, no Qt."""
+
+from __future__ import annotations
+
+from html import escape
+
+from engine.project import catalogue
+from engine.project.document import Block, ParamValue, Wire
+from engine.protocol import BlockReport, Problem, TensorSpec
+from widgets.text import format_bytes, format_number, format_shape
+
+ARROWS = (
+    ("in_features", "out_features"),
+    ("in_channels", "out_channels"),
+    ("input_size", "hidden_size"),
+    ("num_embeddings", "embedding_dim"),
+)
+SHORT_NAMES = {"stride": "stride", "padding": "pad", "p": "p", "num_heads": "heads"}
+
+
+def key_parameters(block: Block) -> str:
+    """A block's parameters on one line: `64 → 10`, `3 → 16, 3×3`, `p=0.5`.
+
+    What goes in and comes out, then the kernel, then whatever differs from torch's default.
+    """
+    kind = catalogue.kind(block.kind)
+    values = {
+        key: value for key, value in block.params.items() if not _is_default(kind, key, value)
+    }
+    parts = []
+    for before, after in ARROWS:
+        if before in values and after in values:
+            parts.append(f"{_text(values.pop(before))} → {_text(values.pop(after))}")
+    if "kernel_size" in values:
+        kernel = values.pop("kernel_size")
+        plane = kind.key.endswith("2d") and isinstance(kernel, int)
+        parts.append(
+            f"{kernel}×{kernel}" if plane else _text(kernel).strip("()").replace(", ", "×")
+        )
+    for key, value in values.items():
+        required = kind.param(key).required if key in {p.name for p in kind.params} else False
+        parts.append(_text(value) if required else f"{SHORT_NAMES.get(key, key)}={_text(value)}")
+    return ", ".join(parts)
+
+
+def _is_default(kind: catalogue.BlockKind, key: str, value: ParamValue) -> bool:
+    return any(p.name == key and not p.required and p.default == value for p in kind.params)
+
+
+def _text(value: ParamValue) -> str:
+    if isinstance(value, tuple):
+        return f"({', '.join(map(_text, value))}{',' if len(value) == 1 else ''})"
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def shape_text(spec: TensorSpec) -> str:
+    """A shape without spaces, for tight places: `B×16×8×8`."""
+    return format_shape(spec.shape).replace(" × ", "×")
+
+
+def count_text(count: int) -> str:
+    """A number of parameters in at most five characters: `650`, `1.2k`, `44.4M`."""
+    for limit, divisor, unit in ((1_000, 1, ""), (1_000_000, 1e3, "k"), (10**9, 1e6, "M")):
+        if count < limit:
+            return f"{count}" if not unit else f"{count / divisor:.4g}"[:4].rstrip(".") + unit
+    return f"{count / 1e9:.3g}G"
+
+
+def spec_text(spec: TensorSpec | None) -> str:
+    return f"{format_shape(spec.shape)}, {spec.dtype}" if spec else "shape not known yet"
+
+
+def block_tooltip(block: Block, report: BlockReport | None) -> str:
+    kind = catalogue.kind(block.kind)
+    lines = [
+        f"<b>{escape(block.name)}</b> · {escape(kind.torch_name or kind.title)}",
+        escape(kind.summary),
+    ]
+    if parameters := key_parameters(block):
+        lines.append(escape(parameters))
+    if report is not None:
+        for port, spec in report.outputs.items():
+            lines.append(f"{escape(port)}: {escape(spec_text(spec))}")
+        if report.parameters:
+            lines.append(
+                f"{format_number(report.parameters)} parameters, "
+                f"{format_bytes(report.parameter_bytes)}"
+            )
+        lines += [problem_html(problem) for problem in report.problems]
+    return "<br>".join(lines)
+
+
+def problem_html(problem: Problem) -> str:
+    text = f"<b>{escape(problem.message)}</b>"
+    if problem.detail and problem.detail != problem.message:
+        text += f"<br>{escape(problem.detail)}"
+    if problem.fix is not None:
+        text += f"<br>Fix: {escape(problem.fix.text)}"
+    return text
+
+
+def port_tooltip(port: catalogue.Port, spec: TensorSpec | None, is_input: bool) -> str:
+    side = "input" if is_input else "output"
+    optional = ", may stay open" if port.optional else ""
+    lines = [f"<b>{escape(port.name)}</b> ({side}{optional})"]
+    if port.doc:
+        lines.append(escape(port.doc))
+    lines.append(escape(spec_text(spec)))
+    return "<br>".join(lines)
+
+
+def wire_tooltip(wire: Wire, names: dict[str, str], spec: TensorSpec | None) -> str:
+    """`names` maps block ids to names."""
+    source = f"{names.get(wire.source, wire.source)}.{wire.source_port}"
+    target = f"{names.get(wire.target, wire.target)}.{wire.target_port}"
+    return f"<b>{escape(source)} → {escape(target)}</b><br>{escape(spec_text(spec))}"

@@ -1,0 +1,52 @@
+"""How large a block is and where its ports sit, in scene pixels. No Qt: the layout uses it too."""
+
+from __future__ import annotations
+
+from math import ceil
+from typing import Literal
+
+from engine.project import catalogue
+from engine.project.document import Block
+
+Side = Literal["in", "out"]
+
+BLOCK_WIDTH = 176.0
+BODY_HEIGHT = 72.0
+"""Height of title, parameters and shape: all there is when neither side has two ports."""
+PORT_LINE = 36.0
+"""A lone port sits here, so that blocks in a row with equal tops have straight wires."""
+PORT_SPACING = 20.0
+GRID = 8
+
+
+def snap(value: float, step: float = GRID) -> float:
+    """The nearest multiple of `step`."""
+    return round(value / step) * step
+
+
+def block_size(block: Block) -> tuple[float, float]:
+    """(width, height); raises KeyError for an unknown kind."""
+    inputs, outputs = catalogue.ports(block)
+    rows = max(len(inputs), len(outputs))
+    if rows < 2:
+        return BLOCK_WIDTH, BODY_HEIGHT
+    return BLOCK_WIDTH, ceil((BODY_HEIGHT + rows * PORT_SPACING) / GRID) * GRID
+
+
+def port_y(index: int, count: int) -> float:
+    """Distance of port `index` of `count` on one side from the block's top.
+
+    Two ports or more stand in rows under the body, where there is room for their names.
+    """
+    if count == 1:
+        return PORT_LINE
+    return BODY_HEIGHT + (index + 0.5) * PORT_SPACING
+
+
+def port_point(block: Block, side: Side, port: str) -> tuple[float, float] | None:
+    """A port's place relative to its block's top left corner; None when there is no such port."""
+    inputs, outputs = catalogue.ports(block)
+    names = [each.name for each in (inputs if side == "in" else outputs)]
+    if port not in names:
+        return None
+    return (0.0 if side == "in" else BLOCK_WIDTH), port_y(names.index(port), len(names))

@@ -1,0 +1,247 @@
+"""Blocks and wires as graphics items. They paint what they are told and decide nothing."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Literal
+
+from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
+from PySide6.QtGui import QColor, QPainter, QPainterPath, QPen
+from PySide6.QtWidgets import QGraphicsItem, QStyleOptionGraphicsItem
+
+from engine.project import catalogue
+from engine.project.document import Block
+from engine.protocol import BlockReport
+from widgets import theme
+
+from . import describe, style
+from .geometry import BLOCK_WIDTH, BODY_HEIGHT, Side, block_size, port_y
+
+PORT_RADIUS = 5.0
+GLOW_RADIUS = 11.0
+CORNER = 8.0
+BAR_WIDTH = 5.0
+NEAR_ZOOM = 0.7
+"""From here up all text is shown; below, two larger lines."""
+FAR_ZOOM = 0.28
+"""Below, a block is its colour and its icon."""
+
+PortLook = Literal["open", "target", "refused"]
+"""While a wire is drawn: `open` could take it, `target` is the one under the cursor."""
+Progress = Literal["none", "done", "current"]
+
+
+class BlockItem(QGraphicsItem):
+    """A block: colour bar, icon, title and name, parameters, output shape, ports."""
+
+    def __init__(self, block: Block) -> None:
+        super().__init__()
+        self.setFlag(QGraphicsItem.GraphicsItemFlag.ItemIsSelectable)
+        self.setCacheMode(QGraphicsItem.CacheMode.DeviceCoordinateCache)
+        self.setZValue(2)
+        self.report: BlockReport | None = None
+        self.progress: Progress = "none"
+        self.port_looks: dict[tuple[Side, str], PortLook] = {}
+        self.wired: frozenset[tuple[Side, str]] = frozenset()
+        self.hovered = False
+        self.show_block(block)
+
+    def show_block(self, block: Block) -> None:
+        self.prepareGeometryChange()
+        self.block = block
+        self.kind = catalogue.kind(block.kind)
+        self.width, self.height = block_size(block)
+        inputs, outputs = catalogue.ports(block)
+        self.ports: dict[Side, tuple[catalogue.Port, ...]] = {"in": inputs, "out": outputs}
+        self.parameters_text = describe.key_parameters(block)
+        self.setPos(block.x, block.y)
+        self.update()
+
+    def rect(self) -> QRectF:
+        """The body, in scene coordinates."""
+        return QRectF(self.pos().x(), self.pos().y(), self.width, self.height)
+
+    def boundingRect(self) -> QRectF:
+        return QRectF(0, 0, self.width, self.height).adjusted(-14, -6, 14, 6)
+
+    def port_offset(self, side: Side, index: int) -> QPointF:
+        x = 0.0 if side == "in" else self.width
+        return QPointF(x, port_y(index, len(self.ports[side])))
+
+    def port_pos(self, side: Side, name: str) -> QPointF | None:
+        """A port's centre in scene coordinates; None when the block has no such port."""
+        for index, port in enumerate(self.ports[side]):
+            if port.name == name:
+                return self.pos() + self.port_offset(side, index)
+        return None
+
+    def problem_role(self) -> str | None:
+        """`"error"`, `"warning"` or None: the worst of this block's problems, as a colour."""
+        if self.report is None or not self.report.problems:
+            return None
+        errors = any(problem.severity == "error" for problem in self.report.problems)
+        return "error" if errors else "warning"
+
+    def shape_text(self) -> str:
+        if self.report is None:
+            return ""
+        return ", ".join(map(describe.shape_text, self.report.outputs.values()))
+
+    # -- painting --------------------------------------------------------------------------------
+
+    def paint(self, painter: QPainter, option: QStyleOptionGraphicsItem, widget=None) -> None:
+        colors = theme.current()
+        zoom = QStyleOptionGraphicsItem.levelOfDetailFromTransform(painter.worldTransform())
+        self._paint_body(painter, colors, zoom)
+        if zoom >= NEAR_ZOOM:
+            self._paint_text(painter, colors)
+        elif zoom >= FAR_ZOOM:
+            self._paint_large_text(painter, colors)
+        else:
+            self._paint_icon(painter, QRectF(self.width / 2 - 24, self.height / 2 - 24, 48, 48))
+        for side in ("in", "out"):
+            for index, port in enumerate(self.ports[side]):
+                self._paint_port(painter, colors, side, index, port, zoom)
+
+    def _paint_body(self, painter: QPainter, colors: theme.Theme, zoom: float) -> None:
+        body = _rounded(self.width, self.height)
+        problem = self.problem_role()
+        if self.progress == "current":
+            painter.setPen(QPen(colors.color("accent", 90), 8))
+            painter.drawPath(body)
+        painter.fillPath(body, colors.color("raised"))
+        if problem:
+            painter.fillPath(body, colors.color(problem, 28))
+        elif self.progress != "none":
+            painter.fillPath(body, colors.color("accent", 40 if self.progress == "current" else 18))
+        painter.fillPath(_bar(self.height), style.group_color(self.kind.group))
+
+        width = 1.0
+        role = "border"
+        if self.hovered:
+            role = "muted"
+        if self.progress == "done":
+            role = "accent"
+        if problem:
+            role, width = problem, 2.0
+        if self.isSelected() or self.progress == "current":
+            role, width = "accent", 2.5
+        painter.setPen(QPen(colors.color(role), max(width, width / zoom * 0.7)))
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+        painter.drawPath(body)
+
+    def _paint_icon(self, painter: QPainter, rect: QRectF) -> None:
+        pixmap = style.icon(self.kind.icon, style.group_color(self.kind.group).name())
+        painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform)
+        painter.drawPixmap(rect, pixmap, QRectF(pixmap.rect()))
+
+    def _paint_text(self, painter: QPainter, colors: theme.Theme) -> None:
+        self._paint_icon(painter, QRectF(14, 11, 26, 26))
+        right = self.width - 12
+        _text(painter, colors.text, style.font(13, bold=True), self.kind.title, 48, 22, right)
+        title = style.text_width(self.kind.title, style.font(13, bold=True))
+        _text(painter, colors.muted, style.font(10, mono=True), self.block.name, 56 + title, 22,
+              right, align_right=True)  # fmt: skip
+        _text(painter, colors.text, style.font(12), self.parameters_text, 48, 40, right)
+
+        painter.setPen(QPen(colors.color("border"), 1))
+        painter.drawLine(QLineF(BAR_WIDTH, 49, self.width, 49))
+        count = ""
+        if self.report is not None and self.report.parameters:
+            count = f"{describe.count_text(self.report.parameters)} params"
+        small, mono = style.font(10), style.font(11, mono=True)
+        count_width = style.text_width(count, small)
+        _text(painter, colors.muted, small, count, right - count_width - 1, 64, right)
+        end = right - (count_width + 8 if count else 0)
+        problem = self.problem_role()
+        if problem and not self.shape_text():
+            word = "does not fit" if problem == "error" else "look here"
+            _text(painter, getattr(colors, problem), style.font(11, bold=True), word, 14, 64, end)
+        else:
+            _text(painter, colors.intermediate, mono, self.shape_text() or "…", 14, 64, end)
+        self._paint_port_names(painter, colors)
+
+    def _paint_port_names(self, painter: QPainter, colors: theme.Theme) -> None:
+        inputs, outputs = self.ports["in"], self.ports["out"]
+        if max(len(inputs), len(outputs)) < 2:
+            return
+        painter.setPen(QPen(colors.color("border"), 1))
+        painter.drawLine(QLineF(BAR_WIDTH, BODY_HEIGHT, self.width, BODY_HEIGHT))
+        face = style.font(10, mono=True)
+        middle = self.width / 2
+        for side, ports in (("in", inputs), ("out", outputs)):
+            if len(ports) < 2:
+                continue
+            for index, port in enumerate(ports):
+                y = self.port_offset(side, index).y() + 3.5
+                first, last = (12, middle) if side == "in" else (middle, self.width - 12)
+                _text(painter, colors.muted, face, port.name, first, y, last, side == "out")
+
+    def _paint_large_text(self, painter: QPainter, colors: theme.Theme) -> None:
+        """Two lines that can still be read at half size."""
+        self._paint_icon(painter, QRectF(12, 8, 28, 28))
+        right = self.width - 8
+        _text(painter, colors.text, style.font(20, bold=True), self.kind.title, 46, 29, right)
+        problem = self.problem_role()
+        if problem and not self.shape_text():
+            _text(painter, getattr(colors, problem), style.font(17, bold=True), "does not fit",
+                  14, 59, right)  # fmt: skip
+        else:
+            words = self.shape_text() or self.parameters_text
+            _text(painter, colors.intermediate, style.font(17, mono=True), words, 14, 59, right)
+
+    def _paint_port(
+        self, painter: QPainter, colors: theme.Theme, side: Side, index: int,
+        port: catalogue.Port, zoom: float,
+    ) -> None:  # fmt: skip
+        center = self.port_offset(side, index)
+        look = self.port_looks.get((side, port.name))
+        radius = PORT_RADIUS if zoom >= NEAR_ZOOM else PORT_RADIUS * 1.4
+        ink = colors.color("intermediate")
+        if look in ("open", "target"):
+            ink = colors.color("accent")
+            painter.setPen(Qt.PenStyle.NoPen)
+            painter.setBrush(colors.color("accent", 70 if look == "open" else 130))
+            painter.drawEllipse(center, GLOW_RADIUS, GLOW_RADIUS)
+        elif look == "refused":
+            ink = colors.color("muted", 90)
+        faulty = self.report is not None and side == "in" and any(
+            problem.port == port.name for problem in self.report.problems
+        )  # fmt: skip
+        if faulty:
+            ink = colors.color("error")
+        filled = (side, port.name) in self.wired or look == "target"
+        dash = Qt.PenStyle.DotLine if port.optional and not filled else Qt.PenStyle.SolidLine
+        painter.setPen(QPen(ink, 2, dash))
+        painter.setBrush(ink if filled else colors.color("canvas"))
+        painter.drawEllipse(center, radius, radius)
+
+
+@lru_cache
+def _rounded(width: float, height: float) -> QPainterPath:
+    path = QPainterPath()
+    path.addRoundedRect(QRectF(0, 0, width, height), CORNER, CORNER)
+    return path
+
+
+@lru_cache
+def _bar(height: float) -> QPainterPath:
+    bar = QPainterPath()
+    bar.addRect(QRectF(0, 0, BAR_WIDTH, height))
+    return _rounded(BLOCK_WIDTH, height).intersected(bar)
+
+
+def _text(
+    painter: QPainter, color: str | QColor, face, text: str, left: float, baseline: float,
+    right: float, align_right: bool = False,
+) -> None:  # fmt: skip
+    """One line between two x, elided; nothing when there is no room for a few letters."""
+    room = right - left
+    if not text or room < 12:
+        return
+    shown = style.elided(text, face, room)
+    if align_right:
+        left = right - style.text_width(shown, face)
+    painter.setFont(face)
+    painter.setPen(QColor(color))
+    painter.drawText(QPointF(left, baseline), shown)

@@ -1,0 +1,87 @@
+"""The whole canvas in a corner: where one is, and a way to get elsewhere."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QPointF, QRectF, QSize, Qt
+from PySide6.QtGui import QMouseEvent, QPainter, QPaintEvent, QPen, QTransform
+from PySide6.QtWidgets import QWidget
+
+from widgets import theme
+
+from . import style
+from .scene import ModelScene
+from .view import CanvasView
+
+
+class Minimap(QWidget):
+    """Blocks as coloured boxes and the visible part as a frame; click or drag to go there."""
+
+    SIZE = QSize(176, 112)
+    MARGIN_PX = 8.0
+
+    def __init__(self, view: CanvasView, scene: ModelScene) -> None:
+        super().__init__(view)
+        self.setObjectName("minimap")
+        self.setAccessibleName("Map of the canvas")
+        self.setToolTip("The whole model. The frame is what you see: drag it to look elsewhere.")
+        self.setFixedSize(self.SIZE)
+        self.setCursor(Qt.CursorShape.PointingHandCursor)
+        self._view, self._scene = view, scene
+        self._held: QTransform | None = None
+        view.view_changed.connect(lambda *_: self.update())
+        scene.changed.connect(lambda *_: self.update())
+        theme.notifier.changed.connect(self.update)
+
+    def _to_map(self) -> QTransform:
+        """From scene to map coordinates: the model and what is visible both fit. The map holds
+        still under a dragging mouse."""
+        if self._held is not None:
+            return self._held
+        world = self._scene.content_rect() | self._view.visible_rect()
+        room = QRectF(self.rect()).adjusted(*(self.MARGIN_PX * s for s in (1, 1, -1, -1)))
+        scale = min(room.width() / world.width(), room.height() / world.height())
+        transform = QTransform.fromTranslate(room.center().x(), room.center().y())
+        transform.scale(scale, scale)
+        return transform.translate(-world.center().x(), -world.center().y())
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        colors = theme.current()
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setPen(QPen(colors.color("border"), 1))
+        painter.setBrush(colors.color("surface", 225))
+        painter.drawRoundedRect(QRectF(self.rect()).adjusted(0.5, 0.5, -0.5, -0.5), 6, 6)
+        to_map = self._to_map()
+        painter.setPen(QPen(colors.color("intermediate", 130), 1))
+        for wire in self._scene.wires.values():
+            start, end = wire.points[0], wire.points[-1]
+            painter.drawLine(to_map.map(QPointF(*start)), to_map.map(QPointF(*end)))
+        for item in self._scene.blocks.values():
+            problem = item.problem_role() == "error"
+            color = colors.color("error") if problem else style.group_color(item.kind.group)
+            painter.fillRect(to_map.mapRect(item.rect()), color)
+            if item.isSelected():
+                painter.setPen(QPen(colors.color("accent"), 1.5))
+                painter.setBrush(Qt.BrushStyle.NoBrush)
+                painter.drawRect(to_map.mapRect(item.rect()).adjusted(-1.5, -1.5, 1.5, 1.5))
+        painter.setPen(QPen(colors.color("accent"), 1.5))
+        painter.setBrush(colors.color("accent", 22))
+        painter.drawRect(to_map.mapRect(self._view.visible_rect()))
+        painter.end()
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        self._held = self._to_map()
+        self._go(event)
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        if event.buttons() & Qt.MouseButton.LeftButton:
+            self._go(event)
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        self._held = None
+        self.update()
+
+    def _go(self, event: QMouseEvent) -> None:
+        inverse, _ = self._to_map().inverted()
+        there = inverse.map(event.position())
+        self._view.set_view(self._view.zoom, there.x(), there.y())

@@ -1,0 +1,193 @@
+"""What lies above blocks and wires: problems in words, and what a gesture shows of itself."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
+from PySide6.QtGui import QFontMetricsF, QPainter, QPen
+from PySide6.QtWidgets import QGraphicsItem, QGraphicsPathItem, QStyleOptionGraphicsItem
+
+from engine.protocol import Problem
+from widgets import theme
+
+from . import style
+from .geometry import BLOCK_WIDTH
+from .items import FAR_ZOOM, BlockItem
+from .wires import wire_path
+
+PADDING = 8.0
+MAX_LINES = 4
+FIX_HEIGHT = 24.0
+
+
+class ProblemItem(QGraphicsItem):
+    """The words of a block's worst problem under it, with the button of its fix."""
+
+    def __init__(self, block: BlockItem, problem: Problem, others: int) -> None:
+        super().__init__(block)
+        self.problem = problem
+        self.hovered = False
+        more = f" (+{others} more)" if others else ""
+        self._text = problem.message + more
+        self._face = style.font(11)
+        self._inner = BLOCK_WIDTH - 2 * PADDING
+        metrics = QFontMetricsF(self._face)
+        wanted = metrics.boundingRect(
+            QRectF(0, 0, self._inner, 10_000), Qt.TextFlag.TextWordWrap, self._text
+        )
+        self._text_height = min(wanted.height(), MAX_LINES * metrics.lineSpacing())
+        self.setPos(0, block.height + 6)
+
+    def rect(self) -> QRectF:
+        height = self._text_height + 2 * PADDING + (FIX_HEIGHT + 4 if self.problem.fix else 0)
+        return QRectF(0, 0, BLOCK_WIDTH, height)
+
+    def fix_rect(self) -> QRectF:
+        """The fix button, in item coordinates; empty without a fix."""
+        if self.problem.fix is None:
+            return QRectF()
+        top = PADDING + self._text_height + 6
+        return QRectF(PADDING, top, self._inner, FIX_HEIGHT)
+
+    def boundingRect(self) -> QRectF:
+        return self.rect().adjusted(-2, -2, 2, 2)
+
+    def paint(self, painter: QPainter, option: QStyleOptionGraphicsItem, widget=None) -> None:
+        zoom = QStyleOptionGraphicsItem.levelOfDetailFromTransform(painter.worldTransform())
+        if zoom < FAR_ZOOM:
+            return
+        colors = theme.current()
+        role = self.problem.severity
+        painter.setPen(QPen(colors.color(role), 1))
+        painter.setBrush(colors.color("raised"))
+        painter.drawRoundedRect(self.rect(), 6, 6)
+        painter.setBrush(colors.color(role, 24))
+        painter.drawRoundedRect(self.rect(), 6, 6)
+        painter.setPen(colors.color(role))
+        painter.setFont(self._face)
+        box = QRectF(PADDING, PADDING, self._inner, self._text_height)
+        painter.drawText(box, Qt.TextFlag.TextWordWrap, self._text)
+        if self.problem.fix is None:
+            return
+        button = self.fix_rect()
+        painter.setPen(QPen(colors.color(role), 1))
+        painter.setBrush(colors.color(role, 60 if self.hovered else 0))
+        painter.drawRoundedRect(button, 4, 4)
+        face = style.font(11, bold=True)
+        painter.setFont(face)
+        painter.setPen(colors.color("text"))
+        words = style.elided(f"Fix: {self.problem.fix.text}", face, button.width() - 12)
+        painter.drawText(button, Qt.AlignmentFlag.AlignCenter, words)
+
+
+class Overlay(QGraphicsItem):
+    """Base of what a gesture shows: above everything, deaf to the mouse."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setZValue(10)
+        self.setAcceptedMouseButtons(Qt.MouseButton.NoButton)
+
+
+class Guides(Overlay):
+    """The lines along which a dragged block is in line with others."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._lines: list[QLineF] = []
+
+    def show_lines(self, lines: list[QLineF]) -> None:
+        self.prepareGeometryChange()
+        self._lines = lines
+
+    def boundingRect(self) -> QRectF:
+        rect = QRectF()
+        for line in self._lines:
+            rect |= QRectF(line.p1(), line.p2()).normalized().adjusted(-2, -2, 2, 2)
+        return rect
+
+    def paint(self, painter: QPainter, option: QStyleOptionGraphicsItem, widget=None) -> None:
+        pen = QPen(theme.current().color("accent"), 1, Qt.PenStyle.DashLine)
+        pen.setCosmetic(True)
+        painter.setPen(pen)
+        painter.drawLines(self._lines)
+
+
+class MarqueeBox(Overlay):
+    """The rubber band."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._rect = QRectF()
+
+    def show_rect(self, rect: QRectF) -> None:
+        self.prepareGeometryChange()
+        self._rect = rect
+
+    def boundingRect(self) -> QRectF:
+        return self._rect.adjusted(-2, -2, 2, 2)
+
+    def paint(self, painter: QPainter, option: QStyleOptionGraphicsItem, widget=None) -> None:
+        colors = theme.current()
+        pen = QPen(colors.color("accent"), 1)
+        pen.setCosmetic(True)
+        painter.setPen(pen)
+        painter.setBrush(colors.color("accent", 30))
+        painter.drawRect(self._rect)
+
+
+class PendingWire(QGraphicsPathItem):
+    """The wire being drawn: accent while free or fitting, error colour where it is refused."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setZValue(9)
+        self.setAcceptedMouseButtons(Qt.MouseButton.NoButton)
+
+    def show_wire(self, start: QPointF, end: QPointF, role: str, fits: bool) -> None:
+        self.setPath(wire_path(start, end))
+        style_ = Qt.PenStyle.SolidLine if fits else Qt.PenStyle.DashLine
+        self.setPen(QPen(theme.current().color(role), 2.5, style_))
+
+
+class Note(Overlay):
+    """Words at the cursor, the same size at every zoom. `role` is the colour's name."""
+
+    MAX_WIDTH_PX = 280.0
+    OFFSET_PX = QPointF(16, 18)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setFlag(QGraphicsItem.GraphicsItemFlag.ItemIgnoresTransformations)
+        self.setZValue(11)
+        self.text = ""
+        self.role = "error"
+        self.hide()
+
+    def say(self, text: str, role: str, pos: QPointF) -> None:
+        """Show words beside a scene point; no words hide the note."""
+        self.prepareGeometryChange()
+        self.text, self.role = text, role
+        self.setPos(pos)
+        self.setVisible(bool(text))
+        self.update()
+
+    def _text_rect(self) -> QRectF:
+        metrics = QFontMetricsF(style.font(12))
+        rect = metrics.boundingRect(
+            QRectF(0, 0, self.MAX_WIDTH_PX, 1000), Qt.TextFlag.TextWordWrap, self.text
+        )
+        return QRectF(self.OFFSET_PX + QPointF(10, 6), rect.size())
+
+    def boundingRect(self) -> QRectF:
+        return self._text_rect().adjusted(-12, -8, 12, 8)
+
+    def paint(self, painter: QPainter, option: QStyleOptionGraphicsItem, widget=None) -> None:
+        colors = theme.current()
+        text = self._text_rect()
+        box = text.adjusted(-10, -6, 10, 6)
+        painter.setPen(QPen(colors.color(self.role), 1.5))
+        painter.setBrush(colors.color("raised"))
+        painter.drawRoundedRect(box, 6, 6)
+        painter.setPen(colors.color(self.role))
+        painter.setFont(style.font(12))
+        painter.drawText(text, Qt.TextFlag.TextWordWrap, self.text)

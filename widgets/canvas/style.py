@@ -1,0 +1,56 @@
+"""Fonts, icons and group colours of the canvas."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import qtawesome
+from PySide6.QtCore import QSize, Qt
+from PySide6.QtGui import QColor, QFont, QFontMetricsF, QPixmap
+from PySide6.QtWidgets import QApplication
+
+from engine.project import catalogue
+from widgets import theme
+
+ICON_PX = 64
+"""Icons are drawn from a pixmap this large: sharp up to 250 % zoom."""
+
+
+@lru_cache
+def font(pixels: int, bold: bool = False, mono: bool = False) -> QFont:
+    """A font measured in scene pixels; unhinted, so that text scales evenly with the zoom."""
+    face = theme.mono_font() if mono else QFont(QApplication.font())
+    face.setPixelSize(pixels)
+    face.setBold(bold)
+    face.setHintingPreference(QFont.HintingPreference.PreferNoHinting)
+    return face
+
+
+@lru_cache(maxsize=4096)
+def text_width(text: str, face: QFont) -> float:
+    return QFontMetricsF(face).horizontalAdvance(text)
+
+
+@lru_cache(maxsize=4096)
+def elided(text: str, face: QFont, width: float) -> str:
+    return QFontMetricsF(face).elidedText(text, Qt.TextElideMode.ElideRight, width)
+
+
+@lru_cache(maxsize=512)
+def icon(name: str, color: str) -> QPixmap:
+    """A `mdi6.*` icon in a colour."""
+    pixmap = qtawesome.icon(name, color=color).pixmap(QSize(ICON_PX, ICON_PX))
+    pixmap.setDevicePixelRatio(1)
+    return pixmap
+
+
+@lru_cache
+def _groups() -> dict[str, int]:
+    order = dict.fromkeys(kind.group for kind in catalogue.kinds().values())
+    return {group: index for index, group in enumerate(order)}
+
+
+def group_color(group: str) -> QColor:
+    """The colour of a group of the catalogue, by its place in it."""
+    series = theme.current().series
+    return QColor(series[_groups().get(group, 0) % len(series)])
