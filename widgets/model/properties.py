@@ -56,7 +56,7 @@ class BlockProperties(QScrollArea):
         self.name = _NameField()
         self.name.committed.connect(self._rename)
         self._name_error = _label("error", "block_name_error")
-        self.name.textEdited.connect(self._check_name)
+        self.name.textChanged.connect(self._check_name)
         self._name_label = QLabel("name")
         self._name_label.setBuddy(self.name)
         self._name_label.setToolTip(self.name.toolTip())

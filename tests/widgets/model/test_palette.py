@@ -1,0 +1,147 @@
+from __future__ import annotations
+
+import pytest
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QWidget
+
+from engine.project import catalogue
+from widgets.model.palette import BlockPalette
+from widgets.model.palette_row import KIND_ROLE
+
+
+@pytest.fixture
+def palette(qtbot) -> BlockPalette:
+    widget = BlockPalette(catalogue.kinds().values())
+    qtbot.addWidget(widget)
+    widget.resize(280, 600)
+    widget.show()
+    widget.activateWindow()
+    qtbot.waitUntil(widget.isActiveWindow)
+    widget.search.setFocus()
+    return widget
+
+
+def center_of(palette: BlockPalette, key: str) -> QPoint:
+    row = next(row for row, kind in palette.list.visible_kinds() if kind.key == key)
+    index = palette.list.model().index(row, 0)
+    palette.list.scrollTo(index)
+    return palette.list.visualRect(index).center()
+
+
+def record(palette: BlockPalette) -> list[tuple]:
+    told: list[tuple] = []
+    palette.drag_started.connect(lambda key: told.append(("started", key)))
+    palette.drag_moved.connect(lambda key, at: told.append(("moved", key, at)))
+    palette.drag_dropped.connect(lambda key, at: told.append(("dropped", key, at)))
+    palette.drag_cancelled.connect(lambda: told.append(("cancelled",)))
+    return told
+
+
+def test_every_kind_is_there_under_its_group(palette):
+    assert sorted(palette.shown_kinds()) == sorted(catalogue.kinds())
+    model = palette.list.model()
+    rows = [model.index(row, 0) for row in range(model.rowCount())]
+    headers = [index.data() for index in rows if index.data(KIND_ROLE) is None]
+    assert headers == list(dict.fromkeys(kind.group for kind in catalogue.kinds().values()))
+    for index in rows:
+        if kind := index.data(KIND_ROLE):
+            assert kind.summary in index.data(Qt.ItemDataRole.AccessibleTextRole)
+            assert kind.torch_name in index.data(Qt.ItemDataRole.ToolTipRole)
+
+
+@pytest.mark.parametrize(
+    ("typed", "best"),
+    [
+        ("linear", "nn.Linear"),
+        ("NN.CONV2D", "nn.Conv2d"),
+        ("relu", "nn.ReLU"),
+        ("batch norm", "nn.BatchNorm1d"),
+        ("cat", "torch.cat"),
+    ],
+)
+def test_typing_filters_and_enter_chooses_the_best_match(palette, qtbot, typed, best):
+    QTest.keyClicks(palette.search, typed)
+    assert palette.current_kind() == best
+    assert len(palette.shown_kinds()) < len(catalogue.kinds())
+    with qtbot.waitSignal(palette.block_chosen) as chosen:
+        QTest.keyClick(palette.search, Qt.Key.Key_Return)
+    assert chosen.args == [best]
+
+
+def test_arrows_in_the_search_field_move_in_the_list_and_skip_headers(palette, qtbot):
+    QTest.keyClicks(palette.search, "pool")
+    shown = palette.shown_kinds()
+    start = shown.index(palette.current_kind())
+    QTest.keyClick(palette.search, Qt.Key.Key_Down)
+    assert palette.current_kind() == shown[start + 1]
+    QTest.keyClick(palette.search, Qt.Key.Key_Up)
+    assert palette.current_kind() == shown[start]
+
+
+def test_no_hit_says_what_to_try_and_enter_does_nothing(palette, qtbot):
+    QTest.keyClicks(palette.search, "qqq")
+    assert palette.shown_kinds() == []
+    assert palette.empty.isVisible() and "qqq" in palette.empty.text()
+    with qtbot.assertNotEmitted(palette.block_chosen):
+        QTest.keyClick(palette.search, Qt.Key.Key_Return)
+    QTest.keyClick(palette.search, Qt.Key.Key_Escape)
+    assert palette.search.text() == ""
+    assert len(palette.shown_kinds()) == len(catalogue.kinds())
+    assert not palette.empty.isVisible()
+
+
+def test_typing_in_the_list_goes_to_the_search_field(palette):
+    palette.list.setFocus()
+    QTest.keyClicks(palette.list, "g")
+    assert palette.search.text() == "g"
+    assert palette.search.hasFocus()
+
+
+def test_double_click_chooses(palette, qtbot):
+    at = center_of(palette, "nn.Linear")
+    with qtbot.waitSignal(palette.block_chosen) as chosen:
+        QTest.mouseDClick(palette.list.viewport(), Qt.MouseButton.LeftButton, pos=at)
+    assert chosen.args == ["nn.Linear"]
+
+
+def test_a_drag_is_told_with_global_positions(palette):
+    told = record(palette)
+    view = palette.list.viewport()
+    start = center_of(palette, "nn.Linear")
+    QTest.mousePress(view, Qt.MouseButton.LeftButton, pos=start)
+    QTest.mouseMove(view, start + QPoint(2, 0))
+    assert told == []
+    first, outside = start + QPoint(40, 5), QPoint(500, 80)
+    QTest.mouseMove(view, first)
+    QTest.mouseMove(view, outside)
+    QTest.mouseRelease(view, Qt.MouseButton.LeftButton, pos=outside)
+    assert told == [
+        ("started", "nn.Linear"),
+        ("moved", "nn.Linear", view.mapToGlobal(first)),
+        ("moved", "nn.Linear", view.mapToGlobal(outside)),
+        ("dropped", "nn.Linear", view.mapToGlobal(outside)),
+    ]
+
+
+def test_escape_cancels_a_drag_wherever_the_focus_is(palette, qtbot):
+    other = QWidget()
+    qtbot.addWidget(other)
+    told = record(palette)
+    view = palette.list.viewport()
+    start = center_of(palette, "nn.Linear")
+    QTest.mousePress(view, Qt.MouseButton.LeftButton, pos=start)
+    QTest.mouseMove(view, start + QPoint(60, 0))
+    QTest.keyClick(other, Qt.Key.Key_Escape)
+    QTest.mouseMove(view, start + QPoint(90, 0))
+    QTest.mouseRelease(view, Qt.MouseButton.LeftButton, pos=start + QPoint(90, 0))
+    assert [what[0] for what in told] == ["started", "moved", "cancelled"]
+
+
+def test_a_header_cannot_be_dragged(palette):
+    told = record(palette)
+    view = palette.list.viewport()
+    QTest.mousePress(view, Qt.MouseButton.LeftButton, pos=QPoint(40, 10))
+    QTest.mouseMove(view, QPoint(200, 200))
+    QTest.mouseRelease(view, Qt.MouseButton.LeftButton, pos=QPoint(200, 200))
+    assert told == []

@@ -1,0 +1,180 @@
+from __future__ import annotations
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QLabel, QPushButton
+
+from engine.project import catalogue
+from engine.project.document import Block
+from engine.protocol import BlockReport, Fix, ModelSnapshot, Problem, TensorSpec
+from widgets.model.problems import ProblemCard
+from widgets.model.properties import BlockProperties
+
+LINEAR = Block("b7", "nn.Linear", "linear1", {"in_features": 512, "out_features": 10})
+FIX = Fix("set in_features to 576", "b7", "in_features", 576)
+MISFIT = Problem("Linear expects 512 features, gets 576.", "b7", "input", "mat1 and mat2", FIX)
+REPORT = BlockReport("b7", {"output": TensorSpec(("B", 10), "float32")}, 5130, 20520, 40, (MISFIT,))
+
+
+def snapshot(**changes) -> ModelSnapshot:
+    fields: dict = {
+        "blocks": (REPORT,),
+        "parameters": 1_234_567,
+        "parameter_bytes": 4_938_268,
+        "activation_bytes": 2048,
+        "problems": (),
+        "runnable": False,
+        "code": "",
+        "lines": {},
+    }
+    return ModelSnapshot(**(fields | changes))
+
+
+@pytest.fixture
+def panel(qtbot) -> BlockProperties:
+    widget = BlockProperties()
+    qtbot.addWidget(widget)
+    widget.resize(320, 700)
+    widget.show()
+    widget.activateWindow()
+    qtbot.waitUntil(widget.isActiveWindow)
+    return widget
+
+
+def show_linear(panel: BlockProperties, block: Block = LINEAR, report=REPORT) -> None:
+    panel.show_block(block, catalogue.kind("nn.Linear"), report, snapshot())
+
+
+def text(panel: BlockProperties, name: str) -> str:
+    label = panel.findChild(QLabel, name)
+    assert label is not None and label.isVisible()
+    return label.text()
+
+
+def test_a_block_is_shown_with_name_shape_and_cost(panel):
+    show_linear(panel)
+    assert text(panel, "properties_title") == "Linear"
+    assert text(panel, "properties_torch_name") == "torch.nn.Linear"
+    assert text(panel, "properties_summary") == catalogue.kind("nn.Linear").summary
+    assert panel.name.text() == "linear1"
+    assert panel.facts.facts() == {
+        "Output": "B × 10  float32",
+        "Parameters": "5,130 (20 KiB)",
+        "Activations": "40 B per sample",
+    }
+
+
+def test_each_output_port_is_named_when_there_are_several(panel):
+    outputs = {
+        "output": TensorSpec(("B", 8, 32), "float32"),
+        "h_n": TensorSpec((1, "B", 32), "float32"),
+    }
+    block = Block("b1", "nn.GRU", "gru1", {})
+    panel.show_block(block, catalogue.kind("nn.GRU"), BlockReport("b1", outputs), None)
+    assert panel.facts.facts()["Output h_n"] == "1 × B × 32  float32"
+
+
+def test_a_parameter_edit_names_the_block(panel, qtbot):
+    show_linear(panel)
+    edit = panel.form.field("in_features").lineEdit()
+    edit.selectAll()
+    with qtbot.waitSignal(panel.param_edited) as told:
+        QTest.keyClicks(edit, "576")
+        QTest.keyClick(panel.form.field("in_features"), Qt.Key.Key_Return)
+    assert told.args == ["b7", "in_features", 576]
+
+
+def test_the_problem_is_in_words_and_its_fix_one_click(panel, qtbot):
+    show_linear(panel)
+    assert text(panel, "problem_text") == MISFIT.message
+    button = panel.findChild(QPushButton, "problem_fix")
+    with qtbot.waitSignal(panel.fix_requested) as told:
+        QTest.mouseClick(button, Qt.MouseButton.LeftButton)
+    assert told.args == [FIX]
+    show_linear(panel, report=BlockReport("b7"))
+    assert not panel.problems.isVisible()
+
+
+def test_a_rename_is_asked_for_on_enter(panel, qtbot):
+    show_linear(panel)
+    panel.name.selectAll()
+    with qtbot.waitSignal(panel.rename_requested) as told:
+        QTest.keyClicks(panel.name, "head")
+        QTest.keyClick(panel.name, Qt.Key.Key_Return)
+    assert told.args == ["b7", "head"]
+
+
+def test_a_bad_name_is_refused_in_place_as_it_is_typed(panel, qtbot):
+    show_linear(panel)
+    panel.name.setFocus()
+    panel.name.selectAll()
+    with qtbot.assertNotEmitted(panel.rename_requested):
+        QTest.keyClicks(panel.name, "2nd")
+        assert "2nd" in text(panel, "block_name_error")
+        QTest.keyClick(panel.name, Qt.Key.Key_Return)
+    assert panel.name.text() == "2nd"
+    QTest.keyClick(panel.name, Qt.Key.Key_Escape)
+    assert panel.name.text() == "linear1"
+    assert not panel.findChild(QLabel, "block_name_error").isVisible()
+
+
+def test_a_refused_name_keeps_its_reason_until_it_changes(panel):
+    show_linear(panel)
+    panel.show_name_error("Another block is named head.")
+    show_linear(panel)
+    assert text(panel, "block_name_error") == "Another block is named head."
+    panel.name.setFocus()
+    QTest.keyClicks(panel.name, "x")
+    assert not panel.findChild(QLabel, "block_name_error").isVisible()
+
+
+def test_a_new_report_keeps_a_name_being_typed(panel):
+    show_linear(panel)
+    panel.name.selectAll()
+    QTest.keyClicks(panel.name, "hea")
+    show_linear(panel, report=BlockReport("b7"))
+    assert panel.name.text() == "hea"
+    show_linear(panel, block=Block("b8", "nn.Linear", "linear2"))
+    assert panel.name.text() == "linear2"
+
+
+def test_without_a_selection_the_model_is_told(panel, qtbot):
+    total = snapshot(problems=(Problem("The model has no output.", severity="warning"),))
+    panel.show_block(None, None, None, total)
+    assert panel.facts.facts() == {
+        "Blocks": "1",
+        "Parameters": "1,234,567 (4.71 MiB)",
+        "Activations": "2 KiB per sample",
+    }
+    assert not panel.name.isVisible()
+    assert [problem.severity for problem in panel.problems.problems()] == ["error", "warning"]
+    first = panel.problems.findChild(ProblemCard)
+    with qtbot.waitSignal(panel.problem_activated) as told:
+        QTest.mouseClick(first, Qt.MouseButton.LeftButton)
+    assert told.args == ["b7"]
+
+
+def test_an_empty_model_says_what_to_do(panel):
+    panel.show_block(None, None, None, None)
+    assert "Drag a block" in text(panel, "properties_summary")
+    assert panel.facts.facts() == {}
+
+
+def test_an_unknown_kind_is_told_and_kept(panel):
+    panel.show_block(Block("b1", "nn.FromTheFuture", "x1"), None, None, None)
+    assert text(panel, "properties_title") == "nn.FromTheFuture"
+    assert "stays in the project" in text(panel, "properties_summary")
+
+
+def test_a_problem_is_reached_by_keyboard_and_keeps_torchs_words(qtbot):
+    card = ProblemCard(MISFIT)
+    qtbot.addWidget(card)
+    assert MISFIT.detail in card.toolTip()
+    with qtbot.waitSignal(card.activated) as told:
+        QTest.keyClick(card, Qt.Key.Key_Return)
+    assert told.args == ["b7"]
+    alone = ProblemCard(Problem("The model is empty."))
+    qtbot.addWidget(alone)
+    with qtbot.assertNotEmitted(alone.activated):
+        QTest.mouseClick(alone, Qt.MouseButton.LeftButton)
