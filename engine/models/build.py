@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import operator
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -26,12 +26,13 @@ class BlockGraph:
     """The part of a model that can run, as torch.fx nodes.
 
     `nodes` holds each block's nodes in order of execution; blocks that lack an input are not in
-    it. `values` is the node behind each output port (block id, port name). `prediction` is what
-    the model returns.
+    it. `inputs` is what feeds each of its wired input ports, in the ports' order. `values` is the
+    node behind each output port (block id, port name). `prediction` is what the model returns.
     """
 
     graph: fx.Graph
     nodes: dict[str, tuple[fx.Node, ...]] = field(default_factory=dict)
+    inputs: dict[str, dict[str, fx.Node]] = field(default_factory=dict)
     values: dict[tuple[str, str], fx.Node] = field(default_factory=dict)
     prediction: fx.Node | None = None
 
@@ -46,22 +47,26 @@ class BlockGraph:
 
 
 def block_graph(model: Model) -> BlockGraph:
-    """Return the fx graph of all blocks whose inputs are there. Raises WiringError on a loop."""
-    graph = fx.Graph()
-    nodes: dict[str, tuple[fx.Node, ...]] = {}
-    values: dict[tuple[str, str], fx.Node] = {}
+    """Return the fx graph of all blocks whose inputs and arguments are there.
+
+    Raises WiringError on a loop.
+    """
+    built = BlockGraph(fx.Graph())
+    graph, values = built.graph, built.values
     sources = {(w.target, w.target_port): (w.source, w.source_port) for w in model.wires}
     blocks = {block.id: block for block in model.blocks}
     for block_id in wiring.topological_order(model):
         block = blocks[block_id]
-        if block.kind not in catalogue.kinds():
+        if block.kind not in catalogue.kinds() or not has_valid_arguments(block):
             continue
         kind = catalogue.kind(block.kind)
         if kind.call in ("output", "loss"):
             continue
         inputs, outputs = catalogue.ports(block)
         wired = {
-            port.name: values.get(sources.get((block_id, port.name), ("", ""))) for port in inputs
+            port.name: values[source]
+            for port in inputs
+            if (source := sources.get((block_id, port.name))) in values
         }
         args = _packed(inputs, wired)
         if args is None:
@@ -70,13 +75,14 @@ def block_graph(model: Model) -> BlockGraph:
         result = _call(graph, kind, block, args)
         for port, node in zip(outputs, _unpacked(graph, outputs, result), strict=True):
             values[block_id, port.name] = node
-        nodes[block_id] = tuple(graph.nodes)[before:]
-        for node in nodes[block_id]:
+        built.inputs[block_id] = wired
+        built.nodes[block_id] = tuple(graph.nodes)[before:]
+        for node in built.nodes[block_id]:
             node.meta["block"] = block_id
     prediction = values.get(wiring.prediction_of(model) or ("", ""))
     if prediction is not None:
         graph.output(prediction)
-    return BlockGraph(graph, nodes, values, prediction)
+    return replace(built, prediction=prediction)
 
 
 def make_module(block: Block) -> nn.Module:
@@ -115,6 +121,20 @@ def has_module(block: Block) -> bool:
     return kind is not None and kind.call == "module"
 
 
+def has_valid_arguments(block: Block) -> bool:
+    """Whether all required parameters are set and all values are of their type and range."""
+    for param in catalogue.kind(block.kind).params:
+        if param.name not in block.params:
+            if param.required:
+                return False
+            continue
+        try:
+            catalogue.parse_value(param, block.params[param.name])
+        except ValueError:
+            return False
+    return True
+
+
 def build(model: Model, make: Callable[[Block], nn.Module]) -> tuple[fx.GraphModule, BlockGraph]:
     """Return the model as a module, its submodules named as the blocks and made by `make`.
 
@@ -148,7 +168,7 @@ def _packed(inputs: tuple[Port, ...], wired: dict[str, Any]) -> tuple[Any, ...] 
         port = inputs[index]
         group = [p for p in inputs[index:] if port.pack and p.pack == port.pack] or [port]
         index += len(group)
-        given = [wired[p.name] for p in group]
+        given = [wired.get(p.name) for p in group]
         if all(node is None for node in given) and port.optional:
             continue
         if any(node is None for node in given):
@@ -166,7 +186,8 @@ def _call(graph: fx.Graph, kind: BlockKind, block: Block, args: tuple[Any, ...])
         # Tensor.reshape: the batch, dimension 0, stays as it is.
         batch = graph.call_method("size", (*args, 0))
         shape = explicit(block)["shape"]
-        return graph.call_method("reshape", (*args, batch, *shape))  # pyright: ignore
+        assert isinstance(shape, tuple)
+        return graph.call_method("reshape", (*args, batch, *shape))
     return graph.call_function(function(kind), args, explicit(block))
 
 

@@ -159,16 +159,17 @@ def _check_block(block: Block, taken: set[str], wired: set[tuple[str, str]]) -> 
     for port in inputs:
         needed = not port.optional or port.pack in packs
         if needed and (block.id, port.name) not in wired:
-            what = f"{port.name}: {port.doc}" if port.doc else port.name
-            problems.append(Problem(f"Nothing is wired to the input {what}.", block.id, port.name))
+            what = f" ({port.doc})" if port.doc else ""
+            message = f"Nothing is wired to “{port.name}”{what} yet."
+            problems.append(Problem(message, block.id, port.name))
     return problems
 
 
 def _check_use(model: Model) -> list[Problem]:
     ends = [block.id for block in model.blocks if _call(block) in ("output", "loss")]
-    used = set().union(*(_upstream(model, end) for end in ends))
-    if not used:
+    if prediction_of(model) is None:
         return []
+    used = set().union(*(_upstream(model, end) for end in ends))
     return [
         Problem(
             f"“{block.name}” does not lead to the Output: it learns nothing and changes nothing.",

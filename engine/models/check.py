@@ -1,0 +1,53 @@
+"""One look at a whole model: shapes, counts, problems and code, after every edit."""
+
+from __future__ import annotations
+
+from ..project import wiring
+from ..project.document import Model, TrainingSetup
+from ..protocol import BlockReport, ModelSnapshot, Problem
+from . import code, shapes
+from .fit import check_fit
+
+
+def check(model: Model, training: TrainingSetup) -> ModelSnapshot:
+    """Return everything known of a model, however unfinished, without building it for real.
+
+    Touches neither live weights nor the random state.
+    """
+    problems = list(wiring.check(model))
+    try:
+        found = shapes.infer(model)
+    except wiring.WiringError:  # said by `wiring.check`
+        found = {block.id: shapes.BlockShapes() for block in model.blocks}
+    specs = {
+        (block_id, port): spec
+        for block_id, known in found.items()
+        for port, spec in known.outputs.items()
+    }
+    problems += check_fit(model, training, specs)
+    written = code.write(model, specs)
+    reports = tuple(
+        BlockReport(
+            block=block.id,
+            outputs=found[block.id].outputs,
+            parameters=found[block.id].parameters,
+            parameter_bytes=found[block.id].parameter_bytes,
+            activation_bytes=found[block.id].activation_bytes,
+            problems=(
+                *(p for p in problems if p.block == block.id),
+                *found[block.id].problems,
+            ),
+        )
+        for block in model.blocks
+    )
+    everything: list[Problem] = [*problems, *(p for r in reports for p in r.problems)]
+    return ModelSnapshot(
+        blocks=reports,
+        parameters=sum(report.parameters for report in reports),
+        parameter_bytes=sum(report.parameter_bytes for report in reports),
+        activation_bytes=sum(report.activation_bytes for report in reports),
+        problems=tuple(problem for problem in problems if problem.block is None),
+        runnable=not any(problem.severity == "error" for problem in everything),
+        code=written.text,
+        lines=written.lines,
+    )

@@ -1,0 +1,318 @@
+"""The Python of a model: an ordinary nn.Module that runs by itself, without this program."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from ..project import catalogue, wiring
+from ..project.catalogue import Port
+from ..project.document import Block, Model, ParamValue
+from ..protocol import TensorSpec
+from .build import BlockGraph, block_graph, explicit, has_module, has_valid_arguments
+from .problems import shape_text
+
+Specs = Mapping[tuple[str, str], TensorSpec]
+
+_INFIX = {
+    "residual": "+",
+    "torch.add": "+",
+    "torch.sub": "-",
+    "torch.mul": "*",
+    "torch.matmul": "@",
+}
+_BY_POSITION = frozenset(("torch.transpose", "torch.squeeze", "torch.unsqueeze", "torch.select"))
+
+
+@dataclass
+class Written:
+    """A Python file, and the 1-based lines in it that stand for each block (by id)."""
+
+    text: str
+    lines: dict[str, tuple[int, ...]]
+
+
+def write(model: Model, specs: Specs) -> Written:
+    """Return the file of a model, as far as the model goes.
+
+    `specs` gives the shapes for the comments. A wire that is missing is a comment in the code.
+    """
+    page = _Page()
+    try:
+        graph = block_graph(model)
+        order = [model.block(block_id) for block_id in wiring.topological_order(model)]
+    except wiring.WiringError as error:
+        graph, order = block_graph(Model(model.blocks)), list(model.blocks)
+        page.add(f"# {error}")
+    _Writer(model, graph, order, specs, page).file()
+    lines = {block_id: tuple(found) for block_id, found in page.lines.items()}
+    return Written("\n".join(page.text) + "\n", lines)
+
+
+@dataclass
+class _Page:
+    text: list[str] = field(default_factory=list)
+    lines: dict[str, list[int]] = field(default_factory=dict)
+
+    def add(self, line: str = "", block: Block | None = None) -> None:
+        self.text.append(line.rstrip())
+        if block is not None:
+            self.lines.setdefault(block.id, []).append(len(self.text))
+
+
+class _Writer:
+    def __init__(
+        self, model: Model, graph: BlockGraph, order: list[Block], specs: Specs, page: _Page
+    ) -> None:
+        self.model, self.graph, self.order, self.specs, self.page = model, graph, order, specs, page
+        self.names = _Names(model, graph, order)
+        self.inputs = [block for block in order if block.kind == "Input"]
+        self.loss = next((b for b in order if b.kind in catalogue.losses()), None)
+        self.output = next((b for b in order if b.kind == "Output"), None)
+        self.runs = graph.prediction is not None and bool(self.inputs)
+
+    def file(self) -> None:
+        add = self.page.add
+        add(f'"""{self._summary()}"""')
+        add()
+        add("import torch")
+        add("from torch import nn")
+        add()
+        add()
+        add("class Model(nn.Module):")
+        self._init()
+        add()
+        self._forward()
+        if self.runs:
+            add()
+            add()
+            self._main()
+
+    def _summary(self) -> str:
+        ends = wiring.prediction_of(self.model)
+        if len(self.inputs) == 1 and ends in self.specs and (self.inputs[0].id, "x") in self.specs:
+            start = shape_text(self.specs[self.inputs[0].id, "x"].shape)
+            return f"A PyTorch model from {start} to {shape_text(self.specs[ends].shape)}."
+        return "A PyTorch model."
+
+    # -- __init__
+
+    def _init(self) -> None:
+        modules = [block for block in self.order if has_module(block)]
+        self.page.add("    def __init__(self) -> None:")
+        self.page.add("        super().__init__()")
+        for block in modules:
+            if has_valid_arguments(block):
+                self.page.add(f"        self.{block.name} = {constructor(block)}", block)
+            else:
+                self.page.add(f"        # self.{block.name}: its arguments are not complete", block)
+
+    # -- forward
+
+    def _forward(self) -> None:
+        arguments = ", ".join(f"{block.name}: torch.Tensor" for block in self.inputs)
+        header = f"    def forward(self{', ' if arguments else ''}{arguments}) -> torch.Tensor:"
+        self.page.add(header)
+        for block in self.inputs:
+            self.page.lines.setdefault(block.id, []).append(len(self.page.text))
+            if comment := self._comment(block):
+                self.page.add(f"        # {block.name}: {comment}", block)
+        for block in self.order:
+            kind = catalogue.kinds().get(block.kind)
+            if kind is None:
+                self.page.add(f"        # {block.name}: there is no block {block.kind}", block)
+            elif kind.call in ("module", "function", "method"):
+                self._block(block)
+        self._return()
+
+    def _block(self, block: Block) -> None:
+        if block.id not in self.graph.nodes:
+            self.page.add(f"        # {block.name}: {self._missing(block)}", block)
+            return
+        args = [self.names.of[node] for node in self.graph.inputs[block.id].values()]
+        target = self._target(block)
+        line = f"        {target} = {call(block, args)}"
+        comment = self._comment(block)
+        self.page.add(f"{line}  # {comment}" if comment else line, block)
+
+    def _missing(self, block: Block) -> str:
+        if not has_valid_arguments(block):
+            return "its arguments are not complete"
+        wired = {wire.target_port for wire in self.model.wires if wire.target == block.id}
+        needed = [p.name for p in catalogue.ports(block)[0] if not p.optional]
+        missing = [name for name in needed if name not in wired]
+        if missing:
+            return f"nothing is wired to {', '.join(missing)} yet"
+        return "what comes before it is not complete"
+
+    def _target(self, block: Block) -> str:
+        outputs = catalogue.ports(block)[1]
+        names = [self.names.of.get(self.graph.values[block.id, port.name], "_") for port in outputs]
+        if len(names) == 1:
+            return names[0]
+        return ", ".join(_grouped(outputs, names, lambda group: f"({', '.join(group)})"))
+
+    def _return(self) -> None:
+        add = self.page.add
+        end = self.output or self.loss
+        if self.graph.prediction is not None:
+            if self.output is not None or self.loss is not None:
+                add(f"        return {self.names.of[self.graph.prediction]}", end)
+            return
+        add(f"        # {'nothing is wired to the Output yet' if end else 'no Output yet'}", end)
+        add('        raise NotImplementedError("the model is not complete")', end)
+
+    def _comment(self, block: Block) -> str:
+        """The shape of the first output: `(B, 10)`."""
+        port = catalogue.ports(block)[1][0].name
+        spec = self.specs.get((block.id, port))
+        return shape_text(spec.shape) if spec else ""
+
+    # -- main
+
+    def _main(self) -> None:
+        add = self.page.add
+        add('if __name__ == "__main__":')
+        add("    model = Model()")
+        for block in self.inputs:
+            add(f"    {block.name} = {_sample(block)}", block)
+        names = ", ".join(block.name for block in self.inputs)
+        add(f"    y = model({names})")
+        if self.loss is not None:
+            add(f"    criterion = {constructor(self.loss)}", self.loss)
+            target = "torch.randint(y.shape[1], (4,))"
+            if self.loss.kind == "nn.MSELoss":
+                target = "torch.rand_like(y)"
+            add(f"    loss = criterion(y, {target})", self.loss)
+            add("    loss.backward()", self.loss)
+        add("    print(model)")
+        add('    print("output:", tuple(y.shape))')
+
+
+# -- names ----------------------------------------------------------------------------------------
+
+
+class _Names:
+    """A variable for each value: reused as soon as nothing reads the old value any more.
+
+    So a chain of blocks reads `x = ...; x = ...`, and a shortcut keeps its own name.
+    """
+
+    def __init__(self, model: Model, graph: BlockGraph, order: list[Block]) -> None:
+        self.of: dict = {}
+        order = [block for block in order if block.id in graph.nodes]
+        last_use = {graph.prediction: len(order)}
+        for place, block in reversed(list(enumerate(order))):
+            for node in graph.inputs[block.id].values():
+                last_use.setdefault(node, place)
+        block_names = {block.name for block in model.blocks}
+        arguments = {block.name for block in order if block.kind == "Input"}
+        live: dict[str, int] = {}  # variable -> place of its last use
+        for place, block in enumerate(order):
+            inputs = [self.of[node] for node in graph.inputs[block.id].values()]
+            main, *others = graph.outputs(block)
+            if block.kind == "Input":
+                name = block.name
+            else:
+                free = [name for name in inputs if live.get(name, -1) <= place]
+                free.sort(key=lambda name: name not in arguments)
+                name = free[0] if free else block.name
+            used = main in last_use
+            if used or not others:
+                self.of[main] = name
+                live[name] = last_use.get(main, place)
+            for port, node in zip(catalogue.ports(block)[1][1:], others, strict=True):
+                if node in last_use:
+                    other = f"{block.name}_{port.name}"
+                    while other in block_names:
+                        other += "_"
+                    self.of[node] = other
+                    live[other] = last_use[node]
+
+
+# -- expressions ----------------------------------------------------------------------------------
+
+
+def constructor(block: Block) -> str:
+    """Return what makes a block's module: `nn.Conv2d(1, 6, kernel_size=5)`.
+
+    The first two arguments that torch requires go by position, all others by name.
+    """
+    params = {param.name: param for param in catalogue.kind(block.kind).params}
+    values = explicit(block)
+    leading = [name for name, param in params.items() if param.required and name != "dim"][:2]
+    if list(params)[: len(leading)] != leading:
+        leading = []
+    written = [_literal(values[name]) for name in leading]
+    written += [
+        f"{name}={_literal(value)}" for name, value in values.items() if name not in leading
+    ]
+    return f"{block.kind}({', '.join(written)})"
+
+
+def call(block: Block, args: list[str]) -> str:
+    """Return the expression that runs a block on these variables, one for each wired input."""
+    kind = catalogue.kind(block.kind)
+    values = explicit(block)
+    inputs = catalogue.ports(block)[0][: len(args)]
+    if kind.call == "module":
+        packed = _grouped(inputs, args, lambda group: f"({', '.join(group)})")
+        return f"self.{block.name}({', '.join(packed)})"
+    if block.kind in _INFIX and not values:
+        return f"{args[0]} {_INFIX[block.kind]} {args[1]}"
+    if inputs[0].pack:
+        return f"{kind.torch_name}(({', '.join(args)}), {_keywords(values)})".replace(", )", ")")
+    if len(args) > 1:
+        return f"{kind.torch_name}({', '.join(args)}, {_keywords(values)})"
+    return _method(block, args[0], values)
+
+
+def _method(block: Block, x: str, values: dict[str, ParamValue]) -> str:
+    name = block.kind.rpartition(".")[2]
+    match block.kind:
+        case "Tensor.reshape":
+            shape = values["shape"]
+            assert isinstance(shape, tuple)
+            return f"{x}.reshape({x}.shape[0], {', '.join(map(str, shape))})"
+        case "torch.permute":
+            dims = values["dims"]
+            return f"{x}.permute({', '.join(map(str, dims)) if isinstance(dims, tuple) else dims})"
+        case "torch.select" if values["dim"] == 1:
+            return f"{x}[:, {values['index']}]"
+    if block.kind in _BY_POSITION:
+        return f"{x}.{name}({', '.join(map(repr, values.values()))})"
+    return f"{x}.{name}({_keywords(values)})"
+
+
+def _keywords(values: dict[str, ParamValue]) -> str:
+    return ", ".join(f"{name}={_literal(value)}" for name, value in values.items())
+
+
+def _literal(value: ParamValue) -> str:
+    """Return a value as formatters write it: strings in double quotes."""
+    return f'"{value}"' if isinstance(value, str) else repr(value)
+
+
+def _grouped(ports: Iterable[Port], names: list[str], pack) -> list[str]:
+    """Return `names` with those of ports that share a `pack` joined by it."""
+    groups: dict[str, list[str]] = {}
+    packed = set()
+    for port, name in zip(ports, names, strict=True):
+        groups.setdefault(port.pack or port.name, []).append(name)
+        if port.pack:
+            packed.add(port.pack)
+    return [
+        ("_" if set(group) == {"_"} else pack(group)) if key in packed else group[0]
+        for key, group in groups.items()
+    ]
+
+
+def _sample(block: Block) -> str:
+    """Return the expression of a batch of four random samples for an Input."""
+    values = catalogue.arguments(block)
+    shape = values["shape"]
+    sizes = ", ".join(map(str, (4, *(shape if isinstance(shape, tuple) else ()))))
+    if values["dtype"] == "int64":
+        return f"torch.randint(2, ({sizes}))"
+    dtype = f", dtype=torch.{values['dtype']}" if values["dtype"] != "float32" else ""
+    return f"torch.randn({sizes}{dtype})"
