@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -20,7 +22,7 @@ def built(y: np.ndarray, cuts: list[int] | None = None) -> Pyramid:
     """A pyramid of y over 0, 1, 2, ..., appended in pieces."""
     pyramid = Pyramid()
     edges = sorted({0, len(y), *(cut % (len(y) + 1) for cut in cuts or [])})
-    for start, stop in zip(edges, edges[1:], strict=False):
+    for start, stop in itertools.pairwise(edges):
         pyramid.extend(np.arange(start, stop), y[start:stop])
     return pyramid
 

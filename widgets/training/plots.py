@@ -1,0 +1,435 @@
+"""A live plot: lines over the optimizer's steps that grow while one looks at them."""
+
+from __future__ import annotations
+
+import io
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pyqtgraph as pg
+from numpy.typing import ArrayLike, NDArray
+from PySide6.QtCore import QPointF, Qt, Signal
+from PySide6.QtGui import QColor, QContextMenuEvent, QFont, QGuiApplication, QPainter
+from PySide6.QtWidgets import (
+    QFileDialog,
+    QFrame,
+    QHBoxLayout,
+    QLabel,
+    QMenu,
+    QMessageBox,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from widgets import theme
+from widgets.icons import set_icon
+from widgets.save_picture import add_picture_actions
+from widgets.text import format_number
+from widgets.theme import GRID
+from widgets.training.series import Series, Track, write_csv
+
+FAINT = 0.35
+"""How much of its colour the raw line keeps under the smoothed one."""
+MARGIN = 0.06
+"""Room above and below the lines, as a fraction of their height."""
+
+Floats = NDArray[np.float64]
+
+
+class _Axis(pg.AxisItem):
+    """Ticks written as everywhere in the program, in the theme's colours."""
+
+    def tickStrings(self, values: list[float], scale: float, spacing: float) -> list[str]:
+        if self.logMode:
+            return [format_number(float(10.0**value), 3) for value in values]
+        return [format_number(float(value), 4) for value in values]
+
+    def paint(self, p: QPainter, opt, widget) -> None:
+        """As the base class, without its detour over a QPicture, whose text costs half a
+        millisecond an axis and frame. The base class sets `picture` to None when it is stale."""
+        if self.picture is None:
+            p.setFont(self.style["tickFont"])
+            self.picture = self.generateDrawSpecs(p)
+        if self.picture is not None:
+            self.drawPicture(p, *self.picture)
+
+
+class LivePlot(QFrame):
+    """Lines over steps. `append` is cheap and paints nothing; `refresh` paints what is new.
+
+    The plot follows the data until the reader zooms or pans; the Follow button takes it back.
+    `text` writes a value of the legend; the axis has the bare numbers, in `unit`.
+    """
+
+    changed = Signal()
+    """Something is to be painted: call `refresh` at the next frame."""
+
+    def __init__(
+        self,
+        title: str,
+        unit: str,
+        series: Sequence[Series],
+        text: Callable[[float], str] = format_number,
+        tip: str = "",
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self.title = title
+        self.series = tuple(series)
+        self.tracks = {line.key: Track() for line in self.series}
+        self._text = text
+        self._smoothing = False
+        self._following = True
+        self._cursor: float | None = None
+        self._dirty = True
+        self.setProperty("role", "card")
+        self.setAccessibleName(f"Plot of {title}")
+
+        self._axes = {side: _Axis(side) for side in ("left", "bottom")}
+        self._canvas = pg.PlotWidget(axisItems=self._axes, background=theme.current().surface)
+        self._canvas.setFrameShape(QFrame.Shape.NoFrame)
+        self._canvas.setMinimumSize(160, 96)
+        self._canvas.setAccessibleName(f"{title} over steps")
+        self._plot = self._canvas.getPlotItem()
+        self._plot.setMenuEnabled(False)
+        self._plot.hideButtons()
+        self._box = self._plot.getViewBox()
+        self._box.disableAutoRange()
+        self._box.setDefaultPadding(0.0)
+        self._curves = {line.key: self._add_curve() for line in self.series}
+        self._faint = {line.key: self._add_curve(z=-1) for line in self.series}
+        self._dots = {line.key: self._add_dots() for line in self.series if line.points}
+        self._crosshair = pg.InfiniteLine(angle=90, movable=False)
+        self._crosshair.hide()
+        self._plot.addItem(self._crosshair, ignoreBounds=True)
+        self._box.sigRangeChangedManually.connect(self._stop_following)
+        self._box.sigXRangeChanged.connect(self._touch)
+        self._canvas.scene().sigMouseMoved.connect(self._hover)
+
+        self._build_chrome(title, unit, tip)
+        self._style()
+        theme.notifier.changed.connect(self._style)
+
+    def _add_curve(self, z: int = 0) -> pg.PlotCurveItem:
+        curve = pg.PlotCurveItem(antialias=True, connect="finite")
+        # Line by line: Qt strokes long antialiased paths ten times slower.
+        curve.setSegmentedLineMode("on")
+        curve.setZValue(z)
+        self._plot.addItem(curve, ignoreBounds=True)
+        return curve
+
+    def _add_dots(self) -> pg.ScatterPlotItem:
+        dots = pg.ScatterPlotItem(size=6, antialias=True)
+        self._plot.addItem(dots, ignoreBounds=True)
+        return dots
+
+    def _build_chrome(self, title: str, unit: str, tip: str) -> None:
+        heading = QLabel(title)
+        heading.setProperty("role", "heading")
+        heading.setToolTip(tip)
+        unit_label = QLabel(unit)
+        unit_label.setProperty("role", "muted")
+        self._legend = QLabel()
+        self._legend.setObjectName("plot_legend")
+        self._legend.setTextFormat(Qt.TextFormat.RichText)
+        self._legend.setToolTip("\n".join(line.tip or line.title for line in self.series))
+        self._notice = QLabel()
+        self._notice.setObjectName("plot_notice")
+        self._notice.setProperty("role", "error")
+        self._notice.setWordWrap(True)
+        self._notice.hide()
+        self._smooth_button = self._button(
+            "plot_smooth",
+            "mdi6.chart-bell-curve",
+            "Smooth: draw the running average over the raw line, which fades",
+            self.set_smoothing,
+        )
+        self._smooth_button.setVisible(any(not line.points for line in self.series))
+        self._log_button = self._button(
+            "plot_log",
+            "mdi6.math-log",
+            "Logarithmic scale: equal distances are equal ratios; shows small values apart",
+            self.set_log,
+        )
+        self._follow_button = self._button(
+            "plot_follow",
+            "mdi6.arrow-expand-right",
+            "Follow the newest steps and fit the height. Zooming or dragging lets go.",
+            lambda on: self.follow() if on else self._stop_following(),
+        )
+        self._follow_button.setChecked(True)
+        head = QHBoxLayout()
+        head.setSpacing(GRID // 2)
+        head.addWidget(heading)
+        head.addWidget(unit_label)
+        head.addStretch(1)
+        for button in (self._smooth_button, self._log_button, self._follow_button):
+            head.addWidget(button)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(GRID, GRID // 2, GRID, GRID // 2)
+        layout.setSpacing(0)
+        layout.addLayout(head)
+        layout.addWidget(self._legend)
+        layout.addWidget(self._notice)
+        layout.addWidget(self._canvas, 1)
+
+    def _button(
+        self, name: str, icon: str, tip: str, toggled: Callable[[bool], None]
+    ) -> QToolButton:
+        button = QToolButton()
+        button.setObjectName(name)
+        button.setAccessibleName(f"{self.title}: {tip.split(':')[0].split('.')[0]}")
+        button.setToolTip(tip)
+        button.setCheckable(True)
+        button.setAutoRaise(True)
+        button.toggled.connect(toggled)
+        set_icon(button, icon, "muted")
+        return button
+
+    # -- data ------------------------------------------------------------------------------------
+
+    def append(self, key: str, steps: ArrayLike, values: ArrayLike) -> None:
+        """Append points to a series. Raises KeyError for an unknown series, ValueError when the
+        steps fall or differ in number from the values."""
+        self.tracks[key].extend(steps, values)
+        self._touch()
+
+    def clear(self) -> None:
+        """Forget all points, and follow what comes next."""
+        self.tracks = {line.key: Track() for line in self.series}
+        self.follow()
+
+    # -- how it is drawn -------------------------------------------------------------------------
+
+    @property
+    def smoothing(self) -> bool:
+        return self._smoothing
+
+    def set_smoothing(self, on: bool) -> None:
+        self._smoothing = on
+        self._smooth_button.setChecked(on)
+        self._touch()
+
+    @property
+    def log(self) -> bool:
+        return bool(self._axes["left"].logMode)
+
+    def set_log(self, on: bool) -> None:
+        """Scale the values by their logarithm; what is not above zero becomes a gap."""
+        self._axes["left"].setLogMode(y=on)
+        self._log_button.setChecked(on)
+        self.follow()
+
+    @property
+    def following(self) -> bool:
+        return self._following
+
+    def follow(self) -> None:
+        """Show all steps, and go on to when new ones come."""
+        self._following = True
+        self._follow_button.setChecked(True)
+        self._touch()
+
+    def _stop_following(self) -> None:
+        self._following = False
+        self._follow_button.setChecked(False)
+        self._touch()
+
+    def _touch(self) -> None:
+        if not self._dirty:
+            self._dirty = True
+            self.changed.emit()
+
+    def refresh(self) -> None:
+        """Bring curves, range and legend up to date; does nothing when nothing has changed."""
+        if not self._dirty:
+            return
+        if self._following:
+            self._box.setXRange(*self._whole_x(), padding=0)
+        (x0, x1), _ = self._box.viewRange()
+        pixels = max(1, int(self._box.width()))
+        low, high = np.inf, -np.inf
+        for line in self.series:
+            track = self.tracks[line.key]
+            smooth = self._smoothing and not line.points
+            x, y = (track.smooth if smooth else track.raw).query(x0, x1, pixels)
+            low, high = _reach(low, high, self._draw(self._curves[line.key], x, y))
+            if line.points:
+                self._dots[line.key].setData(x, self._scaled(y))
+            if smooth:
+                raw = self._draw(self._faint[line.key], *track.raw.query(x0, x1, pixels))
+                low, high = _reach(low, high, raw)
+            self._faint[line.key].setVisible(smooth)
+        if self._following and low <= high:
+            room = (high - low) * MARGIN or max(abs(high) * 0.1, 1e-12)
+            self._box.setYRange(low - room, high + room, padding=0)
+        self._show_legend()
+        self._show_notice()
+        self._dirty = False
+
+    def _scaled(self, y: Floats) -> Floats:
+        if not self.log:
+            return y
+        return np.log10(y, where=y > 0, out=np.full_like(y, np.nan))
+
+    def _draw(self, curve: pg.PlotCurveItem, x: Floats, y: Floats) -> Floats:
+        scaled = self._scaled(y)
+        curve.setData(x, scaled)
+        return scaled
+
+    def _whole_x(self) -> tuple[float, float]:
+        ends = [track.raw.x[[0, -1]] for track in self.tracks.values() if len(track.raw)]
+        if not ends:
+            return 0.0, 1.0
+        first, last = min(end[0] for end in ends), max(end[1] for end in ends)
+        if last == first:
+            return first - 0.5, last + 0.5
+        # In steps of a tenth of its magnitude, so that the axis does not change at every frame.
+        step = 10.0 ** (math.floor(math.log10(last - first)) - 1)
+        return first, first + math.ceil((last - first) / step) * step
+
+    # -- legend, crosshair, notice ---------------------------------------------------------------
+
+    def legend_values(self) -> dict[str, float | None]:
+        """What the legend says of each series: its value under the crosshair, else its newest."""
+        values: dict[str, float | None] = {}
+        for key, track in self.tracks.items():
+            at = track.raw.x[-1] if len(track.raw) and self._cursor is None else self._cursor
+            point = track.raw.nearest(at) if at is not None else None
+            values[key] = None if point is None else point[1]
+        return values
+
+    def point_at(self, step: float | None) -> None:
+        """Put the crosshair on a step; None takes it away."""
+        if step is not None:
+            known = [track.raw.nearest(step) for track in self.tracks.values()]
+            points = [point for point in known if point is not None]
+            step = min(points, key=lambda point: abs(point[0] - step))[0] if points else None
+        self._cursor = step
+        self._crosshair.setVisible(step is not None)
+        if step is not None:
+            self._crosshair.setPos(step)
+        self._show_legend()
+
+    def _hover(self, scene_point: QPointF) -> None:
+        inside = self._box.sceneBoundingRect().contains(scene_point)
+        self.point_at(self._box.mapSceneToView(scene_point).x() if inside else None)
+
+    def leaveEvent(self, event) -> None:
+        self.point_at(None)
+        super().leaveEvent(event)
+
+    def _show_legend(self) -> None:
+        colors = theme.current()
+        parts = []
+        if self._cursor is not None:
+            parts.append(f'<span style="color:{colors.muted}">step {self._cursor:,.0f}</span>')
+        for line in self.series:
+            value = self.legend_values()[line.key]
+            if value is None:
+                continue
+            number = self._text(value) if np.isfinite(value) else "not finite"
+            parts.append(
+                f'<span style="color:{self._color(line)}">●</span> {line.title} <b>{number}</b>'
+            )
+        self._legend.setText("&nbsp;&nbsp; ".join(parts) or "&nbsp;")
+
+    def _show_notice(self) -> None:
+        bad = [
+            f"{line.title} is NaN or infinite from step {track.first_bad:,.0f} on."
+            for line in self.series
+            if not line.points and (track := self.tracks[line.key]).first_bad is not None
+        ]
+        self._notice.setText("\n".join(bad))
+        self._notice.setVisible(bool(bad))
+
+    # -- look ------------------------------------------------------------------------------------
+
+    def _color(self, line: Series) -> str:
+        names = theme.current().series
+        return names[line.color % len(names)]
+
+    def _style(self) -> None:
+        colors = theme.current()
+        font = QFont(self.font())
+        font.setPixelSize(11)
+        self._canvas.setBackground(colors.color("surface"))
+        for axis in self._axes.values():
+            axis.setPen(pg.mkPen(colors.border))
+            axis.setTextPen(pg.mkPen(colors.muted))
+            axis.setTickFont(font)
+            axis.setTickPen(pg.mkPen(colors.grid))
+            # Few and opaque: blended grid lines cost more than the curves.
+            axis.setStyle(tickLength=4, maxTickLevel=0, tickAlpha=255, hideOverlappingLabels=False)
+            axis.setZValue(-1)
+            axis.enableAutoSIPrefix(False)
+        self._axes["left"].setWidth(56)
+        self._plot.showGrid(x=False, y=True, alpha=1.0)
+        self._crosshair.setPen(pg.mkPen(colors.muted, style=Qt.PenStyle.DashLine))
+        for line in self.series:
+            pen = pg.mkPen(self._color(line), width=1)
+            self._curves[line.key].setPen(pen)
+            faint = _mixed(self._color(line), colors.surface, FAINT)
+            self._faint[line.key].setPen(pg.mkPen(faint, width=1))
+            if line.points:
+                self._dots[line.key].setBrush(pg.mkBrush(self._color(line)))
+                self._dots[line.key].setPen(pg.mkPen(None))
+        self._show_legend()
+
+    # -- copies ----------------------------------------------------------------------------------
+
+    def paint(self, painter: QPainter) -> None:
+        """Paint the whole plot with heading and legend."""
+        self.refresh()
+        self.render(painter, QPointF(0, 0).toPoint())
+
+    def csv(self) -> str:
+        """All points, one row a step (see `write_csv`)."""
+        file = io.StringIO()
+        write_csv(file, self.series, self.tracks)
+        return file.getvalue()
+
+    def contextMenuEvent(self, event: QContextMenuEvent) -> None:
+        menu = QMenu(self)
+        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self.fill_menu(menu)
+        menu.popup(event.globalPos())
+
+    def fill_menu(self, menu: QMenu) -> None:
+        add_picture_actions(menu, self, self.paint)
+        menu.addSeparator()
+        menu.addAction("Copy numbers", lambda: QGuiApplication.clipboard().setText(self.csv()))
+        menu.addAction("Save numbers as CSV…", self._ask_and_save_csv)
+
+    def _ask_and_save_csv(self) -> None:
+        name = f"{self.title.lower().replace(' ', '_')}.csv"
+        path, _ = QFileDialog.getSaveFileName(self, "Save numbers", name, "CSV (*.csv)")
+        if not path:
+            return
+        try:
+            with open(path, "w", encoding="utf-8", newline="") as file:
+                write_csv(file, self.series, self.tracks)
+        except OSError as error:
+            QMessageBox.warning(self, "The numbers were not saved", str(error))
+
+
+def _reach(low: float, high: float, y: Floats) -> tuple[float, float]:
+    """Widen low..high to the finite numbers of y."""
+    finite = y[np.isfinite(y)]
+    if not finite.size:
+        return low, high
+    return min(low, float(finite.min())), max(high, float(finite.max()))
+
+
+def _mixed(color: str, ground: str, share: float) -> QColor:
+    """`share` of a colour on a ground, opaque: blending lines costs ten times drawing them."""
+    top, under = QColor(color), QColor(ground)
+    return QColor.fromRgbF(
+        *(share * a + (1 - share) * b for a, b in zip(_rgb(top), _rgb(under), strict=True))
+    )
+
+
+def _rgb(color: QColor) -> tuple[float, float, float]:
+    return color.redF(), color.greenF(), color.blueF()

@@ -1,0 +1,303 @@
+"""The form that says how to train: data, loss, optimizer, run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from PySide6.QtCore import QSignalBlocker, Qt, Signal
+from PySide6.QtGui import QWheelEvent
+from PySide6.QtWidgets import QComboBox, QLabel, QScrollArea, QVBoxLayout, QWidget
+
+from engine.project.catalogue import Param, datasets, losses, optimizers
+from engine.project.document import ParamValue, TrainingSetup, replace
+from engine.protocol import Device
+from widgets.fields import value_text
+from widgets.forms import ParamForm
+from widgets.text import format_bytes
+from widgets.theme import GRID
+
+_DEFAULT = TrainingSetup()
+_VALIDATION = (
+    Param(
+        "validation_fraction",
+        "float",
+        _DEFAULT.data.validation_fraction,
+        minimum=0.0,
+        maximum=0.9,
+        doc="Part of the samples held out: the model never trains on them, so that they show how"
+        " it does on data it has not seen.",
+    ),
+)
+_RUN = (
+    Param(
+        "batch_size",
+        "int",
+        _DEFAULT.batch_size,
+        minimum=1,
+        doc="Samples in one optimizer step. Larger is smoother and faster an epoch; smaller takes"
+        " more steps and is noisier.",
+    ),
+    Param(
+        "epochs",
+        "int",
+        _DEFAULT.epochs,
+        minimum=1,
+        doc="How many times training goes through the whole training set.",
+    ),
+    Param(
+        "seed",
+        "int",
+        _DEFAULT.seed,
+        minimum=0,
+        doc="Starting point of all random numbers: first weights, split, order of batches."
+        " The same seed gives the same run.",
+    ),
+)
+
+
+class SetupForm(QScrollArea):
+    """Shows a `TrainingSetup`; tells each edit as the whole new one and its undo text."""
+
+    setup_edited = Signal(object, str)
+    """(the new TrainingSetup, what was done: "Set batch size to 32")"""
+    loss_edited = Signal(str)
+    """The key of the loss chosen."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._setup = _DEFAULT
+        self._devices: tuple[Device, ...] = ()
+        self.setObjectName("training_setup")
+        self.setWidgetResizable(True)
+        self.setFrameShape(QScrollArea.Shape.NoFrame)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setMinimumWidth(280)
+
+        body = QWidget()
+        self._layout = QVBoxLayout(body)
+        self._layout.setContentsMargins(2 * GRID, 2 * GRID, 2 * GRID, 2 * GRID)
+        self._layout.setSpacing(GRID // 2)
+
+        self._heading("Data")
+        self._data = self._choice("setup_data", "Data set to learn from")
+        for key, kind in datasets().items():
+            self._data.addItem(kind.title, key)
+            self._data.setItemData(self._data.count() - 1, kind.summary, _TIP)
+        self._data_words = self._words("setup_data_words")
+        self._data_form = self._params("setup_data_form")
+        self._split_form = self._params("setup_split_form")
+
+        self._heading("Loss")
+        self._loss = self._choice("setup_loss", "Loss: the number that training makes small")
+        for key, kind in losses().items():
+            self._loss.addItem(kind.title, key)
+            self._loss.setItemData(self._loss.count() - 1, kind.summary, _TIP)
+        self._loss_words = self._words("setup_loss_words")
+
+        self._heading("Optimizer")
+        self._optimizer = self._choice("setup_optimizer", "Optimizer: how gradients move weights")
+        for key in optimizers():
+            self._optimizer.addItem(key.removeprefix("optim."), key)
+            self._optimizer.setItemData(self._optimizer.count() - 1, f"torch.{key}", _TIP)
+        self._optimizer_form = self._params("setup_optimizer_form")
+
+        self._heading("Run")
+        self._run_form = self._params("setup_run_form")
+        device_label = QLabel("device")
+        self._layout.addWidget(device_label)
+        self._device = self._choice("setup_device", "Device that computes")
+        device_label.setBuddy(self._device)
+        self._device_words = self._words("setup_device_words")
+        self._note = self._words("setup_note")
+        self._layout.addStretch(1)
+        self.setWidget(body)
+        self._connect()
+        self.show_setup(self._setup, None)
+
+    def _heading(self, text: str) -> None:
+        if self._layout.count():
+            self._layout.addSpacing(2 * GRID)
+        label = QLabel(text)
+        label.setProperty("role", "heading")
+        self._layout.addWidget(label)
+
+    def _choice(self, name: str, tip: str) -> QComboBox:
+        box = _Choice()
+        box.setObjectName(name)
+        box.setToolTip(tip)
+        box.setAccessibleName(tip.split(":")[0])
+        self._layout.addWidget(box)
+        return box
+
+    def _words(self, name: str) -> QLabel:
+        label = QLabel()
+        label.setObjectName(name)
+        label.setProperty("role", "muted")
+        label.setWordWrap(True)
+        self._layout.addWidget(label)
+        return label
+
+    def _params(self, name: str) -> ParamForm:
+        form = ParamForm()
+        form.setObjectName(name)
+        self._layout.addWidget(form)
+        return form
+
+    def _connect(self) -> None:
+        self._data.activated.connect(lambda: self._choose_data(self._data.currentData()))
+        self._loss.activated.connect(lambda: self._choose_loss(self._loss.currentData()))
+        self._optimizer.activated.connect(
+            lambda: self._choose_optimizer(self._optimizer.currentData())
+        )
+        self._device.activated.connect(lambda: self._choose_device(self._device.currentData()))
+        self._data_form.value_edited.connect(self._edit_data)
+        self._split_form.value_edited.connect(self._edit_split)
+        self._optimizer_form.value_edited.connect(self._edit_optimizer)
+        self._run_form.value_edited.connect(self._edit_run)
+
+    # -- showing ---------------------------------------------------------------------------------
+
+    def show_setup(self, setup: TrainingSetup, loss_from_block: str | None) -> None:
+        """Show `setup`. A loss block on the canvas (its kind's key) decides the loss."""
+        self._setup = setup
+        data = datasets().get(setup.data.kind)
+        _choose(self._data, setup.data.kind)
+        self._data_words.setText(data.summary if data else "This version does not know this set.")
+        if data:
+            self._data_words.setText(
+                f"{data.summary} Shape of a sample: {data.sample_shape}. {data.classes} classes."
+            )
+        data_params = data.params if data else ()
+        self._data_form.show_params(data_params, setup.data.params)
+        self._data_form.setVisible(bool(data_params))
+        self._split_form.show_params(
+            _VALIDATION, {"validation_fraction": setup.data.validation_fraction}
+        )
+        _choose(self._loss, loss_from_block or setup.loss)
+        self._loss.setEnabled(loss_from_block is None)
+        self._show_loss_words(loss_from_block)
+        _choose(self._optimizer, setup.optimizer)
+        self._optimizer_form.show_params(
+            optimizers().get(setup.optimizer, ()), setup.optimizer_params
+        )
+        self._run_form.show_params(
+            _RUN, {"batch_size": setup.batch_size, "epochs": setup.epochs, "seed": setup.seed}
+        )
+        self._show_device()
+
+    def _show_loss_words(self, loss_from_block: str | None) -> None:
+        if loss_from_block is not None:
+            self._loss_words.setText("Set by the loss block on the canvas.")
+        elif self._setup.loss == "nn.MSELoss":
+            self._loss_words.setText(
+                "The targets are one-hot: 1 for the sample's class, 0 for all others."
+            )
+        else:
+            self._loss_words.setText("Takes raw scores (logits): the model needs no softmax.")
+
+    def show_devices(self, devices: Sequence[Device]) -> None:
+        """Offer the devices that torch can use."""
+        self._devices = tuple(devices)
+        self._show_device()
+
+    def _show_device(self) -> None:
+        chosen = self._setup.device
+        with QSignalBlocker(self._device):
+            self._device.clear()
+            for device in self._devices:
+                memory = f" ({format_bytes(device.memory_bytes)})" if device.memory_bytes else ""
+                self._device.addItem(f"{device.title}{memory}", device.name)
+                self._device.setItemData(self._device.count() - 1, device.name, _TIP)
+            known = any(device.name == chosen for device in self._devices)
+            if not known:
+                self._device.addItem(chosen, chosen)
+            self._device.setCurrentIndex(self._device.findData(chosen))
+        missing = bool(self._devices) and not known
+        self._device_words.setText(
+            f"torch has no {chosen} on this machine: choose another device." if missing else ""
+        )
+        self._device_words.setVisible(missing)
+
+    def show_note(self, text: str) -> None:
+        """Say something under the form; nothing when empty."""
+        self._note.setText(text)
+        self._note.setVisible(bool(text))
+
+    # -- editing ---------------------------------------------------------------------------------
+
+    def _tell(self, setup: TrainingSetup, what: str) -> None:
+        self.setup_edited.emit(setup, what)
+
+    def _choose_data(self, key: str) -> None:
+        if key != self._setup.data.kind:
+            data = replace(self._setup.data, kind=key, params={})
+            self._tell(replace(self._setup, data=data), f"Use the data set {datasets()[key].title}")
+
+    def _choose_loss(self, key: str) -> None:
+        if key != self._setup.loss:
+            self.loss_edited.emit(key)
+
+    def _choose_optimizer(self, key: str) -> None:
+        """Settings that the new optimizer has too stay."""
+        if key == self._setup.optimizer:
+            return
+        known = {param.name for param in optimizers()[key]}
+        kept = {n: v for n, v in self._setup.optimizer_params.items() if n in known}
+        self._tell(
+            replace(self._setup, optimizer=key, optimizer_params=kept),
+            f"Use the optimizer {key.removeprefix('optim.')}",
+        )
+
+    def _choose_device(self, name: str) -> None:
+        if name != self._setup.device:
+            self._tell(replace(self._setup, device=name), f"Train on {name}")
+
+    def _edit_data(self, name: str, value: ParamValue) -> None:
+        params = _with(
+            datasets()[self._setup.data.kind].params, self._setup.data.params, name, value
+        )
+        data = replace(self._setup.data, params=params)
+        self._tell(replace(self._setup, data=data), _set_text(name, value))
+
+    def _edit_split(self, name: str, value: ParamValue) -> None:
+        data = replace(self._setup.data, **{name: value})
+        self._tell(replace(self._setup, data=data), _set_text(name, value))
+
+    def _edit_optimizer(self, name: str, value: ParamValue) -> None:
+        schema = optimizers()[self._setup.optimizer]
+        params = _with(schema, self._setup.optimizer_params, name, value)
+        self._tell(replace(self._setup, optimizer_params=params), _set_text(name, value))
+
+    def _edit_run(self, name: str, value: ParamValue) -> None:
+        self._tell(replace(self._setup, **{name: value}), _set_text(name, value))
+
+
+_TIP = Qt.ItemDataRole.ToolTipRole
+
+
+class _Choice(QComboBox):
+    """A combo box that scrolling the form does not change."""
+
+    def wheelEvent(self, event: QWheelEvent) -> None:
+        event.ignore()
+
+
+def _choose(box: QComboBox, key: str) -> None:
+    """Show `key`; one that is not on offer is added, so that it is not hidden."""
+    with QSignalBlocker(box):
+        if box.findData(key) < 0:
+            box.addItem(key, key)
+        box.setCurrentIndex(box.findData(key))
+
+
+def _with(
+    schema: Sequence[Param], params: Mapping[str, ParamValue], name: str, value: ParamValue
+) -> dict[str, ParamValue]:
+    """`params` with one more set; a value that is the default is not kept."""
+    default = next(param.default for param in schema if param.name == name)
+    rest = {n: v for n, v in params.items() if n != name}
+    return rest if value == default else {**rest, name: value}
+
+
+def _set_text(name: str, value: ParamValue) -> str:
+    return f"Set {name.replace('_', ' ')} to {value_text(value)}"

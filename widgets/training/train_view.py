@@ -1,0 +1,231 @@
+"""The Train workspace: the set-up on the left, the run and its plots on the right."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from PySide6.QtCore import Qt, QTimer, Signal
+from PySide6.QtGui import QShowEvent
+from PySide6.QtWidgets import QGridLayout, QLabel, QSplitter, QStackedLayout, QVBoxLayout, QWidget
+
+from engine.project.document import TrainingSetup
+from engine.protocol import Device, EpochRow, TrainingSnapshot
+from widgets.text import format_bytes, format_number, format_percent
+from widgets.theme import GRID
+from widgets.training.plots import LivePlot
+from widgets.training.run_bar import EngineState, RunBar
+from widgets.training.series import Series
+from widgets.training.setup_form import SetupForm
+
+FRAME_MS = 16
+"""At most one repaint of the plots in this time: a display's frame."""
+MIB = 2**20
+COLUMNS = 2
+
+
+def _plots() -> dict[str, LivePlot]:
+    """The six plots by name. Series keys are the names of the columns they show."""
+    return {
+        "loss": LivePlot(
+            "Loss",
+            "",
+            (
+                Series("loss", "train step", 0, tip="train step: of one batch"),
+                Series("train_loss", "train epoch", 1, True, "train epoch: mean over one epoch"),
+                Series("validation_loss", "validation", 2, True, "validation: on data held out"),
+            ),
+            tip="What training makes smaller. Where validation rises while train falls, the model"
+            " learns its training data by heart.",
+        ),
+        "accuracy": LivePlot(
+            "Accuracy",
+            "%",
+            (
+                Series("accuracy", "train step", 0, tip="train step: of one batch"),
+                Series("train_accuracy", "train epoch", 1, True, "train epoch: over one epoch"),
+                Series(
+                    "validation_accuracy", "validation", 2, True, "validation: on data held out"
+                ),
+            ),
+            text=lambda percent: format_percent(percent / 100),
+            tip="Share of samples whose class the model gets right.",
+        ),
+        "gradient_norm": LivePlot(
+            "Gradient norm",
+            "",
+            (Series("gradient_norm", "2-norm", 3, tip="2-norm over all parameters"),),
+            tip="How long the gradient of all parameters is. Growing without end: the learning"
+            " rate is too high. Near zero: nothing is learnt.",
+        ),
+        "learning_rate": LivePlot(
+            "Learning rate",
+            "",
+            (Series("learning_rate", "lr", 4, tip="lr of the first parameter group"),),
+            tip="How far each step goes along the gradient.",
+        ),
+        "step_ms": LivePlot(
+            "Step time",
+            "ms",
+            (Series("step_ms", "step", 5, tip="wall clock of one optimizer step"),),
+            text=lambda ms: f"{format_number(ms, 3)} ms",
+            tip="Wall clock of one step: forward, backward, update; the device synchronised.",
+        ),
+        "memory": LivePlot(
+            "Memory",
+            "MiB",
+            (
+                Series("rss_bytes", "process", 0, tip="process: resident memory of the engine"),
+                Series("cuda_allocated_bytes", "CUDA allocated", 1, tip="held by live tensors"),
+                Series("cuda_reserved_bytes", "CUDA reserved", 2, tip="taken from the driver"),
+            ),
+            text=lambda mib: format_bytes(mib * MIB),
+            tip="Memory of the engine's process, and on CUDA of torch's allocator.",
+        ),
+    }
+
+
+class TrainView(QWidget):
+    """Shows the training set-up and a run. Emits what the reader wants; does nothing itself."""
+
+    setup_edited = Signal(object, str)
+    """(the new TrainingSetup, undo text)"""
+    loss_edited = Signal(str)
+    train_requested = Signal()
+    pause_requested = Signal()
+    continue_requested = Signal()
+    step_requested = Signal()
+    stop_requested = Signal()
+    resume_requested = Signal()
+    export_requested = Signal()
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("train_view")
+        self.setAccessibleName("Train")
+        self._run = ""
+        self._last: EpochRow | None = None
+        self._best: EpochRow | None = None
+        self._frame = QTimer(self)
+        self._frame.setSingleShot(True)
+        self._frame.setInterval(FRAME_MS)
+        self._frame.timeout.connect(self.refresh)
+
+        self.form = SetupForm()
+        self.bar = RunBar()
+        self.plots = _plots()
+        board = QWidget()
+        grid = QGridLayout(board)
+        grid.setContentsMargins(0, 0, 0, 0)
+        grid.setSpacing(GRID)
+        for index, (name, plot) in enumerate(self.plots.items()):
+            plot.setObjectName(f"plot_{name}")
+            plot.changed.connect(self._schedule)
+            row, column = divmod(index, COLUMNS)
+            grid.addWidget(plot, row, column)
+            grid.setRowStretch(row, 2 if row == 0 else 1)
+            grid.setColumnStretch(column, 1)
+        for name in ("loss", "accuracy"):
+            self.plots[name].set_smoothing(True)
+        self._empty = QLabel(
+            "No run yet.\n\nTrain starts one on the data set at the left; loss, accuracy, gradient"
+            " norm and memory appear here while it runs."
+        )
+        self._empty.setObjectName("train_empty")
+        self._empty.setProperty("role", "muted")
+        self._empty.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        self._empty.setWordWrap(True)
+        pages = QWidget()
+        self._pages = QStackedLayout(pages)
+        self._pages.addWidget(self._empty)
+        self._pages.addWidget(board)
+
+        right = QWidget()
+        layout = QVBoxLayout(right)
+        layout.setContentsMargins(GRID, GRID, GRID, GRID)
+        layout.setSpacing(GRID)
+        layout.addWidget(self.bar)
+        layout.addWidget(pages, 1)
+        splitter = QSplitter(Qt.Orientation.Horizontal)
+        splitter.addWidget(self.form)
+        splitter.addWidget(right)
+        splitter.setStretchFactor(1, 1)
+        splitter.setCollapsible(1, False)
+        splitter.setSizes([320, 1120])
+        whole = QVBoxLayout(self)
+        whole.setContentsMargins(0, 0, 0, 0)
+        whole.addWidget(splitter)
+
+        self.form.setup_edited.connect(self.setup_edited)
+        self.form.loss_edited.connect(self.loss_edited)
+        for name in ("train", "pause", "continue", "step", "stop", "resume", "export"):
+            getattr(self.bar, f"{name}_requested").connect(getattr(self, f"{name}_requested"))
+
+    # -- showing ---------------------------------------------------------------------------------
+
+    def show_setup(self, setup: TrainingSetup, loss_from_block: str | None) -> None:
+        """Show the set-up; `loss_from_block` is the kind of the canvas's loss block, if any."""
+        self.form.show_setup(setup, loss_from_block)
+
+    def show_devices(self, devices: Sequence[Device]) -> None:
+        self.form.show_devices(devices)
+
+    def show_engine_state(self, state: EngineState) -> None:
+        self.bar.show_engine_state(state)
+
+    def show_problem(self, text: str) -> None:
+        """Say what stands in the way of training and what to try; empty takes it back."""
+        self.bar.show_problem(text)
+
+    def show_training(self, snapshot: TrainingSnapshot) -> None:
+        """Add what is new in the run; a new `run` clears the plots first."""
+        if snapshot.run != self._run:
+            self._run = snapshot.run
+            self._last = self._best = None
+            for plot in self.plots.values():
+                plot.clear()
+        self._append(snapshot)
+        for row in snapshot.epoch_rows:
+            self._last = row
+            accuracy = row.validation_accuracy
+            if not math.isnan(accuracy) and (
+                self._best is None or accuracy > self._best.validation_accuracy
+            ):
+                self._best = row
+        self._pages.setCurrentIndex(1)
+        self.bar.show_progress(snapshot, self._last, self._best)
+        going = snapshot.state in ("running", "paused")
+        self.form.show_note("Changes here count from the next run on." if going else "")
+
+    def _append(self, snapshot: TrainingSnapshot) -> None:
+        columns = snapshot.steps
+        for name, plot in self.plots.items():
+            for line in plot.series:
+                if line.points:
+                    steps = [row.step for row in snapshot.epoch_rows]
+                    values = [getattr(row, line.key) for row in snapshot.epoch_rows]
+                else:
+                    values = getattr(columns, line.key)
+                    steps = columns.step if values else ()
+                if values:
+                    plot.append(line.key, steps, [value * _SCALES.get(name, 1) for value in values])
+
+    # -- frames ----------------------------------------------------------------------------------
+
+    def _schedule(self) -> None:
+        if not self._frame.isActive():
+            self._frame.start()
+
+    def refresh(self) -> None:
+        """Paint what is new, unless nobody can see it."""
+        if self.isVisible():
+            for plot in self.plots.values():
+                plot.refresh()
+
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        self._schedule()
+
+
+_SCALES: dict[str, float] = {"accuracy": 100.0, "memory": 1 / MIB}
+"""From the protocol's unit to the plot's: fractions to percent, bytes to MiB."""
