@@ -129,8 +129,9 @@ class TextField(QAbstractSpinBox):
             value = parse_value(self._param, self.text_value())
         except ValueError:
             return None
-        is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        return value if is_number else None
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            return value
+        return None
 
 
 class CheckField(QCheckBox):

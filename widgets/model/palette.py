@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from html import escape
 
-from PySide6.QtCore import QEvent, QModelIndex, QObject, QPoint, Qt, Signal
+from PySide6.QtCore import QCoreApplication, QEvent, QModelIndex, QObject, QPoint, Qt, Signal
 from PySide6.QtGui import QAction, QKeyEvent, QMouseEvent, QStandardItem, QStandardItemModel
 from PySide6.QtWidgets import QApplication, QLabel, QLineEdit, QListView, QVBoxLayout, QWidget
 
@@ -265,13 +265,13 @@ class _BlockList(QListView):
     def _start_drag(self, key: str) -> None:
         self._dragging = key
         self.viewport().setCursor(Qt.CursorShape.ClosedHandCursor)
-        QApplication.instance().installEventFilter(self)
+        _application().installEventFilter(self)
         self.drag_started.emit(key)
 
     def _end_drag(self) -> str:
         key, self._dragging, self._pressed = self._dragging, None, None
         assert key is not None
-        QApplication.instance().removeEventFilter(self)
+        _application().removeEventFilter(self)
         self.viewport().setCursor(Qt.CursorShape.ArrowCursor)
         return key
 
@@ -279,6 +279,12 @@ class _BlockList(QListView):
         if self._dragging is not None:
             self._end_drag()
             self.drag_cancelled.emit()
+
+
+def _application() -> QCoreApplication:
+    application = QCoreApplication.instance()
+    assert application is not None
+    return application
 
 
 def _rank(kind: BlockKind, words: list[str]) -> int:
