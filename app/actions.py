@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-import qtawesome
-from PySide6.QtCore import QObject
+from PySide6.QtCore import QObject, Qt
 from PySide6.QtGui import QAction, QKeySequence
 from PySide6.QtWidgets import QWidget
 
-from widgets import theme
+from widgets.icons import set_icon
 
 
 @dataclass(frozen=True)
 class ActionSpec:
-    """`id` is `category.verb`; `text` stands in menus, `tip` teaches on hover."""
+    """`id` is `category.verb`; `text` stands in menus, `tip` teaches on hover. The keys of an
+    action `on_canvas` work while the canvas has the focus, and mean something else elsewhere."""
 
     id: str
     text: str
@@ -23,6 +23,10 @@ class ActionSpec:
     icon: str
     tip: str
     checkable: bool = False
+
+    @property
+    def on_canvas(self) -> bool:
+        return self.id in _ON_CANVAS
 
     @property
     def category(self) -> str:
@@ -74,7 +78,7 @@ SPECS = _specs(
     ("view.theme_light", "&Light theme", "", "weather-sunny", "Dark on light.", True),
     ("view.theme_dark", "&Dark theme", "", "weather-night", "Light on dark.", True),
     # model
-    ("model.insert", "&Insert block…", "Shift+A", "plus-box-outline",
+    ("model.insert", "&Insert block…", "/", "plus-box-outline",
      "Add a block by name at the middle of the canvas."),
     ("model.layout", "&Arrange", "Ctrl+L", "sitemap",
      "Lay the blocks out in layers, in the order of the computation."),
@@ -112,7 +116,19 @@ SPECS = _specs(
     ("help.about", "&About Tensor Lab", "", "information-outline", "Versions in use."),
 )  # fmt: skip
 
-SEPARATOR = ""
+_ON_CANVAS = frozenset(
+    {
+        "edit.cut",
+        "edit.copy",
+        "edit.paste",
+        "edit.duplicate",
+        "edit.delete",
+        "edit.select_all",
+        "view.fit",
+        "model.insert",
+    }
+)
+
 MENUS: dict[str, tuple[str, ...]] = {
     "&File": (
         "file.new", "file.open", "recent", "", "file.save", "file.save_as", "",
@@ -137,7 +153,7 @@ MENUS: dict[str, tuple[str, ...]] = {
     ),
     "&Help": ("help.shortcuts", "help.about"),
 }  # fmt: skip
-"""Menus as action ids; `recent` and `panels` are submenus that the window fills."""
+"""Menus as action ids, "" for a separator. The window fills the submenus `recent` and `panels`."""
 
 
 class Actions(QObject):
@@ -145,8 +161,7 @@ class Actions(QObject):
 
     def __init__(self, window: QWidget) -> None:
         super().__init__(window)
-        self._actions: dict[str, QAction] = {}
-        self._specs = {spec.id: spec for spec in SPECS}
+        self._rows: dict[str, tuple[ActionSpec, QAction]] = {}
         for spec in SPECS:
             action = QAction(spec.text, window)
             action.setObjectName(spec.id)
@@ -154,22 +169,24 @@ class Actions(QObject):
             action.setToolTip(f"{spec.tip} ({spec.shortcut})" if spec.shortcut else spec.tip)
             action.setStatusTip(spec.tip)
             action.setCheckable(spec.checkable)
-            window.addAction(action)
-            self._actions[spec.id] = action
-        self._paint_icons()
-        theme.notifier.changed.connect(self._paint_icons)
+            set_icon(action, f"mdi6.{spec.icon}")
+            if not spec.on_canvas:
+                window.addAction(action)
+            self._rows[spec.id] = spec, action
 
     def __getitem__(self, action_id: str) -> QAction:
-        return self._actions[action_id]
+        return self._rows[action_id][1]
 
     def __iter__(self) -> Iterator[tuple[ActionSpec, QAction]]:
-        return ((self._specs[key], action) for key, action in self._actions.items())
+        return iter(self._rows.values())
 
     def on(self, action_id: str, slot: Callable[[], object]) -> None:
         """Call `slot`, without arguments, when the action is triggered."""
-        self._actions[action_id].triggered.connect(lambda _checked=False: slot())
+        self[action_id].triggered.connect(lambda _checked=False: slot())
 
-    def _paint_icons(self) -> None:
-        color = theme.current().text
-        for key, action in self._actions.items():
-            action.setIcon(qtawesome.icon(f"mdi6.{self._specs[key].icon}", color=color))
+    def give_canvas(self, canvas: QWidget) -> None:
+        """Let the keys of the canvas's actions work while it has the focus."""
+        for spec, action in self:
+            if spec.on_canvas:
+                action.setShortcutContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
+                canvas.addAction(action)

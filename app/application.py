@@ -1,0 +1,212 @@
+"""The composition root: makes every part once, and ties them together. Imports no torch."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from PySide6.QtCore import QObject, QTimer
+from PySide6.QtWidgets import QApplication, QWidget
+
+from .autosave import Autosave, find_recoveries, recovery_folder
+from .dialogs import Dialogs
+from .export_panel import ExportPanel
+from .files import ProjectFiles
+from .history import History
+from .layout_worker import LayoutWorker
+from .link import EngineLink, Link
+from .main_window import MainWindow
+from .presenters.engine import EnginePresenter
+from .presenters.export import ExportPresenter
+from .presenters.window import WindowPresenter, apply_theme
+from .selection import Selection
+from .settings import Settings
+from .store import Store
+from .workbench import Workbench
+
+
+class Application(QObject):
+    """The program, ready to be shown. `start` brings the engine up, `close` ends everything.
+
+    Workspaces are made at their first visit: `model`, `autograd` and `train` are then their
+    presenters, made on demand.
+    """
+
+    def __init__(self, link: Link, dialogs: Dialogs, settings: Settings, recovery: Path) -> None:
+        super().__init__()
+        self.window = MainWindow()
+        store = Store(parent=self)
+        history = History(store, self)
+        link.setParent(self)
+        self._recovery = recovery
+        self.bench = Workbench(
+            window=self.window,
+            actions=self.window.actions_table,
+            store=store,
+            history=history,
+            selection=Selection(self),
+            link=link,
+            layout=LayoutWorker(self),
+            settings=settings,
+            dialogs=dialogs,
+            files=ProjectFiles(self.window, store, history, settings, dialogs),
+        )
+        self.autosave = Autosave(
+            store,
+            lambda: self.bench.files.modified,
+            lambda: self.bench.files.path,
+            recovery,
+            self,
+        )
+        link.snapshot.connect(store.take)
+        self.bench.layout.failed.connect(self.window.say)
+        self.presenters: dict[str, QObject] = {}
+        self.frame = WindowPresenter(self.bench, self.autosave, self)
+        self.engine = EnginePresenter(self.bench, self)
+        self.export_panel = ExportPanel(self.window)
+        self.export = ExportPresenter(self.bench, self.export_panel, self)
+        self._set_pages()
+        self._connect_workspace_actions()
+        self.window.closing.connect(self.close)
+
+    @property
+    def model(self):
+        return self._presenter("model")
+
+    @property
+    def autograd(self):
+        return self._presenter("autograd")
+
+    @property
+    def train(self):
+        return self._presenter("train")
+
+    def start(self, project_path: str = "") -> None:
+        """Show a project, or the start page; bring the engine up; offer recovered work."""
+        self.window.show_workspace("start")
+        self.window.page("model")
+        if project_path:
+            self.bench.files.open(project_path)
+        self.bench.link.start()
+        self.frame.offer(find_recoveries(self._recovery))
+
+    def close(self) -> None:
+        """End the engine, the layout worker and the recovery file. Harmless when repeated."""
+        model_page = self.window.page("model")
+        self.bench.settings.set_bytes("model_docks", model_page.dock_state())
+        self.bench.history.stack.blockSignals(True)  # it tells of its own end
+        self.autosave.close()
+        self.bench.layout.close()
+        self.bench.link.close()
+
+    # -- workspaces ------------------------------------------------------------------------------
+
+    def _set_pages(self) -> None:
+        self.window.set_page("start", self._make_start)
+        self.window.set_page("model", self._make_model)
+        self.window.set_page("autograd", self._make_autograd)
+        self.window.set_page("train", self._make_train)
+
+    def _presenter(self, name) -> QObject:
+        self.window.page(name)
+        return self.presenters[name]
+
+    def _make_start(self) -> QWidget:
+        from widgets.start_page import StartPage
+
+        from .presenters.start import StartPresenter
+
+        page = StartPage()
+        self.presenters["start"] = StartPresenter(self.bench, page, self)
+        return page
+
+    def _make_model(self) -> QWidget:
+        from .model_page import ModelPage
+        from .presenters.model import ModelChecker, ModelPresenter
+
+        page = ModelPage()
+        page.restore_docks(self.bench.settings.bytes("model_docks"))
+        self.window.actions_table.give_canvas(page.canvas)
+        for dock in page.docks():
+            self.window.panels_menu.addAction(dock.toggleViewAction())
+        presenter = ModelPresenter(self.bench, page, self)
+        self.window.block_wanted.connect(presenter.add_chosen)
+        self.presenters["checker"] = ModelChecker(self.bench, self)
+        self.presenters["model"] = presenter
+        return page
+
+    def _make_autograd(self) -> QWidget:
+        from widgets.autograd.autograd_view import AutogradView
+
+        from .presenters.autograd import AutogradPresenter
+
+        view = AutogradView()
+        self.presenters["autograd"] = AutogradPresenter(self.bench, view, self)
+        return view
+
+    def _make_train(self) -> QWidget:
+        from widgets.training.train_view import TrainView
+
+        from .presenters.train import TrainPresenter
+
+        view = TrainView()
+        presenter = TrainPresenter(self.bench, view, self)
+        presenter.export_requested.connect(lambda: self.export.ask("pt"))
+        self.engine.resume_requested.connect(self._resume)
+        self.presenters["train"] = presenter
+        return view
+
+    def _resume(self) -> None:
+        self.window.show_workspace("train")
+        self.train.resume()
+
+    # -- actions that lead to a workspace ----------------------------------------------------------
+
+    def _connect_workspace_actions(self) -> None:
+        rows: dict[str, tuple[str, str]] = {
+            "train.start": ("train", "train"),
+            "train.pause": ("train", "pause_or_continue"),
+            "train.step": ("train", "step"),
+            "train.stop": ("train", "stop"),
+            "train.resume": ("train", "resume"),
+            "autograd.start": ("autograd", "start_forward"),
+            "autograd.step": ("autograd", "step_forward"),
+            "autograd.back": ("autograd", "step_back"),
+            "autograd.start_backward": ("autograd", "start_backward"),
+            "autograd.step_backward": ("autograd", "step_backward"),
+            "autograd.compare": ("autograd", "compare"),
+        }
+        for action, (workspace, method) in rows.items():
+            self.bench.actions.on(action, lambda w=workspace, m=method: self._lead_to(w, m))
+
+    def _lead_to(self, workspace, method: str) -> None:
+        self.window.show_workspace(workspace)
+        getattr(self._presenter(workspace), method)()
+
+
+def build(
+    link_factory: Callable[[], Link] = EngineLink,
+    dialogs: Dialogs | None = None,
+    settings: Settings | None = None,
+    recovery: Path | None = None,
+) -> Application:
+    """Make the program's parts. A QApplication must exist; nothing is shown or started yet."""
+    settings = settings or Settings()
+    apply_theme(settings.theme)
+    return Application(
+        link_factory(), dialogs or Dialogs(), settings, recovery or recovery_folder()
+    )
+
+
+def run(project_path: str = "") -> int:
+    """Open the window and return the exit code once it is closed."""
+    qt = QApplication.instance() or QApplication(sys.argv[:1])
+    assert isinstance(qt, QApplication)
+    qt.setApplicationName("tensorlab")
+    qt.setApplicationDisplayName("Tensor Lab")
+    application = build()
+    application.window.show()
+    # The first picture comes before the engine, which takes a processor for a second.
+    QTimer.singleShot(0, lambda: application.start(project_path))
+    return qt.exec()

@@ -1,0 +1,137 @@
+"""Messages that stay until they are answered, at the top of the window; never a modal box."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import (
+    QFrame,
+    QHBoxLayout,
+    QLabel,
+    QPushButton,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from widgets import theme
+from widgets.icons import icon, set_icon
+from widgets.theme import GRID
+
+Tone = Literal["accent", "warning", "error", "success"]
+_ICONS = {
+    "accent": "mdi6.information-outline",
+    "warning": "mdi6.alert-outline",
+    "error": "mdi6.alert-octagon-outline",
+    "success": "mdi6.check-circle-outline",
+}
+
+Choice = tuple[str, str, Callable[[], object]]
+"""A button: its text, its tooltip, what it does. The banner goes when it is pressed."""
+
+
+class BannerArea(QWidget):
+    """Banners under each other, one for each key: a new one takes the place of the old."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("banners")
+        self._layout = QVBoxLayout(self)
+        self._layout.setContentsMargins(0, 0, 0, 0)
+        self._layout.setSpacing(0)
+        self._banners: dict[str, Banner] = {}
+        self.hide()
+
+    def show_banner(
+        self,
+        key: str,
+        tone: Tone,
+        title: str,
+        text: str = "",
+        choices: Sequence[Choice] = (),
+        detail: str = "",
+    ) -> None:
+        """Say `title` and `text`; `detail` (a log) is for the tooltip."""
+        self.dismiss(key)
+        banner = Banner(tone, title, text, choices, detail, lambda: self.dismiss(key), self)
+        banner.setObjectName(f"banner_{key}")
+        self._banners[key] = banner
+        self._layout.addWidget(banner)
+        self.show()
+
+    def dismiss(self, key: str) -> None:
+        banner = self._banners.pop(key, None)
+        if banner is not None:
+            self._layout.removeWidget(banner)
+            banner.hide()
+            banner.deleteLater()
+        self.setVisible(bool(self._banners))
+
+    def banner(self, key: str) -> Banner | None:
+        return self._banners.get(key)
+
+
+class Banner(QFrame):
+    def __init__(
+        self,
+        tone: Tone,
+        title: str,
+        text: str,
+        choices: Sequence[Choice],
+        detail: str,
+        dismiss: Callable[[], None],
+        parent: QWidget,
+    ) -> None:
+        super().__init__(parent)
+        self._tone: Tone = tone
+        self.title, self.text = title, text
+        self.setAccessibleName(f"{title}. {text}")
+        self.setToolTip(detail)
+        self._icon = QLabel(self)
+        words = QLabel(f"{title}\n{text}" if text else title, self)
+        words.setTextFormat(Qt.TextFormat.PlainText)
+        words.setWordWrap(True)
+        words.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        layout = QHBoxLayout(self)
+        layout.setContentsMargins(2 * GRID, GRID, GRID, GRID)
+        layout.setSpacing(GRID)
+        layout.addWidget(self._icon)
+        layout.addWidget(words, 1)
+        for index, (label, tip, act) in enumerate(choices):
+            layout.addWidget(self._button(index, label, tip, act, dismiss))
+        close = QToolButton(self, autoRaise=True)
+        close.setObjectName("banner_close")
+        close.setAccessibleName("Close this message")
+        close.setToolTip("Close this message.")
+        set_icon(close, "mdi6.close")
+        close.clicked.connect(dismiss)
+        layout.addWidget(close)
+        self._paint()
+        theme.notifier.changed.connect(self._paint)
+
+    def _button(self, index, label, tip, act, dismiss) -> QPushButton:
+        button = QPushButton(label, self)
+        button.setObjectName("banner_" + label.lower().replace(" ", "_"))
+        button.setToolTip(tip)
+        button.setAccessibleName(label)
+        button.setCursor(Qt.CursorShape.PointingHandCursor)
+        if index == 0:
+            button.setProperty("role", "primary")
+
+        def press() -> None:
+            dismiss()
+            act()
+
+        button.clicked.connect(press)
+        return button
+
+    def _paint(self) -> None:
+        color = theme.current().color(self._tone)
+        rgba = f"rgba({color.red()}, {color.green()}, {color.blue()}"
+        self._icon.setPixmap(icon(_ICONS[self._tone], self._tone).pixmap(20, 20))
+        self.setStyleSheet(
+            f"Banner {{ background: {rgba}, 28); border: none;"
+            f" border-bottom: 1px solid {rgba}, 110); }}"
+        )

@@ -1,0 +1,289 @@
+"""The window's frame: rail, menus, banners, pages, status bar. What they do is wired elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from PySide6.QtCore import QPoint, Qt, Signal
+from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent
+from PySide6.QtWidgets import (
+    QFrame,
+    QHBoxLayout,
+    QLabel,
+    QMainWindow,
+    QMenu,
+    QStackedWidget,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from engine.project import catalogue
+from engine.project.document import Workspace
+from engine.project.files import SUFFIX
+from widgets import theme
+from widgets.icons import icon
+from widgets.theme import GRID
+
+from .actions import MENUS, Actions
+from .banners import BannerArea
+from .command_palette import CommandPalette, Entry
+
+WORKSPACES: tuple[Workspace, ...] = ("start", "model", "autograd", "train")
+MESSAGE_MS = 8000
+
+_ENGINE_TIPS = {
+    "starting": "The engine, a process of its own, is loading torch. You can build meanwhile.",
+    "ready": "The engine is ready: it owns all tensors and runs apart from this window.",
+    "busy": "The engine is at work. This window stays free meanwhile.",
+    "lost": "There is no engine: shapes, stepping and training wait for it. Click to restart.",
+}
+
+
+class MainWindow(QMainWindow):
+    """Pages are made at their first visit, by the factories given to `set_page`.
+
+    Signals: `workspace_changed(name)`, `file_dropped(path)`, `block_wanted(kind)` from the command
+    palette, `closing()` once the window may close. `may_close` is asked before.
+    """
+
+    workspace_changed = Signal(str)
+    file_dropped = Signal(str)
+    block_wanted = Signal(str)
+    closing = Signal()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setObjectName("main_window")
+        self.setAcceptDrops(True)
+        self.resize(1440, 900)
+        self.actions_table = Actions(self)
+        self.may_close: Callable[[], bool] = lambda: True
+        self._factories: dict[Workspace, Callable[[], QWidget]] = {}
+        self._pages: dict[Workspace, QWidget] = {}
+        self._workspace: Workspace | None = None
+
+        self.banners = BannerArea()
+        self.stack = QStackedWidget()
+        self.stack.setObjectName("workspaces")
+        self._rail = self._make_rail()
+        column = QVBoxLayout()
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addWidget(self.banners)
+        column.addWidget(self.stack, 1)
+        center = QWidget()
+        row = QHBoxLayout(center)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(0)
+        row.addWidget(self._rail)
+        row.addLayout(column, 1)
+        self.setCentralWidget(center)
+        self.recent_menu = QMenu("Open &recent", self)
+        self.recent_menu.setToolTipsVisible(True)
+        self.panels_menu = QMenu("&Panels", self)
+        self._make_menus()
+        self._make_status_bar()
+        self.palette_popup = CommandPalette(self)
+
+    # -- pages -----------------------------------------------------------------------------------
+
+    @property
+    def workspace(self) -> Workspace | None:
+        return self._workspace
+
+    def set_page(self, name: Workspace, factory: Callable[[], QWidget]) -> None:
+        self._factories[name] = factory
+
+    def page(self, name: Workspace) -> QWidget:
+        """The page of a workspace, made now if this is its first visit."""
+        if name not in self._pages:
+            page = self._factories[name]()
+            self._pages[name] = page
+            self.stack.addWidget(page)
+        return self._pages[name]
+
+    def show_workspace(self, name: Workspace) -> None:
+        page = self.page(name)
+        self.stack.setCurrentWidget(page)
+        self._rail_buttons[name].setChecked(True)
+        if self._workspace != name:
+            self._workspace = name
+            page.setFocus()
+            self.workspace_changed.emit(name)
+
+    # -- finding by name -------------------------------------------------------------------------
+
+    def ask_for_command(self) -> None:
+        """Show the command palette: all enabled actions, and all blocks."""
+        actions = [
+            Entry(
+                title=action.text().replace("&", ""),
+                hint=spec.category + (f"  {spec.shortcut}" if spec.shortcut else ""),
+                icon=spec.icon,
+                run=action.trigger,
+                keywords=f"{spec.category} {spec.tip}",
+                tip=spec.tip,
+            )
+            for spec, action in self.actions_table
+            if action.isEnabled() and spec.id != "view.commands"
+        ]
+        blocks = block_entries(self.block_wanted.emit, "Add ")
+        self.palette_popup.ask(actions + blocks, "Search for a command or a block")
+
+    def ask_for_block(self, chosen: Callable[[str], object], at: QPoint) -> None:
+        """Ask for a kind of block beside a point of the window."""
+        self.palette_popup.ask(block_entries(chosen), "Search for a block to insert", at)
+
+    # -- messages --------------------------------------------------------------------------------
+
+    def say(self, message: str) -> None:
+        """A passing word in the status bar: why an edit was refused, what was saved."""
+        self.statusBar().showMessage(message, MESSAGE_MS)
+
+    def show_engine(self, state: str, text: str) -> None:
+        """`state`: starting, ready, busy or lost."""
+        self._engine_state = state
+        self.engine_chip.setText(text)
+        self.engine_chip.setToolTip(_ENGINE_TIPS[state])
+        self.engine_chip.setAccessibleName(f"Engine: {text}")
+        self._paint_chip()
+
+    def show_totals(self, text: str) -> None:
+        self._totals.setText(text)
+
+    def show_title(self, name: str, path: str, modified: bool) -> None:
+        self.setWindowTitle(f"{name}[*] – Tensor Lab")
+        self.setWindowFilePath(path)
+        self.setWindowModified(modified)
+
+    # -- leaving and dropping --------------------------------------------------------------------
+
+    def closeEvent(self, event: QCloseEvent) -> None:
+        if self.may_close():
+            self.closing.emit()
+            event.accept()
+        else:
+            event.ignore()
+
+    def dragEnterEvent(self, event: QDragEnterEvent) -> None:
+        if _dropped_project(event):
+            event.acceptProposedAction()
+
+    def dropEvent(self, event: QDropEvent) -> None:
+        path = _dropped_project(event)
+        if path:
+            event.acceptProposedAction()
+            self.file_dropped.emit(path)
+
+    # -- building --------------------------------------------------------------------------------
+
+    def _make_rail(self) -> QWidget:
+        rail = QFrame()
+        rail.setObjectName("rail")
+        rail.setFixedWidth(9 * GRID)
+        layout = QVBoxLayout(rail)
+        layout.setContentsMargins(0, GRID, 0, GRID)
+        layout.setSpacing(GRID // 2)
+        self._rail_buttons: dict[Workspace, QToolButton] = {}
+        for name in WORKSPACES:
+            action = self.actions_table[f"view.{name}"]
+            button = QToolButton(rail)
+            button.setObjectName(f"rail_{name}")
+            button.setCheckable(True)
+            button.setAutoExclusive(True)
+            button.setAutoRaise(True)
+            button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextUnderIcon)
+            button.setText(name.capitalize())
+            button.setToolTip(action.toolTip())
+            button.setAccessibleName(f"{name.capitalize()} workspace")
+            button.setFixedSize(9 * GRID, 7 * GRID)
+            button.clicked.connect(action.trigger)
+            layout.addWidget(button)
+            self._rail_buttons[name] = button
+        layout.addStretch(1)
+        self._rail_frame = rail
+        self._paint_rail()
+        theme.notifier.changed.connect(self._paint_rail)
+        return rail
+
+    def _paint_rail(self) -> None:
+        colors = theme.current()
+        for name, button in self._rail_buttons.items():
+            spec = next(s for s, _ in self.actions_table if s.id == f"view.{name}")
+            button.setIcon(icon(f"mdi6.{spec.icon}"))
+        self._rail_frame.setStyleSheet(
+            f"QFrame#rail {{ background: {colors.surface};"
+            f" border-right: 1px solid {colors.border}; }}"
+            f"QFrame#rail QToolButton {{ border: none; border-left: 3px solid transparent;"
+            f" color: {colors.muted}; }}"
+            f"QFrame#rail QToolButton:hover {{ background: {colors.window}; }}"
+            f"QFrame#rail QToolButton:checked {{ border-left-color: {colors.accent};"
+            f" color: {colors.text}; background: {colors.window}; }}"
+            f"QFrame#rail QToolButton:focus {{ color: {colors.accent}; }}"
+        )
+
+    def _make_menus(self) -> None:
+        for title, entries in MENUS.items():
+            menu = self.menuBar().addMenu(title)
+            menu.setToolTipsVisible(True)
+            for entry in entries:
+                if not entry:
+                    menu.addSeparator()
+                elif entry == "recent":
+                    menu.addMenu(self.recent_menu)
+                elif entry == "panels":
+                    menu.addMenu(self.panels_menu)
+                else:
+                    menu.addAction(self.actions_table[entry])
+
+    def _make_status_bar(self) -> None:
+        self._totals = QLabel()
+        self._totals.setObjectName("model_totals")
+        self._totals.setProperty("role", "muted")
+        self._totals.setToolTip("Blocks, learnable parameters and their memory in this model.")
+        self.engine_chip = QToolButton(autoRaise=True)
+        self.engine_chip.setObjectName("engine_chip")
+        self.engine_chip.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
+        self.engine_chip.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+        menu = QMenu(self.engine_chip)
+        menu.setToolTipsVisible(True)
+        menu.addAction(self.actions_table["engine.interrupt"])
+        menu.addAction(self.actions_table["engine.restart"])
+        self.engine_chip.setMenu(menu)
+        self.statusBar().addPermanentWidget(self._totals)
+        self.statusBar().addPermanentWidget(self.engine_chip)
+        self.show_engine("starting", "engine starting…")
+        theme.notifier.changed.connect(self._paint_chip)
+
+    def _paint_chip(self) -> None:
+        role = {"ready": "success", "busy": "accent", "lost": "error"}
+        name = {"starting": "mdi6.timer-sand", "lost": "mdi6.circle-off-outline"}
+        self.engine_chip.setIcon(
+            icon(
+                name.get(self._engine_state, "mdi6.circle"),
+                role.get(self._engine_state, "warning"),
+            )
+        )
+
+
+def block_entries(chosen: Callable[[str], object], prefix: str = "") -> list[Entry]:
+    """An entry for each kind of block, which calls `chosen(kind)`."""
+    return [
+        Entry(
+            title=f"{prefix}{kind.title}",
+            hint=kind.torch_name,
+            icon=kind.icon.removeprefix("mdi6."),
+            run=partial(chosen, key),
+            keywords=" ".join((kind.torch_name, kind.group, *kind.keywords)),
+            tip=kind.summary,
+        )
+        for key, kind in catalogue.kinds().items()
+    ]
+
+
+def _dropped_project(event: QDropEvent) -> str:
+    """The first project file that is being dropped; empty when there is none."""
+    paths = (url.toLocalFile() for url in event.mimeData().urls())
+    return next((path for path in paths if path.endswith(SUFFIX)), "")

@@ -1,0 +1,53 @@
+"""Export: ask where to, let the engine write and compare, show what came of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+from PySide6.QtCore import QObject
+
+from app.export_panel import ExportPanel
+from app.workbench import Workbench
+from engine.protocol import ExportCommand, ExportSnapshot, Snapshot
+
+Format = Literal["pt", "safetensors", "py"]
+_FILTERS: dict[Format, str] = {
+    "pt": "PyTorch state_dict (*.pt)",
+    "safetensors": "Safetensors (*.safetensors)",
+    "py": "Python (*.py)",
+}
+
+
+class ExportPresenter(QObject):
+    def __init__(self, bench: Workbench, panel: ExportPanel, parent: QObject) -> None:
+        super().__init__(parent)
+        self._bench, self._panel = bench, panel
+        bench.actions.on("file.export_pt", lambda: self.ask("pt"))
+        bench.actions.on("file.export_safetensors", lambda: self.ask("safetensors"))
+        bench.actions.on("file.export_py", lambda: self.ask("py"))
+        bench.store.snapshot.connect(self._on_snapshot)
+
+    def ask(self, form: Format) -> None:
+        """Ask for a file and export to it."""
+        start = Path(self._bench.files.path).parent if self._bench.files.path else Path.home()
+        suggested = str(start / f"{self._bench.store.project.name}.{form}")
+        path = self._bench.dialogs.save_path(
+            self._bench.window, "Export", suggested, _FILTERS[form]
+        )
+        if path:
+            self.export(form, path if Path(path).suffix else f"{path}.{form}")
+
+    def export(self, form: Format, path: str) -> None:
+        project = self._bench.store.project
+        command = ExportCommand(
+            model=project.model, training=project.training, format=form, path=path
+        )
+        if self._bench.send(command):
+            self._bench.window.say(f"Exporting to {path} …")
+        else:
+            self._bench.window.say("Nothing was exported: there is no engine. Restart it first.")
+
+    def _on_snapshot(self, snapshot: Snapshot) -> None:
+        if isinstance(snapshot, ExportSnapshot):
+            self._panel.show_export(snapshot)

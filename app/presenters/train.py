@@ -1,0 +1,139 @@
+"""The Train workspace: the set-up is the document's, the run is the engine's."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QObject, Signal
+
+from app.workbench import Workbench
+from engine.project import edits
+from engine.project.document import Project, TrainingSetup
+from engine.protocol import (
+    ContinueTrainingCommand,
+    ErrorSnapshot,
+    ModelSnapshot,
+    PauseSignal,
+    Snapshot,
+    StepTrainingCommand,
+    StopSignal,
+    TrainCommand,
+    TrainingSnapshot,
+)
+from widgets.training.train_view import TrainView
+
+
+class TrainPresenter(QObject):
+    """`export_requested()`: the reader wants the trained weights in a file."""
+
+    export_requested = Signal()
+
+    def __init__(self, bench: Workbench, view: TrainView, parent: QObject) -> None:
+        super().__init__(parent)
+        self._bench, self._view = bench, view
+        view.setup_edited.connect(self._edit_setup)
+        view.loss_edited.connect(self._edit_loss)
+        view.train_requested.connect(self.train)
+        view.pause_requested.connect(self._pause)
+        view.continue_requested.connect(lambda: self._send(ContinueTrainingCommand()))
+        view.step_requested.connect(self.step)
+        view.stop_requested.connect(self.stop)
+        view.resume_requested.connect(self.resume)
+        view.export_requested.connect(self.export_requested)
+        bench.store.project_changed.connect(self._on_project_changed)
+        bench.store.snapshot.connect(self._on_snapshot)
+        bench.link.state_changed.connect(self._on_engine_state)
+        self._show_setup()
+        self._on_engine_state(bench.link.state)
+        run = bench.store.newest(TrainingSnapshot)
+        if run is not None:
+            view.show_training(run)
+
+    # -- what the reader wants -------------------------------------------------------------------
+
+    def train(self, paused: bool = False, checkpoint: str = "") -> None:
+        """Start a run; with `checkpoint` (a path) go on from that file."""
+        report = self._bench.store.newest(ModelSnapshot)
+        current = report is not None and report.revision == self._bench.store.revision
+        if report is not None and current and not report.runnable:
+            self._view.show_problem(_why_not(report))
+            return
+        self._view.show_problem("")
+        project = self._bench.store.project
+        self._send(
+            TrainCommand(
+                model=project.model,
+                training=project.training,
+                paused=paused,
+                checkpoint=checkpoint,
+            )
+        )
+
+    def pause_or_continue(self) -> None:
+        run = self._run()
+        if run is not None and run.state == "paused":
+            self._send(ContinueTrainingCommand())
+        else:
+            self._pause()
+
+    def step(self) -> None:
+        """One optimizer step of the paused run, or the first one of a new run."""
+        run = self._run()
+        if run is None or run.state != "paused":
+            self.train(paused=True)
+        self._send(StepTrainingCommand())
+
+    def stop(self) -> None:
+        self._bench.link.signal(StopSignal())
+
+    def resume(self) -> None:
+        run = self._run()
+        if run is None or not run.checkpoint:
+            self._bench.window.say("There is no checkpoint to resume from yet.")
+            return
+        self.train(checkpoint=run.checkpoint)
+
+    def _pause(self) -> None:
+        self._bench.link.signal(PauseSignal())
+
+    def _edit_setup(self, setup: TrainingSetup, text: str) -> None:
+        self._bench.edit(text, lambda project: edits.set_training(project, setup), field=text)
+        self._show_setup()  # a refused value goes back to what holds
+
+    def _edit_loss(self, loss: str) -> None:
+        self._bench.edit("Choose the loss", lambda project: edits.set_loss(project, loss))
+
+    def _send(self, command) -> None:
+        if not self._bench.send(command):
+            self._view.show_problem("There is no engine: restart it from the status bar.")
+
+    # -- what is to be shown ---------------------------------------------------------------------
+
+    def _run(self) -> TrainingSnapshot | None:
+        return self._bench.store.newest(TrainingSnapshot)
+
+    def _on_project_changed(self, old: Project, new: Project) -> None:
+        if old.training is not new.training or edits.loss_of(old) != edits.loss_of(new):
+            self._show_setup()
+
+    def _on_snapshot(self, snapshot: Snapshot) -> None:
+        if isinstance(snapshot, TrainingSnapshot):
+            self._view.show_training(snapshot)
+        elif isinstance(snapshot, ErrorSnapshot) and snapshot.command == "TrainCommand":
+            hint = f" {snapshot.error.hint}" if snapshot.error.hint else ""
+            self._view.show_problem(f"{snapshot.error.message}{hint}")
+
+    def _on_engine_state(self, state: str) -> None:
+        self._view.show_engine_state(state)
+        ready = self._bench.link.ready
+        if ready is not None:
+            self._view.show_devices(ready.devices)
+
+    def _show_setup(self) -> None:
+        project = self._bench.store.project
+        block = edits.loss_block(project.model)
+        self._view.show_setup(project.training, block.kind if block else None)
+
+
+def _why_not(report: ModelSnapshot) -> str:
+    problems = [*report.problems, *(p for block in report.blocks for p in block.problems)]
+    first = next((p.message for p in problems if p.severity == "error"), "it is empty.")
+    return f"The model does not run yet: {first}"

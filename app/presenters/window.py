@@ -1,0 +1,183 @@
+"""The window's frame: title, menus, theme, recent files, unsaved work, what is remembered."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import cast
+
+from PySide6.QtCore import QObject, Qt
+from PySide6.QtGui import QActionGroup, QGuiApplication
+from PySide6.QtWidgets import QApplication
+
+from app.autosave import Autosave, Recovery
+from app.settings import ThemeChoice
+from app.workbench import Workbench
+from engine.project.document import Workspace, replace
+from widgets import theme
+
+from ..shortcut_sheet import about_html, shortcuts_html, show_sheet
+
+_THEMES: tuple[ThemeChoice, ...] = ("system", "light", "dark")
+_ON_MODEL_PAGE = (
+    "edit.cut",
+    "edit.copy",
+    "edit.paste",
+    "edit.duplicate",
+    "edit.delete",
+    "edit.select_all",
+    "view.fit",
+    "model.insert",
+)
+
+
+class WindowPresenter(QObject):
+    def __init__(self, bench: Workbench, autosave: Autosave, parent: QObject) -> None:
+        super().__init__(parent)
+        self._bench, self._autosave = bench, autosave
+        window, files, stack = bench.window, bench.files, bench.history.stack
+        window.may_close = self._may_close
+        window.closing.connect(self._remember)
+        window.workspace_changed.connect(self._on_workspace_changed)
+        window.file_dropped.connect(files.open)
+        files.path_changed.connect(self._show_title)
+        files.opened.connect(self._on_opened)
+        files.failed.connect(self._show_failure)
+        autosave.failed.connect(window.say)
+        bench.store.project_changed.connect(self._show_title)
+        stack.cleanChanged.connect(self._show_title)
+        stack.indexChanged.connect(self._show_undo)
+        self._connect_actions()
+        self._connect_theme()
+        window.recent_menu.aboutToShow.connect(self._fill_recent)
+        application = QApplication.instance()
+        assert isinstance(application, QApplication)
+        application.focusChanged.connect(bench.history.seal)
+        self._show_title()
+        self._show_undo()
+        geometry = bench.settings.bytes("geometry")
+        if not geometry.isEmpty():
+            window.restoreGeometry(geometry)
+
+    def offer(self, recoveries: list[Recovery]) -> None:
+        """Offer the work that crashed windows left behind."""
+        for index, recovery in enumerate(recoveries):
+            blocks = len(recovery.project.model.blocks)
+            of = f" of {recovery.original}" if recovery.original else ""
+            self._bench.window.banners.show_banner(
+                f"recovery_{index}",
+                "accent",
+                f"Unsaved work was recovered: “{recovery.project.name}”",
+                f"{blocks} blocks{of}, put aside {recovery.saved_at:%d %b %Y, %H:%M:%S} before the "
+                "program ended unexpectedly.",
+                (
+                    ("Restore", "Open it as unsaved changes.", partial(self._restore, recovery)),
+                    ("Discard", "Delete it; it cannot be brought back.", recovery.discard),
+                ),
+            )
+
+    # -- actions ---------------------------------------------------------------------------------
+
+    def _connect_actions(self) -> None:
+        on, files, window = self._bench.actions.on, self._bench.files, self._bench.window
+        on("file.new", files.new)
+        on("file.open", files.open)
+        on("file.save", self._save)
+        on("file.save_as", files.save_as)
+        on("file.quit", window.close)
+        on("edit.undo", self._bench.history.stack.undo)
+        on("edit.redo", self._bench.history.stack.redo)
+        on("view.commands", window.ask_for_command)
+        for name in ("start", "model", "autograd", "train"):
+            on(f"view.{name}", partial(window.show_workspace, name))
+        on("help.shortcuts", lambda: show_sheet(window, shortcuts_html(self._bench.actions)))
+        on("help.about", lambda: show_sheet(window, about_html(self._bench.link.ready)))
+
+    def _save(self) -> None:
+        if self._bench.files.save():
+            self._bench.window.say(f"Saved {self._bench.files.path}.")
+
+    def _show_undo(self) -> None:
+        stack = self._bench.history.stack
+        for action, can, verb, text in (
+            ("edit.undo", stack.canUndo(), "&Undo", stack.undoText()),
+            ("edit.redo", stack.canRedo(), "&Redo", stack.redoText()),
+        ):
+            self._bench.actions[action].setEnabled(can)
+            self._bench.actions[action].setText(f"{verb} {text}".strip())
+
+    def _fill_recent(self) -> None:
+        menu = self._bench.window.recent_menu
+        menu.clear()
+        for path in self._bench.settings.recent_files:
+            action = menu.addAction(Path(path).name)
+            action.setToolTip(path)
+            action.triggered.connect(lambda _checked=False, path=path: self._bench.files.open(path))
+        if menu.isEmpty():
+            menu.addAction("Nothing was opened or saved yet").setEnabled(False)
+
+    # -- theme -----------------------------------------------------------------------------------
+
+    def _connect_theme(self) -> None:
+        group = QActionGroup(self)
+        for choice in _THEMES:
+            action = self._bench.actions[f"view.theme_{choice}"]
+            group.addAction(action)
+            action.setChecked(choice == self._bench.settings.theme)
+            action.triggered.connect(partial(self._choose_theme, choice))
+        QGuiApplication.styleHints().colorSchemeChanged.connect(self._on_system_scheme)
+
+    def _choose_theme(self, choice: ThemeChoice, _checked: bool = False) -> None:
+        self._bench.settings.theme = choice
+        apply_theme(choice)
+
+    def _on_system_scheme(self) -> None:
+        if self._bench.settings.theme == "system":
+            apply_theme("system")
+
+    # -- the project -----------------------------------------------------------------------------
+
+    def _show_title(self) -> None:
+        files = self._bench.files
+        self._bench.window.show_title(self._bench.store.project.name, files.path, files.modified)
+
+    def _on_opened(self) -> None:
+        workspace = self._bench.store.project.view.workspace
+        self._bench.window.show_workspace("model" if workspace == "start" else workspace)
+        self._bench.window.banners.dismiss("file")
+
+    def _on_workspace_changed(self, name: str) -> None:
+        view = self._bench.store.project.view
+        self._bench.store.set_view(replace(view, workspace=cast(Workspace, name)))
+        for action in _ON_MODEL_PAGE:
+            self._bench.actions[action].setEnabled(name == "model")
+
+    def _show_failure(self, message: str) -> None:
+        self._bench.window.banners.show_banner("file", "error", message)
+
+    def _restore(self, recovery: Recovery) -> None:
+        if not self._bench.files.may_leave():
+            self.offer([recovery])
+            return
+        self._bench.files.recover(recovery.project, recovery.original)
+        self._autosave.write()
+        recovery.discard()
+
+    # -- leaving ---------------------------------------------------------------------------------
+
+    def _may_close(self) -> bool:
+        return self._bench.files.may_leave()
+
+    def _remember(self) -> None:
+        self._bench.settings.set_bytes("geometry", self._bench.window.saveGeometry())
+
+
+def apply_theme(choice: ThemeChoice) -> None:
+    """Set the theme of the application; `system` follows the system's setting."""
+    application = QApplication.instance()
+    assert isinstance(application, QApplication)
+    dark = QGuiApplication.styleHints().colorScheme() == Qt.ColorScheme.Dark
+    wanted = {"light": theme.LIGHT, "dark": theme.DARK}.get(
+        choice, theme.DARK if dark else theme.LIGHT
+    )
+    theme.apply(application, wanted)

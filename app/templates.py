@@ -1,0 +1,33 @@
+"""The templates to start from: ready projects in `assets/templates`, told of in `index.json`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from engine.project import files
+from engine.project.document import Project
+
+FOLDER = Path(__file__).resolve().parent.parent / "assets" / "templates"
+
+
+class Template(Struct, frozen=True):
+    """`key` is the file's name without suffix; `icon` one of mdi6's names."""
+
+    key: str
+    title: str
+    summary: str
+    icon: str = "mdi6.graph-outline"
+
+
+def templates() -> tuple[Template, ...]:
+    """All templates, easiest first. Raises FileNotFoundError in a broken installation."""
+    data = (FOLDER / "index.json").read_bytes()
+    return msgspec.json.decode(data, type=tuple[Template, ...])
+
+
+def load_template(key: str) -> Project:
+    """Raises `files.FileProblem` when there is none, or it is damaged."""
+    return files.load(FOLDER / f"{key}{files.SUFFIX}")
