@@ -87,23 +87,30 @@ class LivePlot(QFrame):
         self.setProperty("role", "card")
         self.setAccessibleName(f"Plot of {title}")
 
-        self._axes = {side: _Axis(side) for side in ("left", "bottom")}
-        self._canvas = pg.PlotWidget(axisItems=self._axes, background=theme.current().surface)
-        self._canvas.setFrameShape(QFrame.Shape.NoFrame)
+        # Put together by hand: pyqtgraph's PlotItem makes eight menus that nobody opens.
+        self._canvas = pg.GraphicsView()
         self._canvas.setMinimumSize(160, 96)
         self._canvas.setAccessibleName(f"{title} over steps")
-        self._plot = self._canvas.getPlotItem()
-        self._plot.setMenuEnabled(False)
-        self._plot.hideButtons()
-        self._box = self._plot.getViewBox()
+        self._box = pg.ViewBox(enableMenu=False, defaultPadding=0.0)
         self._box.disableAutoRange()
-        self._box.setDefaultPadding(0.0)
+        self._axes = {side: _Axis(side) for side in ("left", "bottom")}
+        panes = pg.GraphicsLayout()
+        panes.setContentsMargins(0, 0, GRID, 0)
+        panes.setSpacing(0)
+        panes.addItem(self._axes["left"], 0, 0)
+        panes.addItem(self._box, 0, 1)
+        panes.addItem(self._axes["bottom"], 1, 1)
+        for axis in self._axes.values():
+            axis.linkToView(self._box)
+            axis.setZValue(self._box.zValue() - 1)  # the grid lies under the curves
+        self._axes["left"].setGrid(255)
+        self._canvas.setCentralItem(panes)
         self._curves = {line.key: self._add_curve() for line in self.series}
         self._faint = {line.key: self._add_curve(z=-1) for line in self.series}
         self._dots = {line.key: self._add_dots() for line in self.series if line.points}
         self._crosshair = pg.InfiniteLine(angle=90, movable=False)
         self._crosshair.hide()
-        self._plot.addItem(self._crosshair, ignoreBounds=True)
+        self._box.addItem(self._crosshair, ignoreBounds=True)
         self._box.sigRangeChangedManually.connect(self._stop_following)
         self._box.sigXRangeChanged.connect(self._touch)
         self._canvas.scene().sigMouseMoved.connect(self._hover)
@@ -117,12 +124,12 @@ class LivePlot(QFrame):
         # Line by line: Qt strokes long antialiased paths ten times slower.
         curve.setSegmentedLineMode("on")
         curve.setZValue(z)
-        self._plot.addItem(curve, ignoreBounds=True)
+        self._box.addItem(curve, ignoreBounds=True)
         return curve
 
     def _add_dots(self) -> pg.ScatterPlotItem:
         dots = pg.ScatterPlotItem(size=6, antialias=True)
-        self._plot.addItem(dots, ignoreBounds=True)
+        self._box.addItem(dots, ignoreBounds=True)
         return dots
 
     def _build_chrome(self, title: str, unit: str, tip: str) -> None:
@@ -255,9 +262,11 @@ class LivePlot(QFrame):
             track = self.tracks[line.key]
             smooth = self._smoothing and not line.points
             x, y = (track.smooth if smooth else track.raw).query(x0, x1, pixels)
-            low, high = _reach(low, high, self._draw(self._curves[line.key], x, y))
+            shown = self._draw(self._curves[line.key], x, y)
+            low, high = _reach(low, high, shown)
             if line.points:
-                self._dots[line.key].setData(x, self._scaled(y))
+                there = np.isfinite(shown)
+                self._dots[line.key].setData(x[there], shown[there])
             if smooth:
                 raw = self._draw(self._faint[line.key], *track.raw.query(x0, x1, pixels))
                 low, high = _reach(low, high, raw)
@@ -363,10 +372,8 @@ class LivePlot(QFrame):
             axis.setTickPen(pg.mkPen(colors.grid))
             # Few and opaque: blended grid lines cost more than the curves.
             axis.setStyle(tickLength=4, maxTickLevel=0, tickAlpha=255, hideOverlappingLabels=False)
-            axis.setZValue(-1)
             axis.enableAutoSIPrefix(False)
         self._axes["left"].setWidth(56)
-        self._plot.showGrid(x=False, y=True, alpha=1.0)
         self._crosshair.setPen(pg.mkPen(colors.muted, style=Qt.PenStyle.DashLine))
         for line in self.series:
             pen = pg.mkPen(self._color(line), width=1)

@@ -1,0 +1,399 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QComboBox, QLabel, QProgressBar, QPushButton
+
+from engine.project.catalogue import optimizers
+from engine.project.document import DataSetup, TrainingSetup
+from engine.protocol import Device, EpochRow, ErrorReport, StepColumns, TrainingSnapshot
+from widgets.fields import TextField
+from widgets.forms import ParamForm
+from widgets.training.train_view import TrainView
+
+STEPS = StepColumns(
+    step=(1, 2),
+    loss=(2.5, 2.0),
+    accuracy=(0.25, 0.5),
+    gradient_norm=(1.5, 1.25),
+    learning_rate=(0.1, 0.05),
+    step_ms=(0.75, 0.5),
+    rss_bytes=(400 * 2**20, 401 * 2**20),
+)
+ROWS = (
+    EpochRow(1, 10, 2.0, 0.5, 2.125, 0.45),
+    EpochRow(2, 20, 1.0, 0.9, 1.25, 0.875),
+    EpochRow(3, 30, 0.5, 0.95, 1.5, 0.85),
+)
+
+
+def snapshot(state: str = "running", **changes) -> TrainingSnapshot:
+    fields = {
+        "run": "a",
+        "state": state,
+        "step": 30,
+        "total_steps": 120,
+        "epoch": 4,
+        "epochs": 12,
+        "steps_per_second": 1500.0,
+        "remaining_s": 65.0 if state == "running" else None,
+        "steps": StepColumns(),
+        "epoch_rows": (),
+        "device": "cpu",
+    }
+    return TrainingSnapshot(**{**fields, **changes})
+
+
+@pytest.fixture
+def view(qtbot) -> TrainView:
+    view = TrainView()
+    qtbot.addWidget(view)
+    view.resize(1440, 900)
+    view.show_engine_state("ready")
+    view.show()
+    qtbot.waitExposed(view)
+    return view
+
+
+def text(view: TrainView, name: str) -> str:
+    label = view.findChild(QLabel, name)
+    assert label is not None
+    return label.text() if label.isVisibleTo(view) else ""
+
+
+def drawn_points(view: TrainView) -> int:
+    x, _ = view.plots["loss"]._curves["loss"].getData()
+    return 0 if x is None else len(x)
+
+
+def button(view: TrainView, name: str) -> QPushButton:
+    found = view.findChild(QPushButton, f"{name}_button")
+    assert found is not None
+    return found
+
+
+def enabled(view: TrainView) -> set[str]:
+    names = ("train", "pause", "step", "stop", "resume", "export")
+    return {n for n in names if button(view, n).isEnabled() and button(view, n).isVisibleTo(view)}
+
+
+def combo(view: TrainView, name: str) -> QComboBox:
+    found = view.findChild(QComboBox, name)
+    assert found is not None
+    return found
+
+
+def choose(view: TrainView, name: str, key: str) -> None:
+    box = combo(view, name)
+    box.setCurrentIndex(box.findData(key))
+    box.activated.emit(box.currentIndex())
+
+
+def type_into(view: TrainView, qtbot, form: str, name: str, value: str) -> None:
+    found = view.findChild(ParamForm, form)
+    assert found is not None
+    field = found.field(name)
+    assert isinstance(field, TextField)
+    field.selectAll()
+    qtbot.keyClicks(field, value)
+    qtbot.keyClick(field, Qt.Key.Key_Return)
+
+
+# -- the run ---------------------------------------------------------------------------------------
+
+
+def test_every_number_reaches_its_plot(view: TrainView) -> None:
+    view.show_training(snapshot(steps=STEPS, epoch_rows=ROWS))
+    view.refresh()
+    newest = {
+        key: value for plot in view.plots.values() for key, value in plot.legend_values().items()
+    }
+    assert newest == {
+        "loss": 2.0,
+        "train_loss": 0.5,
+        "validation_loss": 1.5,
+        "accuracy": 50.0,
+        "train_accuracy": 95.0,
+        "validation_accuracy": 85.0,
+        "gradient_norm": 1.25,
+        "learning_rate": 0.05,
+        "step_ms": 0.5,
+        "rss_bytes": 401.0,
+        "cuda_allocated_bytes": None,
+        "cuda_reserved_bytes": None,
+    }
+    legend = view.plots["memory"].findChild(QLabel, "plot_legend")
+    assert legend is not None and "<b>401 MiB</b>" in legend.text()
+    assert view.plots["loss"].tracks["validation_loss"].raw.x.tolist() == [10, 20, 30]
+
+
+def test_cuda_memory_is_shown_where_there_is_some(view: TrainView) -> None:
+    steps = StepColumns(
+        step=(1,), loss=(1.0,), cuda_allocated_bytes=(2**30,), cuda_reserved_bytes=(2**31,)
+    )
+    view.show_training(snapshot(steps=steps, device="cuda:0"))
+    assert view.plots["memory"].legend_values() == {
+        "rss_bytes": None,
+        "cuda_allocated_bytes": 1024.0,
+        "cuda_reserved_bytes": 2048.0,
+    }
+
+
+def test_progress_says_where_the_run_is(view: TrainView) -> None:
+    view.show_training(snapshot(steps=STEPS, epoch_rows=ROWS))
+    assert text(view, "train_line") == (
+        "epoch 4 of 12 · step 30 of 120 · 1,500 steps/s · 1 min 5 s left"
+        " · best validation accuracy 87.5 % (epoch 2) · on cpu"
+    )
+    bar = view.findChild(QProgressBar, "train_progress")
+    assert bar is not None and (bar.value(), bar.maximum()) == (30, 120)
+
+
+def test_a_new_run_clears_the_plots_and_the_same_one_goes_on(view: TrainView) -> None:
+    view.show_training(snapshot(steps=STEPS, epoch_rows=ROWS))
+    view.show_training(snapshot(steps=StepColumns(step=(3,), loss=(1.0,))))
+    assert view.plots["loss"].tracks["loss"].raw.x.tolist() == [1, 2, 3]
+    view.show_training(snapshot(run="b", steps=StepColumns(step=(1,), loss=(9.0,))))
+    assert view.plots["loss"].tracks["loss"].raw.x.tolist() == [1]
+    assert len(view.plots["accuracy"].tracks["accuracy"].raw) == 0
+    assert "best" not in text(view, "train_line")
+
+
+def test_plots_are_painted_at_the_next_frame_only(view: TrainView, qtbot) -> None:
+    view.show_training(snapshot(steps=STEPS))
+    assert drawn_points(view) == 0
+    qtbot.waitUntil(lambda: drawn_points(view) == 2)
+
+
+def test_a_hidden_page_paints_when_it_is_shown_again(view: TrainView, qtbot) -> None:
+    view.hide()
+    view.show_training(snapshot(steps=STEPS))
+    view.refresh()
+    assert drawn_points(view) == 0
+    view.show()
+    qtbot.waitUntil(lambda: drawn_points(view) == 2)
+
+
+def test_buttons_follow_the_state(view: TrainView) -> None:
+    view.show_engine_state("starting")
+    assert enabled(view) == set()
+    assert "torch is loading" in text(view, "train_line")
+    view.show_engine_state("ready")
+    assert enabled(view) == {"train", "step"}
+    view.show_training(snapshot("running"))
+    assert enabled(view) == {"pause", "stop"}
+    view.show_training(snapshot("paused"))
+    assert enabled(view) == {"train", "step", "stop"}
+    assert button(view, "train").text() == "Continue"
+    view.show_training(snapshot("stopped", checkpoint="/runs/a.pt", checkpoint_step=25))
+    assert enabled(view) == {"train", "step", "resume", "export"}
+    view.show_training(snapshot("finished", checkpoint="/runs/a.pt", checkpoint_step=30))
+    assert enabled(view) == {"train", "step", "export"}
+    view.show_training(snapshot("running"))
+    view.show_engine_state("lost")
+    assert enabled(view) == set()
+
+
+@pytest.mark.parametrize(
+    ("state", "name", "signal"),
+    [
+        (None, "train", "train_requested"),
+        (None, "step", "step_requested"),
+        ("running", "pause", "pause_requested"),
+        ("running", "stop", "stop_requested"),
+        ("paused", "train", "continue_requested"),
+        ("paused", "step", "step_requested"),
+        ("paused", "stop", "stop_requested"),
+        ("stopped", "resume", "resume_requested"),
+        ("finished", "export", "export_requested"),
+        ("finished", "train", "train_requested"),
+    ],
+)
+def test_buttons_ask(view: TrainView, qtbot, state, name, signal) -> None:
+    if state is not None:
+        view.show_training(snapshot(state, checkpoint="/runs/a.pt"))
+    with qtbot.waitSignal(getattr(view, signal)):
+        qtbot.mouseClick(button(view, name), Qt.MouseButton.LeftButton)
+
+
+def test_result_in_words(view: TrainView) -> None:
+    view.show_training(snapshot("finished", step=120, epoch=12, epoch_rows=ROWS))
+    assert text(view, "train_result") == (
+        "Finished 12 epochs, 120 steps. Validation accuracy 85.0 %, at best 87.5 % in epoch 2."
+        " Next: export the weights, or train again."
+    )
+    view.show_training(snapshot("stopped", checkpoint="/c.pt", checkpoint_step=25))
+    assert text(view, "train_result") == (
+        "Stopped after 30 of 120 steps. Validation accuracy 85.0 %, at best 87.5 % in epoch 2."
+        " The last checkpoint is of step 25: Resume goes on from there."
+    )
+    view.show_training(snapshot("running"))
+    assert text(view, "train_result") == ""
+
+
+def test_a_failure_says_what_and_what_to_try(view: TrainView) -> None:
+    error = ErrorReport("RuntimeError", "mat1 and mat2 differ.", "Set in_features to 64.")
+    view.show_training(snapshot("failed", error=error))
+    assert text(view, "train_result") == (
+        "Failed after 30 of 120 steps. RuntimeError: mat1 and mat2 differ. Set in_features to 64."
+    )
+    label = view.findChild(QLabel, "train_result")
+    assert label is not None and label.property("role") == "error"
+
+
+def test_a_problem_is_shown_and_taken_back(view: TrainView) -> None:
+    view.show_problem("The model has no output. Add an Output block.")
+    assert text(view, "train_result") == "The model has no output. Add an Output block."
+    view.show_problem("")
+    assert text(view, "train_result") == ""
+
+
+def test_runs_without_accuracy_stay_quiet_about_it(view: TrainView) -> None:
+    row = EpochRow(1, 10, 2.0, math.nan, 2.0, math.nan)
+    view.show_training(snapshot("finished", epoch_rows=(row,)))
+    assert "accuracy" not in text(view, "train_line") + text(view, "train_result")
+
+
+# -- the set-up ------------------------------------------------------------------------------------
+
+
+def test_shows_the_setup(view: TrainView) -> None:
+    setup = TrainingSetup(
+        data=DataSetup("spirals", {"turns": 2.5}, 0.25),
+        loss="nn.MSELoss",
+        optimizer="optim.SGD",
+        optimizer_params={"lr": 0.1},
+        batch_size=32,
+    )
+    view.show_setup(setup, None)
+    assert combo(view, "setup_data").currentText() == "Spirals"
+    assert combo(view, "setup_loss").currentData() == "nn.MSELoss"
+    assert combo(view, "setup_optimizer").currentText() == "SGD"
+    assert "one-hot" in text(view, "setup_loss_words")
+    shown = {}
+    for form, name in (
+        ("setup_data_form", "turns"),
+        ("setup_split_form", "validation_fraction"),
+        ("setup_optimizer_form", "lr"),
+        ("setup_optimizer_form", "momentum"),
+        ("setup_run_form", "batch_size"),
+    ):
+        found = view.findChild(ParamForm, form)
+        assert found is not None
+        field = found.field(name)
+        assert isinstance(field, TextField)
+        shown[name] = field.text_value()
+    assert shown == {
+        "turns": "2.5",
+        "validation_fraction": "0.25",
+        "lr": "0.1",
+        "momentum": "0.0",
+        "batch_size": "32",
+    }
+
+
+@pytest.mark.parametrize(
+    ("form", "name", "typed", "expected", "words"),
+    [
+        (
+            "setup_run_form",
+            "batch_size",
+            "32",
+            TrainingSetup(batch_size=32),
+            "Set batch size to 32",
+        ),
+        (
+            "setup_optimizer_form",
+            "lr",
+            "0.01",
+            TrainingSetup(optimizer_params={"lr": 0.01}),
+            "Set lr to 0.01",
+        ),
+        (
+            "setup_split_form",
+            "validation_fraction",
+            "0.3",
+            TrainingSetup(data=DataSetup(validation_fraction=0.3)),
+            "Set validation fraction to 0.3",
+        ),
+    ],
+)
+def test_edits_tell_the_new_setup(view, qtbot, form, name, typed, expected, words) -> None:
+    view.show_setup(TrainingSetup(), None)
+    with qtbot.waitSignal(view.setup_edited) as edited:
+        type_into(view, qtbot, form, name, typed)
+    assert edited.args == [expected, words]
+
+
+def test_data_parameters_are_edited_too(view: TrainView, qtbot) -> None:
+    view.show_setup(TrainingSetup(data=DataSetup("moons", {"noise": 0.25})), None)
+    with qtbot.waitSignal(view.setup_edited) as edited:
+        type_into(view, qtbot, "setup_data_form", "samples", "500")
+    assert edited.args[0].data == DataSetup("moons", {"noise": 0.25, "samples": 500})
+
+
+def test_a_default_is_not_kept_in_the_document(view: TrainView, qtbot) -> None:
+    default = next(p.default for p in optimizers()["optim.Adam"] if p.name == "lr")
+    view.show_setup(TrainingSetup(optimizer_params={"lr": 0.5}), None)
+    with qtbot.waitSignal(view.setup_edited) as edited:
+        type_into(view, qtbot, "setup_optimizer_form", "lr", str(default))
+    assert edited.args[0] == TrainingSetup()
+
+
+def test_what_is_wrong_is_said_and_not_told(view: TrainView, qtbot) -> None:
+    view.show_setup(TrainingSetup(), None)
+    with qtbot.assertNotEmitted(view.setup_edited):
+        type_into(view, qtbot, "setup_run_form", "batch_size", "0")
+    form = view.findChild(ParamForm, "setup_run_form")
+    assert form is not None and "batch_size" in form.error("batch_size")
+
+
+def test_choices_tell_the_new_setup(view: TrainView, qtbot) -> None:
+    view.show_setup(TrainingSetup(optimizer_params={"lr": 0.5, "betas": (0.8, 0.9)}), None)
+    view.show_devices((Device("cpu", "CPU"), Device("cuda:0", "NVIDIA H200", 2**37)))
+    told: list[tuple] = []
+    view.setup_edited.connect(lambda setup, what: told.append((setup, what)))
+    choose(view, "setup_data", "circles")
+    choose(view, "setup_optimizer", "optim.SGD")
+    choose(view, "setup_device", "cuda:0")
+    assert [what for _, what in told] == [
+        "Use the data set Circles",
+        "Use the optimizer SGD",
+        "Train on cuda:0",
+    ]
+    assert told[0][0].data.kind == "circles"
+    assert (told[1][0].optimizer, told[1][0].optimizer_params) == ("optim.SGD", {"lr": 0.5})
+    assert told[2][0].device == "cuda:0"
+    with qtbot.waitSignal(view.loss_edited) as loss:
+        choose(view, "setup_loss", "nn.MSELoss")
+    assert loss.args == ["nn.MSELoss"]
+
+
+def test_a_loss_block_on_the_canvas_decides(view: TrainView) -> None:
+    view.show_setup(TrainingSetup(loss="nn.CrossEntropyLoss"), "nn.MSELoss")
+    assert combo(view, "setup_loss").currentData() == "nn.MSELoss"
+    assert not combo(view, "setup_loss").isEnabled()
+    assert "canvas" in text(view, "setup_loss_words")
+
+
+def test_devices_are_named_and_a_missing_one_is_told(view: TrainView) -> None:
+    view.show_setup(TrainingSetup(device="cuda:1"), None)
+    assert text(view, "setup_device_words") == ""
+    view.show_devices((Device("cpu", "CPU"), Device("cuda:0", "NVIDIA H200", 141 * 2**30)))
+    box = combo(view, "setup_device")
+    assert [box.itemText(i) for i in range(box.count())] == [
+        "CPU",
+        "NVIDIA H200 (141 GiB)",
+        "cuda:1",
+    ]
+    assert box.currentData() == "cuda:1"
+    assert "no cuda:1" in text(view, "setup_device_words")
+
+
+def test_every_control_has_a_name_a_tooltip_and_an_accessible_name(view: TrainView) -> None:
+    view.show_training(snapshot("stopped", checkpoint="/c.pt"))
+    for kind in (QPushButton, QComboBox):
+        for control in view.findChildren(kind):
+            assert control.objectName() and control.toolTip() and control.accessibleName()
