@@ -6,20 +6,28 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import qtawesome
-from PySide6.QtCore import QEvent, QModelIndex, QObject, QPoint, QSize, Qt
-from PySide6.QtGui import QKeyEvent
+from PySide6.QtCore import QEvent, QModelIndex, QObject, QPersistentModelIndex, QPoint, QSize, Qt
+from PySide6.QtGui import QKeyEvent, QPainter
 from PySide6.QtWidgets import (
     QFrame,
     QLabel,
     QLineEdit,
     QListWidget,
     QListWidgetItem,
+    QStyle,
+    QStyledItemDelegate,
+    QStyleOptionViewItem,
     QVBoxLayout,
     QWidget,
 )
 
 from widgets import theme
 from widgets.theme import GRID
+
+_HINT_ROLE = Qt.ItemDataRole.UserRole
+_WIDTH = 560
+_ROW_PX = 4 * GRID
+_ROWS = 11
 
 
 @dataclass(frozen=True)
@@ -57,19 +65,46 @@ def match_score(query: str, text: str) -> int | None:
 def search(query: str, entries: Sequence[Entry]) -> list[Entry]:
     """The entries that match, best first; all of them, in order, for an empty query.
 
-    A match in the title counts more than one in the keywords.
+    Titles match by letters in order, keywords by words that begin so. Titles come first.
     """
-    if not query.strip():
+    words = query.lower().split()
+    if not words:
         return list(entries)
-    scored = []
-    for index, entry in enumerate(entries):
-        in_title = match_score(query, entry.title)
-        in_words = match_score(query, entry.keywords)
-        scores = [in_title + 8] if in_title is not None else []
-        scores += [in_words] if in_words is not None else []
-        if scores:
-            scored.append((-max(scores), index, entry))
-    return [entry for _, _, entry in sorted(scored, key=lambda row: row[:2])]
+    by_title, by_keywords = [], []
+    for entry in entries:
+        score = match_score(query, entry.title)
+        if score is not None:
+            by_title.append((score, entry))
+        elif all(any(k.startswith(w) for k in entry.keywords.lower().split()) for w in words):
+            by_keywords.append(entry)
+    by_title.sort(key=lambda row: row[0], reverse=True)
+    return [entry for _, entry in by_title] + by_keywords
+
+
+class _RowDelegate(QStyledItemDelegate):
+    """Icon and title at the left, the hint in the muted colour at the right."""
+
+    def paint(
+        self,
+        painter: QPainter,
+        option: QStyleOptionViewItem,
+        index: QModelIndex | QPersistentModelIndex,
+    ) -> None:
+        super().paint(painter, option, index)
+        selected = option.state & QStyle.StateFlag.State_Selected
+        painter.save()
+        painter.setPen(theme.current().color("on_accent" if selected else "muted"))
+        painter.drawText(
+            option.rect.adjusted(GRID, 0, -GRID, 0),
+            Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter,
+            str(index.data(_HINT_ROLE)),
+        )
+        painter.restore()
+
+    def sizeHint(
+        self, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex
+    ) -> QSize:
+        return QSize(0, _ROW_PX)
 
 
 class CommandPalette(QFrame):
@@ -79,7 +114,7 @@ class CommandPalette(QFrame):
         super().__init__(parent)
         self.setObjectName("command_palette")
         self.setProperty("role", "card")
-        self.setFixedSize(560, 400)
+        self.setFixedWidth(_WIDTH)
         self.field = QLineEdit(self, clearButtonEnabled=True)
         self.field.setObjectName("command_palette_field")
         self.field.setAccessibleName("Search for a command or block")
@@ -88,6 +123,7 @@ class CommandPalette(QFrame):
         self.list.setObjectName("command_palette_list")
         self.list.setAccessibleName("Matches")
         self.list.setIconSize(QSize(18, 18))
+        self.list.setItemDelegate(_RowDelegate(self.list))
         self.list.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self.list.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.empty = QLabel("Nothing is called like that. Try fewer letters.", self)
@@ -148,15 +184,20 @@ class CommandPalette(QFrame):
     def _search(self, query: str) -> None:
         self._matches = search(query, self._entries)
         self.list.clear()
-        color = theme.current().muted
+        colors = theme.current()
         for entry in self._matches:
-            text = f"{entry.title}   ·   {entry.hint}" if entry.hint else entry.title
-            item = QListWidgetItem(qtawesome.icon(f"mdi6.{entry.icon}", color=color), text)
+            picture = qtawesome.icon(
+                f"mdi6.{entry.icon}", color=colors.muted, color_selected=colors.on_accent
+            )
+            item = QListWidgetItem(picture, entry.title)
+            item.setData(_HINT_ROLE, entry.hint)
             item.setToolTip(entry.tip)
             self.list.addItem(item)
         self.list.setCurrentRow(0)
         self.list.setVisible(bool(self._matches))
         self.empty.setVisible(not self._matches)
+        self.list.setFixedHeight(_ROW_PX * min(len(self._matches), _ROWS))
+        self.adjustSize()
 
     def _on_clicked(self, index: QModelIndex) -> None:
         self.list.setCurrentRow(index.row())

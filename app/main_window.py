@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from PySide6.QtCore import QPoint, Qt, Signal
+from PySide6.QtCore import QPoint, QSize, Qt, Signal
 from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent
 from PySide6.QtWidgets import (
     QFrame,
@@ -196,6 +196,7 @@ class MainWindow(QMainWindow):
             button.setAutoRaise(True)
             button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextUnderIcon)
             button.setText(name.capitalize())
+            button.setIconSize(QSize(3 * GRID, 3 * GRID))
             button.setToolTip(action.toolTip())
             button.setAccessibleName(f"{name.capitalize()} workspace")
             button.setFixedSize(9 * GRID, 7 * GRID)

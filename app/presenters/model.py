@@ -27,6 +27,8 @@ from widgets.text import format_bytes
 
 _BESIDE_PX = 240.0
 _PASTE_PX = 32.0
+_READABLE_ZOOM = 0.7
+"""A long chain is laid out in rows that fit the view at this zoom."""
 
 
 class ModelChecker(QObject):
@@ -150,6 +152,7 @@ class ModelPresenter(QObject):
             self._page.canvas.show_model(self._bench.store.project.model)
         else:
             self._bench.selection.set((added,))
+            self._page.canvas.reveal(self._page.canvas.model_scene.blocks[added].rect())
 
     def add_block(self, kind: str, x: float, y: float) -> None:
         self._add(f"Add {_title(kind)}", lambda p: edits.add_block(p, kind, x, y))
@@ -229,8 +232,9 @@ class ModelPresenter(QObject):
 
     def arrange(self) -> None:
         model = self._bench.store.project.model
+        row_width = self._page.canvas.viewport().width() / _READABLE_ZOOM
         if model.blocks:
-            self._bench.layout.submit("model", layout_model, model, then=self._move_to)
+            self._bench.layout.submit("model", layout_model, model, row_width, then=self._move_to)
 
     def _move_to(self, positions: object) -> None:
         assert isinstance(positions, dict)

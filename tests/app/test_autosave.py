@@ -1,0 +1,95 @@
+"""Unsaved work is put aside, offered after a crash, and never another window's."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+from app.autosave import Autosave, find_recoveries
+from app.store import Store
+from engine.project import edits
+from engine.project.document import Project
+
+
+def work() -> Project:
+    return edits.add_block(Project(name="Work"), "nn.Linear", 0, 0)[0]
+
+
+def autosave(store: Store, folder: Path, modified: bool = True) -> Autosave:
+    return Autosave(store, lambda: modified, lambda: "/tmp/work.tlab", folder)
+
+
+def test_a_change_is_written_after_a_while(tmp_path, qtbot):
+    store = Store()
+    saver = autosave(store, tmp_path)
+    saver._timer.setInterval(0)
+    with qtbot.waitSignal(saver._timer.timeout):
+        store.set_project(work())
+    assert saver.file.exists()
+    saver.close()
+
+
+def test_a_clean_end_leaves_nothing(tmp_path, qtbot):
+    saver = autosave(Store(work()), tmp_path)
+    saver.write()
+    saver.close()
+    assert list(tmp_path.iterdir()) == []
+    assert find_recoveries(tmp_path) == []
+
+
+def test_saved_work_is_not_put_aside(tmp_path, qtbot):
+    saver = autosave(Store(work()), tmp_path, modified=False)
+    saver.write()
+    assert not saver.file.exists()
+    saver.close()
+
+
+def test_the_work_of_a_window_that_lives_is_left_alone(tmp_path, qtbot):
+    saver = autosave(Store(work()), tmp_path)
+    saver.write()
+    assert find_recoveries(tmp_path) == []
+    saver.close()
+
+
+def test_the_work_of_a_killed_window_is_found_once(tmp_path, qtbot):
+    script = f"""
+        import os, signal
+        from pathlib import Path
+        from PySide6.QtCore import QCoreApplication
+        from app.autosave import Autosave
+        from app.store import Store
+        from engine.project import edits
+        from engine.project.document import Project
+        application = QCoreApplication([])
+        project, _ = edits.add_block(Project(name="Work"), "nn.Linear", 0, 0)
+        folder = Path({str(tmp_path)!r})
+        saver = Autosave(Store(project), lambda: True, lambda: "/tmp/w.tlab", folder)
+        saver.write()
+        os.kill(os.getpid(), signal.SIGKILL)
+    """
+    subprocess.run([sys.executable, "-c", textwrap.dedent(script)], check=False)
+    (found,) = find_recoveries(tmp_path)
+    assert found.project == work()
+    assert found.original == "/tmp/w.tlab"
+    assert find_recoveries(tmp_path) == []  # another window already offers it
+    found.keep()
+    (found,) = find_recoveries(tmp_path)
+    found.discard()
+    assert list(tmp_path.glob("*.recovery")) == []
+
+
+def test_a_damaged_recovery_file_is_no_obstacle(tmp_path, qtbot):
+    (tmp_path / "x.recovery").write_text("{", encoding="utf-8")
+    assert find_recoveries(tmp_path) == []
+    assert (tmp_path / "x.recovery").exists()
+
+
+def test_a_folder_that_cannot_be_written_is_told(tmp_path, qtbot):
+    saver = autosave(Store(work()), tmp_path / "aside")
+    saver.file = tmp_path / "gone" / "x.recovery"
+    with qtbot.waitSignal(saver.failed) as told:
+        saver.write()
+    assert "No such file" in told.args[0]
+    saver.close()
