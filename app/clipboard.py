@@ -1,0 +1,32 @@
+"""Blocks in the system's clipboard: between windows of this program, and as text for people."""
+
+from __future__ import annotations
+
+import msgspec
+from PySide6.QtCore import QMimeData
+from PySide6.QtGui import QGuiApplication
+
+from engine.project import catalogue
+from engine.project.document import Model
+
+MIME = "application/x-tensorlab-blocks+json"
+
+
+def blocks_to_clipboard(piece: Model) -> None:
+    data = QMimeData()
+    data.setData(MIME, msgspec.json.encode(piece))
+    data.setText("\n".join(f"{block.name}: {block.kind}" for block in piece.blocks))
+    QGuiApplication.clipboard().setMimeData(data)
+
+
+def blocks_from_clipboard() -> Model | None:
+    """The blocks in the clipboard that this version knows; None when there are none."""
+    data = QGuiApplication.clipboard().mimeData()
+    if not data.hasFormat(MIME):
+        return None
+    try:
+        piece = msgspec.json.decode(data.data(MIME).data(), type=Model)
+    except msgspec.MsgspecError:  # another version's
+        return None
+    known = tuple(block for block in piece.blocks if block.kind in catalogue.kinds())
+    return Model(known, piece.wires) if known else None
