@@ -1,13 +1,27 @@
-"""What the window asks of a model: a check after every edit, new weights."""
+"""What the window asks of a model: a check after every edit, new weights, a pass of one batch."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ..protocol import CheckModelCommand, InitialiseCommand, Snapshot, WeightsSnapshot
+from ..errors import LabError
+from ..project.document import Model, TrainingSetup
+from ..project.edits import loss_block
+from ..protocol import (
+    CheckModelCommand,
+    ForwardSnapshot,
+    InitialiseCommand,
+    MoveForwardCommand,
+    Snapshot,
+    StartForwardCommand,
+    WeightsSnapshot,
+)
+from ..training import data
+from ..training.components import make_loss
 from .check import check
-from .live import LiveModel
+from .forward import ForwardPass
+from .live import LiveModel, live_model
 
 if TYPE_CHECKING:
     from ..lab import Lab
@@ -26,3 +40,59 @@ def initialise(lab: Lab, command: InitialiseCommand) -> Iterator[Snapshot]:
     else:
         lab.live.reset(command.model, seed)
     yield WeightsSnapshot(origin=f"initialised with seed {seed}", parameters=lab.live.parameters)
+
+
+def start_forward(lab: Lab, command: StartForwardCommand) -> Iterator[Snapshot]:
+    """Stand before the first block with a batch of the training data.
+
+    Raises LabError, with the problems of the blocks, when the model cannot run on it.
+    """
+    require_runnable(command.model, command.training)
+    setup = command.training
+    live = live_model(lab, command.model, setup.seed)
+    try:
+        x, y = data.load(setup.data).train_batch(command.batch, setup.batch_size, setup.seed)
+    except (ValueError, IndexError) as error:
+        raise LabError(str(error), hint="Choose another batch or data set.") from error
+    loss = loss_block(command.model)
+    kind, params = (loss.kind, loss.params) if loss else (setup.loss, {})
+    lab.forward = ForwardPass(live, x, y, make_loss(kind, params), setup.seed, command.batch)
+    lab.backward = None
+    yield lab.forward.snapshot()
+
+
+def move_forward(lab: Lab, command: MoveForwardCommand) -> Iterator[ForwardSnapshot]:
+    """Move the pass under way; what backward has done on it is forgotten.
+
+    Raises LabError when there is none, or when a block fails.
+    """
+    if lab.forward is None:
+        raise LabError("No forward pass is under way.", hint="Start one: take a batch.")
+    run: ForwardPass = lab.forward
+    lab.backward = None
+    match command.move:
+        case "step" if not run.done:
+            run.step()
+        case "back":
+            run.back()
+        case "to":
+            run.run_to(command.target)
+        case "end":
+            run.end()
+        case "reset":
+            run.reset()
+    yield run.snapshot()
+
+
+def require_runnable(model: Model, training: TrainingSetup) -> None:
+    """Raise LabError with all problems of a model that cannot run on its data set."""
+    checked = check(model, training)
+    if checked.runnable:
+        return
+    found = [*checked.problems, *(p for report in checked.blocks for p in report.problems)]
+    errors = tuple(problem for problem in found if problem.severity == "error")
+    raise LabError(
+        f"The model cannot run yet: {errors[0].message}",
+        hint="Mend what the Problems list names.",
+        problems=errors,
+    )

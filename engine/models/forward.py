@@ -1,0 +1,261 @@
+"""The forward pass of one batch, block by block, forth and back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any
+
+import torch
+from torch import Tensor, fx, nn
+from torch.func import functional_call
+
+from ..errors import LabError
+from ..project import catalogue
+from ..project.document import Block
+from ..protocol import Activation, ForwardSnapshot, Problem, TensorSpec
+from ..tensors.readable import dtype_name
+from ..tensors.summary import summarise, value
+from ..training.randomness import RandomStream
+from . import problems
+from .live import LiveModel
+
+LOSS = "loss"
+"""The id of the last step when no loss block stands on the canvas."""
+
+LossFunction = Callable[[Tensor, Tensor], Tensor]
+
+
+@dataclass(frozen=True)
+class _Before:
+    """What running a block may change, as it was before."""
+
+    random: dict[str, Tensor]
+    buffers: dict[str, Tensor]
+
+
+class ForwardPass:
+    """Steps a batch through the live model in training mode: bit for bit what the module does.
+
+    `order` lists the blocks (ids) as they run, the loss last; the first `position` of them have
+    run. `values[block]` are the tensors at a block's output ports, with their autograd graph; the
+    Output has the prediction, the loss its scalar. `sequence_ranges[block]` brackets the numbers
+    of the autograd nodes that the block made (see `autograd.provenance`).
+
+    The parameters are the live model's own. Buffers (BatchNorm's running statistics) are copies
+    and random numbers come from a stream of the pass's own, seeded by `seed`, so that looking
+    changes nothing and every replay is the same.
+    """
+
+    def __init__(
+        self,
+        live: LiveModel,
+        x: Tensor,
+        y: Tensor,
+        loss_function: LossFunction,
+        seed: int,
+        batch: int = 0,
+    ) -> None:
+        self.module, self.blocks, self.document = live.module, live.blocks, live.model
+        self.x, self.y = x.to(live.device), y.to(live.device)
+        self.loss_function, self.seed, self.batch = loss_function, seed, batch
+        self._blocks = {block.id: block for block in self.document.blocks}
+        ends = {catalogue.kind(block.kind).call: block.id for block in self.document.blocks}
+        self._output = ends.get("output")
+        self.loss_id = ends.get("loss", LOSS)
+        outputs = (self._output,) if self._output else ()
+        self.order: tuple[str, ...] = (*self.blocks.order, *outputs, self.loss_id)
+        self.reset()
+
+    def reset(self) -> None:
+        """Return before the first block."""
+        self.position = 0
+        self.values: dict[str, tuple[Tensor, ...]] = {}
+        self.sequence_ranges: dict[str, tuple[int, int]] = {}
+        self._activations: dict[str, Activation] = {}
+        self._nodes: dict[fx.Node, Any] = {}
+        self._random = RandomStream(self.seed, self.x.device)
+        self._buffers = {name: b.detach().clone() for name, b in self.module.named_buffers()}
+        self._before: list[_Before] = []
+
+    @property
+    def loss(self) -> Tensor | None:
+        """The scalar loss, with its graph, once it has run."""
+        found = self.values.get(self.loss_id)
+        return found[0] if found else None
+
+    @property
+    def done(self) -> bool:
+        return self.position == len(self.order)
+
+    def step(self) -> str:
+        """Run the next block and return its id.
+
+        Raises LabError, naming the block, when it fails; the pass then stands where it stood.
+        Raises IndexError at the end.
+        """
+        block_id = self.order[self.position]
+        before = _Before(self._random.state(), self._buffers_of(block_id))
+        started_at = perf_counter()
+        first = torch.autograd._get_sequence_nr()
+        try:
+            with self._random, torch.enable_grad():
+                outputs = self._run(block_id)
+        except Exception as error:
+            self._undo(before, block_id)
+            raise self._failure(block_id, error) from error
+        elapsed_ms = (perf_counter() - started_at) * 1e3
+        self.sequence_ranges[block_id] = (first, torch.autograd._get_sequence_nr())
+        self.values[block_id] = outputs
+        self._activations[block_id] = Activation(
+            block_id, tuple(summarise(tensor) for tensor in outputs), elapsed_ms
+        )
+        self._before.append(before)
+        self.position += 1
+        return block_id
+
+    def back(self) -> None:
+        """Undo the last block; nothing happens before the first."""
+        if self.position == 0:
+            return
+        self.position -= 1
+        block_id = self.order[self.position]
+        for held in (self.values, self.sequence_ranges, self._activations):
+            del held[block_id]
+        self._undo(self._before.pop(), block_id)
+
+    def run_to(self, block_id: str) -> None:
+        """Go forth, or back, until `block_id` is the last that has run.
+
+        Raises LabError when it is not part of the pass, or as `step` does.
+        """
+        if block_id not in self.order:
+            raise LabError(
+                "This block is not part of the forward pass.",
+                hint="Start a new pass: the model has changed since this one began.",
+            )
+        target = self.order.index(block_id) + 1
+        while self.position < target:
+            self.step()
+        while self.position > target:
+            self.back()
+
+    def end(self) -> None:
+        """Run all that is left, the loss included. Raises as `step` does."""
+        while not self.done:
+            self.step()
+
+    def plain(self) -> Tensor:
+        """Return the loss of the same batch by calling the module as a whole: the reference.
+
+        It starts from the same random state and buffers, and has an autograd graph of its own.
+        """
+        buffers = {name: b.detach().clone() for name, b in self.module.named_buffers()}
+        with RandomStream(self.seed, self.x.device), _training(self.module), torch.enable_grad():
+            prediction = functional_call(self.module, buffers, (self.x,))
+            return self.loss_function(prediction, self.y)
+
+    def snapshot(self) -> ForwardSnapshot:
+        current = ()
+        if self.position:
+            block_id = self.order[self.position - 1]
+            current = tuple(
+                value(label, tensor)
+                for label, tensor in zip(self._labels(block_id), self.values[block_id], strict=True)
+            )
+        return ForwardSnapshot(
+            order=self.order,
+            position=self.position,
+            activations=tuple(self._activations[block_id] for block_id in self.values),
+            current=current,
+            loss=None if self.loss is None else self.loss.item(),
+            batch=self.batch,
+            batch_size=len(self.x),
+        )
+
+    # -- one block
+
+    def _run(self, block_id: str) -> tuple[Tensor, ...]:
+        if block_id in (self._output, self.loss_id):
+            prediction = self._nodes[_known(self.blocks.prediction)]
+            if block_id == self._output:
+                return (prediction,)
+            return (self.loss_function(prediction, self.y),)
+        block = self._blocks[block_id]
+        for node in self.blocks.nodes[block_id]:
+            args, kwargs = fx.node.map_arg((node.args, node.kwargs), self._nodes.__getitem__)
+            if node.op == "placeholder":
+                self._nodes[node] = self.x
+            elif node.op == "call_module":
+                module = self.module.get_submodule(str(node.target))
+                prefix = f"{node.target}."
+                buffers = {
+                    name.removeprefix(prefix): self._buffers[name] for name in self._names(block_id)
+                }
+                with _training(module):
+                    self._nodes[node] = functional_call(module, buffers, args, kwargs)
+            elif node.op == "call_method":
+                self._nodes[node] = getattr(args[0], str(node.target))(*args[1:], **kwargs)
+            else:
+                assert callable(node.target)
+                self._nodes[node] = node.target(*args, **kwargs)
+        return tuple(self._nodes[node] for node in self.blocks.outputs(block))
+
+    def _undo(self, before: _Before, block_id: str) -> None:
+        self._random.restore(before.random)
+        self._buffers.update(before.buffers)
+        for node in self.blocks.nodes.get(block_id, ()):
+            self._nodes.pop(node, None)
+
+    def _names(self, block_id: str) -> list[str]:
+        """The full names of a block's buffers."""
+        block = self._blocks.get(block_id)
+        return [n for n in self._buffers if block and n.startswith(f"{block.name}.")]
+
+    def _buffers_of(self, block_id: str) -> dict[str, Tensor]:
+        return {name: self._buffers[name].clone() for name in self._names(block_id)}
+
+    def _labels(self, block_id: str) -> tuple[str, ...]:
+        if block_id == self.loss_id:
+            return ("loss",)
+        if block_id == self._output:
+            return ("prediction",)
+        return tuple(port.name for port in catalogue.ports(self._blocks[block_id])[1])
+
+    def _failure(self, block_id: str, error: Exception) -> LabError:
+        detail = f"{type(error).__name__}: {error}"
+        block = self._blocks.get(block_id)
+        if block is None or block_id == self.loss_id:
+            return LabError(
+                f"The loss cannot be computed: {error}",
+                problems=(Problem(f"The loss cannot be computed: {error}", detail=detail),),
+            )
+        problem = problems.refused(block, self._specs(block), detail)
+        return LabError(f"{block.name}: {problem.message}", problems=(problem,))
+
+    def _specs(self, block: Block) -> dict[str, TensorSpec]:
+        return {
+            port: TensorSpec(tuple(tensor.shape), dtype_name(tensor.dtype))
+            for port, node in self.blocks.inputs[block.id].items()
+            if isinstance(tensor := self._nodes.get(node), Tensor)
+        }
+
+
+@contextmanager
+def _training(module: nn.Module) -> Iterator[None]:
+    """Training mode for a while: a validation pass that is under way finds its own mode again."""
+    modes = [(part, part.training) for part in module.modules()]
+    module.train()
+    try:
+        yield
+    finally:
+        for part, mode in modes:
+            part.training = mode
+
+
+def _known(node: fx.Node | None) -> fx.Node:
+    if node is None:
+        raise LabError("The model returns nothing yet.", hint="Wire a block to the Output.")
+    return node
