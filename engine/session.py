@@ -30,8 +30,8 @@ HANDLERS: dict[str, str] = {
     "HelloCommand": "devices:hello",
     "CheckModelCommand": "models.handlers:check_model",
     "InitialiseCommand": "models.handlers:initialise",
-    "StartForwardCommand": "autograd.handlers:start_forward",
-    "MoveForwardCommand": "autograd.handlers:move_forward",
+    "StartForwardCommand": "models.handlers:start_forward",
+    "MoveForwardCommand": "models.handlers:move_forward",
     "StartBackwardCommand": "autograd.handlers:start_backward",
     "MoveBackwardCommand": "autograd.handlers:move_backward",
     "CompareGradientsCommand": "autograd.handlers:compare_gradients",
@@ -114,7 +114,7 @@ class Session:
         for snapshot in results:
             if snapshot is not None:
                 self._answer(command, snapshot)
-            if self._job is None and control.stop.is_set():
+            elif self._job is None and control.stop.is_set():
                 _close(results)
                 return
 
