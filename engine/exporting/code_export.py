@@ -1,0 +1,66 @@
+"""A model's Python to a file, run once to prove that it is the model."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from ..errors import LabError
+from .weights import Written, check_fits, max_difference, write
+
+_MEND = "Mend what the Problems list names, then export again."
+
+
+def save_code(
+    source: str, module: nn.Module, inputs: Sequence[Tensor], path: str | os.PathLike[str]
+) -> Written:
+    """Write `source`, a Python file with a class `Model` that needs no arguments.
+
+    Before anything is written the source is run: `Model()` must take the state_dict of `module`.
+    `max_error` is the largest absolute difference between the outputs of both in eval mode on
+    `inputs`. Raises LabError when the source does not run or is another model, or the path cannot
+    be written.
+    """
+    path = Path(path)
+    namespace: dict[str, object] = {"__name__": "exported_model"}
+    try:
+        with torch.random.fork_rng():
+            exec(compile(source, str(path), "exec"), namespace)
+            written = namespace["Model"]()  # type: ignore[operator]
+    except Exception as error:
+        raise LabError(
+            f"The model's Python does not run: {type(error).__name__}: {error}.",
+            hint=_MEND,
+        ) from error
+    assert isinstance(written, nn.Module)
+    state = module.state_dict()
+    check_fits(state, written, "The live model")
+    written.load_state_dict(state)
+    try:
+        with torch.no_grad():
+            ours = copy.deepcopy(module).cpu().eval()(*inputs)
+            theirs = written.eval()(*inputs)
+    except Exception as error:
+        raise LabError(
+            f"The model does not run, so its Python was not written: {error}", hint=_MEND
+        ) from error
+    if ours.shape != theirs.shape:
+        raise LabError(
+            f"The model's Python gives an output of shape {tuple(theirs.shape)}, "
+            f"the model itself {tuple(ours.shape)}.",
+            hint="This is a fault of the program; please report it with the project file.",
+        )
+    data = write(path, source.encode())
+    return Written(
+        path,
+        len(data),
+        hashlib.sha256(data).hexdigest(),
+        max_difference(ours, theirs),
+        tuple(state),
+    )

@@ -1,0 +1,209 @@
+"""state_dicts to .pt and .safetensors and back. Nothing in a file that is read is executed."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import math
+import os
+import pickle
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import safetensors.torch
+import torch
+from safetensors import SafetensorError
+from torch import Tensor, nn
+
+from ..errors import LabError
+from ..project.atomic import write_atomically
+from ..tensors.readable import dtype_name
+
+WeightsFormat = Literal["pt", "safetensors"]
+
+MAX_NAMED_KEYS = 5
+
+
+@dataclass(frozen=True)
+class Written:
+    """A file that was written and read back: its SHA-256 is of what lies on the disk."""
+
+    path: Path
+    size_bytes: int
+    sha256: str
+    max_error: float
+    keys: tuple[str, ...]
+
+
+def save_weights(module: nn.Module, path: str | os.PathLike[str], format: WeightsFormat) -> Written:
+    """Write `module.state_dict()` in one piece, load it back, and compare every bit.
+
+    Tensors go to the file from the CPU, so that it loads anywhere. Weights that share memory are
+    written once in .pt and once per key in .safetensors, so that either file holds every key.
+    `max_error` is the largest absolute difference to the module's own state (0.0). Raises LabError
+    where the path cannot be written, or what was read back differs.
+    """
+    path = Path(path)
+    state = module.state_dict()  # an OrderedDict of its own; changed in place to keep _metadata
+    for key, tensor in state.items():
+        state[key] = _portable(tensor)
+    if format == "pt":
+        buffer = io.BytesIO()
+        torch.save(state, buffer)
+        data = buffer.getvalue()
+    else:
+        data = safetensors.torch.save(_unshared(state), metadata={"format": "pt"})
+    written = write(path, data)
+    loaded = _load_safetensors(path) if format == "safetensors" else _load_pt(path)
+    different = [k for k in state if k not in loaded or not same_bits(state[k], loaded[k])]
+    if different or loaded.keys() != state.keys():
+        raise LabError(
+            f"{path} was written, but what was read back differs in {_listed(different)}.",
+            hint="The disk may be failing: write to another one.",
+        )
+    error = max((max_difference(state[k], loaded[k]) for k in state), default=0.0)
+    return Written(path, len(written), hashlib.sha256(written).hexdigest(), error, tuple(state))
+
+
+def write(path: Path, data: bytes) -> bytes:
+    """Write the file in one piece and return what can be read back from it. Raises LabError."""
+    if path.is_dir():
+        raise LabError(f"{path} is a folder.", hint="Give the name of a file in it.")
+    if not path.parent.is_dir():
+        raise LabError(
+            f"The folder {path.parent} does not exist.", hint="Make it, or choose another one."
+        )
+    try:
+        write_atomically(path, data)
+        return path.read_bytes()
+    except OSError as error:
+        raise LabError(
+            f"{path} cannot be written: {error.strerror or error}.",
+            hint="Choose a folder that you may write to, on a disk with free space.",
+        ) from error
+
+
+def load_weights(path: str | os.PathLike[str]) -> dict[str, Tensor]:
+    """The state_dict in a .pt file, a .safetensors file or a training checkpoint, on the CPU.
+
+    Raises LabError when the file is missing, damaged, or holds anything but tensors by name.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise LabError(f"There is no file {path}.", hint="Choose a .pt or .safetensors file.")
+    try:
+        if path.suffix == ".safetensors":
+            return _load_safetensors(path)
+        loaded = _load_pt(path)
+    except pickle.UnpicklingError as error:
+        raise LabError(
+            f"{path} holds objects that would run code when they are loaded, so it was refused.",
+            hint="Ask its author for a plain state_dict: torch.save(model.state_dict(), path).",
+        ) from error
+    except (
+        OSError,
+        RuntimeError,
+        EOFError,
+        ValueError,
+        KeyError,
+        SafetensorError,
+        zipfile.BadZipFile,
+    ) as error:
+        raise LabError(
+            f"{path} cannot be read as weights: it is damaged or of another kind.",
+            hint="Choose a file with a state_dict: .pt or .safetensors.",
+        ) from error
+    if isinstance(loaded, dict) and "optimizer" in loaded and isinstance(loaded.get("model"), dict):
+        loaded = loaded["model"]  # a training checkpoint
+    if not isinstance(loaded, dict) or not all(
+        isinstance(key, str) and isinstance(tensor, Tensor) for key, tensor in loaded.items()
+    ):
+        raise LabError(
+            f"{path} holds a {type(loaded).__name__}, not tensors by name.",
+            hint="Save a state_dict: torch.save(model.state_dict(), path).",
+        )
+    return dict(loaded)
+
+
+def check_fits(state: Mapping[str, Tensor], module: nn.Module, source: str = "The file") -> None:
+    """Raises LabError naming the keys that are missing, unexpected or of another shape."""
+    own = module.state_dict()
+    missing = [key for key in own if key not in state]
+    unexpected = [key for key in state if key not in own]
+    misshapen = [
+        f"{key} is {_shape(state[key])}, the model has {_shape(own[key])}"
+        for key in own
+        if key in state and state[key].shape != own[key].shape
+    ]
+    faults = []
+    if missing:
+        faults.append(f"missing: {_listed(missing)}")
+    if unexpected:
+        faults.append(f"not in the model: {_listed(unexpected)}")
+    if misshapen:
+        faults.append(f"of another shape: {_listed(misshapen)}")
+    if faults:
+        raise LabError(
+            f"{source} does not fit the model. " + "; ".join(faults) + ".",
+            hint="Use weights that were exported from this model, or undo the edits made since.",
+        )
+
+
+def same_bits(a: Tensor, b: Tensor) -> bool:
+    """Equal in shape, dtype and every bit: NaNs count as equal when their bits are."""
+    if a.shape != b.shape or a.dtype != b.dtype:
+        return False
+    raw = [t.detach().cpu().contiguous().reshape(-1).view(torch.uint8) for t in (a, b)]
+    return torch.equal(raw[0], raw[1])
+
+
+def max_difference(a: Tensor, b: Tensor) -> float:
+    """Largest absolute difference of two tensors of one shape: 0.0 for empty ones and for equal
+    infinities, infinite where only one of them is finite or a number."""
+    wide = torch.complex128 if a.is_complex() or b.is_complex() else torch.float64
+    x, y = (t.detach().cpu().to(wide).reshape(-1) for t in (a, b))
+    if x.numel() == 0:
+        return 0.0
+    difference = (x - y).abs()
+    difference[(x == y) | (x.isnan() & y.isnan())] = 0.0
+    return float(difference.nan_to_num(nan=math.inf, posinf=math.inf).max())
+
+
+def _portable(tensor: Tensor) -> Tensor:
+    """On the CPU, and without dragging along the rest of a storage that it is a view of."""
+    tensor = tensor.detach().cpu()
+    if tensor.untyped_storage().nbytes() > tensor.numel() * tensor.element_size():
+        return tensor.clone()
+    return tensor
+
+
+def _unshared(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Contiguous tensors with a memory of their own each, as safetensors wants them."""
+    seen: set[int] = set()
+    result = {}
+    for key, tensor in state.items():
+        tensor = tensor.contiguous()
+        storage = tensor.untyped_storage()._cdata
+        result[key] = tensor.clone() if storage in seen else tensor
+        seen.add(storage)
+    return result
+
+
+def _load_pt(path: Path) -> dict[str, Tensor]:
+    return torch.load(path, map_location="cpu", weights_only=True)
+
+
+def _load_safetensors(path: Path) -> dict[str, Tensor]:
+    return safetensors.torch.load_file(path)
+
+
+def _listed(keys: list[str]) -> str:
+    rest = len(keys) - MAX_NAMED_KEYS
+    return ", ".join(keys[:MAX_NAMED_KEYS]) + (f" and {rest:,} more" if rest > 0 else "")
+
+
+def _shape(tensor: Tensor) -> str:
+    return f"{tuple(tensor.shape)} {dtype_name(tensor.dtype)}"

@@ -1,0 +1,183 @@
+"""Weights to files and back, against torch.load and safetensors themselves."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import os
+from pathlib import Path
+
+import pytest
+import safetensors.torch
+import torch
+from torch import nn
+
+from engine.errors import LabError
+from engine.exporting import check_fits, load_weights, save_weights
+from engine.exporting.weights import WeightsFormat, max_difference, same_bits
+
+FORMATS: list[WeightsFormat] = ["pt", "safetensors"]
+
+
+class Odd(nn.Module):
+    """Every way in which a state_dict can be awkward."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Linear(4, 3)
+        self.norm = nn.BatchNorm1d(3)
+        self.tied = nn.Linear(4, 3)
+        self.tied.weight = self.first.weight
+        self.register_buffer("view", torch.arange(1000.0)[10:14])
+        self.register_buffer("transposed", torch.randn(5, 2).t())
+        self.register_buffer("brain", torch.randn(3, dtype=torch.bfloat16))
+        self.register_buffer("imaginary", torch.randn(3, dtype=torch.complex64))
+        self.register_buffer("empty", torch.empty(0, 3))
+        self.register_buffer("strange", torch.tensor([math.nan, math.inf, -0.0]))
+
+
+@pytest.fixture
+def module() -> nn.Module:
+    torch.manual_seed(0)
+    return Odd()
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_what_is_written_loads_into_the_same_class(
+    module: nn.Module, format: WeightsFormat, tmp_path: Path
+) -> None:
+    path = tmp_path / f"weights.{format}"
+    written = save_weights(module, path, format)
+    state = module.state_dict()
+    data = path.read_bytes()
+    assert written.keys == tuple(state) and written.max_error == 0.0
+    assert (written.size_bytes, written.sha256) == (len(data), hashlib.sha256(data).hexdigest())
+    assert os.listdir(tmp_path) == [path.name]  # no temporary file is left
+    if format == "pt":
+        loaded = torch.load(path, weights_only=True)
+        assert loaded._metadata == state._metadata  # type: ignore[attr-defined]
+    else:
+        loaded = safetensors.torch.load_file(path)
+    other = Odd()
+    other.load_state_dict(loaded)
+    for key, tensor in other.state_dict().items():
+        assert same_bits(tensor, state[key]), key
+    assert all(same_bits(load_weights(path)[key], state[key]) for key in state)
+
+
+def test_a_view_does_not_drag_its_storage_into_the_file(tmp_path: Path) -> None:
+    holder = nn.Module()
+    holder.register_buffer("view", torch.zeros(1_000_000)[:4])
+    assert save_weights(holder, tmp_path / "w.pt", "pt").size_bytes < 10_000
+    assert holder.view.untyped_storage().nbytes() == 4_000_000
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_saving_leaves_the_module_alone(
+    module: nn.Module, format: WeightsFormat, tmp_path: Path
+) -> None:
+    before = {k: (t, t._version) for k, t in module.state_dict(keep_vars=True).items()}
+    rng = torch.get_rng_state()
+    save_weights(module, tmp_path / "w", format)
+    for key, tensor in module.state_dict(keep_vars=True).items():
+        assert before[key] == (tensor, tensor._version) or tensor is before[key][0]
+    assert torch.equal(torch.get_rng_state(), rng)
+
+
+def test_an_existing_file_is_replaced_in_one_piece(module: nn.Module, tmp_path: Path) -> None:
+    path = tmp_path / "w.pt"
+    path.write_bytes(b"old")
+    save_weights(module, path, "pt")
+    assert load_weights(path).keys() == module.state_dict().keys()
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [("missing/w.pt", "does not exist"), ("", "is a folder"), ("file/w.pt", "does not exist")],
+)
+def test_paths_that_cannot_be_written_are_explained(
+    module: nn.Module, tmp_path: Path, name: str, words: str
+) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(LabError, match=words) as caught:
+        save_weights(module, tmp_path / name, "pt")
+    assert str(tmp_path) in str(caught.value) and caught.value.hint
+
+
+def test_a_refusing_disk_is_explained_and_the_old_file_stays(
+    module: nn.Module, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "w.pt"
+    path.write_bytes(b"old")
+
+    def full(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(LabError, match="No space left on device"):
+        save_weights(module, path, "pt")
+    assert path.read_bytes() == b"old" and os.listdir(tmp_path) == ["w.pt"]
+
+
+class Payload:
+    def __reduce__(self):
+        return os.mkdir, ("executed",)
+
+
+@pytest.mark.parametrize(
+    ("name", "write", "words"),
+    [
+        ("none.pt", lambda path: None, "no file"),
+        ("empty.pt", lambda path: path.write_bytes(b""), "damaged"),
+        ("empty.safetensors", lambda path: path.write_bytes(b""), "damaged"),
+        ("noise.safetensors", lambda path: path.write_bytes(b"\xff" * 64), "damaged"),
+        ("list.pt", lambda path: torch.save([torch.ones(1)], path), "holds a list"),
+        ("numbers.pt", lambda path: torch.save({"a": 1}, path), "not tensors by name"),
+        ("code.pt", lambda path: torch.save({"a": Payload()}, path), "would run code"),
+    ],
+)
+def test_files_that_are_no_weights_are_refused_unexecuted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, write, words: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD", "1")
+    write(tmp_path / name)
+    with pytest.raises(LabError, match=words) as caught:
+        load_weights(tmp_path / name)
+    assert caught.value.hint and not (tmp_path / "executed").exists()
+
+
+def test_a_training_checkpoint_gives_its_model(tmp_path: Path) -> None:
+    path = tmp_path / "step-00000001.pt"
+    torch.save({"model": {"w": torch.ones(2)}, "optimizer": {"state": {}}, "step": 1}, path)
+    assert torch.equal(load_weights(path)["w"], torch.ones(2))
+
+
+def test_weights_that_do_not_fit_are_named() -> None:
+    module = nn.Sequential(nn.Linear(4, 3), nn.Linear(3, 2))
+    state = module.state_dict()
+    check_fits(state, module)
+    del state["0.bias"]
+    state["extra"] = torch.ones(1)
+    state["1.weight"] = torch.ones(2, 5)
+    with pytest.raises(LabError) as caught:
+        check_fits(state, module, "weights.pt")
+    text = str(caught.value)
+    assert "missing: 0.bias" in text and "not in the model: extra" in text
+    assert "1.weight is (2, 5) float32, the model has (2, 3) float32" in text
+    many = {f"k{i}": torch.ones(1) for i in range(20)}
+    with pytest.raises(LabError, match="k4 and 15 more"):
+        check_fits(many, nn.Module())
+
+
+def test_differences_are_absolute_and_know_nan() -> None:
+    nan, inf = math.nan, math.inf
+    t = torch.tensor
+    assert max_difference(t([1.0, 2.0]), t([1.5, 2.0])) == 0.5
+    assert max_difference(t([nan, inf, -inf]), t([nan, inf, -inf])) == 0.0
+    assert max_difference(t([nan]), t([1.0])) == inf
+    assert max_difference(t([inf]), t([1.0])) == inf
+    assert max_difference(t([]), t([])) == 0.0
+    assert max_difference(t([3j]), t([4 + 0j])) == 5.0
+    assert not same_bits(t([0.0]), t([-0.0])) and same_bits(t([nan]), t([nan]))
+    assert not same_bits(t([1.0]), t([1.0], dtype=torch.float64))
