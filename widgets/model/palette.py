@@ -256,7 +256,8 @@ class _BlockList(QListView):
                 assert isinstance(event, QKeyEvent)
                 if event.key() == Qt.Key.Key_Escape:
                     event.accept()
-                    self._cancel_drag()
+                    if event.type() == QEvent.Type.KeyPress:
+                        self._cancel_drag()
                     return True
             elif event.type() == QEvent.Type.ApplicationDeactivate:
                 self._cancel_drag()

@@ -138,6 +138,18 @@ def test_escape_cancels_a_drag_wherever_the_focus_is(palette, qtbot):
     assert [what[0] for what in told] == ["started", "moved", "cancelled"]
 
 
+def test_escape_during_a_drag_leaves_the_search_as_it_is(palette):
+    QTest.keyClicks(palette.search, "linear")
+    told = record(palette)
+    view = palette.list.viewport()
+    start = center_of(palette, "nn.Linear")
+    QTest.mousePress(view, Qt.MouseButton.LeftButton, pos=start)
+    QTest.mouseMove(view, start + QPoint(60, 0))
+    QTest.keyClick(palette.search, Qt.Key.Key_Escape)
+    assert told[-1] == ("cancelled",)
+    assert palette.search.text() == "linear"
+
+
 def test_a_header_cannot_be_dragged(palette):
     told = record(palette)
     view = palette.list.viewport()
