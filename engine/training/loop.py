@@ -15,7 +15,7 @@ from . import data
 from .checkpoints import Checkpoint
 from .components import find_device, make_loss, make_optimizer
 from .memory import cuda_bytes, rss_bytes
-from .metrics import Diverged, Pending, Recorder
+from .metrics import Diverged, Held, Recorder
 from .randomness import RandomStream
 
 
@@ -54,7 +54,7 @@ class TrainingLoop:
         self.random = RandomStream(setup.seed, self.device)
         self.recorder = Recorder()
         self.step = self.epoch = self.batch = 0
-        self.model.to(self.device)
+        self.model.to(self.device)  # in place: the optimizer's parameters go with it
 
     @property
     def total_steps(self) -> int:
@@ -72,24 +72,24 @@ class TrainingLoop:
 
         Raises Diverged when the loss is NaN or infinite, and whatever the model raises.
         """
-        while self.epoch < self.setup.epochs:
-            for x, y in self._batches():
-                self._train_step(x, y)
-                yield
-            yield from self._end_epoch()
+        with self.random:
+            while self.epoch < self.setup.epochs:
+                for x, y in self._batches():
+                    self._train_step(x, y)
+                    yield
+                yield from self._end_epoch()
 
     def _train_step(self, x: Tensor, y: Tensor) -> None:
         """One step as in every course: zero_grad, forward, loss, backward, step."""
         if not self.model.training:  # whoever looked at the model meanwhile may have left it so
             self.model.train()
         start = self._now()
-        with self.random:
-            self.optimizer.zero_grad()
-            prediction = self.model(x)
-            loss = self.loss_fn(prediction, y)
-            self._check(loss)
-            loss.backward()
-            self.optimizer.step()
+        self.optimizer.zero_grad()
+        prediction = self.model(x)
+        loss = self.loss_fn(prediction, y)
+        self._check(loss)
+        loss.backward()
+        self.optimizer.step()
         end = self._now()
         self.step += 1
         self.batch += 1
@@ -157,20 +157,18 @@ class TrainingLoop:
             raise Diverged(self.step + 1, value)
 
     def _record(self, prediction: Tensor, y: Tensor, loss: Tensor, timing: tuple) -> None:
-        loss, correct = loss.detach(), _count_correct(prediction, y)
         gradients = [p.grad for p in self.parameters if p.grad is not None]
         if any(gradient.is_sparse for gradient in gradients):
             gradients = [g.coalesce().values() if g.is_sparse else g for g in gradients]
-        deferred = self.device.type == "cuda"
-        self.recorder.add(
-            Pending(
+        self.recorder.hold(
+            Held(
                 step=self.step,
-                samples=len(y),
                 learning_rate=self.learning_rate,
-                loss=loss if deferred else loss.item(),
-                correct=correct if deferred else correct.item(),
-                norms=torch._foreach_norm(gradients) if gradients else (),
                 timing=timing,
+                loss=loss.detach(),
+                prediction_BC=prediction.detach(),
+                labels_B=y,
+                gradients=gradients,
             )
         )
 

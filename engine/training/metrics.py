@@ -1,13 +1,13 @@
-"""The figures of a run, kept per optimizer step and handed on in columns.
+"""The figures of a run, one row per optimizer step, handed on in columns.
 
-Reading a number off a CUDA device stops the host until the device has caught up. So a step only
-leaves its figures where they are (`Recorder.add`), and they are read together, once per
-snapshot (`flush`): one transfer and one synchronisation for all steps since the last.
+A step only leaves its tensors here (`Recorder.hold`). Their figures are worked out for many steps
+at once, which on the CPU saves most of the calls into torch, and read together once per snapshot
+(`flush`): on CUDA that is one synchronisation for all steps since the last.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from itertools import accumulate, islice
 from math import hypot, isfinite
 from typing import NamedTuple
 
@@ -17,6 +17,8 @@ from torch import Tensor
 from ..protocol import EpochRow, StepColumns
 
 ROWS_PER_SNAPSHOT = 200
+HELD_BYTES = 1 << 20
+"""Steps wait for their figures until their tensors take this much memory, or until `flush`."""
 HISTORY_ROWS = 2000
 HISTORY_EPOCHS = 500
 
@@ -35,21 +37,31 @@ class StepRow(NamedTuple):
     cuda_reserved_bytes: int
 
 
-class Pending(NamedTuple):
-    """A step whose figures may still lie on the device.
+class Held(NamedTuple):
+    """A step as it was left: its numbers, and its tensors.
 
-    `loss` and `correct` are 0-dim tensors on CUDA and numbers elsewhere; `norms` has one 2-norm
-    per gradient. `timing` is (start, end): seconds of the wall clock, or
-    on CUDA a pair of events recorded on the stream.
+    `timing` is (start, end): seconds of the wall clock, or on CUDA two events on the stream.
     """
 
     step: int
-    samples: int
     learning_rate: float
-    loss: Tensor | float
-    correct: Tensor | float
-    norms: tuple[Tensor, ...]
     timing: tuple
+    loss: Tensor
+    prediction_BC: Tensor
+    labels_B: Tensor
+    gradients: list[Tensor]
+
+    @property
+    def size_bytes(self) -> int:
+        return self.prediction_BC.nbytes + sum(gradient.nbytes for gradient in self.gradients)
+
+
+class Reduced(NamedTuple):
+    """Some steps without their tensors. `figures` is float32 on the device, in a row: the loss of
+    each step, the number of correct samples up to and with each, the norm of each gradient."""
+
+    steps: list[tuple[int, float, tuple, int, int]]
+    figures: Tensor
 
 
 class Diverged(Exception):
@@ -74,40 +86,75 @@ class Recorder:
         self.loss_sum = 0.0
         self.correct = 0
         self.samples = 0
-        self._pending: list[Pending] = []
+        self._held: list[Held] = []
+        self._held_bytes = 0
+        self._reduced: list[Reduced] = []
         self._unsent: list[StepRow] = []
         self._unsent_epochs: list[EpochRow] = []
         self._resumed = False
 
-    def add(self, step: Pending) -> None:
-        self._pending.append(step)
+    def hold(self, step: Held) -> None:
+        self._held.append(step)
+        self._held_bytes += step.size_bytes
+        if self._held_bytes > HELD_BYTES:
+            self._reduce()
 
     def flush(self, rss_bytes: int, cuda_bytes: tuple[int, int] = (0, 0)) -> None:
-        """Read the pending steps; the memory figures of this moment stand for all of them.
+        """Read the steps held; the memory figures of this moment stand for all of them.
 
         Raises Diverged when a loss is NaN or infinite; the rows before it are kept.
         """
-        pending, self._pending = self._pending, []
-        for step, (loss, correct, norms) in zip(pending, _read(pending), strict=True):
-            if not isfinite(loss):
-                raise Diverged(step.step, loss)
-            self.loss_sum += loss * step.samples
-            self.correct += int(correct)
-            self.samples += step.samples
-            row = StepRow(
-                step.step,
-                loss,
-                correct / step.samples,
-                hypot(*norms),
-                step.learning_rate,
-                _elapsed_ms(step.timing),
-                rss_bytes,
-                *cuda_bytes,
-            )
-            self._unsent.append(row)
-            self.history.append(row)
+        self._reduce()
+        reduced, self._reduced = self._reduced, []
+        for steps, figures in reduced:
+            numbers = figures.tolist()
+            losses, totals = numbers[: len(steps)], numbers[len(steps) : 2 * len(steps)]
+            norms = iter(numbers[2 * len(steps) :])
+            before = 0
+            for (step, learning_rate, timing, samples, gradients), loss, total in zip(
+                steps, losses, totals, strict=True
+            ):
+                if not isfinite(loss):
+                    raise Diverged(step, loss)
+                correct, before = int(total) - before, int(total)
+                self.loss_sum += loss * samples
+                self.correct += correct
+                self.samples += samples
+                norm = hypot(*islice(norms, gradients))
+                row = StepRow(
+                    step,
+                    loss,
+                    correct / samples,
+                    norm,
+                    learning_rate,
+                    _elapsed_ms(timing),
+                    rss_bytes,
+                    *cuda_bytes,
+                )
+                self._unsent.append(row)
+                self.history.append(row)
         if len(self.history) > 2 * HISTORY_ROWS:
             self.history = thin(self.history, HISTORY_ROWS)
+
+    def _reduce(self) -> None:
+        """Work out the figures of the steps held, without reading them, and let go of their
+        tensors."""
+        if not self._held:
+            return
+        held, self._held, self._held_bytes = self._held, [], 0
+        right = torch.cat([step.prediction_BC for step in held]).argmax(1)
+        right = right == torch.cat([step.labels_B for step in held])
+        ends = [end - 1 for end in accumulate(len(step.labels_B) for step in held)]
+        parts = [
+            torch.stack([step.loss for step in held]).float(),
+            right.cumsum(0)[torch.tensor(ends, device=right.device)].float(),
+        ]
+        if gradients := [gradient for step in held for gradient in step.gradients]:
+            parts.append(torch.stack(torch._foreach_norm(gradients)).float())
+        steps = [
+            (s.step, s.learning_rate, s.timing, len(s.labels_B), len(s.gradients)) for s in held
+        ]
+        self._reduced.append(Reduced(steps, torch.cat(parts)))
 
     def end_epoch(self, epoch: int, step: int, validation: tuple[float, float]) -> None:
         """Add the row of epoch `epoch` (1-based) with its validation loss and accuracy, and start
@@ -175,23 +222,8 @@ def spread(rows: list[EpochRow], limit: int) -> list[EpochRow]:
     return [rows[i * (len(rows) - 1) // (limit - 1)] for i in range(limit)]
 
 
-def _read(pending: list[Pending]) -> Iterator[tuple[float, float, list[float]]]:
-    """Yield loss, correct count and norms of each step as numbers."""
-    norms = [norm for step in pending for norm in step.norms]
-    if pending and isinstance(pending[0].loss, Tensor):
-        losses = torch.stack([step.loss for step in pending]).tolist()
-        corrects = torch.stack([step.correct for step in pending]).tolist()
-        numbers = iter(torch.stack([norm.float() for norm in norms]).tolist() if norms else ())
-    else:
-        losses = [step.loss for step in pending]
-        corrects = [step.correct for step in pending]
-        numbers = (norm.item() for norm in norms)
-    for step, loss, correct in zip(pending, losses, corrects, strict=True):
-        yield loss, correct, [next(numbers) for _ in step.norms]
-
-
 def _elapsed_ms(timing: tuple) -> float:
     start, end = timing
     if isinstance(start, float):
         return (end - start) * 1e3
-    return start.elapsed_time(end)  # the transfer in `_read` has waited for both events
+    return start.elapsed_time(end)  # the transfer in `flush` has waited for both events

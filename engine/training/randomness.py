@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import torch
 from torch import Tensor
 
@@ -10,8 +13,7 @@ class RandomStream:
     """`with stream:` torch's global generators are this stream's; outside, everyone else's.
 
     The stream starts as after `torch.manual_seed(seed)`, so a plain loop after that call draws
-    the same numbers (dropout). A state costs about 1 us to read or to set, without
-    synchronising the device.
+    the same numbers (dropout).
     """
 
     def __init__(self, seed: int, device: torch.device) -> None:
@@ -21,26 +23,44 @@ class RandomStream:
             self._generators["cuda"] = torch.cuda.default_generators[device.index or 0]
         elif device.type == "mps":
             self._generators["mps"] = torch.mps._get_default_mps_generator()
-        self._own = {
+        self._active = False
+        self._away = {  # the states that are not in the generators at present
             name: torch.Generator(generator.device).manual_seed(seed).get_state()
             for name, generator in self._generators.items()
         }
-        self._others: dict[str, Tensor] = {}
 
     def __enter__(self) -> None:
-        for name, generator in self._generators.items():
-            self._others[name] = generator.get_state()
-            generator.set_state(self._own[name])
+        self._swap()
 
     def __exit__(self, *exception: object) -> None:
-        for name, generator in self._generators.items():
-            self._own[name] = generator.get_state()
-            generator.set_state(self._others[name])
+        self._swap()
+
+    @contextmanager
+    def lent(self) -> Iterator[None]:
+        """Everyone else's generators for a while, in the midst of `with stream:`."""
+        if not self._active:
+            yield
+            return
+        self._swap()
+        try:
+            yield
+        finally:
+            self._swap()
 
     def state(self) -> dict[str, Tensor]:
-        """Return the state of each generator by device type, uint8 tensors on the CPU."""
-        return dict(self._own)
+        """Return the stream's state by device type: uint8 tensors on the CPU."""
+        if not self._active:
+            return dict(self._away)
+        return {name: generator.get_state() for name, generator in self._generators.items()}
 
     def restore(self, state: dict[str, Tensor]) -> None:
-        """Go on from a saved state; a device type that it does not have keeps its own."""
-        self._own.update({name: value for name, value in state.items() if name in self._own})
+        """Go on from a saved state, outside of `with stream:`; a device type that the saved one
+        does not have keeps its own."""
+        self._away.update({name: value for name, value in state.items() if name in self._away})
+
+    def _swap(self) -> None:
+        for name, generator in self._generators.items():
+            state = generator.get_state()
+            generator.set_state(self._away[name])
+            self._away[name] = state
+        self._active = not self._active

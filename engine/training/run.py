@@ -24,7 +24,7 @@ SPEED_WINDOW_S = 3.0
 
 
 class TrainingRun:
-    """Drives a `TrainingLoop` (`run.loop`), from `resume` on if that is given.
+    """Drives a `TrainingLoop` (`run.loop`), from `resume` on if that is given; `close` it after.
 
     `failure` says why the run ended early; `warning` what went wrong without ending it. Raises
     LabError when the checkpoint does not fit the loop.
@@ -58,8 +58,7 @@ class TrainingRun:
     def steps(self) -> Iterator[bool]:
         """Train, as `TrainingLoop.steps`; yields whether a snapshot is due.
 
-        Ends early with `failure` set when the model raises or the loss is NaN or infinite. In any
-        case the model is back on the CPU afterwards.
+        Ends early with `failure` set when the model raises or the loss is NaN or infinite.
         """
         try:
             for _ in self.loop.steps():
@@ -76,10 +75,9 @@ class TrainingRun:
             self.loop.flush()
         except Exception as error:
             self._fail(error)
-        finally:
-            self._close()
 
-    def _close(self) -> None:
+    def close(self) -> None:
+        """Bring the model back to the CPU. The run cannot go on after it."""
         try:
             self.loop.close()
         except RuntimeError as error:  # a CUDA device that failed gives nothing back
