@@ -59,11 +59,15 @@ def shape_text(spec: TensorSpec) -> str:
 
 
 def count_text(count: int) -> str:
-    """A number of parameters in at most five characters: `650`, `1.2k`, `44.4M`."""
-    for limit, divisor, unit in ((1_000, 1, ""), (1_000_000, 1e3, "k"), (10**9, 1e6, "M")):
-        if count < limit:
-            return f"{count}" if not unit else f"{count / divisor:.4g}"[:4].rstrip(".") + unit
-    return f"{count / 1e9:.3g}G"
+    """A number of parameters with three significant digits: `650`, `8.26k`, `44.4M`."""
+    if count < 1000:
+        return str(count)
+    size = float(f"{count:.3g}")
+    for unit in ("k", "M", "G"):
+        size /= 1000
+        if size < 1000 or unit == "G":
+            break
+    return f"{size:g}{unit}"
 
 
 def spec_text(spec: TensorSpec | None) -> str:

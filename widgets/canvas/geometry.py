@@ -10,7 +10,7 @@ from engine.project.document import Block
 
 Side = Literal["in", "out"]
 
-BLOCK_WIDTH = 176.0
+BLOCK_WIDTH = 192.0
 BODY_HEIGHT = 72.0
 """Height of title, parameters and shape: all there is when neither side has two ports."""
 PORT_LINE = 36.0

@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QGraphicsItem, QStyleOptionGraphicsItem
 
 from engine.project import catalogue
 from engine.project.document import Block
-from engine.protocol import BlockReport
+from engine.protocol import BlockReport, Problem
 from widgets import theme
 
 from . import describe, style
@@ -40,6 +40,8 @@ class BlockItem(QGraphicsItem):
         self.setCacheMode(QGraphicsItem.CacheMode.DeviceCoordinateCache)
         self.setZValue(2)
         self.report: BlockReport | None = None
+        self.problems: tuple[Problem, ...] = ()
+        self.waiting: frozenset[str] = frozenset()
         self.progress: Progress = "none"
         self.port_looks: dict[tuple[Side, str], PortLook] = {}
         self.wired: frozenset[tuple[Side, str]] = frozenset()
@@ -75,17 +77,27 @@ class BlockItem(QGraphicsItem):
                 return self.pos() + self.port_offset(side, index)
         return None
 
+    def port_names(self, side: Side) -> tuple[str, ...]:
+        return tuple(port.name for port in self.ports[side])
+
     def problem_role(self) -> str | None:
         """`"error"`, `"warning"` or None: the worst of this block's problems, as a colour."""
-        if self.report is None or not self.report.problems:
+        if not self.problems:
             return None
-        errors = any(problem.severity == "error" for problem in self.report.problems)
+        errors = any(problem.severity == "error" for problem in self.problems)
         return "error" if errors else "warning"
 
-    def shape_text(self) -> str:
-        if self.report is None:
-            return ""
-        return ", ".join(map(describe.shape_text, self.report.outputs.values()))
+    def state_text(self) -> tuple[str, str]:
+        """(words, colour role) for the block's last line: its output shapes, or what is amiss."""
+        shapes = self.report.outputs.values() if self.report is not None else ()
+        problem = self.problem_role()
+        if shapes:
+            return ", ".join(map(describe.shape_text, shapes)), "intermediate"
+        if problem:
+            return ("does not fit" if problem == "error" else "look here"), problem
+        if self.waiting:
+            return "not wired yet", "warning"
+        return ("…" if self.ports["out"] else ""), "muted"
 
     # -- painting --------------------------------------------------------------------------------
 
@@ -136,29 +148,26 @@ class BlockItem(QGraphicsItem):
         painter.drawPixmap(rect, pixmap, QRectF(pixmap.rect()))
 
     def _paint_text(self, painter: QPainter, colors: theme.Theme) -> None:
-        self._paint_icon(painter, QRectF(14, 11, 26, 26))
-        right = self.width - 12
-        _text(painter, colors.text, style.font(13, bold=True), self.kind.title, 48, 22, right)
+        self._paint_icon(painter, QRectF(13, 12, 24, 24))
+        right = self.width - 10
+        _text(painter, colors.text, style.font(13, bold=True), self.kind.title, 44, 22, right)
         title = style.text_width(self.kind.title, style.font(13, bold=True))
-        _text(painter, colors.muted, style.font(10, mono=True), self.block.name, 56 + title, 22,
+        _text(painter, colors.muted, style.font(10, mono=True), self.block.name, 50 + title, 22,
               right, align_right=True)  # fmt: skip
-        _text(painter, colors.text, style.font(12), self.parameters_text, 48, 40, right)
+        _text(painter, colors.text, style.font(12), self.parameters_text, 44, 40, right)
 
         painter.setPen(QPen(colors.color("border"), 1))
         painter.drawLine(QLineF(BAR_WIDTH, 49, self.width, 49))
         count = ""
         if self.report is not None and self.report.parameters:
             count = f"{describe.count_text(self.report.parameters)} params"
-        small, mono = style.font(10), style.font(11, mono=True)
+        small = style.font(10)
         count_width = style.text_width(count, small)
         _text(painter, colors.muted, small, count, right - count_width - 1, 64, right)
         end = right - (count_width + 8 if count else 0)
-        problem = self.problem_role()
-        if problem and not self.shape_text():
-            word = "does not fit" if problem == "error" else "look here"
-            _text(painter, getattr(colors, problem), style.font(11, bold=True), word, 14, 64, end)
-        else:
-            _text(painter, colors.intermediate, mono, self.shape_text() or "…", 14, 64, end)
+        words, role = self.state_text()
+        face = style.font(11, mono=role == "intermediate")
+        _text(painter, getattr(colors, role), face, words, 14, 64, end)
         self._paint_port_names(painter, colors)
 
     def _paint_port_names(self, painter: QPainter, colors: theme.Theme) -> None:
@@ -182,13 +191,11 @@ class BlockItem(QGraphicsItem):
         self._paint_icon(painter, QRectF(12, 8, 28, 28))
         right = self.width - 8
         _text(painter, colors.text, style.font(20, bold=True), self.kind.title, 46, 29, right)
-        problem = self.problem_role()
-        if problem and not self.shape_text():
-            _text(painter, getattr(colors, problem), style.font(17, bold=True), "does not fit",
-                  14, 59, right)  # fmt: skip
-        else:
-            words = self.shape_text() or self.parameters_text
-            _text(painter, colors.intermediate, style.font(17, mono=True), words, 14, 59, right)
+        words, role = self.state_text()
+        if role == "muted":
+            words = self.parameters_text
+        face = style.font(17, mono=role == "intermediate")
+        _text(painter, getattr(colors, role), face, words, 14, 59, right)
 
     def _paint_port(
         self, painter: QPainter, colors: theme.Theme, side: Side, index: int,
@@ -205,11 +212,11 @@ class BlockItem(QGraphicsItem):
             painter.drawEllipse(center, GLOW_RADIUS, GLOW_RADIUS)
         elif look == "refused":
             ink = colors.color("muted", 90)
-        faulty = self.report is not None and side == "in" and any(
-            problem.port == port.name for problem in self.report.problems
-        )  # fmt: skip
-        if faulty:
-            ink = colors.color("error")
+        if side == "in" and look is None:
+            if port.name in self.waiting:
+                ink = colors.color("warning")
+            elif any(problem.port == port.name for problem in self.problems):
+                ink = colors.color("error")
         filled = (side, port.name) in self.wired or look == "target"
         dash = Qt.PenStyle.DotLine if port.optional and not filled else Qt.PenStyle.SolidLine
         painter.setPen(QPen(ink, 2, dash))
@@ -237,7 +244,7 @@ def _text(
 ) -> None:  # fmt: skip
     """One line between two x, elided; nothing when there is no room for a few letters."""
     room = right - left
-    if not text or room < 12:
+    if not text or room < 20:
         return
     shown = style.elided(text, face, room)
     if align_right:

@@ -21,6 +21,7 @@ log = logging.getLogger(__name__)
 LAYER_GAP = 96.0
 """Between the columns: room for a shape such as `B×64×28×28` on the wire."""
 NODE_GAP = 40.0
+MAX_ROWS = 8
 POINTS_PER_INCH = 72.0
 
 Point = tuple[float, float]
@@ -45,11 +46,11 @@ class Layout:
     splines: tuple[tuple[Point, ...], ...]
 
 
-def layout_model(model: Model, row_width: float | None = None) -> dict[str, Point]:
+def layout_model(model: Model, room: Point | None = None) -> dict[str, Point]:
     """Positions for a model's blocks, on the 8-px grid, with the lone ports of a chain in line.
 
-    With `row_width` (pixels), a long model is broken into rows no wider than that, where the
-    fewest wires cross. Raises KeyError for a block of unknown kind.
+    Given the `room` to be seen in (width, height in pixels), a long model is broken into as many
+    rows as show it largest. Raises KeyError for a block of unknown kind.
     """
     sizes = {block.id: block_size(block) for block in model.blocks}
     # Dot lines centres up; blocks line up at the port line. So dot gets boxes centred on it.
@@ -63,7 +64,32 @@ def layout_model(model: Model, row_width: float | None = None) -> dict[str, Poin
     tops = {
         key: (snap(x), snap(y + half_height[key] - PORT_LINE)) for key, (x, y) in placed.items()
     }
-    return wrap(tops, sizes, edges, row_width) if row_width else tops
+    return _best_rows(tops, sizes, edges, room) if room and tops else tops
+
+
+def _best_rows(
+    positions: dict[str, Point],
+    sizes: dict[str, Point],
+    edges: Sequence[tuple[str, str]],
+    room: Point,
+) -> dict[str, Point]:
+    """The number of rows at which all is seen largest; more rows only for a sixth more."""
+
+    def extent(placed: dict[str, Point]) -> Point:
+        across = max(x + sizes[key][0] for key, (x, _) in placed.items())
+        down = max(y + sizes[key][1] for key, (_, y) in placed.items())
+        return across, down
+
+    def zoom(placed: dict[str, Point]) -> float:
+        across, down = extent(placed)
+        return min(room[0] / across, room[1] / down, 1.0)
+
+    best = positions
+    for rows in range(2, MAX_ROWS + 1):
+        wrapped = wrap(positions, sizes, edges, extent(positions)[0] / rows + LAYER_GAP)
+        if zoom(wrapped) > zoom(best) * 7 / 6:
+            best = wrapped
+    return best
 
 
 def layered(

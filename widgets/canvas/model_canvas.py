@@ -13,20 +13,17 @@ from engine.project.document import Model, Wire
 from engine.protocol import ModelSnapshot
 from widgets import theme
 
-from . import describe, keyboard, menus
+from . import keyboard, menus, pointer
 from .geometry import GRID, Side
-from .gestures import DropBlock, Gesture, Marquee, MoveBlocks, PressFix
+from .gestures import DropBlock, Gesture
 from .items import BlockItem
 from .minimap import Minimap
-from .overlays import Note, ProblemItem
+from .overlays import Note
 from .scene import ModelScene
 from .view import CanvasView
-from .wires import WireItem
-from .wiring_gestures import DrawWire, KeyboardWire
+from .wiring_gestures import KeyboardWire
 from .zoom_bar import ZoomBar
 
-PORT_REACH_PX = 12.0
-WIRE_REACH_PX = 7.0
 NOTE_MS = 3000
 EMPTY = (
     "<p style='font-size:14pt'>Build your model here</p>"
@@ -85,9 +82,9 @@ class ModelCanvas(CanvasView):
         self.setObjectName("model_canvas")
         self.setAccessibleName("Model canvas")
         self._gesture: Gesture | None = None
-        self._hovered: BlockItem | WireItem | ProblemItem | None = None
+        self._hovered: pointer.Thing | None = None
         self._selected: tuple[str, ...] = ()
-        self._mouse = QPointF()
+        self._mouse: QPointF | None = None  # in the viewport; None while it is elsewhere
         self.note = Note()
         self.model_scene.addItem(self.note)
         self._note_timer = QTimer(self, singleShot=True, interval=NOTE_MS)
@@ -105,7 +102,12 @@ class ModelCanvas(CanvasView):
     # -- what is shown ---------------------------------------------------------------------------
 
     def show_model(self, model: Model) -> None:
-        """Show a model; the selection stays with the blocks that are still there."""
+        """Show a model; the selection stays with the blocks that are still there.
+
+        Another model than before ends the gesture in progress.
+        """
+        if self._gesture is not None and model == self.model_scene.model:
+            return
         self.cancel_gesture()
         self._hover(None)
         self.model_scene.show_model(model)
@@ -214,7 +216,7 @@ class ModelCanvas(CanvasView):
 
     def _pointed_at(self) -> QPointF:
         """The scene point under the mouse, or the middle when it is elsewhere."""
-        return self._mouse if self.viewport().underMouse() else self.center()
+        return self.center() if self._mouse is None else self.scene_point(self._mouse)
 
     # -- dragging in from the palette ------------------------------------------------------------
 
@@ -302,46 +304,23 @@ class ModelCanvas(CanvasView):
             return
         self.cancel_gesture()
         if event.button() == Qt.MouseButton.LeftButton:
-            self._gesture = self._press(self.scene_point(event.position()), event.modifiers())
-
-    def _press(self, pos: QPointF, modifiers: Qt.KeyboardModifier) -> Gesture | None:
-        """Select what was pressed and return the gesture that begins there."""
-        scene = self.model_scene
-        add = bool(modifiers & (keyboard.SHIFT | keyboard.CONTROL))
-        if (problem := scene.fix_at(pos)) is not None:
-            return PressFix(self, problem)
-        if (port := scene.port_at(pos, PORT_REACH_PX / min(self.zoom, 1.0))) is not None:
-            item, side, name = port
-            old = scene.incoming(item.block.id, name) if side == "in" else None
-            if old is not None:
-                return DrawWire(self, (old.source, "out", old.source_port), old)
-            return DrawWire(self, (item.block.id, side, name))
-        if (block := scene.block_at(pos)) is not None:
-            key = block.block.id
-            blocks, wires = self.selection_state()
-            if add:
-                self.restore_selection((blocks ^ {key}, wires))
-            elif not block.isSelected():
-                self.select([key])
-            return MoveBlocks(self, pos, "" if add else key) if block.isSelected() else None
-        if (wire := scene.wire_at(pos, WIRE_REACH_PX / self.zoom)) is not None:
-            blocks, wires = self.selection_state()
-            self.restore_selection((blocks, wires ^ {wire.wire}) if add else
-                                   (frozenset(), frozenset([wire.wire])))  # fmt: skip
-            return None
-        if not add:
-            self.select(())
-        return Marquee(self, pos, add)
+            self._gesture = pointer.press(
+                self, self.scene_point(event.position()), event.modifiers()
+            )
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
-        self._mouse = self.scene_point(event.position())
+        self._mouse = event.position()
         if self.pan_event(event):
             return
+        pos = self.scene_point(event.position())
         if self._gesture is not None:
-            self._gesture.move(self._mouse, event.modifiers())
+            self._gesture.move(pos, event.modifiers())
         elif event.buttons() == Qt.MouseButton.NoButton:
-            self._hover(self._item_at(self._mouse))
-            self._show_cursor()
+            self._hover(pointer.thing_at(self, pos))
+            if (shape := pointer.cursor_at(self, pos)) is not None:
+                self.viewport().setCursor(shape)
+            else:
+                self.rest_cursor()
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
         if self.pan_event(event) or event.button() != Qt.MouseButton.LeftButton:
@@ -357,7 +336,7 @@ class ModelCanvas(CanvasView):
         pos = self.scene_point(event.position())
         if (block := self.model_scene.block_at(pos)) is not None:
             self.block_activated.emit(block.block.id)
-        elif self._item_at(pos) is None:
+        elif pointer.thing_at(self, pos) is None:
             self.insert_requested.emit(pos.x(), pos.y())
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
@@ -399,10 +378,12 @@ class ModelCanvas(CanvasView):
 
     def viewportEvent(self, event: QEvent) -> bool:
         if event.type() == QEvent.Type.ToolTip and isinstance(event, QHelpEvent):
-            text = "" if self._gesture else self.tooltip_at(self.scene_point(QPointF(event.pos())))
+            pos = self.scene_point(QPointF(event.pos()))
+            text = "" if self._gesture else pointer.tooltip_at(self, pos)
             QToolTip.showText(event.globalPos(), text, self.viewport())
             return True
         if event.type() == QEvent.Type.Leave:
+            self._mouse = None
             self._hover(None)
         return super().viewportEvent(event)
 
@@ -418,52 +399,13 @@ class ModelCanvas(CanvasView):
         )
         self._empty.setGeometry(self.viewport().rect())
 
-    # -- under the cursor ------------------------------------------------------------------------
-
-    def tooltip_at(self, pos: QPointF) -> str:
-        """Rich text on what lies at a scene point; empty over nothing."""
-        scene = self.model_scene
-        if (port := scene.port_at(pos, PORT_REACH_PX / self.zoom)) is not None:
-            item, side, name = port
-            found = next(each for each in item.ports[side] if each.name == name)
-            wire = scene.incoming(item.block.id, name) if side == "in" else None
-            source = (item.block.id, name) if side == "out" else None
-            source = (wire.source, wire.source_port) if wire else source
-            spec = scene.spec(*source) if source else None
-            return describe.port_tooltip(found, spec, side == "in")
-        item = self._item_at(pos)
-        if isinstance(item, ProblemItem):
-            return describe.problem_html(item.problem)
-        if isinstance(item, BlockItem):
-            return describe.block_tooltip(item.block, item.report)
-        if isinstance(item, WireItem):
-            names = {block.id: block.name for block in scene.model.blocks}
-            return describe.wire_tooltip(item.wire, names, item.spec)
-        return ""
-
-    def _item_at(self, pos: QPointF) -> BlockItem | WireItem | ProblemItem | None:
-        scene = self.model_scene
-        for problem in scene.problems.values():
-            if problem.rect().contains(problem.mapFromScene(pos)):
-                return problem
-        return scene.block_at(pos) or scene.wire_at(pos, WIRE_REACH_PX / self.zoom)
-
-    def _hover(self, item: BlockItem | WireItem | ProblemItem | None) -> None:
+    def _hover(self, item: pointer.Thing | None) -> None:
         if item is not self._hovered:
             for each, hovered in ((self._hovered, False), (item, True)):
                 if each is not None:
                     each.hovered = hovered
                     each.update()
             self._hovered = item
-
-    def _show_cursor(self) -> None:
-        scene = self.model_scene
-        if scene.fix_at(self._mouse) is not None:
-            self.viewport().setCursor(Qt.CursorShape.PointingHandCursor)
-        elif scene.port_at(self._mouse, PORT_REACH_PX / min(self.zoom, 1.0)) is not None:
-            self.viewport().setCursor(Qt.CursorShape.CrossCursor)
-        else:
-            self.rest_cursor()
 
     def _restyle(self) -> None:
         self._empty.setStyleSheet(f"color: {theme.current().muted};")

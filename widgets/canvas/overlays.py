@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
-from PySide6.QtGui import QFontMetricsF, QPainter, QPen
+from PySide6.QtGui import QFont, QFontMetricsF, QPainter, QPainterPath, QPen
 from PySide6.QtWidgets import QGraphicsItem, QGraphicsPathItem, QStyleOptionGraphicsItem
 
 from engine.protocol import Problem
@@ -12,11 +12,9 @@ from widgets import theme
 from . import style
 from .geometry import BLOCK_WIDTH
 from .items import FAR_ZOOM, BlockItem
-from .wires import wire_path
 
 PADDING = 8.0
 MAX_LINES = 4
-FIX_HEIGHT = 24.0
 
 
 class ProblemItem(QGraphicsItem):
@@ -24,29 +22,28 @@ class ProblemItem(QGraphicsItem):
 
     def __init__(self, block: BlockItem, problem: Problem, others: int) -> None:
         super().__init__(block)
+        self.block_id = block.block.id
         self.problem = problem
         self.hovered = False
-        more = f" (+{others} more)" if others else ""
-        self._text = problem.message + more
-        self._face = style.font(11)
-        self._inner = BLOCK_WIDTH - 2 * PADDING
-        metrics = QFontMetricsF(self._face)
-        wanted = metrics.boundingRect(
-            QRectF(0, 0, self._inner, 10_000), Qt.TextFlag.TextWordWrap, self._text
-        )
-        self._text_height = min(wanted.height(), MAX_LINES * metrics.lineSpacing())
+        self._text = problem.message + (f" (+{others} more)" if others else "")
+        self._fix_text = f"Fix: {problem.fix.text}" if problem.fix else ""
+        inner = BLOCK_WIDTH - 2 * PADDING
+        self._text_rect = _wrapped(self._text, style.font(11), QPointF(PADDING, PADDING), inner)
+        self._fix_rect = QRectF()
+        if self._fix_text:
+            corner = self._text_rect.bottomLeft() + QPointF(6, 12)
+            self._fix_rect = _wrapped(self._fix_text, style.font(11, bold=True), corner, inner - 12)
+            self._fix_rect.adjust(-6, -4, 6, 4)
         self.setPos(0, block.height + 6)
 
     def rect(self) -> QRectF:
-        height = self._text_height + 2 * PADDING + (FIX_HEIGHT + 4 if self.problem.fix else 0)
-        return QRectF(0, 0, BLOCK_WIDTH, height)
+        """The whole box, in item coordinates."""
+        bottom = max(self._text_rect.bottom(), self._fix_rect.bottom())
+        return QRectF(0, 0, BLOCK_WIDTH, bottom + PADDING)
 
     def fix_rect(self) -> QRectF:
         """The fix button, in item coordinates; empty without a fix."""
-        if self.problem.fix is None:
-            return QRectF()
-        top = PADDING + self._text_height + 6
-        return QRectF(PADDING, top, self._inner, FIX_HEIGHT)
+        return self._fix_rect
 
     def boundingRect(self) -> QRectF:
         return self.rect().adjusted(-2, -2, 2, 2)
@@ -63,20 +60,24 @@ class ProblemItem(QGraphicsItem):
         painter.setBrush(colors.color(role, 24))
         painter.drawRoundedRect(self.rect(), 6, 6)
         painter.setPen(colors.color(role))
-        painter.setFont(self._face)
-        box = QRectF(PADDING, PADDING, self._inner, self._text_height)
-        painter.drawText(box, Qt.TextFlag.TextWordWrap, self._text)
-        if self.problem.fix is None:
-            return
-        button = self.fix_rect()
-        painter.setPen(QPen(colors.color(role), 1))
-        painter.setBrush(colors.color(role, 60 if self.hovered else 0))
-        painter.drawRoundedRect(button, 4, 4)
-        face = style.font(11, bold=True)
-        painter.setFont(face)
-        painter.setPen(colors.color("text"))
-        words = style.elided(f"Fix: {self.problem.fix.text}", face, button.width() - 12)
-        painter.drawText(button, Qt.AlignmentFlag.AlignCenter, words)
+        painter.setFont(style.font(11))
+        painter.drawText(self._text_rect, Qt.TextFlag.TextWordWrap, self._text)
+        if self._fix_text:
+            painter.setPen(QPen(colors.color(role), 1))
+            painter.setBrush(colors.color(role, 60 if self.hovered else 20))
+            painter.drawRoundedRect(self._fix_rect, 4, 4)
+            painter.setPen(colors.color("text"))
+            painter.setFont(style.font(11, bold=True))
+            flags = Qt.AlignmentFlag.AlignCenter | Qt.TextFlag.TextWordWrap
+            painter.drawText(self._fix_rect.adjusted(6, 0, -6, 0), flags, self._fix_text)
+
+
+def _wrapped(text: str, face: QFont, corner: QPointF, width: float) -> QRectF:
+    """The box of a text wrapped to a width, cut after MAX_LINES lines."""
+    metrics = QFontMetricsF(face)
+    room = QRectF(0, 0, width, 10_000)
+    height = metrics.boundingRect(room, Qt.TextFlag.TextWordWrap, text).height()
+    return QRectF(corner.x(), corner.y(), width, min(height, MAX_LINES * metrics.lineSpacing()))
 
 
 class Overlay(QGraphicsItem):
@@ -144,7 +145,11 @@ class PendingWire(QGraphicsPathItem):
         self.setAcceptedMouseButtons(Qt.MouseButton.NoButton)
 
     def show_wire(self, start: QPointF, end: QPointF, role: str, fits: bool) -> None:
-        self.setPath(wire_path(start, end))
+        # A plain curve to the hand, whichever way it goes: routes round blocks would jump about.
+        reach = QPointF(max(24.0, abs(end.x() - start.x()) / 2), 0)
+        path = QPainterPath(start)
+        path.cubicTo(start + reach, end - reach, end)
+        self.setPath(path)
         style_ = Qt.PenStyle.SolidLine if fits else Qt.PenStyle.DashLine
         self.setPen(QPen(theme.current().color(role), 2.5, style_))
 

@@ -237,7 +237,19 @@ class ModelScene(QGraphicsScene):
         item.report = report
         item.update()
         self._drop_problem(key)
-        problems = sorted(report.problems if report else (), key=lambda p: p.severity != "error")
+        # An input that nothing is wired to yet is work to do, not a fault: its port says so.
+        item.waiting = frozenset(
+            problem.port
+            for problem in (report.problems if report else ())
+            if problem.port and problem.port in item.port_names("in")
+            and self.incoming(key, problem.port) is None
+        )  # fmt: skip
+        item.problems = tuple(
+            problem
+            for problem in (report.problems if report else ())
+            if problem.port not in item.waiting
+        )
+        problems = sorted(item.problems, key=lambda problem: problem.severity != "error")
         if problems:
             self.problems[key] = ProblemItem(item, problems[0], len(problems) - 1)
         item.setZValue(3 if problems else 2)

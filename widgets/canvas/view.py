@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from PySide6.QtCore import QEvent, QMarginsF, QPoint, QPointF, QRectF, QSize, Qt, Signal
@@ -18,7 +20,7 @@ from PySide6.QtGui import (
     QTransform,
     QWheelEvent,
 )
-from PySide6.QtWidgets import QFrame, QGraphicsScene, QGraphicsView, QMenu, QWidget
+from PySide6.QtWidgets import QFrame, QGraphicsItem, QGraphicsScene, QGraphicsView, QMenu, QWidget
 
 from widgets import save_picture, theme
 from widgets.theme import GRID
@@ -30,6 +32,19 @@ WHEEL_STEP = 1.2
 MIN_DOT_SPACING_PX = 12
 MAX_PICTURE_PX = 8192
 """The longer side of a picture before PNG_SCALE: what QImage and viewers take without trouble."""
+
+
+@contextmanager
+def _uncached(items: Iterable[QGraphicsItem]) -> Iterator[None]:
+    """Let items paint themselves: what they have cached has the screen's sharpness, and no text."""
+    modes = [(item, item.cacheMode()) for item in items]
+    for item, _ in modes:
+        item.setCacheMode(QGraphicsItem.CacheMode.NoCache)
+    try:
+        yield
+    finally:
+        for item, mode in modes:
+            item.setCacheMode(mode)
 
 
 class CanvasView(QGraphicsView):
@@ -247,6 +262,7 @@ class CanvasView(QGraphicsView):
         self._tell()
 
     def rest_cursor(self) -> None:
+        """Show the cursor for doing nothing, or for panning."""
         if self._pan_from is not None:
             return
         if self._space_held:
@@ -266,10 +282,13 @@ class CanvasView(QGraphicsView):
         columns = range(math.floor(rect.left() / step), math.ceil(rect.right() / step) + 1)
         rows = range(math.floor(rect.top() / step), math.ceil(rect.bottom() / step) + 1)
         dots = QPolygonF([QPointF(x * step, y * step) for y in rows for x in columns])
-        pen = QPen(colors.color("grid"), 1.5)
+        # Unsmoothed, or dots between two pixels would fade and the grid show stripes.
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
+        pen = QPen(colors.color("grid"), 2)
         pen.setCosmetic(True)
         painter.setPen(pen)
         painter.drawPoints(dots)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
 
     def _repaint(self) -> None:
         self.resetCachedContent()
@@ -292,7 +311,8 @@ class CanvasView(QGraphicsView):
             whole = QRectF(0, 0, size.width(), size.height())
             painter.setRenderHint(QPainter.RenderHint.Antialiasing)
             painter.fillRect(whole, theme.current().color("canvas"))
-            self.scene().render(painter, whole, rect)
+            with _uncached(self.scene().items()):
+                self.scene().render(painter, whole, rect)
 
         return size, paint
 

@@ -19,30 +19,49 @@ from .items import NEAR_ZOOM
 LABEL_HEIGHT = 16.0
 LABEL_PLACES = (0.5, 0.4, 0.6, 0.3, 0.7, 0.2, 0.8)
 """Where along the wire a label may sit, best first."""
-CURVE_SAMPLES = np.linspace(0.0, 1.0, 33)
-
-
-def curve_handles(start: QPointF, end: QPointF) -> tuple[QPointF, QPointF]:
-    """The inner control points of a wire: it leaves to the right and arrives from the left."""
-    ahead = end.x() - start.x()
-    reach = max(32.0, ahead / 2) if ahead >= 0 else 64.0 + min(-ahead, 480.0) / 3
-    return start + QPointF(reach, 0), end - QPointF(reach, 0)
+SAMPLES = 33
+LEAD = 28.0
+"""How far a wire that runs backward goes on before it turns."""
+CLEARANCE = 56.0
+"""How far below (or above) a port such a wire passes: outside the block's body."""
 
 
 def wire_path(start: QPointF, end: QPointF) -> QPainterPath:
+    """A wire leaves to the right and arrives from the left.
+
+    Forward it is one cubic curve. Backward it goes round the blocks at both ends, as text goes
+    on in the next line.
+    """
     path = QPainterPath(start)
-    first, second = curve_handles(start, end)
-    path.cubicTo(first, second, end)
+    ahead = end.x() - start.x()
+    if ahead >= LEAD:
+        reach = QPointF(max(LEAD, ahead / 2), 0)
+        path.cubicTo(start + reach, end - reach, end)
+        return path
+    down = end.y() - start.y()
+    between = abs(down) >= 2 * CLEARANCE
+    y = start.y() + down / 2 if between else max(start.y(), end.y()) + CLEARANCE
+    right, left = start.x() + LEAD, end.x() - LEAD
+    corners = [(right, start.y()), (right, y), (left, y), (left, end.y())]
+    points = [start, *(QPointF(*corner) for corner in corners), end]
+    for before, corner, after in zip(points, points[1:], points[2:], strict=False):
+        path.lineTo(_towards(corner, before))
+        path.quadTo(corner, _towards(corner, after))
+    path.lineTo(end)
     return path
 
 
-def sample_wire(start: QPointF, end: QPointF) -> np.ndarray:
-    """Points on the wire, shape (33, 2): the cubic Bézier curve at CURVE_SAMPLES."""
-    first, second = curve_handles(start, end)
-    corners = np.array([[p.x(), p.y()] for p in (start, first, second, end)])
-    t = CURVE_SAMPLES[:, None]
-    weights = np.hstack([(1 - t) ** 3, 3 * t * (1 - t) ** 2, 3 * t**2 * (1 - t), t**3])
-    return weights @ corners
+def _towards(corner: QPointF, other: QPointF) -> QPointF:
+    """Where a rounded corner begins on its way from `other`."""
+    off = other - corner
+    length = (off.x() ** 2 + off.y() ** 2) ** 0.5
+    return corner + off * (min(16.0, length / 2) / length) if length else corner
+
+
+def sample_path(path: QPainterPath) -> np.ndarray:
+    """Points along a path at equal distances, shape (SAMPLES, 2)."""
+    points = [path.pointAtPercent(index / (SAMPLES - 1)) for index in range(SAMPLES)]
+    return np.array([[point.x(), point.y()] for point in points])
 
 
 class WireItem(QGraphicsItem):
@@ -57,7 +76,7 @@ class WireItem(QGraphicsItem):
         self.role = "intermediate"
         self.hovered = False
         self.label_center: QPointF | None = None
-        self.points = np.zeros((33, 2))
+        self.points = np.zeros((SAMPLES, 2))
         self._path = QPainterPath()
         self._ends = (QPointF(), QPointF())
 
@@ -68,7 +87,7 @@ class WireItem(QGraphicsItem):
         self.prepareGeometryChange()
         self._ends = (start, end)
         self._path = wire_path(start, end)
-        self.points = sample_wire(start, end)
+        self.points = sample_path(self._path)
         self.label_center = None
         return True
 
@@ -93,7 +112,7 @@ class WireItem(QGraphicsItem):
         if not self.label:
             return
         for place in LABEL_PLACES:
-            x, y = self.points[round(place * 32)]
+            x, y = self.points[round(place * (SAMPLES - 1))]
             for lift in (0.0, -LABEL_HEIGHT, LABEL_HEIGHT):
                 self.label_center = QPointF(float(x), float(y) + lift)
                 rect = self.label_rect()

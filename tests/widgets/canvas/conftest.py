@@ -1,0 +1,110 @@
+"""A canvas with a small model, and what its signals said."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtTest import QTest
+
+from engine.project import catalogue
+from engine.project.document import Block, Model, ParamValue, Wire
+from engine.protocol import BlockReport, ModelSnapshot, Problem, TensorSpec
+from widgets.canvas.model_canvas import ModelCanvas
+
+LEFT = Qt.MouseButton.LeftButton
+NONE = Qt.KeyboardModifier.NoModifier
+
+
+def make_block(block_id: str, kind: str, x: float, y: float, **params: ParamValue) -> Block:
+    return Block(block_id, kind, f"{block_id}_", {**catalogue.defaults(kind), **params}, x, y)
+
+
+def make_wire(source: str, target: str, port: str = "input") -> Wire:
+    return Wire(source, "x" if source == "x" else "output", target, port)
+
+
+@pytest.fixture
+def model() -> Model:
+    """x -> a -> b (Linear each) -> out, and `relu` and `add` that no wire touches yet."""
+    return Model(
+        blocks=(
+            make_block("x", "Input", 0, 0, shape=(64,)),
+            make_block("a", "nn.Linear", 288, 0, in_features=64, out_features=32),
+            make_block("b", "nn.Linear", 576, 0, in_features=32, out_features=10),
+            make_block("out", "Output", 864, 0),
+            make_block("relu", "nn.ReLU", 288, 240),
+            make_block("add", "torch.add", 576, 240),
+        ),
+        wires=(make_wire("x", "a"), make_wire("a", "b"), make_wire("b", "out", "x")),
+    )
+
+
+@pytest.fixture
+def canvas(qtbot, model: Model) -> ModelCanvas:
+    canvas = ModelCanvas()
+    qtbot.addWidget(canvas)
+    canvas.resize(1200, 720)
+    canvas.show()
+    canvas.setFocus()
+    canvas.show_model(model)
+    canvas.set_view(1.0, 520, 150)
+    return canvas
+
+
+@pytest.fixture
+def heard(canvas: ModelCanvas) -> list[tuple]:
+    """Every signal the canvas emits that asks for something, as (name, *arguments)."""
+    said: list[tuple] = []
+
+    def listen(name: str) -> None:
+        getattr(canvas, name).connect(lambda *arguments: said.append((name, *arguments)))
+
+    for name in (
+        *("block_dropped", "block_dropped_on_wire", "blocks_moved", "wire_requested"),
+        *("wire_rerouted", "delete_requested", "duplicate_requested", "copy_requested"),
+        *("cut_requested", "paste_requested", "block_activated", "fix_requested"),
+        *("layout_requested", "insert_requested"),
+    ):
+        listen(name)
+    return said
+
+
+@pytest.fixture
+def drag(canvas: ModelCanvas) -> Callable[..., None]:
+    """Press, move over some points, and release (unless told not to), in viewport pixels."""
+
+    def drag(*points: QPoint, modifiers=NONE, release: bool = True) -> None:
+        viewport = canvas.viewport()
+        QTest.mousePress(viewport, LEFT, modifiers, points[0])
+        for point in points[1:]:
+            QTest.mouseMove(viewport, point)
+        if release:
+            QTest.mouseRelease(viewport, LEFT, modifiers, points[-1])
+
+    return drag
+
+
+@pytest.fixture
+def snapshot(model: Model) -> ModelSnapshot:
+    """What the engine would say of the model, with a fault at `b`."""
+    shapes = {"x": ("B", 64), "a": ("B", 32)}
+    reports = {
+        key: BlockReport(key, {"x" if key == "x" else "output": TensorSpec(shape, "float32")})
+        for key, shape in shapes.items()
+    }
+    reports["b"] = BlockReport("b", {}, 330, 1320, 0, (Problem("b is wrong", "b", "input"),))
+    reports["relu"] = BlockReport(
+        "relu", problems=(Problem("Nothing is wired to the input.", "relu", "input"),)
+    )
+    return ModelSnapshot(
+        blocks=tuple(reports.values()),
+        parameters=330,
+        parameter_bytes=1320,
+        activation_bytes=0,
+        problems=(),
+        runnable=False,
+        code="",
+        lines={},
+    )
