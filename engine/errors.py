@@ -44,7 +44,7 @@ def error_report(
         message = error.msg or "invalid syntax"
         if is_user_file(error.filename or ""):
             line = error.lineno
-    _start_with_user(told, is_user_file)
+    _keep_users_frames(told, is_user_file, interrupted=isinstance(error, KeyboardInterrupt))
     return ErrorReport(
         type=type(error).__name__,
         message=_clip(message),
@@ -58,9 +58,14 @@ def sendable(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode()
 
 
-def _start_with_user(told: TracebackException, is_user_file: Callable[[str], bool]) -> None:
-    """Drop the frames before the user's first, here and in the exceptions this one came from.
-    A syntax error in a user's file happened before any frame of it."""
+def _keep_users_frames(
+    told: TracebackException, is_user_file: Callable[[str], bool], interrupted: bool
+) -> None:
+    """Drop the frames before the user's first, here and in the exceptions this one came from,
+    and those after the user's last when an interrupt happened to strike there.
+
+    A syntax error in a user's file happened before any frame of it.
+    """
     chain, seen = [told], set()
     while chain:
         link = chain.pop()
@@ -69,7 +74,8 @@ def _start_with_user(told: TracebackException, is_user_file: Callable[[str], boo
         seen.add(id(link))
         own = [i for i, frame in enumerate(link.stack) if is_user_file(frame.filename)]
         if own:
-            link.stack = StackSummary.from_list(link.stack[own[0] :])
+            end = own[-1] + 1 if interrupted else None
+            link.stack = StackSummary.from_list(link.stack[own[0] : end])
         elif is_user_file(getattr(link, "filename", None) or ""):
             link.stack = StackSummary()
         chain += [cause for cause in (link.__cause__, link.__context__) if cause is not None]

@@ -5,7 +5,7 @@ The contract between `session` and the rooms
 A room's handler is `def name(lab: Lab, command: XxxCommand) -> Iterable[Snapshot | None]`, as a
 rule a generator. It yields snapshots as they arise (the session fills in `reply_to` and
 `revision`) and may raise: a `LabError` for what the user can put right, anything else for a fault.
-Every handler but `train` is run to its end at once.
+Every handler but `train` is run to its end at once; where it yields None it may be stopped.
 
 Training is the one job that lives on while other commands are answered:
 

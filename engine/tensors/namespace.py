@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import __future__
 import ast
-import functools
+import codeop
 import linecache
-import operator
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import CodeType, ModuleType
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -21,10 +19,6 @@ from torch import nn
 
 from ..lab import Control
 from ..output import Output
-
-_FUTURE_FLAGS = functools.reduce(
-    operator.or_, (getattr(__future__, name).compiler_flag for name in __future__.all_feature_names)
-)
 
 
 class Namespace:
@@ -40,6 +34,7 @@ class Namespace:
         self.variables: dict[str, Any] = self.module.__dict__
         self.variables.update(torch=torch, nn=nn, F=F, np=np)
         self._modes = _Modes()
+        self._compile = codeop.Compile()  # remembers the `from __future__ import`s of cells
         self._cells_run = 0
 
     def run(
@@ -74,18 +69,10 @@ class Namespace:
     def _execute(self, source: str, name: str, output: Output) -> None:
         tree = ast.parse(source, name)
         last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
-        body: CodeType = compile(tree, name, "exec", dont_inherit=True)
-        exec(body, self.variables)
+        exec(self._compile(tree, name, "exec"), self.variables)
         if last is None:
             return
-        expression = compile(
-            ast.Expression(last.value),
-            name,
-            "eval",
-            flags=body.co_flags & _FUTURE_FLAGS,
-            dont_inherit=True,
-        )
-        result = eval(expression, self.variables)
+        result = eval(self._compile(ast.Expression(last.value), name, "eval"), self.variables)
         if result is not None:
             output.write("result", f"{result!r}\n".encode(errors="backslashreplace").decode())
 

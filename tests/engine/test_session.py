@@ -241,16 +241,17 @@ def test_stepping_without_a_run_says_what_to_do(session, sent):
     assert [s.error.hint for s in sent] == ["Start training first."] * 2
 
 
-def test_stop_cancels_a_command_in_hand_between_two_answers(session, sent):
+def test_stop_cancels_a_command_in_hand_at_its_next_tick(session, sent):
     def stopped_midway(lab, command):
-        yield OutputSnapshot(stream="stdout", text="first")
         lab.control.stop.set()
-        yield OutputSnapshot(stream="stdout", text="second")
+        yield OutputSnapshot(stream="stdout", text="said")
+        yield OutputSnapshot(stream="stdout", text="whole")
+        yield None
         yield OutputSnapshot(stream="stdout", text="never")
 
     session._find_handler = lambda name: stopped_midway
     session.handle(HelloCommand(id=1))
-    assert [s.text for s in sent] == ["first", "second"]
+    assert [s.text for s in sent] == ["said", "whole"]
 
 
 def test_done_is_told_once_after_the_last_answer(sent, setup):

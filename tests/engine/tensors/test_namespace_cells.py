@@ -213,6 +213,7 @@ def test_text_without_a_line_end_is_sent_while_the_code_still_runs():
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")  # a fork beside threads
 def test_a_forked_worker_does_not_write_into_the_pipe():
     sent = []
     output = Output(lambda stream, text: sent.append(text))

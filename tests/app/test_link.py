@@ -1,0 +1,187 @@
+"""Both links: the same signals, be the engine a process or in this one."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+
+import psutil
+import pytest
+
+from app import link as link_module
+from app.inline_link import InlineLink
+from app.link import EngineLink
+from engine.protocol import (
+    CellSnapshot,
+    HelloCommand,
+    OutputSnapshot,
+    ReadySnapshot,
+    RunCellCommand,
+)
+
+WAIT_MS = 120_000
+
+
+class Heard:
+    """All that a link has said."""
+
+    def __init__(self, link) -> None:
+        self.states: list[str] = [link.state]
+        self.busy: list[bool] = []
+        self.snapshots: list = []
+        self.reasons: list = []
+        self.threads: set = set()
+        link.state_changed.connect(self.states.append)
+        link.busy_changed.connect(self.busy.append)
+        link.snapshot.connect(self._take)
+        link.lost.connect(self.reasons.append)
+
+    def _take(self, snapshot) -> None:
+        self.snapshots.append(snapshot)
+        self.threads.add(threading.current_thread())
+
+    def of(self, kind) -> list:
+        return [s for s in self.snapshots if isinstance(s, kind)]
+
+
+@pytest.fixture
+def process_link(qapp):
+    link = EngineLink()
+    yield link
+    link.close()
+
+
+@pytest.fixture
+def inline_link(qapp):
+    link = InlineLink()
+    yield link
+    link.close()
+
+
+@pytest.fixture(params=["process", "inline"])
+def link(request):
+    return request.getfixturevalue(f"{request.param}_link")
+
+
+def test_start_command_answer_close(link, qtbot):
+    heard = Heard(link)
+    link.start()
+    first = link.send(RunCellCommand(source="print('a')\nx = torch.ones(1)"))
+    second = link.send(HelloCommand())
+    assert link.busy
+    qtbot.waitUntil(lambda: heard.busy == [True, False], timeout=WAIT_MS)
+    assert not link.busy
+    assert heard.states == ["lost", "starting", "ready"]
+    assert link.ready is not None
+    assert [type(s).__name__ for s in heard.snapshots] == [
+        "ReadySnapshot", "OutputSnapshot", "TensorsSnapshot", "CellSnapshot", "ReadySnapshot",
+    ]  # fmt: skip
+    assert [s.reply_to for s in heard.snapshots] == [0, first, first, first, second]
+    assert heard.threads == {threading.main_thread()}
+    link.close()
+    assert (link.state, link.ready, heard.states[-1]) == ("lost", None, "lost")
+    assert heard.reasons == []
+    assert link.send(HelloCommand()) == 0
+
+
+def test_restart_forgets_and_counts_on(link, qtbot):
+    heard = Heard(link)
+    link.start()
+    first = link.send(RunCellCommand(source="x = 1"))
+    link.restart()
+    assert not link.busy
+    second = link.send(RunCellCommand(source="x"))
+    assert second > first
+    qtbot.waitUntil(lambda: heard.of(CellSnapshot) != [], timeout=WAIT_MS)
+    assert heard.of(CellSnapshot)[-1].error.type == "NameError"
+    assert heard.states == ["lost", "starting", "lost", "starting", "ready"]
+
+
+def test_draining_works_without_an_event_loop(inline_link):
+    heard = Heard(inline_link)
+    inline_link.start()
+    inline_link.send(RunCellCommand(source="1 + 1"))
+    inline_link.drain()
+    assert heard.of(OutputSnapshot)[0].text == "2\n"
+    assert not inline_link.busy
+
+
+def test_a_command_sent_in_answer_to_a_snapshot_is_answered(inline_link):
+    heard = Heard(inline_link)
+    inline_link.snapshot.connect(
+        lambda s: (
+            inline_link.send(RunCellCommand(source="")) if isinstance(s, ReadySnapshot) else None
+        )
+    )
+    inline_link.start()
+    inline_link.drain()
+    assert len(heard.of(CellSnapshot)) == 1
+
+
+def test_a_killed_engine_is_told_and_can_be_started_again(process_link, qtbot):
+    heard = Heard(process_link)
+    process_link.start()
+    process_link.send(RunCellCommand(source="print('busy')\nwhile True: pass"))
+    qtbot.waitUntil(lambda: heard.of(OutputSnapshot) != [], timeout=WAIT_MS)
+    os.kill(process_link.pid, signal.SIGKILL)
+    qtbot.waitUntil(lambda: heard.reasons != [], timeout=WAIT_MS)
+    assert "killed" in heard.reasons[0].title
+    assert "It was running your code." in heard.reasons[0].detail
+    assert (process_link.state, process_link.busy, process_link.pid) == ("lost", False, None)
+    process_link.start()
+    qtbot.waitUntil(lambda: process_link.state == "ready", timeout=WAIT_MS)
+    assert len(heard.reasons) == 1
+
+
+def test_a_job_that_hangs_is_stopped_by_an_interrupt(process_link, qtbot, monkeypatch):
+    heard = Heard(process_link)
+    process_link.start()
+    process_link._interrupt_timer.setInterval(0)
+    process_link._kill_timer.setInterval(WAIT_MS)
+    process_link.send(RunCellCommand(source="print('busy')\nwhile True: pass"))
+    qtbot.waitUntil(lambda: heard.of(OutputSnapshot) != [], timeout=WAIT_MS)
+    process_link.stop_job()
+    qtbot.waitUntil(lambda: not process_link.busy, timeout=WAIT_MS)
+    assert heard.of(CellSnapshot)[0].error.type == "KeyboardInterrupt"
+    assert process_link.state == "ready"
+    assert not process_link._kill_timer.isActive()
+
+
+def test_a_job_that_ignores_the_interrupt_is_killed_and_told(process_link, qtbot):
+    heard = Heard(process_link)
+    process_link.start()
+    process_link._interrupt_timer.setInterval(0)
+    process_link._kill_timer.setInterval(1)
+    process_link.send(
+        RunCellCommand(
+            source="import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\nprint('busy')\n"
+            "while True: pass"
+        )
+    )
+    qtbot.waitUntil(lambda: heard.of(OutputSnapshot) != [], timeout=WAIT_MS)
+    process_link.stop_job()
+    qtbot.waitUntil(lambda: heard.reasons != [], timeout=WAIT_MS)
+    assert "did not answer to Stop" in heard.reasons[0].title
+    assert process_link.state == "lost"
+
+
+def test_the_patience_is_one_and_three_seconds(process_link):
+    assert (link_module.INTERRUPT_AFTER_MS, link_module.KILL_AFTER_MS) == (1000, 3000)
+    assert process_link._interrupt_timer.interval() == 1000
+    assert process_link._kill_timer.interval() == 3000
+
+
+def test_stopping_when_nothing_is_in_hand_does_nothing(link):
+    link.stop_job()
+    assert not link._kill_timer.isActive()
+
+
+def test_closing_leaves_no_thread_and_no_process(process_link, qtbot):
+    threads = set(threading.enumerate())
+    process_link.start()
+    pid = process_link.pid
+    process_link.send(RunCellCommand(source="import threading\nthreading.Event().wait()"))
+    process_link.close()
+    assert set(threading.enumerate()) == threads
+    assert not psutil.pid_exists(pid)
