@@ -186,6 +186,14 @@ class _BlockList(QListView):
         )
         return [(row, kind) for row, kind in rows if kind is not None]
 
+    def index_of(self, key: str) -> QModelIndex:
+        """The row of a kind; an invalid index when the list has none such."""
+        model = self._items()
+        for row in range(model.rowCount()):
+            if self._kind_at(model.index(row, 0)) == key:
+                return model.index(row, 0)
+        return QModelIndex()
+
     def _items(self) -> QStandardItemModel:
         model = self.model()
         assert isinstance(model, QStandardItemModel)
