@@ -27,8 +27,6 @@ from widgets.text import format_bytes
 
 _BESIDE_PX = 240.0
 _PASTE_PX = 32.0
-_READABLE_ZOOM = 0.7
-"""A long chain is laid out in rows that fit the view at this zoom."""
 
 
 class ModelChecker(QObject):
@@ -232,9 +230,10 @@ class ModelPresenter(QObject):
 
     def arrange(self) -> None:
         model = self._bench.store.project.model
-        row_width = self._page.canvas.viewport().width() / _READABLE_ZOOM
+        view = self._page.canvas.viewport().size()
+        room = (float(view.width()), float(view.height()))
         if model.blocks:
-            self._bench.layout.submit("model", layout_model, model, row_width, then=self._move_to)
+            self._bench.layout.submit("model", layout_model, model, room, then=self._move_to)
 
     def _move_to(self, positions: object) -> None:
         assert isinstance(positions, dict)
