@@ -12,7 +12,8 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import LabError
-from .weights import Written, check_fits, max_difference, write
+from ..tensors.compare import max_difference
+from .weights import Written, check_fits, write
 
 _MEND = "Mend what the Problems list names, then export again."
 

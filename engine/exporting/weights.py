@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import io
-import math
 import os
 import pickle
 import zipfile
@@ -20,6 +19,7 @@ from torch import Tensor, nn
 
 from ..errors import LabError
 from ..project.atomic import write_atomically
+from ..tensors.compare import max_difference, same_bits
 from ..tensors.readable import dtype_name
 
 WeightsFormat = Literal["pt", "safetensors"]
@@ -150,26 +150,6 @@ def check_fits(state: Mapping[str, Tensor], module: nn.Module, source: str = "Th
             f"{source} does not fit the model. " + "; ".join(faults) + ".",
             hint="Use weights that were exported from this model, or undo the edits made since.",
         )
-
-
-def same_bits(a: Tensor, b: Tensor) -> bool:
-    """Equal in shape, dtype and every bit: NaNs count as equal when their bits are."""
-    if a.shape != b.shape or a.dtype != b.dtype:
-        return False
-    raw = [t.detach().cpu().contiguous().reshape(-1).view(torch.uint8) for t in (a, b)]
-    return torch.equal(raw[0], raw[1])
-
-
-def max_difference(a: Tensor, b: Tensor) -> float:
-    """Largest absolute difference of two tensors of one shape: 0.0 for empty ones and for equal
-    infinities, infinite where only one of them is finite or a number."""
-    wide = torch.complex128 if a.is_complex() or b.is_complex() else torch.float64
-    x, y = (t.detach().cpu().to(wide).reshape(-1) for t in (a, b))
-    if x.numel() == 0:
-        return 0.0
-    difference = (x - y).abs()
-    difference[(x == y) | (x.isnan() & y.isnan())] = 0.0
-    return float(difference.nan_to_num(nan=math.inf, posinf=math.inf).max())
 
 
 def _portable(tensor: Tensor) -> Tensor:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
@@ -44,9 +45,10 @@ class ForwardPass:
     Output has the prediction, the loss its scalar. `sequence_ranges[block]` brackets the numbers
     of the autograd nodes that the block made (see `autograd.provenance`).
 
-    The parameters are the live model's own. Buffers (BatchNorm's running statistics) are copies
-    and random numbers come from a stream of the pass's own, seeded by `seed`, so that looking
-    changes nothing and every replay is the same.
+    `module` is a copy of the live model, so that a training run that goes on meanwhile neither
+    changes the weights under the pass nor meets its gradients. Buffers (BatchNorm's running
+    statistics) are copies as well, and random numbers come from a stream of the pass's own, seeded
+    by `seed`: looking changes nothing and every replay is the same.
     """
 
     def __init__(
@@ -58,7 +60,8 @@ class ForwardPass:
         seed: int,
         batch: int = 0,
     ) -> None:
-        self.module, self.blocks, self.document = live.module, live.blocks, live.model
+        self.module, self.blocks, self.document = deepcopy(live.module), live.blocks, live.model
+        self.module.zero_grad()
         self.x, self.y = x.to(live.device), y.to(live.device)
         self.loss_function, self.seed, self.batch = loss_function, seed, batch
         self._blocks = {block.id: block for block in self.document.blocks}
@@ -163,7 +166,7 @@ class ForwardPass:
             block_id = self.order[self.position - 1]
             current = tuple(
                 value(label, tensor)
-                for label, tensor in zip(self._labels(block_id), self.values[block_id], strict=True)
+                for label, tensor in zip(self.labels(block_id), self.values[block_id], strict=True)
             )
         return ForwardSnapshot(
             order=self.order,
@@ -174,6 +177,14 @@ class ForwardPass:
             batch=self.batch,
             batch_size=len(self.x),
         )
+
+    def labels(self, block_id: str) -> tuple[str, ...]:
+        """What the tensors in `values[block_id]` are called."""
+        if block_id == self.loss_id:
+            return ("loss",)
+        if block_id == self._output:
+            return ("prediction",)
+        return tuple(port.name for port in catalogue.ports(self._blocks[block_id])[1])
 
     # -- one block
 
@@ -216,13 +227,6 @@ class ForwardPass:
 
     def _buffers_of(self, block_id: str) -> dict[str, Tensor]:
         return {name: self._buffers[name].clone() for name in self._names(block_id)}
-
-    def _labels(self, block_id: str) -> tuple[str, ...]:
-        if block_id == self.loss_id:
-            return ("loss",)
-        if block_id == self._output:
-            return ("prediction",)
-        return tuple(port.name for port in catalogue.ports(self._blocks[block_id])[1])
 
     def _failure(self, block_id: str, error: Exception) -> LabError:
         detail = f"{type(error).__name__}: {error}"

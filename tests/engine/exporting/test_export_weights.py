@@ -14,7 +14,8 @@ from torch import nn
 
 from engine.errors import LabError
 from engine.exporting import check_fits, load_weights, save_weights
-from engine.exporting.weights import WeightsFormat, max_difference, same_bits
+from engine.exporting.weights import WeightsFormat
+from engine.tensors.compare import max_difference, same_bits
 
 FORMATS: list[WeightsFormat] = ["pt", "safetensors"]
 
