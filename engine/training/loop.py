@@ -15,8 +15,13 @@ from . import data
 from .checkpoints import Checkpoint
 from .components import find_device, make_loss, make_optimizer
 from .memory import cuda_bytes, rss_bytes
-from .metrics import Diverged, Held, Recorder
+from .metrics import Diverged, Held, Measured, Recorder
 from .randomness import RandomStream
+
+ALWAYS_MEASURED_STEPS = 1000
+MEASURE_INTERVAL_S = 2e-3
+"""Every one of the first steps gets a row of figures; later ones at most one in this time, so
+that measuring costs little beside the shortest steps. Epoch means are over all steps."""
 
 
 class TrainingLoop:
@@ -53,6 +58,7 @@ class TrainingLoop:
             raise LabError(str(error), hint="Change the data set's parameters.") from error
         self.random = RandomStream(setup.seed, self.device)
         self.recorder = Recorder()
+        self._measured_s = 0.0
         self.step = self.epoch = self.batch = 0
         self.model.to(self.device)  # in place: the optimizer's parameters go with it
 
@@ -83,17 +89,18 @@ class TrainingLoop:
         """One step as in every course: zero_grad, forward, loss, backward, step."""
         if not self.model.training:  # whoever looked at the model meanwhile may have left it so
             self.model.train()
-        start = self._now()
+        measured = self._is_measured()
+        start = self._now() if measured else None
         self.optimizer.zero_grad()
         prediction = self.model(x)
         loss = self.loss_fn(prediction, y)
         self._check(loss)
         loss.backward()
         self.optimizer.step()
-        end = self._now()
+        timing = (start, self._now()) if measured else None
         self.step += 1
         self.batch += 1
-        self._record(prediction, y, loss, (start, end))
+        self._record(prediction, y, loss, timing)
 
     def _end_epoch(self) -> Iterator[None]:
         """Validate under eval() and no_grad, then turn to the next epoch."""
@@ -156,21 +163,21 @@ class TrainingLoop:
         if self.device.type != "cuda" and not isfinite(value := loss.item()):
             raise Diverged(self.step + 1, value)
 
-    def _record(self, prediction: Tensor, y: Tensor, loss: Tensor, timing: tuple) -> None:
-        gradients = [p.grad for p in self.parameters if p.grad is not None]
-        if any(gradient.is_sparse for gradient in gradients):
-            gradients = [g.coalesce().values() if g.is_sparse else g for g in gradients]
-        self.recorder.hold(
-            Held(
-                step=self.step,
-                learning_rate=self.learning_rate,
-                timing=timing,
-                loss=loss.detach(),
-                prediction_BC=prediction.detach(),
-                labels_B=y,
-                gradients=gradients,
-            )
-        )
+    def _is_measured(self) -> bool:
+        now = perf_counter()
+        if self.step >= ALWAYS_MEASURED_STEPS and now - self._measured_s < MEASURE_INTERVAL_S:
+            return False
+        self._measured_s = now
+        return True
+
+    def _record(self, prediction: Tensor, y: Tensor, loss: Tensor, timing: tuple | None) -> None:
+        measured = None
+        if timing is not None:
+            gradients = [p.grad for p in self.parameters if p.grad is not None]
+            if any(gradient.is_sparse for gradient in gradients):
+                gradients = [g.coalesce().values() if g.is_sparse else g for g in gradients]
+            measured = Measured(self.learning_rate, timing, gradients)
+        self.recorder.hold(Held(self.step, loss.detach(), prediction.detach(), y, measured))
 
     def flush(self) -> None:
         """Read the figures of the steps since the last flush. Raises Diverged."""

@@ -1,4 +1,4 @@
-"""The figures of a run, one row per optimizer step, handed on in columns.
+"""The figures of a run: a row for an optimizer step, a row for an epoch, handed on in columns.
 
 A step only leaves its tensors here (`Recorder.hold`). Their figures are worked out for many steps
 at once, which on the CPU saves most of the calls into torch, and read together once per snapshot
@@ -37,30 +37,33 @@ class StepRow(NamedTuple):
     cuda_reserved_bytes: int
 
 
-class Held(NamedTuple):
-    """A step as it was left: its numbers, and its tensors.
+class Measured(NamedTuple):
+    """What a row needs beside loss and accuracy.
 
     `timing` is (start, end): seconds of the wall clock, or on CUDA two events on the stream.
     """
 
-    step: int
     learning_rate: float
     timing: tuple
+    gradients: list[Tensor]
+
+
+class Held(NamedTuple):
+    """A step as it was left. Without `measured` it counts for its epoch but gets no row."""
+
+    step: int
     loss: Tensor
     prediction_BC: Tensor
     labels_B: Tensor
-    gradients: list[Tensor]
-
-    @property
-    def size_bytes(self) -> int:
-        return self.prediction_BC.nbytes + sum(gradient.nbytes for gradient in self.gradients)
+    measured: Measured | None
 
 
 class Reduced(NamedTuple):
-    """Some steps without their tensors. `figures` is float32 on the device, in a row: the loss of
-    each step, the number of correct samples up to and with each, the norm of each gradient."""
+    """Some steps without their tensors, `samples` each. `figures` is float32 on the device, in a
+    row: the loss of each step, the number of correct samples up to and with each, and the norm of
+    each gradient, `gradients` for each step."""
 
-    steps: list[tuple[int, float, tuple, int, int]]
+    steps: list[tuple[int, int, Measured | None, int]]
     figures: Tensor
 
 
@@ -95,7 +98,9 @@ class Recorder:
 
     def hold(self, step: Held) -> None:
         self._held.append(step)
-        self._held_bytes += step.size_bytes
+        self._held_bytes += step.prediction_BC.nbytes
+        if step.measured is not None:
+            self._held_bytes += sum(gradient.nbytes for gradient in step.measured.gradients)
         if self._held_bytes > HELD_BYTES:
             self._reduce()
 
@@ -111,7 +116,7 @@ class Recorder:
             losses, totals = numbers[: len(steps)], numbers[len(steps) : 2 * len(steps)]
             norms = iter(numbers[2 * len(steps) :])
             before = 0
-            for (step, learning_rate, timing, samples, gradients), loss, total in zip(
+            for (step, samples, measured, gradients), loss, total in zip(
                 steps, losses, totals, strict=True
             ):
                 if not isfinite(loss):
@@ -120,14 +125,15 @@ class Recorder:
                 self.loss_sum += loss * samples
                 self.correct += correct
                 self.samples += samples
-                norm = hypot(*islice(norms, gradients))
+                if measured is None:
+                    continue
                 row = StepRow(
                     step,
                     loss,
                     correct / samples,
-                    norm,
-                    learning_rate,
-                    _elapsed_ms(timing),
+                    hypot(*islice(norms, gradients)),
+                    measured.learning_rate,
+                    _elapsed_ms(measured.timing),
                     rss_bytes,
                     *cuda_bytes,
                 )
@@ -149,11 +155,16 @@ class Recorder:
             torch.stack([step.loss for step in held]).float(),
             right.cumsum(0)[torch.tensor(ends, device=right.device)].float(),
         ]
-        if gradients := [gradient for step in held for gradient in step.gradients]:
+        steps, gradients = [], []
+        for step in held:
+            before = len(gradients)
+            measured = step.measured
+            if measured is not None:
+                gradients += measured.gradients
+                measured = measured._replace(gradients=[])
+            steps.append((step.step, len(step.labels_B), measured, len(gradients) - before))
+        if gradients:
             parts.append(torch.stack(torch._foreach_norm(gradients)).float())
-        steps = [
-            (s.step, s.learning_rate, s.timing, len(s.labels_B), len(s.gradients)) for s in held
-        ]
         self._reduced.append(Reduced(steps, torch.cat(parts)))
 
     def end_epoch(self, epoch: int, step: int, validation: tuple[float, float]) -> None:
