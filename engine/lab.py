@@ -28,7 +28,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -47,6 +47,11 @@ class Run(Protocol):
 
     def snapshot(self, state: TrainingState) -> TrainingSnapshot:
         """The run as it stands, with the steps that no snapshot has held yet."""
+        ...
+
+    def aside(self) -> AbstractContextManager[None]:
+        """Whatever the engine does between two steps is done in this, so that it cannot disturb
+        the run: its random numbers come from another stream."""
         ...
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import importlib
 from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import nullcontext
 
 import msgspec
 
@@ -111,12 +112,13 @@ class Session:
         if self._job is None:  # else the flags are the training's
             control.clear_before(command.id)
         results = iter(self._find_handler(type(command).__name__)(self.lab, command))
-        for snapshot in results:
-            if snapshot is not None:
-                self._answer(command, snapshot)
-            elif self._job is None and control.stop.is_set():
-                _close(results)
-                return
+        with self.lab.run.aside() if self._job is not None else nullcontext():
+            for snapshot in results:
+                if snapshot is not None:
+                    self._answer(command, snapshot)
+                elif self._job is None and control.stop.is_set():
+                    _close(results)
+                    return
 
     # -- the training run ------------------------------------------------------------------------
 

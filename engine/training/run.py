@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 from collections import deque
 from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import datetime
 from time import perf_counter
 
@@ -15,6 +16,7 @@ from .checkpoints import Checkpoint
 from .failures import explain
 from .loop import TrainingLoop
 from .memory import training_memory
+from .metrics import Diverged
 
 SNAPSHOT_INTERVAL_S = 1 / 30
 CHECKPOINT_INTERVAL_S = 2.0
@@ -85,6 +87,17 @@ class TrainingRun:
 
     def _fail(self, error: Exception) -> None:
         self.failure = self.failure or explain(error, self.loop.setup, self.loop.learning_rate)
+
+    @contextmanager
+    def aside(self) -> Iterator[None]:
+        """Whatever else the engine does between two steps is done in this: it may draw random
+        numbers and change gradients without disturbing the run."""
+        try:
+            self.loop.flush()  # the figures of the last steps come from their gradients
+        except Diverged as error:
+            self._fail(error)
+        with self.loop.random.lent():
+            yield
 
     # -- snapshots -------------------------------------------------------------------------------
 

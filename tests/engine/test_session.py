@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import msgspec
 import pytest
 
@@ -31,6 +33,9 @@ class FakeRun:
     def __init__(self, total: int) -> None:
         self.step, self.total, self.closed = 0, total, False
         self.new: list[int] = []
+
+    def aside(self):
+        return nullcontext()
 
     def snapshot(self, state):
         steps, self.new = StepColumns(step=tuple(self.new)), []
