@@ -1,0 +1,206 @@
+"""The command line: `tensorlab [PROJECT]` opens the window, its commands work without one.
+
+Exit codes: 0 done, 1 failed, 2 bad arguments. Messages go to stderr and name the file, and the
+field or the option at fault. Modules are imported when their command is called: a script that
+trains needs no Qt, and nothing here needs torch, which lives in the engine's process.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Sequence
+from importlib import metadata
+from pathlib import Path
+
+from app.commands.failures import BAD_ARGUMENTS, FAILED, CommandFailure
+
+COMMANDS = {
+    "tour": "drive the real window offscreen through the main job, and leave its pictures",
+    "train": "train a project and write its weights",
+    "export": "write a project's weights or its Python code",
+    "exec": "run a Python file in the engine and report on its tensors",
+    "doctor": "say what this machine has and lacks",
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run `arguments` (those of the process by default) and return the exit code."""
+    arguments = sys.argv[1:] if arguments is None else list(arguments)
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):  # a terminal may know fewer characters than we use
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        options = _parser(arguments).parse_args(arguments)
+        return options.run(options) or 0
+    except CommandFailure as failure:
+        print(f"tensorlab: {failure}", file=sys.stderr)
+        return failure.exit_code
+    except BrokenPipeError:  # the reader of our output has left, as `| head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return FAILED
+    except SystemExit as exit_:  # argparse has said why
+        return exit_.code if isinstance(exit_.code, int) else BAD_ARGUMENTS
+
+
+def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
+    """A project's path and a command's name stand in one place: the name wins, and a file of
+    that name can be written ./train."""
+    if arguments and arguments[0] in COMMANDS:
+        return _command_parser()
+    return _window_parser()
+
+
+def _window_parser() -> argparse.ArgumentParser:
+    commands = "\n".join(f"  {name:10}{summary}" for name, summary in COMMANDS.items())
+    parser = argparse.ArgumentParser(
+        prog="tensorlab",
+        usage="%(prog)s [-h] [--version] [PROJECT]\n       %(prog)s COMMAND ...",
+        description="A desktop laboratory for PyTorch tensors and computation graphs.",
+        epilog=f"commands (each has its own --help):\n{commands}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"%(prog)s {version()}")
+    parser.add_argument(
+        "project", metavar="PROJECT", type=Path, nargs="?",
+        help="project file (.tlab) to open in the window; none: the start page",
+    )  # fmt: skip
+    parser.set_defaults(run=_window)
+    return parser
+
+
+def _command_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="tensorlab")
+    subparsers = parser.add_subparsers(metavar="COMMAND", required=True)
+
+    def command(name: str, run: Callable[[argparse.Namespace], int | None], more: str = ""):
+        summary = COMMANDS[name]
+        sub = subparsers.add_parser(
+            name, help=summary, description=f"{summary[0].upper()}{summary[1:]}. {more}".strip()
+        )
+        sub.set_defaults(run=run)
+        return sub
+
+    tour = command("tour", _tour, "Exits with 1 when any stage of it failed.")
+    tour.add_argument(
+        "--out", metavar="DIR", type=Path, required=True,
+        help="folder for pictures, model.py, model.pt, model.safetensors and report.json",
+    )  # fmt: skip
+    tour.add_argument("--json", action="store_true", help="also print the report to stdout")
+
+    train = command(
+        "train", _train, "Ctrl+C stops at the next step and keeps what was learnt by then."
+    )
+    _add_project(train)
+    train.add_argument(
+        "--epochs", metavar="N", type=_at_least(1), help="passes over the data (default: project's)"
+    )
+    train.add_argument("--device", help="cpu, cuda:0, mps, ... (default: project's)")
+    train.add_argument(
+        "--seed", metavar="N", type=_at_least(0), help="random seed (default: project's)"
+    )
+    train.add_argument(
+        "--out", metavar="WEIGHTS", type=Path,
+        help="write the trained state_dict here: a name that ends in .pt or .safetensors",
+    )  # fmt: skip
+    train.add_argument("--json", action="store_true", help="print the result as JSON")
+
+    export = command("export", _export, "The file is loaded back and compared with its source.")
+    _add_project(export)
+    export.add_argument(
+        "--weights", metavar="FILE", type=Path,
+        help="state_dict (.pt or .safetensors) to export; none: the project's initial weights",
+    )  # fmt: skip
+    export.add_argument(
+        "--format", choices=("pt", "safetensors", "py"), help="default: what --out ends in"
+    )
+    export.add_argument("--out", metavar="FILE", type=Path, required=True, help="file to write")
+    export.add_argument("--json", action="store_true", help="print the result as JSON")
+
+    exec_ = command(
+        "exec", _exec,
+        "torch, nn, F (torch.nn.functional) and np stand ready. Exits with 1 when the code raised.",
+    )  # fmt: skip
+    exec_.add_argument("file", metavar="FILE.py", type=Path, help="Python file to run")
+    exec_.add_argument(
+        "--json", metavar="OUT", type=Path,
+        help="write a report (ok, stdout, error, tensors) here, whether the code raised or not",
+    )  # fmt: skip
+
+    doctor = command("doctor", _doctor, "Exits with 1 when something needed is missing.")
+    doctor.add_argument("--json", action="store_true", help="print the report as JSON")
+    return parser
+
+
+def version() -> str:
+    """The installed version; in a checkout that was never installed, what pyproject.toml says."""
+    try:
+        return metadata.version("tensorlab")
+    except metadata.PackageNotFoundError:
+        import tomllib
+
+        project = Path(__file__).parents[1] / "pyproject.toml"
+        return tomllib.loads(project.read_text())["project"]["version"]
+
+
+def _add_project(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("project", metavar="PROJECT", type=Path, help="project file (.tlab)")
+
+
+def _at_least(minimum: int) -> Callable[[str], int]:
+    def integer(text: str) -> int:
+        try:
+            value = int(text)
+        except ValueError:
+            value = minimum - 1
+        if value < minimum:
+            raise argparse.ArgumentTypeError(
+                f"a whole number of at least {minimum} is expected, not “{text}”"
+            )
+        return value
+
+    return integer
+
+
+def _window(options: argparse.Namespace) -> int:
+    if options.project is not None and not options.project.is_file():
+        names = ", ".join(COMMANDS)
+        raise CommandFailure(
+            f"{options.project}: no such project file, and no command (there are {names}).",
+            BAD_ARGUMENTS,
+        )
+    from app.application import run
+
+    return run(options.project)
+
+
+def _tour(options: argparse.Namespace) -> int:
+    from app.tour import run
+
+    return run(options.out, options.json)
+
+
+def _train(options: argparse.Namespace) -> None:
+    from app.commands.projects import TrainOptions, train
+
+    chosen = TrainOptions(options.epochs, options.device, options.seed, options.out)
+    train(options.project, chosen, options.json)
+
+
+def _export(options: argparse.Namespace) -> None:
+    from app.commands.projects import export
+
+    export(options.project, options.weights, options.format, options.out, options.json)
+
+
+def _exec(options: argparse.Namespace) -> None:
+    from app.commands.exec_file import exec_file
+
+    exec_file(options.file, options.json)
+
+
+def _doctor(options: argparse.Namespace) -> None:
+    from app.commands.doctor import doctor
+
+    doctor(options.json)

@@ -1,0 +1,1 @@
+"""What the command line does without a window. Nothing here imports torch or Qt."""

@@ -1,0 +1,137 @@
+"""Talking to an engine process from the command line: ask, read the answers, mind Ctrl+C."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Iterator
+
+from app.commands.failures import CommandFailure
+from app.exit_reasons import ExitReason, explain_exit
+from engine.process import EngineLost, EngineProcess
+from engine.protocol import (
+    Command,
+    DoneSnapshot,
+    ErrorSnapshot,
+    InterruptSignal,
+    ReadySnapshot,
+    Snapshot,
+    StopSignal,
+    TrainingSnapshot,
+)
+
+_LOOK_UP_S = 0.1
+PATIENCE_S = 3.0
+
+
+class EngineEnded(Exception):
+    """The engine has ended in the midst of a command."""
+
+    def __init__(self, reason: ExitReason) -> None:
+        super().__init__(f"{reason.title}. {reason.detail}")
+        self.reason = reason
+
+
+class Conversation:
+    """An engine for the length of a `with` block.
+
+    Ctrl+C asks the engine to stop, and interrupts code of the user's; after three seconds, or at
+    the second Ctrl+C, it is killed. `interrupted` tells that it was pressed.
+    """
+
+    def __init__(self, doing: str) -> None:
+        """`doing` says what the engine is used for, in case it dies: "training"."""
+        self.interrupted = False
+        self._doing = doing
+        self._presses = 0
+        self._kill_at: float | None = None
+        self._gave_up = False
+        self._checkpoint_step: int | None = None
+        self._engine = EngineProcess()
+        self._handler_before = None
+
+    def __enter__(self) -> Conversation:
+        if threading.current_thread() is threading.main_thread():
+            # A flag, not an exception: that could cut a message in two.
+            self._handler_before = signal.signal(signal.SIGINT, self._on_sigint)
+        self._engine.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._engine.close()
+        if self._handler_before is not None:
+            signal.signal(signal.SIGINT, self._handler_before)
+
+    def ready(self) -> ReadySnapshot:
+        """Wait until torch has loaded. Raises EngineEnded."""
+        while True:
+            snapshot = self._receive()
+            if isinstance(snapshot, ReadySnapshot):
+                return snapshot
+
+    def ask(self, command: Command) -> Iterator[Snapshot]:
+        """Send a command and yield its answers. Raises EngineEnded."""
+        try:
+            command_id = self._engine.send(command)
+        except EngineLost:
+            raise EngineEnded(self._explain()) from None
+        while True:
+            snapshot = self._receive()
+            if snapshot.reply_to != command_id:
+                continue
+            if isinstance(snapshot, DoneSnapshot):
+                return
+            if isinstance(snapshot, TrainingSnapshot) and snapshot.checkpoint:
+                self._checkpoint_step = snapshot.checkpoint_step
+            yield snapshot
+
+    def _receive(self) -> Snapshot:
+        try:
+            while True:
+                snapshot = self._engine.receive(_LOOK_UP_S)
+                self._mind_presses()
+                if snapshot is not None:
+                    return snapshot
+        except EngineLost:
+            raise EngineEnded(self._explain()) from None
+
+    def _mind_presses(self) -> None:
+        if self._presses == 0:
+            return
+        if not self.interrupted:
+            self.interrupted = True
+            self._kill_at = time.monotonic() + PATIENCE_S
+            self._engine.signal(StopSignal())
+            self._engine.signal(InterruptSignal())
+        elif self._presses > 1 or (self._kill_at and time.monotonic() > self._kill_at):
+            self._gave_up = True
+            self._engine.kill()
+
+    def _on_sigint(self, signum: int, frame: object) -> None:
+        self._presses += 1
+
+    def _explain(self) -> ExitReason:
+        end = self._engine.exit()
+        return explain_exit(
+            end.code,
+            running=self._doing,
+            checkpoint_step=self._checkpoint_step,
+            log=end.log,
+            oom_kills=end.oom_kills,
+            gave_up_waiting=self._gave_up,
+        )
+
+
+def failure(place: object, snapshot: ErrorSnapshot) -> CommandFailure:
+    """An ErrorSnapshot in words, which name `place`, the file at fault."""
+    message = snapshot.error.message
+    lines = [message if str(place) in message else f"{place}: {message}"]
+    for problem in snapshot.problems:
+        where = ".".join(part for part in (problem.block, problem.port) if part)
+        lines.append(f"  {where}: {problem.message}" if where else f"  {problem.message}")
+    if snapshot.error.hint:
+        lines.append(snapshot.error.hint)
+    if snapshot.error.type != "LabError" and snapshot.error.traceback:
+        lines.append(snapshot.error.traceback.rstrip())
+    return CommandFailure("\n".join(lines))

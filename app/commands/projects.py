@@ -1,0 +1,269 @@
+"""`tensorlab train` and `tensorlab export`: work on a project file without a window."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, TextIO
+
+import msgspec
+
+from app.commands.conversation import Conversation, EngineEnded, failure
+from app.commands.failures import BAD_ARGUMENTS, CommandFailure
+from engine.project import files
+from engine.project.document import Project, TrainingSetup
+from engine.protocol import (
+    EpochRow,
+    ErrorSnapshot,
+    ExportCommand,
+    ExportSnapshot,
+    TrainCommand,
+    TrainingSnapshot,
+)
+
+Format = Literal["pt", "safetensors", "py"]
+_REDRAW_S = 0.1
+
+
+def load_project(path: Path) -> Project:
+    """Raises CommandFailure that names the file, and the field when one is at fault."""
+    if not path.is_file():
+        raise CommandFailure(f"{path}: there is no such project file.", BAD_ARGUMENTS)
+    try:
+        return files.load(path)
+    except files.FileProblem as problem:
+        raise CommandFailure(f"{path}: {problem}") from None
+
+
+def format_of(path: Path, allowed: tuple[Format, ...], option: str = "--out") -> Format:
+    """The format that a file's name ends in; raises CommandFailure when it is none of those."""
+    for known in allowed:
+        if path.suffix == f".{known}":
+            return known
+    endings = " or ".join(f".{known}" for known in allowed)
+    raise CommandFailure(f"{option} {path}: the name must end in {endings}.", BAD_ARGUMENTS)
+
+
+def require_folder_of(path: Path, option: str = "--out") -> None:
+    """Find out before an hour of training that its result has no place to go."""
+    if path.is_dir():
+        raise CommandFailure(f"{option} {path}: this is a folder.", BAD_ARGUMENTS)
+    if not path.absolute().parent.is_dir():
+        raise CommandFailure(f"{option} {path}: the folder does not exist.", BAD_ARGUMENTS)
+
+
+@dataclass(frozen=True)
+class TrainOptions:
+    """None leaves what the project says."""
+
+    epochs: int | None = None
+    device: str | None = None
+    seed: int | None = None
+    out: Path | None = None
+
+    def applied_to(self, setup: TrainingSetup) -> TrainingSetup:
+        chosen = {"epochs": self.epochs, "device": self.device, "seed": self.seed}
+        return msgspec.structs.replace(
+            setup, **{name: value for name, value in chosen.items() if value is not None}
+        )
+
+
+def train(path: Path, options: TrainOptions, as_json: bool) -> None:
+    """Train a project, report, and write the weights. Ctrl+C stops at the next step, and what
+    was learnt by then is written. Raises CommandFailure."""
+    project = load_project(path)
+    weights_format = format_of(options.out, ("pt", "safetensors")) if options.out else None
+    if options.out is not None:
+        require_folder_of(options.out)
+    setup = options.applied_to(project.training)
+    started_s = time.monotonic()
+    progress = Progress(sys.stderr)
+    try:
+        with Conversation("training") as engine:
+            _require_device(setup.device, [d.name for d in engine.ready().devices], options, path)
+            for snapshot in engine.ask(TrainCommand(model=project.model, training=setup)):
+                if isinstance(snapshot, ErrorSnapshot):
+                    raise failure(path, snapshot)
+                if isinstance(snapshot, TrainingSnapshot):
+                    progress.show(snapshot)
+            progress.end()
+            run = progress.last
+            if run is None or run.state == "failed":
+                message = run.error.message if run and run.error else "training did not start"
+                hint = f"\n{run.error.hint}" if run and run.error and run.error.hint else ""
+                raise CommandFailure(f"{path}: {message}{hint}")
+            weights = None
+            if options.out is not None and weights_format is not None:
+                command = ExportCommand(
+                    model=project.model,
+                    training=setup,
+                    format=weights_format,
+                    path=str(options.out.absolute()),
+                )
+                weights = _exported(engine, command, options.out)
+    except EngineEnded as end:
+        progress.end()
+        raise CommandFailure(f"{path}: {end}\n{end.reason.next_step}") from None
+    report = _training_report(path, setup, run, progress.last_epoch, weights)
+    report["seconds"] = round(time.monotonic() - started_s, 3)
+    print(json.dumps(report, indent=2, allow_nan=False) if as_json else _in_words(report))
+    if run.state == "stopped":
+        raise CommandFailure(f"{path}: stopped after {run.step:,} of {run.total_steps:,} steps.")
+
+
+def export(
+    path: Path, weights: Path | None, format_: Format | None, out: Path, as_json: bool
+) -> None:
+    """Write a project's weights or its Python. Raises CommandFailure."""
+    project = load_project(path)
+    if weights is not None and not weights.is_file():
+        raise CommandFailure(f"--weights {weights}: there is no such file.", BAD_ARGUMENTS)
+    format_ = format_ or format_of(out, ("pt", "safetensors", "py"))
+    require_folder_of(out)
+    command = ExportCommand(
+        model=project.model,
+        training=project.training,
+        format=format_,
+        path=str(out.absolute()),
+        weights=str(weights.absolute()) if weights else "",
+    )
+    try:
+        with Conversation("exporting") as engine:
+            report = _exported(engine, command, weights or path)
+    except EngineEnded as end:
+        raise CommandFailure(f"{path}: {end}") from None
+    print(json.dumps(report, indent=2, allow_nan=False) if as_json else _export_words(report))
+
+
+class Progress:
+    """Training on one line of a terminal, or one line an epoch elsewhere."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self.last: TrainingSnapshot | None = None
+        self.last_epoch: EpochRow | None = None
+        self._stream = stream
+        self._redrawn_s = -math.inf
+        self._width = 0
+
+    def show(self, snapshot: TrainingSnapshot) -> None:
+        self.last = snapshot
+        for row in snapshot.epoch_rows:
+            self.last_epoch = row
+            if not self._stream.isatty():
+                print(_epoch_words(row, snapshot.epochs), file=self._stream, flush=True)
+        if self._stream.isatty() and time.monotonic() - self._redrawn_s >= _REDRAW_S:
+            self._redraw(snapshot)
+
+    def end(self) -> None:
+        if self._width and self.last is not None:
+            self._redraw(self.last)
+            print(file=self._stream)
+            self._width = 0
+
+    def _redraw(self, snapshot: TrainingSnapshot) -> None:
+        self._redrawn_s = time.monotonic()
+        parts = [
+            f"epoch {snapshot.epoch}/{snapshot.epochs}",
+            f"step {snapshot.step:,}/{snapshot.total_steps:,}",
+            f"{snapshot.steps_per_second:,.0f} steps/s",
+        ]
+        if self.last_epoch is not None:
+            parts.append(f"loss {self.last_epoch.train_loss:.4g}")
+            if not math.isnan(self.last_epoch.validation_accuracy):
+                parts.append(f"validation accuracy {self.last_epoch.validation_accuracy:.1%}")
+        if snapshot.remaining_s is not None and snapshot.state == "running":
+            parts.append(f"{snapshot.remaining_s:,.0f} s left")
+        line = " · ".join(parts)
+        self._stream.write("\r" + line.ljust(self._width))
+        self._stream.flush()
+        self._width = len(line)
+
+
+def _require_device(device: str, known: list[str], options: TrainOptions, path: Path) -> None:
+    if device in known:
+        return
+    message = f"there is no device “{device}” here; there are: {', '.join(known)}."
+    if options.device is not None:
+        raise CommandFailure(f"--device: {message}", BAD_ARGUMENTS)
+    raise CommandFailure(f"{path}: training.device: {message} Choose one with --device.")
+
+
+def _exported(engine: Conversation, command: ExportCommand, place: Path) -> dict:
+    for snapshot in engine.ask(command):
+        if isinstance(snapshot, ErrorSnapshot):
+            raise failure(place, snapshot)
+        if isinstance(snapshot, ExportSnapshot):
+            return {
+                "path": snapshot.path,
+                "format": snapshot.format,
+                "size_bytes": snapshot.size_bytes,
+                "sha256": snapshot.sha256,
+                "max_error": _number(snapshot.max_error),
+                "keys": list(snapshot.keys),
+            }
+    raise CommandFailure(f"{place}: the export was stopped.")
+
+
+def _training_report(
+    path: Path,
+    setup: TrainingSetup,
+    run: TrainingSnapshot,
+    row: EpochRow | None,
+    weights: dict | None,
+) -> dict:
+    return {
+        "project": str(path),
+        "state": run.state,
+        "device": setup.device,
+        "seed": setup.seed,
+        "epochs": row.epoch if row else 0,
+        "steps": run.step,
+        "train_loss": _number(row.train_loss) if row else None,
+        "train_accuracy": _number(row.train_accuracy) if row else None,
+        "val_loss": _number(row.validation_loss) if row else None,
+        "val_accuracy": _number(row.validation_accuracy) if row else None,
+        "steps_per_second": _number(run.steps_per_second),
+        "checkpoint": run.checkpoint or None,
+        "weights": weights,
+    }
+
+
+def _number(value: float) -> float | str | None:
+    """JSON has no NaN and no infinities: NaN, where there is nothing to tell, becomes null."""
+    if math.isnan(value):
+        return None
+    return value if math.isfinite(value) else str(value)
+
+
+def _epoch_words(row: EpochRow, epochs: int) -> str:
+    words = f"epoch {row.epoch}/{epochs}: loss {row.train_loss:.4g}"
+    if not math.isnan(row.train_accuracy):
+        words += f", accuracy {row.train_accuracy:.1%}"
+    if not math.isnan(row.validation_loss):
+        words += f"; validation loss {row.validation_loss:.4g}"
+    if not math.isnan(row.validation_accuracy):
+        words += f", accuracy {row.validation_accuracy:.1%}"
+    return words
+
+
+def _in_words(report: dict) -> str:
+    words = [
+        f"{report['state']} after {report['steps']:,} steps in {report['seconds']:.1f} s "
+        f"on {report['device']}"
+    ]
+    if isinstance(report["val_accuracy"], float):
+        words.append(f"validation accuracy {report['val_accuracy']:.2%}")
+    if report["weights"]:
+        words.append(_export_words(report["weights"]))
+    return "\n".join(words)
+
+
+def _export_words(report: dict) -> str:
+    return (
+        f"wrote {report['path']}: {report['size_bytes']:,} bytes, SHA-256 {report['sha256']}\n"
+        f"loaded back and compared: largest difference {report['max_error']}"
+    )
