@@ -47,3 +47,14 @@ class Dialogs:
         if button == QMessageBox.StandardButton.Save:
             return "save"
         return "discard" if button == QMessageBox.StandardButton.Discard else "cancel"
+
+    def confirm(self, parent: QWidget, question: str, yes: str) -> bool:
+        """Ask before something that undo cannot bring back; `yes` names the button that does it."""
+        box = QMessageBox(QMessageBox.Icon.Question, "Tensor Lab", question, parent=parent)
+        act = box.addButton(yes, QMessageBox.ButtonRole.AcceptRole)
+        box.addButton(QMessageBox.StandardButton.Cancel)
+        box.setDefaultButton(QMessageBox.StandardButton.Cancel)
+        box.exec()
+        agreed = box.clickedButton() is act
+        box.deleteLater()
+        return agreed

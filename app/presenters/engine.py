@@ -8,7 +8,7 @@ from app.exit_reasons import ExitReason
 from app.workbench import Workbench
 from engine.protocol import ErrorSnapshot, ReadySnapshot, TrainingSnapshot
 
-_UNFINISHED = ("running", "paused")
+_UNFINISHED = ("running", "paused", "failed")
 
 
 class EnginePresenter(QObject):
@@ -27,8 +27,14 @@ class EnginePresenter(QObject):
         bench.link.state_changed.connect(self._show_state)
         bench.link.busy_changed.connect(self._show_state)
         bench.link.lost.connect(self._on_lost)
-        bench.actions.on("engine.restart", bench.link.restart)
+        bench.actions.on("engine.restart", self._restart)
         bench.actions.on("engine.interrupt", bench.link.stop_job)
+
+    def _restart(self) -> None:
+        run = self._bench.store.newest(TrainingSnapshot)
+        question = "Restart the engine? Its weights are lost; what was exported or saved stays."
+        if run is None or self._bench.dialogs.confirm(self._bench.window, question, "Restart"):
+            self._bench.link.restart()
 
     def _on_snapshot(self, snapshot: object) -> None:
         if isinstance(snapshot, ErrorSnapshot):
@@ -36,13 +42,14 @@ class EnginePresenter(QObject):
 
     def _show_state(self) -> None:
         link = self._bench.link
-        if link.state == "ready" and link.ready is not None:
+        if link.ready is not None:
             self._was_ready = True
             text = "engine at work…" if link.busy else f"ready · {_versions(link.ready)}"
             self._bench.window.show_engine("busy" if link.busy else "ready", text)
+        elif link.state == "starting":
+            self._bench.window.show_engine("starting", "engine starting…")
         else:
-            text = {"starting": "engine starting…", "lost": "engine lost"}[link.state]
-            self._bench.window.show_engine(link.state, text)
+            self._bench.window.show_engine("lost", "engine lost")
         self._bench.actions["engine.interrupt"].setEnabled(link.busy)
 
     def _on_lost(self, reason: ExitReason) -> None:

@@ -244,6 +244,9 @@ class ModelPresenter(QObject):
 
     def _initialise(self) -> None:
         project = self._bench.store.project
+        question = "Set all parameters anew? What the model has learnt is lost."
+        if not self._bench.dialogs.confirm(self._bench.window, question, "Forget"):
+            return
         self._bench.send(InitialiseCommand(model=project.model, training=project.training))
 
     def _copy_code(self) -> None:

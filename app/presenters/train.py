@@ -6,13 +6,14 @@ from PySide6.QtCore import QObject, Signal
 
 from app.workbench import Workbench
 from engine.project import edits
-from engine.project.document import Project, TrainingSetup
+from engine.project.document import Project, TrainingSetup, replace
 from engine.protocol import (
     ContinueTrainingCommand,
     ErrorSnapshot,
     ModelSnapshot,
     PauseSignal,
     Snapshot,
+    StepColumns,
     StepTrainingCommand,
     StopSignal,
     TrainCommand,
@@ -122,6 +123,12 @@ class TrainPresenter(QObject):
             self._view.show_problem(f"{snapshot.error.message}{hint}")
 
     def _on_engine_state(self, state: str) -> None:
+        run = self._run()
+        if state != "ready" and run is not None and run.state in ("running", "paused"):
+            # The run has gone with its engine; its checkpoint has not.
+            self._bench.store.take(
+                replace(run, state="failed", steps=StepColumns(), epoch_rows=(), remaining_s=None)
+            )
         self._view.show_engine_state(state)
         ready = self._bench.link.ready
         if ready is not None:

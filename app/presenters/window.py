@@ -14,6 +14,7 @@ from app.autosave import Autosave, Recovery
 from app.settings import ThemeChoice
 from app.workbench import Workbench
 from engine.project.document import Workspace, replace
+from engine.protocol import TrainingSnapshot
 from widgets import theme
 
 from ..shortcut_sheet import about_html, shortcuts_html, show_sheet
@@ -166,6 +167,11 @@ class WindowPresenter(QObject):
     # -- leaving ---------------------------------------------------------------------------------
 
     def _may_close(self) -> bool:
+        run = self._bench.store.newest(TrainingSnapshot)
+        if run is not None and run.state == "running":
+            question = "A model is being trained. Stop and close? Its checkpoint stays."
+            if not self._bench.dialogs.confirm(self._bench.window, question, "Stop and close"):
+                return False
         return self._bench.files.may_leave()
 
     def _remember(self) -> None:

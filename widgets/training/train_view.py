@@ -103,7 +103,7 @@ class TrainView(QWidget):
         super().__init__(parent)
         self.setObjectName("train_view")
         self.setAccessibleName("Train")
-        self._run = ""
+        self._run = ("", 0)
         self._last: EpochRow | None = None
         self._best: EpochRow | None = None
         self._frame = QTimer(self)
@@ -178,9 +178,11 @@ class TrainView(QWidget):
         self.bar.show_problem(text)
 
     def show_training(self, snapshot: TrainingSnapshot) -> None:
-        """Add what is new in the run; a new `run` clears the plots first."""
-        if snapshot.run != self._run:
-            self._run = snapshot.run
+        """Add what is new in the run; a new or resumed run clears the plots first (a resumed one
+        answers another command, and its first snapshot holds all of it)."""
+        run = (snapshot.run, snapshot.reply_to)
+        if run != self._run:
+            self._run = run
             self._last = self._best = None
             for plot in self.plots.values():
                 plot.clear()

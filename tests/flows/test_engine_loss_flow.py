@@ -1,0 +1,110 @@
+"""The real engine process, killed in mid-training: the window says why, restarts it, resumes."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+
+import pytest
+from PySide6.QtCore import QSettings
+
+from app import templates
+from app.application import Application, build
+from app.link import EngineLink
+from app.settings import Settings
+from engine.project.document import replace
+from engine.protocol import ModelSnapshot, TrainingSnapshot
+
+WAIT_MS = 60_000
+
+
+@pytest.fixture
+def lab(qtbot, tmp_path, answers) -> Iterator[Application]:
+    """The program with an engine process, ready, and the MLP template open for a long run."""
+    settings = Settings(QSettings(str(tmp_path / "settings.ini"), QSettings.Format.IniFormat))
+    application = build(EngineLink, answers, settings, tmp_path / "recovery")
+    application.window.show()
+    application.start()
+    application.bench.files.new(templates.load_template("mlp"))
+    setup = replace(application.bench.store.project.training, epochs=1000)
+    application.window.page("train").setup_edited.emit(setup, "Set epochs to 1000")
+    qtbot.waitUntil(lambda: application.bench.link.state == "ready", timeout=WAIT_MS)
+    yield application
+    application.window.close()
+    application.window.deleteLater()
+    application.deleteLater()
+
+
+def run_of(lab: Application) -> TrainingSnapshot | None:
+    return lab.bench.store.newest(TrainingSnapshot)
+
+
+def kill(qtbot, lab: Application) -> None:
+    link = lab.bench.link
+    assert isinstance(link, EngineLink) and link.pid is not None
+    with qtbot.waitSignal(link.lost, timeout=WAIT_MS):
+        os.kill(link.pid, signal.SIGKILL)
+
+
+def wait_for_checkpoint(qtbot, lab: Application, after: int) -> int:
+    """Wait until the run has written a checkpoint past a step; returns its step."""
+
+    def written() -> bool:
+        run = run_of(lab)
+        return run is not None and run.state == "running" and run.checkpoint_step > after
+
+    qtbot.waitUntil(written, timeout=WAIT_MS)
+    run = run_of(lab)
+    assert run is not None
+    return run.checkpoint_step
+
+
+def test_a_killed_engine_is_told_restarted_and_its_run_resumed(qtbot, lab):
+    lab.bench.actions["train.start"].trigger()
+    checkpoint_step = wait_for_checkpoint(qtbot, lab, 0)
+    kill(qtbot, lab)
+    banner = lab.window.banners.banner("engine")
+    assert banner is not None and "killed" in banner.title
+    assert run_of(lab).state == "failed"
+    qtbot.waitUntil(lambda: lab.bench.link.state == "ready", timeout=WAIT_MS)
+    resumed: list[TrainingSnapshot] = []
+    lab.bench.link.snapshot.connect(
+        lambda s: resumed.append(s) if isinstance(s, TrainingSnapshot) else None
+    )
+    banner.findChild(object, "banner_resume").click()
+    assert lab.window.workspace == "train"
+    qtbot.waitUntil(lambda: bool(resumed), timeout=WAIT_MS)
+    assert resumed[0].step >= checkpoint_step
+    assert lab.window.banners.banner("engine") is None
+
+
+def test_the_model_is_checked_anew_after_a_restart(qtbot, lab):
+    qtbot.waitUntil(lambda: lab.bench.store.newest(ModelSnapshot) is not None, timeout=WAIT_MS)
+    lab.bench.store.forget(ModelSnapshot)
+    kill(qtbot, lab)
+    qtbot.waitUntil(lambda: lab.bench.store.newest(ModelSnapshot) is not None, timeout=WAIT_MS)
+    lab.model.add_block("nn.ReLU", 0, 400)
+    assert len(lab.window.page("model").canvas.model_scene.blocks) == 9
+
+
+def test_an_engine_killed_over_and_over_never_takes_the_window_with_it(qtbot, lab):
+    lab.bench.actions["train.start"].trigger()
+    step = 0
+    for _ in range(3):
+        step = wait_for_checkpoint(qtbot, lab, step)
+        kill(qtbot, lab)
+        qtbot.waitUntil(lambda: lab.bench.link.state == "ready", timeout=WAIT_MS)
+        lab.bench.actions["train.resume"].trigger()
+    assert wait_for_checkpoint(qtbot, lab, step) > step
+
+
+def test_an_engine_that_cannot_start_is_not_started_for_ever(qtbot, lab):
+    kill(qtbot, lab)
+    assert lab.bench.link.state == "starting"
+    kill(qtbot, lab)
+    assert lab.bench.link.state == "lost"
+    banner = lab.window.banners.banner("engine")
+    assert banner is not None
+    banner.findChild(object, "banner_restart").click()
+    qtbot.waitUntil(lambda: lab.bench.link.state == "ready", timeout=WAIT_MS)

@@ -1,0 +1,146 @@
+"""Training and export through the window, the engine in this process."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import pytest
+import torch
+
+from app import templates
+from engine.project.document import replace
+from engine.protocol import EpochRow, ExportSnapshot, TrainingSnapshot
+
+
+@pytest.fixture
+def mlp(program):
+    """The MLP template, set to one epoch of 22 steps."""
+    program.bench.files.new(templates.load_template("mlp"))
+    program.window.show_workspace("train")
+    setup = replace(program.bench.store.project.training, epochs=1, batch_size=64)
+    view(program).setup_edited.emit(setup, "Set epochs to 1")
+    program.bench.link.drain()
+    return program
+
+
+def view(program):
+    return program.window.page("train")
+
+
+def run_of(program) -> TrainingSnapshot:
+    run = program.bench.store.newest(TrainingSnapshot)
+    assert run is not None
+    return run
+
+
+def collect(program) -> list[TrainingSnapshot]:
+    seen: list[TrainingSnapshot] = []
+    program.bench.store.snapshot.connect(
+        lambda s: seen.append(s) if isinstance(s, TrainingSnapshot) else None
+    )
+    return seen
+
+
+def test_one_epoch_is_trained_and_shown(mlp):
+    seen = collect(mlp)
+    view(mlp).train_requested.emit()
+    mlp.bench.link.drain()
+    run = run_of(mlp)
+    assert (run.state, run.step, run.epoch) == ("finished", 23, 1)
+    rows: list[EpochRow] = [row for snapshot in seen for row in snapshot.epoch_rows]
+    assert len(rows) == 1
+    assert rows[0].train_loss > 0
+    assert "Finished 1 epochs" in view(mlp).bar._result.text()
+
+
+def test_the_set_up_is_undoable(mlp):
+    assert mlp.bench.actions["edit.undo"].text() == "&Undo Set epochs to 1"
+    mlp.bench.actions["edit.undo"].trigger()
+    assert mlp.bench.store.project.training.epochs == 20
+
+
+def test_single_steps_pause_and_go_on(mlp):
+    view(mlp).step_requested.emit()
+    mlp.bench.link.drain()
+    assert (run_of(mlp).state, run_of(mlp).step) == ("paused", 1)
+    view(mlp).step_requested.emit()
+    mlp.bench.link.drain()
+    assert run_of(mlp).step == 2
+    view(mlp).continue_requested.emit()
+    mlp.bench.link.drain()
+    assert run_of(mlp).state == "finished"
+
+
+def test_a_stopped_run_is_resumed_from_its_checkpoint(mlp):
+    view(mlp).step_requested.emit()
+    mlp.bench.link.drain()
+    view(mlp).stop_requested.emit()
+    mlp.bench.link.drain()
+    stopped = run_of(mlp)
+    assert stopped.state == "stopped"
+    assert Path(stopped.checkpoint).exists()
+    mlp.bench.actions["train.resume"].trigger()
+    mlp.bench.link.drain()
+    assert (run_of(mlp).state, run_of(mlp).step) == ("finished", 23)
+
+
+def test_a_model_that_does_not_run_is_not_trained(program):
+    program.window.show_workspace("train")
+    program.bench.link.drain()
+    view(program).train_requested.emit()
+    program.bench.link.drain()
+    assert program.bench.store.newest(TrainingSnapshot) is None
+    assert "no Input" in view(program).bar._problem
+
+
+def test_the_run_is_shown_while_the_model_is_edited(mlp):
+    view(mlp).step_requested.emit()
+    mlp.bench.link.drain()
+    mlp.model.add_block("nn.ReLU", 0, 400)
+    view(mlp).step_requested.emit()
+    mlp.bench.link.drain()
+    assert run_of(mlp).step == 2
+
+
+@pytest.mark.parametrize(
+    ("form", "action"),
+    [("pt", "file.export_pt"), ("safetensors", "file.export_safetensors")],
+)
+def test_weights_are_exported_compared_and_shown(mlp, answers, tmp_path, form, action):
+    view(mlp).train_requested.emit()
+    mlp.bench.link.drain()
+    answers.save = str(tmp_path / "mlp")
+    mlp.bench.actions[action].trigger()
+    mlp.bench.link.drain()
+    path = tmp_path / f"mlp.{form}"
+    panel = mlp.export_panel
+    assert panel.isVisible()
+    assert panel.text("path") == str(path)
+    assert panel.text("sha256") == hashlib.sha256(path.read_bytes()).hexdigest()
+    assert panel.text("error") == "0: bit for bit the same"
+    exported = mlp.bench.store.newest(ExportSnapshot)
+    assert f"{exported.size_bytes:,} bytes" in panel.text("size")
+    assert path.stat().st_size == exported.size_bytes
+
+
+def test_exported_weights_fit_the_exported_code(mlp, answers, tmp_path):
+    view(mlp).train_requested.emit()
+    mlp.bench.link.drain()
+    for form, action in (("pt", "file.export_pt"), ("py", "file.export_py")):
+        answers.save = str(tmp_path / f"mlp.{form}")
+        mlp.bench.actions[action].trigger()
+        mlp.bench.link.drain()
+    namespace: dict = {"__name__": "exported"}
+    exec((tmp_path / "mlp.py").read_text(encoding="utf-8"), namespace)
+    net = namespace["Model"]()
+    missing = net.load_state_dict(torch.load(tmp_path / "mlp.pt", weights_only=True))
+    assert missing.missing_keys == []
+
+
+def test_an_export_that_cannot_be_written_is_told(mlp, answers, tmp_path):
+    answers.save = str(tmp_path / "no" / "mlp.pt")
+    mlp.bench.actions["file.export_pt"].trigger()
+    mlp.bench.link.drain()
+    banner = mlp.window.banners.banner("error_ExportCommand")
+    assert banner is not None and banner.title.startswith("The export failed")
