@@ -1,0 +1,152 @@
+"""The Autograd workspace: forward at the left, the graph in the middle, backward at the right."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import QLabel, QSplitter, QVBoxLayout, QWidget
+
+from engine.protocol import (
+    BackwardSnapshot,
+    ComparisonSnapshot,
+    ForwardSnapshot,
+    GraphSnapshot,
+    ValueSnapshot,
+)
+from widgets.autograd.backward_view import BackwardView
+from widgets.autograd.forward_view import ForwardView
+from widgets.autograd.graph_layout import GraphLayout
+from widgets.autograd.graph_view import GraphView
+from widgets.theme import GRID
+
+
+class AutogradView(QWidget):
+    """Shows one batch's way forward and back. Emits what the reader wants; does nothing itself."""
+
+    forward_start_requested = Signal(int)
+    forward_move_requested = Signal(str, str)
+    """(step | back | to | end | reset, block id for `to`)"""
+    backward_start_requested = Signal()
+    backward_move_requested = Signal(str, int)
+    """(step | back | to | end | reset, node id for `to`)"""
+    compare_requested = Signal()
+    inspect_requested = Signal(str, str)
+    """(of, key) of an InspectCommand"""
+    node_selected = Signal(int)
+    block_selected = Signal(str)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("autograd_view")
+        self.setAccessibleName("Autograd")
+        self._graph: GraphSnapshot | None = None
+        self._laid_out = False
+        self._backward: BackwardSnapshot | None = None
+        self._names: Mapping[str, str] = {}
+        self.forward = ForwardView()
+        self.graph = GraphView()
+        self.backward = BackwardView()
+        self._problem = QLabel()
+        self._problem.setObjectName("autograd_problem")
+        self._problem.setProperty("role", "error")
+        self._problem.setWordWrap(True)
+        self._problem.setContentsMargins(2 * GRID, GRID, 2 * GRID, GRID)
+        self._problem.hide()
+
+        splitter = QSplitter(Qt.Orientation.Horizontal)
+        splitter.addWidget(self.forward)
+        splitter.addWidget(self.graph)
+        splitter.addWidget(self.backward)
+        splitter.setStretchFactor(1, 1)
+        splitter.setSizes([352, 712, 376])
+        for index in range(3):
+            splitter.setCollapsible(index, False)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setSpacing(0)
+        layout.addWidget(self._problem)
+        layout.addWidget(splitter, 1)
+
+        self.forward.start_requested.connect(self.forward_start_requested)
+        self.forward.move_requested.connect(self.forward_move_requested)
+        self.forward.inspect_requested.connect(self.inspect_requested)
+        self.forward.blocks.chosen.connect(self.block_selected)
+        self.backward.start_requested.connect(self.backward_start_requested)
+        self.backward.move_requested.connect(self.backward_move_requested)
+        self.backward.compare_requested.connect(self.compare_requested)
+        self.backward.inspect_requested.connect(self.inspect_requested)
+        self.graph.node_selected.connect(self._on_node)
+        self.graph.run_to_requested.connect(lambda n: self.backward_move_requested.emit("to", n))
+
+    # -- showing ---------------------------------------------------------------------------------
+
+    def show_forward(self, snapshot: ForwardSnapshot, names: Mapping[str, str]) -> None:
+        """Show the forward pass; `names` are the blocks' names by id."""
+        self._names = names
+        self.show_problem("")
+        self.forward.show_forward(snapshot, names)
+
+    def show_graph(self, graph: GraphSnapshot, names: Mapping[str, str]) -> None:
+        """A new graph was read. It is drawn once `show_layout` says where its nodes go."""
+        self._graph, self._names = graph, names
+        self._laid_out = False
+        self._backward = None
+        self.graph.clear("Laying out the graph…")
+
+    def show_layout(self, graph: GraphSnapshot, layout: GraphLayout) -> None:
+        """Draw the graph; a layout of an older graph is dropped."""
+        if graph is not self._graph:
+            return
+        self._laid_out = True
+        self.graph.show_graph(graph, layout, dict(self._names))
+        if self._backward is not None:
+            self.graph.show_backward(self._backward)
+
+    def show_backward(self, snapshot: BackwardSnapshot) -> None:
+        """Show the backward pass; does nothing before `show_graph`."""
+        if self._graph is None:
+            return
+        self._backward = snapshot
+        self.show_problem("")
+        self.backward.show_backward(snapshot, self._graph, self._names)
+        if self._laid_out:
+            self.graph.show_backward(snapshot)
+
+    def show_comparison(self, snapshot: ComparisonSnapshot) -> None:
+        self.backward.show_comparison(snapshot)
+
+    def show_value(self, snapshot: ValueSnapshot) -> None:
+        """Show what an `inspect_requested` was answered with."""
+        self.forward.show_value(snapshot)
+        self.backward.show_value(snapshot)
+
+    def show_problem(self, text: str) -> None:
+        """Say what went wrong and what to try; empty takes it back."""
+        self._problem.setText(text)
+        self._problem.setVisible(bool(text))
+
+    def show_engine_state(self, state: Literal["starting", "ready", "lost"]) -> None:
+        """With a lost engine its passes are gone: start anew."""
+        ready = state == "ready"
+        self.forward.show_ready(ready)
+        self.backward.show_ready(ready)
+        if state == "lost":
+            self.clear()
+
+    def clear_backward(self) -> None:
+        """The forward pass began anew: its graph is another."""
+        self._graph = self._backward = None
+        self._laid_out = False
+        self.graph.clear()
+        self.backward.clear()
+
+    def clear(self) -> None:
+        """Return to the empty state."""
+        self.forward.clear()
+        self.clear_backward()
+
+    def _on_node(self, node: int) -> None:
+        self.backward.show_selected(node)
+        self.node_selected.emit(node)

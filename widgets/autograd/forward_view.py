@@ -1,0 +1,161 @@
+"""The forward pass of one batch, block by block."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import (
+    QHBoxLayout,
+    QLabel,
+    QPushButton,
+    QSpinBox,
+    QSplitter,
+    QVBoxLayout,
+    QWidget,
+)
+
+from engine.protocol import ForwardSnapshot, ValueSnapshot
+from widgets.autograd.block_list import BlockList, rows_of
+from widgets.autograd.step_bar import StepBar
+from widgets.autograd.value_stack import ValueStack
+from widgets.icons import set_icon
+from widgets.text import format_number
+from widgets.theme import GRID
+
+EMPTY_TEXT = (
+    "Start takes a batch of the training data and stands before the first block. Then each step"
+    " runs one block and shows what it computes."
+)
+
+
+class ForwardView(QWidget):
+    """Steps through the blocks; shows each block's output."""
+
+    start_requested = Signal(int)
+    """The number of the batch to take."""
+    move_requested = Signal(str, str)
+    """(step | back | to | end | reset, the block for `to`)"""
+    inspect_requested = Signal(str, str)
+    """("activation", block)"""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._snapshot: ForwardSnapshot | None = None
+        self._names: Mapping[str, str] = {}
+        self.setObjectName("forward_view")
+        self.setAccessibleName("Forward pass")
+
+        heading = QLabel("Forward")
+        heading.setProperty("role", "heading")
+        self._batch = QSpinBox()
+        self._batch.setObjectName("forward_batch")
+        self._batch.setAccessibleName("Batch number")
+        self._batch.setRange(0, 1_000_000)
+        self._batch.setToolTip(
+            "Which batch of the training data to run, in the order of the first epoch"
+        )
+        self._start = QPushButton("Start")
+        self._start.setObjectName("forward_start")
+        self._start.setProperty("role", "primary")
+        self._start.setAccessibleName("Start a forward pass")
+        self._start.setToolTip("Take this batch and stand before the first block (F6)")
+        set_icon(self._start, "mdi6.play", "on_accent")
+        self._start.clicked.connect(lambda: self.start_requested.emit(self._batch.value()))
+        self._bar = StepBar("forward", "block", self)
+        self._bar.moved.connect(self._move)
+        self._line = QLabel(EMPTY_TEXT)
+        self._line.setObjectName("forward_line")
+        self._line.setProperty("role", "muted")
+        self._line.setWordWrap(True)
+        self.blocks = BlockList()
+        self.blocks.chosen.connect(self._choose)
+        self.blocks.run_to.connect(lambda block: self.move_requested.emit("to", block))
+        self.values = ValueStack("forward_values")
+
+        head = QHBoxLayout()
+        head.setSpacing(GRID)
+        head.addWidget(heading)
+        head.addStretch(1)
+        head.addWidget(QLabel("batch"))
+        head.addWidget(self._batch)
+        head.addWidget(self._start)
+        self._splitter = QSplitter(Qt.Orientation.Vertical)
+        self._splitter.addWidget(self.blocks)
+        self._splitter.addWidget(self.values)
+        self._splitter.setStretchFactor(0, 1)
+        self._splitter.setStretchFactor(1, 1)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(2 * GRID, GRID, GRID, GRID)
+        layout.setSpacing(GRID)
+        layout.addLayout(head)
+        layout.addWidget(self._bar)
+        layout.addWidget(self._line)
+        layout.addWidget(self._splitter, 1)
+        self._splitter.hide()
+        layout.addStretch(0)
+
+    # -- showing ---------------------------------------------------------------------------------
+
+    def show_forward(self, snapshot: ForwardSnapshot, names: Mapping[str, str]) -> None:
+        """Show where the pass stands; `names` are the blocks' names by id."""
+        self._snapshot, self._names = snapshot, names
+        self._splitter.show()
+        self._batch.setValue(snapshot.batch)
+        self.blocks.show_rows(rows_of(snapshot, names))
+        self._show_bar()
+        self._line.setText(self._position_text(snapshot))
+        if snapshot.position == 0:
+            words = "Step runs the first block and shows its output here."
+            self.values.show_sections([("", [None], words)])
+        else:
+            block = snapshot.order[snapshot.position - 1]
+            name = names.get(block, block)
+            self.values.show_sections(
+                [(f"Output of {name}", snapshot.current, "This block has no output")]
+            )
+
+    def show_value(self, snapshot: ValueSnapshot) -> None:
+        """Show the activation that was asked for; other answers are not for this view."""
+        if snapshot.of == "activation":
+            name = self._names.get(snapshot.key, snapshot.key)
+            self.values.show_sections([(f"Output of {name}", snapshot.values, "")])
+
+    def clear(self) -> None:
+        """Return to the empty state."""
+        self._snapshot = None
+        self._splitter.hide()
+        self._line.setText(EMPTY_TEXT)
+        self._show_bar()
+
+    def show_ready(self, ready: bool) -> None:
+        """The engine is there, or not."""
+        self._start.setEnabled(ready)
+
+    def _position_text(self, snapshot: ForwardSnapshot) -> str:
+        text = f"{snapshot.position} of {len(snapshot.order)} blocks have run"
+        if snapshot.batch_size:
+            text += f" on batch {snapshot.batch} of {snapshot.batch_size} samples"
+        if snapshot.loss is not None:
+            text += f". Loss = {format_number(snapshot.loss, 6)}"
+        return text + "."
+
+    def _show_bar(self) -> None:
+        snapshot = self._snapshot
+        if snapshot is None:
+            self._bar.show_position(0, 0, False)
+            return
+        selected = self.blocks.selected_block() is not None
+        self._bar.show_position(snapshot.position, len(snapshot.order), selected)
+
+    # -- asking ----------------------------------------------------------------------------------
+
+    def _move(self, move: str) -> None:
+        target = (self.blocks.selected_block() or "") if move == "to" else ""
+        self.move_requested.emit(move, target)
+
+    def _choose(self, block: str) -> None:
+        self._show_bar()
+        snapshot = self._snapshot
+        if snapshot is not None and block in snapshot.order[: snapshot.position]:
+            self.inspect_requested.emit("activation", block)

@@ -1,0 +1,107 @@
+"""The parameters and their `.grad` as backward fills them in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QColor
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QHeaderView,
+    QTableWidget,
+    QTableWidgetItem,
+    QWidget,
+)
+
+from engine.protocol import ParameterGradient
+from widgets import theme
+from widgets.tensor.value_card import bad_numbers
+from widgets.text import format_number, format_shape
+
+_COLUMNS = ("", "parameter", "shape", "‖grad‖", "difference")
+_TIPS = (
+    "Done: backward has reached this parameter",
+    "Name in the state_dict",
+    "Shape of the parameter and of its gradient",
+    "2-norm of .grad: how strongly the loss pulls at this parameter",
+    "Largest absolute difference from what loss.backward() gives",
+)
+
+
+class GradientTable(QTableWidget):
+    """One row a parameter; a row that is chosen asks for its gradient."""
+
+    inspect_requested = Signal(str, str)
+    """("gradient", parameter name) once it has one, else ("parameter", name)"""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(0, len(_COLUMNS), parent)
+        self._gradients: tuple[ParameterGradient, ...] = ()
+        self._differences: Mapping[str, float] = {}
+        self.setObjectName("gradient_table")
+        self.setAccessibleName("Parameters and their gradients")
+        self.setHorizontalHeaderLabels(list(_COLUMNS))
+        for column, tip in enumerate(_TIPS):
+            self.horizontalHeaderItem(column).setToolTip(tip)
+        self.verticalHeader().hide()
+        self.setShowGrid(False)
+        self.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
+        self.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
+        self.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
+        self.setWordWrap(False)
+        self.setTabKeyNavigation(False)
+        header = self.horizontalHeader()
+        header.setDefaultAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
+        header.setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
+        header.setSectionResizeMode(1, QHeaderView.ResizeMode.Stretch)
+        self.setColumnHidden(4, True)
+        self.verticalHeader().setDefaultSectionSize(24)
+        self.currentCellChanged.connect(self._on_cell)
+        theme.notifier.changed.connect(self._fill)
+
+    def show_gradients(self, gradients: Sequence[ParameterGradient]) -> None:
+        self._gradients = tuple(gradients)
+        self._differences = {}
+        self._fill()
+
+    def show_differences(self, differences: Mapping[str, float]) -> None:
+        """Add the column that compares with `loss.backward()`."""
+        self._differences = dict(differences)
+        self._fill()
+
+    def _fill(self) -> None:
+        colors = theme.current()
+        self.blockSignals(True)
+        self.setRowCount(len(self._gradients))
+        self.setColumnHidden(4, not self._differences)
+        for row, parameter in enumerate(self._gradients):
+            gradient = parameter.gradient
+            bad = bad_numbers(gradient) if gradient else ""
+            norm = bad or (format_number(gradient.norm) if gradient else "–")
+            difference = self._differences.get(parameter.name)
+            texts = (
+                "●" if gradient else "○",
+                parameter.name,
+                format_shape(parameter.shape),
+                norm,
+                format_number(difference) if difference is not None else "–",
+            )
+            for column, text in enumerate(texts):
+                item = QTableWidgetItem(text)
+                item.setToolTip(text)
+                if column == 0:
+                    item.setForeground(colors.color("gradient" if gradient else "muted"))
+                elif gradient is None:
+                    item.setForeground(colors.color("muted"))
+                elif column == 3 and bad:
+                    item.setForeground(QColor(colors.error))
+                self.setItem(row, column, item)
+        self.blockSignals(False)
+
+    def _on_cell(self, row: int, _column: int, before: int, _before_column: int) -> None:
+        if row < 0 or row == before:
+            return
+        parameter = self._gradients[row]
+        of = "gradient" if parameter.gradient is not None else "parameter"
+        self.inspect_requested.emit(of, parameter.name)
