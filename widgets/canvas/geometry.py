@@ -9,6 +9,7 @@ from engine.project import catalogue
 from engine.project.document import Block
 
 Side = Literal["in", "out"]
+SIDES: tuple[Side, Side] = ("in", "out")
 
 BLOCK_WIDTH = 192.0
 BODY_HEIGHT = 72.0

@@ -15,7 +15,7 @@ from engine.protocol import BlockReport, Problem
 from widgets import theme
 
 from . import describe, style
-from .geometry import BLOCK_WIDTH, BODY_HEIGHT, Side, block_size, port_y
+from .geometry import BLOCK_WIDTH, BODY_HEIGHT, SIDES, Side, block_size, port_y
 
 PORT_RADIUS = 5.0
 GLOW_RADIUS = 11.0
@@ -111,7 +111,7 @@ class BlockItem(QGraphicsItem):
             self._paint_large_text(painter, colors)
         else:
             self._paint_icon(painter, QRectF(self.width / 2 - 24, self.height / 2 - 24, 48, 48))
-        for side in ("in", "out"):
+        for side in SIDES:
             for index, port in enumerate(self.ports[side]):
                 self._paint_port(painter, colors, side, index, port, zoom)
 
@@ -171,17 +171,16 @@ class BlockItem(QGraphicsItem):
         self._paint_port_names(painter, colors)
 
     def _paint_port_names(self, painter: QPainter, colors: theme.Theme) -> None:
-        inputs, outputs = self.ports["in"], self.ports["out"]
-        if max(len(inputs), len(outputs)) < 2:
+        if max(map(len, self.ports.values())) < 2:
             return
         painter.setPen(QPen(colors.color("border"), 1))
         painter.drawLine(QLineF(BAR_WIDTH, BODY_HEIGHT, self.width, BODY_HEIGHT))
         face = style.font(10, mono=True)
         middle = self.width / 2
-        for side, ports in (("in", inputs), ("out", outputs)):
-            if len(ports) < 2:
+        for side in SIDES:
+            if len(self.ports[side]) < 2:
                 continue
-            for index, port in enumerate(ports):
+            for index, port in enumerate(self.ports[side]):
                 y = self.port_offset(side, index).y() + 3.5
                 first, last = (12, middle) if side == "in" else (middle, self.width - 12)
                 _text(painter, colors.muted, face, port.name, first, y, last, side == "out")
@@ -190,7 +189,10 @@ class BlockItem(QGraphicsItem):
         """Two lines that can still be read at half size."""
         self._paint_icon(painter, QRectF(12, 8, 28, 28))
         right = self.width - 8
-        _text(painter, colors.text, style.font(20, bold=True), self.kind.title, 46, 29, right)
+        title = self.kind.title
+        sizes = (style.font(pixels, bold=True) for pixels in range(20, 12, -1))
+        face = next((f for f in sizes if style.text_width(title, f) <= right - 46), None)
+        _text(painter, colors.text, face or style.font(13, bold=True), title, 46, 29, right)
         words, role = self.state_text()
         if role == "muted":
             words = self.parameters_text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 
+import numpy as np
 from PySide6.QtCore import QPointF, QRectF
 from PySide6.QtWidgets import QGraphicsScene
 
@@ -11,7 +12,7 @@ from engine.project import catalogue
 from engine.project.document import Model, Wire
 from engine.protocol import BlockReport, ModelSnapshot, TensorSpec
 
-from .geometry import Side
+from .geometry import SIDES, Side
 from .items import BlockItem
 from .overlays import ProblemItem
 from .wires import WireItem, boxes
@@ -126,26 +127,28 @@ class ModelScene(QGraphicsScene):
         """Let the wires of these blocks follow them, and find places for their labels."""
         moved = set(blocks)
         touched = []
+        keys = list(self.blocks)
+        bodies = boxes([item.rect() for item in self.blocks.values()])
         for wire, item in self.wires.items():
             if (wire.source in moved or wire.target in moved) and (ends := self._ends(wire)):
-                item.set_ends(*ends)
+                others = [key not in (wire.source, wire.target) for key in keys]
+                item.run(*ends, bodies[others])
                 touched.append(item)
         self.place_labels(touched)
 
     def place_labels(self, items: Iterable[WireItem]) -> None:
-        items = list(items)
-        taken = [item.rect() for item in self.blocks.values()]
-        taken += [item.sceneBoundingRect() for item in self.problems.values()]
-        placed = set(map(id, items))
-        taken += [
-            rect
-            for item in self.wires.values()
-            if id(item) not in placed and not (rect := item.label_rect()).isEmpty()
-        ]
-        for item in items:
-            item.place_label(boxes(taken))
-            if not (rect := item.label_rect()).isEmpty():
-                taken.append(rect)
+        """Find places for the labels of these wires, clear of all else."""
+        wires = list(items)
+        placed = set(map(id, wires))
+        obstacles = [item.rect() for item in self.blocks.values()]
+        obstacles += [item.sceneBoundingRect() for item in self.problems.values()]
+        for item in self.wires.values():
+            if id(item) not in placed:
+                obstacles += [rect for rect in item.label_rects.values() if not rect.isEmpty()]
+        taken = boxes(obstacles)
+        for item in wires:
+            item.place_label(taken)
+            taken = np.vstack([taken, boxes(list(item.label_rects.values()))])
 
     # -- hits ------------------------------------------------------------------------------------
 
@@ -165,7 +168,7 @@ class ModelScene(QGraphicsScene):
         for item in self.blocks.values():
             if not item.rect().adjusted(-radius, -radius, radius, radius).contains(pos):
                 continue
-            for side in ("in", "out"):
+            for side in SIDES:
                 for index, port in enumerate(item.ports[side]):
                     off = item.pos() + item.port_offset(side, index) - pos
                     distance = (off.x() ** 2 + off.y() ** 2) ** 0.5
@@ -179,7 +182,7 @@ class ModelScene(QGraphicsScene):
             reach = item.boundingRect().adjusted(-radius, -radius, radius, radius)
             if not item.isVisible() or not reach.contains(pos):
                 continue
-            distance = 0.0 if item.label_rect().contains(pos) else item.distance(pos)
+            distance = 0.0 if item.label_rects[False].contains(pos) else item.distance(pos)
             if distance <= best_distance:
                 best, best_distance = item, distance
         return best
@@ -222,9 +225,7 @@ class ModelScene(QGraphicsScene):
             )
             role = "error" if faulty else "accent" if wire.source in self._done else "intermediate"
             if (spec, role) != (item.spec, item.role):
-                item.prepareGeometryChange()
-                item.spec, item.role = spec, role
-                item.update()
+                item.show_spec(spec, role)
 
     def _set_report(self, item: BlockItem, report: BlockReport | None) -> None:
         key = item.block.id

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
 
 from PySide6.QtCore import QEvent, QMarginsF, QPoint, QPointF, QRectF, QSize, Qt, Signal
@@ -32,6 +33,11 @@ WHEEL_STEP = 1.2
 MIN_DOT_SPACING_PX = 12
 MAX_PICTURE_PX = 8192
 """The longer side of a picture before PNG_SCALE: what QImage and viewers take without trouble."""
+
+
+@lru_cache(maxsize=16)
+def _lattice(step: int, columns: int, rows: int) -> QPolygonF:
+    return QPolygonF([QPointF(x * step, y * step) for y in range(rows) for x in range(columns)])
 
 
 @contextmanager
@@ -62,6 +68,8 @@ class CanvasView(QGraphicsView):
     MAX_ZOOM = 4.0
     FIT_MAX_ZOOM = 1.25
     FIT_MARGIN_PX = 32
+    FIT_BOTTOM_PX = 0
+    """Kept free besides, for what lies over the lower edge of the view."""
 
     def __init__(self, scene: QGraphicsScene, parent: QWidget | None = None) -> None:
         super().__init__(scene, parent)
@@ -122,10 +130,11 @@ class CanvasView(QGraphicsView):
         margin = 2 * self.FIT_MARGIN_PX
         zoom = min(
             max(self.viewport().width() - margin, 1) / rect.width(),
-            max(self.viewport().height() - margin, 1) / rect.height(),
+            max(self.viewport().height() - self.FIT_BOTTOM_PX - margin, 1) / rect.height(),
             self.FIT_MAX_ZOOM,
         )
-        self.set_view(zoom, rect.center().x(), rect.center().y())
+        lift = self.FIT_BOTTOM_PX / 2 / zoom
+        self.set_view(zoom, rect.center().x(), rect.center().y() + lift)
 
     def reveal(self, rect: QRectF) -> None:
         """Pan as little as needed to bring a scene rect into the viewport."""
@@ -171,7 +180,7 @@ class CanvasView(QGraphicsView):
             or event.pointingDevice().type() == QPointingDevice.DeviceType.TouchPad
         )
         if touch_pad and not control and not event.pixelDelta().isNull():
-            self._pan_by(event.pixelDelta())
+            self.pan_by(event.pixelDelta())
         else:
             notches = event.angleDelta().y() / 120
             self.zoom_by(WHEEL_STEP**notches, event.position())
@@ -202,7 +211,7 @@ class CanvasView(QGraphicsView):
         if self._pan_from is None:
             return False
         point = event.position().toPoint()
-        self._pan_by(point - self._pan_from)
+        self.pan_by(point - self._pan_from)
         self._pan_from = point
         if event.type() == QEvent.Type.MouseButtonRelease:
             self._pan_from = None
@@ -255,7 +264,8 @@ class CanvasView(QGraphicsView):
         self.rest_cursor()
         super().focusOutEvent(event)
 
-    def _pan_by(self, delta_px: QPoint) -> None:
+    def pan_by(self, delta_px: QPoint) -> None:
+        """Move what is shown by viewport pixels."""
         across, down = self.horizontalScrollBar(), self.verticalScrollBar()
         across.setValue(across.value() - delta_px.x())
         down.setValue(down.value() - delta_px.y())
@@ -279,9 +289,9 @@ class CanvasView(QGraphicsView):
         step = GRID
         while step * self.zoom < MIN_DOT_SPACING_PX:
             step *= 2
-        columns = range(math.floor(rect.left() / step), math.ceil(rect.right() / step) + 1)
-        rows = range(math.floor(rect.top() / step), math.ceil(rect.bottom() / step) + 1)
-        dots = QPolygonF([QPointF(x * step, y * step) for y in rows for x in columns])
+        column, row = math.floor(rect.left() / step), math.floor(rect.top() / step)
+        columns, rows = math.ceil(rect.width() / step) + 2, math.ceil(rect.height() / step) + 2
+        dots = _lattice(step, columns, rows).translated(column * step, row * step)
         # Unsmoothed, or dots between two pixels would fade and the grid show stripes.
         painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
         pen = QPen(colors.color("grid"), 2)

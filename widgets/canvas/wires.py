@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from PySide6.QtCore import QPointF, QRectF, Qt
-from PySide6.QtGui import QPainter, QPainterPath, QPen
+from PySide6.QtGui import QFont, QPainter, QPainterPath, QPen
 from PySide6.QtWidgets import QGraphicsItem, QStyleOptionGraphicsItem
 
 from engine.project.document import Wire
@@ -14,14 +14,20 @@ from engine.protocol import TensorSpec
 from widgets import theme
 
 from . import describe, style
+from .geometry import PORT_LINE
 from .items import NEAR_ZOOM
 
-LABEL_HEIGHT = 16.0
+LABEL_ZOOM = 0.45
+"""Below, no label could be read."""
 LABEL_PLACES = (0.5, 0.4, 0.6, 0.3, 0.7, 0.2, 0.8)
 """Where along the wire a label may sit, best first."""
 SAMPLES = 33
 LEAD = 28.0
 """How far a wire that runs backward goes on before it turns."""
+PORT_ROOM = 9.0
+"""Between a label and a block beside it: the port stands out of the block."""
+DETOUR = 16.0
+"""How far from a block in its way a wire passes."""
 CLEARANCE = 56.0
 """How far below (or above) a port such a wire passes: outside the block's body."""
 
@@ -51,6 +57,49 @@ def wire_path(start: QPointF, end: QPointF) -> QPainterPath:
     return path
 
 
+def route(start: QPointF, end: QPointF, obstacles: np.ndarray) -> QPainterPath:
+    """A wire that passes over or under the blocks in its way (rows of left, top, right, bottom).
+
+    Where it would hit something again after three tries, it runs behind that.
+    """
+    path = wire_path(start, end)
+    if end.x() - start.x() < LEAD:
+        return path
+    in_the_way = np.zeros((0, 4))
+    for _ in range(3):
+        hit = _hit_by(path, obstacles)
+        if not len(hit):
+            break
+        in_the_way = np.vstack([in_the_way, hit])
+        left, top = in_the_way[:, 0].min() - DETOUR, in_the_way[:, 1].min() - DETOUR
+        right, bottom = in_the_way[:, 2].max() + DETOUR, in_the_way[:, 3].max() + DETOUR
+        left, right = max(left, start.x() + LEAD), min(right, end.x() - LEAD)
+        middle = (start.y() + end.y()) / 2
+        ways = [
+            _detour(start, end, left, right, y)
+            for y in sorted((top, bottom), key=lambda y: abs(y - middle))
+        ]
+        path = next((way for way in ways if not len(_hit_by(way, obstacles))), ways[0])
+    return path
+
+
+def _detour(start: QPointF, end: QPointF, left: float, right: float, y: float) -> QPainterPath:
+    path = QPainterPath(start)
+    for here, there in ((start, QPointF(left, y)), (QPointF(right, y), end)):
+        path.lineTo(here)
+        reach = QPointF((there.x() - here.x()) / 2, 0)
+        path.cubicTo(here + reach, there - reach, there)
+    return path
+
+
+def _hit_by(path: QPainterPath, obstacles: np.ndarray) -> np.ndarray:
+    """The rows of `obstacles` that a path comes nearer than a few pixels."""
+    x, y = sample_path(path).T[:, :, None]
+    left, top, right, bottom = obstacles.T
+    inside = (x > left - 6) & (x < right + 6) & (y > top - 6) & (y < bottom + 6)
+    return obstacles[inside.any(0)]
+
+
 def _towards(corner: QPointF, other: QPointF) -> QPointF:
     """Where a rounded corner begins on its way from `other`."""
     off = other - corner
@@ -75,56 +124,63 @@ class WireItem(QGraphicsItem):
         self.spec: TensorSpec | None = None
         self.role = "intermediate"
         self.hovered = False
-        self.label_center: QPointF | None = None
+        self.label = ""
+        self.label_rects = {False: QRectF(), True: QRectF()}
+        """The label's box in scene coordinates, by whether it is the large one, for small zooms;
+        empty where it is not shown."""
         self.points = np.zeros((SAMPLES, 2))
         self._path = QPainterPath()
-        self._ends = (QPointF(), QPointF())
+        self._bounds = QRectF()
 
-    def set_ends(self, start: QPointF, end: QPointF) -> bool:
-        """Run from `start` to `end` (scene); true when that moved the wire."""
-        if (start, end) == self._ends and not self._path.isEmpty():
-            return False
-        self.prepareGeometryChange()
-        self._ends = (start, end)
-        self._path = wire_path(start, end)
-        self.points = sample_path(self._path)
-        self.label_center = None
-        return True
+    def run(self, start: QPointF, end: QPointF, obstacles: np.ndarray) -> None:
+        """Run from `start` to `end` (scene), round the blocks in between (see `boxes`)."""
+        path = route(start, end, obstacles)
+        if path != self._path:
+            self.prepareGeometryChange()
+            self._path = path
+            self.points = sample_path(path)
+            self._hide_label()
 
-    @property
-    def label(self) -> str:
-        return describe.shape_text(self.spec) if self.spec is not None else ""
-
-    def label_rect(self) -> QRectF:
-        """The label's box in scene coordinates; empty when it is not shown."""
-        if self.label_center is None or not self.label:
-            return QRectF()
-        width = style.text_width(self.label, style.font(11, mono=True)) + 8
-        rect = QRectF(0, 0, width, LABEL_HEIGHT)
-        rect.moveCenter(self.label_center)
-        return rect
+    def show_spec(self, spec: TensorSpec | None, role: str) -> None:
+        """Show what flows here, in the colour of a role of the theme."""
+        if spec != self.spec:
+            self._hide_label()
+        self.spec, self.role = spec, role
+        self.label = describe.shape_text(spec) if spec is not None else ""
+        self.update()
 
     def place_label(self, obstacles: np.ndarray) -> None:
-        """Put the label where it covers no obstacle (rows of left, top, right, bottom), or hide
-        it when there is no such place."""
-        self.prepareGeometryChange()
-        self.label_center = None
+        """Put the label on the wire, or else beside it, where it covers no obstacle; hide it
+        where there is no such place."""
+        self._hide_label()
         if not self.label:
             return
+        for large in (False, True):
+            face = _label_font(large)
+            rect = QRectF(0, 0, style.text_width(self.label, face) + 6, face.pixelSize() + 5)
+            for x, y in self._label_places(rect.height()):
+                rect.moveCenter(QPointF(x, y))
+                if _apart(rect, obstacles):
+                    self.label_rects[large] = rect
+                    break
+        self._bounds = self._path_bounds() | self.label_rects[False] | self.label_rects[True]
+
+    def _hide_label(self) -> None:
+        self.prepareGeometryChange()
+        self.label_rects = {False: QRectF(), True: QRectF()}
+        self._bounds = self._path_bounds()
+
+    def _path_bounds(self) -> QRectF:
+        return self._path.boundingRect().adjusted(-6, -6, 6, 6)
+
+    def _label_places(self, height: float) -> Iterator[tuple[float, float]]:
         for place in LABEL_PLACES:
-            x, y = self.points[round(place * (SAMPLES - 1))]
-            for lift in (0.0, -LABEL_HEIGHT, LABEL_HEIGHT):
-                self.label_center = QPointF(float(x), float(y) + lift)
-                rect = self.label_rect()
-                apart = (
-                    (obstacles[:, 2] <= rect.left() - 6)
-                    | (obstacles[:, 0] >= rect.right() + 6)
-                    | (obstacles[:, 3] <= rect.top())
-                    | (obstacles[:, 1] >= rect.bottom())
-                )
-                if apart.all():
-                    return
-        self.label_center = None
+            x, y = map(float, self.points[round(place * (SAMPLES - 1))])
+            yield from ((x, y), (x, y - height), (x, y + height))
+        # Between two blocks that stand close: over or under the gap.
+        x, y = map(float, self.points[SAMPLES // 2])
+        beside = PORT_LINE + height / 2 + 3
+        yield from ((x, y - beside), (x, y + beside))
 
     def distance(self, point: QPointF) -> float:
         """How far a scene point is from the wire (from its samples' segments), in scene pixels."""
@@ -135,7 +191,7 @@ class WireItem(QGraphicsItem):
         return float(np.sqrt(((start + along * step - here) ** 2).sum(1)).min())
 
     def boundingRect(self) -> QRectF:
-        return self._path.boundingRect().adjusted(-6, -6, 6, 6).united(self.label_rect())
+        return self._bounds
 
     def paint(self, painter: QPainter, option: QStyleOptionGraphicsItem, widget=None) -> None:
         colors = theme.current()
@@ -148,15 +204,26 @@ class WireItem(QGraphicsItem):
         painter.setBrush(Qt.BrushStyle.NoBrush)
         painter.setPen(QPen(colors.color(role), max(width, 1 / zoom)))
         painter.drawPath(self._path)
-        box = self.label_rect()
-        if zoom < NEAR_ZOOM or box.isEmpty():
+        large = zoom < NEAR_ZOOM
+        box = self.label_rects[large]
+        if box.isEmpty() or zoom < LABEL_ZOOM:
             return
         painter.setPen(Qt.PenStyle.NoPen)
         painter.setBrush(colors.color("canvas", 235))
         painter.drawRoundedRect(box, 4, 4)
         painter.setPen(colors.color("text" if role == "intermediate" else role))
-        painter.setFont(style.font(11, mono=True))
+        painter.setFont(_label_font(large))
         painter.drawText(box, Qt.AlignmentFlag.AlignCenter, self.label)
+
+
+def _label_font(large: bool) -> QFont:
+    return style.font(15 if large else 11, mono=True)
+
+
+def _apart(rect: QRectF, obstacles: np.ndarray) -> bool:
+    left, top, right, bottom = obstacles.T
+    beside = (right <= rect.left() - PORT_ROOM) | (left >= rect.right() + PORT_ROOM)
+    return bool((beside | (bottom <= rect.top()) | (top >= rect.bottom())).all())
 
 
 def boxes(rects: Sequence[QRectF]) -> np.ndarray:

@@ -9,7 +9,7 @@ from PySide6.QtGui import QKeyEvent
 
 from engine.project.document import Model, Wire, replace
 
-from .geometry import Side
+from .geometry import SIDES, Side
 from .gestures import Gesture
 from .items import BlockItem
 from .overlays import PendingWire
@@ -76,7 +76,7 @@ class DrawWire(Gesture):
         if old is not None:
             self.scene.wires[old].hide()
         for item in self.scene.blocks.values():
-            for side in ("in", "out"):
+            for side in SIDES:
                 for port in item.ports[side]:
                     end = (item.block.id, side, port.name)
                     fits = end != fixed and self.rules.reason(end) is None
@@ -214,14 +214,14 @@ class KeyboardWire(DrawWire):
         if not self._choices:
             return
         self._mark(self._end, "open")
-        self._end = self._choices[self._choice]
-        self._mark(self._end, "target")
-        stop = self._port_pos(self._end)
+        self._end = end = self._choices[self._choice]
+        self._mark(end, "target")
+        stop = self._port_pos(end)
         self._pending.show_wire(self._port_pos(self.rules.fixed), stop, "accent", True)
-        target = self.scene.blocks[self._end[0]]
+        target = self.scene.blocks[end[0]]
         self.canvas.reveal(target.rect())
         self.canvas.note.say(
-            f"{self._block.block.name}.{self.rules.fixed[2]} → {target.block.name}.{self._end[2]}"
+            f"{self._block.block.name}.{self.rules.fixed[2]} → {target.block.name}.{end[2]}"
             f"\n{self._choice + 1} of {len(self._choices)}: arrows choose, Enter connects, "
             "Esc cancels",
             "accent",

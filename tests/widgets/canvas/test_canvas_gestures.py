@@ -332,3 +332,17 @@ def test_zoom_bar(canvas):
     assert canvas.zoom == pytest.approx(1)
     buttons["fit"].click()
     assert canvas.visible_rect().contains(canvas.content_rect())
+
+
+def test_a_drag_at_the_edge_pans_and_goes_on(canvas, drag, heard):
+    start = canvas.block_center("relu")
+    edge = QPoint(canvas.viewport().width() - 4, start.y())
+    before = canvas.center().x()
+    drag(start, edge, release=False)
+    assert canvas._edge_timer.isActive()
+    canvas._edge_timer.timeout.emit()
+    assert canvas.center().x() == before + 10
+    QTest.mouseRelease(canvas.viewport(), LEFT, pos=edge)
+    assert not canvas._edge_timer.isActive()
+    (_, moved), *_ = heard
+    assert moved["relu"][0] == pytest.approx(288 + edge.x() - start.x() + 10, abs=8)

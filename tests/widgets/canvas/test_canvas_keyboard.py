@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from PySide6.QtCore import QEvent, QPointF, Qt
-from PySide6.QtGui import QContextMenuEvent, QKeyEvent
+from PySide6.QtGui import QAction, QContextMenuEvent, QKeyEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QMenu
 
@@ -185,7 +185,7 @@ def test_keys_of_the_canvas_are_not_the_windows_while_it_has_focus(canvas):
 # -- menus and words -----------------------------------------------------------------------------
 
 
-def open_menu(canvas, scene_x: float, scene_y: float, reason) -> dict[str, object]:
+def open_menu(canvas, scene_x: float, scene_y: float, reason) -> dict[str, QAction]:
     point = canvas.mapFromScene(QPointF(scene_x, scene_y))
     QApplication.sendEvent(
         canvas.viewport(), QContextMenuEvent(reason, point, canvas.viewport().mapToGlobal(point))

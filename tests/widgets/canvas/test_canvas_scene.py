@@ -7,7 +7,6 @@ from itertools import product
 import pytest
 from PySide6.QtCore import QPointF
 from PySide6.QtGui import QColor
-from PySide6.QtWidgets import QApplication
 
 from engine.project.document import Block, Model, Wire, replace
 from engine.protocol import BlockReport, ModelSnapshot, Problem, TensorSpec
@@ -76,12 +75,14 @@ def test_labels_cover_no_block_and_no_other_label(canvas, model, snapshot):
     canvas.show_model(replace(model, blocks=tuple(blocks)))
     canvas.show_report(snapshot)
     scene = canvas.model_scene
-    labels = [item.label_rect() for item in scene.wires.values() if item.label_center]
-    assert labels
-    for label, block in product(labels, scene.blocks.values()):
-        assert not label.intersects(block.rect())
+    for large in (False, True):
+        labels = [item.label_rects[large] for item in scene.wires.values() if item.label]
+        assert len(labels) == 2 and not any(label.isEmpty() for label in labels)
+        assert not labels[0].intersects(labels[1])
+        for label, block in product(labels, scene.blocks.values()):
+            assert not label.intersects(block.rect())
     for wire in scene.wires.values():
-        assert wire.boundingRect().contains(wire.label_rect()) or wire.label_rect().isEmpty()
+        assert not wire.label or wire.boundingRect().contains(wire.label_rects[True])
 
 
 def test_a_fault_colours_block_and_wire_and_says_why(canvas, model, snapshot):
@@ -165,8 +166,8 @@ def test_spec_of_several_outputs(canvas, model):
 
 @pytest.mark.parametrize("name", ["light", "dark"])
 @pytest.mark.parametrize("zoom", [0.15, 0.5, 1.0, 2.0])
-def test_paints_at_every_level_of_detail_in_both_themes(canvas, snapshot, zoom, name):
-    theme.apply(QApplication.instance(), theme.DARK if name == "dark" else theme.LIGHT)
+def test_paints_at_every_level_of_detail_in_both_themes(qapp, canvas, snapshot, zoom, name):
+    theme.apply(qapp, theme.DARK if name == "dark" else theme.LIGHT)
     canvas.show_report(snapshot)
     canvas.set_view(zoom, 384, 36)
     image = canvas.grab().toImage()
@@ -189,3 +190,24 @@ def test_pictures_of_the_model_are_vector_text(canvas, snapshot, tmp_path):
     svg = (tmp_path / "model.svg").read_text()
     for words in ("Linear", "64 → 32", "B×64", "b is wrong"):
         assert words in svg
+
+
+def test_a_wire_goes_round_a_block_in_its_way(canvas, model):
+    skip = Wire("x", "x", "add", "other")
+    blocks = [replace(b, y=0.0) if b.id == "add" else b for b in model.blocks]
+    blocks = [replace(b, x=864.0) if b.id == "add" else b for b in blocks if b.id != "out"]
+    canvas.show_model(Model(tuple(blocks), (*model.wires[:2], skip)))
+    points = canvas.model_scene.wires[skip].points
+    for key in ("a", "b"):
+        body = canvas.model_scene.blocks[key].rect()
+        assert not any(body.contains(QPointF(*point)) for point in points)
+    assert tuple(points[-1]) == canvas.model_scene.blocks["add"].port_pos("in", "other").toTuple()
+
+
+def test_a_wire_that_runs_backward_goes_round_both_its_blocks(canvas, model):
+    blocks = [replace(b, x=0.0, y=200.0) if b.id == "b" else b for b in model.blocks]
+    canvas.show_model(replace(model, blocks=tuple(blocks)))
+    points = canvas.model_scene.wires[model.wires[1]].points
+    for key in ("a", "b"):
+        body = canvas.model_scene.blocks[key].rect().adjusted(1, 1, -1, -1)
+        assert not any(body.contains(QPointF(*point)) for point in points)

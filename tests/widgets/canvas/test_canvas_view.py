@@ -171,10 +171,10 @@ def test_a_picture_that_cannot_be_written_says_so(view, tmp_path):
             save(tmp_path / "nowhere" / name)
 
 
-def test_background_follows_the_theme(view):
+def test_background_follows_the_theme(qapp, view):
     view.set_view(1, 5004, 5004)
     for each in (theme.DARK, theme.LIGHT):
-        theme.apply(QApplication.instance(), each)
+        theme.apply(qapp, each)
         image = view.grab().toImage()
         colors = {image.pixelColor(x, y).name() for x in range(100, 140) for y in range(100, 140)}
         assert colors == {each.canvas, each.grid}
