@@ -60,7 +60,7 @@ class AutogradView(QWidget):
         splitter.addWidget(self.graph)
         splitter.addWidget(self.backward)
         splitter.setStretchFactor(1, 1)
-        splitter.setSizes([352, 712, 376])
+        splitter.setSizes([336, 720, 384])
         for index in range(3):
             splitter.setCollapsible(index, False)
         layout = QVBoxLayout(self)

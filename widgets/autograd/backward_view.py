@@ -178,7 +178,7 @@ class BackwardView(QWidget):
             node = int(snapshot.key)
             if node != self._selected:
                 return
-            self.values.show_sections([("Gradients in and out", snapshot.values, "")])
+            self.values.show_sections([("", snapshot.values, "")])
             return
         of_gradient = snapshot.of == "gradient"
         self._title.setText(f"{snapshot.key}.grad" if of_gradient else snapshot.key)
@@ -212,16 +212,7 @@ class BackwardView(QWidget):
     def _show_step(self, step: NodeStep) -> None:
         self._title.setText(self._node_text(step.node))
         self._about.setText(self._node_words(step.node))
-        self.values.show_sections(
-            [
-                (
-                    "Gradient in" if len(step.incoming) == 1 else "Gradients in",
-                    step.incoming,
-                    UNDEFINED,
-                ),
-                ("" if not step.outgoing else "Gradients out", step.outgoing, NOT_NEEDED),
-            ]
-        )
+        self.values.show_sections([("", step.incoming, UNDEFINED), ("", step.outgoing, NOT_NEEDED)])
 
     def _node(self, node: int) -> GraphNode | None:
         """None for a node that the snapshot leaves out: a very large graph is cut off."""

@@ -54,6 +54,8 @@ class BlockRow:
         bad = bad_numbers(self.summary)
         if bad:
             return bad
+        if not self.summary.shape:
+            return f"= {format_number(self.summary.mean, 6)}"
         mean, std = format_number(self.summary.mean, 3), format_number(self.summary.std, 3)
         return f"mean {mean} · std {std}"
 

@@ -18,7 +18,7 @@ from PySide6.QtWidgets import (
 from engine.protocol import ForwardSnapshot, ValueSnapshot
 from widgets.autograd.block_list import BlockList, rows_of
 from widgets.autograd.step_bar import StepBar
-from widgets.autograd.value_stack import ValueStack
+from widgets.autograd.value_stack import CARD_HEIGHT, ValueStack
 from widgets.icons import set_icon
 from widgets.text import format_number
 from widgets.theme import GRID
@@ -77,14 +77,16 @@ class ForwardView(QWidget):
         head.setSpacing(GRID)
         head.addWidget(heading)
         head.addStretch(1)
-        head.addWidget(QLabel("batch"))
+        batch_label = QLabel("batch")
+        batch_label.setBuddy(self._batch)
+        head.addWidget(batch_label)
         head.addWidget(self._batch)
         head.addWidget(self._start)
         self._splitter = QSplitter(Qt.Orientation.Vertical)
         self._splitter.addWidget(self.blocks)
         self._splitter.addWidget(self.values)
-        self._splitter.setStretchFactor(0, 1)
-        self._splitter.setStretchFactor(1, 1)
+        self._splitter.setSizes([3 * CARD_HEIGHT // 2, CARD_HEIGHT])
+        self._splitter.setChildrenCollapsible(False)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(2 * GRID, GRID, GRID, GRID)
         layout.setSpacing(GRID)

@@ -54,7 +54,8 @@ class GradientTable(QTableWidget):
         header = self.horizontalHeader()
         header.setDefaultAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
         header.setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
-        header.setSectionResizeMode(1, QHeaderView.ResizeMode.Stretch)
+        header.setStretchLastSection(True)
+        self.setHorizontalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
         self.setColumnHidden(4, True)
         self.verticalHeader().setDefaultSectionSize(24)
         self.currentCellChanged.connect(self._on_cell)
@@ -83,7 +84,7 @@ class GradientTable(QTableWidget):
             texts = (
                 "●" if gradient else "○",
                 parameter.name,
-                format_shape(parameter.shape),
+                format_shape(parameter.shape).replace(" ", ""),
                 norm,
                 format_number(difference) if difference is not None else "–",
             )

@@ -14,7 +14,7 @@ from PySide6.QtWidgets import QGraphicsItem, QStyleOptionGraphicsItem, QWidget
 from engine.protocol import GraphNode, GraphSnapshot
 from widgets import theme
 from widgets.autograd.graph_layout import NODE_HEIGHT, NODE_WIDTH, GraphLayout
-from widgets.canvas.style import elided, font
+from widgets.canvas.style import elided, font, text_width
 from widgets.text import format_shape
 
 TEXT_MIN_ZOOM = 0.45
@@ -259,6 +259,33 @@ class GraphItem(QGraphicsItem):
         painter.setBrush(Qt.BrushStyle.NoBrush)
         painter.setPen(_pen("accent", 2))
         painter.drawRoundedRect(self.rect_of(self.selected).adjusted(-4, -4, 4, 4), 8, 8)
+
+
+def paint_legend(painter: QPainter, room: QRectF) -> None:
+    """What the colours mean, in the lower right corner of `room` (viewport pixels)."""
+    colors = theme.current()
+    entries = (
+        ("intermediate", "operation"),
+        ("leaf", "leaf: parameter"),
+        ("accent", "next"),
+        ("gradient", "has run"),
+    )
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    face = font(11)
+    painter.setFont(face)
+    width = sum(text_width(text, face) + 26 for _, text in entries) + 8
+    box = QRectF(room.right() - width - 8, room.bottom() - 34, width, 26)
+    painter.setPen(QPen(colors.color("border"), 1))
+    painter.setBrush(colors.color("surface"))
+    painter.drawRoundedRect(box, 6, 6)
+    x, y = box.left() + 10, box.center().y()
+    for role, text in entries:
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(colors.color(role))
+        painter.drawRoundedRect(QRectF(x, y - 4, 8, 8), 2, 2)
+        painter.setPen(colors.color("muted"))
+        painter.drawText(QPointF(x + 13, y + 4), text)
+        x += text_width(text, face) + 26
 
 
 def _outline(state: int) -> tuple[str, float]:

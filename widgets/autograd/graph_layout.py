@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from engine.protocol import GraphSnapshot
 from widgets.canvas.layout import LayoutNode, Point, layered, simple_layered
 
-NODE_WIDTH = 168.0
+NODE_WIDTH = 184.0
 NODE_HEIGHT = 44.0
 LAYER_GAP = 40.0
 NODE_GAP = 24.0

@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QEvent, QPointF, QRectF, Qt, Signal
-from PySide6.QtGui import QContextMenuEvent, QHelpEvent, QKeyEvent, QMouseEvent, QPainter
+from PySide6.QtGui import (
+    QContextMenuEvent,
+    QHelpEvent,
+    QKeyEvent,
+    QMouseEvent,
+    QPainter,
+    QResizeEvent,
+)
 from PySide6.QtWidgets import QGraphicsScene, QMenu, QToolTip, QWidget
 
 from engine.protocol import BackwardSnapshot, GraphSnapshot
 from widgets import theme
-from widgets.autograd.graph_item import GraphItem, node_title
+from widgets.autograd.graph_item import GraphItem, node_title, paint_legend
 from widgets.autograd.graph_layout import GraphLayout
 from widgets.autograd.words import rule
 from widgets.canvas.view import CanvasView
+from widgets.canvas.zoom_bar import ZoomBar
 from widgets.text import format_bytes, format_shape
+from widgets.theme import GRID
 
 EMPTY_TEXT = (
     "No graph yet.\n\nRun the forward pass to the loss, then start the backward pass: the graph"
@@ -37,6 +46,7 @@ class GraphView(CanvasView):
     run_to_requested = Signal(int)
 
     MIN_ZOOM = 0.02
+    FIT_BOTTOM_PX = 40
 
     def __init__(self, parent: QWidget | None = None) -> None:
         scene = QGraphicsScene()
@@ -50,6 +60,7 @@ class GraphView(CanvasView):
         self._empty_text = EMPTY_TEXT
         self._item = GraphItem()
         self.scene().addItem(self._item)
+        self._zoom_bar = ZoomBar(self)
 
     # -- what it shows ---------------------------------------------------------------------------
 
@@ -168,7 +179,7 @@ class GraphView(CanvasView):
             menu.addAction("Run to here", lambda: self.run_to_requested.emit(node))
             menu.addSeparator()
         menu.addAction("Fit\tF", self.fit)
-        menu.addAction("Copy picture", self.copy_picture)
+        self.add_picture_actions(menu)
 
     def viewportEvent(self, event: QEvent) -> bool:
         if isinstance(event, QHelpEvent) and event.type() == QEvent.Type.ToolTip:
@@ -197,15 +208,22 @@ class GraphView(CanvasView):
         return self._item.boundingRect()
 
     def drawForeground(self, painter: QPainter, rect: QRectF | object) -> None:
-        if self._item.nodes:
-            return
         painter.save()
         painter.resetTransform()
-        painter.setPen(theme.current().color("muted"))
-        room = QRectF(self.viewport().rect()).adjusted(32, 32, -32, -32)
-        flags = int(Qt.AlignmentFlag.AlignCenter) | int(Qt.TextFlag.TextWordWrap)
-        painter.drawText(room, flags, self._empty_text)
+        room = QRectF(self.viewport().rect())
+        if self._item.nodes:
+            paint_legend(painter, room)
+        else:
+            painter.setPen(theme.current().color("muted"))
+            flags = int(Qt.AlignmentFlag.AlignCenter) | int(Qt.TextFlag.TextWordWrap)
+            painter.drawText(room.adjusted(32, 32, -32, -32), flags, self._empty_text)
         painter.restore()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        bar = self._zoom_bar
+        bar.adjustSize()
+        bar.move(GRID, self.height() - bar.height() - GRID)
 
     def point_of(self, node: int) -> QPointF:
         """The middle of a node in viewport pixels (for tests and the tour)."""

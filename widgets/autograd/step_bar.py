@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QKeySequence, QShortcut
-from PySide6.QtWidgets import QHBoxLayout, QToolButton, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QToolButton, QWidget
 
 from widgets.icons import set_icon
 
 _BUTTONS = {
-    "reset": ("mdi6.skip-backward", "Reset: return before the first {one}", "Ctrl+Home"),
-    "back": ("mdi6.step-backward", "Back: undo the last {one}", "Ctrl+Left"),
-    "step": ("mdi6.step-forward", "Step: run the next {one}", "Ctrl+Right"),
-    "to": ("mdi6.debug-step-over", "Run to the selected {one} (Enter)", ""),
-    "end": ("mdi6.skip-forward", "Run all {one}s that are left", "Ctrl+End"),
+    "reset": ("Reset", "mdi6.skip-backward", "Return before the first {one}", "Ctrl+Home"),
+    "back": ("Back", "mdi6.step-backward", "Undo the last {one}", "Ctrl+Left"),
+    "step": ("Step", "mdi6.step-forward", "Run the next {one}", "Ctrl+Right"),
+    "to": ("To here", "mdi6.debug-step-over", "Run to the selected {one} (Enter)", ""),
+    "end": ("Run all", "mdi6.skip-forward", "Run all {one}s that are left", "Ctrl+End"),
 }
 
 
@@ -31,14 +31,18 @@ class StepBar(QWidget):
         layout = QHBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(2)
-        for move, (icon, words, keys) in _BUTTONS.items():
+        for move, (text, icon, words, keys) in _BUTTONS.items():
             tip = words.format(one=one)
             button = QToolButton()
             button.setObjectName(f"{name}_{move}")
             button.setAccessibleName(tip)
             button.setToolTip(f"{tip} ({keys})" if keys else tip)
+            button.setText(text)
+            button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextUnderIcon)
+            button.setIconSize(QSize(20, 20))
+            button.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
             button.setAutoRaise(True)
-            set_icon(button, icon)
+            set_icon(button, icon, "accent" if move == "step" else "text")
             button.clicked.connect(lambda _=False, move=move: self.moved.emit(move))
             layout.addWidget(button)
             self.buttons[move] = button
@@ -46,7 +50,6 @@ class StepBar(QWidget):
                 shortcut = QShortcut(QKeySequence(keys), scope)
                 shortcut.setContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
                 shortcut.activated.connect(button.click)
-        layout.addStretch(1)
         self.show_position(0, 0, False)
 
     def show_position(self, position: int, length: int, can_run_to: bool) -> None:

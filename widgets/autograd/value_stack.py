@@ -11,7 +11,7 @@ from engine.protocol import Value
 from widgets.tensor.value_card import ValueCard
 from widgets.theme import GRID
 
-CARD_HEIGHT = 232
+CARD_HEIGHT = 264
 """Pixels of a card with a picture."""
 
 

@@ -63,13 +63,15 @@ class ValueCard(QFrame):
         grid.setHorizontalSpacing(GRID)
         grid.setVerticalSpacing(2)
         for index, (name, tip, _) in enumerate(_STATISTICS):
-            row, column = divmod(index, 3)
+            row, column = divmod(index, 2)
             title = QLabel(name)
             title.setProperty("role", "muted")
             title.setToolTip(tip)
             number = _line(f"value_{name}")
             number.setToolTip(tip)
             number.setAccessibleName(tip)
+            # One width for all numbers, so that nothing moves from step to step.
+            number.setMinimumWidth(number.fontMetrics().horizontalAdvance("-0.00012345"))
             self._numbers[name] = number
             grid.addWidget(title, row, 2 * column)
             grid.addWidget(number, row, 2 * column + 1)
