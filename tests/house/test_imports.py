@@ -40,10 +40,15 @@ def test_importing_the_package_is_cheap():
     assert not loaded & {"app", "app.cli", "engine", "widgets", "torch", "PySide6", "numpy"}
 
 
-def test_the_engine_is_importable_as_part_of_the_package():
+def test_the_engine_is_importable_as_part_of_the_package_from_anywhere(tmp_path):
+    """Also by a script outside the checkout, where only the editable install leads to it."""
     code = (
         "import sys, tensorlab.engine.project.document as document\n"
         "assert document.Project().name == 'Untitled'\n"
-        "assert not {'engine', 'PySide6'} & set(sys.modules), sorted(sys.modules)"
+        "assert not {'engine', 'PySide6'} & set(sys.modules), sorted(sys.modules)\n"
+        "print(document.__file__)"
     )
-    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, check=True, capture_output=True, text=True
+    )
+    assert Path(done.stdout.strip()) == ROOT / "engine" / "project" / "document.py"
