@@ -37,7 +37,7 @@ class EnginePresenter(QObject):
             self._bench.link.restart()
 
     def _on_snapshot(self, snapshot: object) -> None:
-        if isinstance(snapshot, ErrorSnapshot):
+        if isinstance(snapshot, ErrorSnapshot) and snapshot.command in _WORDS:
             self._show_error(snapshot)
 
     def _show_state(self) -> None:
@@ -77,7 +77,7 @@ class EnginePresenter(QObject):
 
     def _show_error(self, snapshot: ErrorSnapshot) -> None:
         error = snapshot.error
-        what = _WORDS.get(snapshot.command, snapshot.command)
+        what = _WORDS[snapshot.command]
         self._bench.window.banners.show_banner(
             f"error_{snapshot.command}",
             "error",
@@ -87,16 +87,10 @@ class EnginePresenter(QObject):
         )
 
 
+# All other commands are answered, well or not, in the workspace that sent them.
 _WORDS = {
     "CheckModelCommand": "Checking the model",
     "InitialiseCommand": "Setting the weights anew",
-    "StartForwardCommand": "Starting the forward pass",
-    "MoveForwardCommand": "The forward step",
-    "StartBackwardCommand": "Starting the backward pass",
-    "MoveBackwardCommand": "The backward step",
-    "CompareGradientsCommand": "Comparing the gradients",
-    "InspectCommand": "Reading a value",
-    "TrainCommand": "Training",
     "ExportCommand": "The export",
 }
 

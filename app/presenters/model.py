@@ -16,6 +16,7 @@ from engine.protocol import (
     CheckModelCommand,
     ErrorSnapshot,
     Fix,
+    ForwardSnapshot,
     InitialiseCommand,
     ModelSnapshot,
     Snapshot,
@@ -75,6 +76,7 @@ class ModelPresenter(QObject):
         self._connect_panels()
         self._connect_actions()
         bench.store.project_changed.connect(self._on_project_changed)
+        bench.store.revision_changed.connect(lambda: page.canvas.show_progress((), None))
         bench.store.snapshot.connect(self._on_snapshot)
         bench.selection.changed.connect(self._show_selection)
         bench.files.opened.connect(self._on_opened)
@@ -281,6 +283,9 @@ class ModelPresenter(QObject):
     def _on_snapshot(self, snapshot: Snapshot) -> None:
         if isinstance(snapshot, ModelSnapshot):
             self._show_report(snapshot)
+        elif isinstance(snapshot, ForwardSnapshot):
+            done = snapshot.order[: snapshot.position]
+            self._page.canvas.show_progress(done, done[-1] if done else None)
         elif isinstance(snapshot, WeightsSnapshot):
             self._bench.window.say(snapshot.origin)
 

@@ -1,0 +1,181 @@
+"""The Autograd workspace: one batch forward through the blocks and back through the graph."""
+
+from __future__ import annotations
+
+from typing import Literal, cast
+
+from PySide6.QtCore import QObject, QSignalBlocker
+
+from app.workbench import Workbench
+from engine.protocol import (
+    BackwardSnapshot,
+    Command,
+    CompareGradientsCommand,
+    ComparisonSnapshot,
+    ErrorSnapshot,
+    ForwardSnapshot,
+    GraphSnapshot,
+    InspectCommand,
+    MoveBackwardCommand,
+    MoveForwardCommand,
+    Snapshot,
+    StartBackwardCommand,
+    StartForwardCommand,
+    ValueSnapshot,
+)
+from widgets.autograd.autograd_view import AutogradView
+from widgets.autograd.graph_layout import GraphLayout, layout_graph
+
+Move = Literal["step", "back", "to", "end", "reset"]
+COMMANDS = frozenset(
+    {
+        "StartForwardCommand",
+        "MoveForwardCommand",
+        "StartBackwardCommand",
+        "MoveBackwardCommand",
+        "CompareGradientsCommand",
+        "InspectCommand",
+    }
+)
+_CHANGED = "The model or its data has changed, so this pass has ended: start a new one."
+
+
+class AutogradPresenter(QObject):
+    def __init__(self, bench: Workbench, view: AutogradView, parent: QObject) -> None:
+        super().__init__(parent)
+        self._bench, self._view = bench, view
+        self._under_way = False
+        self._drawn: GraphSnapshot | None = None
+        view.forward_start_requested.connect(self.start_forward)
+        view.forward_move_requested.connect(self._move_forward)
+        view.backward_start_requested.connect(self.start_backward)
+        view.backward_move_requested.connect(self._move_backward)
+        view.compare_requested.connect(self.compare)
+        view.inspect_requested.connect(self._inspect)
+        view.block_selected.connect(lambda block: self._select(block))
+        view.node_selected.connect(self._on_node_selected)
+        bench.store.snapshot.connect(self._on_snapshot)
+        bench.store.revision_changed.connect(self._on_revision)
+        bench.link.state_changed.connect(view.show_engine_state)
+        bench.selection.changed.connect(self._show_selection)
+        view.show_engine_state(bench.link.state)
+
+    # -- what the reader wants -------------------------------------------------------------------
+
+    def start_forward(self, batch: int = 0) -> None:
+        project = self._bench.store.project
+        self._send(StartForwardCommand(model=project.model, training=project.training, batch=batch))
+
+    def step_forward(self) -> None:
+        """The next block; the start of a pass when there is none."""
+        if self._bench.store.newest(ForwardSnapshot) is None:
+            self.start_forward()
+        else:
+            self._move_forward("step")
+
+    def start_backward(self) -> None:
+        """Read the graph; without a forward pass, begin that first."""
+        if self._bench.store.newest(ForwardSnapshot) is None:
+            self.start_forward()
+        self._send(StartBackwardCommand())
+
+    def step_backward(self) -> None:
+        """The next node; the start of the backward pass when there is none."""
+        if self._bench.store.newest(BackwardSnapshot) is None:
+            self.start_backward()
+        else:
+            self._move_backward("step")
+
+    def step_back(self) -> None:
+        """Undo the last step, of the backward pass if it has begun."""
+        if self._bench.store.newest(BackwardSnapshot) is not None:
+            self._move_backward("back")
+        else:
+            self._move_forward("back")
+
+    def compare(self) -> None:
+        self._send(CompareGradientsCommand())
+
+    def _move_forward(self, move: str, block: str = "") -> None:
+        self._send(MoveForwardCommand(move=cast(Move, move), target=block))
+
+    def _move_backward(self, move: str, node: int = -1) -> None:
+        self._send(MoveBackwardCommand(move=cast(Move, move), target=node))
+
+    def _inspect(self, of: str, key: str) -> None:
+        self._send(
+            InspectCommand(of=cast(Literal["activation", "parameter", "gradient"], of), key=key)
+        )
+
+    def _send(self, command: Command) -> None:
+        if not self._bench.send(command):
+            self._view.show_problem("There is no engine: restart it from the status bar.")
+
+    # -- what is to be shown ---------------------------------------------------------------------
+
+    def _names(self) -> dict[str, str]:
+        """The blocks' names by id."""
+        return {block.id: block.name for block in self._bench.store.project.model.blocks}
+
+    def _on_snapshot(self, snapshot: Snapshot) -> None:
+        match snapshot:
+            case ForwardSnapshot():
+                self._under_way = True
+                # Whatever moves forward ends the backward pass: another graph will be recorded.
+                self._bench.store.forget(GraphSnapshot, BackwardSnapshot, ComparisonSnapshot)
+                self._view.clear_backward()
+                self._view.show_forward(snapshot, self._names())
+            case GraphSnapshot():
+                self._view.show_graph(snapshot, self._names())
+                self._bench.layout.submit(
+                    "graph", layout_graph, snapshot, then=lambda got: self._draw(snapshot, got)
+                )
+            case BackwardSnapshot():
+                self._view.show_backward(snapshot)
+            case ComparisonSnapshot():
+                self._view.show_comparison(snapshot)
+            case ValueSnapshot():
+                self._view.show_value(snapshot)
+            case ErrorSnapshot(command=command, error=error) if command in COMMANDS:
+                self._view.show_problem(f"{error.message} {error.hint}".strip())
+
+    def _draw(self, graph: GraphSnapshot, layout: object) -> None:
+        assert isinstance(layout, GraphLayout)
+        self._view.show_layout(graph, layout)
+        self._drawn = graph
+
+    def _on_revision(self) -> None:
+        if self._under_way:
+            self._under_way = False
+            self._view.clear()
+            self._view.show_problem(_CHANGED)
+
+    # -- selection -------------------------------------------------------------------------------
+
+    def _select(self, block: str) -> None:
+        if any(block == known.id for known in self._bench.store.project.model.blocks):
+            self._bench.selection.set((block,))
+
+    def _on_node_selected(self, node: int) -> None:
+        graph = self._bench.store.newest(GraphSnapshot)
+        block = graph.nodes[node].block if graph is not None else None
+        if block is not None:
+            self._select(block)
+
+    def _show_selection(self, blocks: tuple[str, ...]) -> None:
+        if len(blocks) != 1:
+            return
+        forward = self._bench.store.newest(ForwardSnapshot)
+        if forward is not None and blocks[0] in forward.order:
+            rows = self._view.forward.blocks
+            with QSignalBlocker(rows):
+                rows.setCurrentRow(forward.order.index(blocks[0]))
+        graph = self._bench.store.newest(GraphSnapshot)
+        if graph is None or graph is not self._drawn:
+            return
+        selected = self._view.graph.selected
+        if selected is None or graph.nodes[selected].block != blocks[0]:
+            first = next((node.id for node in graph.nodes if node.block == blocks[0]), None)
+            if first is not None:
+                with QSignalBlocker(self._view.graph):
+                    self._view.graph.select(first)
