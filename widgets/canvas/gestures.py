@@ -154,7 +154,7 @@ class DropBlock(Gesture):
         self._ghost = BlockItem(
             Block("", kind, catalogue.kind(kind).stem, catalogue.defaults(kind))
         )
-        self._ghost.setOpacity(0.75)
+        self._ghost.setOpacity(0.9)
         self._ghost.setZValue(10)
         self._wire: WireItem | None = None
         self.scene.addItem(self._ghost)

@@ -38,7 +38,6 @@ class BlockItem(QGraphicsItem):
         super().__init__()
         self.setFlag(QGraphicsItem.GraphicsItemFlag.ItemIsSelectable)
         self.setCacheMode(QGraphicsItem.CacheMode.DeviceCoordinateCache)
-        self.setZValue(2)
         self.report: BlockReport | None = None
         self.problems: tuple[Problem, ...] = ()
         self.waiting: frozenset[str] = frozenset()
@@ -46,6 +45,7 @@ class BlockItem(QGraphicsItem):
         self.port_looks: dict[tuple[Side, str], PortLook] = {}
         self.wired: frozenset[tuple[Side, str]] = frozenset()
         self.hovered = False
+        self.restack()
         self.show_block(block)
 
     def show_block(self, block: Block) -> None:
@@ -76,6 +76,10 @@ class BlockItem(QGraphicsItem):
             if port.name == name:
                 return self.pos() + self.port_offset(side, index)
         return None
+
+    def restack(self) -> None:
+        """Selected blocks lie over others, and so do those with words under them."""
+        self.setZValue(2 + bool(self.problems) + 0.5 * self.isSelected())
 
     def port_names(self, side: Side) -> tuple[str, ...]:
         return tuple(port.name for port in self.ports[side])
@@ -150,10 +154,11 @@ class BlockItem(QGraphicsItem):
     def _paint_text(self, painter: QPainter, colors: theme.Theme) -> None:
         self._paint_icon(painter, QRectF(13, 12, 24, 24))
         right = self.width - 10
-        _text(painter, colors.text, style.font(13, bold=True), self.kind.title, 44, 22, right)
-        title = style.text_width(self.kind.title, style.font(13, bold=True))
-        _text(painter, colors.muted, style.font(10, mono=True), self.block.name, 50 + title, 22,
-              right, align_right=True)  # fmt: skip
+        face = style.fitting_font(self.kind.title, 13, 11, right - 44)
+        _text(painter, colors.text, face, self.kind.title, 44, 22, right)
+        after = 50 + style.text_width(self.kind.title, face)
+        name = style.font(10, mono=True)
+        _text(painter, colors.muted, name, self.block.name, after, 22, right, align_right=True)
         _text(painter, colors.text, style.font(12), self.parameters_text, 44, 40, right)
 
         painter.setPen(QPen(colors.color("border"), 1))
@@ -189,10 +194,8 @@ class BlockItem(QGraphicsItem):
         """Two lines that can still be read at half size."""
         self._paint_icon(painter, QRectF(12, 8, 28, 28))
         right = self.width - 8
-        title = self.kind.title
-        sizes = (style.font(pixels, bold=True) for pixels in range(20, 12, -1))
-        face = next((f for f in sizes if style.text_width(title, f) <= right - 46), None)
-        _text(painter, colors.text, face or style.font(13, bold=True), title, 46, 29, right)
+        face = style.fitting_font(self.kind.title, 20, 13, right - 46)
+        _text(painter, colors.text, face, self.kind.title, 46, 29, right)
         words, role = self.state_text()
         if role == "muted":
             words = self.parameters_text

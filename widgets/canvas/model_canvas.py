@@ -173,6 +173,7 @@ class ModelCanvas(CanvasView):
         blocks, wires = state
         for key, item in self.model_scene.blocks.items():
             item.setSelected(key in blocks)
+            item.restack()
         for wire, item in self.model_scene.wires.items():
             item.setSelected(wire in wires)
         self._tell_selection()

@@ -157,7 +157,7 @@ class PendingWire(QGraphicsPathItem):
 class Note(Overlay):
     """Words at the cursor, the same size at every zoom. `role` is the colour's name."""
 
-    MAX_WIDTH_PX = 280.0
+    MAX_WIDTH_PX = 360.0
     OFFSET_PX = QPointF(16, 18)
 
     def __init__(self) -> None:

@@ -249,11 +249,12 @@ class ModelScene(QGraphicsScene):
             problem
             for problem in (report.problems if report else ())
             if problem.port not in item.waiting
+            and not (item.waiting and problem.severity == "warning")
         )
         problems = sorted(item.problems, key=lambda problem: problem.severity != "error")
         if problems:
             self.problems[key] = ProblemItem(item, problems[0], len(problems) - 1)
-        item.setZValue(3 if problems else 2)
+        item.restack()
 
     def _drop_problem(self, key: str) -> None:
         if key in self.problems:

@@ -37,6 +37,15 @@ def elided(text: str, face: QFont, width: float) -> str:
 
 
 @lru_cache(maxsize=512)
+def fitting_font(text: str, largest: int, smallest: int, width: float) -> QFont:
+    """The largest bold font, in whole pixels, in which a text fits a width."""
+    sizes = range(largest, smallest, -1)
+    fonts = (font(pixels, bold=True) for pixels in sizes)
+    fitting = (face for face in fonts if text_width(text, face) <= width)
+    return next(fitting, font(smallest, bold=True))
+
+
+@lru_cache(maxsize=512)
 def icon(name: str, color: str) -> QPixmap:
     """A `mdi6.*` icon in a colour."""
     pixmap = qtawesome.icon(name, color=color).pixmap(QSize(ICON_PX, ICON_PX))

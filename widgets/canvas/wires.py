@@ -217,7 +217,7 @@ class WireItem(QGraphicsItem):
 
 
 def _label_font(large: bool) -> QFont:
-    return style.font(15 if large else 11, mono=True)
+    return style.font(14 if large else 11, mono=True)
 
 
 def _apart(rect: QRectF, obstacles: np.ndarray) -> bool:

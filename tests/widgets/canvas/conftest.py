@@ -96,7 +96,11 @@ def snapshot(model: Model) -> ModelSnapshot:
     }
     reports["b"] = BlockReport("b", {}, 330, 1320, 0, (Problem("b is wrong", "b", "input"),))
     reports["relu"] = BlockReport(
-        "relu", problems=(Problem("Nothing is wired to the input.", "relu", "input"),)
+        "relu",
+        problems=(
+            Problem("Nothing is wired to the input.", "relu", "input"),
+            Problem("relu leads nowhere", "relu", severity="warning"),
+        ),
     )
     return ModelSnapshot(
         blocks=tuple(reports.values()),

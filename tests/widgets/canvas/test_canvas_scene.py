@@ -107,7 +107,7 @@ def test_an_input_that_is_not_wired_yet_is_no_fault(canvas, snapshot):
 
 
 def test_warnings_are_warnings(canvas, model):
-    report = BlockReport("relu", problems=(Problem("leads nowhere", "relu", severity="warning"),))
+    report = BlockReport("b", problems=(Problem("leads nowhere", "b", severity="warning"),))
     canvas.show_report(
         ModelSnapshot(
             blocks=(report,),
@@ -120,7 +120,7 @@ def test_warnings_are_warnings(canvas, model):
             lines={},
         )
     )
-    assert canvas.model_scene.blocks["relu"].problem_role() == "warning"
+    assert canvas.model_scene.blocks["b"].problem_role() == "warning"
 
 
 def test_a_report_of_other_parameters_is_dropped(canvas, model, snapshot):
@@ -211,3 +211,12 @@ def test_a_wire_that_runs_backward_goes_round_both_its_blocks(canvas, model):
     for key in ("a", "b"):
         body = canvas.model_scene.blocks[key].rect().adjusted(1, 1, -1, -1)
         assert not any(body.contains(QPointF(*point)) for point in points)
+
+
+def test_the_selected_block_lies_on_top(canvas, model):
+    blocks = [replace(b, x=300.0, y=10.0) if b.id == "x" else b for b in model.blocks]
+    canvas.show_model(replace(model, blocks=tuple(blocks)))
+    overlap = QPointF(400, 40)
+    for key in ("x", "a"):
+        canvas.select([key])
+        assert canvas.model_scene.block_at(overlap).block.id == key
