@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
 
 import torch
-from torch import Tensor, fx, nn
+from torch import Tensor, fx
 from torch.func import functional_call
 
 from ..errors import LabError
@@ -46,9 +45,9 @@ class ForwardPass:
     of the autograd nodes that the block made (see `autograd.provenance`).
 
     `module` is a copy of the live model, so that a training run that goes on meanwhile neither
-    changes the weights under the pass nor meets its gradients. Buffers (BatchNorm's running
-    statistics) are copies as well, and random numbers come from a stream of the pass's own, seeded
-    by `seed`: looking changes nothing and every replay is the same.
+    changes the weights under the pass nor meets its gradients. Random numbers come from a stream
+    of the pass's own, seeded by `seed`, and going back restores them and the buffers (BatchNorm's
+    running statistics): looking changes nothing and every replay is the same.
     """
 
     def __init__(
@@ -62,6 +61,8 @@ class ForwardPass:
     ) -> None:
         self.module, self.blocks, self.document = deepcopy(live.module), live.blocks, live.model
         self.module.zero_grad()
+        self.module.train()
+        self._buffers = {name: b.detach().clone() for name, b in self.module.named_buffers()}
         self.x, self.y = x.to(live.device), y.to(live.device)
         self.loss_function, self.seed, self.batch = loss_function, seed, batch
         self._blocks = {block.id: block for block in self.document.blocks}
@@ -80,8 +81,8 @@ class ForwardPass:
         self._activations: dict[str, Activation] = {}
         self._nodes: dict[fx.Node, Any] = {}
         self._random = RandomStream(self.seed, self.x.device)
-        self._buffers = {name: b.detach().clone() for name, b in self.module.named_buffers()}
         self._before: list[_Before] = []
+        self._put_back(self._buffers)
 
     @property
     def loss(self) -> Tensor | None:
@@ -155,8 +156,8 @@ class ForwardPass:
 
         It starts from the same random state and buffers, and has an autograd graph of its own.
         """
-        buffers = {name: b.detach().clone() for name, b in self.module.named_buffers()}
-        with RandomStream(self.seed, self.x.device), _training(self.module), torch.enable_grad():
+        buffers = {name: buffer.clone() for name, buffer in self._buffers.items()}
+        with RandomStream(self.seed, self.x.device), torch.enable_grad():
             prediction = functional_call(self.module, buffers, (self.x,))
             return self.loss_function(prediction, self.y)
 
@@ -201,12 +202,7 @@ class ForwardPass:
                 self._nodes[node] = self.x
             elif node.op == "call_module":
                 module = self.module.get_submodule(str(node.target))
-                prefix = f"{node.target}."
-                buffers = {
-                    name.removeprefix(prefix): self._buffers[name] for name in self._names(block_id)
-                }
-                with _training(module):
-                    self._nodes[node] = functional_call(module, buffers, args, kwargs)
+                self._nodes[node] = module(*args, **kwargs)
             elif node.op == "call_method":
                 self._nodes[node] = getattr(args[0], str(node.target))(*args[1:], **kwargs)
             else:
@@ -216,17 +212,22 @@ class ForwardPass:
 
     def _undo(self, before: _Before, block_id: str) -> None:
         self._random.restore(before.random)
-        self._buffers.update(before.buffers)
+        self._put_back(before.buffers)
         for node in self.blocks.nodes.get(block_id, ()):
             self._nodes.pop(node, None)
 
-    def _names(self, block_id: str) -> list[str]:
-        """The full names of a block's buffers."""
-        block = self._blocks.get(block_id)
-        return [n for n in self._buffers if block and n.startswith(f"{block.name}.")]
-
     def _buffers_of(self, block_id: str) -> dict[str, Tensor]:
-        return {name: self._buffers[name].clone() for name in self._names(block_id)}
+        """Copies of a block's buffers, by full name."""
+        block = self._blocks.get(block_id)
+        return {
+            name: buffer.clone()
+            for name, buffer in self.module.named_buffers()
+            if block and name.startswith(f"{block.name}.")
+        }
+
+    def _put_back(self, buffers: dict[str, Tensor]) -> None:
+        for name, buffer in buffers.items():
+            self.module.get_buffer(name).copy_(buffer)
 
     def _failure(self, block_id: str, error: Exception) -> LabError:
         detail = f"{type(error).__name__}: {error}"
@@ -245,18 +246,6 @@ class ForwardPass:
             for port, node in self.blocks.inputs[block.id].items()
             if isinstance(tensor := self._nodes.get(node), Tensor)
         }
-
-
-@contextmanager
-def _training(module: nn.Module) -> Iterator[None]:
-    """Training mode for a while: a validation pass that is under way finds its own mode again."""
-    modes = [(part, part.training) for part in module.modules()]
-    module.train()
-    try:
-        yield
-    finally:
-        for part, mode in modes:
-            part.training = mode
 
 
 def _known(node: fx.Node | None) -> fx.Node:

@@ -90,7 +90,8 @@ def _entries(param: Param, value: object) -> list[object]:
     if isinstance(value, tuple | list):
         entries: list[object] = list(value)
     elif isinstance(value, str):
-        entries = [part for part in re.split(r"[,\s]+|x", value.strip("()[] ")) if part]
+        parts = re.split(r"\s*[x×]\s*(?=\d)|[,\s]+", value.strip("()[] "))
+        entries = [part for part in parts if part]
     else:
         entries = [value]
     if not entries:

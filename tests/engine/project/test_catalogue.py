@@ -1,0 +1,160 @@
+"""The catalogue against the installed torch, and the values that its parameters take."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from importlib.resources import files as package_files
+
+import pytest
+
+from engine.models import signatures
+from engine.project import catalogue
+from engine.project.catalogue import Param, parse_value
+from engine.project.document import Block
+
+
+def test_signatures_json_is_what_the_installed_torch_says():
+    written = signatures.PATH.read_text(encoding="utf-8")
+    assert written == signatures.text(), "run: python -m engine.models.signatures"
+
+
+def test_the_catalogue_needs_no_torch():
+    code = "import sys; from engine.project import catalogue; catalogue.kinds(); "
+    code += "print('torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
+
+
+def test_there_are_the_kinds_a_first_model_needs():
+    kinds = catalogue.kinds()
+    assert len(kinds) >= 55
+    wanted = "Linear Conv1d Conv2d MaxPool2d BatchNorm1d BatchNorm2d LayerNorm Dropout ReLU GELU"
+    wanted += " Flatten Embedding LSTM GRU MultiheadAttention CrossEntropyLoss MSELoss"
+    assert {f"nn.{name}" for name in wanted.split()} <= set(kinds)
+    assert {"Input", "Output", "residual", "torch.cat", "torch.matmul", "Tensor.reshape"} <= set(
+        kinds
+    )
+
+
+@pytest.mark.parametrize("key", catalogue.kinds())
+def test_every_row_is_told_in_words(key: str):
+    kind = catalogue.kind(key)
+    assert kind.key == key and kind.stem.isidentifier()
+    assert kind.title and kind.group and kind.torch_name
+    assert kind.summary.endswith(".") and len(kind.summary) < 120
+    assert all(param.doc for param in kind.params)
+    assert all(port.doc for port in (*kind.inputs, *kind.outputs))
+
+
+def test_every_icon_exists():
+    fonts = package_files("qtawesome") / "fonts"
+    (charmap,) = [
+        f
+        for f in fonts.iterdir()
+        if f.name.startswith("materialdesignicons6") and f.name.endswith(".json")
+    ]
+    names = json.loads(charmap.read_text(encoding="utf-8"))
+    icons = {kind.icon for kind in catalogue.kinds().values()}
+    assert {icon for icon in icons if icon.removeprefix("mdi6.") not in names} == set()
+
+
+def test_defaults_are_torchs_and_initial_values_are_ours():
+    lstm = catalogue.kind("nn.LSTM")
+    assert lstm.param("batch_first").default is False
+    assert catalogue.defaults("nn.LSTM") == {
+        "input_size": 8,
+        "hidden_size": 32,
+        "batch_first": True,
+    }
+    assert catalogue.kind("nn.BatchNorm2d").param("eps").default == 1e-5
+    assert catalogue.kind("nn.BatchNorm2d").param("momentum").optional
+    with pytest.raises(KeyError):
+        lstm.param("no_such_parameter")
+
+
+def test_arguments_are_the_blocks_own_over_torchs():
+    block = Block("b", "nn.Dropout", "drop", {"p": 0.2})
+    assert catalogue.arguments(block) == {"p": 0.2}
+    linear = Block("b", "nn.Linear", "fc", {"in_features": 3})
+    assert catalogue.arguments(linear) == {"in_features": 3, "bias": True}
+
+
+def test_variadic_kinds_have_as_many_ports_as_asked_for():
+    inputs, outputs = catalogue.ports(Block("b", "torch.cat", "cat1", {"inputs": 3}))
+    assert [port.name for port in inputs] == ["tensor0", "tensor1", "tensor2"]
+    assert [port.name for port in outputs] == ["output"]
+
+
+def test_optimizers_losses_and_data_sets_have_their_parameters():
+    adam = {param.name: param.default for param in catalogue.optimizers()["optim.Adam"]}
+    assert adam["lr"] == 1e-3 and adam["betas"] == (0.9, 0.999) and "foreach" not in adam
+    assert set(catalogue.losses()) == {"nn.CrossEntropyLoss", "nn.MSELoss"}
+    assert set(catalogue.datasets()) == {"digits", "moons", "circles", "spirals"}
+
+
+INT = Param("n", "int", required=True, minimum=1)
+INTS = Param("kernel_size", "ints", required=True, minimum=1, choices=("same",))
+SHAPE = Param("shape", "shape", required=True, minimum=1)
+
+
+@pytest.mark.parametrize(
+    ("param", "given", "value"),
+    [
+        (INT, "64", 64),
+        (INT, 64, 64),
+        (INT, 64.0, 64),
+        (INT, " 7 ", 7),
+        (INTS, "3", 3),
+        (INTS, "3, 5", (3, 5)),
+        (INTS, "(3, 5)", (3, 5)),
+        (INTS, (3,), (3,)),
+        (INTS, "same", "same"),
+        (INTS, [2, 2], (2, 2)),
+        (SHAPE, "1, 8, 8", (1, 8, 8)),
+        (SHAPE, "1x8x8", (1, 8, 8)),
+        (SHAPE, "(8, -1)", (8, -1)),
+        (Param("p", "float", minimum=0, maximum=1), "0.25", 0.25),
+        (Param("p", "float"), 1, 1.0),
+        (Param("p", "float"), "1e-3", 1e-3),
+        (Param("b", "floats"), "(0.9, 0.99)", (0.9, 0.99)),
+        (Param("b", "bool"), "True", True),
+        (Param("b", "bool"), "no", False),
+        (Param("m", "choice", choices=("a", "b")), "b", "b"),
+        (Param("s", "int", optional=True), "", None),
+        (Param("s", "int", optional=True), "None", None),
+        (Param("a", "choice", choices=("none", "tanh")), "none", "none"),
+    ],
+)
+def test_a_value_is_parsed(param: Param, given: object, value: object):
+    parsed = parse_value(param, given)
+    assert parsed == value and type(parsed) is type(value)
+
+
+@pytest.mark.parametrize(
+    ("param", "given", "words"),
+    [
+        (INT, "0", "n must be at least 1, not 0."),
+        (INT, "many", "n takes a whole number, such as 64, not 'many'."),
+        (INT, "", "n cannot be empty"),
+        (INT, None, "n cannot be empty"),
+        (INT, 2.5, "not 2.5"),
+        (INT, True, "not True"),
+        (INTS, "3, x", "kernel_size takes"),
+        (INTS, "(0, 3)", "at least 1"),
+        (INTS, "()", "takes"),
+        (SHAPE, "-1, -1", "-1 once"),
+        (SHAPE, "0, 8", "at least 1"),
+        (Param("p", "float", minimum=0, maximum=1), 1.5, "p must be between 0 and 1, not 1.5."),
+        (Param("p", "float"), "nan", "finite"),
+        (Param("p", "float"), "inf", "finite"),
+        (Param("m", "choice", choices=("a", "b")), "c", "one of a, b"),
+        (Param("b", "bool"), "maybe", "True or False"),
+        (Param("b", "bool"), 2, "True or False"),
+    ],
+)
+def test_a_wrong_value_is_refused_in_words(param: Param, given: object, words: str):
+    with pytest.raises(ValueError) as error:
+        parse_value(param, given)
+    assert words in str(error.value) and param.name in str(error.value)

@@ -1,0 +1,167 @@
+"""Wiring: loops cannot be drawn, and an unfinished model says what it lacks."""
+
+from __future__ import annotations
+
+import networkx as nx
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.project import wiring
+from engine.project.document import Block, Model, Wire, replace
+
+BLOCKS = tuple(Block(f"b{i}", "torch.add", f"add{i}") for i in range(6))
+PORTS = ("input", "other")
+
+
+def wire(source: str, target: str, port: str = "input") -> Wire:
+    return Wire(source, "output", target, port)
+
+
+def edges(model: Model) -> nx.DiGraph:
+    graph = nx.DiGraph([(w.source, w.target) for w in model.wires])
+    graph.add_nodes_from(block.id for block in model.blocks)
+    return graph
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5), st.sampled_from(PORTS))))
+def test_no_series_of_allowed_edits_makes_a_loop(edits: list[tuple[int, int, str]]):
+    model = Model(BLOCKS)
+    for source, target, port in edits:
+        new = wire(f"b{source}", f"b{target}", port)
+        reason = wiring.can_connect(model, new)
+        if reason is None:
+            kept = tuple(w for w in model.wires if (w.target, w.target_port) != (new.target, port))
+            model = replace(model, wires=(*kept, new))
+        elif new not in model.wires:
+            looped = edges(model)
+            looped.add_edge(new.source, new.target)
+            assert not nx.is_directed_acyclic_graph(looped)
+        assert nx.is_directed_acyclic_graph(edges(model))
+    order = wiring.topological_order(model)
+    assert sorted(order) == sorted(block.id for block in model.blocks)
+    assert all(order.index(w.source) < order.index(w.target) for w in model.wires)
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), max_size=10))
+def test_any_loop_is_named(pairs: list[tuple[int, int]]):
+    model = Model(BLOCKS, tuple(wire(f"b{a}", f"b{b}") for a, b in pairs))
+    if nx.is_directed_acyclic_graph(edges(model)):
+        wiring.topological_order(model)
+        return
+    with pytest.raises(wiring.WiringError) as error:
+        wiring.topological_order(model)
+    loop = error.value.blocks
+    graph = edges(model)
+    assert all(graph.has_edge(a, b) for a, b in zip(loop, (*loop[1:], loop[0]), strict=True))
+    (problem,) = wiring.check(model)
+    assert problem.message == str(error.value) and problem.block == loop[0]
+
+
+@pytest.mark.parametrize(
+    ("new", "words"),
+    [
+        (wire("b0", "b0"), "cannot feed itself"),
+        (wire("b1", "b0"), "would close a loop"),
+        (wire("b0", "b1"), "already there"),
+        (wire("b0", "b9"), "no longer there"),
+        (Wire("b0", "left", "b2", "input"), "no output “left”: it has output"),
+        (Wire("b0", "output", "b2", "left"), "no input “left”: it has input, other"),
+        (Wire("b0", "output", "in", "x"), "no input “x”: it has none"),
+    ],
+)
+def test_a_bad_wire_is_refused_with_the_reason(new: Wire, words: str):
+    source = Block("in", "Input", "x", {"shape": (3,)})
+    model = Model((*BLOCKS, source), (wire("b0", "b1"),))
+    assert words in (wiring.can_connect(model, new) or "")
+
+
+def test_an_occupied_port_can_be_wired_again():
+    model = Model(BLOCKS, (wire("b0", "b1"),))
+    assert wiring.can_connect(model, wire("b2", "b1")) is None
+    assert wiring.can_connect(model, wire("b0", "b1", "other")) is None
+
+
+def good() -> Model:
+    return Model(
+        (
+            Block("i", "Input", "x", {"shape": (3,)}),
+            Block("l", "nn.Linear", "linear1", {"in_features": 3, "out_features": 2}),
+            Block("o", "Output", "output1"),
+        ),
+        (Wire("i", "x", "l", "input"), Wire("l", "output", "o", "x")),
+    )
+
+
+def with_block(model: Model, block_id: str, **changes) -> Model:
+    blocks = tuple(replace(b, **changes) if b.id == block_id else b for b in model.blocks)
+    return replace(model, blocks=blocks)
+
+
+def test_a_finished_model_has_no_problems():
+    assert wiring.check(good()) == ()
+    assert wiring.prediction_of(good()) == ("l", "output")
+
+
+@pytest.mark.parametrize(
+    ("model", "block", "words"),
+    [
+        (Model(), None, "no Input"),
+        (Model(good().blocks[:2], good().wires[:1]), None, "no Output"),
+        (replace(good(), wires=good().wires[1:]), "l", "Nothing is wired to “input”"),
+        (with_block(good(), "l", params={"in_features": 3}), "l", "out_features is not set"),
+        (with_block(good(), "l", params={"in_features": 3, "out_features": 0}), "l", "at least 1"),
+        (with_block(good(), "l", name="2nd"), "l", "no Python name"),
+        (with_block(good(), "l", name="train"), "l", "already an attribute of nn.Module"),
+        (with_block(good(), "o", name="linear1"), "o", "Another block is named"),
+        (with_block(good(), "l", kind="nn.Nothing"), "l", "no block “nn.Nothing”"),
+        (
+            replace(good(), blocks=(*good().blocks, Block("j", "Input", "y", {"shape": (3,)}))),
+            "j",
+            "one Input",
+        ),
+    ],
+)
+def test_what_is_amiss_is_said_of_the_block(model: Model, block: str | None, words: str):
+    errors = [p for p in wiring.check(model) if p.severity == "error"]
+    assert [p for p in errors if p.block == block and words in p.message], errors
+
+
+def test_a_dead_end_is_a_warning():
+    model = good()
+    model = Model((*model.blocks, Block("r", "nn.ReLU", "relu1")), (*model.wires, wire("l", "r")))
+    (problem,) = wiring.check(model)
+    assert problem.severity == "warning" and problem.block == "r"
+
+
+def test_the_two_states_of_an_lstm_go_together():
+    lstm = Block("l", "nn.LSTM", "lstm1", {"input_size": 3, "hidden_size": 2})
+    model = Model(
+        (good().blocks[0], lstm, good().blocks[2]),
+        (
+            Wire("i", "x", "l", "input"),
+            Wire("i", "x", "l", "h_0"),
+            Wire("l", "output", "o", "x"),
+        ),
+    )
+    (problem,) = wiring.check(model)
+    assert problem.port == "c_0"
+
+
+def test_output_and_loss_must_agree_on_the_prediction():
+    loss = Block("c", "nn.CrossEntropyLoss", "loss1")
+    model = good()
+    blocks = (*model.blocks, loss)
+    same = Model(blocks, (*model.wires, Wire("l", "output", "c", "input")))
+    assert wiring.check(same) == ()
+    other = Model(blocks, (*model.wires, Wire("i", "x", "c", "input")))
+    (problem,) = wiring.check(other)
+    assert problem.block == "c" and "same port" in problem.message
+
+
+def test_without_an_output_the_loss_gets_what_the_model_returns():
+    loss = Block("o", "nn.MSELoss", "loss1")
+    model = replace(good(), blocks=(*good().blocks[:2], loss))
+    model = replace(model, wires=(model.wires[0], Wire("l", "output", "o", "input")))
+    assert wiring.check(model) == ()
+    assert wiring.prediction_of(model) == ("l", "output")
