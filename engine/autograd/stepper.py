@@ -8,7 +8,7 @@ here, and that is what can be looked at, changed and put back.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -67,7 +67,7 @@ class BackwardStepper:
         gradient: torch.Tensor | Sequence[torch.Tensor | None] | None = None,
         create_graph: bool = False,
         *,
-        names: dict[str, torch.Tensor] | None = None,
+        names: Mapping[str, torch.Tensor] | None = None,
         watch: Iterable[torch.Tensor] = (),
     ) -> None:
         roots: list[Any] = as_roots(root)
@@ -319,7 +319,7 @@ def execution_order(roots: Sequence[torch.Tensor]) -> list[Any]:
     plan: list[Any] = []
 
     def ask(_: Gradients) -> None:
-        plan.extend(torch._C._current_graph_task_execution_order())
+        plan.extend(torch._C._current_graph_task_execution_order())  # type: ignore[attr-defined]
         raise _Stop
 
     with torch.enable_grad():
