@@ -11,6 +11,7 @@ from engine.errors import LabError
 from engine.lab import Lab
 from engine.project.document import Project
 from engine.protocol import (
+    AnyCommand,
     CompareGradientsCommand,
     ContinueTrainingCommand,
     ErrorSnapshot,
@@ -24,7 +25,7 @@ from engine.protocol import (
     TrainCommand,
     TrainingSnapshot,
 )
-from engine.session import Session
+from engine.session import HANDLERS, Session, handler_of
 
 
 class FakeRun:
@@ -289,3 +290,18 @@ def test_a_run_that_cannot_start_is_an_error_and_done(sent, setup, find):
     assert [type(s) for s in sent] == [ErrorSnapshot]
     assert done == [1]
     assert not session.advance()
+
+
+OWN = {"StepTrainingCommand", "ContinueTrainingCommand"}
+
+
+@pytest.mark.parametrize("command", [t.__name__ for t in AnyCommand.__args__])
+def test_every_command_has_a_room_that_answers_it(command):
+    if command in OWN:
+        assert command not in HANDLERS
+    else:
+        assert callable(handler_of(command))
+
+
+def test_no_room_is_registered_for_what_is_no_command():
+    assert set(HANDLERS) | OWN == {t.__name__ for t in AnyCommand.__args__}

@@ -1,0 +1,322 @@
+"""The command line as a user meets it: exit codes, messages, reports."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from app import cli
+from app.commands import conversation, doctor
+from engine.project import files
+from engine.project.document import Project
+
+ROOT = Path(__file__).parents[2]
+MLP = ROOT / "assets" / "templates" / "mlp.tlab"
+LENET = ROOT / "assets" / "templates" / "lenet.tlab"
+
+
+def run(*arguments: object) -> int:
+    return cli.main([str(argument) for argument in arguments])
+
+
+@pytest.fixture
+def exec_report(tmp_path, capsys):
+    """Run source by `exec`; gives (exit code, report, captured output)."""
+
+    def run_source(source: str | bytes):
+        file, out = tmp_path / "code.py", tmp_path / "report.json"
+        file.write_bytes(source if isinstance(source, bytes) else source.encode())
+        code = run("exec", file, "--json", out)
+        return code, json.loads(out.read_text()), capsys.readouterr()
+
+    return run_source
+
+
+# -- exec ----------------------------------------------------------------------------------------
+
+
+def test_exec_reports_ok_stdout_error_and_tensors(exec_report):
+    code, report, captured = exec_report(
+        "base = torch.arange(6.0)\nview = base[2:].reshape(2, 2)\n"
+        "w = torch.tensor([1.0, float('nan')], requires_grad=True)\n"
+        "loss = (w * 3).sum()\nloss.backward()\nprint('done')\nnot_a_tensor = 3\n"
+    )
+    assert code == 0
+    assert list(report) == ["ok", "stdout", "error", "tensors"]
+    assert (report["ok"], report["stdout"], report["error"]) == (True, "done\n", None)
+    assert captured.out == "done\n"
+    assert list(report["tensors"]) == ["base", "view", "w", "loss"]
+    view, w, loss = (report["tensors"][name] for name in ("view", "w", "loss"))
+    assert view == {
+        "shape": [2, 2], "dtype": "torch.float32", "device": "cpu", "stride": [2, 1],
+        "storage_offset": 2, "is_contiguous": True, "requires_grad": False, "is_leaf": True,
+        "grad_fn": None, "version": 0, "storage_id": report["tensors"]["base"]["storage_id"],
+        "values": [[2.0, 3.0], [4.0, 5.0]], "grad": None,
+    }  # fmt: skip
+    assert (w["values"], w["grad"]) == ([1.0, "nan"], [3.0, 3.0])
+    assert (loss["grad_fn"], loss["is_leaf"], loss["values"]) == ("SumBackward0", False, "nan")
+
+
+def test_exec_of_code_that_raises_reports_the_line_and_what_came_before(exec_report):
+    code, report, captured = exec_report("x = torch.ones(2)\nprint('a')\nx @ torch.ones(3)\n")
+    assert code == 1
+    assert (report["ok"], report["stdout"]) == (False, "a\n")
+    assert list(report["error"]) == ["type", "message", "line"]
+    assert (report["error"]["type"], report["error"]["line"]) == ("RuntimeError", 3)
+    assert report["tensors"]["x"]["values"] == [1.0, 1.0]
+    assert "x @ torch.ones(3)" in captured.err
+
+
+@pytest.mark.parametrize(
+    ("source", "type_", "line"),
+    [
+        ("x = 1\ny = (", "SyntaxError", 2),
+        ("raise SystemExit(4)", "SystemExit", 1),
+        (b"x = 1\ny = '\xff'\n", "UnicodeDecodeError", 2),
+        (b"# coding: no-such-code\n", "SyntaxError", None),
+        ("import os\nprint('x')\nos._exit(0)", "EngineExit", None),
+        ("import os\nos.kill(os.getpid(), 9)", "EngineExit", None),
+        ("import os, signal\nos.kill(os.getpid(), signal.SIGSEGV)", "EngineExit", None),
+    ],
+)
+def test_exec_writes_its_report_whatever_the_code_does(exec_report, source, type_, line):
+    code, report, captured = exec_report(source)
+    assert code == 1
+    assert report["ok"] is False
+    assert (report["error"]["type"], report["error"]["line"]) == (type_, line)
+    assert report["error"]["message"]
+    assert captured.err
+
+
+def test_exec_of_a_latin_1_file_that_says_so(exec_report):
+    code, report, _ = exec_report("# coding: latin-1\nprint('ü')\n".encode("latin-1"))
+    assert (code, report["stdout"]) == (0, "ü\n")
+
+
+def test_exec_carries_more_than_one_message_can_hold(exec_report):
+    code, report, _ = exec_report(
+        "for i in range(400): globals()[f't{i}'] = torch.full((1000,), i / 3)\nprint('x' * 10**6)\n"
+    )
+    assert code == 0
+    assert len(report["stdout"]) == 10**6 + 1
+    assert len(report["tensors"]) == 400
+    assert report["tensors"]["t399"]["values"] == torch.full((1000,), 133.0).tolist()
+
+
+def test_exec_names_a_file_that_is_not_there(tmp_path, capsys):
+    assert run("exec", tmp_path / "no.py", "--json", tmp_path / "o.json") == 2
+    assert "no.py: No such file" in capsys.readouterr().err
+    (tmp_path / "a.py").touch()
+    assert run("exec", tmp_path / "a.py", "--json", tmp_path / "none" / "o.json") == 2
+    assert "--json" in capsys.readouterr().err
+
+
+def test_control_c_ends_a_hanging_file_with_a_report(tmp_path):
+    out = tmp_path / "report.json"
+    file = tmp_path / "hang.py"
+    file.write_text("x = torch.ones(1)\nprint('hanging', flush=True)\nwhile True:\n    pass\n")
+    program = subprocess.Popen(
+        [sys.executable, "tensorlab.py", "exec", str(file), "--json", str(out)],
+        cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        start_new_session=True,
+    )  # fmt: skip
+    with program:
+        assert program.stdout is not None
+        assert program.stdout.readline() == "hanging\n"
+        os.killpg(program.pid, signal.SIGINT)  # as the terminal does: to the engine as well
+        _, errors = program.communicate(timeout=120)
+    assert program.returncode == 1
+    report = json.loads(out.read_text())
+    assert report["error"]["type"] == "KeyboardInterrupt"
+    assert report["tensors"]["x"]["values"] == [1.0]
+    assert "KeyboardInterrupt" in errors
+
+
+def test_code_that_ignores_control_c_is_killed_at_the_second(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(conversation, "PATIENCE_S", 0.0)
+    file, out = tmp_path / "stubborn.py", tmp_path / "report.json"
+    file.write_text(
+        "import os, signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\n"
+        "os.kill(os.getppid(), signal.SIGINT)\nwhile True:\n    pass\n"
+    )
+    assert run("exec", file, "--json", out) == 1
+    report = json.loads(out.read_text())
+    assert report["error"]["type"] == "EngineExit"
+    assert "did not answer to Stop" in report["error"]["message"]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+# -- train and export ----------------------------------------------------------------------------
+
+
+def test_train_writes_weights_that_plain_torch_loads_and_export_converts_them(tmp_path, capsys):
+    weights = tmp_path / "weights.pt"
+    assert run("train", MLP, "--epochs", 3, "--seed", 1, "--out", weights, "--json") == 0
+    captured = capsys.readouterr()
+    report = json.loads(captured.out)
+    assert (report["state"], report["epochs"], report["seed"]) == ("finished", 3, 1)
+    assert 0.5 < report["val_accuracy"] <= 1.0
+    assert report["weights"]["max_error"] == 0.0
+    assert len(captured.err.splitlines()) == 3
+    state = torch.load(weights, weights_only=True)
+    assert list(state) == report["weights"]["keys"]
+
+    converted = tmp_path / "weights.safetensors"
+    assert run("export", MLP, "--weights", weights, "--out", converted) == 0
+    assert "loaded back" in capsys.readouterr().out
+    loaded = load_file(converted)
+    assert all(torch.equal(loaded[key], state[key]) for key in state)
+
+    code = tmp_path / "model.py"
+    assert run("export", MLP, "--format", "py", "--out", code, "--json") == 0
+    assert json.loads(capsys.readouterr().out)["format"] == "py"
+    namespace: dict = {"__name__": "model"}
+    exec(code.read_text(), namespace)
+    namespace["Model"]().load_state_dict(state)
+
+    assert run("export", LENET, "--weights", weights, "--out", converted) == 1
+    assert "weights.pt" in capsys.readouterr().err
+
+
+def test_control_c_while_training_keeps_what_was_learnt(tmp_path):
+    weights = tmp_path / "weights.pt"
+    program = subprocess.Popen(
+        [sys.executable, "tensorlab.py", "train", str(MLP), "--epochs", "100000", "--out",
+         str(weights), "--json"],
+        cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        start_new_session=True,
+    )  # fmt: skip
+    with program:
+        assert program.stderr is not None
+        assert program.stderr.readline().startswith("epoch 1/100000")
+        os.killpg(program.pid, signal.SIGINT)
+        output, errors = program.communicate(timeout=120)
+    assert program.returncode == 1
+    assert json.loads(output)["state"] == "stopped"
+    assert "stopped after" in errors
+    assert torch.load(weights, weights_only=True)
+
+
+def test_a_model_that_does_not_fit_fails_and_names_the_block(tmp_path, capsys):
+    text = MLP.read_text()
+    assert '"in_features": 64' in text
+    broken = tmp_path / "broken.tlab"
+    broken.write_text(text.replace('"in_features": 64', '"in_features": 63', 1))
+    assert run("train", broken) == 1
+    errors = capsys.readouterr().err
+    assert "broken.tlab" in errors
+    assert "63" in errors and "64" in errors
+
+
+@pytest.mark.parametrize("command", ["train", "export"])
+def test_a_damaged_project_names_file_and_field(tmp_path, capsys, command):
+    damaged = tmp_path / "damaged.tlab"
+    damaged.write_text(files.dumps(Project()).replace('"batch_size": 64', '"batch_size": "x"'))
+    before = damaged.read_bytes()
+    out = ["--out", tmp_path / "w.pt"]
+    assert run(command, damaged, *out) == 1
+    errors = capsys.readouterr().err
+    assert "damaged.tlab" in errors
+    assert "training.batch_size" in errors
+    assert damaged.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (("train", "no.tlab"), "no.tlab"),
+        (("train", MLP, "--epochs", "0"), "--epochs"),
+        (("train", MLP, "--epochs", "many"), "--epochs"),
+        (("train", MLP, "--seed", "-1"), "--seed"),
+        (("train", MLP, "--out", "weights.txt"), "--out weights.txt"),
+        (("train", MLP, "--out", "no/folder/w.pt"), "--out no/folder/w.pt"),
+        (("train", MLP, "--device", "cuda:99"), "--device"),
+        (("train",), "PROJECT"),
+        (("export", MLP), "--out"),
+        (("export", MLP, "--out", "w.onnx"), "--out w.onnx"),
+        (("export", MLP, "--format", "onnx", "--out", "w"), "--format"),
+        (("export", MLP, "--weights", "no.pt", "--out", "w.pt"), "--weights no.pt"),
+        (("tour",), "--out"),
+        (("no-such-command",), "no-such-command"),
+        (("--no-such-option",), "--no-such-option"),
+    ],
+)
+def test_bad_arguments_exit_with_2_and_are_named(arguments, named, capsys):
+    assert run(*arguments) == 2
+    assert named in capsys.readouterr().err
+
+
+# -- help, version, doctor -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("command", [(), *((name,) for name in cli.COMMANDS)])
+def test_every_command_has_help(command, capsys):
+    assert run(*command, "--help") == 0
+    assert "usage: tensorlab" in capsys.readouterr().out
+
+
+def test_the_main_help_lists_every_command(capsys):
+    run("--help")
+    shown = capsys.readouterr().out
+    assert all(name in shown for name in cli.COMMANDS)
+
+
+def test_version_is_the_projects(capsys):
+    assert run("--version") == 0
+    assert capsys.readouterr().out == f"tensorlab {cli.version()}\n"
+
+
+def test_the_command_line_imports_neither_torch_nor_qt():
+    source = (
+        "import sys\nfrom app import cli\nfrom app.commands import doctor, exec_file, projects\n"
+        "print([name for name in ('torch', 'PySide6') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", source], cwd=ROOT, capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("[]\n", "")
+
+
+def test_doctor_reports_what_is_here(capsys, monkeypatch):
+    monkeypatch.delenv("DISPLAY", raising=False)
+    monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
+    assert run("doctor", "--json") == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["ok"] is True
+    checks = {check["name"]: check for check in report["checks"]}
+    assert checks["torch"]["detail"].startswith(torch.__version__)
+    assert checks["devices"]["detail"].startswith("cpu (")
+    assert checks["display"]["verdict"] == "note"
+    assert "tour" in checks["display"]["remedy"]
+    assert checks["Qt"]["verdict"] == "ok"
+
+
+def test_doctor_fails_when_something_needed_is_missing(capsys, monkeypatch):
+    lack = doctor.Check("fonts", "missing", "none", "install some")
+    monkeypatch.setattr(doctor, "examine", lambda: [lack])
+    assert run("doctor") == 1
+    captured = capsys.readouterr()
+    assert "✗ fonts: none\n    install some" in captured.out
+    assert "missing: fonts" in captured.err
+
+
+@pytest.mark.parametrize(
+    ("library", "package"),
+    [
+        ("libxcb-icccm.so.4", "libxcb-icccm4"),
+        ("libxkbcommon-x11.so.0", "libxkbcommon-x11-0"),
+        ("libEGL.so.1", "libegl1"),
+        ("libX11.so.6", "libx11-6"),
+        ("libglib-2.0.so.0", "libglib2.0-0"),
+        ("libdbus-1.so.3", "libdbus-1-3"),
+    ],
+)
+def test_debian_packages_of_libraries(library, package):
+    assert doctor.debian_package(library) == package
+    assert f"{library} {package}\n" in (ROOT / ".ci" / "system").read_text()
