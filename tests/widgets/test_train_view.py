@@ -8,7 +8,14 @@ from PySide6.QtWidgets import QComboBox, QLabel, QProgressBar, QPushButton
 
 from engine.project.catalogue import optimizers
 from engine.project.document import DataSetup, TrainingSetup
-from engine.protocol import Device, EpochRow, ErrorReport, StepColumns, TrainingSnapshot
+from engine.protocol import (
+    Device,
+    EpochRow,
+    ErrorReport,
+    StepColumns,
+    TrainingMemory,
+    TrainingSnapshot,
+)
 from widgets.fields import TextField
 from widgets.forms import ParamForm
 from widgets.training.train_view import TrainView
@@ -241,6 +248,43 @@ def test_a_failure_says_what_and_what_to_try(view: TrainView) -> None:
     )
     label = view.findChild(QLabel, "train_result")
     assert label is not None and label.property("role") == "error"
+
+
+def test_a_lost_engine_ends_its_run_but_not_its_checkpoint(view: TrainView) -> None:
+    view.show_training(snapshot("running", checkpoint="/c.pt", checkpoint_step=25))
+    view.show_engine_state("lost")
+    assert text(view, "train_result") == (
+        "The engine stopped after 30 of 120 steps."
+        " The last checkpoint is of step 25: Resume goes on from there."
+    )
+    view.show_engine_state("starting")
+    view.show_engine_state("ready")
+    assert enabled(view) == {"train", "step", "resume", "export"}
+    view.show_training(snapshot("running", run="b"))
+    assert enabled(view) == {"pause", "stop"}
+    assert text(view, "train_result") == ""
+
+
+def test_a_run_that_was_over_is_not_cut_off(view: TrainView) -> None:
+    view.show_training(snapshot("finished", step=120, epoch=12))
+    view.show_engine_state("lost")
+    assert text(view, "train_result").startswith("Finished 12 epochs")
+
+
+def test_a_warning_is_shown_while_the_run_goes_on(view: TrainView) -> None:
+    warning = ErrorReport("OSError", "The checkpoint could not be written.", "Free some space.")
+    view.show_training(snapshot("running", error=warning))
+    words = "The checkpoint could not be written. Free some space."
+    assert text(view, "train_result") == words
+    assert enabled(view) == {"pause", "stop"}
+
+
+def test_what_training_keeps_is_told_beside_the_memory(view: TrainView) -> None:
+    memory = TrainingMemory(parameter_bytes=4096, gradient_bytes=4096, optimizer_bytes=8192)
+    view.show_training(snapshot(memory=memory))
+    caption = view.plots["memory"].findChild(QLabel, "plot_caption")
+    assert caption is not None
+    assert caption.text() == "parameters 4 KiB · gradients 4 KiB · optimizer 8 KiB"
 
 
 def test_a_problem_is_shown_and_taken_back(view: TrainView) -> None:

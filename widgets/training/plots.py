@@ -142,6 +142,10 @@ class LivePlot(QFrame):
         self._legend.setObjectName("plot_legend")
         self._legend.setTextFormat(Qt.TextFormat.RichText)
         self._legend.setToolTip("\n".join(line.tip or line.title for line in self.series))
+        self._caption = QLabel()
+        self._caption.setObjectName("plot_caption")
+        self._caption.setProperty("role", "muted")
+        self._caption.hide()
         self._notice = QLabel()
         self._notice.setObjectName("plot_notice")
         self._notice.setProperty("role", "error")
@@ -179,6 +183,7 @@ class LivePlot(QFrame):
         layout.setSpacing(0)
         layout.addLayout(head)
         layout.addWidget(self._legend)
+        layout.addWidget(self._caption)
         layout.addWidget(self._notice)
         layout.addWidget(self._canvas, 1)
 
@@ -207,6 +212,11 @@ class LivePlot(QFrame):
         """Forget all points, and follow what comes next."""
         self.tracks = {line.key: Track() for line in self.series}
         self.follow()
+
+    def set_caption(self, text: str) -> None:
+        """Say something beside the numbers, under the legend; nothing when empty."""
+        self._caption.setText(text)
+        self._caption.setVisible(bool(text))
 
     # -- how it is drawn -------------------------------------------------------------------------
 

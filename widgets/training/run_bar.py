@@ -45,11 +45,7 @@ def progress_text(snapshot: TrainingSnapshot, best: EpochRow | None) -> str:
 def result_text(snapshot: TrainingSnapshot, last: EpochRow | None, best: EpochRow | None) -> str:
     """How the run ended and what to do next, in words; empty while it goes on."""
     reached = f"{snapshot.step:,} of {snapshot.total_steps:,} steps"
-    saved = (
-        f" The last checkpoint is of step {snapshot.checkpoint_step:,}: Resume goes on from there."
-        if snapshot.checkpoint
-        else ""
-    )
+    saved = _checkpoint_text(snapshot)
     match snapshot.state:
         case "finished":
             return (
@@ -66,7 +62,25 @@ def result_text(snapshot: TrainingSnapshot, last: EpochRow | None, best: EpochRo
             return f"Failed after {reached}.{saved}"
         case "paused":
             return "Paused. Step runs one optimizer step; Continue lets it run on."
+        case "running" if snapshot.error is not None:  # a warning: the run goes on
+            hint = f" {snapshot.error.hint}" if snapshot.error.hint else ""
+            return f"{snapshot.error.message}{hint}"
     return ""
+
+
+def cut_off_text(snapshot: TrainingSnapshot) -> str:
+    """The run whose engine is gone, in words."""
+    reached = f"{snapshot.step:,} of {snapshot.total_steps:,} steps"
+    saved = _checkpoint_text(snapshot) or " It had written no checkpoint yet: train again."
+    return f"The engine stopped after {reached}.{saved}"
+
+
+def _checkpoint_text(snapshot: TrainingSnapshot) -> str:
+    if not snapshot.checkpoint:
+        return ""
+    return (
+        f" The last checkpoint is of step {snapshot.checkpoint_step:,}: Resume goes on from there."
+    )
 
 
 def _accuracy_text(last: EpochRow | None, best: EpochRow | None) -> str:
@@ -96,6 +110,7 @@ class RunBar(QFrame):
         self._last: EpochRow | None = None
         self._best: EpochRow | None = None
         self._problem = ""
+        self._cut_off = False
         self.setProperty("role", "card")
         self.setObjectName("run_bar")
 
@@ -160,7 +175,10 @@ class RunBar(QFrame):
     # -- showing ---------------------------------------------------------------------------------
 
     def show_engine_state(self, state: EngineState) -> None:
+        """With a lost engine its run is lost too; its checkpoint is not."""
         self._engine = state
+        if state == "lost" and self._snapshot is not None:
+            self._cut_off = self._snapshot.state in ("running", "paused")
         self._show()
 
     def show_progress(
@@ -169,6 +187,7 @@ class RunBar(QFrame):
         """`last` and `best` are the run's newest epoch and the one best on validation data."""
         self._snapshot, self._last, self._best = snapshot, last, best
         self._problem = ""
+        self._cut_off = False
         self._show()
 
     def show_problem(self, text: str) -> None:
@@ -178,7 +197,7 @@ class RunBar(QFrame):
 
     def _show(self) -> None:
         snapshot = self._snapshot
-        state = snapshot.state if snapshot else "none"
+        state = snapshot.state if snapshot and not self._cut_off else "none"
         ready = self._engine == "ready"
         going = ready and state in ("running", "paused")
         paused = ready and state == "paused"
@@ -223,9 +242,16 @@ class RunBar(QFrame):
             self._progress.setRange(0, max(1, snapshot.total_steps))
             self._progress.setValue(snapshot.step)
             self._line.setText(progress_text(snapshot, self._best))
-        result = result_text(snapshot, self._last, self._best) if snapshot else ""
+        if snapshot is None:
+            result = ""
+        elif self._cut_off:
+            result = cut_off_text(snapshot)
+        else:
+            result = result_text(snapshot, self._last, self._best)
         text = self._problem or result
-        failed = bool(self._problem) or (snapshot is not None and snapshot.state == "failed")
+        failed = bool(self._problem) or self._cut_off
+        if snapshot is not None:
+            failed = failed or snapshot.state == "failed" or snapshot.error is not None
         self._result.setText(text)
         self._result.setVisible(bool(text))
         role = "error" if failed else ""

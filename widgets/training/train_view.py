@@ -10,7 +10,7 @@ from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QGridLayout, QLabel, QSplitter, QStackedLayout, QVBoxLayout, QWidget
 
 from engine.project.document import TrainingSetup
-from engine.protocol import Device, EpochRow, TrainingSnapshot
+from engine.protocol import Device, EpochRow, TrainingMemory, TrainingSnapshot
 from widgets.text import format_bytes, format_number, format_percent
 from widgets.theme import GRID
 from widgets.training.plots import LivePlot
@@ -83,6 +83,17 @@ def _plots() -> dict[str, LivePlot]:
             tip="Memory of the engine's process, and on CUDA of torch's allocator.",
         ),
     }
+
+
+def memory_text(memory: TrainingMemory) -> str:
+    """What training keeps, in one line; empty while nothing is known."""
+    parts = (
+        ("parameters", memory.parameter_bytes),
+        ("gradients", memory.gradient_bytes),
+        ("optimizer", memory.optimizer_bytes),
+        ("buffers", memory.buffer_bytes),
+    )
+    return " · ".join(f"{name} {format_bytes(size)}" for name, size in parts if size)
 
 
 class TrainView(QWidget):
@@ -187,6 +198,7 @@ class TrainView(QWidget):
             for plot in self.plots.values():
                 plot.clear()
         self._append(snapshot)
+        self.plots["memory"].set_caption(memory_text(snapshot.memory))
         for row in snapshot.epoch_rows:
             self._last = row
             accuracy = row.validation_accuracy
