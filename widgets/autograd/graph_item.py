@@ -88,13 +88,12 @@ class GraphItem(QGraphicsItem):
             for edge in graph.edges
         ]
         self.selected = None
-        margin = PAD
         box = QRectF()
         for x, y in self.corners.tolist():
             box = box.united(QRectF(x, y, NODE_WIDTH, NODE_HEIGHT))
         for path in self._paths:
             box = box.united(path.boundingRect())
-        self._bounds = box.adjusted(-margin, -margin, margin, margin)
+        self._bounds = box if box.isEmpty() else box.adjusted(-PAD, -PAD, PAD, PAD)
         self.update()
 
     def show_states(self, executed: Set[int], current: int | None, ready: int | None) -> None:

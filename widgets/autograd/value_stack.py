@@ -42,7 +42,7 @@ class ValueStack(QScrollArea):
         place = 0
         for index, (text, values, missing) in enumerate(sections):
             if index == len(self._headings):
-                label = QLabel()
+                label = QLabel(self._body)
                 label.setProperty("role", "heading")
                 label.setWordWrap(True)
                 self._headings.append(label)
@@ -64,7 +64,7 @@ class ValueStack(QScrollArea):
 
     def _card(self, value: Value | None, missing: str) -> ValueCard:
         if self._used == len(self.cards):
-            self.cards.append(ValueCard())
+            self.cards.append(ValueCard(self._body))
         card = self.cards[self._used]
         self._used += 1
         card.show_value(value, missing)
