@@ -153,13 +153,10 @@ class Application(QObject):
         view = TrainView()
         presenter = TrainPresenter(self.bench, view, self)
         presenter.export_requested.connect(lambda: self.export.ask("pt"))
-        self.engine.resume_requested.connect(self._resume)
+        self.engine.resume_requested.connect(lambda: self._lead_to("train", "resume"))
+        self.engine.restore_requested.connect(lambda: self._lead_to("train", "restore"))
         self.presenters["train"] = presenter
         return view
-
-    def _resume(self) -> None:
-        self.window.show_workspace("train")
-        self.train.resume()
 
     # -- actions that lead to a workspace ----------------------------------------------------------
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from PySide6.QtCore import Qt, QUrl
+from PySide6.QtCore import QEvent, QObject, Qt, QUrl
 from PySide6.QtGui import QDesktopServices, QGuiApplication, QKeyEvent
 from PySide6.QtWidgets import (
     QFrame,
@@ -75,6 +75,7 @@ class ExportPanel(QFrame):
         layout.addLayout(head)
         layout.addLayout(self._grid)
         layout.addLayout(foot)
+        parent.installEventFilter(self)
         self.hide()
 
     def show_export(self, snapshot: ExportSnapshot) -> None:
@@ -97,8 +98,7 @@ class ExportPanel(QFrame):
             self._values[key].setText(text)
             self._values[key].setToolTip("\n".join(snapshot.keys) if key == "keys" else text)
         self.adjustSize()
-        area = self.parentWidget().rect()
-        self.move(area.width() - self.width() - 3 * GRID, area.height() - self.height() - 6 * GRID)
+        self._place()
         self.show()
         self.raise_()
         self.setFocus()
@@ -106,6 +106,15 @@ class ExportPanel(QFrame):
     def text(self, key: str) -> str:
         """What is shown of `path`, `size`, `sha256`, `error`, `keys` or `load`."""
         return self._values[key].text()
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        if event.type() == QEvent.Type.Resize:
+            self._place()
+        return super().eventFilter(watched, event)
+
+    def _place(self) -> None:
+        area = self.parentWidget().rect()
+        self.move(area.width() - self.width() - 3 * GRID, area.height() - self.height() - 6 * GRID)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         if event.key() == Qt.Key.Key_Escape:

@@ -146,6 +146,7 @@ class MainWindow(QMainWindow):
         """`state`: starting, ready, busy or lost."""
         self._engine_state = state
         self.engine_chip.setText(text)
+        self.engine_chip.setMinimumWidth(self.engine_chip.sizeHint().width())
         self.engine_chip.setToolTip(_ENGINE_TIPS[state])
         self.engine_chip.setAccessibleName(f"Engine: {text}")
         self._paint_chip()

@@ -45,7 +45,7 @@ class AutogradPresenter(QObject):
         super().__init__(parent)
         self._bench, self._view = bench, view
         self._under_way = False
-        self._drawn: GraphSnapshot | None = None
+        self.drawn: GraphSnapshot | None = None
         view.forward_start_requested.connect(self.start_forward)
         view.forward_move_requested.connect(self._move_forward)
         view.backward_start_requested.connect(self.start_backward)
@@ -142,7 +142,7 @@ class AutogradPresenter(QObject):
     def _draw(self, graph: GraphSnapshot, layout: object) -> None:
         assert isinstance(layout, GraphLayout)
         self._view.show_layout(graph, layout)
-        self._drawn = graph
+        self.drawn = graph
 
     def _on_revision(self) -> None:
         if self._under_way:
@@ -171,7 +171,7 @@ class AutogradPresenter(QObject):
             with QSignalBlocker(rows):
                 rows.setCurrentRow(forward.order.index(blocks[0]))
         graph = self._bench.store.newest(GraphSnapshot)
-        if graph is None or graph is not self._drawn:
+        if graph is None or graph is not self.drawn:
             return
         selected = self._view.graph.selected
         if selected is None or graph.nodes[selected].block != blocks[0]:

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 from PySide6.QtCore import QObject, Signal
 
+from app.banners import Choice
 from app.exit_reasons import ExitReason
 from app.workbench import Workbench
 from engine.protocol import ErrorSnapshot, ReadySnapshot, TrainingSnapshot
 
+_CHECKPOINT = "The run's weights are in its last checkpoint."
 _UNFINISHED = ("running", "paused", "failed")
 
 
 class EnginePresenter(QObject):
     """Restarts an engine that was lost, once it has shown that it can start.
 
-    `resume_requested()`: go on from the run's last checkpoint.
+    `resume_requested()`: train on from the run's last checkpoint. `restore_requested()`: only
+    bring back its weights.
     """
 
     resume_requested = Signal()
+    restore_requested = Signal()
 
     def __init__(self, bench: Workbench, parent: QObject) -> None:
         super().__init__(parent)
@@ -31,10 +35,15 @@ class EnginePresenter(QObject):
         bench.actions.on("engine.interrupt", bench.link.stop_job)
 
     def _restart(self) -> None:
-        run = self._bench.store.newest(TrainingSnapshot)
-        question = "Restart the engine? Its weights are lost; what was exported or saved stays."
-        if run is None or self._bench.dialogs.confirm(self._bench.window, question, "Restart"):
-            self._bench.link.restart()
+        choices = self._ways_back()
+        question = "Restart the engine? Its weights are lost; checkpoints and files stay."
+        if choices and not self._bench.dialogs.confirm(self._bench.window, question, "Restart"):
+            return
+        self._bench.link.restart()
+        if choices:
+            self._bench.window.banners.show_banner(
+                "engine", "accent", "The engine was restarted", _CHECKPOINT, choices
+            )
 
     def _on_snapshot(self, snapshot: object) -> None:
         if isinstance(snapshot, ErrorSnapshot) and snapshot.command in _WORDS:
@@ -55,25 +64,31 @@ class EnginePresenter(QObject):
     def _on_lost(self, reason: ExitReason) -> None:
         restarts = self._was_ready
         self._was_ready = False
-        run = self._bench.store.newest(TrainingSnapshot)
-        choices = []
-        if run is not None and run.checkpoint and run.state in _UNFINISHED:
-            tip = f"Train on from step {run.checkpoint_step:,}, with the optimizer's state."
-            choices.append(("Resume", tip, self.resume_requested.emit))
-        if restarts:
-            next_step = "A new engine is starting; your project is safe in this window."
-            if choices:
-                next_step += f" The run's last checkpoint is step {run.checkpoint_step:,}."
-        else:
+        choices = self._ways_back()
+        next_step = "A new engine is starting; your project is safe in this window."
+        if choices:
+            next_step += f" {_CHECKPOINT}"
+        if not restarts:
             next_step = reason.next_step
             tip = "Start the engine process anew."
-            choices.append(("Restart", tip, self._bench.link.restart))
+            choices.insert(0, ("Restart", tip, self._bench.link.restart))
         words, _, log = reason.detail.partition("\n\n")
         self._bench.window.banners.show_banner(
             "engine", "error", reason.title, f"{words} {next_step}", choices, detail=log
         )
         if restarts:
             self._bench.link.start()
+
+    def _ways_back(self) -> list[Choice]:
+        """How the weights of the newest run come back into a new engine."""
+        run = self._bench.store.newest(TrainingSnapshot)
+        if run is None or not run.checkpoint:
+            return []
+        step = f"step {run.checkpoint_step:,} of {run.total_steps:,}"
+        if run.state in _UNFINISHED:
+            return [("Resume", f"Train on from {step}.", self.resume_requested.emit)]
+        tip = f"Bring back the weights of {step}."
+        return [("Restore weights", tip, self.restore_requested.emit)]
 
     def _show_error(self, snapshot: ErrorSnapshot) -> None:
         error = snapshot.error

@@ -50,4 +50,5 @@ class ExportPresenter(QObject):
 
     def _on_snapshot(self, snapshot: Snapshot) -> None:
         if isinstance(snapshot, ExportSnapshot):
+            self._bench.window.say(f"Exported {snapshot.path}.")
             self._panel.show_export(snapshot)

@@ -92,6 +92,12 @@ class TrainPresenter(QObject):
             return
         self.train(checkpoint=run.checkpoint)
 
+    def restore(self) -> None:
+        """Bring the weights of the last checkpoint back, without training on."""
+        run = self._run()
+        if run is not None and run.checkpoint:
+            self.train(paused=run.state == "stopped", checkpoint=run.checkpoint)
+
     def _pause(self) -> None:
         self._bench.link.signal(PauseSignal())
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from PySide6.QtWidgets import QPushButton
 
 from app import templates
 from engine.project.document import replace
@@ -144,3 +145,20 @@ def test_an_export_that_cannot_be_written_is_told(mlp, answers, tmp_path):
     mlp.bench.link.drain()
     banner = mlp.window.banners.banner("error_ExportCommand")
     assert banner is not None and banner.title.startswith("The export failed")
+
+
+def test_trained_weights_come_back_after_a_restart(mlp):
+    view(mlp).train_requested.emit()
+    mlp.bench.link.drain()
+    trained = {k: v.clone() for k, v in weights(mlp).items()}
+    mlp.bench.actions["engine.restart"].trigger()
+    mlp.bench.link.drain()
+    banner = mlp.window.banners.banner("engine")
+    banner.findChild(QPushButton, "banner_restore_weights").click()
+    mlp.bench.link.drain()
+    assert run_of(mlp).state == "finished"
+    assert all(torch.equal(trained[name], value) for name, value in weights(mlp).items())
+
+
+def weights(program) -> dict[str, torch.Tensor]:
+    return program.bench.link._session.lab.live.module.state_dict()

@@ -119,6 +119,7 @@ def test_an_engine_killed_while_training_is_resumed_from_its_checkpoint(qapp, qt
                 ),
                 timeout=WAIT_MS,
             )
+            assert link.pid is not None
             os.kill(link.pid, signal.SIGKILL)
             qtbot.waitUntil(lambda kill=kill: len(reasons) == kill + 1, timeout=WAIT_MS)
             assert f"last checkpoint is step {run.last.checkpoint_step:,}" in reasons[-1].next_step

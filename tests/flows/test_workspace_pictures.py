@@ -1,0 +1,63 @@
+"""Each workspace, in light and dark, looks as it did when a person last looked at it."""
+
+from __future__ import annotations
+
+import pytest
+
+from app import templates
+from tests.pictures import assert_same_picture
+from widgets import theme
+
+
+@pytest.fixture(params=["light", "dark"])
+def themed(request, program, qapp):
+    """The program at 1440 by 900 in one of the themes, and the theme's name."""
+    theme.apply(qapp, {"light": theme.LIGHT, "dark": theme.DARK}[request.param])
+    program.window.resize(1440, 900)
+    return program, request.param
+
+
+def open_template(program, key: str, workspace: str) -> None:
+    program.bench.files.new(templates.load_template(key))
+    program.window.show_workspace(workspace)
+    program.bench.link.drain()
+
+
+def test_start(themed, qapp):
+    program, name = themed
+    qapp.processEvents()
+    assert_same_picture(program.window.page("start"), f"start_{name}")
+
+
+def test_model(themed, qapp):
+    program, name = themed
+    open_template(program, "lenet", "model")
+    qapp.processEvents()
+    canvas = program.window.page("model").canvas
+    canvas.fit()
+    canvas.select([program.bench.store.project.model.blocks[1].id])
+    qapp.processEvents()
+    assert_same_picture(program.window.page("model"), f"model_{name}")
+
+
+def test_autograd(themed, qapp, qtbot):
+    program, name = themed
+    open_template(program, "mlp", "autograd")
+    view = program.window.page("autograd")
+    view.forward_start_requested.emit(0)
+    view.forward_move_requested.emit("end", "")
+    view.backward_start_requested.emit()
+    program.bench.link.drain()
+    qtbot.waitUntil(lambda: view._laid_out, timeout=30_000)
+    for _ in range(5):
+        view.backward_move_requested.emit("step", -1)
+    program.bench.link.drain()
+    qapp.processEvents()
+    assert_same_picture(view, f"autograd_{name}")
+
+
+def test_train(themed, qapp):
+    program, name = themed
+    open_template(program, "mlp", "train")
+    qapp.processEvents()
+    assert_same_picture(program.window.page("train"), f"train_{name}")
