@@ -14,6 +14,7 @@ from engine.protocol import ModelSnapshot
 from widgets import theme
 
 from . import keyboard, menus, pointer
+from .edge_pan import EdgePan
 from .geometry import GRID, Side
 from .gestures import DropBlock, Gesture
 from .items import BlockItem
@@ -25,8 +26,6 @@ from .wiring_gestures import KeyboardWire
 from .zoom_bar import ZoomBar
 
 NOTE_MS = 3000
-EDGE_PX = 24
-EDGE_MS = 16
 EMPTY = (
     "<p style='font-size:14pt'>Build your model here</p>"
     "<p>Drag a block from the palette, or press Tab to search for one.<br>"
@@ -93,8 +92,7 @@ class ModelCanvas(CanvasView):
         self.model_scene.addItem(self.note)
         self._note_timer = QTimer(self, singleShot=True, interval=NOTE_MS)
         self._note_timer.timeout.connect(self._hide_note)
-        self._edge_timer = QTimer(self, interval=EDGE_MS)
-        self._edge_timer.timeout.connect(self._pan_at_edge)
+        self._edge_pan = EdgePan(self, self._move_gesture)
         self.minimap = Minimap(self, self.model_scene)
         self.zoom_bar = ZoomBar(self)
         self._empty = QLabel(EMPTY, self)
@@ -235,7 +233,7 @@ class ModelCanvas(CanvasView):
         if not isinstance(self._gesture, DropBlock) or self._gesture.kind != kind:
             self.cancel_gesture()
             self._gesture = DropBlock(self, kind)
-        self._gesture.move(self._scene_from_global(global_pos), Qt.KeyboardModifier.NoModifier)
+        self._gesture.move(self._scene_from_global(global_pos), keyboard.NONE)
 
     def drop(self, kind: str, global_pos: QPoint) -> bool:
         """End the drag here: emits `block_dropped` (or `..._on_wire`); false off the canvas."""
@@ -263,7 +261,7 @@ class ModelCanvas(CanvasView):
     def end_gesture(self, cancel: bool = True) -> Gesture | None:
         """Let go of the gesture in progress and return it; by default it is cancelled."""
         gesture, self._gesture = self._gesture, None
-        self._edge_timer.stop()
+        self._edge_pan.stop()
         if gesture is not None and cancel:
             gesture.cancel()
         return gesture
@@ -277,21 +275,11 @@ class ModelCanvas(CanvasView):
             self._hide_note()
             self.select(())
 
-    def _edge_offset(self) -> QPoint:
-        """How fast to pan for a gesture held at the viewport's edge, in pixels per EDGE_MS."""
-        if self._mouse is None:
-            return QPoint()
-        x, y = self._mouse.toTuple()
-        size = self.viewport().size()
-        return QPoint(_beyond(x, size.width()), _beyond(y, size.height()))
-
-    def _pan_at_edge(self) -> None:
-        offset = self._edge_offset()
-        if self._gesture is None or self._mouse is None or offset.isNull():
-            self._edge_timer.stop()
-            return
-        self.pan_by(-offset)
-        self._gesture.move(self.scene_point(self._mouse), Qt.KeyboardModifier.NoModifier)
+    def _move_gesture(
+        self, pointer_px: QPointF, modifiers: Qt.KeyboardModifier = keyboard.NONE
+    ) -> None:
+        if self._gesture is not None:
+            self._gesture.move(self.scene_point(pointer_px), modifiers)
 
     def start_keyboard_wire(self, block: BlockItem | None = None, output: int = 0) -> None:
         """Wire the selected block's outputs by keyboard; see KeyboardWire."""
@@ -336,12 +324,11 @@ class ModelCanvas(CanvasView):
         self._mouse = event.position()
         if self.pan_event(event):
             return
-        pos = self.scene_point(event.position())
         if self._gesture is not None:
-            self._gesture.move(pos, event.modifiers())
-            if not self._edge_timer.isActive() and not self._edge_offset().isNull():
-                self._edge_timer.start()
+            self._move_gesture(event.position(), event.modifiers())
+            self._edge_pan.follow(event.position())
         elif event.buttons() == Qt.MouseButton.NoButton:
+            pos = self.scene_point(event.position())
             self._hover(pointer.thing_at(self, pos))
             if (shape := pointer.cursor_at(self, pos)) is not None:
                 self.viewport().setCursor(shape)
@@ -435,8 +422,3 @@ class ModelCanvas(CanvasView):
 
     def _restyle(self) -> None:
         self._empty.setStyleSheet(f"color: {theme.current().muted};")
-
-
-def _beyond(at: float, length: int) -> int:
-    """How far a point has come into the EDGE_PX at either end of a length, and beyond."""
-    return round(min(0.0, at - EDGE_PX) + max(0.0, at - (length - EDGE_PX))) // 2

@@ -339,10 +339,10 @@ def test_a_drag_at_the_edge_pans_and_goes_on(canvas, drag, heard):
     edge = QPoint(canvas.viewport().width() - 4, start.y())
     before = canvas.center().x()
     drag(start, edge, release=False)
-    assert canvas._edge_timer.isActive()
-    canvas._edge_timer.timeout.emit()
+    assert canvas._edge_pan.isActive()
+    canvas._edge_pan.timeout.emit()
     assert canvas.center().x() == before + 10
     QTest.mouseRelease(canvas.viewport(), LEFT, pos=edge)
-    assert not canvas._edge_timer.isActive()
+    assert not canvas._edge_pan.isActive()
     (_, moved), *_ = heard
     assert moved["relu"][0] == pytest.approx(288 + edge.x() - start.x() + 10, abs=8)

@@ -1,0 +1,45 @@
+"""A drag that is held at the edge of the view goes on beyond it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from PySide6.QtCore import QPoint, QPointF, QTimer
+
+from .view import CanvasView
+
+EDGE_PX = 24
+TICK_MS = 16
+
+
+class EdgePan(QTimer):
+    """Pans a view while the pointer is within EDGE_PX of an edge of it, or beyond; faster the
+    farther out. Calls `panned` with the pointer's viewport point after every step."""
+
+    def __init__(self, view: CanvasView, panned: Callable[[QPointF], None]) -> None:
+        super().__init__(view, interval=TICK_MS)
+        self._view, self._panned = view, panned
+        self._pointer = QPointF()
+        self.timeout.connect(self._step)
+
+    def follow(self, pointer: QPointF) -> None:
+        """A drag's pointer is at this viewport point. `stop` at the drag's end."""
+        self._pointer = pointer
+        if self._speed_px().isNull():
+            self.stop()
+        elif not self.isActive():
+            self.start()
+
+    def _step(self) -> None:
+        self._view.pan_by(-self._speed_px())
+        self._panned(self._pointer)
+
+    def _speed_px(self) -> QPoint:
+        size = self._view.viewport().size()
+        x, y = self._pointer.toTuple()
+        return QPoint(_beyond(x, size.width()), _beyond(y, size.height()))
+
+
+def _beyond(at: float, length: int) -> int:
+    """Half of how far a point lies in the EDGE_PX at either end of a length, or beyond."""
+    return round(min(0.0, at - EDGE_PX) + max(0.0, at - (length - EDGE_PX))) // 2
