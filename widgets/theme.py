@@ -7,6 +7,7 @@ palette of Okabe and Ito, 2008, darkened or lightened to keep contrast on each b
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from PySide6.QtCore import QObject, Signal
 from PySide6.QtGui import QColor, QFont, QFontDatabase, QPalette
@@ -14,6 +15,8 @@ from PySide6.QtWidgets import QApplication
 
 GRID = 8
 """The spacing unit in pixels."""
+
+_ICONS = Path(__file__).resolve().parent.parent / "assets" / "icons"
 
 
 @dataclass(frozen=True)
@@ -164,6 +167,13 @@ def _style_sheet(theme: Theme) -> str:
     return f"""
     QToolTip {{ background: {theme.raised}; color: {theme.text};
                 border: 1px solid {theme.border}; padding: 4px 6px; }}
+    QCheckBox::indicator {{ width: 14px; height: 14px; border-radius: 3px;
+        border: 1px solid {theme.muted}; background: {theme.surface}; }}
+    QCheckBox::indicator:hover, QCheckBox::indicator:focus {{ border-color: {theme.accent}; }}
+    QCheckBox::indicator:checked {{ background: {theme.accent}; border-color: {theme.accent};
+        image: url("{_ICONS.as_posix()}/check_{theme.name}.svg"); }}
+    QCheckBox::indicator:disabled {{ border-color: {theme.border}; }}
+    QCheckBox::indicator:checked:disabled {{ background: {theme.muted}; }}
     QScrollBar {{ background: transparent; border: none; margin: 0; }}
     QScrollBar:vertical {{ width: 10px; }}
     QScrollBar:horizontal {{ height: 10px; }}
