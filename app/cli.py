@@ -8,6 +8,7 @@ trains needs no Qt, and nothing here needs torch, which lives in the engine's pr
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -29,7 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run `arguments` (those of the process by default) and return the exit code."""
     arguments = sys.argv[1:] if arguments is None else list(arguments)
     for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):  # a terminal may know fewer characters than we use
+        if isinstance(stream, io.TextIOWrapper):  # a terminal may know fewer characters than we use
             stream.reconfigure(errors="backslashreplace")
     try:
         options = _parser(arguments).parse_args(arguments)
@@ -172,7 +173,7 @@ def _window(options: argparse.Namespace) -> int:
         )
     from app.application import run
 
-    return run(options.project)
+    return run(str(options.project) if options.project else "")
 
 
 def _tour(options: argparse.Namespace) -> int:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import os
 import platform
 from collections.abc import Iterator
+from pathlib import Path
 
 import psutil
 import torch
@@ -26,10 +28,22 @@ def devices() -> tuple[Device, ...]:
 
 
 def usable_cores() -> int:
-    """Cores this process may run on: fewer than the machine's under taskset or in a container."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    """Cores this process may use: fewer than the machine's under taskset or in a container."""
+    affine = hasattr(os, "sched_getaffinity")
+    cores = len(os.sched_getaffinity(0)) if affine else os.cpu_count() or 1
+    return min(cores, _quota_cores(Path("/sys/fs/cgroup/cpu.max")) or cores)
+
+
+def _quota_cores(cpu_max: Path) -> int | None:
+    """The time share that Linux allows a container, in cores rounded up; None without a limit.
+
+    The file holds the microseconds allowed in a period, or `max`, and the period (cgroup v2).
+    """
+    try:
+        allowed, period = cpu_max.read_text().split()
+    except (OSError, ValueError):
+        return None
+    return None if allowed == "max" else max(1, math.ceil(int(allowed) / int(period)))
 
 
 def hello(lab: Lab, command: HelloCommand) -> Iterator[ReadySnapshot]:

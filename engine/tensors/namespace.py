@@ -6,10 +6,10 @@ import ast
 import codeop
 import linecache
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -34,7 +34,8 @@ class Namespace:
         self.variables: dict[str, Any] = self.module.__dict__
         self.variables.update(torch=torch, nn=nn, F=F, np=np)
         self._modes = _Modes()
-        self._compile = codeop.Compile()  # remembers the `from __future__ import`s of cells
+        # Remembers the `from __future__ import`s of cells. It takes trees as `compile` does.
+        self._compile: Callable[..., CodeType] = codeop.Compile()
         self._cells_run = 0
 
     def run(
@@ -68,10 +69,12 @@ class Namespace:
 
     def _execute(self, source: str, name: str, output: Output) -> None:
         tree = ast.parse(source, name)
-        last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
-        exec(self._compile(tree, name, "exec"), self.variables)
-        if last is None:
+        last = tree.body[-1] if tree.body else None
+        if not isinstance(last, ast.Expr):
+            exec(self._compile(tree, name, "exec"), self.variables)
             return
+        del tree.body[-1]
+        exec(self._compile(tree, name, "exec"), self.variables)
         result = eval(self._compile(ast.Expression(last.value), name, "eval"), self.variables)
         if result is not None:
             output.write("result", f"{result!r}\n".encode(errors="backslashreplace").decode())

@@ -13,6 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from engine.devices import usable_cores
 from engine.process import EngineLost, EngineProcess
 from engine.protocol import (
     CellSnapshot,
@@ -94,8 +95,7 @@ def test_it_tells_when_torch_has_loaded(engine):
     assert isinstance(ready, ReadySnapshot)
     assert ready.pid == engine.pid
     assert ready.devices[0].name == "cpu"
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    assert ready.torch_threads == max(1, (cores or 1) - 1)
+    assert ready.torch_threads == max(1, usable_cores() - 1)
 
 
 def test_openmp_threads_do_not_spin(shared):

@@ -262,7 +262,9 @@ def test_stop_cancels_a_command_in_hand_at_its_next_tick(session, sent):
 
 def test_done_is_told_once_after_the_last_answer(sent, setup):
     done = []
-    session = Session(sent.append, FAKES.get, lambda command: done.append((command.id, len(sent))))
+    session = Session(
+        sent.append, FAKES.__getitem__, lambda command: done.append((command.id, len(sent)))
+    )
     session.handle(HelloCommand(id=1))
     session.handle(train_command(setup, id=2, steps=1))
     session.handle(CompareGradientsCommand(id=3))
