@@ -188,7 +188,8 @@ def _call(graph: fx.Graph, kind: BlockKind, block: Block, args: tuple[Any, ...])
         shape = explicit(block)["shape"]
         assert isinstance(shape, tuple)
         return graph.call_method("reshape", (*args, batch, *shape))
-    return graph.call_function(function(kind), args, explicit(block))
+    keywords: dict[str, Any] = dict(explicit(block))
+    return graph.call_function(function(kind), args, keywords)
 
 
 def function(kind: BlockKind) -> Callable[..., Any]:

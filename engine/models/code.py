@@ -90,7 +90,12 @@ class _Writer:
 
     def _summary(self) -> str:
         ends = wiring.prediction_of(self.model)
-        if len(self.inputs) == 1 and ends in self.specs and (self.inputs[0].id, "x") in self.specs:
+        if (
+            ends
+            and len(self.inputs) == 1
+            and ends in self.specs
+            and (self.inputs[0].id, "x") in self.specs
+        ):
             start = shape_text(self.specs[self.inputs[0].id, "x"].shape)
             return f"A PyTorch model from {start} to {shape_text(self.specs[ends].shape)}."
         return "A PyTorch model."

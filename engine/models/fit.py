@@ -28,7 +28,7 @@ def check_fit(
         if block.kind == "Input" and (block.id, "x") in specs:
             problems += _check_input(block, specs[block.id, "x"], data)
     source = wiring.prediction_of(model)
-    if source in specs:
+    if source is not None and source in specs:
         loss = next((b for b in model.blocks if b.kind in catalogue.losses()), None)
         kind = loss.kind if loss else training.loss
         end = loss or next(b for b in model.blocks if b.kind == "Output")

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, fx
 from torch.func import functional_call
+from torch.fx.node import map_arg
 
 from ..errors import LabError
 from ..project import catalogue
@@ -197,7 +198,7 @@ class ForwardPass:
             return (self.loss_function(prediction, self.y),)
         block = self._blocks[block_id]
         for node in self.blocks.nodes[block_id]:
-            args, kwargs = fx.node.map_arg((node.args, node.kwargs), self._nodes.__getitem__)
+            args, kwargs = map_arg((node.args, node.kwargs), self._nodes.__getitem__)
             if node.op == "placeholder":
                 self._nodes[node] = self.x
             elif node.op == "call_module":

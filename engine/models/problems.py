@@ -7,7 +7,7 @@ has something to say wins, and torch's own message always stays whole in `Proble
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from ..project import catalogue
 from ..project.document import Block, ParamValue
@@ -58,7 +58,7 @@ _VERBS = {
 }
 
 
-def shape_text(shape: tuple[Dim, ...]) -> str:
+def shape_text(shape: Sequence[object]) -> str:
     """Return a shape as Python writes a tuple: `(B, 10)`, `(B,)`."""
     return f"({', '.join(map(str, shape))}{',' if len(shape) == 1 else ''})"
 
@@ -131,7 +131,8 @@ def refused(block: Block, inputs: Specs, detail: str) -> Problem:
             return Problem(message, block.id, port, detail, fix)
     shapes = " and ".join(shape_text(spec.shape) for spec in inputs.values())
     words = detail.partition(": ")[2].strip().partition("\n")[0].rstrip(".") or detail
-    return Problem(f"{_title(block)} cannot take {shapes}: {words}.", block.id, detail=detail)
+    what = f" cannot take {shapes}" if shapes else ""
+    return Problem(f"{_title(block)}{what}: {words}.", block.id, detail=detail)
 
 
 _Found = tuple[str, str | None, Fix | None] | None
@@ -255,7 +256,7 @@ def _matmul(block: Block, inputs: Specs) -> _Found:
     (_, left), (port, right) = inputs.items()
     if not left.shape or not right.shape:
         return None
-    a, b = left.shape[-1], right.shape[-2] if len(right.shape) > 1 else right.shape[0]
+    a, b = left.shape[-1], right.shape[-min(2, len(right.shape))]
     if a == b:
         return None
     return (

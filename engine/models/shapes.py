@@ -17,6 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor, fx, nn
 from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx.node import map_arg
 
 from ..project import catalogue
 from ..project.document import Block, Model, ParamValue, Wire
@@ -26,7 +27,7 @@ from . import problems
 from .build import BlockGraph, block_graph, explicit, has_module, has_valid_arguments, make_module
 
 BATCHES = (7, 11)
-_MAX_REAL_ELEMENTS = 4_000_000
+_MAX_REAL_ELEMENTS = 1_000_000
 _MAX_FAKE_MODULES = 512
 
 # It prints a traceback for each block that does not fit.
@@ -62,12 +63,6 @@ def infer(model: Model) -> dict[str, BlockShapes]:
     for block_id in graph.order:
         run.block(model.block(block_id), found[block_id])
     return found
-
-
-def warm_up() -> None:
-    """Load what the first fake run needs, so that the first edit need not wait for it."""
-    with _fake_mode(), torch.no_grad():
-        nn.Linear(2, 2)(torch.empty(2, 2))
 
 
 def symbolic(first: int, second: int) -> int | str:
@@ -148,7 +143,8 @@ class _Run:
         pass (a wrong dtype, a dimension that is not there). Empty when all is well, and for
         blocks that are too large to try."""
         inputs = {port: self.values[0][node] for port, node in self.graph.inputs[block.id].items()}
-        size = sum(value.numel() for value in inputs.values())
+        held = [*inputs.values(), *map(self.values[0].get, self.graph.outputs(block))]
+        size = sum(value.numel() for value in held if isinstance(value, Tensor))
         if has_module(block):
             size += sum(p.numel() for p in _fake_module(block).parameters())
         if not inputs or size > _MAX_REAL_ELEMENTS:
@@ -190,7 +186,7 @@ def _execute(
 ) -> None:
     """Run a block's nodes and add what they give to `values`."""
     for node in nodes:
-        args, kwargs = fx.node.map_arg((node.args, node.kwargs), values.__getitem__)
+        args, kwargs = map_arg((node.args, node.kwargs), values.__getitem__)
         if node.op == "placeholder":
             given = catalogue.arguments(block)
             shape = given["shape"]

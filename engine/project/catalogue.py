@@ -57,7 +57,8 @@ def ports(block: Block) -> tuple[tuple[Port, ...], tuple[Port, ...]]:
         return found.inputs, found.outputs
     (each,) = found.inputs
     count = block.params.get("inputs", INPUTS.default)
-    count = count if isinstance(count, int) else 2
+    # A file may say anything; `wiring.check` tells of a number out of range.
+    count = min(max(count, 2), 16) if isinstance(count, int) else 2
     inputs = tuple(replace(each, name=f"{each.name}{index}") for index in range(count))
     return inputs, found.outputs
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import torch
 from hypothesis import strategies as st
 
@@ -9,10 +11,10 @@ from engine.models import shapes
 from engine.project import catalogue
 from engine.project.document import Block, Model, ParamValue, Wire
 
-Step = tuple[str, dict[str, ParamValue]]
+Step = tuple[str, Mapping[str, ParamValue]]
 
 
-def new_block(block_id: str, kind: str, params: dict[str, ParamValue], name: str = "") -> Block:
+def new_block(block_id: str, kind: str, params: Mapping[str, ParamValue], name: str = "") -> Block:
     values = {**catalogue.defaults(kind), **params}
     return Block(block_id, kind, name or f"{catalogue.kind(kind).stem}_{block_id}", values)
 

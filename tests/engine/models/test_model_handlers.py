@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 import pytest
@@ -78,7 +79,9 @@ def test_forward_goes_through_the_training_batch(lab: Lab):
     x, y = data.load(SETUP.data).train_batch(2, 32, SETUP.seed)
     expected = nn.functional.cross_entropy(lab.live.module(x), y).item()
     assert snapshot.loss == expected and snapshot.order[-1] == "loss" and snapshot.batch == 2
-    for move, position in (("back", 4), ("step", 5), ("step", 5), ("reset", 0), ("back", 0)):
+    moves: list[tuple[Literal["back", "step", "reset"], int]]
+    moves = [("back", 4), ("step", 5), ("step", 5), ("reset", 0), ("back", 0)]
+    for move, position in moves:
         (snapshot,) = handlers.move_forward(lab, MoveForwardCommand(move=move))
         assert snapshot.position == position
     (snapshot,) = handlers.move_forward(lab, MoveForwardCommand(move="to", target="b1"))

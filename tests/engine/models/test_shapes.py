@@ -234,6 +234,18 @@ PORTS = {
 }
 
 
+def test_a_huge_block_is_worked_out_and_never_made():
+    model = chain(image(1, 8, 8), ("nn.Upsample", {"scale_factor": 200_000.0}), ("Output", {}))
+    known = shapes.infer(model)["b1"]
+    assert known.problems == [] and known.outputs["output"].shape == ("B", 1, 1_600_000, 1_600_000)
+    huge = 2_000_000
+    model = chain(image(huge), ("nn.Linear", {"in_features": huge, "out_features": huge}))
+    known = shapes.infer(model)["b1"]
+    assert known.parameters == huge * huge + huge and known.activation_bytes == 4 * huge
+    problem = only(image(10), ("nn.Linear", {"in_features": huge, "out_features": huge}))
+    assert problem.fix is not None and problem.fix.value == 10
+
+
 def test_traps_are_warnings():
     problem = only(image(5, 8), ("nn.LSTM", {"batch_first": False}), severity="warning")
     assert "batch_first is off" in problem.message

@@ -85,6 +85,8 @@ def test_variadic_kinds_have_as_many_ports_as_asked_for():
     inputs, outputs = catalogue.ports(Block("b", "torch.cat", "cat1", {"inputs": 3}))
     assert [port.name for port in inputs] == ["tensor0", "tensor1", "tensor2"]
     assert [port.name for port in outputs] == ["output"]
+    too_many = Block("b", "torch.cat", "cat1", {"inputs": 10**9})
+    assert len(catalogue.ports(too_many)[0]) == 16
 
 
 def test_optimizers_losses_and_data_sets_have_their_parameters():
