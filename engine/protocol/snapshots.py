@@ -189,10 +189,12 @@ TrainingState = Literal["running", "paused", "finished", "stopped", "failed"]
 class StepColumns(Struct, frozen=True):
     """New optimizer steps since the last snapshot, one entry a step in every column.
 
-    `loss`, `gradient_norm` (2-norm over all parameters), `learning_rate`, `step_ms` (wall clock,
-    the device synchronised), `rss_bytes` of the engine process, and on CUDA `cuda_allocated_bytes`
-    and `cuda_reserved_bytes` (empty columns elsewhere). When steps come faster than can be shown,
-    `step` may skip numbers.
+    `loss` and `accuracy` (0 to 1) are of the step's batch, before its update; `gradient_norm` is
+    the 2-norm over all parameters. `step_ms` is wall clock, on CUDA the time on the device.
+    `rss_bytes` of the engine process, and on CUDA `cuda_allocated_bytes` and
+    `cuda_reserved_bytes` (empty columns elsewhere), are read once per snapshot. When steps come
+    faster than can be shown, `step` skips numbers: all of the first thousand are there, later
+    ones 500 a second.
     """
 
     step: tuple[int, ...] = ()

@@ -27,17 +27,12 @@ class OneHotMSELoss(nn.MSELoss):
 def make_loss(kind: str, params: Mapping[str, ParamValue]) -> nn.Module:
     """Return the loss of catalogue kind `kind` as `loss(prediction_BC, labels_B) -> scalar`.
 
-    Raises LabError for an unknown loss, a bad parameter, or a reduction that gives no scalar.
+    Raises LabError for an unknown loss or a bad parameter.
     """
     makers = {"nn.CrossEntropyLoss": nn.CrossEntropyLoss, "nn.MSELoss": OneHotMSELoss}
     if kind not in makers:
         raise LabError(f"There is no loss {kind!r}.", hint=f"Choose one of {', '.join(makers)}.")
     arguments = _checked(kind, catalogue.kind(kind).params, params)
-    if arguments.get("reduction") == "none":
-        raise LabError(
-            f"{kind} with reduction='none' gives one loss per sample; training needs one number.",
-            hint="Set reduction to 'mean' or 'sum'.",
-        )
     return makers[kind](**arguments)
 
 

@@ -139,7 +139,8 @@ class TrainingLoop:
     def close(self) -> None:
         """Bring the model back to the CPU, in training mode, for export and stepping."""
         self.model.train()
-        self.model.to("cpu")
+        if self.device.type != "cpu":
+            self.model.to("cpu")
 
     # -- figures ---------------------------------------------------------------------------------
 

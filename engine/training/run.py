@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 from collections import deque
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import datetime
 from time import perf_counter
 
@@ -63,27 +63,37 @@ class TrainingRun:
         Ends early with `failure` set when the model raises or the loss is NaN or infinite.
         """
         try:
-            for _ in self.loop.steps():
-                now = perf_counter()
-                due = now >= self._snapshot_due_s
-                if due:
-                    self._snapshot_due_s = now + SNAPSHOT_INTERVAL_S
-                    self.loop.flush()
-                if now >= self._checkpoint_due_s - self._patience_s():
-                    self.save()
-                yield due
-                if self.failure is not None:  # found by a snapshot meanwhile
-                    return
-            self.loop.flush()
+            with closing(self.loop.steps()) as steps:
+                for _ in steps:
+                    now = perf_counter()
+                    due = now >= self._snapshot_due_s
+                    if due:
+                        self._snapshot_due_s = now + SNAPSHOT_INTERVAL_S
+                        self._flush()
+                    if now >= self._checkpoint_due_s - self._patience_s():
+                        self.save()
+                    if self.failure is None:
+                        yield due
+                    if self.failure is not None:  # by a flush here or meanwhile
+                        return
         except Exception as error:
             self._fail(error)
 
     def close(self) -> None:
         """Bring the model back to the CPU. The run cannot go on after it."""
+        self._flush()  # before the gradients move as well
         try:
             self.loop.close()
         except RuntimeError as error:  # a CUDA device that failed gives nothing back
             self._fail(error)
+
+    def _flush(self) -> None:
+        """Read the figures so far; a loss that is not finite fails the run."""
+        if self.failure is None:
+            try:
+                self.loop.flush()
+            except (Diverged, RuntimeError) as error:
+                self._fail(error)
 
     def _fail(self, error: Exception) -> None:
         self.failure = self.failure or explain(error, self.loop.setup, self.loop.learning_rate)
@@ -92,10 +102,7 @@ class TrainingRun:
     def aside(self) -> Iterator[None]:
         """Whatever else the engine does between two steps is done in this: it may draw random
         numbers and change gradients without disturbing the run."""
-        try:
-            self.loop.flush()  # the figures of the last steps come from their gradients
-        except Diverged as error:
-            self._fail(error)
+        self._flush()  # the figures of the last steps come from their gradients
         with self.loop.random.lent():
             yield
 
@@ -107,13 +114,9 @@ class TrainingRun:
         A run that pauses, stops or finishes writes a checkpoint first. The state turns to
         "failed" when `failure` is set.
         """
-        if self.failure is None:
-            try:
-                self.loop.flush()
-                if state != "running" and self.step > self.checkpoint_step:
-                    self.save()
-            except Exception as error:
-                self._fail(error)
+        self._flush()
+        if self.failure is None and state != "running" and self.step > self.checkpoint_step:
+            self.save()
         if self.failure is not None:
             state = "failed"
         loop, setup = self.loop, self.loop.setup
@@ -164,8 +167,11 @@ class TrainingRun:
     def save(self) -> None:
         """Write a checkpoint. One that cannot be written is a warning: the run goes on.
 
-        Raises Diverged.
+        A run that has diverged writes none.
         """
+        self._flush()
+        if self.failure is not None:
+            return
         checkpoint = self.loop.checkpoint(self.id)
         started = perf_counter()
         try:

@@ -1,0 +1,89 @@
+"""Loss, optimizer and device from their names, against torch's own."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from engine.errors import LabError
+from engine.project import catalogue
+from engine.training.components import find_device, make_loss, make_optimizer
+
+
+def predictions() -> tuple[torch.Tensor, torch.Tensor]:
+    generator = torch.Generator().manual_seed(0)
+    return torch.randn(8, 4, generator=generator), torch.randint(4, (8,), generator=generator)
+
+
+def test_cross_entropy_is_torchs() -> None:
+    prediction, labels = predictions()
+    loss = make_loss("nn.CrossEntropyLoss", {"label_smoothing": 0.1})
+    expected = F.cross_entropy(prediction, labels, label_smoothing=0.1)
+    assert torch.equal(loss(prediction, labels), expected)
+
+
+def test_mse_compares_with_one_hot_rows() -> None:
+    prediction, labels = predictions()
+    rows = torch.zeros(8, 4)
+    rows[torch.arange(8), labels] = 1.0
+    assert torch.equal(
+        make_loss("nn.MSELoss", {})(prediction, labels), F.mse_loss(prediction, rows)
+    )
+
+
+def test_a_loss_that_gives_no_scalar_is_refused() -> None:
+    with pytest.raises(LabError, match=r"reduction.*mean, sum"):
+        make_loss("nn.MSELoss", {"reduction": "none"})
+
+
+def test_an_unknown_loss_or_parameter_is_refused() -> None:
+    with pytest.raises(LabError, match=r"no loss 'nn\.HuberLoss'"):
+        make_loss("nn.HuberLoss", {})
+    with pytest.raises(LabError, match="no parameter 'beta'"):
+        make_loss("nn.MSELoss", {"beta": 1.0})
+
+
+@pytest.mark.parametrize("kind", list(catalogue.optimizers()))
+def test_an_optimizer_without_parameters_has_torchs_defaults(kind: str) -> None:
+    parameters = [nn.Parameter(torch.zeros(2))]
+    optimizer = make_optimizer(kind, {}, parameters)
+    expected = getattr(torch.optim, kind.removeprefix("optim."))(parameters)
+    assert type(optimizer) is type(expected)
+    assert optimizer.defaults == expected.defaults
+
+
+def test_an_optimizer_gets_its_parameters() -> None:
+    parameters = [nn.Parameter(torch.zeros(2))]
+    optimizer = make_optimizer(
+        "optim.AdamW", {"lr": 0.5, "betas": (0.5, 0.75), "amsgrad": True}, parameters
+    )
+    group = optimizer.param_groups[0]
+    assert (group["lr"], group["betas"], group["amsgrad"]) == (0.5, (0.5, 0.75), True)
+
+
+def test_an_optimizer_leaves_frozen_parameters_out() -> None:
+    frozen = nn.Parameter(torch.zeros(2), requires_grad=False)
+    free = nn.Parameter(torch.zeros(2))
+    assert make_optimizer("optim.SGD", {}, [frozen, free]).param_groups[0]["params"] == [free]
+
+
+def test_what_no_optimizer_can_do_is_refused_in_words() -> None:
+    parameters = [nn.Parameter(torch.zeros(2))]
+    with pytest.raises(LabError, match=r"no optimizer 'optim\.LBFGS'"):
+        make_optimizer("optim.LBFGS", {}, parameters)
+    with pytest.raises(LabError, match="no parameters to learn"):
+        make_optimizer("optim.SGD", {}, [])
+    with pytest.raises(LabError, match="lr"):
+        make_optimizer("optim.SGD", {"lr": "fast"}, parameters)
+    with pytest.raises(LabError, match="Nesterov"):
+        make_optimizer("optim.SGD", {"nesterov": True}, parameters)
+
+
+def test_devices_by_name() -> None:
+    assert find_device("cpu") == torch.device("cpu")
+    with pytest.raises(LabError, match="no name of a device"):
+        find_device("gpu")
+    with pytest.raises(LabError, match="no device 'cuda:99'"):
+        find_device("cuda:99")

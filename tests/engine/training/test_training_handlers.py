@@ -1,0 +1,245 @@
+"""The training job in a session: commands in, snapshots out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+
+import pytest
+import torch
+from torch import nn
+
+from engine.project import catalogue
+from engine.project.document import Block, DataSetup, Model, TrainingSetup, Wire, replace
+from engine.protocol import (
+    ContinueTrainingCommand,
+    ErrorSnapshot,
+    RunCellCommand,
+    Snapshot,
+    StartForwardCommand,
+    StepTrainingCommand,
+    TrainCommand,
+    TrainingSnapshot,
+)
+from engine.session import Session
+from engine.training import data
+
+
+def chain(*blocks: Block) -> Model:
+    """The blocks in a row, each wired to the next."""
+    wires = tuple(
+        Wire(a.id, catalogue.ports(a)[1][0].name, b.id, catalogue.ports(b)[0][0].name)
+        for a, b in pairwise(blocks)
+    )
+    return Model(blocks, wires)
+
+
+MLP = chain(
+    Block("x", "Input", "x", {"shape": (1, 8, 8)}),
+    Block("f", "nn.Flatten", "flatten"),
+    Block("a", "nn.Linear", "linear1", {"in_features": 64, "out_features": 64}),
+    Block("r", "nn.ReLU", "relu"),
+    Block("d", "nn.Dropout", "dropout", {"p": 0.1}),
+    Block("b", "nn.Linear", "linear2", {"in_features": 64, "out_features": 10}),
+    Block("y", "Output", "output"),
+)
+SETUP = TrainingSetup(epochs=2, batch_size=128, seed=3, optimizer_params={"lr": 0.01})
+STEPS = 12  # per epoch: 1,437 samples in batches of 128
+
+
+class Client:
+    """A session and what it has said."""
+
+    def __init__(self) -> None:
+        self.said: list[Snapshot] = []
+        self.session = Session(self.said.append)
+
+    def send(self, command) -> None:
+        self.session.handle(command)
+
+    def run_to_end(self) -> None:
+        while self.session.advance():
+            pass
+
+    @property
+    def last(self) -> TrainingSnapshot:
+        snapshot = [s for s in self.said if isinstance(s, TrainingSnapshot)][-1]
+        return snapshot
+
+    @property
+    def error(self) -> ErrorSnapshot:
+        (error,) = (s for s in self.said if isinstance(s, ErrorSnapshot))
+        return error
+
+    def weights(self) -> dict[str, torch.Tensor]:
+        return {n: t.clone() for n, t in self.session.lab.live.module.state_dict().items()}
+
+
+@pytest.fixture
+def client() -> Client:
+    return Client()
+
+
+def trained(make: Callable[[Client], None]) -> dict[str, torch.Tensor]:
+    client = Client()
+    make(client)
+    return client.weights()
+
+
+def straight(client: Client) -> None:
+    client.send(TrainCommand(id=1, model=MLP, training=SETUP))
+    client.run_to_end()
+
+
+def assert_equal(found: dict[str, torch.Tensor], expected: dict[str, torch.Tensor]) -> None:
+    assert found.keys() == expected.keys()
+    for name, tensor in expected.items():
+        assert torch.equal(found[name], tensor), name
+
+
+def test_training_the_document_equals_training_a_plain_module(client: Client) -> None:
+    client.send(StartForwardCommand(id=1, model=MLP, training=SETUP))
+    plain = nn.Sequential(
+        nn.Flatten(), nn.Linear(64, 64), nn.ReLU(), nn.Dropout(0.1), nn.Linear(64, 10)
+    )
+    for layer, name in ((plain[1], "linear1"), (plain[4], "linear2")):
+        state = client.weights()
+        layer.load_state_dict({k: state[f"{name}.{k}"] for k in ("weight", "bias")})
+    straight(client)
+
+    dataset = data.load(SETUP.data)
+    optimizer = torch.optim.Adam(plain.parameters(), lr=0.01)
+    torch.manual_seed(SETUP.seed)
+    for epoch in range(2):
+        for index in range(STEPS):
+            x, y = dataset.train_batch(index, 128, SETUP.seed, epoch)
+            optimizer.zero_grad()
+            nn.functional.cross_entropy(plain(x), y).backward()
+            optimizer.step()
+    found = client.weights()
+    for name, layer in (("linear1", plain[1]), ("linear2", plain[4])):
+        assert torch.equal(found[f"{name}.weight"], layer.weight)
+        assert torch.equal(found[f"{name}.bias"], layer.bias)
+    plain.eval()
+    right = (plain(dataset.x_val).argmax(1) == dataset.y_val).float().mean().item()
+    assert client.last.epoch_rows[-1].validation_accuracy == pytest.approx(right)
+
+
+def test_the_first_snapshot_comes_before_the_first_step(client: Client) -> None:
+    client.send(TrainCommand(id=1, model=MLP, training=SETUP))
+    assert (client.last.state, client.last.step, client.last.reply_to) == ("running", 0, 1)
+    assert client.last.total_steps == 2 * STEPS
+
+
+def test_pause_step_and_continue_change_nothing_of_the_result(client: Client) -> None:
+    client.send(TrainCommand(id=1, model=MLP, training=SETUP, paused=True))
+    assert not client.session.advance()
+    assert (client.last.state, client.last.step) == ("paused", 0)
+    for step in range(1, STEPS + 3):  # over the end of an epoch
+        client.send(StepTrainingCommand(id=1 + step))
+        assert (client.last.state, client.last.step) == ("paused", step)
+        assert client.last.checkpoint_step == step
+    client.send(ContinueTrainingCommand(id=50))
+    client.run_to_end()
+    assert (client.last.state, client.last.step) == ("finished", 2 * STEPS)
+    snapshots = [s for s in client.said if isinstance(s, TrainingSnapshot)]
+    assert [i for s in snapshots for i in s.steps.step] == list(range(1, 2 * STEPS + 1))
+    assert [row.epoch for s in snapshots for row in s.epoch_rows] == [1, 2]
+    assert_equal(client.weights(), trained(straight))
+
+
+def test_other_commands_between_two_steps_change_nothing_of_the_result(client: Client) -> None:
+    client.send(TrainCommand(id=1, model=MLP, training=SETUP))
+    while client.session.advance():
+        client.send(StartForwardCommand(id=2, model=MLP, training=SETUP))
+        client.send(RunCellCommand(id=3, source="import torch\ntorch.rand(3)"))
+    assert client.last.state == "finished"
+    assert_equal(client.weights(), trained(straight))
+
+
+def test_stop_ends_the_run_and_keeps_what_it_did(client: Client) -> None:
+    client.send(TrainCommand(id=1, model=MLP, training=SETUP, paused=True))
+    for step in range(3):
+        client.send(StepTrainingCommand(id=2 + step))
+    client.session.lab.control.stop.set()
+    client.run_to_end()
+    assert (client.last.state, client.last.step, client.last.checkpoint_step) == ("stopped", 3, 3)
+
+    def resume(other: Client) -> None:
+        other.send(TrainCommand(id=1, model=MLP, training=SETUP, checkpoint=client.last.checkpoint))
+        assert (other.last.step, other.last.steps.step) == (3, (1, 2, 3))
+        other.run_to_end()
+        assert other.last.state == "finished"
+
+    assert_equal(trained(resume), trained(straight))
+
+
+def test_stopping_a_run_that_stands_before_its_first_step_does_no_step(client: Client) -> None:
+    client.send(TrainCommand(id=1, model=MLP, training=SETUP, paused=True))
+    before = client.weights()
+    client.session.lab.control.stop.set()
+    client.run_to_end()
+    assert (client.last.state, client.last.step) == ("stopped", 0)
+    assert_equal(client.weights(), before)
+
+
+def test_a_new_run_replaces_the_old_one(client: Client) -> None:
+    client.send(TrainCommand(id=1, model=MLP, training=SETUP))
+    client.session.advance()
+    old = client.last.run
+    client.send(TrainCommand(id=2, model=MLP, training=SETUP))
+    stopped = [s for s in client.said if isinstance(s, TrainingSnapshot) and s.run == old][-1]
+    assert (stopped.state, stopped.reply_to) == ("stopped", 1)
+    assert (client.last.state, client.last.reply_to) == ("running", 2)
+    client.run_to_end()
+    assert client.last.state == "finished"
+
+
+def test_a_model_that_does_not_fit_the_data_is_refused_with_the_problem(client: Client) -> None:
+    setup = replace(SETUP, data=DataSetup("moons"))
+    client.send(TrainCommand(id=1, model=MLP, training=setup))
+    assert client.error.command == "TrainCommand"
+    assert any(problem.block == "x" for problem in client.error.problems)
+    assert not any(isinstance(s, TrainingSnapshot) for s in client.said)
+    assert not client.session.advance()
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"batch_size": 0}, "batch size is 0"),
+        ({"device": "cuda:99"}, "no device"),
+        ({"optimizer_params": {"lr": -1.0}}, "lr"),
+    ],
+)
+def test_a_set_up_that_cannot_be_trained_is_refused(
+    client: Client, change: dict, words: str
+) -> None:
+    client.send(TrainCommand(id=1, model=MLP, training=replace(SETUP, **change)))
+    assert words in client.error.error.message
+
+
+def test_a_checkpoint_that_is_gone_is_refused(client: Client) -> None:
+    client.send(TrainCommand(id=1, model=MLP, training=SETUP, checkpoint="/gone/step.pt"))
+    assert "There is no checkpoint /gone/step.pt" in client.error.error.message
+
+
+def test_a_loss_block_on_the_canvas_takes_precedence(client: Client) -> None:
+    block = Block("l", "nn.MSELoss", "loss")
+    model = replace(
+        MLP, blocks=(*MLP.blocks, block), wires=(*MLP.wires, Wire("b", "output", "l", "input"))
+    )
+    client.send(TrainCommand(id=1, model=model, training=SETUP, paused=True))
+    client.send(StepTrainingCommand(id=2))
+    # Ten classes of small scores against one-hot rows: about a tenth, where cross-entropy has 2.3.
+    (loss,) = (loss for s in client.said for loss in s.steps.loss)
+    assert loss < 0.5
+    client.session.close()
+
+
+def test_the_template_learns_the_digits(client: Client) -> None:
+    setup = TrainingSetup(optimizer_params={"lr": 0.003}, epochs=20, batch_size=64)
+    client.send(TrainCommand(id=1, model=MLP, training=setup))
+    client.run_to_end()
+    assert client.last.state == "finished"
+    assert client.last.epoch_rows[-1].validation_accuracy >= 0.95

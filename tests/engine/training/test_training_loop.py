@@ -1,0 +1,218 @@
+"""The loop against a hand-written one: same weights bit for bit, same figures."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+
+import msgspec
+import pytest
+import torch
+from torch import nn
+
+from engine.errors import LabError
+from engine.project.document import TrainingSetup, replace
+from engine.training import data
+from engine.training.loop import TrainingLoop
+from engine.training.metrics import Diverged
+
+OPTIMIZERS = {
+    "optim.SGD": ({"lr": 0.1, "momentum": 0.9, "nesterov": True}, torch.optim.SGD),
+    "optim.Adam": ({"lr": 0.01, "betas": (0.8, 0.99)}, torch.optim.Adam),
+    "optim.AdamW": ({"lr": 0.01, "weight_decay": 0.1}, torch.optim.AdamW),
+    "optim.RMSprop": ({"lr": 0.01, "centered": True}, torch.optim.RMSprop),
+}
+
+
+class ByHand:
+    """Trains as every course does, with a DataLoader's means: what the lab must equal."""
+
+    def __init__(self, model: nn.Module, setup: TrainingSetup) -> None:
+        torch.manual_seed(setup.seed)
+        self.rows: list[tuple[float, float, float]] = []
+        self.epochs: list[tuple[float, float, float, float]] = []
+        dataset = data.load(setup.data)
+        optimizer = OPTIMIZERS[setup.optimizer][1](model.parameters(), **setup.optimizer_params)
+        for epoch in range(setup.epochs):
+            model.train()
+            right, losses = 0, 0.0
+            for index in range(dataset.batches(setup.batch_size)):
+                x, y = dataset.train_batch(index, setup.batch_size, setup.seed, epoch)
+                optimizer.zero_grad()
+                prediction = model(x)
+                loss = self.loss(setup.loss, prediction, y)
+                loss.backward()
+                optimizer.step()
+                gradients = [p.grad for p in model.parameters()]
+                norm = torch.nn.utils.get_total_norm(gradients)
+                correct = (prediction.argmax(dim=1) == y).sum().item()
+                self.rows.append((loss.item(), correct / len(y), norm.item()))
+                right, losses = right + correct, losses + loss.item() * len(y)
+            model.eval()
+            with torch.no_grad():
+                prediction = model(dataset.x_val)
+                self.epochs.append(
+                    (
+                        losses / len(dataset),
+                        right / len(dataset),
+                        self.loss(setup.loss, prediction, dataset.y_val).item(),
+                        (prediction.argmax(dim=1) == dataset.y_val).float().mean().item(),
+                    )
+                )
+        model.train()
+
+    def loss(self, kind: str, prediction: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        if kind == "nn.MSELoss":
+            return ((prediction - torch.eye(prediction.shape[1])[y]) ** 2).mean()
+        return nn.functional.cross_entropy(prediction, y)
+
+
+def assert_equal_weights(model: nn.Module, expected: nn.Module) -> None:
+    found = model.state_dict()
+    for name, tensor in expected.state_dict().items():
+        assert torch.equal(found[name], tensor), name
+
+
+def finish(loop: TrainingLoop) -> TrainingLoop:
+    for _ in loop.steps():
+        pass
+    loop.close()
+    return loop
+
+
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+@pytest.mark.parametrize("loss", ["nn.CrossEntropyLoss", "nn.MSELoss"])
+def test_weights_and_figures_are_those_of_a_loop_by_hand(
+    moons: TrainingSetup, make_mlp: Callable[[], nn.Module], optimizer: str, loss: str
+) -> None:
+    setup = replace(
+        moons, loss=loss, optimizer=optimizer, optimizer_params=OPTIMIZERS[optimizer][0]
+    )
+    expected, model = make_mlp(), make_mlp()
+    by_hand = ByHand(expected, setup)
+    loop = finish(TrainingLoop(model, setup))
+    assert_equal_weights(model, expected)
+
+    rows = loop.recorder.history
+    assert [row.step for row in rows] == list(range(1, 10))
+    found = [(row.loss, row.accuracy, row.gradient_norm) for row in rows]
+    for figures, by in zip(found, by_hand.rows, strict=True):
+        assert figures == pytest.approx(by, rel=1e-5)
+    assert {row.learning_rate for row in rows} == {setup.optimizer_params["lr"]}
+
+    for epoch, row in enumerate(loop.recorder.epochs):
+        assert (row.epoch, row.step) == (epoch + 1, 3 * (epoch + 1))
+        assert msgspec.structs.astuple(row)[2:] == pytest.approx(by_hand.epochs[epoch], rel=1e-5)
+
+
+def test_the_model_is_validated_in_eval_mode_and_without_a_graph(
+    moons: TrainingSetup, make_mlp: Callable[[], nn.Module]
+) -> None:
+    model = make_mlp()
+    seen = []
+    model.register_forward_hook(
+        lambda module, args, output: seen.append((module.training, output.requires_grad))
+    )
+    finish(TrainingLoop(model, replace(moons, epochs=1)))
+    assert seen == [(True, True)] * 3 + [(False, False)]
+    assert model.training
+
+
+def test_the_loop_yields_after_every_step(
+    moons: TrainingSetup, make_mlp: Callable[[], nn.Module]
+) -> None:
+    loop = TrainingLoop(make_mlp(), replace(moons, epochs=2))
+    places = [(loop.step, loop.epoch, loop.batch) for _ in loop.steps()]
+    assert places == [
+        *((1, 0, 1), (2, 0, 2), (3, 0, 3)),
+        *((3, 0, 3), (3, 1, 0)),  # a batch of validation, and the end of the epoch
+        *((4, 1, 1), (5, 1, 2), (6, 1, 3)),
+        (6, 1, 3),
+    ]
+    assert (loop.step, loop.epoch, loop.total_steps) == (6, 2, 6)
+
+
+def test_random_numbers_and_modes_of_others_do_not_disturb_training(
+    moons: TrainingSetup, make_mlp: Callable[[], nn.Module]
+) -> None:
+    undisturbed, model = make_mlp(), make_mlp()
+    finish(TrainingLoop(undisturbed, moons))
+    loop = TrainingLoop(model, moons)
+    torch.manual_seed(99)
+    expected = torch.rand(20)
+    torch.manual_seed(99)
+    drawn = []
+    for i, _ in enumerate(loop.steps()):
+        with loop.random.lent():
+            drawn.append(torch.rand(1))
+        model.train(i % 2 == 0)
+    assert_equal_weights(model, undisturbed)
+    assert torch.equal(torch.cat(drawn), expected[: len(drawn)])
+    assert torch.equal(torch.rand(1), expected[len(drawn) : len(drawn) + 1])
+
+
+def test_a_loss_that_is_nan_stops_before_it_spoils_the_weights(
+    moons: TrainingSetup, make_mlp: Callable[[], nn.Module]
+) -> None:
+    model = make_mlp()
+    setup = replace(moons, optimizer="optim.SGD", optimizer_params={"lr": 1e30}, epochs=50)
+    loop = TrainingLoop(model, setup)
+    before: dict[str, torch.Tensor] = {}
+    with pytest.raises(Diverged, match=r"The loss became (nan|inf) at step \d+"):
+        for _ in loop.steps():
+            before = copy.deepcopy({n: p.detach() for n, p in model.named_parameters()})
+    assert before
+    for name, parameter in model.named_parameters():
+        assert torch.equal(parameter, before[name])
+
+
+def test_without_validation_samples_the_validation_figures_are_nan(
+    moons: TrainingSetup, make_mlp: Callable[[], nn.Module]
+) -> None:
+    setup = replace(moons, epochs=1, data=replace(moons.data, validation_fraction=0.0))
+    (row,) = finish(TrainingLoop(make_mlp(), setup)).recorder.epochs
+    assert row.validation_loss != row.validation_loss
+    assert row.validation_accuracy != row.validation_accuracy
+    assert 0 <= row.train_accuracy <= 1
+
+
+def test_a_frozen_block_stays_as_it_is(
+    moons: TrainingSetup, make_mlp: Callable[[], nn.Module]
+) -> None:
+    model = make_mlp()
+    model[0].requires_grad_(False)
+    before = model[0].weight.clone()
+    finish(TrainingLoop(model, moons))
+    assert torch.equal(model[0].weight, before)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"batch_size": 0}, "batch size is 0"),
+        ({"epochs": 0}, "epochs is 0"),
+        ({"device": "cuda:99"}, "no device"),
+        ({"optimizer": "optim.None"}, "no optimizer"),
+        ({"loss": "nn.None"}, "no loss"),
+        ({"data": TrainingSetup().data.__class__("none")}, "no data set"),
+    ],
+)
+def test_a_set_up_that_cannot_be_trained_is_refused_in_words(
+    moons: TrainingSetup, make_mlp: Callable[[], nn.Module], change: dict, words: str
+) -> None:
+    with pytest.raises(LabError, match=words):
+        TrainingLoop(make_mlp(), replace(moons, **change))
+
+
+def test_after_the_first_thousand_steps_fast_ones_get_no_row_but_count(
+    moons: TrainingSetup, make_mlp: Callable[[], nn.Module], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("engine.training.loop.ALWAYS_MEASURED_STEPS", 2)
+    monkeypatch.setattr("engine.training.loop.MEASURE_INTERVAL_S", 1e9)
+    setup = replace(moons, epochs=1)
+    loop = finish(TrainingLoop(make_mlp(), setup))
+    assert [row.step for row in loop.recorder.history] == [1, 2]
+    monkeypatch.undo()
+    whole = finish(TrainingLoop(make_mlp(), setup))
+    assert [row.step for row in whole.recorder.history] == [1, 2, 3]
+    assert loop.recorder.epochs == whole.recorder.epochs

@@ -1,0 +1,126 @@
+"""Rows, columns and their thinning."""
+
+from __future__ import annotations
+
+from math import nan
+
+import pytest
+import torch
+
+from engine.protocol import MAX_SNAPSHOT_BYTES, EpochRow, TrainingSnapshot, encode_snapshot
+from engine.training.metrics import (
+    HISTORY_EPOCHS,
+    HISTORY_ROWS,
+    ROWS_PER_SNAPSHOT,
+    Diverged,
+    Held,
+    Measured,
+    Recorder,
+    StepRow,
+    spread,
+    thin,
+)
+
+
+def row(step: int, loss: float) -> StepRow:
+    return StepRow(step, loss, 0.5, 1.0, 0.1, 0.3, 400_000_000, 10**10, 2 * 10**10)
+
+
+def held(step: int, loss: float = 1.0, gradients: tuple[float, ...] = (3.0, 4.0)) -> Held:
+    """Two samples, of which the first is right."""
+    return Held(
+        step=step,
+        loss=torch.tensor(loss),
+        prediction_BC=torch.tensor([[0.0, 1.0], [0.0, 1.0]]),
+        labels_B=torch.tensor([1, 0]),
+        measured=Measured(0.1, (1.0, 1.5), [torch.tensor([g]) for g in gradients]),
+    )
+
+
+def test_a_row_has_the_figures_of_its_step() -> None:
+    recorder = Recorder()
+    recorder.hold(held(1))
+    recorder.hold(held(2, loss=2.0, gradients=()))
+    recorder.hold(held(3, gradients=(5.0, 12.0)))
+    recorder.flush(rss_bytes=7)
+    columns, _ = recorder.drain(with_cuda=False)
+    assert columns.step == (1, 2, 3)
+    assert columns.loss == (1.0, 2.0, 1.0)
+    assert columns.accuracy == (0.5, 0.5, 0.5)
+    assert columns.gradient_norm == (5.0, 0.0, 13.0)
+    assert columns.step_ms == (500.0, 500.0, 500.0)
+    assert columns.rss_bytes == (7, 7, 7)
+    assert columns.cuda_allocated_bytes == columns.cuda_reserved_bytes == ()
+
+
+def test_many_steps_held_give_the_same_figures_as_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    together, apart = Recorder(), Recorder()
+    for step in range(1, 6):
+        together.hold(held(step, loss=step))
+    together.flush(0)
+    monkeypatch.setattr("engine.training.metrics.HELD_BYTES", 0)
+    for step in range(1, 6):
+        apart.hold(held(step, loss=step))
+    apart.flush(0)
+    assert together.history == apart.history
+    assert len(together.history) == 5
+
+
+def test_what_was_drained_does_not_come_again() -> None:
+    recorder = Recorder()
+    recorder.hold(held(1))
+    recorder.flush(0)
+    recorder.end_epoch(1, 1, (0.5, 0.9))
+    steps, epochs = recorder.drain(with_cuda=False)
+    assert (steps.step, [e.epoch for e in epochs]) == ((1,), [1])
+    steps, epochs = recorder.drain(with_cuda=False)
+    assert (steps.step, epochs) == ((), ())
+
+
+def test_the_rows_before_a_nan_are_kept() -> None:
+    recorder = Recorder()
+    for step, loss in ((1, 1.0), (2, nan), (3, nan)):
+        recorder.hold(held(step, loss))
+    with pytest.raises(Diverged, match="nan at step 2"):
+        recorder.flush(0)
+    assert recorder.drain(with_cuda=False)[0].step == (1,)
+
+
+def test_thinning_keeps_order_ends_and_extremes() -> None:
+    rows = [row(step, loss=float(step % 10)) for step in range(10_000)]
+    rows[4321] = row(4321, loss=1e9)
+    rows[8765] = row(8765, loss=-1e9)
+    kept = thin(rows, ROWS_PER_SNAPSHOT)
+    assert len(kept) <= ROWS_PER_SNAPSHOT
+    assert kept == sorted(kept)
+    assert (kept[0], kept[-1]) == (rows[0], rows[-1])
+    assert {rows[4321], rows[8765]} <= set(kept)
+    assert set(kept) <= set(rows)
+    assert thin(rows[:200], ROWS_PER_SNAPSHOT) == rows[:200]
+
+
+def test_epochs_are_spread_evenly() -> None:
+    rows = [EpochRow(epoch, epoch, 0.0, 0.0, 0.0, 0.0) for epoch in range(1, 1001)]
+    kept = spread(rows, 10)
+    assert [r.epoch for r in kept] == [1, 112, 223, 334, 445, 556, 667, 778, 889, 1000]
+
+
+def test_a_long_history_stays_bounded_and_fits_one_snapshot() -> None:
+    recorder = Recorder()
+    for step in range(1, 3 * HISTORY_ROWS):
+        recorder.hold(held(step, loss=1 / step))
+        recorder.flush(400_000_000, (10**10, 2 * 10**10))
+        recorder.end_epoch(step, step, (1 / step, 1 / 3))
+    assert len(recorder.history) <= 2 * HISTORY_ROWS
+    assert len(recorder.epochs) <= 2 * HISTORY_EPOCHS
+
+    resumed = Recorder()
+    resumed.restore(tuple(recorder.history), tuple(recorder.epochs))
+    steps, epochs = resumed.drain(with_cuda=True)
+    assert ROWS_PER_SNAPSHOT < len(steps.step) <= HISTORY_ROWS
+    assert (steps.step[0], steps.step[-1]) == (1, 3 * HISTORY_ROWS - 1)
+    snapshot = TrainingSnapshot(
+        run="r", state="running", step=0, total_steps=0, epoch=1, epochs=1, steps_per_second=0.0,
+        remaining_s=None, steps=steps, epoch_rows=epochs, device="cuda:0",
+    )  # fmt: skip
+    assert len(encode_snapshot(snapshot)) <= MAX_SNAPSHOT_BYTES

@@ -1,0 +1,237 @@
+"""The run around the loop: snapshots, checkpoints on time, and failure in words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+from engine.project.document import TrainingSetup, replace
+from engine.protocol import TrainingSnapshot
+from engine.training import checkpoints
+from engine.training.loop import TrainingLoop
+from engine.training.run import TrainingRun
+
+
+class Clock:
+    """A wall clock that the test turns."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now = 100.0
+        monkeypatch.setattr("engine.training.run.perf_counter", lambda: self.now)
+
+
+def train(run: TrainingRun) -> list[TrainingSnapshot]:
+    """Train to the end as the handler does; returns every snapshot."""
+    snapshots = [run.snapshot("running")]
+    snapshots += [run.snapshot("running") for due in run.steps() if due]
+    run.close()
+    return [*snapshots, run.snapshot("finished")]
+
+
+def test_all_steps_and_epochs_arrive_once_and_in_order(
+    moons: TrainingSetup, make_mlp: Callable[[], nn.Module]
+) -> None:
+    snapshots = train(TrainingRun(TrainingLoop(make_mlp(), moons)))
+    assert [step for s in snapshots for step in s.steps.step] == list(range(1, 10))
+    assert [row.epoch for s in snapshots for row in s.epoch_rows] == [1, 2, 3]
+    assert (snapshots[0].state, snapshots[0].step, snapshots[0].epoch) == ("running", 0, 1)
+
+
+def test_the_last_snapshot_says_how_it_went(
+    moons: TrainingSetup, make_mlp: Callable[[], nn.Module]
+) -> None:
+    last = train(TrainingRun(TrainingLoop(make_mlp(), moons)))[-1]
+    assert (last.state, last.step, last.total_steps) == ("finished", 9, 9)
+    assert (last.epoch, last.epochs, last.device, last.error) == (3, 3, "cpu", None)
+    assert last.epoch_rows[-1].epoch == 3
+    assert (last.remaining_s, last.checkpoint_step) == (0.0, 9)
+    assert checkpoints.load(last.checkpoint).step == 9
+
+
+def test_snapshots_are_due_thirty_times_a_second(
+    moons: TrainingSetup, make_mlp: Callable[[], nn.Module], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = Clock(monkeypatch)
+    run = TrainingRun(TrainingLoop(make_mlp(), replace(moons, epochs=20)))
+    due = []
+    for is_due in run.steps():
+        due.append(is_due)
+        clock.now += 1 / 100
+    assert len(due) == 20 * 5 - 1
+    # The first at once, then one in every four hundredths of a second.
+    assert due == [i % 4 == 0 for i in range(len(due))]
+
+
+def test_speed_and_time_left_leave_pauses_out(
+    moons: TrainingSetup, make_mlp: Callable[[], nn.Module], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = Clock(monkeypatch)
+    run = TrainingRun(TrainingLoop(make_mlp(), replace(moons, epochs=100)))
+    first = run.snapshot("running")
+    assert (first.steps_per_second, first.remaining_s) == (0.0, None)
+    steps = run.steps()
+    next(steps)
+    next(steps)
+    clock.now += 0.5
+    paused = run.snapshot("paused")
+    assert paused.steps_per_second == pytest.approx(4.0)
+    assert paused.remaining_s == pytest.approx((300 - 2) / 4)
+    clock.now += 1000
+    run.snapshot("running")
+    next(steps)
+    clock.now += 0.5
+    assert run.snapshot("running").steps_per_second == pytest.approx(2.0)
+    steps.close()
+
+
+def test_a_checkpoint_is_written_every_two_seconds_and_earlier_at_the_end_of_an_epoch(
+    moons: TrainingSetup, make_mlp: Callable[[], nn.Module], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = Clock(monkeypatch)
+    run = TrainingRun(TrainingLoop(make_mlp(), moons))
+    steps = run.steps()
+    written = []
+    for _ in range(3):
+        clock.now += 0.3
+        next(steps)
+        written.append(run.checkpoint_step)
+    assert written == [0, 0, 0]
+    next(steps)  # validation
+    clock.now += 0.3
+    next(steps)  # the end of the epoch, after 1.2 s
+    assert run.checkpoint_step == 3
+    for expected in (3, 3, 6):
+        clock.now += 0.7
+        next(steps)
+        assert run.checkpoint_step == expected
+    steps.close()
+
+
+def test_writing_checkpoints_takes_a_twentieth_of_the_time_at_most(
+    moons: TrainingSetup, make_mlp: Callable[[], nn.Module], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = Clock(monkeypatch)
+    run = TrainingRun(TrainingLoop(make_mlp(), replace(moons, epochs=100)))
+    save = checkpoints.save
+
+    def slow_save(checkpoint: checkpoints.Checkpoint) -> Path:
+        clock.now += 1.0
+        return save(checkpoint)
+
+    monkeypatch.setattr(checkpoints, "save", slow_save)
+    steps = run.steps()
+    clock.now += 2.0
+    next(steps)
+    assert run.checkpoint_step == 1
+    clock.now += 18.9
+    next(steps)
+    assert run.checkpoint_step == 1
+    clock.now += 1.2
+    next(steps)
+    assert run.checkpoint_step == 3
+    steps.close()
+
+
+@pytest.mark.parametrize("state", ["paused", "stopped"])
+def test_pausing_and_stopping_write_a_checkpoint_of_that_step(
+    moons: TrainingSetup, make_mlp: Callable[[], nn.Module], state
+) -> None:
+    run = TrainingRun(TrainingLoop(make_mlp(), moons))
+    assert run.snapshot(state).checkpoint == ""  # nothing is done yet
+    steps = run.steps()
+    next(steps)
+    snapshot = run.snapshot(state)
+    assert (snapshot.state, snapshot.checkpoint_step) == (state, 1)
+    weights = checkpoints.load_weights(snapshot.checkpoint)
+    assert torch.equal(weights["0.weight"], run.loop.model.state_dict()["0.weight"])
+    steps.close()
+
+
+def test_a_resumed_run_shows_its_whole_history_first(
+    moons: TrainingSetup, make_mlp: Callable[[], nn.Module]
+) -> None:
+    run = TrainingRun(TrainingLoop(make_mlp(), moons))
+    steps = run.steps()
+    for _ in range(7):
+        next(steps)
+    stopped = run.snapshot("stopped")
+    steps.close()
+
+    again = TrainingRun(TrainingLoop(make_mlp(), moons), checkpoints.load(stopped.checkpoint))
+    first = again.snapshot("running")
+    assert (first.run, first.step) == (stopped.run, 5)
+    assert first.steps.step == (1, 2, 3, 4, 5)
+    assert [row.epoch for row in first.epoch_rows] == [1]
+    rest = train(again)
+    assert [step for s in rest for step in s.steps.step] == [6, 7, 8, 9]
+
+
+def test_a_loss_that_is_nan_fails_the_run_with_a_hint(
+    moons: TrainingSetup, make_mlp: Callable[[], nn.Module]
+) -> None:
+    setup = replace(moons, optimizer="optim.SGD", optimizer_params={"lr": 1e30}, epochs=50)
+    last = train(TrainingRun(TrainingLoop(make_mlp(), setup)))[-1]
+    assert last.state == "failed"
+    assert last.error is not None
+    assert last.error.type == "Diverged"
+    assert last.error.message.startswith("The loss became ")
+    assert "it is 1e+30, try 1e+29" in last.error.hint
+
+
+def test_a_model_that_raises_fails_the_run_with_its_words(moons: TrainingSetup) -> None:
+    model = nn.Sequential(nn.Linear(2, 4), nn.Linear(5, 2))
+    last = train(TrainingRun(TrainingLoop(model, moons)))[-1]
+    assert (last.state, last.step) == ("failed", 0)
+    assert last.error is not None
+    assert last.error.type == "RuntimeError"
+    assert "shapes cannot be multiplied" in last.error.message
+
+
+def test_batch_norm_on_a_last_batch_of_one_is_explained(
+    moons: TrainingSetup, make_mlp: Callable[[], nn.Module]
+) -> None:
+    last = train(TrainingRun(TrainingLoop(make_mlp(), replace(moons, batch_size=79))))[-1]
+    assert (last.state, last.step) == ("failed", 1)
+    assert last.error is not None
+    assert "change the batch size" in last.error.hint
+
+
+def test_a_checkpoint_that_cannot_be_written_is_a_warning(
+    moons: TrainingSetup, make_mlp: Callable[[], nn.Module], data_folder: Path
+) -> None:
+    data_folder.write_text("a file where the folder should be")
+    last = train(TrainingRun(TrainingLoop(make_mlp(), moons)))[-1]
+    assert (last.state, last.step, last.checkpoint) == ("finished", 9, "")
+    assert last.error is not None
+    assert "could not be written" in last.error.message
+
+
+def test_the_memory_is_that_of_unique_storages() -> None:
+    setup = TrainingSetup(epochs=1, optimizer="optim.Adam")
+    tied = nn.Linear(64, 10, bias=False)
+    model = nn.Sequential(
+        nn.Flatten(), nn.Linear(64, 64), nn.BatchNorm1d(64), tied, nn.Linear(10, 10)
+    )
+    model.add_module("again", nn.Identity())
+    model[5].weight = tied.weight
+    memory = train(TrainingRun(TrainingLoop(model, setup)))[-1].memory
+    elements = 64 * 64 + 64 + 2 * 64 + 64 * 10 + 10 * 10 + 10
+    assert memory.parameter_bytes == memory.gradient_bytes == 4 * elements
+    assert memory.buffer_bytes == 4 * 64 * 2 + 8  # mean, variance, a count of int64
+    tensors = len(list(model.parameters()))
+    assert memory.optimizer_bytes == 2 * 4 * elements + 4 * tensors  # two moments and a count
+
+
+def test_momentum_free_sgd_keeps_no_state(
+    moons: TrainingSetup, make_mlp: Callable[[], nn.Module]
+) -> None:
+    run = TrainingRun(TrainingLoop(make_mlp(), replace(moons, optimizer="optim.SGD")))
+    before = run.snapshot("running").memory
+    assert (before.gradient_bytes, before.optimizer_bytes) == (0, 0)
+    after = train(run)[-1].memory
+    assert after.gradient_bytes == after.parameter_bytes > 0
+    assert after.optimizer_bytes == 0
