@@ -16,7 +16,7 @@ from .files import ProjectFiles
 from .history import History
 from .layout_worker import LayoutWorker
 from .link import EngineLink, Link
-from .main_window import MainWindow
+from .main_window import MainWindow, let_drops_through
 from .presenters.engine import EnginePresenter
 from .presenters.export import ExportPresenter
 from .presenters.window import WindowPresenter, apply_theme
@@ -68,6 +68,7 @@ class Application(QObject):
         self.export = ExportPresenter(self.bench, self.export_panel, self)
         self._set_pages()
         self._connect_workspace_actions()
+        self.window.block_wanted.connect(self._add_block)
         self.window.closing.connect(self.close)
 
     @property
@@ -126,12 +127,13 @@ class Application(QObject):
         from .presenters.model import ModelChecker, ModelPresenter
 
         page = ModelPage()
+        let_drops_through(page.canvas)
         page.restore_docks(self.bench.settings.bytes("model_docks"))
         self.window.actions_table.give_canvas(page.canvas)
         for dock in page.docks():
             self.window.panels_menu.addAction(dock.toggleViewAction())
         presenter = ModelPresenter(self.bench, page, self)
-        self.window.block_wanted.connect(presenter.add_chosen)
+        page.code.save_requested.connect(lambda: self.export.ask("py"))
         self.presenters["checker"] = ModelChecker(self.bench, self)
         self.presenters["model"] = presenter
         return page
@@ -142,6 +144,7 @@ class Application(QObject):
         from .presenters.autograd import AutogradPresenter
 
         view = AutogradView()
+        let_drops_through(view.graph)
         self.presenters["autograd"] = AutogradPresenter(self.bench, view, self)
         return view
 
@@ -176,6 +179,10 @@ class Application(QObject):
         }
         for action, (workspace, method) in rows.items():
             self.bench.actions.on(action, lambda w=workspace, m=method: self._lead_to(w, m))
+
+    def _add_block(self, kind: str) -> None:
+        self.window.show_workspace("model")
+        self.model.add_chosen(kind)
 
     def _lead_to(self, workspace, method: str) -> None:
         self.window.show_workspace(workspace)

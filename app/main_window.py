@@ -9,6 +9,7 @@ from PySide6.QtCore import QPoint, QSize, Qt, Signal
 from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent
 from PySide6.QtWidgets import (
     QFrame,
+    QGraphicsView,
     QHBoxLayout,
     QLabel,
     QMainWindow,
@@ -268,6 +269,12 @@ class MainWindow(QMainWindow):
                 role.get(self._engine_state, "warning"),
             )
         )
+
+
+def let_drops_through(view: QGraphicsView) -> None:
+    """A graphics view takes every drag for its scene; files are for the window."""
+    view.setAcceptDrops(False)
+    view.viewport().setAcceptDrops(False)
 
 
 def block_entries(chosen: Callable[[str], object], prefix: str = "") -> list[Entry]:

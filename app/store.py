@@ -63,7 +63,8 @@ class Store(QObject):
         if project == old:
             return
         self._project = project
-        changed = _computation(old) != _computation(project)
+        parts = (old.model is not project.model, old.training is not project.training)
+        changed = any(parts) and _computation(old) != _computation(project)
         if changed:
             self._revision += 1
             self.forget(*PASS_SNAPSHOTS)
