@@ -200,7 +200,8 @@ class _Writer:
 class _Names:
     """A variable for each value: reused as soon as nothing reads the old value any more.
 
-    So a chain of blocks reads `x = ...; x = ...`, and a shortcut keeps its own name.
+    So a chain of blocks reads `x = ...; x = ...`, and what branches off from it is `h`, or is
+    named as its block while `h` is taken.
     """
 
     def __init__(self, model: Model, graph: BlockGraph, order: list[Block]) -> None:
@@ -221,7 +222,8 @@ class _Names:
             else:
                 free = [name for name in inputs if live.get(name, -1) <= place]
                 free.sort(key=lambda name: name not in arguments)
-                name = free[0] if free else block.name
+                branch = "h" not in block_names and live.get("h", -1) <= place
+                name = free[0] if free else "h" if branch else block.name
             used = main in last_use
             if used or not others:
                 self.of[main] = name

@@ -104,14 +104,14 @@ def residual() -> Model:
     )
 
 
-def test_a_shortcut_keeps_its_own_name_and_every_block_its_lines():
+def test_a_branch_has_its_own_name_and_every_block_its_lines():
     snapshot = check(residual(), TrainingSetup())
     lines = snapshot.code.splitlines()
-    assert "        fc2 = self.fc2(x)  # (B, 10)" in lines
-    assert "        x = fc2 + x  # (B, 10)" in lines
+    assert "        h = self.fc2(x)  # (B, 10)" in lines
+    assert "        x = h + x  # (B, 10)" in lines
     at = {block: [lines[n - 1].strip() for n in snapshot.lines[block]] for block in snapshot.lines}
     assert at["f"] == ["self.fc1 = nn.Linear(64, 10)", "x = self.fc1(x)  # (B, 10)"]
-    assert at["r"] == ["x = fc2 + x  # (B, 10)"]
+    assert at["r"] == ["x = h + x  # (B, 10)"]
     assert at["i"][0] == "def forward(self, x: torch.Tensor) -> torch.Tensor:"
     assert "return x" in at["o"] and "criterion = nn.CrossEntropyLoss()" in at["o"]
     compare(residual())
