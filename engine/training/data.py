@@ -172,9 +172,9 @@ def _digits(seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     """
     from sklearn.datasets import load_digits
 
-    digits = load_digits()
-    x = (digits.images[:, None] / 16).astype(np.float32)
-    return x, digits.target.astype(np.int64)
+    pixels, labels = load_digits(return_X_y=True)
+    x = np.asarray(pixels, np.float32).reshape(-1, 1, 8, 8) / 16
+    return x, np.asarray(labels, np.int64)
 
 
 def _moons(samples: int, noise: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -183,7 +183,7 @@ def _moons(samples: int, noise: float, seed: int) -> tuple[np.ndarray, np.ndarra
     from sklearn.datasets import make_moons
 
     x, y = make_moons(samples, noise=noise, random_state=seed % 2**32)
-    return x.astype(np.float32), y.astype(np.int64)
+    return np.asarray(x, np.float32), np.asarray(y, np.int64)
 
 
 def _circles(
@@ -194,7 +194,7 @@ def _circles(
     from sklearn.datasets import make_circles
 
     x, y = make_circles(samples, noise=noise, factor=factor, random_state=seed % 2**32)
-    return x.astype(np.float32), y.astype(np.int64)
+    return np.asarray(x, np.float32), np.asarray(y, np.int64)
 
 
 def _spirals(samples: int, noise: float, turns: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -206,7 +206,7 @@ def _spirals(samples: int, noise: float, turns: float, seed: int) -> tuple[np.nd
     angle = 2 * pi * turns * radius + pi * y
     x = radius[:, None] * np.stack([np.cos(angle), np.sin(angle)], axis=1)
     x += random.normal(0, noise, x.shape)
-    return x.astype(np.float32), y.astype(np.int64)
+    return np.asarray(x, np.float32), np.asarray(y, np.int64)
 
 
 _MAKERS: dict[str, Callable[..., tuple[np.ndarray, np.ndarray]]] = {

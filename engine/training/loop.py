@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from math import isfinite, nan
 from time import perf_counter
 
@@ -72,7 +72,7 @@ class TrainingLoop:
 
     # -- training --------------------------------------------------------------------------------
 
-    def steps(self) -> Iterator[None]:
+    def steps(self) -> Generator[None, None, None]:
         """Train from here to the end. Yields after every optimizer step, every batch of a
         validation pass, and every epoch but the last; closing it there keeps what was done.
 

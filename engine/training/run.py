@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import closing, contextmanager
 from datetime import datetime
 from time import perf_counter
@@ -57,7 +57,7 @@ class TrainingRun:
     def step(self) -> int:
         return self.loop.step
 
-    def steps(self) -> Iterator[bool]:
+    def steps(self) -> Generator[bool, None, None]:
         """Train, as `TrainingLoop.steps`; yields whether a snapshot is due.
 
         Ends early with `failure` set when the model raises or the loss is NaN or infinite.

@@ -28,7 +28,7 @@ def make_mlp():
     """Return a function that makes the same MLP from 2 features to 2 classes, with dropout and
     batch norm, so that random numbers and buffers count."""
 
-    def make() -> nn.Module:
+    def make() -> nn.Sequential:
         torch.manual_seed(1)
         return nn.Sequential(
             nn.Linear(2, 16), nn.BatchNorm1d(16), nn.ReLU(), nn.Dropout(0.3), nn.Linear(16, 2)

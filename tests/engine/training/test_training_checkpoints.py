@@ -39,7 +39,7 @@ def untimed(rows: list) -> list[tuple]:
 @pytest.mark.parametrize("pieces", [0, 1, 3, 4, 5, 8, 9, 14])
 @pytest.mark.parametrize("optimizer", ["optim.SGD", "optim.Adam", "optim.AdamW", "optim.RMSprop"])
 def test_a_resumed_run_equals_a_straight_one_bit_for_bit(
-    moons: TrainingSetup, make_mlp: Callable[[], nn.Module], pieces: int, optimizer: str
+    moons: TrainingSetup, make_mlp: Callable[[], nn.Sequential], pieces: int, optimizer: str
 ) -> None:
     setup = replace(
         moons,
@@ -54,7 +54,7 @@ def test_a_resumed_run_equals_a_straight_one_bit_for_bit(
     train_until(killed, pieces)
     path = saved(killed)
     model = make_mlp()
-    nn.init.zeros_(model[0].weight)
+    nn.init.zeros_(model.get_parameter("0.weight"))
     torch.manual_seed(1234)  # another process has other weights and random numbers
     resumed = TrainingLoop(model, setup)
     resumed.restore(checkpoints.load(path))
@@ -70,7 +70,7 @@ def test_a_resumed_run_equals_a_straight_one_bit_for_bit(
 
 
 def test_a_checkpoint_comes_back_as_it_was(
-    moons: TrainingSetup, make_mlp: Callable[[], nn.Module], data_folder: Path
+    moons: TrainingSetup, make_mlp: Callable[[], nn.Sequential], data_folder: Path
 ) -> None:
     loop = TrainingLoop(make_mlp(), moons)
     train_until(loop, 7)
@@ -86,7 +86,7 @@ def test_a_checkpoint_comes_back_as_it_was(
 
 
 def test_the_last_checkpoints_and_runs_are_kept(
-    moons: TrainingSetup, make_mlp: Callable[[], nn.Module], monkeypatch: pytest.MonkeyPatch
+    moons: TrainingSetup, make_mlp: Callable[[], nn.Sequential], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(checkpoints, "KEPT_RUNS", 2)
     loop = TrainingLoop(make_mlp(), moons)
@@ -104,7 +104,7 @@ def test_the_last_checkpoints_and_runs_are_kept(
 
 
 def test_an_early_checkpoint_written_last_is_kept(
-    moons: TrainingSetup, make_mlp: Callable[[], nn.Module]
+    moons: TrainingSetup, make_mlp: Callable[[], nn.Sequential]
 ) -> None:
     loop = TrainingLoop(make_mlp(), moons)
     for step in (7, 8, 9):
@@ -115,7 +115,7 @@ def test_an_early_checkpoint_written_last_is_kept(
 
 
 def test_a_run_can_be_resumed_for_more_epochs_and_with_another_learning_rate(
-    moons: TrainingSetup, make_mlp: Callable[[], nn.Module]
+    moons: TrainingSetup, make_mlp: Callable[[], nn.Sequential]
 ) -> None:
     loop = TrainingLoop(make_mlp(), moons)
     for _ in loop.steps():
@@ -139,7 +139,7 @@ def test_a_run_can_be_resumed_for_more_epochs_and_with_another_learning_rate(
     ],
 )
 def test_a_checkpoint_of_another_set_up_is_refused(
-    moons: TrainingSetup, make_mlp: Callable[[], nn.Module], change: dict, words: str
+    moons: TrainingSetup, make_mlp: Callable[[], nn.Sequential], change: dict, words: str
 ) -> None:
     saved_run = checkpoints.load(saved(TrainingLoop(make_mlp(), moons)))
     with pytest.raises(LabError, match=words):
@@ -147,14 +147,15 @@ def test_a_checkpoint_of_another_set_up_is_refused(
 
 
 def test_a_checkpoint_of_another_model_is_refused_and_nothing_changes(
-    moons: TrainingSetup, make_mlp: Callable[[], nn.Module]
+    moons: TrainingSetup, make_mlp: Callable[[], nn.Sequential]
 ) -> None:
     saved_run = checkpoints.load(saved(TrainingLoop(make_mlp(), moons)))
     other = nn.Sequential(nn.Linear(2, 3), nn.ReLU(), nn.Linear(3, 2))
-    before = other[0].weight.clone()
+    weight = other.get_parameter("0.weight")
+    before = weight.clone()
     with pytest.raises(LabError, match=r"0\.weight has shape \(16, 2\) there and \(3, 2\) here"):
         TrainingRun(TrainingLoop(other, moons), saved_run)
-    assert torch.equal(other[0].weight, before)
+    assert torch.equal(weight, before)
 
 
 def test_a_missing_file_is_told(tmp_path: Path) -> None:
@@ -164,7 +165,7 @@ def test_a_missing_file_is_told(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kept", [0, 10, 1000, -1])
 def test_a_half_written_file_is_told(
-    moons: TrainingSetup, make_mlp: Callable[[], nn.Module], kept: int
+    moons: TrainingSetup, make_mlp: Callable[[], nn.Sequential], kept: int
 ) -> None:
     path = saved(TrainingLoop(make_mlp(), moons))
     path.write_bytes(path.read_bytes()[:kept])
@@ -198,7 +199,7 @@ def test_a_foreign_file_is_told_and_not_executed(
 
 
 def test_a_run_name_that_leaves_the_folder_is_refused(
-    moons: TrainingSetup, make_mlp: Callable[[], nn.Module], tmp_path: Path
+    moons: TrainingSetup, make_mlp: Callable[[], nn.Sequential], tmp_path: Path
 ) -> None:
     path = saved(TrainingLoop(make_mlp(), moons))
     fields = torch.load(path, weights_only=True)
@@ -208,7 +209,7 @@ def test_a_run_name_that_leaves_the_folder_is_refused(
 
 
 def test_a_folder_that_cannot_be_written_is_told(
-    moons: TrainingSetup, make_mlp: Callable[[], nn.Module], data_folder: Path
+    moons: TrainingSetup, make_mlp: Callable[[], nn.Sequential], data_folder: Path
 ) -> None:
     data_folder.write_text("a file where the folder should be")
     with pytest.raises(LabError, match="could not be written") as caught:

@@ -22,7 +22,7 @@ def on_cuda(moons: TrainingSetup) -> TrainingSetup:
 
 
 def test_the_model_trains_on_the_device_and_comes_back(
-    on_cuda: TrainingSetup, make_mlp: Callable[[], nn.Module]
+    on_cuda: TrainingSetup, make_mlp: Callable[[], nn.Sequential]
 ) -> None:
     model = make_mlp()
     devices = []
@@ -38,7 +38,7 @@ def test_the_model_trains_on_the_device_and_comes_back(
 
 
 def test_rows_have_the_devices_memory_and_time(
-    on_cuda: TrainingSetup, make_mlp: Callable[[], nn.Module]
+    on_cuda: TrainingSetup, make_mlp: Callable[[], nn.Sequential]
 ) -> None:
     run = TrainingRun(TrainingLoop(make_mlp(), on_cuda))
     for _ in run.steps():
@@ -69,7 +69,7 @@ def test_figures_are_near_those_on_the_cpu(moons: TrainingSetup, on_cuda: Traini
 
 
 def test_a_resumed_run_goes_on_with_the_same_random_numbers(
-    on_cuda: TrainingSetup, make_mlp: Callable[[], nn.Module]
+    on_cuda: TrainingSetup, make_mlp: Callable[[], nn.Sequential]
 ) -> None:
     straight, killed = make_mlp(), make_mlp()
     for _ in TrainingLoop(straight, on_cuda).steps():
@@ -91,7 +91,7 @@ def test_a_resumed_run_goes_on_with_the_same_random_numbers(
 
 
 def test_a_nan_is_found_at_the_next_snapshot(
-    on_cuda: TrainingSetup, make_mlp: Callable[[], nn.Module]
+    on_cuda: TrainingSetup, make_mlp: Callable[[], nn.Sequential]
 ) -> None:
     setup = replace(on_cuda, optimizer="optim.SGD", optimizer_params={"lr": 1e30}, epochs=50)
     run = TrainingRun(TrainingLoop(make_mlp(), setup))

@@ -118,8 +118,8 @@ def test_training_the_document_equals_training_a_plain_module(client: Client) ->
             optimizer.step()
     found = client.weights()
     for name, layer in (("linear1", plain[1]), ("linear2", plain[4])):
-        assert torch.equal(found[f"{name}.weight"], layer.weight)
-        assert torch.equal(found[f"{name}.bias"], layer.bias)
+        for key, tensor in layer.state_dict().items():
+            assert torch.equal(found[f"{name}.{key}"], tensor)
     plain.eval()
     right = (plain(dataset.x_val).argmax(1) == dataset.y_val).float().mean().item()
     assert client.last.epoch_rows[-1].validation_accuracy == pytest.approx(right)

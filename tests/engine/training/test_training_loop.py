@@ -43,7 +43,7 @@ class ByHand:
                 loss = self.loss(setup.loss, prediction, y)
                 loss.backward()
                 optimizer.step()
-                gradients = [p.grad for p in model.parameters()]
+                gradients = [p.grad for p in model.parameters() if p.grad is not None]
                 norm = torch.nn.utils.get_total_norm(gradients)
                 correct = (prediction.argmax(dim=1) == y).sum().item()
                 self.rows.append((loss.item(), correct / len(y), norm.item()))
@@ -83,7 +83,7 @@ def finish(loop: TrainingLoop) -> TrainingLoop:
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
 @pytest.mark.parametrize("loss", ["nn.CrossEntropyLoss", "nn.MSELoss"])
 def test_weights_and_figures_are_those_of_a_loop_by_hand(
-    moons: TrainingSetup, make_mlp: Callable[[], nn.Module], optimizer: str, loss: str
+    moons: TrainingSetup, make_mlp: Callable[[], nn.Sequential], optimizer: str, loss: str
 ) -> None:
     setup = replace(
         moons, loss=loss, optimizer=optimizer, optimizer_params=OPTIMIZERS[optimizer][0]
@@ -106,7 +106,7 @@ def test_weights_and_figures_are_those_of_a_loop_by_hand(
 
 
 def test_the_model_is_validated_in_eval_mode_and_without_a_graph(
-    moons: TrainingSetup, make_mlp: Callable[[], nn.Module]
+    moons: TrainingSetup, make_mlp: Callable[[], nn.Sequential]
 ) -> None:
     model = make_mlp()
     seen = []
@@ -119,7 +119,7 @@ def test_the_model_is_validated_in_eval_mode_and_without_a_graph(
 
 
 def test_the_loop_yields_after_every_step(
-    moons: TrainingSetup, make_mlp: Callable[[], nn.Module]
+    moons: TrainingSetup, make_mlp: Callable[[], nn.Sequential]
 ) -> None:
     loop = TrainingLoop(make_mlp(), replace(moons, epochs=2))
     places = [(loop.step, loop.epoch, loop.batch) for _ in loop.steps()]
@@ -133,7 +133,7 @@ def test_the_loop_yields_after_every_step(
 
 
 def test_random_numbers_and_modes_of_others_do_not_disturb_training(
-    moons: TrainingSetup, make_mlp: Callable[[], nn.Module]
+    moons: TrainingSetup, make_mlp: Callable[[], nn.Sequential]
 ) -> None:
     undisturbed, model = make_mlp(), make_mlp()
     finish(TrainingLoop(undisturbed, moons))
@@ -152,7 +152,7 @@ def test_random_numbers_and_modes_of_others_do_not_disturb_training(
 
 
 def test_a_loss_that_is_nan_stops_before_it_spoils_the_weights(
-    moons: TrainingSetup, make_mlp: Callable[[], nn.Module]
+    moons: TrainingSetup, make_mlp: Callable[[], nn.Sequential]
 ) -> None:
     model = make_mlp()
     setup = replace(moons, optimizer="optim.SGD", optimizer_params={"lr": 1e30}, epochs=50)
@@ -167,7 +167,7 @@ def test_a_loss_that_is_nan_stops_before_it_spoils_the_weights(
 
 
 def test_without_validation_samples_the_validation_figures_are_nan(
-    moons: TrainingSetup, make_mlp: Callable[[], nn.Module]
+    moons: TrainingSetup, make_mlp: Callable[[], nn.Sequential]
 ) -> None:
     setup = replace(moons, epochs=1, data=replace(moons.data, validation_fraction=0.0))
     (row,) = finish(TrainingLoop(make_mlp(), setup)).recorder.epochs
@@ -177,13 +177,14 @@ def test_without_validation_samples_the_validation_figures_are_nan(
 
 
 def test_a_frozen_block_stays_as_it_is(
-    moons: TrainingSetup, make_mlp: Callable[[], nn.Module]
+    moons: TrainingSetup, make_mlp: Callable[[], nn.Sequential]
 ) -> None:
     model = make_mlp()
     model[0].requires_grad_(False)
-    before = model[0].weight.clone()
+    weight = model.get_parameter("0.weight")
+    before = weight.clone()
     finish(TrainingLoop(model, moons))
-    assert torch.equal(model[0].weight, before)
+    assert torch.equal(weight, before)
 
 
 @pytest.mark.parametrize(
@@ -198,14 +199,14 @@ def test_a_frozen_block_stays_as_it_is(
     ],
 )
 def test_a_set_up_that_cannot_be_trained_is_refused_in_words(
-    moons: TrainingSetup, make_mlp: Callable[[], nn.Module], change: dict, words: str
+    moons: TrainingSetup, make_mlp: Callable[[], nn.Sequential], change: dict, words: str
 ) -> None:
     with pytest.raises(LabError, match=words):
         TrainingLoop(make_mlp(), replace(moons, **change))
 
 
 def test_after_the_first_thousand_steps_fast_ones_get_no_row_but_count(
-    moons: TrainingSetup, make_mlp: Callable[[], nn.Module], monkeypatch: pytest.MonkeyPatch
+    moons: TrainingSetup, make_mlp: Callable[[], nn.Sequential], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("engine.training.loop.ALWAYS_MEASURED_STEPS", 2)
     monkeypatch.setattr("engine.training.loop.MEASURE_INTERVAL_S", 1e9)

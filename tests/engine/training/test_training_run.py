@@ -33,7 +33,7 @@ def train(run: TrainingRun) -> list[TrainingSnapshot]:
 
 
 def test_all_steps_and_epochs_arrive_once_and_in_order(
-    moons: TrainingSetup, make_mlp: Callable[[], nn.Module]
+    moons: TrainingSetup, make_mlp: Callable[[], nn.Sequential]
 ) -> None:
     snapshots = train(TrainingRun(TrainingLoop(make_mlp(), moons)))
     assert [step for s in snapshots for step in s.steps.step] == list(range(1, 10))
@@ -42,7 +42,7 @@ def test_all_steps_and_epochs_arrive_once_and_in_order(
 
 
 def test_the_last_snapshot_says_how_it_went(
-    moons: TrainingSetup, make_mlp: Callable[[], nn.Module]
+    moons: TrainingSetup, make_mlp: Callable[[], nn.Sequential]
 ) -> None:
     last = train(TrainingRun(TrainingLoop(make_mlp(), moons)))[-1]
     assert (last.state, last.step, last.total_steps) == ("finished", 9, 9)
@@ -53,7 +53,7 @@ def test_the_last_snapshot_says_how_it_went(
 
 
 def test_snapshots_are_due_thirty_times_a_second(
-    moons: TrainingSetup, make_mlp: Callable[[], nn.Module], monkeypatch: pytest.MonkeyPatch
+    moons: TrainingSetup, make_mlp: Callable[[], nn.Sequential], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = Clock(monkeypatch)
     run = TrainingRun(TrainingLoop(make_mlp(), replace(moons, epochs=20)))
@@ -67,7 +67,7 @@ def test_snapshots_are_due_thirty_times_a_second(
 
 
 def test_speed_and_time_left_leave_pauses_out(
-    moons: TrainingSetup, make_mlp: Callable[[], nn.Module], monkeypatch: pytest.MonkeyPatch
+    moons: TrainingSetup, make_mlp: Callable[[], nn.Sequential], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = Clock(monkeypatch)
     run = TrainingRun(TrainingLoop(make_mlp(), replace(moons, epochs=100)))
@@ -89,7 +89,7 @@ def test_speed_and_time_left_leave_pauses_out(
 
 
 def test_a_checkpoint_is_written_every_two_seconds_and_earlier_at_the_end_of_an_epoch(
-    moons: TrainingSetup, make_mlp: Callable[[], nn.Module], monkeypatch: pytest.MonkeyPatch
+    moons: TrainingSetup, make_mlp: Callable[[], nn.Sequential], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = Clock(monkeypatch)
     run = TrainingRun(TrainingLoop(make_mlp(), moons))
@@ -112,7 +112,7 @@ def test_a_checkpoint_is_written_every_two_seconds_and_earlier_at_the_end_of_an_
 
 
 def test_writing_checkpoints_takes_a_twentieth_of_the_time_at_most(
-    moons: TrainingSetup, make_mlp: Callable[[], nn.Module], monkeypatch: pytest.MonkeyPatch
+    moons: TrainingSetup, make_mlp: Callable[[], nn.Sequential], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = Clock(monkeypatch)
     run = TrainingRun(TrainingLoop(make_mlp(), replace(moons, epochs=100)))
@@ -138,7 +138,7 @@ def test_writing_checkpoints_takes_a_twentieth_of_the_time_at_most(
 
 @pytest.mark.parametrize("state", ["paused", "stopped"])
 def test_pausing_and_stopping_write_a_checkpoint_of_that_step(
-    moons: TrainingSetup, make_mlp: Callable[[], nn.Module], state
+    moons: TrainingSetup, make_mlp: Callable[[], nn.Sequential], state
 ) -> None:
     run = TrainingRun(TrainingLoop(make_mlp(), moons))
     assert run.snapshot(state).checkpoint == ""  # nothing is done yet
@@ -152,7 +152,7 @@ def test_pausing_and_stopping_write_a_checkpoint_of_that_step(
 
 
 def test_a_resumed_run_shows_its_whole_history_first(
-    moons: TrainingSetup, make_mlp: Callable[[], nn.Module]
+    moons: TrainingSetup, make_mlp: Callable[[], nn.Sequential]
 ) -> None:
     run = TrainingRun(TrainingLoop(make_mlp(), moons))
     steps = run.steps()
@@ -171,7 +171,7 @@ def test_a_resumed_run_shows_its_whole_history_first(
 
 
 def test_a_loss_that_is_nan_fails_the_run_with_a_hint(
-    moons: TrainingSetup, make_mlp: Callable[[], nn.Module]
+    moons: TrainingSetup, make_mlp: Callable[[], nn.Sequential]
 ) -> None:
     setup = replace(moons, optimizer="optim.SGD", optimizer_params={"lr": 1e30}, epochs=50)
     last = train(TrainingRun(TrainingLoop(make_mlp(), setup)))[-1]
@@ -192,7 +192,7 @@ def test_a_model_that_raises_fails_the_run_with_its_words(moons: TrainingSetup) 
 
 
 def test_batch_norm_on_a_last_batch_of_one_is_explained(
-    moons: TrainingSetup, make_mlp: Callable[[], nn.Module]
+    moons: TrainingSetup, make_mlp: Callable[[], nn.Sequential]
 ) -> None:
     last = train(TrainingRun(TrainingLoop(make_mlp(), replace(moons, batch_size=79))))[-1]
     assert (last.state, last.step) == ("failed", 1)
@@ -201,7 +201,7 @@ def test_batch_norm_on_a_last_batch_of_one_is_explained(
 
 
 def test_a_checkpoint_that_cannot_be_written_is_a_warning(
-    moons: TrainingSetup, make_mlp: Callable[[], nn.Module], data_folder: Path
+    moons: TrainingSetup, make_mlp: Callable[[], nn.Sequential], data_folder: Path
 ) -> None:
     data_folder.write_text("a file where the folder should be")
     last = train(TrainingRun(TrainingLoop(make_mlp(), moons)))[-1]
@@ -227,7 +227,7 @@ def test_the_memory_is_that_of_unique_storages() -> None:
 
 
 def test_momentum_free_sgd_keeps_no_state(
-    moons: TrainingSetup, make_mlp: Callable[[], nn.Module]
+    moons: TrainingSetup, make_mlp: Callable[[], nn.Sequential]
 ) -> None:
     run = TrainingRun(TrainingLoop(make_mlp(), replace(moons, optimizer="optim.SGD")))
     before = run.snapshot("running").memory
