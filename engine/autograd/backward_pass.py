@@ -17,6 +17,7 @@ from ..protocol import (
     GraphSnapshot,
     NodeStep,
     ParameterGradient,
+    TensorSummary,
     Value,
 )
 from ..tensors.compare import max_difference
@@ -52,6 +53,7 @@ class BackwardPass:
         self.parameters = dict(forward.module.named_parameters())
         for parameter in self.parameters.values():
             parameter.grad = None
+        self._summaries: dict[str, tuple[Tensor, int, TensorSummary]] = {}
         self.stepper = BackwardStepper(self.loss, names=self.parameters)
 
     def close(self) -> None:
@@ -98,11 +100,9 @@ class BackwardPass:
             step=None if last is None else self.node_step(last),
             gradients=tuple(
                 ParameterGradient(
-                    name=name,
-                    shape=tuple(parameter.shape),
-                    gradient=None if parameter.grad is None else summarise(parameter.grad),
+                    name=name, shape=tuple(p.shape), gradient=self._summary(name, p.grad)
                 )
-                for name, parameter in self.parameters.items()
+                for name, p in self.parameters.items()
             ),
         )
 
@@ -138,6 +138,15 @@ class BackwardPass:
         return ComparisonSnapshot(
             max_difference=max(differences.values(), default=0.0), differences=differences
         )
+
+    def _summary(self, name: str, gradient: Tensor | None) -> TensorSummary | None:
+        """Summarised once, as long as it does not change: every snapshot shows all of them."""
+        if gradient is None:
+            return None
+        known = self._summaries.get(name)
+        if known is None or known[0] is not gradient or known[1] != gradient._version:
+            known = self._summaries[name] = gradient, gradient._version, summarise(gradient)
+        return known[2]
 
     def _incoming(self, step: Step) -> list[tuple[str, Tensor | None]]:
         if len(step.incoming) == 1:

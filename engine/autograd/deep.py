@@ -13,11 +13,12 @@ from collections.abc import Sequence
 from typing import Any
 
 GUARDED_NODES = 1_000
-_LEAF = "AccumulateGrad"
+LEAF_SEQUENCE = 2**64 - 1
+"""torch's sequence number of every AccumulateGrad."""
 
 
 class Guard:
-    """Holds nodes, in topological order, and releases them one by one in that order."""
+    """Holds nodes, newest first, and releases them one by one in that order."""
 
     def __init__(self, nodes: Sequence[Any]) -> None:
         self._nodes = list(reversed(nodes))
@@ -27,29 +28,17 @@ class Guard:
             self._nodes.pop()
 
 
-def guard_release(fns: Sequence[Any], edges: Sequence[tuple[int, int, int, int]]) -> None:
-    """Make a graph that was walked safe to drop. `edges` are (source, input, target, output),
-    as indices into `fns`. Cheap, and for small graphs nothing at all."""
+def guard_release(fns: Sequence[Any]) -> None:
+    """Make a graph whose nodes were walked safe to drop. For small graphs there is nothing to do.
+
+    From the root downwards is from high sequence numbers to low ones: an operation is newer than
+    those whose results it uses. Leaves live on with their tensors and need no guard.
+    """
     if len(fns) <= GUARDED_NODES:
         return
-    # Leaves outlive the graph (their tensors hold them), so they neither guard nor need it.
-    order = [fns[i] for i in topological(len(fns), edges) if type(fns[i]).__name__ != _LEAF]
+    numbered = [(fn._sequence_nr(), i) for i, fn in enumerate(fns)]
+    numbered.sort(reverse=True)
+    order = [fns[i] for sequence, i in numbered if sequence != LEAF_SEQUENCE]
     for start in range(0, len(order), GUARDED_NODES):
         guard = Guard(order[start + 1 : start + 1 + GUARDED_NODES])
         order[start].metadata.setdefault("tensorlab_guard", guard)
-
-
-def topological(count: int, edges: Sequence[tuple[int, int, int, int]]) -> list[int]:
-    """Indices such that every edge's source comes before its target."""
-    waiting = [0] * count
-    targets: list[list[int]] = [[] for _ in range(count)]
-    for source, _, target, _ in edges:
-        waiting[target] += 1
-        targets[source].append(target)
-    ready = [i for i in range(count) if waiting[i] == 0]
-    for node in ready:  # grows while it is walked
-        for target in targets[node]:
-            waiting[target] -= 1
-            if waiting[target] == 0:
-                ready.append(target)
-    return ready

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import count
 from typing import Any, NamedTuple
 
 import torch
@@ -171,8 +172,8 @@ def read_graph(
                 target = ids[target_fn] = len(fns)
                 fns.append(target_fn)
             edges.append(Edge(source, input_nr, target, output_nr))
-    guard_release(fns, edges)
-    nodes = [Node(i, fn) for i, fn in enumerate(fns)]
+    guard_release(fns)
+    nodes = list(map(Node, count(), fns))
     if label_of:
         for node in nodes:
             variable = node.variable
