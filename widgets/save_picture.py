@@ -40,7 +40,7 @@ def save_picture(path: str, size: QSize, paint: Paint) -> None:
     with open(path, "wb"):
         pass  # Qt's writers do not say why they failed: find out first.
     if suffix == ".png":
-        image_of(size, paint).save(path, "PNG")
+        image_of(size, paint).save(path)
         return
     generator = QSvgGenerator()
     generator.setFileName(path)

@@ -200,7 +200,7 @@ def test_far_away_ten_thousand_nodes_are_boxes(view: GraphView) -> None:
 
 def test_only_what_is_seen_is_painted(view: GraphView) -> None:
     seen = view.node_rect(2).adjusted(4, 4, -4, -4)
-    assert view._item._seen_nodes(seen).tolist() == [2]
+    assert view._item.geometry.nodes_in(seen).tolist() == [2]
     beyond = QRectF(10_000, 10_000, 10, 10)
-    assert view._item._seen_nodes(beyond).size == 0
-    assert view._item._seen_edges(beyond).size == 0
+    assert view._item.geometry.nodes_in(beyond).size == 0
+    assert view._item.geometry.edges_in(beyond).size == 0

@@ -30,7 +30,7 @@ def plot(qtbot) -> LivePlot:
 
 
 def drawn(plot: LivePlot, key: str) -> tuple[list[float], list[float]]:
-    x, y = plot._curves[key].getData()
+    x, y = plot._canvas.curves[key].getData()
     return ([], []) if x is None else (x.tolist(), y.tolist())
 
 
@@ -55,21 +55,21 @@ def test_draws_what_was_appended_at_the_next_refresh(plot: LivePlot, qtbot) -> N
 def test_follows_until_the_reader_zooms_and_again_on_the_button(plot: LivePlot) -> None:
     plot.append("loss", range(100), np.linspace(1, 0, 100))
     plot.refresh()
-    (x0, x1), (y0, y1) = plot._box.viewRange()
+    (x0, x1), (y0, y1) = plot._canvas.box.viewRange()
     assert x0 <= 0 and x1 >= 99 and y0 < 0 and y1 > 1
-    plot._box.scaleBy((0.5, 0.5))
-    plot._box.sigRangeChangedManually.emit([True, True])
+    plot._canvas.box.scaleBy((0.5, 0.5))
+    plot._canvas.box.sigRangeChangedManually.emit([True, True])
     assert not plot.following
-    kept = plot._box.viewRange()
+    kept = plot._canvas.box.viewRange()
     plot.append("loss", range(100, 200), np.linspace(0, 5, 100))
     plot.refresh()
-    assert plot._box.viewRange() == kept
+    assert plot._canvas.box.viewRange() == kept
     follow = plot.findChild(QToolButton, "plot_follow")
     assert follow is not None and not follow.isChecked()
     follow.click()
     plot.refresh()
     assert plot.following
-    (_, x1), (_, y1) = plot._box.viewRange()
+    (_, x1), (_, y1) = plot._canvas.box.viewRange()
     assert x1 >= 199 and y1 > 5
 
 
@@ -79,9 +79,9 @@ def test_many_points_draw_few_and_keep_the_spike(plot: LivePlot) -> None:
     plot.append("loss", np.arange(len(y)), y)
     plot.refresh()
     x_drawn, y_drawn = drawn(plot, "loss")
-    assert len(x_drawn) <= 4 * plot._box.width() + 6
+    assert len(x_drawn) <= 4 * plot._canvas.box.width() + 6
     assert max(y_drawn) == 7.0
-    assert plot._box.viewRange()[1][1] > 7.0
+    assert plot._canvas.box.viewRange()[1][1] > 7.0
 
 
 def test_smoothing_draws_the_average_over_the_raw_line(plot: LivePlot) -> None:
@@ -95,9 +95,9 @@ def test_smoothing_draws_the_average_over_the_raw_line(plot: LivePlot) -> None:
     weights = [[SMOOTHING ** (n - i) for i in range(n + 1)] for n in range(4)]
     expected = [sum(w * v for w, v in zip(row, y, strict=False)) / sum(row) for row in weights]
     assert drawn(plot, "loss")[1] == pytest.approx(expected)
-    _, faint_y = plot._faint["loss"].getData()
+    _, faint_y = plot._canvas.faint["loss"].getData()
     assert faint_y.tolist() == y
-    assert plot._faint["loss"].isVisible()
+    assert plot._canvas.faint["loss"].isVisible()
     # The legend keeps the true number.
     assert plot.legend_values()["loss"] == 5.0
 
@@ -119,7 +119,7 @@ def test_log_scale_draws_logarithms_and_leaves_gaps(plot: LivePlot) -> None:
     _, y = drawn(plot, "loss")
     assert y[:2] == pytest.approx([0.0, -2.0]) and math.isnan(y[2])
     assert y[3] == pytest.approx(2.0)
-    assert plot._axes["left"].tickStrings([-2.0, 0.0, 2.0], 1.0, 1.0) == ["0.01", "1", "100"]
+    assert plot._canvas.axes["left"].tickStrings([-2.0, 0.0, 2.0], 1.0, 1.0) == ["0.01", "1", "100"]
     button.click()
     plot.refresh()
     assert drawn(plot, "loss")[1] == [1.0, 0.01, 0.0, 100.0]
@@ -141,7 +141,7 @@ def test_crosshair_reads_the_nearest_step(plot: LivePlot) -> None:
     plot.point_at(18.7)
     assert plot.legend_values() == {"loss": 2.0, "validation": 0.5}
     assert "step 20" in text_of(plot, "plot_legend")
-    assert plot._crosshair.isVisible()
+    assert plot._canvas.crosshair.isVisible()
     plot.point_at(None)
     assert plot.legend_values()["loss"] == 1.0
     assert "step" not in text_of(plot, "plot_legend").replace("train step", "")
@@ -182,7 +182,7 @@ def test_a_line_on_the_grid_hides_the_grid(plot: LivePlot) -> None:
     plot.append("loss", range(10), [1.0] * 10)
     plot.refresh()
     image = plot.grab().toImage()
-    scene_point = plot._box.mapViewToScene(QPointF(5.0, 1.0))
+    scene_point = plot._canvas.box.mapViewToScene(QPointF(5.0, 1.0))
     at = plot._canvas.mapTo(plot, plot._canvas.mapFromScene(scene_point))
     column = {image.pixelColor(at.x(), at.y() + dy).name() for dy in (-2, -1, 0, 1, 2)}
     assert theme.current().series[0] in column

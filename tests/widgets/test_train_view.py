@@ -71,7 +71,7 @@ def text(view: TrainView, name: str) -> str:
 
 
 def drawn_points(view: TrainView) -> int:
-    x, _ = view.plots["loss"]._curves["loss"].getData()
+    x, _ = view.plots["loss"]._canvas.curves["loss"].getData()
     return 0 if x is None else len(x)
 
 

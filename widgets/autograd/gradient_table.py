@@ -41,9 +41,10 @@ class GradientTable(QTableWidget):
         self._differences: Mapping[str, float] = {}
         self.setObjectName("gradient_table")
         self.setAccessibleName("Parameters and their gradients")
-        self.setHorizontalHeaderLabels(list(_COLUMNS))
-        for column, tip in enumerate(_TIPS):
-            self.horizontalHeaderItem(column).setToolTip(tip)
+        for column, (title, tip) in enumerate(zip(_COLUMNS, _TIPS, strict=True)):
+            item = QTableWidgetItem(title)
+            item.setToolTip(tip)
+            self.setHorizontalHeaderItem(column, item)
         self.verticalHeader().hide()
         self.setShowGrid(False)
         self.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)

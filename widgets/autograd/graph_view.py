@@ -124,7 +124,7 @@ class GraphView(CanvasView):
     # -- gestures --------------------------------------------------------------------------------
 
     def _node_under(self, event: QMouseEvent) -> int | None:
-        return self._item.node_at(self.mapToScene(event.position().toPoint()))
+        return self._item.geometry.node_at(self.mapToScene(event.position().toPoint()))
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
         node = self._node_under(event)
@@ -155,7 +155,7 @@ class GraphView(CanvasView):
         node = self.selected
         if node is None:
             return 0
-        corners = self._item.corners
+        corners = self._item.geometry.corners
         if direction in ("down", "up"):
             near = (self._targets if direction == "down" else self._sources)[node]
             return min(near, key=lambda n: abs(corners[n, 0] - corners[node, 0]), default=node)
@@ -171,7 +171,7 @@ class GraphView(CanvasView):
     def contextMenuEvent(self, event: QContextMenuEvent) -> None:
         menu = QMenu(self)
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        self.fill_menu(menu, self._item.node_at(self.mapToScene(event.pos())))
+        self.fill_menu(menu, self._item.geometry.node_at(self.mapToScene(event.pos())))
         menu.popup(event.globalPos())
 
     def fill_menu(self, menu: QMenu, node: int | None) -> None:
@@ -183,7 +183,7 @@ class GraphView(CanvasView):
 
     def viewportEvent(self, event: QEvent) -> bool:
         if isinstance(event, QHelpEvent) and event.type() == QEvent.Type.ToolTip:
-            node = self._item.node_at(self.mapToScene(event.pos()))
+            node = self._item.geometry.node_at(self.mapToScene(event.pos()))
             if node is None:
                 QToolTip.hideText()
             else:

@@ -7,10 +7,9 @@ import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
-import pyqtgraph as pg
 from numpy.typing import ArrayLike, NDArray
 from PySide6.QtCore import QPointF, Qt, Signal
-from PySide6.QtGui import QColor, QContextMenuEvent, QFont, QGuiApplication, QPainter
+from PySide6.QtGui import QContextMenuEvent, QGuiApplication, QPainter
 from PySide6.QtWidgets import (
     QFileDialog,
     QFrame,
@@ -28,32 +27,13 @@ from widgets.icons import set_icon
 from widgets.save_picture import add_picture_actions
 from widgets.text import format_number
 from widgets.theme import GRID
+from widgets.training.plot_canvas import PlotCanvas, series_color
 from widgets.training.series import Series, Track, write_csv
 
-FAINT = 0.35
-"""How much of its colour the raw line keeps under the smoothed one."""
 MARGIN = 0.06
 """Room above and below the lines, as a fraction of their height."""
 
 Floats = NDArray[np.float64]
-
-
-class _Axis(pg.AxisItem):
-    """Ticks written as everywhere in the program, in the theme's colours."""
-
-    def tickStrings(self, values: list[float], scale: float, spacing: float) -> list[str]:
-        if self.logMode:
-            return [format_number(float(10.0**value), 3) for value in values]
-        return [format_number(float(value), 4) for value in values]
-
-    def paint(self, p: QPainter, opt, widget) -> None:
-        """As the base class, without its detour over a QPicture, whose text costs half a
-        millisecond an axis and frame. The base class sets `picture` to None when it is stale."""
-        if self.picture is None:
-            p.setFont(self.style["tickFont"])
-            self.picture = self.generateDrawSpecs(p)
-        if self.picture is not None:
-            self.drawPicture(p, *self.picture)
 
 
 class LivePlot(QFrame):
@@ -87,50 +67,14 @@ class LivePlot(QFrame):
         self.setProperty("role", "card")
         self.setAccessibleName(f"Plot of {title}")
 
-        # Put together by hand: pyqtgraph's PlotItem makes eight menus that nobody opens.
-        self._canvas = pg.GraphicsView()
-        self._canvas.setMinimumSize(160, 96)
+        self._canvas = PlotCanvas(self.series)
         self._canvas.setAccessibleName(f"{title} over steps")
-        self._box = pg.ViewBox(enableMenu=False, defaultPadding=0.0)
-        self._box.disableAutoRange()
-        self._axes = {side: _Axis(side) for side in ("left", "bottom")}
-        panes = pg.GraphicsLayout()
-        panes.setContentsMargins(0, 0, GRID, 0)
-        panes.setSpacing(0)
-        panes.addItem(self._axes["left"], 0, 0)
-        panes.addItem(self._box, 0, 1)
-        panes.addItem(self._axes["bottom"], 1, 1)
-        for axis in self._axes.values():
-            axis.linkToView(self._box)
-            axis.setZValue(self._box.zValue() - 1)  # the grid lies under the curves
-        self._axes["left"].setGrid(255)
-        self._canvas.setCentralItem(panes)
-        self._curves = {line.key: self._add_curve() for line in self.series}
-        self._faint = {line.key: self._add_curve(z=-1) for line in self.series}
-        self._dots = {line.key: self._add_dots() for line in self.series if line.points}
-        self._crosshair = pg.InfiniteLine(angle=90, movable=False)
-        self._crosshair.hide()
-        self._box.addItem(self._crosshair, ignoreBounds=True)
-        self._box.sigRangeChangedManually.connect(self._stop_following)
-        self._box.sigXRangeChanged.connect(self._touch)
-        self._canvas.scene().sigMouseMoved.connect(self._hover)
-
+        self._canvas.hovered.connect(self.point_at)
+        self._canvas.moved_by_hand.connect(self._stop_following)
+        self._canvas.range_changed.connect(self._touch)
         self._build_chrome(title, unit, tip)
-        self._style()
-        theme.notifier.changed.connect(self._style)
-
-    def _add_curve(self, z: int = 0) -> pg.PlotCurveItem:
-        curve = pg.PlotCurveItem(antialias=True, connect="finite")
-        # Line by line: Qt strokes long antialiased paths ten times slower.
-        curve.setSegmentedLineMode("on")
-        curve.setZValue(z)
-        self._box.addItem(curve, ignoreBounds=True)
-        return curve
-
-    def _add_dots(self) -> pg.ScatterPlotItem:
-        dots = pg.ScatterPlotItem(size=6, antialias=True)
-        self._box.addItem(dots, ignoreBounds=True)
-        return dots
+        self._show_legend()
+        theme.notifier.changed.connect(self._restyle)
 
     def _build_chrome(self, title: str, unit: str, tip: str) -> None:
         heading = QLabel(title)
@@ -231,11 +175,11 @@ class LivePlot(QFrame):
 
     @property
     def log(self) -> bool:
-        return bool(self._axes["left"].logMode)
+        return self._canvas.log
 
     def set_log(self, on: bool) -> None:
         """Scale the values by their logarithm; what is not above zero becomes a gap."""
-        self._axes["left"].setLogMode(y=on)
+        self._canvas.set_log(on)
         self._log_button.setChecked(on)
         self.follow()
 
@@ -263,40 +207,27 @@ class LivePlot(QFrame):
         """Bring curves, range and legend up to date; does nothing when nothing has changed."""
         if not self._dirty:
             return
+        canvas = self._canvas
         if self._following:
-            self._box.setXRange(*self._whole_x(), padding=0)
-        (x0, x1), _ = self._box.viewRange()
-        pixels = max(1, int(self._box.width()))
+            canvas.show_x(*self._whole_x())
+        x0, x1 = canvas.x_range()
         low, high = np.inf, -np.inf
         for line in self.series:
             track = self.tracks[line.key]
             smooth = self._smoothing and not line.points
-            x, y = (track.smooth if smooth else track.raw).query(x0, x1, pixels)
-            shown = self._draw(self._curves[line.key], x, y)
-            low, high = _reach(low, high, shown)
-            if line.points:
-                there = np.isfinite(shown)
-                self._dots[line.key].setData(x[there], shown[there])
+            seen = (track.smooth if smooth else track.raw).query(x0, x1, canvas.pixels())
+            low, high = _reach(low, high, canvas.draw(line.key, *seen))
             if smooth:
-                raw = self._draw(self._faint[line.key], *track.raw.query(x0, x1, pixels))
-                low, high = _reach(low, high, raw)
-            self._faint[line.key].setVisible(smooth)
+                raw = track.raw.query(x0, x1, canvas.pixels())
+                low, high = _reach(low, high, canvas.draw_faint(line.key, *raw))
+            else:
+                canvas.hide_faint(line.key)
         if self._following and low <= high:
             room = (high - low) * MARGIN or max(abs(high) * 0.1, 1e-12)
-            self._box.setYRange(low - room, high + room, padding=0)
+            canvas.show_y(low - room, high + room)
         self._show_legend()
         self._show_notice()
         self._dirty = False
-
-    def _scaled(self, y: Floats) -> Floats:
-        if not self.log:
-            return y
-        return np.log10(y, where=y > 0, out=np.full_like(y, np.nan))
-
-    def _draw(self, curve: pg.PlotCurveItem, x: Floats, y: Floats) -> Floats:
-        scaled = self._scaled(y)
-        curve.setData(x, scaled)
-        return scaled
 
     def _whole_x(self) -> tuple[float, float]:
         ends = [track.raw.x[[0, -1]] for track in self.tracks.values() if len(track.raw)]
@@ -322,19 +253,15 @@ class LivePlot(QFrame):
 
     def point_at(self, step: float | None) -> None:
         """Put the crosshair on a step; None takes it away."""
-        if step is not None:
-            known = [track.raw.nearest(step) for track in self.tracks.values()]
-            points = [point for point in known if point is not None]
-            step = min(points, key=lambda point: abs(point[0] - step))[0] if points else None
-        self._cursor = step
-        self._crosshair.setVisible(step is not None)
-        if step is not None:
-            self._crosshair.setPos(step)
+        self._cursor = None if step is None else self._nearest_step(step)
+        self._canvas.show_crosshair(self._cursor)
         self._show_legend()
 
-    def _hover(self, scene_point: QPointF) -> None:
-        inside = self._box.sceneBoundingRect().contains(scene_point)
-        self.point_at(self._box.mapSceneToView(scene_point).x() if inside else None)
+    def _nearest_step(self, step: float) -> float | None:
+        """The step nearest to `step` that any series has; None without points."""
+        points = [track.raw.nearest(step) for track in self.tracks.values()]
+        known = [point[0] for point in points if point is not None]
+        return min(known, key=lambda x: abs(x - step), default=None)
 
     def leaveEvent(self, event) -> None:
         self.point_at(None)
@@ -351,7 +278,7 @@ class LivePlot(QFrame):
                 continue
             number = self._text(value) if np.isfinite(value) else "not finite"
             parts.append(
-                f'<span style="color:{self._color(line)}">●</span> {line.title} <b>{number}</b>'
+                f'<span style="color:{series_color(line)}">●</span> {line.title} <b>{number}</b>'
             )
         self._legend.setText("&nbsp;&nbsp; ".join(parts) or "&nbsp;")
 
@@ -364,35 +291,8 @@ class LivePlot(QFrame):
         self._notice.setText("\n".join(bad))
         self._notice.setVisible(bool(bad))
 
-    # -- look ------------------------------------------------------------------------------------
-
-    def _color(self, line: Series) -> str:
-        names = theme.current().series
-        return names[line.color % len(names)]
-
-    def _style(self) -> None:
-        colors = theme.current()
-        font = QFont(self.font())
-        font.setPixelSize(11)
-        self._canvas.setBackground(colors.color("surface"))
-        for axis in self._axes.values():
-            axis.setPen(pg.mkPen(colors.border))
-            axis.setTextPen(pg.mkPen(colors.muted))
-            axis.setTickFont(font)
-            axis.setTickPen(pg.mkPen(colors.grid))
-            # Few and opaque: blended grid lines cost more than the curves.
-            axis.setStyle(tickLength=4, maxTickLevel=0, tickAlpha=255, hideOverlappingLabels=False)
-            axis.enableAutoSIPrefix(False)
-        self._axes["left"].setWidth(56)
-        self._crosshair.setPen(pg.mkPen(colors.muted, style=Qt.PenStyle.DashLine))
-        for line in self.series:
-            pen = pg.mkPen(self._color(line), width=1)
-            self._curves[line.key].setPen(pen)
-            faint = _mixed(self._color(line), colors.surface, FAINT)
-            self._faint[line.key].setPen(pg.mkPen(faint, width=1))
-            if line.points:
-                self._dots[line.key].setBrush(pg.mkBrush(self._color(line)))
-                self._dots[line.key].setPen(pg.mkPen(None))
+    def _restyle(self) -> None:
+        self._canvas.restyle()
         self._show_legend()
 
     # -- copies ----------------------------------------------------------------------------------
@@ -438,15 +338,3 @@ def _reach(low: float, high: float, y: Floats) -> tuple[float, float]:
     if not finite.size:
         return low, high
     return min(low, float(finite.min())), max(high, float(finite.max()))
-
-
-def _mixed(color: str, ground: str, share: float) -> QColor:
-    """`share` of a colour on a ground, opaque: blending lines costs ten times drawing them."""
-    top, under = QColor(color), QColor(ground)
-    return QColor.fromRgbF(
-        *(share * a + (1 - share) * b for a, b in zip(_rgb(top), _rgb(under), strict=True))
-    )
-
-
-def _rgb(color: QColor) -> tuple[float, float, float]:
-    return color.redF(), color.greenF(), color.blueF()

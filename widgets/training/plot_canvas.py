@@ -1,0 +1,201 @@
+"""The drawing area of a live plot: pyqtgraph's view box and curves, in the theme's colours."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyqtgraph as pg
+from numpy.typing import NDArray
+from PySide6.QtCore import QPointF, Qt, Signal
+from PySide6.QtGui import QColor, QFont, QPainter
+
+from widgets import theme
+from widgets.text import format_number
+from widgets.theme import GRID
+from widgets.training.series import Series
+
+FAINT = 0.35
+"""How much of its colour the raw line keeps under the smoothed one."""
+AXIS_WIDTH = 56
+
+Floats = NDArray[np.float64]
+
+
+class PlotCanvas(pg.GraphicsView):
+    """Curves by the keys of their series. Draws what it is told; knows no data."""
+
+    hovered = Signal(object)
+    """The x under the pointer, None outside."""
+    moved_by_hand = Signal()
+    """The reader has zoomed or dragged."""
+    range_changed = Signal()
+    """Another part of x is seen, or its width in pixels has changed."""
+
+    def __init__(self, series: Sequence[Series]) -> None:
+        super().__init__()
+        self._series = tuple(series)
+        self._log = False
+        self.setMinimumSize(160, 96)
+        # Put together by hand: pyqtgraph's PlotItem makes eight menus that nobody opens.
+        self.box = pg.ViewBox(enableMenu=False, defaultPadding=0.0)
+        self.box.disableAutoRange()
+        self.axes = {side: _Axis(side) for side in ("left", "bottom")}
+        panes = pg.GraphicsLayout()
+        panes.setContentsMargins(0, 0, GRID, 0)
+        panes.setSpacing(0)
+        panes.addItem(self.axes["left"], 0, 0)
+        panes.addItem(self.box, 0, 1)
+        panes.addItem(self.axes["bottom"], 1, 1)
+        for axis in self.axes.values():
+            axis.linkToView(self.box)
+            axis.setZValue(self.box.zValue() - 1)  # the grid lies under the curves
+        self.axes["left"].setGrid(255)
+        self.setCentralItem(panes)
+        self.curves = {line.key: self._add_curve() for line in self._series}
+        self.faint = {line.key: self._add_curve(z=-1) for line in self._series}
+        self._dots = {line.key: self._add_dots() for line in self._series if line.points}
+        self.crosshair = pg.InfiniteLine(angle=90, movable=False)
+        self.crosshair.hide()
+        self.box.addItem(self.crosshair, ignoreBounds=True)
+        self.box.sigRangeChangedManually.connect(lambda *_: self.moved_by_hand.emit())
+        self.box.sigXRangeChanged.connect(lambda *_: self.range_changed.emit())
+        self.box.sigResized.connect(lambda *_: self.range_changed.emit())
+        scene = self.sceneObj
+        assert scene is not None  # until the view is closed
+        scene.sigMouseMoved.connect(self._hover)
+        self.restyle()
+
+    def _add_curve(self, z: int = 0) -> pg.PlotCurveItem:
+        curve = pg.PlotCurveItem(antialias=True, connect="finite")
+        # Line by line: Qt strokes long antialiased paths ten times slower.
+        curve.setSegmentedLineMode("on")
+        curve.setZValue(z)
+        self.box.addItem(curve, ignoreBounds=True)
+        return curve
+
+    def _add_dots(self) -> pg.ScatterPlotItem:
+        dots = pg.ScatterPlotItem(size=6, antialias=True)
+        self.box.addItem(dots, ignoreBounds=True)
+        return dots
+
+    # -- what it shows ---------------------------------------------------------------------------
+
+    @property
+    def log(self) -> bool:
+        return self._log
+
+    def set_log(self, on: bool) -> None:
+        """Take y as logarithms from now on: draw everything anew."""
+        self._log = on
+        self.axes["left"].setLogMode(False, on)  # type: ignore[arg-type] - wrong in pyqtgraph
+
+    def x_range(self) -> tuple[float, float]:
+        (x0, x1), _ = self.box.viewRange()
+        return x0, x1
+
+    def pixels(self) -> int:
+        """Columns of pixels the curves have."""
+        return max(1, int(self.box.width()))
+
+    def show_x(self, x0: float, x1: float) -> None:
+        self.box.setXRange(x0, x1, padding=0)
+
+    def show_y(self, y0: float, y1: float) -> None:
+        """In the units drawn: logarithms on a logarithmic scale."""
+        self.box.setYRange(y0, y1, padding=0)
+
+    def draw(self, key: str, x: Floats, y: Floats) -> Floats:
+        """Draw a series; return y as drawn (its logarithm, NaN where it has none)."""
+        shown = self._scaled(y)
+        self.curves[key].setData(x, shown)
+        if key in self._dots:
+            there = np.isfinite(shown)
+            self._dots[key].setData(x[there], shown[there])
+        return shown
+
+    def draw_faint(self, key: str, x: Floats, y: Floats) -> Floats:
+        """Draw the raw line under a smoothed series; return y as drawn."""
+        shown = self._scaled(y)
+        self.faint[key].setData(x, shown)
+        self.faint[key].show()
+        return shown
+
+    def hide_faint(self, key: str) -> None:
+        self.faint[key].hide()
+
+    def show_crosshair(self, x: float | None) -> None:
+        self.crosshair.setVisible(x is not None)
+        if x is not None:
+            self.crosshair.setPos(x)
+
+    def _scaled(self, y: Floats) -> Floats:
+        if not self._log:
+            return y
+        return np.log10(y, where=y > 0, out=np.full_like(y, np.nan))
+
+    def _hover(self, scene_point: QPointF) -> None:
+        inside = self.box.sceneBoundingRect().contains(scene_point)
+        self.hovered.emit(self.box.mapSceneToView(scene_point).x() if inside else None)
+
+    # -- look ------------------------------------------------------------------------------------
+
+    def restyle(self) -> None:
+        """Take the theme's colours."""
+        colors = theme.current()
+        font = QFont(self.font())
+        font.setPixelSize(11)
+        self.setBackground(colors.color("surface"))
+        for axis in self.axes.values():
+            axis.setPen(pg.mkPen(colors.border))
+            axis.setTextPen(pg.mkPen(colors.muted))
+            axis.setTickFont(font)
+            axis.setTickPen(pg.mkPen(colors.grid))
+            # Few and opaque: blended grid lines cost more than the curves.
+            axis.setStyle(tickLength=4, maxTickLevel=0, tickAlpha=255, hideOverlappingLabels=False)
+            axis.enableAutoSIPrefix(False)
+        self.axes["left"].setWidth(AXIS_WIDTH)
+        self.crosshair.setPen(pg.mkPen(colors.muted, style=Qt.PenStyle.DashLine))
+        for line in self._series:
+            color = series_color(line)
+            self.curves[line.key].setPen(pg.mkPen(color, width=1))
+            self.faint[line.key].setPen(pg.mkPen(_mixed(color, colors.surface, FAINT), width=1))
+            if line.points:
+                self._dots[line.key].setBrush(pg.mkBrush(color))
+                self._dots[line.key].setPen(pg.mkPen(None))
+
+
+def series_color(line: Series) -> str:
+    names = theme.current().series
+    return names[line.color % len(names)]
+
+
+class _Axis(pg.AxisItem):
+    """Ticks written as everywhere in the program."""
+
+    def tickStrings(self, values: list[float], scale: float, spacing: float) -> list[str]:
+        if self.logMode:
+            return [format_number(float(10.0**value), 3) for value in values]
+        return [format_number(float(value), 4) for value in values]
+
+    def paint(self, p: QPainter, opt, widget) -> None:
+        """As the base class, without its detour over a QPicture, whose text costs half a
+        millisecond an axis and frame. The base class sets `picture` to None when it is stale."""
+        if self.picture is None:
+            style: dict = self.__dict__["style"]  # hides QGraphicsWidget.style
+            p.setFont(style["tickFont"])
+            self.picture = self.generateDrawSpecs(p)
+        if self.picture is not None:
+            self.drawPicture(p, *self.picture)
+
+
+def _mixed(color: str, ground: str, share: float) -> QColor:
+    """`share` of a colour on a ground, opaque: blending lines costs ten times drawing them."""
+    top, under = QColor(color), QColor(ground)
+    return QColor.fromRgbF(
+        *(share * a + (1 - share) * b for a, b in zip(_rgb(top), _rgb(under), strict=True))
+    )
+
+
+def _rgb(color: QColor) -> tuple[float, float, float]:
+    return color.redF(), color.greenF(), color.blueF()
