@@ -152,6 +152,23 @@ def test_a_killed_engine_is_seen_at_once_and_leaves_its_exit_code(engine):
         engine.send(HelloCommand())
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_child_of_the_engines_that_outlives_it_does_not_hide_its_death(engine):
+    receive(engine)
+    engine.send(
+        RunCellCommand(
+            source="import os, time\nchild = os.fork()\n"
+            "if child == 0:\n    time.sleep(1e6)\nprint(child)\nwhile True: pass"
+        )
+    )
+    child = psutil.Process(int(receive(engine).text))
+    engine.kill()
+    lost(engine)
+    assert engine.exit().code == -signal.SIGKILL
+    assert child.is_running()
+    child.kill()
+
+
 def test_a_crash_leaves_the_line_that_crashed(engine):
     engine.send(RunCellCommand(source="import ctypes\nctypes.string_at(0)\n"))
     lost(engine)

@@ -26,7 +26,7 @@ from engine.protocol import (
 
 WAIT_MS = 120_000
 MLP = Path(__file__).parents[2] / "assets" / "templates" / "mlp.tlab"
-KILLS = 3
+KILLS = 2
 
 
 class Run:
