@@ -209,7 +209,7 @@ def gradient_edge(root: Root) -> GradientEdge:
 def operation(name: str, *, custom: bool = False) -> str:
     """`"AddmmBackward0"` -> `"addmm"`, `"NllLossBackward0"` -> `"nll_loss"`."""
     stem = re.sub(r"Backward\d*$", "", name) or name
-    return stem if custom else re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", stem).lower()
+    return stem if custom else _WORD_STARTS.sub("_", stem).lower()
 
 
 def _spec(metadata: Any) -> TensorSpec:
@@ -217,6 +217,9 @@ def _spec(metadata: Any) -> TensorSpec:
         return TensorSpec(tuple(int(n) for n in metadata.shape), dtype_name(metadata.dtype))
     except (AttributeError, RuntimeError):  # a nested tensor, or an output never used
         return TensorSpec((), "unknown")
+
+
+_WORD_STARTS = re.compile(r"(?<=[a-z0-9])(?=[A-Z][a-z0-9])|(?<=[0-9][A-Z])(?=[A-Z])")
 
 
 @cache

@@ -47,8 +47,8 @@ _RULES = {
     "native_layer_norm": "g through the normalisation of each sample; also for its scale and"
     " shift.",
     "native_dropout": "Lets the gradient through where the value was kept, scaled alike.",
-    "max_pool2_dwith_indices": "Sends each gradient to the place that held the maximum.",
-    "avg_pool2_d": "Spreads each gradient evenly over its window.",
+    "max_pool2d_with_indices": "Sends each gradient to the place that held the maximum.",
+    "avg_pool2d": "Spreads each gradient evenly over its window.",
     "cat": "Cuts the gradient into the pieces that were joined.",
     "embedding": "Adds each gradient to the row of the table that was looked up.",
     "index": "Puts the gradient at the places that were picked, zero elsewhere.",

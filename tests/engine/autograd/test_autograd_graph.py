@@ -177,6 +177,11 @@ def test_roots_without_a_graph_are_explained() -> None:
         ("ConvolutionBackward0", "convolution"),
         ("NativeBatchNormBackward0", "native_batch_norm"),
         ("CopySlices", "copy_slices"),
+        ("MaxPool2DWithIndicesBackward0", "max_pool2d_with_indices"),
+        ("FftC2CBackward0", "fft_c2c"),
+        ("Log1PBackward0", "log1p"),
+        ("SumBackward1", "sum"),
+        ("TBackward0", "t"),
     ],
 )
 def test_operation_names(name: str, op: str) -> None:
