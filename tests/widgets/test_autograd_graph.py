@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QMenu
 from engine.protocol import GraphEdge, GraphNode, GraphSnapshot, TensorSpec
 from tests.widgets.autograd_snapshots import GRAPH, NAMES, backward
 from widgets import theme
-from widgets.autograd.graph_item import CURRENT, EXECUTED, READY, WAITING
+from widgets.autograd.graph_item import CURRENT, EXECUTED, READY, TEXT_MIN_ZOOM, WAITING
 from widgets.autograd.graph_layout import NODE_HEIGHT, NODE_WIDTH, GraphLayout, layout_graph
 from widgets.autograd.graph_view import GraphView
 from widgets.autograd.words import rule
@@ -188,6 +188,7 @@ def test_far_away_ten_thousand_nodes_are_boxes(view: GraphView) -> None:
     side = 100
     places = {i: ((i % side) * 220.0, (i // side) * 90.0) for i in range(count)}
     view.show_graph(graph, GraphLayout(places, ()), {})
+    view.fit()
     assert view.zoom < 0.1
     image = view.viewport().grab().toImage()
     canvas = theme.current().color("canvas").name()
@@ -196,6 +197,14 @@ def test_far_away_ten_thousand_nodes_are_boxes(view: GraphView) -> None:
         image.pixelColor(x, middle + dy).name() for x in range(image.width()) for dy in range(6)
     ]
     assert np.mean([color != canvas for color in columns]) > 0.2
+
+
+def test_a_large_graph_opens_legibly_at_its_root(view: GraphView) -> None:
+    graph = chain(200)
+    view.show_graph(graph, layout_graph(graph), {})
+    seen = view.mapToScene(view.viewport().rect()).boundingRect()
+    assert view.zoom >= TEXT_MIN_ZOOM
+    assert seen.contains(view.node_rect(0)) and not seen.intersects(view.node_rect(199))
 
 
 def test_only_what_is_seen_is_painted(view: GraphView) -> None:

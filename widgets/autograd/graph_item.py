@@ -210,7 +210,8 @@ class GraphItem(QGraphicsItem):
 
 
 def paint_legend(painter: QPainter, room: QRectF) -> None:
-    """What the colours mean, in the lower right corner of `room` (viewport pixels)."""
+    """What the colours mean, in the lower right corner of `room` (viewport pixels); nothing where
+    there is no room for it."""
     colors = theme.current()
     entries = (
         ("intermediate", "operation"),
@@ -222,6 +223,8 @@ def paint_legend(painter: QPainter, room: QRectF) -> None:
     face = font(11)
     painter.setFont(face)
     width = sum(text_width(text, face) + 26 for _, text in entries) + 8
+    if width + 16 > room.width():
+        return
     box = QRectF(room.right() - width - 8, room.bottom() - 34, width, 26)
     painter.setPen(QPen(colors.color("border"), 1))
     painter.setBrush(colors.color("surface"))

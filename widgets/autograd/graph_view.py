@@ -16,7 +16,7 @@ from PySide6.QtWidgets import QGraphicsScene, QMenu, QToolTip, QWidget
 from engine.protocol import BackwardSnapshot, GraphSnapshot
 from widgets import theme
 from widgets.autograd.graph_item import GraphItem, node_title, paint_legend
-from widgets.autograd.graph_layout import GraphLayout
+from widgets.autograd.graph_layout import NODE_HEIGHT, GraphLayout
 from widgets.autograd.words import rule
 from widgets.canvas.view import CanvasView
 from widgets.canvas.zoom_bar import ZoomBar
@@ -27,6 +27,8 @@ EMPTY_TEXT = (
     "No graph yet.\n\nRun the forward pass to the loss, then start the backward pass: the graph"
     " that autograd recorded appears here, from the loss at the top to the parameters."
 )
+LEGIBLE_ZOOM = 0.6
+"""A new graph is shown at least at this zoom."""
 _KEYS = {
     Qt.Key.Key_Down: "down",
     Qt.Key.Key_Up: "up",
@@ -76,8 +78,16 @@ class GraphView(CanvasView):
                 self._targets[edge.source].append(edge.target)
                 self._sources[edge.target].append(edge.source)
         self._item.show_graph(graph, layout, names or {})
-        self.fit()
+        self._look_at_start()
         self.viewport().update()
+
+    def _look_at_start(self) -> None:
+        """All of the graph, or where that is too small to read, its root at the top."""
+        self.fit()
+        if self.zoom < LEGIBLE_ZOOM and self._item.nodes:
+            root = self._item.rect_of(0).center()
+            half_height = self.viewport().height() / LEGIBLE_ZOOM / 2
+            self.set_view(LEGIBLE_ZOOM, root.x(), root.y() - NODE_HEIGHT + half_height)
 
     def clear(self, text: str = EMPTY_TEXT) -> None:
         """Show no graph, but `text`."""
@@ -212,7 +222,7 @@ class GraphView(CanvasView):
         painter.resetTransform()
         room = QRectF(self.viewport().rect())
         if self._item.nodes:
-            paint_legend(painter, room)
+            paint_legend(painter, room.adjusted(self._zoom_bar.geometry().right(), 0, 0, 0))
         else:
             painter.setPen(theme.current().color("muted"))
             flags = int(Qt.AlignmentFlag.AlignCenter) | int(Qt.TextFlag.TextWordWrap)

@@ -17,6 +17,7 @@ from PySide6.QtWidgets import (
     QLabel,
     QMenu,
     QMessageBox,
+    QSizePolicy,
     QToolButton,
     QVBoxLayout,
     QWidget,
@@ -86,10 +87,12 @@ class LivePlot(QFrame):
         self._legend.setObjectName("plot_legend")
         self._legend.setTextFormat(Qt.TextFormat.RichText)
         self._legend.setToolTip("\n".join(line.tip or line.title for line in self.series))
+        self._legend.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
         self._caption = QLabel()
         self._caption.setObjectName("plot_caption")
         self._caption.setProperty("role", "muted")
         self._caption.hide()
+        self._caption.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
         self._notice = QLabel()
         self._notice.setObjectName("plot_notice")
         self._notice.setProperty("role", "error")
