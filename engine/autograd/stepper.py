@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch.autograd.graph import GradientEdge
 
-from .graph import Graph, Node, as_roots, gradient_edge, read_graph
+from .graph import AccumulateGrad, Graph, Node, as_roots, gradient_edge, read_graph
 
 Gradients = tuple[torch.Tensor | None, ...]
 
@@ -25,7 +25,7 @@ class Step:
     """One executed node. `incoming` is what its rule was given (after hooks and edits), one per
     output of the forward operation; `outgoing` what it gave (after hooks, summed to the shape and
     cast to the dtype of its target), one per input. None is an undefined gradient: zero, for
-    mathematics. `position` counts from 1: so many nodes had run after this one."""
+    mathematics. `position` is the step's number in the plan, from 1."""
 
     node: Node
     incoming: Gradients
@@ -278,7 +278,7 @@ def run_node(
     `edit` replaces the gradients by a pre-hook. At least one of `incoming` must be defined if
     there is no edit.
     """
-    is_leaf = not fn.next_functions and fn.name().endswith("AccumulateGrad")
+    is_leaf = isinstance(fn, AccumulateGrad)
     given: list[torch.Tensor | None] = []
     results: list[torch.Tensor | None] = []
 

@@ -61,8 +61,8 @@ class MoveForwardCommand(Command, frozen=True, kw_only=True):
 
 
 class StartBackwardCommand(Command, frozen=True, kw_only=True):
-    """Finish the forward pass if need be, read the graph from `loss.grad_fn`, stand before its
-    root -> GraphSnapshot, then BackwardSnapshot."""
+    """Finish the forward pass if need be (-> ForwardSnapshot), read the graph from `loss.grad_fn`,
+    stand before its root -> GraphSnapshot, then BackwardSnapshot."""
 
 
 class MoveBackwardCommand(Command, frozen=True, kw_only=True):

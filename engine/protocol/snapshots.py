@@ -132,7 +132,8 @@ class GraphEdge(Struct, frozen=True):
 
 class GraphSnapshot(Snapshot, frozen=True, kw_only=True):
     """The graph under a root, nodes indexed by id (0 is the root). `plan` is the engine's own
-    order of execution as node ids. `truncated` is the number of nodes left out by the cap."""
+    order of execution as node ids. `truncated` is the number of nodes left out by the cap; these
+    are stepped all the same, so `plan` and NodeStep may name ids beyond the last in `nodes`."""
 
     nodes: tuple[GraphNode, ...]
     edges: tuple[GraphEdge, ...]

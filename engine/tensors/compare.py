@@ -20,7 +20,7 @@ def max_difference(a: Tensor, b: Tensor) -> float:
     """Largest absolute difference of two tensors of one shape: 0.0 for empty ones and for equal
     infinities, infinite where only one of them is finite or a number."""
     wide = torch.complex128 if a.is_complex() or b.is_complex() else torch.float64
-    x, y = (t.detach().cpu().to(wide).reshape(-1) for t in (a, b))
+    x, y = (t.detach().to_dense().cpu().to(wide).reshape(-1) for t in (a, b))
     if x.numel() == 0:
         return 0.0
     difference = (x - y).abs()

@@ -14,8 +14,10 @@ from engine.autograd import handlers
 from engine.autograd.backward_pass import MAX_SHOWN_NODES, BackwardPass, shown_values
 from engine.errors import LabError
 from engine.lab import Lab
+from engine.models.forward import ForwardPass
 from engine.models.handlers import move_forward, start_forward
-from engine.project.document import Project
+from engine.models.live import LiveModel
+from engine.project.document import Block, Model, Project, Wire
 from engine.project.files import load
 from engine.protocol import (
     BackwardSnapshot,
@@ -290,3 +292,29 @@ def test_a_graph_beyond_the_limit_says_what_is_left_out() -> None:
     assert (len(graph.nodes), graph.truncated) == (MAX_SHOWN_NODES, 501)
     assert len(graph.plan) == MAX_SHOWN_NODES + 501
     assert len(graph.edges) == MAX_SHOWN_NODES - 1
+
+
+def test_sparse_gradients_are_stepped_shown_and_compared() -> None:
+    sizes = {"num_embeddings": 6, "embedding_dim": 3, "sparse": True}
+    blocks = (
+        Block("i", "Input", "x", {"shape": (4,), "dtype": "int64"}),
+        Block("e", "nn.Embedding", "embedding1", sizes),
+        Block("m", "torch.mean", "mean1", {"dim": 1}),
+        Block("o", "Output", "output", {}),
+    )
+    wires = (
+        Wire("i", "x", "e", "input"),
+        Wire("e", "output", "m", "input"),
+        Wire("m", "output", "o", "x"),
+    )
+    lab = Lab(emit=lambda snapshot: None)
+    live = LiveModel(Model(blocks=blocks, wires=wires), seed=0)
+    x, y = torch.tensor([[1, 2, 2, 5], [5, 5, 0, 1]]), torch.tensor([0, 2])
+    lab.forward = ForwardPass(live, x, y, torch.nn.functional.cross_entropy, seed=0)
+    start(lab)
+    (gradient,) = move(lab, "end").gradients
+    grad = lab.forward.module.get_parameter("embedding1.weight").grad
+    assert grad.layout == torch.sparse_coo and gradient.gradient is not None
+    assert gradient.gradient.norm == pytest.approx(grad.to_dense().double().norm().item())
+    (comparison,) = ask(handlers.compare_gradients(lab, CompareGradientsCommand()))
+    assert comparison.max_difference == 0.0
