@@ -31,7 +31,7 @@ def save_code(
     path = Path(path)
     namespace: dict[str, object] = {"__name__": "exported_model"}
     try:
-        with torch.random.fork_rng():
+        with torch.random.fork_rng(devices=[]):
             exec(compile(source, str(path), "exec"), namespace)
             written = namespace["Model"]()  # type: ignore[operator]
     except Exception as error:

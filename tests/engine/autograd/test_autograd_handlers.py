@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -294,25 +295,62 @@ def test_a_graph_beyond_the_limit_says_what_is_left_out() -> None:
     assert len(graph.edges) == MAX_SHOWN_NODES - 1
 
 
-def test_sparse_gradients_are_stepped_shown_and_compared() -> None:
-    sizes = {"num_embeddings": 6, "embedding_dim": 3, "sparse": True}
-    blocks = (
-        Block("i", "Input", "x", {"shape": (4,), "dtype": "int64"}),
-        Block("e", "nn.Embedding", "embedding1", sizes),
-        Block("m", "torch.mean", "mean1", {"dim": 1}),
-        Block("o", "Output", "output", {}),
-    )
-    wires = (
-        Wire("i", "x", "e", "input"),
-        Wire("e", "output", "m", "input"),
-        Wire("m", "output", "o", "x"),
+def passed(blocks: tuple[Block, ...], x: torch.Tensor, y: torch.Tensor) -> Lab:
+    """A lab whose backward pass has run to its end over these blocks in a row."""
+    wires = tuple(
+        Wire(
+            a.id,
+            "x" if a.kind == "Input" else "output",
+            b.id,
+            "x" if b.kind == "Output" else "input",
+        )
+        for a, b in pairwise(blocks)
     )
     lab = Lab(emit=lambda snapshot: None)
     live = LiveModel(Model(blocks=blocks, wires=wires), seed=0)
-    x, y = torch.tensor([[1, 2, 2, 5], [5, 5, 0, 1]]), torch.tensor([0, 2])
     lab.forward = ForwardPass(live, x, y, torch.nn.functional.cross_entropy, seed=0)
     start(lab)
-    (gradient,) = move(lab, "end").gradients
+    move(lab, "end")
+    return lab
+
+
+def test_the_comparison_repeats_dropout_and_batch_norm() -> None:
+    lab = passed(
+        (
+            Block("i", "Input", "x", {"shape": (1, 6, 6)}),
+            Block(
+                "c", "nn.Conv2d", "conv1", {"in_channels": 1, "out_channels": 3, "kernel_size": 3}
+            ),
+            Block("n", "nn.BatchNorm2d", "norm1", {"num_features": 3}),
+            Block("r", "nn.ReLU", "relu1", {"inplace": True}),
+            Block("f", "nn.Flatten", "flatten1"),
+            Block("d", "nn.Dropout", "dropout1", {"p": 0.5}),
+            Block("l", "nn.Linear", "linear1", {"in_features": 48, "out_features": 3}),
+            Block("o", "Output", "output"),
+        ),
+        torch.randn(8, 1, 6, 6),
+        torch.arange(8) % 3,
+    )
+    (comparison,) = ask(handlers.compare_gradients(lab, CompareGradientsCommand()))
+    assert comparison.max_difference == 0.0 and len(comparison.differences) == 6
+    lab.forward.seed += 1  # another dropout mask
+    (comparison,) = ask(handlers.compare_gradients(lab, CompareGradientsCommand()))
+    assert comparison.max_difference > 0.0
+
+
+def test_sparse_gradients_are_stepped_shown_and_compared() -> None:
+    sizes = {"num_embeddings": 6, "embedding_dim": 3, "sparse": True}
+    lab = passed(
+        (
+            Block("i", "Input", "x", {"shape": (4,), "dtype": "int64"}),
+            Block("e", "nn.Embedding", "embedding1", sizes),
+            Block("m", "torch.mean", "mean1", {"dim": 1}),
+            Block("o", "Output", "output"),
+        ),
+        torch.tensor([[1, 2, 2, 5], [5, 5, 0, 1]]),
+        torch.tensor([0, 2]),
+    )
+    (gradient,) = lab.backward.snapshot().gradients
     grad = lab.forward.module.get_parameter("embedding1.weight").grad
     assert grad.layout == torch.sparse_coo and gradient.gradient is not None
     assert gradient.gradient.norm == pytest.approx(grad.to_dense().double().norm().item())
