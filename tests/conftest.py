@@ -9,6 +9,7 @@ os.environ["QT_QPA_PLATFORM"] = "offscreen"
 os.environ["OMP_WAIT_POLICY"] = "PASSIVE"
 
 import gc
+import itertools
 import multiprocessing.resource_tracker
 import sys
 import threading
@@ -32,10 +33,15 @@ def qapp(qapp):
     return qapp
 
 
+_test_numbers = itertools.count()
+
+
 @pytest.fixture(autouse=True)
 def own_settings(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Settings, caches and data of this test lie in a folder of its own, which is returned."""
-    home: Path = tmp_path_factory.mktemp("home")
+    # Not by mktemp: it looks through all earlier folders for the next number.
+    home = tmp_path_factory.getbasetemp() / f"home-{next(_test_numbers)}"
+    home.mkdir()
     for kind in ("CONFIG", "CACHE", "DATA", "STATE"):
         monkeypatch.setenv(f"XDG_{kind}_HOME", str(home / kind.lower()))
     for form in (QSettings.Format.IniFormat, QSettings.Format.NativeFormat):
