@@ -8,7 +8,7 @@ from torch import nn
 
 from engine import autograd
 from engine.autograd import BackwardStepper, Step
-from engine.autograd.stepper import execution_order
+from engine.autograd.engine_run import execution_order
 from tests.engine.autograd import backward_cases as cases
 
 pytestmark = pytest.mark.filterwarnings(

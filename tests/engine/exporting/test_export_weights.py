@@ -180,7 +180,9 @@ def test_differences_are_absolute_and_know_nan() -> None:
     assert max_difference(t([inf]), t([1.0])) == inf
     assert max_difference(t([]), t([])) == 0.0
     assert max_difference(t([3j]), t([4 + 0j])) == 5.0
-    sparse = torch.sparse_coo_tensor([[0, 1], [0, 1]], [1.0, 1.0], (2, 2), check_invariants=True)
+    sparse = torch.sparse_coo_tensor(
+        t([[0, 1], [0, 1]]), t([1.0, 1.0]), (2, 2), check_invariants=True
+    )
     assert max_difference(sparse, 3 * torch.eye(2)) == 2.0
     assert not same_bits(t([0.0]), t([-0.0])) and same_bits(t([nan]), t([nan]))
     assert not same_bits(t([1.0]), t([1.0], dtype=torch.float64))

@@ -1,0 +1,101 @@
+"""torch's backward engine, asked for one node or for its plan: runs that an exception ends."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch.autograd.graph import GradientEdge
+
+from .graph import AccumulateGrad
+
+Gradients = tuple[torch.Tensor | None, ...]
+
+
+class _Stop(BaseException):
+    """Ends an engine run. No error, so that no `except Exception` in a hook swallows it."""
+
+
+def run_node(
+    fn: Any, incoming: Gradients, *, edit: Gradients | None = None, create_graph: bool = False
+) -> tuple[Gradients, Gradients]:
+    """Execute one node in torch's engine: its hooks, its rule, and what the engine makes of the
+    results. Returns what the rule was given and what goes out; adds to `.grad` at a leaf.
+
+    `edit` replaces the gradients by a pre-hook. At least one of `incoming` must be defined if
+    there is no edit.
+    """
+    is_leaf = isinstance(fn, AccumulateGrad)
+    given: list[torch.Tensor | None] = []
+    results: list[torch.Tensor | None] = []
+
+    def after(grad_inputs: Gradients, grad_outputs: Gradients) -> None:
+        given.extend(grad_outputs)
+        results.extend(grad_inputs)
+        if not is_leaf:
+            raise _Stop
+
+    live = [(i, g) for i, g in enumerate(incoming) if g is not None]
+    if not live:  # the engine starts from defined gradients only; the edit replaces them
+        live = [(0, _zeros(fn._input_metadata[0]))]
+    handles = [fn.register_hook(after)]
+    if edit is not None:
+        handles.append(fn.register_prehook(lambda _: edit))
+    try:
+        torch.autograd.backward(
+            [GradientEdge(fn, i) for i, _ in live],
+            [g for _, g in live],
+            retain_graph=True,
+            create_graph=create_graph,
+        )
+    except _Stop:
+        pass
+    finally:
+        for handle in handles:
+            handle.remove()
+    return tuple(given), () if is_leaf else tuple(results)
+
+
+def execution_order(roots: Sequence[torch.Tensor]) -> list[Any]:
+    """The nodes (`grad_fn`s) in the order in which the engine will run them from these roots.
+
+    It is the engine's own answer, asked for in a run that ends before its first node: sequence
+    numbers alone do not settle ties. A node above the roots takes the place of the engine's, so
+    that no hook of the user's is called.
+    """
+    plan: list[Any] = []
+
+    def ask(_: Gradients) -> None:
+        plan.extend(torch._C._current_graph_task_execution_order())  # type: ignore[attr-defined]
+        raise _Stop
+
+    with torch.enable_grad():
+        top = _Above.apply(*roots)
+    fn = top.grad_fn
+    handle = fn.register_prehook(ask)
+    try:
+        with torch.autograd.set_multithreading_enabled(False):
+            torch.autograd.backward(top, torch.zeros(()), retain_graph=True)
+    except _Stop:
+        pass
+    finally:
+        handle.remove()
+    plan.remove(fn)
+    return plan
+
+
+class _Above(torch.autograd.Function):
+    """Joins roots under one node. Its backward never runs."""
+
+    @staticmethod
+    def forward(ctx: Any, *roots: torch.Tensor) -> torch.Tensor:
+        return torch.zeros(())
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        raise NotImplementedError
+
+
+def _zeros(metadata: Any) -> torch.Tensor:
+    return torch.zeros(tuple(metadata.shape), dtype=metadata.dtype, device=metadata.device)
