@@ -54,7 +54,7 @@ class BackwardStepper:
     backward hooks hold state from the module's output to its input: go back to before its output.
 
     Where a node gets no gradient at all, its hooks are not called (torch calls them with None). A
-    step takes some 30 us, and 0.05 us more for every node below, as the engine walks them each time.
+    step takes some 30 us, and 0.05 us more for every node below, as the engine walks them all.
 
     Raises ValueError when a root has no graph, a gradient is missing for a root that is no
     scalar, or does not fit its root.
