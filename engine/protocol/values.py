@@ -68,7 +68,7 @@ class Fix(Struct, frozen=True):
     text: str
     block: str
     param: str
-    value: None | bool | int | float | str | tuple[int | float, ...]
+    value: bool | int | float | str | tuple[int | float, ...] | None
 
 
 class Problem(Struct, frozen=True):
