@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
 from PySide6.QtCore import QObject, QTimer
 from PySide6.QtWidgets import QApplication, QWidget
@@ -24,6 +25,11 @@ from .selection import Selection
 from .settings import Settings
 from .store import Store
 from .workbench import Workbench
+
+if TYPE_CHECKING:
+    from .presenters.autograd import AutogradPresenter
+    from .presenters.model import ModelPresenter
+    from .presenters.train import TrainPresenter
 
 
 class Application(QObject):
@@ -72,16 +78,16 @@ class Application(QObject):
         self.window.closing.connect(self.close)
 
     @property
-    def model(self):
-        return self._presenter("model")
+    def model(self) -> ModelPresenter:
+        return cast("ModelPresenter", self._presenter("model"))
 
     @property
-    def autograd(self):
-        return self._presenter("autograd")
+    def autograd(self) -> AutogradPresenter:
+        return cast("AutogradPresenter", self._presenter("autograd"))
 
     @property
-    def train(self):
-        return self._presenter("train")
+    def train(self) -> TrainPresenter:
+        return cast("TrainPresenter", self._presenter("train"))
 
     def start(self, project_path: str = "") -> None:
         """Show a project, or the start page; bring the engine up; offer recovered work."""
@@ -94,8 +100,7 @@ class Application(QObject):
 
     def close(self) -> None:
         """End the engine, the layout worker and the recovery file. Harmless when repeated."""
-        model_page = self.window.page("model")
-        self.bench.settings.set_bytes("model_docks", model_page.dock_state())
+        self.bench.settings.set_bytes("model_docks", self.model.page.dock_state())
         self.bench.history.stack.blockSignals(True)  # it tells of its own end
         self.autosave.close()
         self.bench.layout.close()

@@ -112,6 +112,7 @@ class CommandPalette(QFrame):
 
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent)
+        self._area = parent
         self.setObjectName("command_palette")
         self.setProperty("role", "card")
         self.setFixedWidth(_WIDTH)
@@ -119,10 +120,12 @@ class CommandPalette(QFrame):
         self.field.setObjectName("command_palette_field")
         self.field.setAccessibleName("Search for a command or block")
         self.field.setToolTip("Type some letters of a name; Enter runs the first match.")
-        self.list = QListWidget(self, uniformItemSizes=True, frameShape=QFrame.Shape.NoFrame)
+        self.list = QListWidget(self)
         self.list.setObjectName("command_palette_list")
         self.list.setAccessibleName("Matches")
         self.list.setIconSize(QSize(18, 18))
+        self.list.setUniformItemSizes(True)
+        self.list.setFrameShape(QFrame.Shape.NoFrame)
         self.list.setItemDelegate(_RowDelegate(self.list))
         self.list.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self.list.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
@@ -150,7 +153,7 @@ class CommandPalette(QFrame):
         self.field.setPlaceholderText(hint)
         self.field.clear()
         self._search("")
-        area = self.parentWidget().rect()
+        area = self._area.rect()
         point = at or QPoint((area.width() - self.width()) // 2, 8 * GRID)
         self.move(
             max(0, min(point.x(), area.width() - self.width())),

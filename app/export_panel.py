@@ -35,6 +35,7 @@ class ExportPanel(QFrame):
 
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent)
+        self._area = parent
         self.setObjectName("export_panel")
         self.setProperty("role", "card")
         self.setFixedWidth(_WIDTH)
@@ -113,7 +114,7 @@ class ExportPanel(QFrame):
         return super().eventFilter(watched, event)
 
     def _place(self) -> None:
-        area = self.parentWidget().rect()
+        area = self._area.rect()
         self.move(area.width() - self.width() - 3 * GRID, area.height() - self.height() - 6 * GRID)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:

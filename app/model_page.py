@@ -28,7 +28,7 @@ class ModelPage(QMainWindow):
         self.setWindowFlags(Qt.WindowType.Widget)
         self.setDockNestingEnabled(True)
         self.canvas = ModelCanvas()
-        self.palette = BlockPalette(catalogue.kinds().values())
+        self.block_palette = BlockPalette(catalogue.kinds().values())
         self.properties = BlockProperties()
         self.code = CodeView()
         self.problems = ProblemList()
@@ -36,7 +36,7 @@ class ModelPage(QMainWindow):
         self.setFocusProxy(self.canvas)
 
         left, right = Qt.DockWidgetArea.LeftDockWidgetArea, Qt.DockWidgetArea.RightDockWidgetArea
-        self.palette_dock = self._dock("Blocks", self.palette, left)
+        self.palette_dock = self._dock("Blocks", self.block_palette, left)
         self.properties_dock = self._dock("Properties", self.properties, right)
         self.code_dock = self._dock("Code", self.code, right)
         self.problems_dock = self._dock("Problems", self._problem_panel(), right)

@@ -11,7 +11,7 @@ from app.clipboard import blocks_from_clipboard, blocks_to_clipboard
 from app.model_page import ModelPage
 from app.workbench import Workbench
 from engine.project import catalogue, edits
-from engine.project.document import Block, Model, Project, Wire, replace
+from engine.project.document import Block, Model, ParamValue, Project, Wire, replace
 from engine.protocol import (
     CheckModelCommand,
     ErrorSnapshot,
@@ -71,7 +71,7 @@ class ModelChecker(QObject):
 class ModelPresenter(QObject):
     def __init__(self, bench: Workbench, page: ModelPage, parent: QObject) -> None:
         super().__init__(parent)
-        self._bench, self._page = bench, page
+        self._bench, self.page = bench, page
         self._connect_canvas()
         self._connect_panels()
         self._connect_actions()
@@ -85,7 +85,7 @@ class ModelPresenter(QObject):
     # -- views -> edits --------------------------------------------------------------------------
 
     def _connect_canvas(self) -> None:
-        canvas = self._page.canvas
+        canvas = self.page.canvas
         canvas.block_dropped.connect(self.add_block)
         canvas.block_dropped_on_wire.connect(self._insert_on_wire)
         canvas.blocks_moved.connect(
@@ -103,18 +103,18 @@ class ModelPresenter(QObject):
         canvas.cut_requested.connect(self._cut)
         canvas.paste_requested.connect(self._paste_at)
         canvas.selection_changed.connect(self._bench.selection.set)
-        canvas.block_activated.connect(lambda _block: self._page.properties_dock.show())
+        canvas.block_activated.connect(lambda _block: self.page.properties_dock.show())
         canvas.fix_requested.connect(self._fix)
         canvas.layout_requested.connect(self.arrange)
         canvas.insert_requested.connect(self._ask_for_block)
         canvas.view_changed.connect(self._on_view_changed)
 
     def _connect_panels(self) -> None:
-        page = self._page
-        page.palette.block_chosen.connect(self.add_chosen)
-        page.palette.drag_moved.connect(page.canvas.ghost)
-        page.palette.drag_dropped.connect(page.canvas.drop)
-        page.palette.drag_cancelled.connect(page.canvas.end_ghost)
+        page = self.page
+        page.block_palette.block_chosen.connect(self.add_chosen)
+        page.block_palette.drag_moved.connect(page.canvas.ghost)
+        page.block_palette.drag_dropped.connect(page.canvas.drop)
+        page.block_palette.drag_cancelled.connect(page.canvas.end_ghost)
         page.properties.rename_requested.connect(self._rename)
         page.properties.param_edited.connect(self._set_param)
         page.properties.fix_requested.connect(self._fix)
@@ -125,7 +125,7 @@ class ModelPresenter(QObject):
 
     def _connect_actions(self) -> None:
         on = self._bench.actions.on
-        canvas = self._page.canvas
+        canvas = self.page.canvas
         on("edit.cut", canvas.request_cut)
         on("edit.copy", canvas.request_copy)
         on("edit.paste", canvas.request_paste)
@@ -143,16 +143,16 @@ class ModelPresenter(QObject):
         before = self._bench.store.project
         self._bench.edit(text, change)
         if self._bench.store.project is before:
-            self._page.canvas.show_model(before.model)
+            self.page.canvas.show_model(before.model)
 
     def _add(self, text: str, change: Callable[[Project], tuple[Project, str]]) -> None:
         """An edit that makes a block, which is selected."""
         added = self._bench.edit_with(text, change)
         if added is None:
-            self._page.canvas.show_model(self._bench.store.project.model)
+            self.page.canvas.show_model(self._bench.store.project.model)
         else:
             self._bench.selection.set((added,))
-            self._page.canvas.reveal(self._page.canvas.model_scene.blocks[added].rect())
+            self.page.canvas.reveal(self.page.canvas.model_scene.blocks[added].rect())
 
     def add_block(self, kind: str, x: float, y: float) -> None:
         self._add(f"Add {_title(kind)}", lambda p: edits.add_block(p, kind, x, y))
@@ -171,7 +171,7 @@ class ModelPresenter(QObject):
 
     def _free_place(self) -> tuple[float, float]:
         """A place for a block near the middle of the view, clear of the others."""
-        middle = self._page.canvas.center()
+        middle = self.page.canvas.center()
         x, y = snap(middle.x() - _BESIDE_PX / 3), snap(middle.y() - _PASTE_PX)
         taken = {(block.x, block.y) for block in self._bench.store.project.model.blocks}
         while any(abs(x - left) < _PASTE_PX and abs(y - top) < _PASTE_PX for left, top in taken):
@@ -186,7 +186,7 @@ class ModelPresenter(QObject):
         self._bench.edit("Rename", lambda project: edits.rename(project, block_id, name))
         self._show_properties()
 
-    def _set_param(self, block_id: str, param: str, value: object) -> None:
+    def _set_param(self, block_id: str, param: str, value: ParamValue) -> None:
         self._bench.edit(
             f"Set {param}",
             lambda project: edits.set_param(project, block_id, param, value),
@@ -232,7 +232,7 @@ class ModelPresenter(QObject):
 
     def arrange(self) -> None:
         model = self._bench.store.project.model
-        view = self._page.canvas.viewport().size()
+        view = self.page.canvas.viewport().size()
         room = (float(view.width()), float(view.height()))
         if model.blocks:
             self._bench.layout.submit("model", layout_model, model, room, then=self._move_to)
@@ -242,7 +242,7 @@ class ModelPresenter(QObject):
         known = {block.id for block in self._bench.store.project.model.blocks}
         moved = {key: place for key, place in positions.items() if key in known}
         self._bench.edit("Arrange", lambda project: edits.move_blocks(project, moved))
-        self._page.canvas.fit()
+        self.page.canvas.fit()
 
     def _initialise(self) -> None:
         project = self._bench.store.project
@@ -263,7 +263,7 @@ class ModelPresenter(QObject):
         self._ask_for_block(*self._free_place())
 
     def _ask_for_block(self, x: float, y: float) -> None:
-        canvas = self._page.canvas
+        canvas = self.page.canvas
         point = canvas.viewport().mapToGlobal(canvas.mapFromScene(x, y))
         self._bench.window.ask_for_block(
             lambda kind: self.add_block(kind, x, y), self._bench.window.mapFromGlobal(point)
@@ -274,7 +274,7 @@ class ModelPresenter(QObject):
     def _on_project_changed(self, old: Project, new: Project) -> None:
         if old.model is new.model:
             return
-        self._page.canvas.show_model(new.model)
+        self.page.canvas.show_model(new.model)
         known = {block.id for block in new.model.blocks}
         kept = tuple(b for b in self._bench.selection.blocks if b in known)
         self._bench.selection.set(kept)
@@ -285,18 +285,18 @@ class ModelPresenter(QObject):
             self._show_report(snapshot)
         elif isinstance(snapshot, ForwardSnapshot):
             done = snapshot.order[: snapshot.position]
-            self._page.canvas.show_progress(done, done[-1] if done else None)
+            self.page.canvas.show_progress(done, done[-1] if done else None)
         elif isinstance(snapshot, WeightsSnapshot):
             self._bench.window.say(snapshot.origin)
 
     def _on_opened(self) -> None:
         self._bench.selection.set(())
         view = self._bench.store.project.view
-        self._page.canvas.show_model(self._bench.store.project.model)
+        self.page.canvas.show_model(self._bench.store.project.model)
         if view.canvas_zoom == 1.0 and view.canvas_center == (0.0, 0.0):
-            self._page.canvas.fit()
+            self.page.canvas.fit()
         else:
-            self._page.canvas.set_view(view.canvas_zoom, *view.canvas_center)
+            self.page.canvas.set_view(view.canvas_zoom, *view.canvas_center)
 
     def _on_view_changed(self, zoom: float, x: float, y: float) -> None:
         view = self._bench.store.project.view
@@ -310,10 +310,10 @@ class ModelPresenter(QObject):
         self._show_properties()
 
     def _show_report(self, report: ModelSnapshot) -> None:
-        self._page.canvas.show_report(report)
-        self._page.code.show_code(report.code, report.lines)
+        self.page.canvas.show_report(report)
+        self.page.code.show_code(report.code, report.lines)
         block_problems = [p for block in report.blocks for p in block.problems]
-        self._page.show_problems([*report.problems, *block_problems])
+        self.page.show_problems([*report.problems, *block_problems])
         blocks = len(report.blocks)
         self._bench.window.show_totals(
             f"{blocks} block{'s' * (blocks != 1)} · {report.parameters:,} parameters · "
@@ -324,20 +324,20 @@ class ModelPresenter(QObject):
 
     def _show_selection(self, blocks: tuple[str, ...]) -> None:
         self._bench.history.seal()
-        self._page.canvas.select(blocks)
-        self._page.code.highlight_block(blocks[0] if len(blocks) == 1 else None)
+        self.page.canvas.select(blocks)
+        self.page.code.highlight_block(blocks[0] if len(blocks) == 1 else None)
         self._show_properties()
 
     def _show_properties(self) -> None:
         selected = self._bench.selection.blocks
         report = self._bench.store.newest(ModelSnapshot)
         if len(selected) != 1:
-            self._page.properties.show_block(None, None, None, report)
+            self.page.properties.show_block(None, None, None, report)
             return
         block = self._bench.store.project.model.block(selected[0])
         of_block = next((r for r in report.blocks if r.block == block.id), None) if report else None
         kind = catalogue.kinds().get(block.kind)
-        self._page.properties.show_block(block, kind, of_block, report)
+        self.page.properties.show_block(block, kind, of_block, report)
 
     def _select_one(self, block_id: str) -> None:
         self._bench.selection.set((block_id,))

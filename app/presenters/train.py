@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtCore import QObject, Signal
 
+from app.link import LinkState
 from app.workbench import Workbench
 from engine.project import edits
 from engine.project.document import Project, TrainingSetup, replace
@@ -128,7 +129,7 @@ class TrainPresenter(QObject):
             hint = f" {snapshot.error.hint}" if snapshot.error.hint else ""
             self._view.show_problem(f"{snapshot.error.message}{hint}")
 
-    def _on_engine_state(self, state: str) -> None:
+    def _on_engine_state(self, state: LinkState) -> None:
         run = self._run()
         if state != "ready" and run is not None and run.state in ("running", "paused"):
             # The run has gone with its engine; its checkpoint has not.

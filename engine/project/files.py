@@ -12,6 +12,7 @@ import json
 import math
 import os
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -180,7 +181,7 @@ def _format(value: object, indent: int = 0) -> str:
     return f"{opening}\n{body}\n{' ' * indent}{closing}"
 
 
-def _without_special_floats(value):
+def _without_special_floats(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return {"$float": str(value)}
     if isinstance(value, dict):
@@ -190,7 +191,7 @@ def _without_special_floats(value):
     return value
 
 
-def _with_special_floats(value):
+def _with_special_floats(value: Any) -> Any:
     if isinstance(value, dict):
         if value.keys() == {"$float"} and value["$float"] in ("inf", "-inf", "nan"):
             return float(value["$float"])

@@ -6,6 +6,7 @@ import pytest
 from PySide6.QtCore import QSettings
 from PySide6.QtWidgets import QWidget
 
+from app.dialogs import Dialogs, UnsavedAnswer
 from app.files import ProjectFiles
 from app.history import History
 from app.settings import Settings
@@ -14,11 +15,13 @@ from engine.project import edits, files
 from engine.project.document import Project
 
 
-class Answers:
+class Answers(Dialogs):
     """Stands for the person at the dialogs."""
 
     def __init__(self) -> None:
-        self.open, self.save, self.leave = "", "", "cancel"
+        super().__init__(native=False)
+        self.open, self.save = "", ""
+        self.leave: UnsavedAnswer = "cancel"
         self.asked: list[str] = []
 
     def open_path(self, *_args) -> str:
@@ -29,7 +32,7 @@ class Answers:
         self.asked.append("save")
         return self.save
 
-    def unsaved(self, *_args) -> str:
+    def unsaved(self, *_args) -> UnsavedAnswer:
         self.asked.append("unsaved")
         return self.leave
 

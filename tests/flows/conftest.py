@@ -8,15 +8,18 @@ import pytest
 from PySide6.QtCore import QSettings
 
 from app.application import Application, build
+from app.dialogs import Dialogs, UnsavedAnswer
 from app.inline_link import InlineLink
 from app.settings import Settings
 
 
-class Answers:
+class Answers(Dialogs):
     """Stands for the person at the dialogs: set what they answer."""
 
     def __init__(self) -> None:
-        self.open, self.save, self.leave = "", "", "discard"
+        super().__init__(native=False)
+        self.open, self.save = "", ""
+        self.leave: UnsavedAnswer = "discard"
 
     def open_path(self, *_args) -> str:
         return self.open
@@ -24,7 +27,7 @@ class Answers:
     def save_path(self, *_args) -> str:
         return self.save
 
-    def unsaved(self, *_args) -> str:
+    def unsaved(self, *_args) -> UnsavedAnswer:
         return self.leave
 
     def confirm(self, *_args) -> bool:

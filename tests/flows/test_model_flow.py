@@ -18,7 +18,7 @@ def build_mlp(program, out_features: int = 10) -> list[str]:
     page = program.window.page("model")
     program.window.show_workspace("model")
     for kind in MLP:
-        page.palette.block_chosen.emit(kind)
+        page.block_palette.block_chosen.emit(kind)
     ids = [block.id for block in program.bench.store.project.model.blocks]
     page.properties.param_edited.emit(ids[4], "out_features", out_features)
     program.bench.link.drain()
