@@ -129,7 +129,8 @@ class Application(QObject):
 
     def _make_model(self) -> QWidget:
         from .model_page import ModelPage
-        from .presenters.model import ModelChecker, ModelPresenter
+        from .presenters.checker import ModelChecker
+        from .presenters.model import ModelPresenter
 
         page = ModelPage()
         let_drops_through(page.canvas)
@@ -187,7 +188,7 @@ class Application(QObject):
 
     def _add_block(self, kind: str) -> None:
         self.window.show_workspace("model")
-        self.model.add_chosen(kind)
+        self.model.edits.add_chosen(kind)
 
     def _lead_to(self, workspace, method: str) -> None:
         self.window.show_workspace(workspace)

@@ -20,7 +20,7 @@ def test_the_window_shows_without_torch_and_can_be_used_before_the_engine_is_rea
         qt.processEvents()
         shown_s = time.perf_counter() - started
         application.window.show_workspace("model")
-        application.model.add_block("nn.Linear", 0, 0)
+        application.model.edits.add_block("nn.Linear", 0, 0)
         qt.processEvents()
         canvas = application.window.page("model").canvas
         report = {

@@ -95,7 +95,7 @@ def test_a_step_forward_ends_the_backward_pass(qtbot, mlp):
 
 def test_an_edit_ends_the_pass_and_says_so(mlp):
     start(mlp)
-    mlp.model.add_block("nn.ReLU", 0, 400)
+    mlp.model.edits.add_block("nn.ReLU", 0, 400)
     mlp.bench.link.drain()
     assert mlp.bench.store.newest(ForwardSnapshot) is None
     assert "start a new one" in view(mlp)._problem.text()

@@ -196,12 +196,26 @@ def test_the_command_palette_reaches_actions_and_blocks(program, qtbot):
     assert program.bench.settings.theme == "dark"
 
 
-def test_a_name_that_nn_module_has_is_refused_in_words(program):
+def test_a_name_that_is_taken_is_refused_in_place(program):
     ids = build_mlp(program)
     page = program.window.page("model")
-    page.properties.rename_requested.emit(ids[2], "forward")
+    page.canvas.select([ids[2]])
+    page.properties.rename_requested.emit(ids[2], "relu1")
     assert model(program).block(ids[2]).name == "linear1"
-    assert "nn.Module" in program.window.statusBar().currentMessage()
+    assert "named “relu1”" in page.properties._name_error.text()
+
+
+def test_typing_a_number_is_one_step_though_each_digit_is_checked(program):
+    ids = build_mlp(program)
+    page = program.window.page("model")
+    page.canvas.select([ids[2]])
+    steps = program.bench.history.stack.count()
+    for value in (1, 12, 128):
+        page.properties.param_edited.emit(ids[2], "out_features", value)
+        program.bench.link.drain()
+    assert program.bench.history.stack.count() == steps + 1
+    program.bench.history.stack.undo()
+    assert model(program).block(ids[2]).params["out_features"] == 64
 
 
 def test_the_view_is_saved_but_is_no_edit(program):

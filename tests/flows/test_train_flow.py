@@ -98,7 +98,7 @@ def test_a_model_that_does_not_run_is_not_trained(program):
 def test_the_run_is_shown_while_the_model_is_edited(mlp):
     view(mlp).step_requested.emit()
     mlp.bench.link.drain()
-    mlp.model.add_block("nn.ReLU", 0, 400)
+    mlp.model.edits.add_block("nn.ReLU", 0, 400)
     view(mlp).step_requested.emit()
     mlp.bench.link.drain()
     assert run_of(mlp).step == 2

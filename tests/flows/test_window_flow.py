@@ -52,7 +52,7 @@ def test_every_action_teaches_and_is_in_a_menu():
 
 def test_closing_asks_about_unsaved_changes(make, answers):
     program = make()
-    program.model.add_block("nn.Linear", 0, 0)
+    program.model.edits.add_block("nn.Linear", 0, 0)
     assert program.window.isWindowModified()
     answers.leave = "cancel"
     assert not program.window.close()
@@ -191,7 +191,7 @@ def test_the_rail_and_keys_lead_to_the_workspaces(make, qtbot):
 def test_the_edit_menu_names_the_step(make):
     program = make()
     assert not program.bench.actions["edit.undo"].isEnabled()
-    program.model.add_block("nn.Linear", 0, 0)
+    program.model.edits.add_block("nn.Linear", 0, 0)
     assert program.bench.actions["edit.undo"].text() == "&Undo Add Linear"
     program.bench.actions["edit.undo"].trigger()
     assert program.bench.actions["edit.redo"].text() == "&Redo Add Linear"

@@ -1,0 +1,139 @@
+"""What gestures in the Model workspace do to the document."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from app.clipboard import blocks_from_clipboard, blocks_to_clipboard
+from app.model_page import ModelPage
+from app.workbench import Workbench
+from engine.project import catalogue, edits
+from engine.project.document import Block, Model, ParamValue, Project, Wire
+from engine.protocol import Fix
+from widgets.canvas.geometry import block_size, snap
+
+_BESIDE_PX = 240.0
+_PASTE_PX = 32.0
+
+
+class ModelEdits:
+    """Each method is one undo step. A refused edit leaves the document as it is, and the canvas
+    shows that again: it has previewed the edit."""
+
+    def __init__(self, bench: Workbench, page: ModelPage) -> None:
+        self._bench, self._page = bench, page
+
+    def edit(self, text: str, change: Callable[[Project], Project]) -> None:
+        """An edit that a gesture has previewed: refused, the canvas goes back to what holds."""
+        before = self._bench.store.project
+        self._bench.edit(text, change)
+        if self._bench.store.project is before:
+            self._page.canvas.show_model(before.model)
+
+    def _add(self, text: str, change: Callable[[Project], tuple[Project, str]]) -> None:
+        """An edit that makes a block, which is selected."""
+        added = self._bench.edit_with(text, change)
+        if added is None:
+            self._page.canvas.show_model(self._bench.store.project.model)
+        else:
+            self._bench.selection.set((added,))
+            self._page.canvas.reveal(self._page.canvas.model_scene.blocks[added].rect())
+
+    def add_block(self, kind: str, x: float, y: float) -> None:
+        self._add(f"Add {_title(kind)}", lambda p: edits.add_block(p, kind, x, y))
+
+    def add_chosen(self, kind: str) -> None:
+        """Add after the selected block and wire it, or else in the middle of the view."""
+        selected = self._bench.selection.blocks
+        if len(selected) != 1:
+            self.add_block(kind, *self.free_place())
+            return
+        before = self._bench.store.project.model.block(selected[0])
+        self._add(f"Add {_title(kind)}", lambda p: _add_after(p, kind, before))
+
+    def insert_on_wire(self, kind: str, x: float, y: float, wire: Wire) -> None:
+        self._add(f"Insert {_title(kind)}", lambda p: edits.insert_on_wire(p, kind, wire, x, y))
+
+    def free_place(self) -> tuple[float, float]:
+        """A place for a block near the middle of the view, clear of the others."""
+        middle = self._page.canvas.center()
+        x, y = snap(middle.x() - _BESIDE_PX / 3), snap(middle.y() - _PASTE_PX)
+        taken = {(block.x, block.y) for block in self._bench.store.project.model.blocks}
+        while any(abs(x - left) < _PASTE_PX and abs(y - top) < _PASTE_PX for left, top in taken):
+            x, y = x + _PASTE_PX, y + _PASTE_PX
+        return x, y
+
+    def delete(self, blocks: Sequence[str], wires: Sequence[Wire]) -> None:
+        text = count("Delete", blocks) if blocks else "Delete wire"
+        self.edit(text, lambda project: edits.remove(project, blocks, wires))
+
+    def rename(self, block_id: str, name: str) -> None:
+        """A name that is refused is told under its field."""
+        try:
+            project = edits.rename(self._bench.store.project, block_id, name)
+        except edits.EditError as error:
+            self._page.properties.show_name_error(str(error))
+            return
+        self._bench.history.edit(project, "Rename")
+
+    def set_param(self, block_id: str, param: str, value: ParamValue) -> None:
+        self._bench.edit(
+            f"Set {param}",
+            lambda project: edits.set_param(project, block_id, param, value),
+            field=(block_id, param),
+        )
+
+    def fix(self, fix: Fix) -> None:
+        self._bench.edit(f"Fix: {fix.text}", lambda project: edits.apply_fix(project, fix))
+
+    # -- clipboard -------------------------------------------------------------------------------
+
+    def copy(self, blocks: Sequence[str]) -> None:
+        blocks_to_clipboard(edits.fragment(self._bench.store.project, blocks))
+
+    def cut(self, blocks: Sequence[str]) -> None:
+        self.copy(blocks)
+        self.edit(count("Cut", blocks), lambda project: edits.remove(project, blocks))
+
+    def paste_at(self, x: float, y: float) -> None:
+        """Paste with the middle at (x, y), or beside where it came from if that is the place."""
+        piece = blocks_from_clipboard()
+        if piece is None:
+            self._bench.window.say("There are no blocks in the clipboard: copy some first.")
+            return
+        boxes = [(block.x, block.y, *block_size(block)) for block in piece.blocks]
+        left, top = min(box[0] for box in boxes), min(box[1] for box in boxes)
+        right = max(box[0] + box[2] for box in boxes)
+        bottom = max(box[1] + box[3] for box in boxes)
+        dx, dy = snap(x - (left + right) / 2), snap(y - (top + bottom) / 2)
+        self._add_piece("Paste", piece, dx, dy)
+
+    def duplicate(self, blocks: Sequence[str]) -> None:
+        piece = edits.fragment(self._bench.store.project, blocks)
+        self._add_piece("Duplicate", piece, _PASTE_PX, _PASTE_PX)
+
+    def _add_piece(self, text: str, piece: Model, dx: float, dy: float) -> None:
+        added = self._bench.edit_with(
+            count(text, piece.blocks), lambda p: edits.add_fragment(p, piece, dx, dy)
+        )
+        self._bench.selection.set(added or ())
+
+
+def _add_after(project: Project, kind: str, before: Block) -> tuple[Project, str]:
+    """Add a block to the right of another and wire the one's first output to its first input,
+    where both exist."""
+    project, added = edits.add_block(project, kind, before.x + _BESIDE_PX, before.y)
+    outputs = catalogue.ports(before)[1]
+    inputs = catalogue.ports(project.model.block(added))[0]
+    if outputs and inputs:
+        wire = Wire(before.id, outputs[0].name, added, inputs[0].name)
+        project = edits.connect(project, wire)
+    return project, added
+
+
+def _title(kind: str) -> str:
+    return catalogue.kind(kind).title
+
+
+def count(verb: str, blocks: Sequence | dict) -> str:
+    return f"{verb} {len(blocks)} blocks" if len(blocks) != 1 else f"{verb} block"
