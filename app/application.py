@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -217,6 +218,16 @@ def run(project_path: str = "") -> int:
     qt.setApplicationDisplayName("Tensor Lab")
     application = build()
     application.window.show()
+    _close_on_interrupt(application)
     # The first picture comes before the engine, which takes a processor for a second.
     QTimer.singleShot(0, lambda: application.start(project_path))
     return qt.exec()
+
+
+def _close_on_interrupt(application: Application) -> None:
+    """Let Ctrl+C in the terminal close the window as its own button does."""
+    signal.signal(signal.SIGINT, lambda *_: application.window.close())
+    # Qt's loop runs no Python, and so no signal handler, unless something calls it.
+    beat = QTimer(application, interval=200)
+    beat.timeout.connect(lambda: None)
+    beat.start()

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from PySide6.QtCore import QPoint, QSize, Qt, Signal
+from PySide6.QtCore import QPoint, Qt, Signal
 from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent
 from PySide6.QtWidgets import (
-    QFrame,
     QGraphicsView,
     QHBoxLayout,
     QLabel,
@@ -25,13 +24,12 @@ from engine.project.document import Workspace
 from engine.project.files import SUFFIX
 from widgets import theme
 from widgets.icons import icon
-from widgets.theme import GRID
 
 from .actions import MENUS, Actions
 from .banners import BannerArea
 from .command_palette import CommandPalette, Entry
+from .rail import Rail
 
-WORKSPACES: tuple[Workspace, ...] = ("start", "model", "autograd", "train")
 MESSAGE_MS = 8000
 
 _ENGINE_TIPS = {
@@ -68,7 +66,7 @@ class MainWindow(QMainWindow):
         self.banners = BannerArea()
         self.stack = QStackedWidget()
         self.stack.setObjectName("workspaces")
-        self._rail = self._make_rail()
+        self.rail = Rail(self.actions_table)
         column = QVBoxLayout()
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
@@ -78,7 +76,7 @@ class MainWindow(QMainWindow):
         row = QHBoxLayout(center)
         row.setContentsMargins(0, 0, 0, 0)
         row.setSpacing(0)
-        row.addWidget(self._rail)
+        row.addWidget(self.rail)
         row.addLayout(column, 1)
         self.setCentralWidget(center)
         self.recent_menu = QMenu("Open &recent", self)
@@ -108,7 +106,7 @@ class MainWindow(QMainWindow):
     def show_workspace(self, name: Workspace) -> None:
         page = self.page(name)
         self.stack.setCurrentWidget(page)
-        self._rail_buttons[name].setChecked(True)
+        self.rail.buttons[name].setChecked(True)
         if self._workspace != name:
             self._workspace = name
             page.setFocus()
@@ -180,52 +178,6 @@ class MainWindow(QMainWindow):
             self.file_dropped.emit(path)
 
     # -- building --------------------------------------------------------------------------------
-
-    def _make_rail(self) -> QWidget:
-        rail = QFrame()
-        rail.setObjectName("rail")
-        rail.setFixedWidth(9 * GRID)
-        layout = QVBoxLayout(rail)
-        layout.setContentsMargins(0, GRID, 0, GRID)
-        layout.setSpacing(GRID // 2)
-        self._rail_buttons: dict[Workspace, QToolButton] = {}
-        for name in WORKSPACES:
-            action = self.actions_table[f"view.{name}"]
-            button = QToolButton(rail)
-            button.setObjectName(f"rail_{name}")
-            button.setCheckable(True)
-            button.setAutoExclusive(True)
-            button.setAutoRaise(True)
-            button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextUnderIcon)
-            button.setText(name.capitalize())
-            button.setIconSize(QSize(3 * GRID, 3 * GRID))
-            button.setToolTip(action.toolTip())
-            button.setAccessibleName(f"{name.capitalize()} workspace")
-            button.setFixedSize(9 * GRID, 7 * GRID)
-            button.clicked.connect(action.trigger)
-            layout.addWidget(button)
-            self._rail_buttons[name] = button
-        layout.addStretch(1)
-        self._rail_frame = rail
-        self._paint_rail()
-        theme.notifier.changed.connect(self._paint_rail)
-        return rail
-
-    def _paint_rail(self) -> None:
-        colors = theme.current()
-        for name, button in self._rail_buttons.items():
-            spec = next(s for s, _ in self.actions_table if s.id == f"view.{name}")
-            button.setIcon(icon(f"mdi6.{spec.icon}"))
-        self._rail_frame.setStyleSheet(
-            f"QFrame#rail {{ background: {colors.surface};"
-            f" border-right: 1px solid {colors.border}; }}"
-            f"QFrame#rail QToolButton {{ border: none; border-left: 3px solid transparent;"
-            f" color: {colors.muted}; }}"
-            f"QFrame#rail QToolButton:hover {{ background: {colors.window}; }}"
-            f"QFrame#rail QToolButton:checked {{ border-left-color: {colors.accent};"
-            f" color: {colors.text}; background: {colors.window}; }}"
-            f"QFrame#rail QToolButton:focus {{ color: {colors.accent}; }}"
-        )
 
     def _make_menus(self) -> None:
         for title, entries in MENUS.items():

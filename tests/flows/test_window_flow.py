@@ -184,7 +184,7 @@ def test_the_rail_and_keys_lead_to_the_workspaces(make, qtbot):
             program.window, getattr(Qt.Key, f"Key_{index}"), Qt.KeyboardModifier.ControlModifier
         )
         assert program.window.workspace == name
-    program.window._rail_buttons["model"].click()
+    program.window.rail.buttons["model"].click()
     assert program.window.workspace == "model"
 
 

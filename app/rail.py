@@ -1,0 +1,62 @@
+"""The rail at the window's left: one button a workspace."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QSize, Qt
+from PySide6.QtWidgets import QFrame, QToolButton, QVBoxLayout
+
+from engine.project.document import Workspace
+from widgets import theme
+from widgets.icons import set_icon
+from widgets.theme import GRID
+
+from .actions import Actions
+
+_WORKSPACES: tuple[Workspace, ...] = ("start", "model", "autograd", "train")
+
+
+class Rail(QFrame):
+    """Its buttons trigger the workspaces' actions."""
+
+    def __init__(self, actions: Actions) -> None:
+        super().__init__()
+        self.setObjectName("rail")
+        self.setFixedWidth(9 * GRID)
+        self.buttons: dict[Workspace, QToolButton] = {}
+        icons = {spec.id: spec.icon for spec, _ in actions}
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, GRID, 0, GRID)
+        layout.setSpacing(GRID // 2)
+        for name in _WORKSPACES:
+            action = actions[f"view.{name}"]
+            button = QToolButton(self)
+            button.setObjectName(f"rail_{name}")
+            button.setCheckable(True)
+            button.setAutoExclusive(True)
+            button.setAutoRaise(True)
+            button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextUnderIcon)
+            button.setText(name.capitalize())
+            button.setIconSize(QSize(3 * GRID, 3 * GRID))
+            button.setToolTip(action.toolTip())
+            button.setAccessibleName(f"{name.capitalize()} workspace")
+            button.setFixedSize(9 * GRID, 7 * GRID)
+            set_icon(button, f"mdi6.{icons[f'view.{name}']}")
+            button.clicked.connect(action.trigger)
+            layout.addWidget(button)
+            self.buttons[name] = button
+        layout.addStretch(1)
+        self._restyle()
+        theme.notifier.changed.connect(self._restyle)
+
+    def _restyle(self) -> None:
+        colors = theme.current()
+        self.setStyleSheet(
+            f"QFrame#rail {{ background: {colors.surface};"
+            f" border-right: 1px solid {colors.border}; }}"
+            f"QToolButton {{ border: none; border-left: 3px solid transparent;"
+            f" color: {colors.muted}; }}"
+            f"QToolButton:hover {{ background: {colors.window}; }}"
+            f"QToolButton:checked {{ border-left-color: {colors.accent};"
+            f" color: {colors.text}; background: {colors.window}; }}"
+            f"QToolButton:focus {{ color: {colors.accent}; }}"
+        )
