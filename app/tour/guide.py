@@ -1,0 +1,59 @@
+"""Brings the window up with the real engine and leads it through the stages."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from PySide6.QtCore import QSettings
+from PySide6.QtWidgets import QApplication, QWidget
+
+from app.application import build
+from app.dialogs import Dialogs, UnsavedAnswer
+from app.settings import Settings
+
+from .autograd_stage import AutogradStage
+from .build_stage import BuildStage
+from .export_stage import ExportStage
+from .hand import Hand, TourFailure
+from .stage import Album
+from .train_stage import TrainStage
+
+STAGES = (BuildStage, AutogradStage, TrainStage, ExportStage)
+
+
+class _Dialogs(Dialogs):
+    """Leaves without saving: the tour's project is for show."""
+
+    def unsaved(self, parent: QWidget, name: str) -> UnsavedAnswer:
+        return "discard"
+
+    def confirm(self, parent: QWidget, question: str, yes: str) -> bool:
+        return True
+
+
+def guide(out: Path, private: Path, report: dict[str, Any], quiet: bool) -> str:
+    """Run all stages; returns why the tour failed, empty when it did not. Settings and recovery
+    files go into the folder `private`."""
+    qt = QApplication.instance() or QApplication(["tensorlab"])
+    assert isinstance(qt, QApplication)
+    settings = QSettings(str(private / "settings.ini"), QSettings.Format.IniFormat)
+    settings.setValue("theme", "light")
+    application = build(
+        dialogs=_Dialogs(native=False), settings=Settings(settings), recovery=private / "recovery"
+    )
+    hand, album = Hand(), Album(out)
+    application.window.resize(1440, 900)
+    application.window.show()
+    application.start()
+    try:
+        for stage in STAGES:
+            if not quiet:
+                print(f"{stage.__name__.removesuffix('Stage')} …", flush=True)
+            stage(application, hand, album, out, report).run()
+    except TourFailure as failure:
+        album.add(application.window, "failure")
+        return str(failure)
+    finally:
+        application.window.close()
+    return ""
