@@ -39,7 +39,7 @@ class TrainStage(Stage):
         )
         self.picture("train-paused")
         self.press(self._view, "step_button")
-        self._wait(lambda run: run.step == paused.step + 1, "the single step")
+        self._wait(lambda run: run.state == "paused" and run.step > paused.step, "the single step")
         self.press(self._view, "train_button")
         self._wait(lambda run: run.state == "running", "the run to go on")
         end = self.wait_for(

@@ -182,7 +182,7 @@ def test_pause_shows_once_steps_one_by_one_and_goes_on(session, sent, setup):
     assert sent[-1].steps.step == (1,)
     session.handle(StepTrainingCommand(id=2))
     assert not session.advance()
-    assert states(sent)[-2:] == [("running", 2), ("paused", 2)]
+    assert states(sent)[-2:] == [("paused", 2), ("paused", 2)]  # it never claims to run
     session.handle(ContinueTrainingCommand(id=3))
     while session.advance():
         pass
@@ -194,7 +194,7 @@ def test_pause_shows_once_steps_one_by_one_and_goes_on(session, sent, setup):
 def test_a_run_started_paused_stands_before_its_first_step(session, sent, setup):
     session.handle(train_command(setup, id=1, paused=True))
     assert not session.advance()
-    assert states(sent) == [("running", 0), ("paused", 0)]
+    assert states(sent) == [("paused", 0), ("paused", 0)]
     session.handle(StepTrainingCommand(id=2))
     assert states(sent)[-1] == ("paused", 1)
 
