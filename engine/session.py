@@ -23,6 +23,7 @@ from .protocol import (
     Snapshot,
     StepTrainingCommand,
     TrainCommand,
+    TrainingSnapshot,
 )
 
 Handler = Callable[[Lab, Command], Iterable[Snapshot | None]]
@@ -171,7 +172,14 @@ class Session:
             self._end_training()
         else:
             if snapshot is not None:
-                self._answer(self._training, snapshot)
+                self._answer(self._training, self._truthful(snapshot))
+
+    def _truthful(self, snapshot: Snapshot) -> Snapshot:
+        """A run knows nothing of pausing: while it is stepped singly, it is not running."""
+        paused = self.lab.control.pause.is_set()
+        if paused and isinstance(snapshot, TrainingSnapshot) and snapshot.state == "running":
+            return msgspec.structs.replace(snapshot, state="paused")
+        return snapshot
 
     def _end_training(self) -> None:
         job, self._job = self._job, None
