@@ -38,11 +38,13 @@ class ProjectFiles(QObject):
         self._window, self._store, self._history = window, store, history
         self._settings, self._dialogs = settings, dialogs
         self._recovered = False
+        self._kept_cells = store.project.cells
         self.path = ""
 
     @property
     def modified(self) -> bool:
-        return self._recovered or not self._history.stack.isClean()
+        cells_differ = self._store.project.cells != self._kept_cells
+        return self._recovered or cells_differ or not self._history.stack.isClean()
 
     def new(self, project: Project | None = None) -> bool:
         """Begin a project: an empty one, or a copy of a template. False when turned away."""
@@ -107,6 +109,7 @@ class ProjectFiles(QObject):
             return False
         self.path = path
         self._recovered = False
+        self._kept_cells = project.cells
         self._store.set_project(project)
         self._history.stack.setClean()
         self._settings.add_recent_file(path)
@@ -116,6 +119,7 @@ class ProjectFiles(QObject):
     def _show(self, project: Project, path: str) -> None:
         self.path = path
         self._recovered = False
+        self._kept_cells = project.cells
         self._history.restart(project)
         self.path_changed.emit(path)
         self.opened.emit()

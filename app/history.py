@@ -68,6 +68,8 @@ class _Edit(QUndoCommand):
         self._show(self._after)
 
     def _show(self, project: Project) -> None:
-        # Neither the file's name nor what is on screen is an edit: they stay as they are.
+        # Neither the file's name, nor what was run, nor what is on screen is an edit: they stay.
         current = self._store.project
-        self._store.set_project(replace(project, name=current.name, view=current.view))
+        self._store.set_project(
+            replace(project, name=current.name, cells=current.cells, view=current.view)
+        )

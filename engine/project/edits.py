@@ -12,6 +12,7 @@ from ..protocol.values import Fix
 from . import catalogue, wiring
 from .document import (
     Block,
+    Cell,
     Model,
     ParamValue,
     Project,
@@ -232,6 +233,19 @@ def set_loss(project: Project, loss: str) -> Project:
     shared = {p.name for p in _kind(loss).params}
     params = {name: value for name, value in block.params.items() if name in shared}
     return _with_block(project, replace(block, kind=loss, params=params))
+
+
+# -- console cells -------------------------------------------------------------------------------
+
+
+def record_cell(project: Project, source: str) -> Project:
+    """Add a cell that was run, so that it can be run again in a new engine."""
+    cell = Cell(id=fresh_name("c", {cell.id for cell in project.cells}), source=source)
+    return replace(project, cells=(*project.cells, cell))
+
+
+def forget_cells(project: Project) -> Project:
+    return replace(project, cells=())
 
 
 # -- helpers -------------------------------------------------------------------------------------

@@ -141,3 +141,14 @@ def test_recent_files_are_newest_first_and_few(desk):
     recent = desk.settings.recent_files
     assert recent[:2] == ("/p/5.tlab", "/p/11.tlab")
     assert len(recent) == 10
+
+
+def test_cells_that_were_run_are_unsaved_work(desk, tmp_path):
+    desk.store.set_project(edits.record_cell(desk.store.project, "x = 1"))
+    assert desk.files.modified
+    assert desk.files.save_as(str(tmp_path / "cells.tlab"))
+    assert not desk.files.modified
+    assert desk.files.new() and desk.store.project.cells == ()
+    assert desk.files.open(str(tmp_path / "cells.tlab"))
+    assert [cell.source for cell in desk.store.project.cells] == ["x = 1"]
+    assert not desk.files.modified

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from app.history import History
 from app.store import Store
 from engine.project import catalogue, edits, files
-from engine.project.document import Project, TrainingSetup, ViewState, Wire, replace
+from engine.project.document import Cell, Project, TrainingSetup, ViewState, Wire, replace
 from engine.project.edits import EditError
 
 KINDS = ["Input", "nn.Linear", "nn.ReLU", "torch.cat", "nn.LSTM", "nn.CrossEntropyLoss", "Output"]
@@ -151,10 +151,11 @@ def test_a_saved_state_is_not_merged_away():
     assert store.project.model.block(block_id).params["out_features"] == 3
 
 
-def test_undo_leaves_name_and_view_alone():
+def test_undo_leaves_name_cells_and_view_alone():
     store = Store()
     history = History(store)
     history.edit(linear()[0], "Add Linear")
-    store.set_project(replace(store.project, name="Saved", view=ViewState(workspace="train")))
+    kept = Project(name="Saved", cells=(Cell("c1", "x = 1"),), view=ViewState(workspace="train"))
+    store.set_project(replace(kept, model=store.project.model))
     history.stack.undo()
-    assert store.project == Project(name="Saved", view=ViewState(workspace="train"))
+    assert store.project == kept

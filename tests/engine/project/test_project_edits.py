@@ -259,3 +259,10 @@ def test_a_block_that_is_gone_is_named_so():
 
 def test_pasting_nothing_changes_nothing():
     assert edits.add_fragment(Project(), Model()) == (Project(), ())
+
+
+def test_cells_that_ran_are_kept_in_order_under_ids_of_their_own():
+    project = edits.record_cell(edits.record_cell(Project(), "x = 1"), "x += 1")
+    assert [cell.source for cell in project.cells] == ["x = 1", "x += 1"]
+    assert len({cell.id for cell in project.cells}) == 2
+    assert edits.forget_cells(project) == Project()
