@@ -41,6 +41,8 @@ HANDLERS: dict[str, str] = {
     "TrainCommand": "training.handlers:train",
     "ExportCommand": "exporting.handlers:export",
     "RunCellCommand": "tensors.handlers:run_cell",
+    "ReadVariablesCommand": "tensors.handlers:read_variables",
+    "CompleteCommand": "tensors.handlers:complete_source",
 }
 """Command -> `module:function` in this package, imported at its first use."""
 

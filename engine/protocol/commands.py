@@ -134,6 +134,18 @@ class RunCellCommand(Command, frozen=True, kw_only=True):
     filename: str = "<cell>"
 
 
+class ReadVariablesCommand(Command, frozen=True, kw_only=True):
+    """List the console's variables -> VariablesSnapshot (which also follows every cell)."""
+
+
+class CompleteCommand(Command, frozen=True, kw_only=True):
+    """What could stand at `cursor` (an offset into `source`, in characters), from live objects
+    -> CompletionsSnapshot."""
+
+    source: str
+    cursor: int
+
+
 AnyCommand = (
     HelloCommand
     | CheckModelCommand
@@ -149,6 +161,8 @@ AnyCommand = (
     | ContinueTrainingCommand
     | ExportCommand
     | RunCellCommand
+    | ReadVariablesCommand
+    | CompleteCommand
 )
 
 

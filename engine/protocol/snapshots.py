@@ -313,6 +313,55 @@ class CellSnapshot(Snapshot, frozen=True, kw_only=True):
     error: ErrorReport | None
 
 
+VariableKind = Literal["tensor", "module", "optimizer", "number", "other"]
+
+
+class Variable(Struct, frozen=True):
+    """A variable of the console. `type` is its class's name; `text` a short word on its value.
+
+    The fields from `shape` on are those of a tensor (an ndarray has some of them) and None where
+    they do not apply or that layout does not have them; a ragged dimension is -1. A module's
+    `size_bytes` is that of its parameters and buffers. `storage` counts from 1: variables with
+    equal numbers share memory, and a number stays as long as the memory does.
+    """
+
+    name: str
+    kind: VariableKind
+    type: str
+    text: str = ""
+    shape: tuple[int, ...] | None = None
+    dtype: str = ""
+    device: str = ""
+    requires_grad: bool = False
+    is_leaf: bool = False
+    grad_fn: str | None = None
+    size_bytes: int | None = None
+    version: int | None = None
+    storage: int | None = None
+
+
+class VariablesSnapshot(Snapshot, frozen=True, kw_only=True):
+    """The console's variables in the order they were made; `left_out` did not fit."""
+
+    variables: tuple[Variable, ...]
+    left_out: int = 0
+
+
+class Completion(Struct, frozen=True):
+    """`text` is the whole name; `kind` and `detail` say what it is (a signature, a shape)."""
+
+    text: str
+    kind: Literal["variable", "module", "class", "function", "keyword", "attribute"]
+    detail: str = ""
+
+
+class CompletionsSnapshot(Snapshot, frozen=True, kw_only=True):
+    """What may replace the characters from `start` up to the cursor asked about."""
+
+    start: int
+    completions: tuple[Completion, ...]
+
+
 AnySnapshot = (
     ReadySnapshot
     | ErrorSnapshot
@@ -329,4 +378,6 @@ AnySnapshot = (
     | OutputSnapshot
     | TensorsSnapshot
     | CellSnapshot
+    | VariablesSnapshot
+    | CompletionsSnapshot
 )

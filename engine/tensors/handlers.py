@@ -12,28 +12,42 @@ from ..output import Output
 from ..protocol import (
     MAX_SNAPSHOT_BYTES,
     CellSnapshot,
+    CompleteCommand,
+    CompletionsSnapshot,
     OutputSnapshot,
+    ReadVariablesCommand,
     RunCellCommand,
     Snapshot,
     TensorReport,
     TensorsSnapshot,
+    VariablesSnapshot,
 )
-from .namespace import Namespace
+from .completion import complete
+from .namespace import namespace_of
 from .report import report_tensors
+from .variables import list_variables
 
 
 def run_cell(lab: Lab, command: RunCellCommand) -> Iterator[Snapshot]:
-    if lab.namespace is None:
-        lab.namespace = Namespace()
+    namespace = namespace_of(lab)
     output = Output(lambda stream, text: lab.emit(OutputSnapshot(stream=stream, text=text)))
-    error, name = lab.namespace.run(command.source, command.filename, output, lab.control)
+    error, name = namespace.run(command.source, command.filename, output, lab.control)
     report = None
     if error is not None:
         report = error_report(error, lambda filename: filename == name)
         if isinstance(error, KeyboardInterrupt):
             report = msgspec.structs.replace(report, hint="The code was stopped while it ran.")
-    yield from _in_parts(report_tensors(lab.namespace.tensors()))
+    yield from _in_parts(report_tensors(namespace.tensors()))
+    yield list_variables(namespace)
     yield CellSnapshot(ok=error is None, error=report)
+
+
+def read_variables(lab: Lab, command: ReadVariablesCommand) -> Iterator[VariablesSnapshot]:
+    yield list_variables(namespace_of(lab))
+
+
+def complete_source(lab: Lab, command: CompleteCommand) -> Iterator[CompletionsSnapshot]:
+    yield complete(command.source, command.cursor, namespace_of(lab).variables)
 
 
 def _in_parts(reports: dict[str, TensorReport]) -> Iterator[TensorsSnapshot]:

@@ -7,7 +7,7 @@ import codeop
 import linecache
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
@@ -17,8 +17,18 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from ..lab import Control
+from ..errors import LabError
+from ..lab import Control, Lab
 from ..output import Output
+from .resolve import resolve
+from .storages import Storages
+
+
+def namespace_of(lab: Lab) -> Namespace:
+    """The console's namespace, made at its first use."""
+    if lab.namespace is None:
+        lab.namespace = Namespace()
+    return lab.namespace
 
 
 class Namespace:
@@ -33,6 +43,10 @@ class Namespace:
         self.module = ModuleType("__main__")
         self.variables: dict[str, Any] = self.module.__dict__
         self.variables.update(torch=torch, nn=nn, F=F, np=np)
+        self.standing = frozenset(self.variables)  # what was there before the user's first cell
+        self.storages = Storages()
+        # Entered around the code of each cell, given the name its frames carry.
+        self.around: list[Callable[[str], AbstractContextManager[object]]] = []
         self._modes = _Modes()
         # Remembers the `from __future__ import`s of cells. It takes trees as `compile` does.
         self._compile: Callable[..., CodeType] = codeop.Compile()
@@ -51,8 +65,16 @@ class Namespace:
         # For tracebacks, inspect.getsource and torch.jit; None keeps checkcache from dropping it.
         linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
         try:
-            with output.redirected(), self._as_main(name), self._modes.users(), control.user_code():
-                self._execute(source, name, output)
+            with (
+                output.redirected(),
+                self._as_main(name),
+                self._modes.users(),
+                ExitStack() as stack,
+            ):
+                for enter in self.around:
+                    stack.enter_context(enter(name))
+                with control.user_code():
+                    self._execute(source, name, output)
         except SystemExit as error:
             return (None if error.code in (None, 0) else error), name
         except BaseException as error:  # user code may raise anything, and none of it is ours
@@ -66,6 +88,20 @@ class Namespace:
             for name, value in list(self.variables.items())
             if isinstance(name, str) and issubclass(type(value), torch.Tensor)
         }
+
+    def resolve(self, expression: str) -> object:
+        """What `expression` names: see `resolve.resolve`. Raises LabError."""
+        return resolve(expression, self.variables)
+
+    def tensor(self, expression: str) -> torch.Tensor:
+        """As `resolve`, and a LabError for anything but a tensor."""
+        value = self.resolve(expression)
+        if not issubclass(type(value), torch.Tensor):
+            raise LabError(
+                f"`{expression}` is {_a(type(value).__name__)}, not a tensor.",
+                hint="Choose a tensor in the list of variables.",
+            )
+        return value  # pyright: ignore[reportReturnType]
 
     def _execute(self, source: str, name: str, output: Output) -> None:
         tree = ast.parse(source, name)
@@ -95,6 +131,10 @@ class Namespace:
             sys.modules["__main__"], sys.argv = main, argv
             if sys.path[1:] == path:
                 del sys.path[0]
+
+
+def _a(noun: str) -> str:
+    return f"{'an' if noun[:1].lower() in 'aeiou' else 'a'} {noun}"
 
 
 class _Modes:

@@ -1,0 +1,88 @@
+"""From a short expression to the object it names, without running any code that could change it.
+
+Allowed are names, attributes and constant subscripts: `x`, `model.linear1.weight`, `x.grad`,
+`xs[0]`, `x[1:, None, ..., -1]`.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+
+import torch
+
+from ..errors import LabError
+
+_EXAMPLES = "Write a variable's name, an attribute or a constant index: x, layer.weight, xs[0]."
+
+
+def resolve(expression: str, variables: Mapping[str, object]) -> object:
+    """The object that `expression` names; views of tensors are made outside autograd's graph.
+
+    Raises LabError, in words, for anything but names, attributes and constant subscripts, and
+    where the object is not there.
+    """
+    text = expression.strip()
+    try:
+        tree = ast.parse(text, mode="eval").body
+    except (SyntaxError, ValueError):
+        raise LabError(f"`{text}` is not the name of a value.", hint=_EXAMPLES) from None
+    with torch.no_grad():
+        return _value(tree, text, variables)
+
+
+def _value(node: ast.expr, text: str, variables: Mapping[str, object]) -> object:
+    if isinstance(node, ast.Name):
+        if node.id not in variables:
+            raise LabError(
+                f"There is no variable named `{node.id}`.",
+                hint="Make it in the console or with the form Create, or check the spelling.",
+            )
+        return variables[node.id]
+    if isinstance(node, ast.Attribute):
+        return _attribute(_value(node.value, text, variables), node)
+    if isinstance(node, ast.Subscript):
+        owner = _value(node.value, text, variables)
+        return _item(owner, _constant(node.slice, text), ast.unparse(node))
+    raise LabError(f"`{text}` computes something: only names can be looked at.", hint=_EXAMPLES)
+
+
+def _attribute(owner: object, node: ast.Attribute) -> object:
+    written = ast.unparse(node.value)
+    if node.attr == "grad" and isinstance(owner, torch.Tensor):
+        if not (owner.is_leaf or owner.retains_grad):  # torch warns about asking for it
+            raise LabError(
+                f"`{written}` is computed from other tensors, and its gradient is not kept.",
+                hint=f"Call {written}.retain_grad() before backward().",
+            )
+        if owner.grad is None:
+            raise LabError(
+                f"`{written}` has no gradient yet: {written}.grad is None.",
+                hint="Compute a scalar from it and call backward() on that.",
+            )
+    try:
+        return getattr(owner, node.attr)
+    except Exception as error:  # a property of the user's may raise anything
+        raise LabError(f"`{ast.unparse(node)}` cannot be read: {error}") from error
+
+
+def _item(owner: object, index: object, written: str) -> object:
+    try:
+        return owner[index]  # pyright: ignore[reportIndexIssue]
+    except Exception as error:
+        raise LabError(f"`{written}` cannot be read: {type(error).__name__}: {error}") from error
+
+
+def _constant(node: ast.expr, text: str) -> object:
+    """An index: numbers, strings, None, Ellipsis, slices of them, and tuples of these."""
+    if isinstance(node, ast.Tuple):
+        return tuple(_constant(item, text) for item in node.elts)
+    if isinstance(node, ast.Slice):
+        parts = (node.lower, node.upper, node.step)
+        return slice(*(None if part is None else _constant(part, text) for part in parts))
+    try:
+        return ast.literal_eval(node)
+    except (ValueError, TypeError):
+        raise LabError(
+            f"`{ast.unparse(node)}` in `{text}` is no constant index.", hint=_EXAMPLES
+        ) from None
