@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
+import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ProcessPoolExecutor
 
@@ -33,7 +35,9 @@ class LayoutWorker(QObject):
         """
         if self._pool is None:
             context = multiprocessing.get_context("spawn")
-            self._pool = ProcessPoolExecutor(max_workers=1, mp_context=context)
+            self._pool = ProcessPoolExecutor(
+                max_workers=1, mp_context=context, initializer=_end_with_the_window
+            )
         earlier = self._newest.pop(slot, None)
         if earlier is not None:
             earlier.cancel()
@@ -60,3 +64,15 @@ class LayoutWorker(QObject):
             self._pool.shutdown(wait=False)
             self._pool = None  # the next request starts a new one
         self.failed.emit(f"The layout failed: {type(error).__name__}: {error}")
+
+
+def _end_with_the_window() -> None:
+    """In the worker: a pool's process outlives a parent that was killed, unless it watches it."""
+
+    def watch() -> None:
+        parent = multiprocessing.parent_process()
+        assert parent is not None
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=watch, name="window-watch", daemon=True).start()

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 
+import psutil
 import pytest
 
 from app.layout_worker import LayoutWorker
@@ -47,3 +50,32 @@ def test_a_worker_that_dies_is_replaced(qtbot, worker):
     with qtbot.waitSignal(worker.failed, timeout=30_000):
         worker.submit("a", os._exit, 3, then=lambda _: None)
     assert answer(qtbot, worker, int, "5") == 5
+
+
+_WINDOW = """
+import os
+from PySide6.QtCore import QCoreApplication
+from app.layout_worker import LayoutWorker
+
+if __name__ == "__main__":
+    application = QCoreApplication([])
+    worker = LayoutWorker()
+    worker.submit("a", os.getpid, then=lambda pid: print(pid, flush=True))
+    application.exec()
+"""
+
+
+def test_the_worker_ends_when_the_window_is_killed(tmp_path):
+    script = tmp_path / "window.py"
+    script.write_text(_WINDOW)
+    environment = {**os.environ, "PYTHONPATH": os.getcwd()}
+    window = subprocess.Popen(
+        [sys.executable, str(script)], stdout=subprocess.PIPE, text=True, env=environment
+    )
+    assert window.stdout is not None
+    worker = psutil.Process(int(window.stdout.readline()))
+    window.kill()
+    window.wait()
+    window.stdout.close()
+    worker.wait(timeout=30)
+    assert not worker.is_running()
