@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import QByteArray, Qt
-from PySide6.QtWidgets import QDockWidget, QLabel, QMainWindow, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QLabel, QScrollArea, QVBoxLayout, QWidget
 
 from engine.project import catalogue
 from engine.protocol import Problem
@@ -16,17 +16,12 @@ from widgets.model.problems import ProblemList
 from widgets.model.properties import BlockProperties
 from widgets.theme import GRID
 
-_DOCK_VERSION = 1
+from .docked_page import DockedPage
 
 
-class ModelPage(QMainWindow):
-    """A QMainWindow within the window, for its docks."""
-
+class ModelPage(DockedPage):
     def __init__(self) -> None:
-        super().__init__()
-        self.setObjectName("model_page")
-        self.setWindowFlags(Qt.WindowType.Widget)
-        self.setDockNestingEnabled(True)
+        super().__init__("model_page")
         self.canvas = ModelCanvas()
         self.block_palette = BlockPalette(catalogue.kinds().values())
         self.properties = BlockProperties()
@@ -46,29 +41,11 @@ class ModelPage(QMainWindow):
         self.resizeDocks([self.palette_dock, self.properties_dock], [260, 380], horizontal)
         self.resizeDocks([self.properties_dock, self.code_dock], [380, 420], vertical)
 
-    def docks(self) -> tuple[QDockWidget, ...]:
-        return self.palette_dock, self.properties_dock, self.code_dock, self.problems_dock
-
     def show_problems(self, problems: Sequence[Problem]) -> None:
         self.problems.show_problems(problems)
         self._no_problems.setVisible(not problems)
         title = f"Problems ({len(problems)})" if problems else "Problems"
         self.problems_dock.setWindowTitle(title)
-
-    def dock_state(self) -> QByteArray:
-        return self.saveState(_DOCK_VERSION)
-
-    def restore_docks(self, state: QByteArray) -> None:
-        if not state.isEmpty():
-            self.restoreState(state, _DOCK_VERSION)
-
-    def _dock(self, title: str, widget: QWidget, area: Qt.DockWidgetArea) -> QDockWidget:
-        dock = QDockWidget(title, self)
-        dock.setObjectName(f"{title.lower()}_dock")
-        dock.setWidget(widget)
-        self.addDockWidget(area, dock)
-        dock.toggleViewAction().setToolTip(f"Show or hide the panel “{title}”.")
-        return dock
 
     def _problem_panel(self) -> QScrollArea:
         self._no_problems = QLabel("No problems: what is wrong with the model is listed here.")

@@ -1,0 +1,38 @@
+"""A workspace's page with panels around its middle."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QByteArray, Qt
+from PySide6.QtWidgets import QDockWidget, QMainWindow, QWidget
+
+_DOCK_VERSION = 1
+
+
+class DockedPage(QMainWindow):
+    """A QMainWindow within the window, for its docks."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self.setObjectName(name)
+        self.setWindowFlags(Qt.WindowType.Widget)
+        self.setDockNestingEnabled(True)
+        self._docks: list[QDockWidget] = []
+
+    def docks(self) -> tuple[QDockWidget, ...]:
+        return tuple(self._docks)
+
+    def dock_state(self) -> QByteArray:
+        return self.saveState(_DOCK_VERSION)
+
+    def restore_docks(self, state: QByteArray) -> None:
+        if not state.isEmpty():
+            self.restoreState(state, _DOCK_VERSION)
+
+    def _dock(self, title: str, widget: QWidget, area: Qt.DockWidgetArea) -> QDockWidget:
+        dock = QDockWidget(title, self)
+        dock.setObjectName(f"{title.lower()}_dock")
+        dock.setWidget(widget)
+        self.addDockWidget(area, dock)
+        dock.toggleViewAction().setToolTip(f"Show or hide the panel “{title}”.")
+        self._docks.append(dock)
+        return dock
