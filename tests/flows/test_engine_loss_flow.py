@@ -17,6 +17,7 @@ from engine.project.document import replace
 from engine.protocol import ModelSnapshot, TrainingSnapshot
 
 WAIT_MS = 60_000
+KILLS = int(os.environ.get("TENSORLAB_KILLS", "3"))
 
 
 @pytest.fixture
@@ -27,8 +28,8 @@ def lab(qtbot, tmp_path, answers) -> Iterator[Application]:
     application.window.show()
     application.start()
     application.bench.files.new(templates.load_template("mlp"))
-    setup = replace(application.bench.store.project.training, epochs=1000)
-    application.window.page("train").setup_edited.emit(setup, "Set epochs to 1000")
+    setup = replace(application.bench.store.project.training, epochs=100_000)
+    application.window.page("train").setup_edited.emit(setup, "Set epochs to 100,000")
     qtbot.waitUntil(lambda: application.bench.link.state == "ready", timeout=WAIT_MS)
     yield application
     application.window.close()
@@ -88,12 +89,15 @@ def test_the_model_is_checked_anew_after_a_restart(qtbot, lab):
     assert len(lab.window.page("model").canvas.model_scene.blocks) == 9
 
 
+@pytest.mark.timeout(60 * KILLS)
 def test_an_engine_killed_over_and_over_never_takes_the_window_with_it(qtbot, lab):
     lab.bench.actions["train.start"].trigger()
     step = 0
-    for _ in range(3):
+    for _ in range(KILLS):
         step = wait_for_checkpoint(qtbot, lab, step)
         kill(qtbot, lab)
+        banner = lab.window.banners.banner("engine")
+        assert banner is not None and "killed" in banner.title
         qtbot.waitUntil(lambda: lab.bench.link.state == "ready", timeout=WAIT_MS)
         lab.bench.actions["train.resume"].trigger()
     assert wait_for_checkpoint(qtbot, lab, step) > step
