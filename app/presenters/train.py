@@ -7,7 +7,7 @@ from PySide6.QtCore import QObject, Signal
 from app.link import LinkState
 from app.workbench import Workbench
 from engine.project import edits
-from engine.project.document import Project, TrainingSetup, replace
+from engine.project.document import Model, Project, TrainingSetup, replace
 from engine.protocol import (
     ContinueTrainingCommand,
     ErrorSnapshot,
@@ -56,7 +56,7 @@ class TrainPresenter(QObject):
         report = self._bench.store.newest(ModelSnapshot)
         current = report is not None and report.revision == self._bench.store.revision
         if report is not None and current and not report.runnable:
-            self._view.show_problem(_why_not(report))
+            self._view.show_problem(_why_not(report, self._bench.store.project.model))
             return
         self._view.show_problem("")
         project = self._bench.store.project
@@ -147,7 +147,11 @@ class TrainPresenter(QObject):
         self._view.show_setup(project.training, block.kind if block else None)
 
 
-def _why_not(report: ModelSnapshot) -> str:
+def _why_not(report: ModelSnapshot, model: Model) -> str:
+    """The first error that keeps the model from running, with the block's name."""
     problems = [*report.problems, *(p for block in report.blocks for p in block.problems)]
-    first = next((p.message for p in problems if p.severity == "error"), "it is empty.")
-    return f"The model does not run yet: {first}"
+    first = next((p for p in problems if p.severity == "error"), None)
+    if first is None:
+        return "The model does not run yet: it is empty."
+    names = {block.id: f" “{block.name}”:" for block in model.blocks}
+    return f"The model does not run yet.{names.get(first.block or '', '')} {first.message}"

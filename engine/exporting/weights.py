@@ -99,6 +99,8 @@ def load_weights(path: str | os.PathLike[str]) -> dict[str, Tensor]:
             return _load_safetensors(path)
         loaded = _load_pt(path)
     except pickle.UnpicklingError as error:
+        if not _is_pickled(path):
+            raise _unreadable(path) from error
         raise LabError(
             f"{path} holds objects that would run code when they are loaded, so it was refused.",
             hint="Ask its author for a plain state_dict: torch.save(model.state_dict(), path).",
@@ -112,10 +114,7 @@ def load_weights(path: str | os.PathLike[str]) -> dict[str, Tensor]:
         SafetensorError,
         zipfile.BadZipFile,
     ) as error:
-        raise LabError(
-            f"{path} cannot be read as weights: it is damaged or of another kind.",
-            hint="Choose a file with a state_dict: .pt or .safetensors.",
-        ) from error
+        raise _unreadable(path) from error
     if isinstance(loaded, dict) and "optimizer" in loaded and isinstance(loaded.get("model"), dict):
         loaded = loaded["model"]  # a training checkpoint
     if not isinstance(loaded, dict) or not all(
@@ -126,6 +125,19 @@ def load_weights(path: str | os.PathLike[str]) -> dict[str, Tensor]:
             hint="Save a state_dict: torch.save(model.state_dict(), path).",
         )
     return dict(loaded)
+
+
+def _is_pickled(path: Path) -> bool:
+    """Whether the file begins as torch.save's do: a zip archive, or a pickle of protocol 2 on."""
+    with path.open("rb") as file:
+        return zipfile.is_zipfile(file) or (file.seek(0), file.read(1))[1] == pickle.PROTO
+
+
+def _unreadable(path: Path) -> LabError:
+    return LabError(
+        f"{path} cannot be read as weights: it is damaged or of another kind.",
+        hint="Choose a file with a state_dict: .pt or .safetensors.",
+    )
 
 
 def check_fits(state: Mapping[str, Tensor], module: nn.Module, source: str = "The file") -> None:

@@ -95,6 +95,14 @@ def test_a_model_that_does_not_run_is_not_trained(program):
     assert "no Input" in view(program).bar._problem
 
 
+def test_the_block_that_keeps_a_model_from_training_is_named(mlp):
+    mlp.model.edits.add_block("nn.Linear", 0, 600)
+    view(mlp).train_requested.emit()
+    mlp.bench.link.drain()
+    name = mlp.bench.store.project.model.blocks[-1].name
+    assert f"“{name}”: Nothing is wired" in view(mlp).bar._problem
+
+
 def test_the_run_is_shown_while_the_model_is_edited(mlp):
     view(mlp).step_requested.emit()
     mlp.bench.link.drain()

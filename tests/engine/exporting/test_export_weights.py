@@ -134,6 +134,7 @@ class Payload:
         ("noise.safetensors", lambda path: path.write_bytes(b"\xff" * 64), "damaged"),
         ("list.pt", lambda path: torch.save([torch.ones(1)], path), "holds a list"),
         ("numbers.pt", lambda path: torch.save({"a": 1}, path), "not tensors by name"),
+        ("words.pt", lambda path: path.write_text('{"a": 1}'), "of another kind"),
         ("code.pt", lambda path: torch.save({"a": Payload()}, path), "would run code"),
     ],
 )
