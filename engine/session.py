@@ -43,6 +43,9 @@ HANDLERS: dict[str, str] = {
     "RunCellCommand": "tensors.handlers:run_cell",
     "ReadVariablesCommand": "tensors.handlers:read_variables",
     "CompleteCommand": "tensors.handlers:complete_source",
+    "ReadStorageCommand": "tensors.storage_handlers:read_storage",
+    "LocateCommand": "tensors.storage_handlers:locate",
+    "AliasesCommand": "tensors.storage_handlers:read_aliases",
 }
 """Command -> `module:function` in this package, imported at its first use."""
 

@@ -146,6 +146,32 @@ class CompleteCommand(Command, frozen=True, kw_only=True):
     cursor: int
 
 
+# -- tensors: storage and aliases ----------------------------------------------------------------
+
+
+class ReadStorageCommand(Command, frozen=True, kw_only=True):
+    """Read `count` cells of the storage under a tensor from cell `first` on (None: from where the
+    tensor starts) -> StorageSnapshot."""
+
+    expression: str
+    first: int | None = None
+    count: int = 1024
+
+
+class LocateCommand(Command, frozen=True, kw_only=True):
+    """Where an element lies, or who reads a cell: one of `index` and `cell` is given
+    -> LocationSnapshot."""
+
+    expression: str
+    index: tuple[int, ...] | None = None
+    cell: int | None = None
+
+
+class AliasesCommand(Command, frozen=True, kw_only=True):
+    """Which of the console's tensors and arrays share memory, and how they came to
+    -> AliasesSnapshot."""
+
+
 AnyCommand = (
     HelloCommand
     | CheckModelCommand
@@ -163,6 +189,9 @@ AnyCommand = (
     | RunCellCommand
     | ReadVariablesCommand
     | CompleteCommand
+    | ReadStorageCommand
+    | LocateCommand
+    | AliasesCommand
 )
 
 

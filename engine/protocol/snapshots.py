@@ -362,6 +362,124 @@ class CompletionsSnapshot(Snapshot, frozen=True, kw_only=True):
     completions: tuple[Completion, ...]
 
 
+# -- tensors: storage and aliases ----------------------------------------------------------------
+
+
+class Contiguity(Struct, frozen=True):
+    """Whether a tensor lies row by row in its storage. `breaking_dim` is the first dimension from
+    the right whose stride is not the `expected` one; `copy_bytes` is what `.contiguous()` would
+    copy (0 when it returns the tensor itself)."""
+
+    is_contiguous: bool
+    expected: tuple[int, ...]
+    text: str
+    breaking_dim: int | None = None
+    copy_bytes: int = 0
+    channels_last: bool = False
+
+
+class WrittenBy(Struct, frozen=True):
+    """A line of the console that wrote or made a tensor: the operation, the cell's name, the
+    1-based line in it and its text. `op` is empty where it was not seen (backward's writes)."""
+
+    op: str
+    cell: str
+    line: int | None = None
+    text: str = ""
+
+
+class StorageSnapshot(Snapshot, frozen=True, kw_only=True):
+    """A window of the storage under the tensor `expression`, in cells of its own element size.
+
+    `strides` and `offset` are in elements. `values`, `readers` and `positions` have an entry for
+    each cell from `first` on: what it holds (empty where there is no data to read), how many of
+    the tensor's elements read it (0: a gap; counted up to 99), and the number, row by row, of the
+    first of these (-1). `storage` is the number of the memory as in `Variable`. Where `cells` is
+    None the tensor has no storage to show: `note` says why.
+    """
+
+    expression: str
+    shape: tuple[int, ...]
+    dtype: str
+    device: str
+    strides: tuple[int, ...] = ()
+    offset: int = 0
+    element_bytes: int = 0
+    storage: int | None = None
+    storage_bytes: int = 0
+    cells: int | None = None
+    first: int = 0
+    values: tuple[str, ...] = ()
+    readers: tuple[int, ...] = ()
+    positions: tuple[int, ...] = ()
+    contiguity: Contiguity | None = None
+    version: int | None = None
+    written_by: WrittenBy | None = None
+    note: str = ""
+
+
+class CellReader(Struct, frozen=True):
+    """A tensor of the console and its elements that read a cell; `more` when not all are named."""
+
+    expression: str
+    elements: tuple[tuple[int, ...], ...]
+    more: bool = False
+
+
+class LocationSnapshot(Snapshot, frozen=True, kw_only=True):
+    """A cell of the storage under `expression`, an element that lies there (None for a gap), and
+    all tensors that read any of its bytes, `expression` first."""
+
+    expression: str
+    index: tuple[int, ...] | None
+    cell: int
+    readers: tuple[CellReader, ...]
+
+
+class StorageNode(Struct, frozen=True):
+    """A piece of memory with its number as in `Variable`. `version` is shared by all tensors on
+    it (None where torch counts none); NumPy's writes do not count."""
+
+    storage: int
+    size_bytes: int
+    device: str
+    version: int | None = None
+    written_by: WrittenBy | None = None
+
+
+class AliasNode(Struct, frozen=True):
+    """A tensor or array on a piece of memory. `names` are its variables: several for one object
+    (`y = x`), none for a base that only its views still hold.
+
+    `kind`: "base" (owns the storage), "view", "detached" (shares memory and version, not the
+    graph), "shared" (shares memory by another way: `.data`, a Parameter), "numpy". `parent` is
+    the number, in `AliasesSnapshot.tensors`, of the tensor that it was made from, by `op`; None
+    hangs it on the storage itself. `root` is that of its `_base`.
+    """
+
+    names: tuple[str, ...]
+    kind: Literal["base", "view", "detached", "shared", "numpy"]
+    storage: int
+    shape: tuple[int, ...]
+    dtype: str
+    strides: tuple[int, ...]
+    offset: int
+    parent: int | None = None
+    root: int | None = None
+    op: str = ""
+    made_by: WrittenBy | None = None
+    requires_grad: bool = False
+
+
+class AliasesSnapshot(Snapshot, frozen=True, kw_only=True):
+    """Memory and who shares it, in the order the variables were made; parents come before their
+    children. `left_out` tensors did not fit."""
+
+    storages: tuple[StorageNode, ...]
+    tensors: tuple[AliasNode, ...]
+    left_out: int = 0
+
+
 AnySnapshot = (
     ReadySnapshot
     | ErrorSnapshot
@@ -380,4 +498,7 @@ AnySnapshot = (
     | CellSnapshot
     | VariablesSnapshot
     | CompletionsSnapshot
+    | StorageSnapshot
+    | LocationSnapshot
+    | AliasesSnapshot
 )

@@ -22,6 +22,7 @@ from ..lab import Control, Lab
 from ..output import Output
 from .resolve import resolve
 from .storages import Storages
+from .writes import Writes
 
 
 def namespace_of(lab: Lab) -> Namespace:
@@ -45,8 +46,11 @@ class Namespace:
         self.variables.update(torch=torch, nn=nn, F=F, np=np)
         self.standing = frozenset(self.variables)  # what was there before the user's first cell
         self.storages = Storages()
+        self.writes = Writes()
         # Entered around the code of each cell, given the name its frames carry.
-        self.around: list[Callable[[str], AbstractContextManager[object]]] = []
+        self.around: list[Callable[[str], AbstractContextManager[object]]] = [
+            lambda cell: self.writes.watch(cell, self.tensors().values)
+        ]
         self._modes = _Modes()
         # Remembers the `from __future__ import`s of cells. It takes trees as `compile` does.
         self._compile: Callable[..., CodeType] = codeop.Compile()

@@ -1,0 +1,201 @@
+"""Who wrote a storage last, and which operation made a view: watched while a cell runs.
+
+A mode under every torch function compares the version counters of its arguments before and after
+the call. Nothing is kept alive by being watched, and no operation is changed.
+"""
+
+from __future__ import annotations
+
+import linecache
+import sys
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
+
+from ..errors import sendable
+from ..protocol import WrittenBy
+
+MAX_LINE = 200
+SHARING = frozenset({"detach", "data"})
+"""What shares memory and is no view in autograd's sense."""
+
+
+@dataclass(frozen=True)
+class Making:
+    """How a tensor came to share memory: by `where.op`, from `parent`, which was itself made by
+    `earlier` (kept here, since the parent of a chain like `x.T[0]` is soon gone)."""
+
+    where: WrittenBy
+    parent: weakref.ref[Tensor]
+    earlier: Making | None
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """A storage's version as last looked at, and what brought it there."""
+
+    storage: weakref.ref
+    version: int
+    written_by: WrittenBy | None
+
+
+class Writes:
+    """Remembers writes by storage and makings by tensor, for as long as these live."""
+
+    def __init__(self) -> None:
+        self._seen: dict[int, _Seen] = {}
+        self._made: dict[int, tuple[weakref.ref[Tensor], Making]] = {}
+
+    @contextmanager
+    def watch(self, cell: str, tensors: Callable[[], Iterable[Tensor]]) -> Iterator[None]:
+        """Watch what runs inside; `cell` is the file name that its frames carry.
+
+        A write that no torch function call showed (backward adding into a `.grad`) is found
+        afterwards, among `tensors()`, and remembered without an operation.
+        """
+        try:
+            with _Watch(self, cell):
+                yield
+        finally:
+            with torch._C.DisableTorchFunction():
+                for t in tensors():
+                    self._look_at(t, cell)
+            self._forget_the_dead()
+
+    def last_write(self, t: Tensor) -> WrittenBy | None:
+        """The last write to the storage under `t`; None where there was none since it was made."""
+        with torch._C.DisableTorchFunction():
+            storage = _storage(t)
+        seen = self._seen.get(id(storage))
+        return seen.written_by if seen is not None and seen.storage() is storage else None
+
+    def making(self, t: Tensor) -> Making | None:
+        """How `t` came to share another tensor's memory; None where that was not seen."""
+        found = self._made.get(id(t))
+        return found[1] if found is not None and found[0]() is t else None
+
+    def wrote(self, t: Tensor, version: int, where: WrittenBy) -> None:
+        storage = _storage(t)
+        if storage is not None:
+            self._seen[id(storage)] = _Seen(weakref.ref(storage), version, where)
+
+    def made(self, t: Tensor, parent: Tensor, where: WrittenBy) -> None:
+        making = Making(where, weakref.ref(parent), self.making(parent))
+        self._made[id(t)] = (weakref.ref(t), making)
+
+    def _look_at(self, t: Tensor, cell: str) -> None:
+        version, storage = version_of(t), _storage(t)
+        if version is None or storage is None:
+            return
+        seen = self._seen.get(id(storage))
+        if seen is None or seen.storage() is not storage:
+            self._seen[id(storage)] = _Seen(weakref.ref(storage), version, None)
+        elif version > seen.version:
+            self.wrote(t, version, WrittenBy(op="", cell=sendable(cell)))
+
+    def _forget_the_dead(self) -> None:
+        self._seen = {key: seen for key, seen in self._seen.items() if seen.storage() is not None}
+        self._made = {key: made for key, made in self._made.items() if made[0]() is not None}
+
+
+class _Watch(TorchFunctionMode):
+    def __init__(self, writes: Writes, cell: str) -> None:
+        super().__init__()
+        self._writes = writes
+        self._cell = cell
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        if torch.compiler.is_compiling():  # leaves nothing of this in a compiled graph
+            return func(*args, **kwargs)
+        with torch._C.DisableTorchFunction():
+            given = [(t, version_of(t)) for t in _tensors(args, kwargs)]
+        result = func(*args, **kwargs)
+        if given:
+            with torch._C.DisableTorchFunction():
+                self._compare(func, given, result)
+        return result
+
+    def _compare(self, func: Callable, given: list[tuple[Tensor, int | None]], result) -> None:
+        for t, before in given:
+            version = version_of(t)
+            if version is not None and version != before:
+                self._writes.wrote(t, version, self._where(func))
+        results = result if type(result) in (list, tuple) else (result,)
+        for t in results:
+            if (
+                isinstance(t, Tensor)
+                and all(t is not other for other, _ in given)
+                and (t._is_view() or op_name(func) in SHARING)
+                and self._writes.making(t) is None
+            ):
+                self._writes.made(t, given[0][0], self._where(func))
+
+    def _where(self, func: Callable) -> WrittenBy:
+        frame = sys._getframe(1)
+        while frame is not None and frame.f_code.co_filename != self._cell:
+            frame = frame.f_back
+        line = frame.f_lineno if frame is not None else None
+        text = linecache.getline(self._cell, line).strip() if line else ""
+        return WrittenBy(
+            op=op_name(func),
+            cell=sendable(self._cell),
+            line=line,
+            text=sendable(text[:MAX_LINE]),
+        )
+
+
+def op_name(func: Callable) -> str:
+    """What people call a torch function: `add_`, `+=`, `[...] =`, and `T` for the property."""
+    name = getattr(func, "__name__", "") or str(func)
+    if name in ("__get__", "__set__"):
+        return getattr(getattr(func, "__self__", None), "__name__", name)
+    return _OPERATORS.get(name, name)
+
+
+_OPERATORS = {
+    "__getitem__": "[…]",
+    "__setitem__": "[…] =",
+    "__iadd__": "+=",
+    "__isub__": "-=",
+    "__imul__": "*=",
+    "__itruediv__": "/=",
+    "__idiv__": "/=",
+    "__ifloordiv__": "//=",
+    "__imod__": "%=",
+    "__ipow__": "**=",
+    "__iand__": "&=",
+    "__ior__": "|=",
+    "__ixor__": "^=",
+    "__ilshift__": "<<=",
+    "__irshift__": ">>=",
+}
+
+
+def version_of(t: Tensor) -> int | None:
+    """The version counter; None for tensors that have none (made in inference mode)."""
+    try:
+        return t._version
+    except RuntimeError:
+        return None
+
+
+def _storage(t: Tensor) -> torch.UntypedStorage | None:
+    """The one Python object that stands for the storage as long as the storage lives."""
+    try:
+        return t.untyped_storage()
+    except Exception:  # layouts without a storage raise errors of several types
+        return None
+
+
+def _tensors(args: Iterable[object], kwargs: Mapping[str, object]) -> Iterator[Tensor]:
+    for value in (*args, *kwargs.values()):
+        if isinstance(value, Tensor):
+            yield value
+        elif type(value) in (list, tuple):
+            yield from (item for item in value if isinstance(item, Tensor))  # pyright: ignore
