@@ -146,6 +146,90 @@ class CompleteCommand(Command, frozen=True, kw_only=True):
     cursor: int
 
 
+# -- tensors: shapes that meet -------------------------------------------------------------------
+#
+# An operand is a variable's expression (`x`, `model.linear1.weight`), a number, or a shape that
+# need not exist (`(8, 1, 6, 1)`). `element` is an element of the result; None or one that is not
+# there is its first.
+
+
+class BroadcastCommand(Command, frozen=True, kw_only=True):
+    """Align two to four operands from the right -> BroadcastSnapshot. With `in_place` the result
+    is written into the first."""
+
+    operands: tuple[str, ...]
+    in_place: bool = False
+    element: tuple[int, ...] | None = None
+
+
+class ReductionCommand(Command, frozen=True, kw_only=True):
+    """Which elements of `expression` fold into each of the result -> ReductionSnapshot.
+
+    `op` is a function of torch (`reductions.OPS`); `dims` None folds all dimensions.
+    """
+
+    expression: str
+    op: str = "sum"
+    dims: tuple[int, ...] | None = None
+    keepdim: bool = False
+    element: tuple[int, ...] | None = None
+
+
+class ProductCommand(Command, frozen=True, kw_only=True):
+    """Which rows meet which columns -> ProductSnapshot. `equation` is einsum's."""
+
+    operands: tuple[str, ...]
+    op: Literal["matmul", "mm", "bmm", "mv", "dot", "outer", "einsum"] = "matmul"
+    equation: str = ""
+    element: tuple[int, ...] | None = None
+
+
+class PickCommand(Command, frozen=True, kw_only=True):
+    """Which elements an indexing expression picks (`x[0, :, ::2]`, `x[mask]`, `x.gather(1, i)`)
+    -> PickSnapshot. Nothing is run in the console."""
+
+    source: str
+    element: tuple[int, ...] | None = None
+
+
+# -- values --------------------------------------------------------------------------------------
+
+
+class ReadValuesCommand(Command, frozen=True, kw_only=True):
+    """Read a window of a tensor under a slice -> ValuesSnapshot.
+
+    `slice` is what stands between the brackets, or all of `x[0, :, ::2]`; empty for the whole.
+    The window is of the table that `ValuesSnapshot` describes; at most 4,000 cells are read.
+    With `picture`, what there is to paint comes along.
+    """
+
+    expression: str
+    slice: str = ""
+    row_start: int = 0
+    row_count: int = 0
+    column_start: int = 0
+    column_count: int = 0
+    picture: bool = False
+
+
+class StatisticsCommand(Command, frozen=True, kw_only=True):
+    """Count on in a tensor's elements for a moment -> StatisticsSnapshot, with how far it came.
+
+    Ask again until all is counted; to stop, do not. With `restart`, count from the beginning.
+    """
+
+    expression: str
+    slice: str = ""
+    restart: bool = False
+
+
+class BitsCommand(Command, frozen=True, kw_only=True):
+    """Take one element apart into the bits of its dtype -> BitsSnapshot."""
+
+    expression: str
+    index: tuple[int, ...]
+
+
 # -- tensors: storage and aliases ----------------------------------------------------------------
 
 
@@ -189,6 +273,13 @@ AnyCommand = (
     | RunCellCommand
     | ReadVariablesCommand
     | CompleteCommand
+    | BroadcastCommand
+    | ReductionCommand
+    | ProductCommand
+    | PickCommand
+    | ReadValuesCommand
+    | StatisticsCommand
+    | BitsCommand
     | ReadStorageCommand
     | LocateCommand
     | AliasesCommand

@@ -6,7 +6,18 @@ from typing import Literal
 
 from msgspec import Struct
 
-from .values import Device, ErrorReport, Problem, TensorSpec, TensorSummary, Value
+from .values import (
+    BroadcastDim,
+    Cells,
+    Device,
+    ErrorReport,
+    PickPart,
+    Picture,
+    Problem,
+    TensorSpec,
+    TensorSummary,
+    Value,
+)
 
 
 class Snapshot(Struct, frozen=True, kw_only=True, tag=True):
@@ -362,6 +373,214 @@ class CompletionsSnapshot(Snapshot, frozen=True, kw_only=True):
     completions: tuple[Completion, ...]
 
 
+# -- tensors: shapes that meet -------------------------------------------------------------------
+#
+# `code` is the Python line. `shape` is the result's as torch makes it, None when it refuses;
+# `error` is then torch's own message, and its hint says it in plain words. `element` is the
+# element of the result that the details are about, None when there is none.
+
+
+class BroadcastSnapshot(Snapshot, frozen=True, kw_only=True):
+    """`dims` run from the last dimension to the first, the order in which the rule is applied.
+
+    `strides` are each operand's in elements once stretched (0: one element stands for all), empty
+    for a failed one. `reads` is the element of each operand that `element` is made of. `result`
+    holds the operands' sum where they have numbers.
+    """
+
+    operands: tuple[str, ...]
+    shapes: tuple[tuple[int, ...], ...]
+    in_place: bool
+    code: str
+    dims: tuple[BroadcastDim, ...]
+    shape: tuple[int, ...] | None
+    strides: tuple[tuple[int, ...], ...]
+    cells: tuple[Cells, ...]
+    result: Cells | None
+    element: tuple[int, ...] | None
+    reads: tuple[tuple[int, ...], ...]
+    error: ErrorReport | None = None
+
+
+class ReductionSnapshot(Snapshot, frozen=True, kw_only=True):
+    """`folded` are the dimensions that disappear (or become 1 with keepdim), counted from 0.
+
+    `reads` gives for each dimension of the source the index that `element` reads, None for all of
+    them: `count` elements, of which `terms` are the first. `winner` is the source element that a
+    maximum or minimum found, where it is one element.
+    """
+
+    expression: str
+    op: str
+    code: str
+    source_shape: tuple[int, ...]
+    folded: tuple[int, ...]
+    shape: tuple[int, ...] | None
+    dtype: str
+    source: Cells
+    result: Cells | None
+    element: tuple[int, ...] | None
+    reads: tuple[int | None, ...]
+    count: int
+    terms: tuple[str, ...]
+    value: str
+    winner: tuple[int, ...] | None
+    note: str = ""
+    error: ErrorReport | None = None
+
+
+class ProductSnapshot(Snapshot, frozen=True, kw_only=True):
+    """A product as einsum writes it: `letters` names each operand's dimensions, `result_letters`
+    the result's. `conflicts` are letters whose sizes differ. Letters that are not in the result
+    are summed over.
+
+    `reads` gives for each operand and dimension the index that `element` reads, None for all;
+    `terms` are the first of its `count` products, `value` their sum.
+    """
+
+    op: str
+    operands: tuple[str, ...]
+    shapes: tuple[tuple[int, ...], ...]
+    code: str
+    equation: str
+    letters: tuple[str, ...]
+    result_letters: str
+    conflicts: str
+    shape: tuple[int, ...] | None
+    cells: tuple[Cells, ...]
+    result: Cells | None
+    element: tuple[int, ...] | None
+    reads: tuple[tuple[int | None, ...], ...]
+    count: int
+    terms: tuple[str, ...]
+    value: str
+    note: str = ""
+    error: ErrorReport | None = None
+
+
+class PickSnapshot(Snapshot, frozen=True, kw_only=True):
+    """`picked` says for each cell of `source`, in order, how often it was picked. `reads` is the
+    source's element that `element` comes from. `is_view` is whether the result shares memory."""
+
+    code: str
+    expression: str
+    source_shape: tuple[int, ...]
+    parts: tuple[PickPart, ...]
+    shape: tuple[int, ...] | None
+    is_view: bool
+    why: str
+    source: Cells
+    picked: tuple[int, ...]
+    result: Cells | None
+    element: tuple[int, ...] | None
+    reads: tuple[int, ...] | None
+    error: ErrorReport | None = None
+
+
+# -- values --------------------------------------------------------------------------------------
+
+
+class DimCut(Struct, frozen=True):
+    """One dimension of a tensor under a slice: `count` of its `size` elements are shown, those at
+    start, start + step, ... A `fixed` one is indexed by an integer and leaves no dimension."""
+
+    size: int
+    start: int
+    step: int
+    count: int
+    fixed: bool = False
+
+
+class ValuesSnapshot(Snapshot, frozen=True, kw_only=True):
+    """A window of a tensor under a slice, as a table of `rows` x `columns`.
+
+    The columns are the last dimension that the slice leaves, the rows all others, counted through
+    in order. `cells` holds texts, row by row from (`row_start`, `column_start`) on, each the
+    shortest that reads back to the same element; empty where a ragged tensor has no element.
+    `picture`, if asked for, shows every `picture_step`-th (row, column) of the last two
+    dimensions. `edit` says how an element can be assigned to: not at all (empty), plainly, or
+    under `torch.no_grad()`. `note` is as in TensorSummary.
+    """
+
+    expression: str
+    slice: str
+    dims: tuple[DimCut, ...]
+    dtype: str
+    device: str
+    rows: int
+    columns: int
+    row_start: int = 0
+    column_start: int = 0
+    cells: tuple[tuple[str, ...], ...] = ()
+    picture: Picture | None = None
+    picture_step: tuple[int, int] = (1, 1)
+    version: int | None = None
+    edit: Literal["", "assign", "no_grad"] = ""
+    note: str = ""
+
+
+class Histogram(Struct, frozen=True):
+    """`counts[i]` finite elements x have low + i * width <= x < low + (i + 1) * width."""
+
+    low: float
+    width: float
+    counts: tuple[int, ...]
+
+
+class StatisticsSnapshot(Snapshot, frozen=True, kw_only=True):
+    """The statistics of the first `done` of `total` elements (in memory order) of a tensor under
+    a slice, computed in float64 over the finite ones; None where undefined. `std` is the sample
+    standard deviation. Of a complex tensor they are those of the `magnitudes`."""
+
+    expression: str
+    slice: str
+    done: int
+    total: int
+    minimum: float | None = None
+    maximum: float | None = None
+    mean: float | None = None
+    std: float | None = None
+    zeros: int = 0
+    nans: int = 0
+    positive_infs: int = 0
+    negative_infs: int = 0
+    magnitudes: bool = False
+    histogram: Histogram | None = None
+    note: str = ""
+
+
+class BitField(Struct, frozen=True):
+    """Neighbouring bits with one meaning, most significant first. `kind` decides their colour,
+    `meaning` says what they stand for (`127 - bias 127 = 0`)."""
+
+    name: str
+    kind: Literal["sign", "exponent", "mantissa", "integer"]
+    bits: str
+    meaning: str
+
+
+class BitsPart(Struct, frozen=True):
+    """One number: an element, or the real or imaginary part of one (`name`). `formula` writes
+    out how the fields give the value; `exact` is that value in full, in decimal."""
+
+    name: str
+    fields: tuple[BitField, ...]
+    formula: str
+    exact: str
+
+
+class BitsSnapshot(Snapshot, frozen=True, kw_only=True):
+    """One element in bits. `text` is as in ValuesSnapshot; `note` says why there are no parts, or
+    what else belongs to the value (a quantised tensor's scale)."""
+
+    expression: str
+    index: tuple[int, ...]
+    dtype: str
+    text: str
+    parts: tuple[BitsPart, ...] = ()
+    note: str = ""
+
+
 # -- tensors: storage and aliases ----------------------------------------------------------------
 
 
@@ -498,6 +717,13 @@ AnySnapshot = (
     | CellSnapshot
     | VariablesSnapshot
     | CompletionsSnapshot
+    | BroadcastSnapshot
+    | ReductionSnapshot
+    | ProductSnapshot
+    | PickSnapshot
+    | ValuesSnapshot
+    | StatisticsSnapshot
+    | BitsSnapshot
     | StorageSnapshot
     | LocationSnapshot
     | AliasesSnapshot

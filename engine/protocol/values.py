@@ -104,3 +104,40 @@ class Device(Struct, frozen=True):
     name: str
     title: str
     memory_bytes: int | None = None
+
+
+class Cells(Struct, frozen=True):
+    """A window of a tensor of shape `shape`: per dimension `size` elements from `start` on.
+
+    `texts` are its elements in C order, as torch prints them (4 digits); empty where there is no
+    data to read.
+    """
+
+    shape: tuple[int, ...]
+    start: tuple[int, ...]
+    size: tuple[int, ...]
+    texts: tuple[str, ...] = ()
+
+
+class BroadcastDim(Struct, frozen=True):
+    """Broadcasting's rule at one dimension, counted from the right (`dim` -1 is the last).
+
+    `sizes` and `roles` have an entry per operand: its size there, None where it has no such
+    dimension. `size` is the result's, None where the operands do not fit.
+    """
+
+    dim: int
+    sizes: tuple[int | None, ...]
+    roles: tuple[Literal["same", "stretched", "added", "conflict"], ...]
+    size: int | None
+    text: str
+
+
+class PickPart(Struct, frozen=True):
+    """One part of an index as typed, what it does, the dimensions of the source it stands at and
+    the dimensions of the result it makes."""
+
+    text: str
+    rule: str
+    source_dims: tuple[int, ...]
+    result_dims: tuple[int, ...]
