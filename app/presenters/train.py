@@ -8,6 +8,7 @@ from app.link import LinkState
 from app.workbench import Workbench
 from engine.project import edits
 from engine.project.document import Model, Project, TrainingSetup, replace
+from engine.project.wiring import located
 from engine.protocol import (
     ContinueTrainingCommand,
     ErrorSnapshot,
@@ -153,5 +154,4 @@ def _why_not(report: ModelSnapshot, model: Model) -> str:
     first = next((p for p in problems if p.severity == "error"), None)
     if first is None:
         return "The model does not run yet: it is empty."
-    names = {block.id: f" “{block.name}”:" for block in model.blocks}
-    return f"The model does not run yet.{names.get(first.block or '', '')} {first.message}"
+    return f"The model does not run yet. {located(first, model)}"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from ..errors import LabError
 from ..project.document import Model, TrainingSetup
 from ..project.edits import loss_block
+from ..project.wiring import located
 from ..protocol import (
     CheckModelCommand,
     ForwardSnapshot,
@@ -92,7 +93,7 @@ def require_runnable(model: Model, training: TrainingSetup) -> None:
     found = [*checked.problems, *(p for report in checked.blocks for p in report.problems)]
     errors = tuple(problem for problem in found if problem.severity == "error")
     raise LabError(
-        f"The model cannot run yet: {errors[0].message}",
+        f"The model cannot run yet. {located(errors[0], model)}",
         hint="Mend what the Problems list names.",
         problems=errors,
     )

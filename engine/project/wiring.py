@@ -139,6 +139,12 @@ def _check_ends(model: Model) -> list[Problem]:
     return problems
 
 
+def located(problem: Problem, model: Model) -> str:
+    """The problem's message, after the name of the block that has it."""
+    names = {block.id: f"“{block.name}”: " for block in model.blocks}
+    return names.get(problem.block or "", "") + problem.message
+
+
 def _check_block(block: Block, taken: set[str], wired: set[tuple[str, str]]) -> list[Problem]:
     if block.kind not in catalogue.kinds():
         return [Problem(f"The catalogue has no block “{block.kind}”.", block.id)]
