@@ -37,6 +37,7 @@ from .protocol import Snapshot, TrainingSnapshot, TrainingState
 if TYPE_CHECKING:
     from .models.live import LiveModel
     from .tensors.namespace import Namespace
+    from .tensors.values_handlers import Counting
 
 
 class Run(Protocol):
@@ -99,3 +100,4 @@ class Lab:
     forward: Any = None
     backward: Any = None
     run: Any = None  # a Run, see above
+    counting: Counting | None = None  # statistics under way

@@ -76,7 +76,7 @@ def _readable(t: torch.Tensor) -> Readable:
     t = t.detach()
     if t.layout != torch.strided:
         return _expanded(t, known)
-    reason = _storage_fault(t)
+    reason = storage_fault(t)
     if reason:
         return known(None, reason)
     if t.is_quantized:
@@ -105,7 +105,7 @@ def _nested(t: torch.Tensor) -> Readable:
     parts = [part.detach() for part in t.unbind()]
     sizes = {tuple(int(n) for n in part.shape) for part in parts}
     inner = tuple(n[0] if len(set(n)) == 1 else -1 for n in zip(*sizes, strict=True))
-    faults = [fault for part in parts if (fault := _storage_fault(part))]
+    faults = [fault for part in parts if (fault := storage_fault(part))]
     if t.device.type == "meta" or faults:
         return Readable(
             (len(parts), *inner),
@@ -118,7 +118,7 @@ def _nested(t: torch.Tensor) -> Readable:
     return Readable((len(parts), *inner), t.dtype, str(t.device), flat, "nested: -1 is ragged")
 
 
-def _storage_fault(t: torch.Tensor) -> str:
+def storage_fault(t: torch.Tensor) -> str:
     """Why reading a strided tensor would leave its storage (and crash), or an empty string."""
     if t.numel() == 0:
         return ""
