@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from traceback import StackSummary, TracebackException
 
@@ -9,6 +10,9 @@ from .protocol import ErrorReport, Problem
 
 MAX_TEXT = 20_000
 """Longest message or traceback that is sent, in characters."""
+
+
+_OUR_FOLDER = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 
 class LabError(Exception):
@@ -62,7 +66,8 @@ def _keep_users_frames(
     told: TracebackException, is_user_file: Callable[[str], bool], interrupted: bool
 ) -> None:
     """Drop the frames before the user's first, here and in the exceptions this one came from,
-    and those after the user's last when an interrupt happened to strike there.
+    our own between them (what watches a cell's calls of torch), and those after the user's last
+    when an interrupt happened to strike there.
 
     A syntax error in a user's file happened before any frame of it.
     """
@@ -75,10 +80,15 @@ def _keep_users_frames(
         own = [i for i, frame in enumerate(link.stack) if is_user_file(frame.filename)]
         if own:
             end = own[-1] + 1 if interrupted else None
-            link.stack = StackSummary.from_list(link.stack[own[0] : end])
+            frames = link.stack[own[0] : end]
+            link.stack = StackSummary.from_list([f for f in frames if not _is_ours(f.filename)])
         elif is_user_file(getattr(link, "filename", None) or ""):
             link.stack = StackSummary()
         chain += [cause for cause in (link.__cause__, link.__context__) if cause is not None]
+
+
+def _is_ours(filename: str) -> bool:
+    return filename.startswith(_OUR_FOLDER)
 
 
 def _clip(text: str) -> str:

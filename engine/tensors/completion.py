@@ -17,8 +17,10 @@ from ..errors import LabError, sendable
 from ..protocol import Completion, CompletionsSnapshot
 from .resolve import resolve
 
-MAX_COMPLETIONS = 200
+MAX_COMPLETIONS = 1200
 MAX_DETAIL = 80
+
+_KEYWORDS = frozenset(keyword.kwlist)
 
 Kind = Literal["variable", "module", "class", "function", "keyword", "attribute"]
 
@@ -66,10 +68,9 @@ def _names(word: str, variables: Mapping[str, object]) -> list[Completion]:
         for name in _matching(reversed([n for n in variables if isinstance(n, str)]), word)
     ]
     known = {completion.text for completion in found}
-    for name in _matching((n for n in dir(builtins) if n not in known), word):
+    for name in _matching((n for n in dir(builtins) if n not in known | _KEYWORDS), word):
         found.append(_described(name, getattr(builtins, name), "variable"))
-        known.add(name)
-    for name in _matching((k for k in keyword.kwlist if k not in known), word):
+    for name in _matching(keyword.kwlist, word):
         found.append(Completion(text=name, kind="keyword"))
     return found
 

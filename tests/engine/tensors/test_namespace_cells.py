@@ -100,6 +100,12 @@ def test_a_shape_error_of_torchs_is_placed_at_the_users_line(console):
     assert cell.error.message == str(own.value)
 
 
+def test_no_frame_of_ours_stands_between_the_users_and_torchs(console):
+    cell = console.run("def f(a):\n    return F.linear(a, a.T)\nf(torch.ones(2, 3))")
+    assert os.path.dirname(sys.modules["engine"].__file__) not in cell.error.traceback
+    assert "return F.linear(a, a.T)" in cell.error.traceback
+
+
 def test_causes_are_told(console):
     cell = console.run("try:\n    {}['k']\nexcept KeyError as e:\n    raise ValueError('v') from e")
     assert cell.error.line == 4

@@ -1,0 +1,40 @@
+"""A Python file as cells: the parts between lines that begin with `# %%`."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+_MARK = re.compile(r"[ \t]*#[ \t]*%%")
+
+
+@dataclass(frozen=True)
+class FileCell:
+    """`source` is the cell's text with its `# %%` line, `first_line` the 1-based line of the file
+    that it begins with."""
+
+    source: str
+    first_line: int
+
+    @property
+    def padded_source(self) -> str:
+        """The source after as many empty lines as precede it, so that its line numbers are the
+        file's."""
+        return "\n" * (self.first_line - 1) + self.source
+
+
+def split_cells(text: str) -> tuple[FileCell, ...]:
+    """The cells of a file with more in them than the mark; the whole of it when no line begins with `# %%`.
+
+    Marks inside strings of several lines are taken for marks too, as editors do.
+    """
+    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    starts = [0, *(i for i, line in enumerate(lines) if _MARK.match(line) and i > 0)]
+    ends = [*starts[1:], len(lines)]
+    cells = []
+    for start, end in zip(starts, ends, strict=True):
+        source = "\n".join(lines[start:end]).rstrip()
+        body = [line for line in lines[start:end] if not _MARK.match(line)]
+        if any(line.strip() for line in body):
+            cells.append(FileCell(source=source, first_line=start + 1))
+    return tuple(cells)

@@ -1,0 +1,38 @@
+from __future__ import annotations
+
+from engine.project.cells import split_cells
+
+FILE = '''"""What it is."""
+import torch
+
+# %% first
+x = torch.ones(2)
+if True:
+    y = x
+
+
+#%%
+
+# %%
+z = 1
+'''
+
+
+def test_marks_begin_cells_and_empty_ones_are_dropped():
+    cells = split_cells(FILE)
+    assert [cell.first_line for cell in cells] == [1, 4, 12]
+    assert cells[1].source == "# %% first\nx = torch.ones(2)\nif True:\n    y = x"
+    assert cells[2].source == "# %%\nz = 1"
+
+
+def test_line_numbers_of_the_padded_source_are_the_files():
+    lines = FILE.split("\n")
+    for cell in split_cells(FILE):
+        padded = cell.padded_source.split("\n")
+        assert padded[cell.first_line - 1 :] == lines[cell.first_line - 1 : len(padded)]
+        assert not any(padded[: cell.first_line - 1])
+
+
+def test_a_file_without_marks_is_one_cell_and_an_empty_one_none():
+    assert [cell.source for cell in split_cells("a = 1\r\nb = 2\r\n")] == ["a = 1\nb = 2"]
+    assert split_cells(" \n\n") == ()

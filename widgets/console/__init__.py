@@ -1,0 +1,1 @@
+"""The Python console: what is typed, what comes back."""

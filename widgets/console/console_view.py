@@ -1,0 +1,286 @@
+"""The Python console: output above, input below, and the state of the cell in hand."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+
+from PySide6.QtCore import QElapsedTimer, Qt, QTimer, Signal
+from PySide6.QtGui import QPalette
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QToolButton, QVBoxLayout, QWidget
+
+from engine.project.cells import FileCell
+from engine.protocol import CompletionsSnapshot, ErrorReport, OutputSnapshot
+from widgets import theme
+from widgets.console.code_input import CodeInput
+from widgets.console.file_strip import FileStrip
+from widgets.console.history import History
+from widgets.console.transcript import Transcript
+from widgets.icons import set_icon
+from widgets.text import format_duration
+
+CELL = "<cell>"
+"""The filename of what was typed."""
+
+
+@dataclass(frozen=True)
+class _Submission:
+    """`shown` is what the transcript shows; `source` may begin with empty lines that make the
+    line numbers those of a file."""
+
+    source: str
+    filename: str
+    shown: str
+
+    @property
+    def lines_before(self) -> int:
+        return self.source[: self.source.index(self.shown)].count("\n") if self.shown else 0
+
+
+class ConsoleView(QWidget):
+    """Runs one cell at a time; what is submitted meanwhile waits, and is dropped when a cell
+    before it fails.
+
+    Whoever owns it sends `run_requested(source, filename)` as a RunCellCommand, hands back what
+    comes (`add_output`, then `finish_cell`; `abandon` when the engine is lost), answers
+    `completion_requested(source, cursor)` by `show_completions`, and turns `interrupt_requested`
+    into an InterruptSignal. `open_requested` asks for a file: answer with `open_file`. Forms and
+    other panels run their Python by `submit(source)`, so that it stands here too.
+    """
+
+    run_requested = Signal(str, str)
+    interrupt_requested = Signal()
+    completion_requested = Signal(str, int)
+    open_requested = Signal()
+    busy_changed = Signal(bool)
+
+    def __init__(self, history: History | None = None, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("console")
+        self.history = history or History()
+        self._waiting: deque[_Submission] = deque()
+        self._running: _Submission | None = None
+        self._interrupted = False
+        self._clock = QElapsedTimer()
+        self._ticks = QTimer(self)
+        self._ticks.setInterval(100)
+        self._ticks.timeout.connect(self._show_state)
+
+        self.output = Transcript(self)
+        self.input = CodeInput(self.history, self)
+        self.file = FileStrip(self)
+        self.empty = QLabel(
+            "Type Python below: torch, nn, F and np are ready. Every form of this workspace runs"
+            " its line here, so you see how it is written.",
+            self,
+        )
+        self.empty.setObjectName("console_empty")
+        self.empty.setProperty("role", "muted")
+        self.empty.setWordWrap(True)
+        self.empty.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        self._state = QLabel(self)
+        self._state.setObjectName("console_state")
+        self._state.setProperty("role", "muted")
+        self.run_button = self._button(
+            "run",
+            "mdi6.play",
+            "Run",
+            "Run what stands in the input (Enter, or Shift+Enter for an unfinished block).",
+            self._run_input,
+        )
+        self.interrupt_button = self._button(
+            "interrupt",
+            "mdi6.stop",
+            "Interrupt",
+            "Stop the cell that runs: a KeyboardInterrupt is raised in it. Variables stay.",
+            self.interrupt,
+        )
+        self.open_button = self._button(
+            "open",
+            "mdi6.file-code-outline",
+            "Open a Python file",
+            "Open a Python file and run it cell by cell: a line `# %%` begins a cell.",
+            self.open_requested.emit,
+        )
+        self.clear_button = self._button(
+            "clear",
+            "mdi6.broom",
+            "Clear the output",
+            "Clear what is shown above. Variables and history stay.",
+            self.clear,
+        )
+        self._lay_out()
+        self.input.submitted.connect(lambda source: self._run_input())
+        self.input.completion_wanted.connect(self.completion_requested)
+        self.file.cell_shown.connect(self._show_cell)
+        self.file.run_next_requested.connect(self._run_input)
+        self.file.run_rest_requested.connect(self._run_rest)
+        self.file.closed.connect(lambda: self.input.set_source(""))
+        self._show_state()
+
+    # -- what the owner calls --------------------------------------------------------------------
+
+    @property
+    def busy(self) -> bool:
+        return self._running is not None
+
+    def submit(self, source: str, filename: str = CELL) -> None:
+        """Run Python as if it had been typed; it waits for the cell in hand."""
+        self._enqueue(_Submission(source, filename, source.strip("\n")))
+
+    def add_output(self, snapshot: OutputSnapshot) -> None:
+        self.output.add_output(snapshot.stream, snapshot.text)
+
+    def finish_cell(self, error: ErrorReport | None) -> None:
+        """The cell in hand has ended; the next that waits begins, unless this one failed."""
+        done, self._running = self._running, None
+        if error is not None:
+            line = error.line
+            if line is not None and done is not None:
+                line -= done.lines_before
+            self.output.add_error(error, line if line is not None and line > 0 else None)
+            self._drop_waiting("The cell before failed")
+        elif done is not None and self._clock.elapsed() > 1000:
+            self.output.add_note(f"ran for {format_duration(self._clock.elapsed() / 1000)}")
+        self._next()
+
+    def abandon(self, reason: str) -> None:
+        """The engine is gone: no cell runs any more, and what waits is dropped."""
+        self._running = None
+        self._waiting.clear()
+        self.output.add_note(reason)
+        self.empty.hide()
+        self._next()
+
+    def show_completions(self, snapshot: CompletionsSnapshot) -> None:
+        self.input.show_completions(snapshot)
+
+    def open_file(self, path: str, text: str) -> None:
+        """Show the cells of a Python file, the first in the input, ready to be run."""
+        if self.file.open_file(path, text):
+            self.input.setFocus()
+        else:
+            self._note(f"{path} has nothing in it to run.")
+
+    def interrupt(self) -> None:
+        if self.busy:
+            self._interrupted = True
+            self._drop_waiting("Interrupted")
+            self.interrupt_requested.emit()
+            self._show_state()
+
+    def clear(self) -> None:
+        self.output.clear()
+        self.empty.show()
+        self.output.hide()
+
+    # -- running ---------------------------------------------------------------------------------
+
+    def _run_input(self) -> None:
+        """Run what stands in the input; when it stands for a cell of a file, go to the next."""
+        source = self.input.source()
+        if not source.strip():
+            return
+        cell = self.file.current
+        self.input.set_source("")
+        if cell is None:
+            self.submit(source)
+            return
+        # A cell may have been changed before it is run: its first line stays where it is.
+        padding = "\n" * (cell.first_line - 1)
+        self._enqueue(_Submission(padding + source, self.file.path, source.strip("\n")))
+        self.file.show_cell(self.file.position + 1)
+
+    def _run_rest(self) -> None:
+        while self.file.current is not None:
+            self._run_input()
+
+    def _enqueue(self, submission: _Submission) -> None:
+        self.history.add(submission.shown)
+        self._waiting.append(submission)
+        if not self.busy:
+            self._next()
+        else:
+            self._show_state()
+
+    def _next(self) -> None:
+        if self._waiting and not self.busy:
+            self._running = self._waiting.popleft()
+            self._interrupted = False
+            self._clock.start()
+            self.empty.hide()
+            self.output.show()
+            self.output.add_input(self._running.shown)
+            self.run_requested.emit(self._running.source, self._running.filename)
+        self._show_state()
+        self.busy_changed.emit(self.busy)
+
+    def _drop_waiting(self, why: str) -> None:
+        dropped = len(self._waiting)
+        self._waiting.clear()
+        if dropped:
+            cells = "1 more cell was" if dropped == 1 else f"{dropped} more cells were"
+            self._note(f"{why}: {cells} not run.")
+
+    def _note(self, text: str) -> None:
+        self.empty.hide()
+        self.output.show()
+        self.output.add_note(text)
+
+    # -- looks -----------------------------------------------------------------------------------
+
+    def _show_cell(self, cell: FileCell | None) -> None:
+        self.input.set_source(cell.source if cell else "")
+
+    def _show_state(self) -> None:
+        self.interrupt_button.setEnabled(self.busy)
+        if self.busy:
+            self._ticks.start()
+            word = "interrupting" if self._interrupted else "running"
+            waits = f", {len(self._waiting)} waiting" if self._waiting else ""
+            seconds = self._clock.elapsed() / 1000
+            # Short cells come and go too fast to be told about.
+            text = f"{word} {seconds:.1f} s{waits}" if seconds >= 0.3 else ""
+        else:
+            self._ticks.stop()
+            text = self.history.fault
+        self._state.setText(text)
+
+    def _button(self, name: str, icon: str, text: str, hint: str, action) -> QToolButton:
+        button = QToolButton(self)
+        button.setObjectName(f"console_{name}")
+        button.setAutoRaise(True)
+        button.setToolTip(hint)
+        button.setAccessibleName(text)
+        set_icon(button, icon, "error" if name == "interrupt" else "text")
+        button.clicked.connect(lambda: action())
+        return button
+
+    def _lay_out(self) -> None:
+        line = QFrame(self)
+        line.setFrameShape(QFrame.Shape.HLine)
+        line.setFrameShadow(QFrame.Shadow.Plain)
+        line.setForegroundRole(QPalette.ColorRole.Mid)
+        line.setFixedHeight(1)
+        top = QHBoxLayout()
+        top.setContentsMargins(theme.GRID, 2, theme.GRID // 2, 2)
+        top.setSpacing(2)
+        top.addWidget(self._state, 1)
+        for button in (self.interrupt_button, self.open_button, self.clear_button):
+            top.addWidget(button)
+        bottom = QHBoxLayout()
+        bottom.setContentsMargins(theme.GRID // 2, 0, theme.GRID // 2, theme.GRID // 2)
+        bottom.setSpacing(theme.GRID // 2)
+        bottom.addWidget(self.input, 1)
+        bottom.addWidget(self.run_button, 0, Qt.AlignmentFlag.AlignBottom)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setSpacing(0)
+        layout.addLayout(top)
+        layout.addWidget(self.empty, 1)
+        layout.addWidget(self.output, 1)
+        layout.addWidget(line)
+        layout.addWidget(self.file)
+        layout.addLayout(bottom)
+        self.output.hide()
+        self.setFocusProxy(self.input)

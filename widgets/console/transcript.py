@@ -1,0 +1,249 @@
+"""What was run and what came back, in order."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import (
+    QFont,
+    QTextBlockFormat,
+    QTextCharFormat,
+    QTextCursor,
+    QTextFormat,
+)
+from PySide6.QtWidgets import QFrame, QPlainTextEdit, QWidget
+
+from engine.protocol import ErrorReport
+from widgets import theme
+from widgets.model.python_highlighter import PythonHighlighter
+
+Kind = Literal["input", "stdout", "stderr", "result", "error", "hint", "note"]
+
+MAX_LINES = 5000
+MAX_LINE_CHARACTERS = 4000
+MAX_ENTRIES = 2000
+
+_IS_INPUT = QTextFormat.Property.UserProperty + 1
+_ROLES: dict[Kind, str] = {
+    "input": "text",
+    "stdout": "text",
+    "stderr": "warning",
+    "result": "accent",
+    "error": "error",
+    "hint": "text",
+    "note": "muted",
+}
+_ESCAPES = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[@-Z\\-_]|\x07")
+
+
+@dataclass
+class _Entry:
+    """A piece of the transcript as it was given; `faulty_line` is 1-based in an input."""
+
+    kind: Kind
+    text: str
+    faulty_line: int | None = None
+
+
+class Transcript(QPlainTextEdit):
+    """Read-only. Holds the last 5,000 lines; very long lines are cut. A carriage return writes
+    over its line, as progress bars ask for; colour codes of terminals are dropped."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("console_output")
+        self.setAccessibleName("Console output")
+        self.setToolTip(
+            "What was run and what came back. The line that an error points at is marked. Text can"
+            " be selected and copied."
+        )
+        self.setReadOnly(True)
+        self.setTextInteractionFlags(
+            Qt.TextInteractionFlag.TextSelectableByMouse
+            | Qt.TextInteractionFlag.TextSelectableByKeyboard
+        )
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setMaximumBlockCount(MAX_LINES)
+        self.setWordWrapMode(self.wordWrapMode().WrapAtWordBoundaryOrAnywhere)
+        self.setUndoRedoEnabled(False)
+        self._entries: list[_Entry] = []
+        self._input_start = QTextCursor(self.document())
+        self._highlighter = _InputHighlighter(self.document())
+        theme.notifier.changed.connect(self._use_theme)
+        self._use_theme()
+
+    def add_input(self, source: str) -> None:
+        """A cell begins."""
+        self._add(_Entry("input", source.rstrip()))
+
+    def add_output(self, kind: Kind, text: str) -> None:
+        """What a cell printed, joined to what it printed before."""
+        last = self._entries[-1] if self._entries else None
+        if last is not None and last.kind == kind:
+            # Kept only to be drawn again in other colours: the end is enough of a long output.
+            last.text = (last.text + text)[-MAX_LINES * 100 :]
+            self._write(kind, text)
+        else:
+            self._add(_Entry(kind, text))
+
+    def add_error(self, error: ErrorReport, line_in_input: int | None) -> None:
+        """How a cell failed: its traceback (or message) whole, what to try, and the 1-based line
+        of the last input marked."""
+        if line_in_input is not None:
+            for entry in reversed(self._entries):
+                if entry.kind == "input":
+                    entry.faulty_line = line_in_input
+                    break
+            self._mark(line_in_input)
+        text = error.traceback.rstrip() or f"{error.type}: {error.message}"
+        self._add(_Entry("error", f"{text}\n"))
+        if error.hint:
+            self._add(_Entry("hint", f"{error.hint}\n"))
+
+    def add_note(self, text: str) -> None:
+        """A word of the program's own."""
+        self._add(_Entry("note", f"{text}\n"))
+
+    def clear(self) -> None:
+        self._entries.clear()
+        super().clear()
+
+    def faulty_lines(self) -> list[str]:
+        """The input lines that are marked."""
+        found = []
+        block = self.document().begin()
+        while block.isValid():
+            if block.blockFormat().property(_IS_INPUT) == "faulty":
+                found.append(block.text())
+            block = block.next()
+        return found
+
+    # -- writing ---------------------------------------------------------------------------------
+
+    def _add(self, entry: _Entry) -> None:
+        self._entries.append(entry)
+        del self._entries[:-MAX_ENTRIES]
+        if entry.kind == "input":
+            self._write_input(entry)
+        else:
+            self._write(entry.kind, entry.text)
+
+    def _write_input(self, entry: _Entry) -> None:
+        follows = self._follows()
+        cursor = self._end()
+        self._begin_line(cursor)
+        if cursor.position() > 0:
+            cursor.insertBlock(QTextBlockFormat())  # an empty line between cells
+        colors = theme.current()
+        band = QTextBlockFormat()
+        band.setProperty(_IS_INPUT, "input")
+        band.setBackground(colors.color("accent", 26))
+        cursor.setBlockFormat(band)
+        cursor.insertText(entry.text, self._format("input"))
+        start = self.document().findBlock(cursor.position())
+        for _ in range(entry.text.count("\n")):
+            start = start.previous()
+        self._input_start = QTextCursor(start if start.isValid() else self.document().begin())
+        cursor.insertBlock(QTextBlockFormat())
+        if entry.faulty_line is not None:
+            self._mark(entry.faulty_line)
+        self._follow(follows)
+
+    def _write(self, kind: Kind, text: str) -> None:
+        follows = self._follows()
+        cursor = self._end()
+        if kind not in ("stdout", "stderr"):
+            self._begin_line(cursor)
+        cursor.beginEditBlock()
+        cursor.setCharFormat(self._format(kind))
+        lines = _ESCAPES.sub("", text).replace("\r\n", "\n").split("\n")
+        # Lines that would be scrolled out again at once are not worth laying out.
+        for index, line in enumerate(lines[-MAX_LINES:]):
+            if index:
+                cursor.insertBlock(QTextBlockFormat())
+            self._write_line(cursor, line, kind)
+        cursor.endEditBlock()
+        self._follow(follows)
+
+    def _write_line(self, cursor: QTextCursor, line: str, kind: Kind) -> None:
+        """Add to the current line; a carriage return in `line` takes back what stands on it."""
+        if "\r" in line:
+            # A return at the end shows its effect when more comes: progress stays in sight.
+            kept = line.rstrip("\r").rpartition("\r")[2]
+            cursor.movePosition(
+                QTextCursor.MoveOperation.StartOfBlock, QTextCursor.MoveMode.KeepAnchor
+            )
+            cursor.removeSelectedText()
+            line = kept
+        room = MAX_LINE_CHARACTERS - cursor.positionInBlock()
+        if room > 0:
+            cut = len(line) > room
+            cursor.insertText(f"{line[:room]} …" if cut else line, self._format(kind))
+
+    def _mark(self, line: int) -> None:
+        """Mark the 1-based line of the last input."""
+        block = self._input_start.block()
+        for _ in range(line - 1):
+            block = block.next()
+        if not block.isValid() or block.blockFormat().property(_IS_INPUT) is None:
+            return
+        band = QTextBlockFormat()
+        band.setProperty(_IS_INPUT, "faulty")
+        band.setBackground(theme.current().color("error", 70))
+        QTextCursor(block).setBlockFormat(band)
+
+    def _begin_line(self, cursor: QTextCursor) -> None:
+        if not cursor.atBlockStart():
+            cursor.insertBlock(QTextBlockFormat())
+
+    def _end(self) -> QTextCursor:
+        cursor = QTextCursor(self.document())
+        cursor.movePosition(QTextCursor.MoveOperation.End)
+        return cursor
+
+    def _format(self, kind: Kind) -> QTextCharFormat:
+        text_format = QTextCharFormat()
+        text_format.setForeground(theme.current().color(_ROLES[kind]))
+        if kind in ("hint", "note"):
+            text_format.setFontItalic(True)
+        if kind == "hint":
+            text_format.setFontWeight(QFont.Weight.DemiBold)
+        return text_format
+
+    def _follows(self) -> bool:
+        """Whether the end is in sight, so that new text should be too."""
+        bar = self.verticalScrollBar()
+        return bar.value() >= bar.maximum()
+
+    def _follow(self, follows: bool) -> None:
+        if follows:
+            bar = self.verticalScrollBar()
+            bar.setValue(bar.maximum())
+
+    def _use_theme(self) -> None:
+        """Write all anew in the theme's colours."""
+        self.setFont(theme.mono_font())
+        place = self.verticalScrollBar().value()
+        follows = self._follows()
+        super().clear()
+        for entry in self._entries:
+            if entry.kind == "input":
+                self._write_input(entry)
+            else:
+                self._write(entry.kind, entry.text)
+        if not follows:
+            self.verticalScrollBar().setValue(place)
+        self._highlighter.use_theme()
+
+
+class _InputHighlighter(PythonHighlighter):
+    """Colours Python in the lines that were input, and leaves output alone."""
+
+    def highlightBlock(self, text: str) -> None:
+        if self.currentBlock().blockFormat().property(_IS_INPUT) is None:
+            self.setCurrentBlockState(0)
+        else:
+            super().highlightBlock(text)
