@@ -30,7 +30,10 @@ def qapp(qapp):
 
     qapp.setFont(QFont("DejaVu Sans", 10))
     theme.apply(qapp, theme.LIGHT)
-    return qapp
+    yield qapp
+    # Offscreen, Qt frees the clipboard when the process exits, after Python has gone: data that
+    # was made in Python would then crash it.
+    qapp.clipboard().clear()
 
 
 _test_numbers = itertools.count()
