@@ -118,14 +118,16 @@ class _Watch(TorchFunctionMode):
         result = func(*args, **kwargs)
         if given:
             with torch._C.DisableTorchFunction():
-                self._compare(func, given, result)
+                self._compare(func, args, given, result)
         return result
 
-    def _compare(self, func: Callable, given: list[tuple[Tensor, int | None]], result) -> None:
+    def _compare(
+        self, func: Callable, args: tuple, given: list[tuple[Tensor, int | None]], result: object
+    ) -> None:
         for t, before in given:
             version = version_of(t)
             if version is not None and version != before:
-                self._writes.wrote(t, version, self._where(func))
+                self._writes.wrote(t, version, self._where(func, args))
         results = result if type(result) in (list, tuple) else (result,)
         for t in results:
             if (
@@ -134,33 +136,49 @@ class _Watch(TorchFunctionMode):
                 and (t._is_view() or op_name(func) in SHARING)
                 and self._writes.making(t) is None
             ):
-                self._writes.made(t, given[0][0], self._where(func))
+                self._writes.made(t, given[0][0], self._where(func, args))
 
-    def _where(self, func: Callable) -> WrittenBy:
+    def _where(self, func: Callable, args: tuple) -> WrittenBy:
         frame = sys._getframe(1)
         while frame is not None and frame.f_code.co_filename != self._cell:
             frame = frame.f_back
         line = frame.f_lineno if frame is not None else None
         text = linecache.getline(self._cell, line).strip() if line else ""
         return WrittenBy(
-            op=op_name(func),
+            op=op_name(func, args),
             cell=sendable(self._cell),
             line=line,
             text=sendable(text[:MAX_LINE]),
         )
 
 
-def op_name(func: Callable) -> str:
-    """What people call a torch function: `add_`, `+=`, `[...] =`, and `T` for the property."""
+def op_name(func: Callable, args: tuple = ()) -> str:
+    """What people call a torch function: `add_`, `+=`, `[0, 1:] =`, and `T` for the property."""
     name = getattr(func, "__name__", "") or str(func)
     if name in ("__get__", "__set__"):
         return getattr(getattr(func, "__self__", None), "__name__", name)
+    if name in ("__getitem__", "__setitem__"):
+        index = index_text(args[1]) if len(args) > 1 else "…"
+        return f"[{index}]" if name == "__getitem__" else f"[{index}] ="
     return _OPERATORS.get(name, name)
 
 
+def index_text(index: object) -> str:
+    """An index as it is typed; a tensor or list in it is `…`."""
+    if type(index) is tuple:
+        return ", ".join(map(index_text, index)) if index else "()"
+    if index is Ellipsis:
+        return "..."
+    if index is None or type(index) in (int, bool):
+        return str(index)
+    if type(index) is slice:
+        ends = ("" if end is None else index_text(end) for end in (index.start, index.stop))
+        text = ":".join(ends)
+        return text if index.step is None else f"{text}:{index_text(index.step)}"
+    return "…"
+
+
 _OPERATORS = {
-    "__getitem__": "[…]",
-    "__setitem__": "[…] =",
     "__iadd__": "+=",
     "__isub__": "-=",
     "__imul__": "*=",

@@ -1,0 +1,56 @@
+"""From an element to its cell and back in words: the sum that strides stand for."""
+
+from __future__ import annotations
+
+from engine.protocol import StorageSnapshot
+
+Index = tuple[int, ...]
+
+
+def has_element(snapshot: StorageSnapshot, index: Index) -> bool:
+    return len(index) == len(snapshot.shape) and all(
+        0 <= i < n for i, n in zip(index, snapshot.shape, strict=True)
+    )
+
+
+def cell_of(snapshot: StorageSnapshot, index: Index) -> int:
+    """The cell that an element reads: offset + i·stride + j·stride + …"""
+    steps = (i * s for i, s in zip(index, snapshot.strides, strict=True))
+    return snapshot.offset + sum(steps)
+
+
+def sum_terms(snapshot: StorageSnapshot, index: Index) -> tuple[str, ...]:
+    """`("1·4", "2·1")`: an index times its stride, for each dimension."""
+    return tuple(f"{i}·{s}" for i, s in zip(index, snapshot.strides, strict=True))
+
+
+def sum_text(snapshot: StorageSnapshot, index: Index) -> str:
+    """`offset 4 + 1·4 + 2·1 = 10`"""
+    parts = (f"offset {snapshot.offset}", *sum_terms(snapshot, index))
+    return f"{' + '.join(parts)} = {cell_of(snapshot, index)}"
+
+
+def index_of_position(shape: tuple[int, ...], position: int) -> Index:
+    """The index of an element from its number row by row."""
+    index: list[int] = []
+    for n in reversed(shape):
+        position, i = divmod(position, max(n, 1))
+        index.append(i)
+    return tuple(reversed(index))
+
+
+def element_name(expression: str, index: Index) -> str:
+    """`x[1, 2]`; a tensor without dimensions is its own element."""
+    return f"{expression}[{', '.join(map(str, index))}]" if index else expression
+
+
+def neighbours(snapshot: StorageSnapshot, index: Index) -> tuple[tuple[int, int, int], ...]:
+    """(dimension, cell, cell of the next element along it) for each dimension longer than 1;
+    at a dimension's end the step that leads there."""
+    steps: list[tuple[int, int, int]] = []
+    here = cell_of(snapshot, index)
+    for dim, (i, n, stride) in enumerate(zip(index, snapshot.shape, snapshot.strides, strict=True)):
+        if n > 1:
+            start = here if i + 1 < n else here - stride
+            steps.append((dim, start, start + stride))
+    return tuple(steps)

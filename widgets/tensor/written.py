@@ -1,0 +1,22 @@
+"""Who wrote or made a tensor, in words."""
+
+from __future__ import annotations
+
+from pathlib import PurePath
+
+from engine.protocol import WrittenBy
+
+
+def cell_words(cell: str) -> str:
+    """`<cell 3>` -> `cell 3`; a file by its name."""
+    if cell.startswith("<") and cell.endswith(">"):
+        return cell[1:-1]
+    return PurePath(cell).name
+
+
+def written_words(where: WrittenBy) -> str:
+    """`add_ in cell 3, line 1: x.add_(1)`"""
+    op = where.op or "backward, or a write that was not seen,"
+    line = f", line {where.line}" if where.line is not None else ""
+    text = f": {where.text}" if where.text else ""
+    return f"{op} in {cell_words(where.cell)}{line}{text}"
