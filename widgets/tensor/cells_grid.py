@@ -1,0 +1,161 @@
+"""Where the cells of a window lie, which of them are lit, and what stretching repeats: no Qt."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from engine.protocol import Cells
+
+Index = tuple[int, ...]
+Marks = dict[Index, str]
+"""What is special about an element: `selected`, `read`, `picked`, `winner` or `ghost`."""
+
+CELL_HEIGHT = 24
+MIN_CELL_WIDTH = 28
+MAX_CELL_WIDTH = 88
+HEADER = 20
+"""Of the row and column numbers, in pixels."""
+CAPTION = 20
+GAP = 16
+MAX_ROW_WIDTH = 960
+
+
+def indices(cells: Cells) -> Iterator[Index]:
+    """All elements of the window in C order."""
+    return itertools.product(
+        *(range(at, at + n) for at, n in zip(cells.start, cells.size, strict=True))
+    )
+
+
+def marked(cells: Cells, role: str, is_marked: Callable[[Index], bool]) -> Marks:
+    return {index: role for index in indices(cells) if is_marked(index)}
+
+
+def reads_mark(cells: Cells, reads: Sequence[int | None], role: str = "read") -> Marks:
+    """Mark the elements that a reading touches: per dimension an index, or None for all."""
+    return marked(
+        cells,
+        role,
+        lambda index: all(at is None or at == i for at, i in zip(reads, index, strict=True)),
+    )
+
+
+def stretched(cells: Cells, result: Cells) -> tuple[Cells, Marks]:
+    """An operand as broadcasting sees it: `cells` repeated over the window of `result`. The
+    elements that are not really there are marked `ghost`."""
+    own = len(cells.shape)
+    missing = len(result.shape) - own
+    texts = dict(zip(indices(cells), cells.texts, strict=False))
+    ghosts: Marks = {}
+    repeated: list[str] = []
+    window = Cells(result.shape, result.start, result.size)
+    for index in indices(window):
+        read = tuple(
+            0 if size == 1 else at for at, size in zip(index[missing:], cells.shape, strict=True)
+        )
+        first = tuple(window.start[:missing]) + tuple(
+            start if size == 1 else at
+            for at, start, size in zip(read, window.start[missing:], cells.shape, strict=True)
+        )
+        if index != first:
+            ghosts[index] = "ghost"
+        repeated.append(texts.get(read, ""))
+    return Cells(window.shape, window.start, window.size, tuple(repeated if texts else ())), ghosts
+
+
+def written(index: Sequence[int | None]) -> str:
+    """An index as Python writes it, None as a slice: `[0, :, 2]`; `` for a scalar."""
+    return f"[{', '.join(':' if at is None else str(at) for at in index)}]" if index else ""
+
+
+@dataclass(frozen=True)
+class Geometry:
+    """Tiles of rows x columns, one for each index of the leading dimensions of a window."""
+
+    cells: Cells
+    cell_width: int
+
+    @property
+    def rows(self) -> int:
+        return self.cells.size[-2] if len(self.cells.size) > 1 else 1
+
+    @property
+    def columns(self) -> int:
+        return self.cells.size[-1] if self.cells.size else 1
+
+    @property
+    def tiles(self) -> int:
+        return math.prod(self.cells.size[:-2])
+
+    @property
+    def caption_height(self) -> int:
+        return CAPTION if len(self.cells.shape) > 2 else 0
+
+    @property
+    def header_height(self) -> int:
+        return HEADER if self.cells.shape else 0
+
+    @property
+    def header_width(self) -> int:
+        return HEADER if len(self.cells.shape) > 1 else 0
+
+    @property
+    def tile_size(self) -> tuple[int, int]:
+        return (
+            self.header_width + self.columns * self.cell_width,
+            self.caption_height + self.header_height + self.rows * CELL_HEIGHT,
+        )
+
+    @property
+    def tile_columns(self) -> int:
+        width = self.tile_size[0] + GAP
+        whole = self.cells.size[-3] if len(self.cells.size) > 2 else 1
+        return max(1, min(whole, MAX_ROW_WIDTH // width))
+
+    @property
+    def size(self) -> tuple[int, int]:
+        width, height = self.tile_size
+        tile_rows = math.ceil(self.tiles / self.tile_columns)
+        return (
+            self.tile_columns * (width + GAP) - GAP + 1,
+            tile_rows * (height + GAP) - GAP + 1,
+        )
+
+    def tile_origin(self, tile: int) -> tuple[int, int]:
+        row, column = divmod(tile, self.tile_columns)
+        width, height = self.tile_size
+        return column * (width + GAP), row * (height + GAP)
+
+    def leading(self) -> Iterator[Index]:
+        """The leading index of each tile."""
+        return itertools.product(
+            *(
+                range(at, at + n)
+                for at, n in zip(self.cells.start[:-2], self.cells.size[:-2], strict=True)
+            )
+        )
+
+    def cell_origin(self, place: int) -> tuple[int, int]:
+        """Of the cell that is number `place` in C order."""
+        tile, within = divmod(place, self.rows * self.columns)
+        row, column = divmod(within, self.columns)
+        x, y = self.tile_origin(tile)
+        return (
+            x + self.header_width + column * self.cell_width,
+            y + self.caption_height + self.header_height + row * CELL_HEIGHT,
+        )
+
+    def index_at(self, x: float, y: float) -> Index | None:
+        for place, index in enumerate(indices(self.cells)):
+            left, top = self.cell_origin(place)
+            if left <= x < left + self.cell_width and top <= y < top + CELL_HEIGHT:
+                return index
+        return None
+
+
+def text_of(cells: Cells, index: Index) -> str:
+    """The text of an element in the window; empty where there is none."""
+    return dict(zip(indices(cells), cells.texts, strict=False)).get(index, "")

@@ -1,0 +1,121 @@
+"""Fields for operands: a variable's name or a shape in each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import QSignalBlocker, QStringListModel, Qt, Signal
+from PySide6.QtWidgets import QCompleter, QHBoxLayout, QLabel, QLineEdit, QToolButton, QWidget
+
+from widgets.icons import set_icon
+from widgets.theme import GRID, mono_font
+
+NAMES = "abcd"
+
+
+class ExpressionField(QLineEdit):
+    """Python typed in a line, with the variables' names offered for completion."""
+
+    def __init__(self, name: str, title: str, tip: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName(name)
+        self.setAccessibleName(title)
+        self.setToolTip(tip)
+        self.setFont(mono_font())
+        self.setMinimumWidth(12 * GRID)
+        self._names = QStringListModel(self)
+        completer = QCompleter(self._names, self)
+        completer.setCaseSensitivity(Qt.CaseSensitivity.CaseSensitive)
+        self.setCompleter(completer)
+
+    def show_names(self, names: Sequence[str]) -> None:
+        self._names.setStringList(list(names))
+
+    def show_text(self, text: str) -> None:
+        """Set the text without telling that it was typed."""
+        with QSignalBlocker(self):
+            self.setText(text)
+            self.setCursorPosition(0)
+
+
+class OperandFields(QWidget):
+    """From `fewest` to `most` operands; `changed()` tells each edit by the user."""
+
+    changed = Signal()
+
+    def __init__(
+        self, texts: Sequence[str], fewest: int, most: int, parent: QWidget | None = None
+    ) -> None:
+        super().__init__(parent)
+        self._fewest, self._most = fewest, most
+        self._fields: list[ExpressionField] = []
+        self._labels: list[QLabel] = []
+        self._shown = len(texts)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(GRID // 2)
+        for k, letter in enumerate(NAMES):
+            label = QLabel(letter)
+            label.setProperty("role", "muted")
+            field = ExpressionField(
+                f"operand_{letter}",
+                f"Operand {letter}",
+                f"Operand {letter}: a variable (x, layer.weight), or a shape that need not exist,"
+                " such as (8, 1, 6, 1). () is a scalar.",
+            )
+            field.setText(texts[k] if k < len(texts) else "(1,)")
+            field.textChanged.connect(self.changed)
+            label.setBuddy(field)
+            row.addWidget(label)
+            row.addWidget(field, 1)
+            self._labels.append(label)
+            self._fields.append(field)
+        self._more = self._button("operand_add", "mdi6.plus", "Add an operand", 1)
+        self._fewer = self._button("operand_remove", "mdi6.minus", "Remove the last operand", -1)
+        row.addWidget(self._more)
+        row.addWidget(self._fewer)
+        self._show_fields()
+
+    def texts(self) -> tuple[str, ...]:
+        return tuple(field.text() for field in self._fields[: self._shown])
+
+    def show_texts(self, texts: Sequence[str]) -> None:
+        """Show other operands without telling that they were typed."""
+        for field, text in zip(self._fields, texts, strict=False):
+            field.show_text(text)
+        self._shown = len(texts)
+        self._show_fields()
+
+    def show_names(self, names: Sequence[str]) -> None:
+        """The tensors there are, for completion."""
+        for field in self._fields:
+            field.show_names(names)
+
+    def set_limits(self, fewest: int, most: int) -> None:
+        self._fewest, self._most = fewest, most
+        self._shown = min(max(self._shown, fewest), most)
+        self._show_fields()
+
+    def _button(self, name: str, icon: str, tip: str, by: int) -> QToolButton:
+        button = QToolButton(autoRaise=True)
+        button.setObjectName(name)
+        button.setAccessibleName(tip)
+        button.setToolTip(f"{tip}.")
+        set_icon(button, icon)
+        button.clicked.connect(lambda: self._count_by(by))
+        return button
+
+    def _count_by(self, by: int) -> None:
+        self._shown = min(max(self._shown + by, self._fewest), self._most)
+        self._show_fields()
+        self.changed.emit()
+
+    def _show_fields(self) -> None:
+        for k, (label, field) in enumerate(zip(self._labels, self._fields, strict=True)):
+            label.setVisible(k < self._shown)
+            field.setVisible(k < self._shown)
+        several = self._fewest < self._most
+        self._more.setVisible(several)
+        self._fewer.setVisible(several)
+        self._more.setEnabled(self._shown < self._most)
+        self._fewer.setEnabled(self._shown > self._fewest)

@@ -1,0 +1,126 @@
+"""Indexing: which elements were picked, part by part of the index."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtWidgets import QGridLayout, QLabel, QWidget
+
+from engine.protocol import PickCommand, PickSnapshot
+from widgets.tensor.cells_grid import Index, Marks, indices, text_of, written
+from widgets.tensor.cells_view import CellsView
+from widgets.tensor.operand_fields import ExpressionField
+from widgets.tensor.shape_view import ShapeView, text_label
+from widgets.theme import GRID, mono_font
+
+EMPTY_TEXT = "Type an index of a tensor, such as x[0, :, ::2], x[x > 0] or x.gather(1, i)."
+
+
+class PickView(ShapeView):
+    """The source with the picked elements coloured, each part of the index in words, and the
+    result, whose selected element is lit in the source."""
+
+    QUESTION, ANSWER = PickCommand, PickSnapshot
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__("pick_view", parent)
+        self._snapshot: PickSnapshot | None = None
+        self.source = ExpressionField(
+            "pick_source",
+            "Indexing expression",
+            "Integers take one index, slices (start:stop:step) keep some, ... stands for all"
+            " dimensions not named, None makes one of size 1, lists and masks pick one by one.",
+        )
+        self.source.setPlaceholderText("x[0, :, ::2]")
+        self.source.textChanged.connect(self.refresh)
+        self.controls.addWidget(self.source, 1)
+        self._kind = text_label("pick_kind", "heading")
+        self._why = text_label("pick_why", "muted")
+        self._why.setWordWrap(True)
+        self._read = text_label("pick_read")
+        self._read.setFont(mono_font())
+        self._parts = QGridLayout()
+        self._parts.setHorizontalSpacing(2 * GRID)
+        self._parts.setVerticalSpacing(GRID // 2)
+        self._parts.setColumnStretch(1, 1)
+        self.source_cells = CellsView("pick_cells_source")
+        self.source_cells.setToolTip("The coloured elements were picked.")
+        self.source_cells.cell_chosen.connect(self._choose_source)
+        self.result_cells = CellsView("pick_cells_result")
+        self.result_cells.setToolTip("Click an element to see where it comes from.")
+        self.result_cells.cell_chosen.connect(self._ask)
+        self.source_cells.show_cells(None, "")
+        self.result_cells.show_cells(None, "")
+        self.body.addLayout(self._parts)
+        for part in (self._kind, self._why, self._read, self.source_cells, self.result_cells):
+            self.body.addWidget(part)
+        self.body.addStretch(1)
+        self._kind.setText(EMPTY_TEXT)
+
+    def refresh(self) -> None:
+        self._ask(self._snapshot.element if self._snapshot else None)
+
+    def show_names(self, names: Sequence[str]) -> None:
+        self.source.show_names([f"{name}[" for name in names])
+
+    def show_expression(self, expression: str) -> None:
+        """Index another tensor; an index of that one is kept."""
+        if not self.source.text().startswith((f"{expression}[", f"{expression}.")):
+            self.source.setText(f"{expression}[...]")
+
+    def show_snapshot(self, snapshot: PickSnapshot) -> None:
+        self._snapshot = snapshot
+        self._show_answer(snapshot.code, snapshot.error)
+        self._show_parts(snapshot)
+        self._kind.setText(_kind(snapshot))
+        self._why.setText(snapshot.why)
+        self._why.setVisible(bool(snapshot.why))
+        self._read.setText(_read(snapshot))
+        self._read.setVisible(bool(self._read.text()))
+        marks: Marks = {
+            index: "picked"
+            for index, count in zip(indices(snapshot.source), snapshot.picked, strict=True)
+            if count
+        }
+        if snapshot.reads is not None:
+            marks[snapshot.reads] = "selected"
+        self.source_cells.show_cells(snapshot.source, snapshot.expression, marks)
+        chosen: Marks = {} if snapshot.element is None else {snapshot.element: "selected"}
+        self.result_cells.show_cells(snapshot.result, "result", chosen)
+
+    def _show_parts(self, snapshot: PickSnapshot) -> None:
+        while (item := self._parts.takeAt(0)) is not None:
+            item.widget().deleteLater()
+        for row, part in enumerate(snapshot.parts):
+            text = QLabel(part.text or "(not named)")
+            text.setFont(mono_font())
+            rule = text_label(f"pick_rule_{row}")
+            made = ", ".join(map(str, part.result_dims))
+            where = f"  →  dimension {made} of the result" if made else ""
+            rule.setText(f"{part.rule}{where}")
+            self._parts.addWidget(text, row, 0)
+            self._parts.addWidget(rule, row, 1)
+
+    def _choose_source(self, index: Index) -> None:
+        if self._snapshot is not None:
+            self.element_selected.emit(self._snapshot.expression, index)
+
+    def _ask(self, element: Index | None) -> None:
+        if self.source.text().strip():
+            self.asked.emit(PickCommand(source=self.source.text(), element=element))
+
+
+def _kind(snapshot: PickSnapshot) -> str:
+    if snapshot.shape is None:
+        return ""
+    what = "view" if snapshot.is_view else "copy"
+    return f"{snapshot.source_shape} → {snapshot.shape}, a {what}"
+
+
+def _read(snapshot: PickSnapshot) -> str:
+    """`result[1] = x[0, 1] = 4`."""
+    if snapshot.element is None or snapshot.reads is None or snapshot.result is None:
+        return ""
+    made = f"result{written(snapshot.element)} = {snapshot.expression}{written(snapshot.reads)}"
+    value = text_of(snapshot.result, snapshot.element)
+    return f"{made} = {value}" if value else made
