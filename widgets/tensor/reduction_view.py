@@ -134,6 +134,7 @@ class ReductionView(ShapeView):
         while len(self._dims) > len(shape):
             box = self._dims.pop()
             self._dims_row.removeWidget(box)
+            box.hide()  # it is only deleted when the event loop comes round
             box.deleteLater()
         while len(self._dims) < len(shape):
             self._dims.append(self._dim_box(len(self._dims)))
