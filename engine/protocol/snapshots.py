@@ -612,8 +612,8 @@ class StorageSnapshot(Snapshot, frozen=True, kw_only=True):
 
     `strides` and `offset` are in elements. `values`, `readers` and `positions` have an entry for
     each cell from `first` on: what it holds (empty where there is no data to read), how many of
-    the tensor's elements read it (0: a gap; counted up to 99), and the number, row by row, of the
-    first of these (-1). `storage` is the number of the memory as in `Variable`. Where `cells` is
+    the tensor's elements read it (0: a gap; counted up to 99), and the number, row by row, of one
+    of these (-1). `storage` is the number of the memory as in `Variable`. Where `cells` is
     None the tensor has no storage to show: `note` says why.
     """
 

@@ -54,7 +54,7 @@ class Footprint:
         """
         still = [k for k, s in enumerate(self.strides) if s == 0]
         for index in self._first_elements_at(cell):
-            for free in itertools.product(*(range(self.shape[k]) for k in still)):
+            for free in _indices([self.shape[k] for k in still]):
                 for k, i in zip(still, free, strict=True):
                     index[k] = i
                 yield tuple(index)
@@ -102,6 +102,16 @@ class Footprint:
         for i, n in zip(index, self.shape, strict=True):
             position = position * n + i
         return position
+
+
+def _indices(shape: list[int]) -> Iterator[Index]:
+    """All indices of a shape, row by row; itertools.product would hold all numbers of a range."""
+    if not shape:
+        yield ()
+        return
+    for i in range(shape[0]):
+        for rest in _indices(shape[1:]):
+            yield (i, *rest)
 
 
 def contiguous_strides(shape: tuple[int, ...]) -> tuple[int, ...]:

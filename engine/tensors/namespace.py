@@ -49,7 +49,7 @@ class Namespace:
         self.writes = Writes()
         # Entered around the code of each cell, given the name its frames carry.
         self.around: list[Callable[[str], AbstractContextManager[object]]] = [
-            lambda cell: self.writes.watch(cell, self.tensors().values)
+            lambda cell: self.writes.watch(cell, lambda: self.tensors().values())
         ]
         self._modes = _Modes()
         # Remembers the `from __future__ import`s of cells. It takes trees as `compile` does.

@@ -153,7 +153,7 @@ class _Watch(TorchFunctionMode):
 
 
 def op_name(func: Callable, args: tuple = ()) -> str:
-    """What people call a torch function: `add_`, `+=`, `[0, 1:] =`, and `T` for the property."""
+    """What people call a torch function: `add_`, `|=`, `[0, 1:] =`, and `T` for the property."""
     name = getattr(func, "__name__", "") or str(func)
     if name in ("__get__", "__set__"):
         return getattr(getattr(func, "__self__", None), "__name__", name)
@@ -179,20 +179,13 @@ def index_text(index: object) -> str:
 
 
 _OPERATORS = {
-    "__iadd__": "+=",
-    "__isub__": "-=",
-    "__imul__": "*=",
-    "__itruediv__": "/=",
-    "__idiv__": "/=",
-    "__ifloordiv__": "//=",
-    "__imod__": "%=",
-    "__ipow__": "**=",
     "__iand__": "&=",
     "__ior__": "|=",
     "__ixor__": "^=",
     "__ilshift__": "<<=",
     "__irshift__": ">>=",
 }
+"""The others torch calls by their methods: `+=` is add_."""
 
 
 def version_of(t: Tensor) -> int | None:
