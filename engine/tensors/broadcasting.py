@@ -19,6 +19,7 @@ from .operands import Operand
 
 Shape = tuple[int, ...]
 NAMES = "abcd"
+TILES = 2
 MAX_TRIED = 1 << 24
 """An in-place form that must fail is tried on an empty tensor of up to so many elements."""
 
@@ -56,7 +57,7 @@ def broadcast(
     numbers = [dense_of(operand) for operand in operands]
     result = None
     if shape is not None:
-        result = window(shape, element or ())
+        result = window(shape, element or (), TILES)
         if all(dense is not None for dense in numbers):
             shown = [d.expand(shape)[slices(result)] for d in numbers if d is not None]
             result = with_texts(result, _sum(shown))

@@ -16,10 +16,10 @@ TILES = 6
 """A window shows the last two dimensions as rows and columns, all others as tiles of these."""
 
 
-def window_sizes(shape: Sequence[int]) -> tuple[int, ...]:
+def window_sizes(shape: Sequence[int], tiles: int = TILES) -> tuple[int, ...]:
     """How many elements of each dimension fit."""
     sizes: list[int] = []
-    tiles_left = TILES
+    tiles_left = tiles
     for place, size in enumerate(reversed(shape)):
         if place < 2:
             fitting = min(size, ROWS if place else COLUMNS)
@@ -30,11 +30,11 @@ def window_sizes(shape: Sequence[int]) -> tuple[int, ...]:
     return tuple(reversed(sizes))
 
 
-def window(shape: Sequence[int], focus: Sequence[int | None] = ()) -> Cells:
+def window(shape: Sequence[int], focus: Sequence[int | None] = (), tiles: int = TILES) -> Cells:
     """The window, without texts, that `focus` lies in; windows lie side by side like pages, so
     that nothing moves while the focus stays in one. None (or no focus) is the dimension's start.
     """
-    size = window_sizes(shape)
+    size = window_sizes(shape, tiles)
     focus = focus or (None,) * len(shape)
     start = tuple(
         0 if at is None or fitting == 0 else min(at // fitting * fitting, whole - fitting)

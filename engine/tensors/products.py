@@ -258,18 +258,29 @@ def _by_torch(
     letters: Letters | None,
     conflicts: str,
 ) -> tuple[Shape | None, ErrorReport | None]:
-    """The result's shape from a run on meta, or the error of a run on zeros that torch refuses
-    before it computes anything."""
+    """The result's shape from a run on meta, or torch's error: in the words of a run on zeros,
+    which is refused before it computes anything (meta has words of its own)."""
     fits = letters is not None and not conflicts
-    blanks = [
-        torch.empty(operand.shape, dtype=operand.dtype, device="meta") if fits else operand.blank()
-        for operand in operands
-    ]
     try:
-        made = torch.einsum(equation, *blanks) if op == "einsum" else getattr(torch, op)(*blanks)
-    except RuntimeError as error:
+        if fits:
+            metas = [torch.empty(o.shape, dtype=o.dtype, device="meta") for o in operands]
+            try:
+                return tuple(_call(op, equation, metas).shape), None
+            except RuntimeError:
+                sizes = letters.sizes([o.shape for o in operands]) if letters else {}
+                if math.prod(found[0] for found in sizes.values()) > MAX_PRODUCTS:
+                    raise
+                zeros = [torch.zeros(o.shape, dtype=o.dtype) for o in operands]
+                return tuple(_call(op, equation, zeros).shape), None
+        return tuple(_call(op, equation, [o.blank() for o in operands]).shape), None
+    except (RuntimeError, IndexError) as error:
         return None, _explained(error, operands, op, letters, conflicts)
-    return tuple(made.shape), None
+
+
+def _call(op: str, equation: str, operands: Sequence[torch.Tensor]) -> torch.Tensor:
+    if op == "einsum":
+        return torch.einsum(equation, *operands)
+    return getattr(torch, op)(*operands)
 
 
 def _code(operands: Sequence[Operand], op: str, equation: str) -> str:
@@ -281,7 +292,7 @@ def _code(operands: Sequence[Operand], op: str, equation: str) -> str:
 
 
 def _explained(
-    error: RuntimeError,
+    error: Exception,
     operands: Sequence[Operand],
     op: str,
     letters: Letters | None,

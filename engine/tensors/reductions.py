@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from typing import Any
 
 import torch
@@ -134,7 +135,7 @@ def reduction(
         terms=details.terms(),
         value=text_at(result, element),
         winner=details.winner(),
-        note=details.note,
+        note=details.note or _note(op, math.prod(source.shape[d] for d in folded)),
     )
 
 
@@ -202,6 +203,12 @@ def _first(t: torch.Tensor, count: int) -> torch.Tensor:
     return t.reshape(-1)[:count]
 
 
+def _note(op: str, count: int) -> str:
+    if op in ("std", "var") and count < 2:
+        return f"{op} divides by n - 1, which is not above 0 for {count}: the result is nan."
+    return ""
+
+
 def _arguments(dims: tuple[int, ...] | None, keepdim: bool, ndim: int) -> dict[str, Any]:
     arguments: dict[str, Any] = {}
     if dims:
@@ -221,7 +228,9 @@ def _code(source: Operand, op: str, arguments: dict[str, Any]) -> str:
 
 
 def _call(t: torch.Tensor, op: str, arguments: dict[str, Any]) -> torch.Tensor:
-    made = getattr(t, op)(**arguments)
+    with warnings.catch_warnings():  # that std of one element is nan is told in the note
+        warnings.simplefilter("ignore", UserWarning)
+        made = getattr(t, op)(**arguments)
     return made if isinstance(made, torch.Tensor) else made.values
 
 

@@ -113,6 +113,7 @@ class Geometry:
     def tile_columns(self) -> int:
         width = self.tile_size[0] + GAP
         whole = self.cells.size[-3] if len(self.cells.size) > 2 else 1
+        whole = whole if whole > 1 else self.tiles
         return max(1, min(whole, MAX_ROW_WIDTH // width))
 
     @property
@@ -154,6 +155,23 @@ class Geometry:
             if left <= x < left + self.cell_width and top <= y < top + CELL_HEIGHT:
                 return index
         return None
+
+
+def moved(shape: Sequence[int], index: Index, dim: int, by: int) -> Index:
+    """The neighbour of `index` along `dim` (-1 or -2), staying inside; from dimension -3 on, the
+    same place in the next tile, counting through all leading dimensions."""
+    at = list(index)
+    if dim > -3:
+        at[dim] = min(max(at[dim] + by, 0), shape[dim] - 1)
+        return tuple(at)
+    leading = shape[:-2]
+    flat = 0
+    for place, size in zip(at, leading, strict=False):
+        flat = flat * size + place
+    flat = min(max(flat + by, 0), math.prod(leading) - 1)
+    for d in reversed(range(len(leading))):
+        flat, at[d] = divmod(flat, leading[d])
+    return tuple(at)
 
 
 def text_of(cells: Cells, index: Index) -> str:

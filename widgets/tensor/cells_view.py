@@ -28,6 +28,7 @@ from widgets.tensor.cells_grid import (
     Index,
     Marks,
     indices,
+    moved,
     written,
 )
 from widgets.text import format_shape
@@ -40,14 +41,16 @@ _STEPS = {
     Qt.Key.Key_Right: (-1, 1),
     Qt.Key.Key_Up: (-2, -1),
     Qt.Key.Key_Down: (-2, 1),
+    Qt.Key.Key_PageUp: (-3, -1),
+    Qt.Key.Key_PageDown: (-3, 1),
 }
 
 
 class CellsView(QWidget):
     """Paints a window of a tensor: the last two dimensions as rows and columns, others as tiles.
 
-    A click, or the arrow keys, choose an element: `cell_chosen(index)`. An arrow at the window's
-    edge chooses one beyond it.
+    A click, or the arrow keys, choose an element: `cell_chosen(index)`; Page Up and Page Down go
+    from tile to tile. At the window's edge they choose one beyond it.
     """
 
     cell_chosen = Signal(object)
@@ -237,13 +240,11 @@ class CellsView(QWidget):
             super().keyPressEvent(event)
             return
         dim, by = step
-        shape = self._cells.shape
-        at = list(self._chosen() or self._cells.start)
-        if len(shape) < -dim:
-            return
-        if self._chosen() is not None:
-            at[dim] = min(max(at[dim] + by, 0), shape[dim] - 1)
-        self.cell_chosen.emit(tuple(at))
+        chosen = self._chosen()
+        if len(self._cells.shape) >= -dim:
+            start = self._cells.start
+            shape = self._cells.shape
+            self.cell_chosen.emit(start if chosen is None else moved(shape, chosen, dim, by))
 
     def event(self, event: QEvent) -> bool:
         if isinstance(event, QHelpEvent) and event.type() == QEvent.Type.ToolTip:

@@ -39,6 +39,7 @@ class PickView(ShapeView):
         self._why.setWordWrap(True)
         self._read = text_label("pick_read")
         self._read.setFont(mono_font())
+        self._part_rows: list[tuple[QLabel, QLabel]] = []
         self._parts = QGridLayout()
         self._parts.setHorizontalSpacing(2 * GRID)
         self._parts.setVerticalSpacing(GRID // 2)
@@ -89,17 +90,21 @@ class PickView(ShapeView):
         self.result_cells.show_cells(snapshot.result, "result", chosen)
 
     def _show_parts(self, snapshot: PickSnapshot) -> None:
-        while (item := self._parts.takeAt(0)) is not None:
-            item.widget().deleteLater()
-        for row, part in enumerate(snapshot.parts):
-            text = QLabel(part.text or "(not named)")
+        while len(self._part_rows) < len(snapshot.parts):
+            row = len(self._part_rows)
+            text, rule = QLabel(), text_label(f"pick_rule_{row}")
             text.setFont(mono_font())
-            rule = text_label(f"pick_rule_{row}")
-            made = ", ".join(map(str, part.result_dims))
-            where = f"  →  dimension {made} of the result" if made else ""
-            rule.setText(f"{part.rule}{where}")
             self._parts.addWidget(text, row, 0)
             self._parts.addWidget(rule, row, 1)
+            self._part_rows.append((text, rule))
+        for row, labels in enumerate(self._part_rows):
+            for label in labels:
+                label.setVisible(row < len(snapshot.parts))
+        for (text, rule), part in zip(self._part_rows, snapshot.parts, strict=False):
+            made = ", ".join(map(str, part.result_dims))
+            where = f"  →  dimension {made} of the result" if made else ""
+            text.setText(part.text or "(not named)")
+            rule.setText(f"{part.rule}{where}")
 
     def _choose_source(self, index: Index) -> None:
         if self._snapshot is not None:
