@@ -53,8 +53,8 @@ class BroadcastView(ShapeView):
         )
         self._sum = text_label("broadcast_sum")
         self._sum.setFont(mono_font())
-        self.operand_cells = [CellsView(f"broadcast_cells_{name}") for name in NAMES]
-        self.result_cells = CellsView("broadcast_cells_result")
+        self.operand_cells = [CellsView(f"broadcast_cells_{name}", self) for name in NAMES]
+        self.result_cells = CellsView("broadcast_cells_result", self)
         self.result_cells.setToolTip("Click an element to see what it is made of.")
         for view in (*self.operand_cells, self.result_cells):
             view.cell_chosen.connect(self._ask)

@@ -65,6 +65,7 @@ class CellsView(QWidget):
         self._marks: Marks = {}
         self._fixed_width: int | None = None
         theme.notifier.changed.connect(self.update)
+        self.hide()  # until there are cells
 
     def show_cells(self, cells: Cells | None, title: str, marks: Marks | None = None) -> None:
         """Show a window under a title; None hides the view. Elements without a text show their

@@ -61,8 +61,8 @@ class ProductView(ShapeView):
         self._sum = text_label("product_sum")
         self._sum.setFont(mono_font())
         self._sum.setWordWrap(True)
-        self.operand_cells = [CellsView(f"product_cells_{name}") for name in NAMES]
-        self.result_cells = CellsView("product_cells_result")
+        self.operand_cells = [CellsView(f"product_cells_{name}", self) for name in NAMES]
+        self.result_cells = CellsView("product_cells_result", self)
         self.result_cells.setToolTip("Click an element to see its row and its column.")
         self.result_cells.cell_chosen.connect(self._ask)
         for number, view in enumerate(self.operand_cells):
