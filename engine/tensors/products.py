@@ -34,6 +34,9 @@ BATCH = "bcdefg"
 RANKS = {"mm": (2, 2), "bmm": (3, 3), "mv": (2, 1), "dot": (1, 1), "outer": (1, 1)}
 MAX_PRODUCTS = 1 << 24
 """A window of results is computed from up to so many products."""
+MAX_TRIED = 1 << 16
+"""A product of up to so many factors is tried on zeros: meta words its errors in its own way, and
+knows of dtypes that have no kernel."""
 MAX_TERMS = 8
 MAX_OPERANDS = 4
 
@@ -258,23 +261,28 @@ def _by_torch(
     letters: Letters | None,
     conflicts: str,
 ) -> tuple[Shape | None, ErrorReport | None]:
-    """The result's shape from a run on meta, or torch's error: in the words of a run on zeros,
-    which is refused before it computes anything (meta has words of its own)."""
-    fits = letters is not None and not conflicts
+    """The result's shape, or torch's error, by a run on the operands where they are refused
+    before anything is computed, else on zeros, and on meta where that would compute for long."""
+    shapes = [operand.shape for operand in operands]
+    if letters is None or conflicts:
+        stand_ins = [_refused(operand) for operand in operands]
+    else:
+        products = math.prod(found[0] for found in letters.sizes(shapes).values())
+        device = "cpu" if products <= MAX_TRIED else "meta"
+        stand_ins = [torch.zeros(o.shape, dtype=o.dtype, device=device) for o in operands]
     try:
-        if fits:
-            metas = [torch.empty(o.shape, dtype=o.dtype, device="meta") for o in operands]
-            try:
-                return tuple(_call(op, equation, metas).shape), None
-            except RuntimeError:
-                sizes = letters.sizes([o.shape for o in operands]) if letters else {}
-                if math.prod(found[0] for found in sizes.values()) > MAX_PRODUCTS:
-                    raise
-                zeros = [torch.zeros(o.shape, dtype=o.dtype) for o in operands]
-                return tuple(_call(op, equation, zeros).shape), None
-        return tuple(_call(op, equation, [o.blank() for o in operands]).shape), None
+        return tuple(_call(op, equation, stand_ins).shape), None
     except (RuntimeError, IndexError) as error:
         return None, _explained(error, operands, op, letters, conflicts)
+
+
+def _refused(operand: Operand) -> torch.Tensor:
+    """What stands for an operand in a product that does not fit. Which of its checks torch comes
+    to first depends on strides, so it is the tensor itself, or one of the shape's usual strides.
+    """
+    if operand.tensor is not None:
+        return operand.tensor
+    return operand.blank() if math.prod(operand.shape) > MAX_TRIED else torch.zeros(operand.shape)
 
 
 def _call(op: str, equation: str, operands: Sequence[torch.Tensor]) -> torch.Tensor:

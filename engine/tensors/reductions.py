@@ -118,7 +118,7 @@ def reduction(
     dense = dense_of(source)
     details = _Details(op, source.shape, folded, reads, dense)
     result = window(shape, element or ())
-    result = details.computed(result, keepdim, "dim" in arguments)
+    result = details.computed(result, arguments)
     return ReductionSnapshot(
         expression=source.text,
         op=op,
@@ -157,7 +157,7 @@ class _Details:
         if dense is not None and (reads or not shape):
             self._fold = dense[tuple(slice(None) if at is None else at for at in reads)]
 
-    def computed(self, result: Cells, keepdim: bool, has_dim: bool) -> Cells:
+    def computed(self, result: Cells, arguments: dict[str, Any]) -> Cells:
         """The result's window with its numbers, from the part of the source that it folds."""
         if self._dense is None:
             return result
@@ -166,7 +166,7 @@ class _Details:
         for d in range(len(self._shape)):
             if d in self._folded:
                 part.append(slice(None))
-                if keepdim:
+                if "keepdim" in arguments:
                     next(shown)
             else:
                 part.append(next(shown))
@@ -174,10 +174,6 @@ class _Details:
         if taken.numel() > MAX_FOLDED:
             self.note = "Too many elements to fold at every look: run the line for the numbers."
             return result
-        arguments: dict[str, Any] = {}
-        if has_dim:
-            one = len(self._folded) == 1 and self._shape
-            arguments["dim"] = self._folded[0] if one else self._folded
         numbers = _call(computable(taken), self._op, arguments)
         return Cells(result.shape, result.start, result.size, texts_of(numbers))
 

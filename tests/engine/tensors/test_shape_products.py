@@ -138,6 +138,15 @@ def test_dtypes_that_differ_are_explained() -> None:
     assert "promote no dtypes" in snapshot.error.hint
 
 
+def test_a_dtype_without_a_kernel_is_refused_in_torchs_words() -> None:
+    tensors = [torch.ones(2, 2, dtype=torch.bool)] * 2
+    snapshot = ask(tensors)
+    with pytest.raises(RuntimeError) as fact:
+        tensors[0] @ tensors[1]
+    assert snapshot.error is not None and snapshot.shape is None
+    assert snapshot.error.message == str(fact.value)
+
+
 def test_wrong_ranks_are_explained() -> None:
     snapshot = ask([torch.ones(2, 2, 2), torch.ones(2, 2)], "mm")
     assert snapshot.error is not None
