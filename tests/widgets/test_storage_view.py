@@ -202,6 +202,18 @@ def test_only_what_is_in_sight_is_asked_for(view, qtbot) -> None:
     assert asked[-1][0] <= 5_000_000 < asked[-1][0] + asked[-1][1]
 
 
+def test_one_can_scroll_away_from_the_selected_element(view) -> None:
+    t = torch.zeros(100_000)
+    view.show_storage(shown("t", t))
+    view.show_element((3,))
+    bar = view.strip.verticalScrollBar()
+    bar.setValue(1000)
+    view.show_storage(shown("t", t, *view.wanted()))
+    view.show_element((3,))
+    assert bar.value() == 1000
+    assert view.text("sum").endswith("= 3")
+
+
 def test_a_tensor_deep_in_its_storage_is_shown_from_its_start(view) -> None:
     t = torch.zeros(1_000_000)[777_777:]
     view.show_storage(shown("t", t))

@@ -104,9 +104,11 @@ class StorageStrip(QAbstractScrollArea):
         self.viewport().update()
 
     def show_cell(self, cell: int | None, anchor: Index | None) -> None:
-        """Light a cell; the arcs of the strides start at element `anchor`."""
+        """Light a cell, and bring it into sight if it is another one; the arcs of the strides
+        start at element `anchor`."""
+        other = cell != self._cell
         self._cell, self._anchor = cell, anchor
-        if cell is not None:
+        if cell is not None and other:
             self._reveal(cell)
         self.viewport().update()
 
