@@ -126,13 +126,14 @@ class ModelPresenter(QObject):
         self._bench.window.say("The model's Python is in the clipboard.")
 
     def _ask_for_block_in_view(self) -> None:
-        self._ask_for_block(*self.edits.free_place())
+        self._ask_for_block(*self.edits.middle_place())
 
     def _ask_for_block(self, x: float, y: float) -> None:
         canvas = self.page.canvas
         point = canvas.viewport().mapToGlobal(canvas.mapFromScene(x, y))
         self._bench.window.ask_for_block(
-            lambda kind: self.edits.add_block(kind, x, y), self._bench.window.mapFromGlobal(point)
+            lambda kind: self.edits.add_chosen(kind, (x, y)),
+            self._bench.window.mapFromGlobal(point),
         )
 
     # -- store -> views --------------------------------------------------------------------------

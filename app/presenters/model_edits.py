@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from PySide6.QtCore import QRectF
+
 from app.clipboard import blocks_from_clipboard, blocks_to_clipboard
 from app.model_page import ModelPage
 from app.workbench import Workbench
@@ -42,26 +44,24 @@ class ModelEdits:
     def add_block(self, kind: str, x: float, y: float) -> None:
         self._add(f"Add {_title(kind)}", lambda p: edits.add_block(p, kind, x, y))
 
-    def add_chosen(self, kind: str) -> None:
-        """Add after the selected block and wire it, or else in the middle of the view."""
+    def add_chosen(self, kind: str, near: tuple[float, float] | None = None) -> None:
+        """Add after the selected block and wire it, or else near a point (None: the middle of the
+        view); clear of the other blocks either way."""
         selected = self._bench.selection.blocks
-        if len(selected) != 1:
-            self.add_block(kind, *self.free_place())
-            return
-        before = self._bench.store.project.model.block(selected[0])
-        self._add(f"Add {_title(kind)}", lambda p: _add_after(p, kind, before))
+        if len(selected) == 1:
+            before = self._bench.store.project.model.block(selected[0])
+            self._add(f"Add {_title(kind)}", lambda p: _add_after(p, kind, before))
+        else:
+            x, y = near or self.middle_place()
+            self._add(f"Add {_title(kind)}", lambda p: _add_clear(p, kind, x, y))
 
     def insert_on_wire(self, kind: str, x: float, y: float, wire: Wire) -> None:
         self._add(f"Insert {_title(kind)}", lambda p: edits.insert_on_wire(p, kind, wire, x, y))
 
-    def free_place(self) -> tuple[float, float]:
-        """A place for a block near the middle of the view, clear of the others."""
+    def middle_place(self) -> tuple[float, float]:
+        """The top left corner of a block in the middle of the view."""
         middle = self._page.canvas.center()
-        x, y = snap(middle.x() - _BESIDE_PX / 3), snap(middle.y() - _PASTE_PX)
-        taken = {(block.x, block.y) for block in self._bench.store.project.model.blocks}
-        while any(abs(x - left) < _PASTE_PX and abs(y - top) < _PASTE_PX for left, top in taken):
-            x, y = x + _PASTE_PX, y + _PASTE_PX
-        return x, y
+        return snap(middle.x() - _BESIDE_PX / 3), snap(middle.y() - _PASTE_PX)
 
     def delete(self, blocks: Sequence[str], wires: Sequence[Wire]) -> None:
         text = count("Delete", blocks) if blocks else "Delete wire"
@@ -119,10 +119,25 @@ class ModelEdits:
         self._bench.selection.set(added or ())
 
 
+def _add_clear(project: Project, kind: str, x: float, y: float) -> tuple[Project, str]:
+    """Add a block at (x, y), or as far below as it needs to cover no other."""
+    project, added = edits.add_block(project, kind, snap(x), snap(y))
+    known = catalogue.kinds()
+    others = [_box(b) for b in project.model.blocks if b.id != added and b.kind in known]
+    box = _box(project.model.block(added))
+    while any(box.intersects(other) for other in others):
+        box.translate(0, _PASTE_PX)
+    return edits.move_blocks(project, {added: (box.x(), box.y())}), added
+
+
+def _box(block: Block) -> QRectF:
+    return QRectF(block.x, block.y, *block_size(block))
+
+
 def _add_after(project: Project, kind: str, before: Block) -> tuple[Project, str]:
     """Add a block to the right of another and wire the one's first output to its first input,
     where both exist."""
-    project, added = edits.add_block(project, kind, before.x + _BESIDE_PX, before.y)
+    project, added = _add_clear(project, kind, before.x + _BESIDE_PX, before.y)
     outputs = catalogue.ports(before)[1]
     inputs = catalogue.ports(project.model.block(added))[0]
     if outputs and inputs:

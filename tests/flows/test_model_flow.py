@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import torch
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
@@ -50,6 +52,33 @@ def test_a_model_is_built_checked_and_written_as_python(program):
     page = program.window.page("model")
     assert f"{snapshot.parameters:,} parameters" in program.window._totals.text()
     assert page.code.editor.toPlainText().strip() == snapshot.code.strip()
+
+
+def test_a_model_is_built_by_keys_alone(program, qtbot):
+    program.window.show_workspace("model")
+    canvas = program.window.page("model").canvas
+    canvas.setFocus()
+    popup = program.window.palette_popup
+    for words in ("input", "flatten", "linear", "relu", "output"):
+        qtbot.keyClick(canvas, Qt.Key.Key_Slash)
+        qtbot.keyClicks(popup.field, words)
+        qtbot.keyClick(popup.field, Qt.Key.Key_Return)
+    assert [(w.source, w.target) for w in model(program).wires] == [
+        ("b1", "b2"), ("b2", "b3"), ("b3", "b4"), ("b4", "b5"),
+    ]  # fmt: skip
+    program.bench.link.drain()
+    assert report(program).runnable
+
+
+def test_a_block_that_is_added_covers_no_other(program):
+    ids = build_mlp(program)
+    page = program.window.page("model")
+    for selected in ((), (), (ids[1],), (ids[1],)):
+        program.bench.selection.set(selected)
+        page.block_palette.block_chosen.emit("nn.LSTM")
+    boxes = [item.rect() for item in page.canvas.model_scene.blocks.values()]
+    assert len(boxes) == 10
+    assert not [pair for pair in itertools.combinations(boxes, 2) if pair[0].intersects(pair[1])]
 
 
 def test_an_edit_shows_at_once_and_undo_takes_it_back(program):

@@ -27,6 +27,7 @@ def menu_at(canvas: ModelCanvas, pos: QPointF) -> QMenu:
         canvas.select_wires([wire.wire])
         _fill_for_wire(menu, canvas, wire.wire)
     else:
+        canvas.select(())
         _fill_for_canvas(menu, canvas, pos)
     return menu
 

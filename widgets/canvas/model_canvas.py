@@ -28,7 +28,7 @@ from .zoom_bar import ZoomBar
 NOTE_MS = 3000
 EMPTY = (
     "<p style='font-size:14pt'>Build your model here</p>"
-    "<p>Drag a block from the palette, or press Tab to search for one.<br>"
+    "<p>Drag a block from the palette, or press / to search for one.<br>"
     "Then drag from a block's right edge to the next block's left edge to wire them.</p>"
 )
 

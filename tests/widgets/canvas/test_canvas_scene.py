@@ -180,7 +180,7 @@ def test_the_empty_canvas_says_what_to_do(canvas):
     assert not canvas._empty.isVisible()
     canvas.show_model(Model())
     assert canvas._empty.isVisible()
-    assert "press Tab" in canvas._empty.text()
+    assert "press /" in canvas._empty.text()
     assert not canvas.minimap.isVisible()
 
 
