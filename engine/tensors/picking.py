@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from ..errors import error_report
+from ..errors import LabError, error_report
 from ..protocol import Cells, ErrorReport, PickPart, PickSnapshot
 from .cells import dense_of, element_or_first, filled, slices, window, with_texts
 from .index_text import Indexing, parse
@@ -21,6 +21,8 @@ from .namespace import Namespace
 from .operands import Operand, operand
 
 Shape = tuple[int, ...]
+MAX_LISTED = 1 << 20
+"""An index tensor or mask picks up to so many places one by one."""
 MAX_PICKED = 1 << 22
 """Up to so many elements are really picked by index tensors at every look."""
 
@@ -86,6 +88,7 @@ def pick(namespace: Namespace, source: str, element: Shape | None = None) -> Pic
     base = operand(namespace, indexing.base)
     dense = dense_of(base)
     numbers = dense if dense is not None else base.blank()
+    _check_size(indexing)
     try:
         made = _by_torch(numbers, indexing)
     except (IndexError, RuntimeError, TypeError, ValueError) as error:
@@ -297,6 +300,18 @@ def _without(shape: Shape | torch.Size, d: int) -> Shape:
 
 
 # -- torch's word ----------------------------------------------------------------------------------
+
+
+def _check_size(indexing: Indexing) -> None:
+    for part in (*indexing.items, *indexing.arguments):
+        if not isinstance(part, torch.Tensor):
+            continue
+        count = int(part.count_nonzero()) if part.dtype == torch.bool else part.numel()
+        if count > MAX_LISTED:
+            raise LabError(
+                f"This picks {count:,} elements one by one: too many to follow at every look.",
+                hint="Index a smaller tensor, or a slice of this one.",
+            )
 
 
 def _by_torch(numbers: torch.Tensor, indexing: Indexing) -> torch.Tensor | None:

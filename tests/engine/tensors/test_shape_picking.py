@@ -213,6 +213,12 @@ def test_a_large_view_costs_only_its_window(namespace: Namespace) -> None:
     assert many.shape == (6, 1 << 20) and not many.is_view
 
 
+def test_a_mask_that_picks_millions_is_refused(namespace: Namespace) -> None:
+    namespace.variables["all"] = torch.ones(1 << 21, dtype=torch.bool)
+    with pytest.raises(LabError, match="2,097,152 elements"):
+        pick(namespace, "all[all]")
+
+
 def test_looking_leaves_graph_version_and_random_numbers_alone(namespace: Namespace) -> None:
     x = torch.randn(3, 4, requires_grad=True)
     namespace.variables["x"] = x
