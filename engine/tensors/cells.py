@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import torch
@@ -13,6 +14,7 @@ from .readable import readable
 ROWS = 8
 COLUMNS = 10
 TILES = 6
+MAX_TRIED = 1 << 16
 """A window shows the last two dimensions as rows and columns, all others as tiles of these."""
 
 
@@ -81,6 +83,17 @@ def dense_of(operand: Operand) -> torch.Tensor | None:
         return None
     known = readable(operand.tensor)
     return None if known.partial else known.dense
+
+
+def trial(operand: Operand, dense: torch.Tensor | None) -> torch.Tensor:
+    """What stands for an operand when torch is asked what it makes of it: the tensor itself up to
+    MAX_TRIED elements (whose numbers are `dense`), a shape's zeros, else one without data. Meta
+    has words of its own for errors, and does not know which dtypes have no kernel."""
+    if math.prod(operand.shape) > MAX_TRIED or (operand.tensor is not None and dense is None):
+        return torch.empty(operand.shape, dtype=operand.dtype, device="meta")
+    if operand.tensor is not None:
+        return operand.tensor
+    return torch.zeros(operand.shape)
 
 
 def computable(t: torch.Tensor) -> torch.Tensor:

@@ -17,12 +17,14 @@ import torch
 from ..errors import LabError, error_report
 from ..protocol import Cells, ErrorReport, ProductSnapshot
 from .cells import (
+    MAX_TRIED,
     cell_text,
     dense_of,
     element_or_first,
     filled,
     slices,
     text_at,
+    trial,
     window,
     with_texts,
 )
@@ -34,9 +36,6 @@ BATCH = "bcdefg"
 RANKS = {"mm": (2, 2), "bmm": (3, 3), "mv": (2, 1), "dot": (1, 1), "outer": (1, 1)}
 MAX_PRODUCTS = 1 << 24
 """A window of results is computed from up to so many products."""
-MAX_TRIED = 1 << 16
-"""A product of up to so many factors is tried on zeros: meta words its errors in its own way, and
-knows of dtypes that have no kernel."""
 MAX_TERMS = 8
 MAX_OPERANDS = 4
 
@@ -102,7 +101,7 @@ def product(
     sizes = letters.sizes(shapes) if letters else {}
     conflicts = "".join(letter for letter, found in sizes.items() if len(found) > 1)
     numbers = [dense_of(operand) for operand in operands]
-    shape, error = _by_torch(operands, op, equation, letters, conflicts)
+    shape, error = _by_torch(operands, numbers, op, equation, letters, conflicts)
     result: Cells | None = None
     element = None if shape is None else element_or_first(element, shape)
     reads: tuple[tuple[int | None, ...], ...] = ()
@@ -256,20 +255,23 @@ def _terms(
 
 def _by_torch(
     operands: Sequence[Operand],
+    numbers: Sequence[torch.Tensor | None],
     op: str,
     equation: str,
     letters: Letters | None,
     conflicts: str,
 ) -> tuple[Shape | None, ErrorReport | None]:
-    """The result's shape, or torch's error, by a run on the operands where they are refused
-    before anything is computed, else on zeros, and on meta where that would compute for long."""
-    shapes = [operand.shape for operand in operands]
+    """The result's shape, or torch's error, by a run on the operands where they are small or
+    refused before anything is computed, else on meta."""
     if letters is None or conflicts:
         stand_ins = [_refused(operand) for operand in operands]
     else:
-        products = math.prod(found[0] for found in letters.sizes(shapes).values())
-        device = "cpu" if products <= MAX_TRIED else "meta"
-        stand_ins = [torch.zeros(o.shape, dtype=o.dtype, device=device) for o in operands]
+        sizes = letters.sizes([operand.shape for operand in operands])
+        stand_ins = [trial(o, d) for o, d in zip(operands, numbers, strict=True)]
+        if math.prod(found[0] for found in sizes.values()) > MAX_PRODUCTS or any(
+            t.is_meta for t in stand_ins
+        ):
+            stand_ins = [torch.empty(o.shape, dtype=o.dtype, device="meta") for o in operands]
     try:
         return tuple(_call(op, equation, stand_ins).shape), None
     except (RuntimeError, IndexError) as error:

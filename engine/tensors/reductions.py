@@ -11,6 +11,7 @@ import torch
 from ..errors import LabError, error_report
 from ..protocol import Cells, ErrorReport, ReductionSnapshot
 from .cells import (
+    MAX_TRIED,
     computable,
     dense_of,
     element_or_first,
@@ -18,6 +19,7 @@ from .cells import (
     slices,
     text_at,
     texts_of,
+    trial,
     window,
 )
 from .operands import Operand
@@ -91,8 +93,9 @@ def reduction(
     arguments = _arguments(dims, keepdim, ndim)
     code = _code(source, op, arguments)
     folded = folded_dims(dims, ndim)
+    dense = dense_of(source)
     try:
-        fact = _by_torch(source, op, arguments)
+        fact = _by_torch(source, dense, op, arguments)
     except (RuntimeError, TypeError, IndexError) as error:
         return ReductionSnapshot(
             expression=source.text,
@@ -102,7 +105,7 @@ def reduction(
             folded=folded,
             shape=None,
             dtype="",
-            source=filled(window(source.shape), dense_of(source)),
+            source=filled(window(source.shape), dense),
             result=None,
             element=None,
             reads=(),
@@ -115,7 +118,6 @@ def reduction(
     shape = tuple(fact.shape)
     element = element_or_first(element, shape)
     reads = () if element is None else reads_of(element, ndim, folded, keepdim)
-    dense = dense_of(source)
     details = _Details(op, source.shape, folded, reads, dense)
     result = window(shape, element or ())
     result = details.computed(result, arguments)
@@ -174,7 +176,11 @@ class _Details:
         if taken.numel() > MAX_FOLDED:
             self.note = "Too many elements to fold at every look: run the line for the numbers."
             return result
-        numbers = _call(computable(taken), self._op, arguments)
+        try:
+            numbers = _call(computable(taken), self._op, arguments)
+        except RuntimeError as error:  # a kernel that only the real, large tensor asks for
+            self.note = str(error)
+            return result
         return Cells(result.shape, result.start, result.size, texts_of(numbers))
 
     def terms(self) -> tuple[str, ...]:
@@ -185,7 +191,8 @@ class _Details:
     def winner(self) -> Shape | None:
         if self._fold is None or self._op not in WINNERS or not 0 < self._fold.numel() < MAX_FOLDED:
             return None
-        flat = int(getattr(computable(self._fold), WINNERS[self._op])())
+        fold = self._fold.to(torch.uint8) if self._fold.dtype == torch.bool else self._fold
+        flat = int(getattr(computable(fold), WINNERS[self._op])())
         where = iter(int(at) for at in torch.unravel_index(torch.tensor(flat), self._fold.shape))
         return tuple(next(where) if at is None else at for at in self._reads)
 
@@ -230,15 +237,16 @@ def _call(t: torch.Tensor, op: str, arguments: dict[str, Any]) -> torch.Tensor:
     return made if isinstance(made, torch.Tensor) else made.values
 
 
-def _by_torch(source: Operand, op: str, arguments: dict[str, Any]) -> torch.Tensor:
-    """The result's shape and dtype, from torch: on meta, and where that refuses (it words its
-    errors in its own way, and lacks some kernels) on zeros."""
+def _by_torch(
+    source: Operand, dense: torch.Tensor | None, op: str, arguments: dict[str, Any]
+) -> torch.Tensor:
+    """The result's shape and dtype, from torch."""
     try:
-        return _call(torch.empty(source.shape, dtype=source.dtype, device="meta"), op, arguments)
+        return _call(trial(source, dense), op, arguments)
     except (RuntimeError, TypeError, IndexError):
-        if math.prod(source.shape) > MAX_FOLDED:
+        if source.tensor is None or not MAX_TRIED < math.prod(source.shape) <= MAX_FOLDED:
             raise
-        return _call(source.blank(), op, arguments)
+        return _call(source.blank(), op, arguments)  # in the words of a tensor with data
 
 
 def _explained(
