@@ -119,6 +119,9 @@ class Cells(Struct, frozen=True):
     texts: tuple[str, ...] = ()
 
 
+BroadcastRole = Literal["same", "stretched", "added", "conflict"]
+
+
 class BroadcastDim(Struct, frozen=True):
     """Broadcasting's rule at one dimension, counted from the right (`dim` -1 is the last).
 
@@ -128,7 +131,7 @@ class BroadcastDim(Struct, frozen=True):
 
     dim: int
     sizes: tuple[int | None, ...]
-    roles: tuple[Literal["same", "stretched", "added", "conflict"], ...]
+    roles: tuple[BroadcastRole, ...]
     size: int | None
     text: str
 

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import torch
 
 from ..errors import LabError, error_report
-from ..protocol import BroadcastDim, BroadcastSnapshot, Cells, ErrorReport
+from ..protocol import BroadcastDim, BroadcastRole, BroadcastSnapshot, Cells, ErrorReport
 from .cells import computable, dense_of, element_or_first, filled, slices, window, with_texts
 from .operands import Operand
 
@@ -99,7 +99,7 @@ def _one_dim(shapes: Sequence[Shape], dim: int, in_place: bool) -> BroadcastDim:
     size = wanted.pop() if wanted else 1
     if in_place and sizes[0] != size:
         return _refused(dim, sizes, size)
-    roles = tuple("added" if s is None else "same" if s == size else "stretched" for s in sizes)
+    roles = tuple(_role(s, size) for s in sizes)
     text = f"All are {size}." if len(there) > 1 else f"Only one operand has it: {size}."
     changes = [
         f"{NAMES[k]}'s 1 is stretched to {size}"
@@ -114,9 +114,15 @@ def _one_dim(shapes: Sequence[Shape], dim: int, in_place: bool) -> BroadcastDim:
     return BroadcastDim(dim, sizes, roles, size, text)
 
 
+def _role(size: int | None, result: int | None) -> BroadcastRole:
+    if size is None:
+        return "added"
+    return "same" if size == result else "stretched"
+
+
 def _conflict(dim: int, sizes: tuple[int | None, ...], wanted: set[int]) -> BroadcastDim:
-    roles = tuple(
-        "conflict" if size in wanted else "added" if size is None else "stretched" for size in sizes
+    roles: tuple[BroadcastRole, ...] = tuple(
+        "conflict" if size in wanted else _role(size, None) for size in sizes
     )
     who = [f"{NAMES[k]} has {size}" for k, size in enumerate(sizes) if size in wanted]
     text = f"{' but '.join(who)}: neither is 1, so neither can be stretched."
@@ -125,7 +131,7 @@ def _conflict(dim: int, sizes: tuple[int | None, ...], wanted: set[int]) -> Broa
 
 def _refused(dim: int, sizes: tuple[int | None, ...], size: int) -> BroadcastDim:
     """In place: the first operand would have to grow."""
-    rest = tuple("added" if s is None else "same" if s == size else "stretched" for s in sizes[1:])
+    rest = tuple(_role(s, size) for s in sizes[1:])
     what = "has no such dimension" if sizes[0] is None else f"has {sizes[0]}"
     text = (
         f"a {what} and would have to grow to {size}: in place the result is written into a's own"

@@ -11,6 +11,7 @@ import ast
 import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from types import EllipsisType
 from typing import Any
 
 import numpy as np
@@ -33,7 +34,7 @@ _OPERATORS: dict[type[ast.AST], Callable[..., Any]] = {
     ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge,
 }  # fmt: skip
 
-Item = int | slice | torch.Tensor | None | type(Ellipsis)  # pyright: ignore
+Item = int | slice | torch.Tensor | EllipsisType | None
 
 
 @dataclass(frozen=True)
