@@ -74,8 +74,8 @@ class _Forest:
 
     def _add(self, name: str, value: object) -> None:
         known = self._nodes.get(id(value))
-        if known is None and isinstance(value, Tensor | np.ndarray):
-            known = self._node(value)
+        if known is None and issubclass(type(value), Tensor | np.ndarray):
+            known = self._node(value)  # pyright: ignore[reportArgumentType]
         if known is not None:
             known.names.append(sendable(name[:MAX_NAME]))
 
@@ -145,7 +145,7 @@ class _Forest:
         node.kind = "shared" if node.kind == "base" else node.kind
         op = "Parameter" if isinstance(t, nn.Parameter) else ""
         for other, value in tensors:
-            same = other.names and value.data_ptr() == t.data_ptr()
+            same = other.names and _first_byte(value) == _first_byte(t)
             if same and node.hang_on(other, op):
                 return
         node.hang_on(owner, op)
@@ -230,6 +230,11 @@ def _is_of(array: np.ndarray, storage: torch.UntypedStorage) -> bool:
     while isinstance(base, np.ndarray):
         base = base.base
     return isinstance(base, Tensor) and base.untyped_storage() is storage
+
+
+def _first_byte(t: Tensor) -> int:
+    """Where a tensor starts in its storage."""
+    return int(t.storage_offset()) * t.element_size()
 
 
 def _op_of_graph(t: Tensor) -> str:

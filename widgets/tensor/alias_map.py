@@ -36,7 +36,7 @@ from widgets.theme import GRID
 
 NODE_WIDTH, NODE_HEIGHT = 208.0, 56.0
 STORAGE_WIDTH = 176.0
-COLUMN_GAP, ROW_GAP, FOREST_GAP = 104.0, 16.0, 24.0
+COLUMN_GAP, ROW_GAP, FOREST_GAP = 136.0, 16.0, 24.0
 
 EMPTY_TEXT = (
     "No tensors yet.\n\nMake some in the console or with Create: x = torch.arange(6.), then"

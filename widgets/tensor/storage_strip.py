@@ -372,7 +372,7 @@ class StorageStrip(QAbstractScrollArea):
         face = font(9, bold=True)
         text = f"×{count}{'+' if count == MANY else ''}"
         width = text_width(text, face) + 6
-        badge = QRectF(box.right() - width + 3, box.top() - 7, width, 13)
+        badge = QRectF(box.right() - width + 3, box.bottom() - 6, width, 13)
         painter.setPen(Qt.PenStyle.NoPen)
         painter.setBrush(colors.color("text"))
         painter.drawRoundedRect(badge, 6, 6)
