@@ -99,7 +99,7 @@ def _one_dim(shapes: Sequence[Shape], dim: int, in_place: bool) -> BroadcastDim:
     size = wanted.pop() if wanted else 1
     if in_place and sizes[0] != size:
         return _refused(dim, sizes, size)
-    roles = tuple(_role(s, size) for s in sizes)
+    roles: tuple[BroadcastRole, ...] = tuple(_role(s, size) for s in sizes)
     text = f"All are {size}." if len(there) > 1 else f"Only one operand has it: {size}."
     changes = [
         f"{NAMES[k]}'s 1 is stretched to {size}"
@@ -131,7 +131,7 @@ def _conflict(dim: int, sizes: tuple[int | None, ...], wanted: set[int]) -> Broa
 
 def _refused(dim: int, sizes: tuple[int | None, ...], size: int) -> BroadcastDim:
     """In place: the first operand would have to grow."""
-    rest = tuple(_role(s, size) for s in sizes[1:])
+    rest: tuple[BroadcastRole, ...] = tuple(_role(s, size) for s in sizes[1:])
     what = "has no such dimension" if sizes[0] is None else f"has {sizes[0]}"
     text = (
         f"a {what} and would have to grow to {size}: in place the result is written into a's own"

@@ -7,9 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.errors import LabError
+from engine.tensors.index_plan import plan_of
 from engine.tensors.index_text import parse
 from engine.tensors.namespace import Namespace
-from engine.tensors.picking import pick, plan_of
+from engine.tensors.picking import pick
 
 SIZES = (2, 3, 4, 5)
 
