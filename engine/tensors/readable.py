@@ -62,10 +62,10 @@ def _readable(t: torch.Tensor) -> Readable:
         return Readable((), t.dtype, str(t.device), None, "not initialised: it has no shape yet")
     if t.is_nested:
         return _nested(t)
-    shape, device = tuple(int(n) for n in t.shape), str(t.device)
+    shape, dtype, device = tuple(int(n) for n in t.shape), t.dtype, str(t.device)
 
     def known(dense: torch.Tensor | None, note: str = "", partial: bool = False) -> Readable:
-        return Readable(shape, t.dtype, device, dense, note, partial)
+        return Readable(shape, dtype, device, dense, note, partial)
 
     if is_functorch_wrapped_tensor(t):
         return known(None, "inside a torch.func transform: it has no data of its own")
