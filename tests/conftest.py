@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 
-# Both are read once, when Qt and torch are imported.
+# All are read once, when Qt and torch are imported.
 os.environ["QT_QPA_PLATFORM"] = "offscreen"
 os.environ["OMP_WAIT_POLICY"] = "PASSIVE"
+os.environ["FONTCONFIG_FILE"] = os.path.abspath(f"{__file__}/../fonts.conf")
 
 import gc
 import itertools
