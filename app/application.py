@@ -11,14 +11,18 @@ from typing import TYPE_CHECKING, cast
 from PySide6.QtCore import QObject, QTimer
 from PySide6.QtWidgets import QApplication, QWidget
 
+from engine.project.document import Workspace
+
 from .autosave import Autosave, find_recoveries, recovery_folder
 from .dialogs import Dialogs
+from .docked_page import DockedPage
 from .export_panel import ExportPanel
 from .files import ProjectFiles
 from .history import History
 from .layout_worker import LayoutWorker
 from .link import EngineLink, Link
 from .main_window import MainWindow, let_drops_through
+from .presenters.cells import CellsPresenter
 from .presenters.engine import EnginePresenter
 from .presenters.export import ExportPresenter
 from .presenters.window import WindowPresenter, apply_theme
@@ -30,14 +34,18 @@ from .workbench import Workbench
 if TYPE_CHECKING:
     from .presenters.autograd import AutogradPresenter
     from .presenters.model import ModelPresenter
+    from .presenters.tensors import TensorsPresenter
     from .presenters.train import TrainPresenter
+
+
+CONSOLE_HISTORY = "console_history.jsonl"
 
 
 class Application(QObject):
     """The program, ready to be shown. `start` brings the engine up, `close` ends everything.
 
-    Workspaces are made at their first visit: `model`, `autograd` and `train` are then their
-    presenters, made on demand.
+    Workspaces are made at their first visit: `tensors`, `model`, `autograd` and `train` are then
+    their presenters, made on demand. Beside the folder `recovery` the console keeps its history.
     """
 
     def __init__(self, link: Link, dialogs: Dialogs, settings: Settings, recovery: Path) -> None:
@@ -71,12 +79,18 @@ class Application(QObject):
         self.presenters: dict[str, QObject] = {}
         self.frame = WindowPresenter(self.bench, self.autosave, self)
         self.engine = EnginePresenter(self.bench, self)
+        self.cells = CellsPresenter(self.bench, self)
+        self.cells.again_requested.connect(lambda: self._lead_to("tensors", "run_again"))
         self.export_panel = ExportPanel(self.window)
         self.export = ExportPresenter(self.bench, self.export_panel, self)
         self._set_pages()
         self._connect_workspace_actions()
         self.window.block_wanted.connect(self._add_block)
         self.window.closing.connect(self.close)
+
+    @property
+    def tensors(self) -> TensorsPresenter:
+        return cast("TensorsPresenter", self._presenter("tensors"))
 
     @property
     def model(self) -> ModelPresenter:
@@ -101,16 +115,22 @@ class Application(QObject):
 
     def close(self) -> None:
         """End the engine, the layout worker and the recovery file. Harmless when repeated."""
-        self.bench.settings.set_bytes("model_docks", self.model.page.dock_state())
+        self._remember_docks()
         self.bench.history.stack.blockSignals(True)  # it tells of its own end
         self.autosave.close()
         self.bench.layout.close()
         self.bench.link.close()
 
+    def _remember_docks(self) -> None:
+        for workspace, page in self.window.pages.items():
+            if isinstance(page, DockedPage):
+                self.bench.settings.set_bytes(f"{workspace}_docks", page.dock_state())
+
     # -- workspaces ------------------------------------------------------------------------------
 
     def _set_pages(self) -> None:
         self.window.set_page("start", self._make_start)
+        self.window.set_page("tensors", self._make_tensors)
         self.window.set_page("model", self._make_model)
         self.window.set_page("autograd", self._make_autograd)
         self.window.set_page("train", self._make_train)
@@ -128,6 +148,19 @@ class Application(QObject):
         self.presenters["start"] = StartPresenter(self.bench, page, self)
         return page
 
+    def _make_tensors(self) -> QWidget:
+        from widgets.console.history import History as ConsoleHistory
+
+        from .presenters.console import ConsolePresenter
+        from .presenters.tensors import TensorsPresenter
+        from .tensors_page import TensorsPage
+
+        page = TensorsPage(ConsoleHistory(self._recovery.parent / CONSOLE_HISTORY))
+        self._take_docks("tensors", page)
+        console = ConsolePresenter(self.bench, self.cells, page.console, self)
+        self.presenters["tensors"] = TensorsPresenter(self.bench, page, console, self)
+        return page
+
     def _make_model(self) -> QWidget:
         from .model_page import ModelPage
         from .presenters.checker import ModelChecker
@@ -135,10 +168,8 @@ class Application(QObject):
 
         page = ModelPage()
         let_drops_through(page.canvas)
-        page.restore_docks(self.bench.settings.bytes("model_docks"))
+        self._take_docks("model", page)
         self.window.actions_table.give_canvas(page.canvas)
-        for dock in page.docks():
-            self.window.panels_menu.addAction(dock.toggleViewAction())
         presenter = ModelPresenter(self.bench, page, self)
         page.code.save_requested.connect(lambda: self.export.ask("py"))
         self.presenters["checker"] = ModelChecker(self.bench, self)
@@ -168,10 +199,20 @@ class Application(QObject):
         self.presenters["train"] = presenter
         return view
 
+    def _take_docks(self, workspace: Workspace, page: DockedPage) -> None:
+        page.restore_docks(self.bench.settings.bytes(f"{workspace}_docks"))
+        menu = self.window.panels_menu
+        if not menu.isEmpty():
+            menu.addSeparator()
+        menu.addActions([dock.toggleViewAction() for dock in page.docks()])
+
     # -- actions that lead to a workspace ----------------------------------------------------------
 
     def _connect_workspace_actions(self) -> None:
         rows: dict[str, tuple[str, str]] = {
+            "tensors.console": ("tensors", "type_python"),
+            "tensors.show": ("tensors", "show"),
+            "tensors.open_file": ("tensors", "open_file"),
             "train.start": ("train", "train"),
             "train.pause": ("train", "pause_or_continue"),
             "train.step": ("train", "step"),

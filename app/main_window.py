@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 
 from PySide6.QtCore import QPoint, Qt, Signal
@@ -87,6 +87,11 @@ class MainWindow(QMainWindow):
         self.palette_popup = CommandPalette(self)
 
     # -- pages -----------------------------------------------------------------------------------
+
+    @property
+    def pages(self) -> Mapping[Workspace, QWidget]:
+        """Those that have been made."""
+        return self._pages
 
     @property
     def workspace(self) -> Workspace | None:

@@ -5,14 +5,12 @@ from __future__ import annotations
 from PySide6.QtCore import QSize, Qt
 from PySide6.QtWidgets import QFrame, QToolButton, QVBoxLayout
 
-from engine.project.document import Workspace
+from engine.project.document import WORKSPACES, Workspace
 from widgets import theme
 from widgets.icons import set_icon
 from widgets.theme import GRID
 
 from .actions import Actions
-
-_WORKSPACES: tuple[Workspace, ...] = ("start", "model", "autograd", "train")
 
 
 class Rail(QFrame):
@@ -27,7 +25,7 @@ class Rail(QFrame):
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, GRID, 0, GRID)
         layout.setSpacing(GRID // 2)
-        for name in _WORKSPACES:
+        for name in WORKSPACES:
             action = actions[f"view.{name}"]
             button = QToolButton(self)
             button.setObjectName(f"rail_{name}")

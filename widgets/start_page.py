@@ -33,6 +33,7 @@ class StartPage(QScrollArea):
 
     new_requested = Signal()
     open_requested = Signal()
+    tensors_requested = Signal()
     template_chosen = Signal(str)
     recent_chosen = Signal(str)
 
@@ -46,7 +47,7 @@ class StartPage(QScrollArea):
         title = QLabel("Tensor Lab")
         title.setProperty("role", "title")
         subtitle = QLabel(
-            "See what PyTorch does: build a model, step through it, train it, take it with you."
+            "See what PyTorch does: look under tensors, build a model, step through it, train it."
         )
         subtitle.setProperty("role", "muted")
         subtitle.setWordWrap(True)
@@ -60,6 +61,13 @@ class StartPage(QScrollArea):
         self.open_button.setToolTip("Open a project (.tlab).")
         set_icon(self.open_button, "mdi6.folder-open-outline")
         self.open_button.clicked.connect(self.open_requested)
+        self.tensors_button = QPushButton("Look at tensors")
+        self.tensors_button.setObjectName("start_tensors")
+        self.tensors_button.setToolTip(
+            "Type Python, and see the storage, strides and sharing of every tensor it makes."
+        )
+        set_icon(self.tensors_button, "mdi6.matrix")
+        self.tensors_button.clicked.connect(self.tensors_requested)
 
         self._cards = QFlowLayout()
         self._cards.setHorizontalSpacing(2 * theme.GRID)
@@ -74,6 +82,7 @@ class StartPage(QScrollArea):
         buttons.setSpacing(theme.GRID)
         buttons.addWidget(self.new_button)
         buttons.addWidget(self.open_button)
+        buttons.addWidget(self.tensors_button)
         buttons.addStretch(1)
         column = QWidget()
         column.setMaximumWidth(1072)

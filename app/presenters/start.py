@@ -16,6 +16,7 @@ class StartPresenter(QObject):
         self._bench, self._page = bench, page
         page.new_requested.connect(lambda: bench.files.new())
         page.open_requested.connect(lambda: bench.files.open())
+        page.tensors_requested.connect(lambda: bench.window.show_workspace("tensors"))
         page.recent_chosen.connect(bench.files.open)
         page.template_chosen.connect(self._open_template)
         page.show_templates([(t.key, t.title, t.summary, t.icon) for t in templates.templates()])

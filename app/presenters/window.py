@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QApplication
 from app.autosave import Autosave, Recovery
 from app.settings import ThemeChoice
 from app.workbench import Workbench
-from engine.project.document import Workspace, replace
+from engine.project.document import WORKSPACES, Workspace, replace
 from engine.protocol import TrainingSnapshot
 from widgets import theme
 
@@ -89,7 +89,7 @@ class WindowPresenter(QObject):
         on("edit.undo", self._bench.history.stack.undo)
         on("edit.redo", self._bench.history.stack.redo)
         on("view.commands", window.ask_for_command)
-        for name in ("start", "model", "autograd", "train"):
+        for name in WORKSPACES:
             on(f"view.{name}", partial(window.show_workspace, name))
         on("help.shortcuts", lambda: show_sheet(window, shortcuts_html(self._bench.actions)))
         on("help.about", lambda: show_sheet(window, about_html(self._bench.link.ready)))

@@ -17,9 +17,10 @@ from .build_stage import BuildStage
 from .export_stage import ExportStage
 from .hand import Hand, TourFailure
 from .stage import Album
+from .tensors_stage import TensorsStage
 from .train_stage import TrainStage
 
-STAGES = (BuildStage, AutogradStage, TrainStage, ExportStage)
+STAGES = (BuildStage, AutogradStage, TrainStage, ExportStage, TensorsStage)
 
 
 class _Dialogs(Dialogs):

@@ -5,7 +5,7 @@ Every edit makes a new `Project`; unchanged parts are shared. Nothing here impor
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, get_args
 
 import msgspec
 from msgspec import Struct
@@ -13,7 +13,8 @@ from msgspec import Struct
 FORMAT_VERSION = 1
 
 ParamValue = None | bool | int | float | str | tuple[int | float, ...]
-Workspace = Literal["start", "model", "autograd", "train"]
+Workspace = Literal["start", "tensors", "model", "autograd", "train"]
+WORKSPACES: tuple[Workspace, ...] = get_args(Workspace)
 
 
 class Block(Struct, frozen=True, forbid_unknown_fields=True):

@@ -75,9 +75,10 @@ def test_start_command_answer_close(link, qtbot):
     assert heard.states == ["lost", "starting", "ready"]
     assert link.ready is not None
     assert [type(s).__name__ for s in heard.snapshots] == [
-        "ReadySnapshot", "OutputSnapshot", "TensorsSnapshot", "CellSnapshot", "ReadySnapshot",
+        "ReadySnapshot", "OutputSnapshot", "TensorsSnapshot", "VariablesSnapshot", "CellSnapshot",
+        "ReadySnapshot",
     ]  # fmt: skip
-    assert [s.reply_to for s in heard.snapshots] == [0, first, first, first, second]
+    assert [s.reply_to for s in heard.snapshots] == [0, first, first, first, first, second]
     assert heard.threads == {threading.main_thread()}
     link.close()
     assert (link.state, link.ready, heard.states[-1]) == ("lost", None, "lost")

@@ -14,7 +14,7 @@ from app.inline_link import InlineLink
 from app.settings import Settings
 from app.store import Store
 from engine.project import edits, files
-from engine.project.document import Project
+from engine.project.document import WORKSPACES, Project
 
 
 @pytest.fixture
@@ -140,7 +140,7 @@ def test_discarded_work_is_offered_no_more(make, tmp_path):
     assert program.window.banners.isHidden()
 
 
-@pytest.mark.parametrize("workspace", ["start", "model", "autograd", "train"])
+@pytest.mark.parametrize("workspace", WORKSPACES)
 def test_a_project_dropped_anywhere_is_opened(make, tmp_path, workspace):
     path = tmp_path / "dropped.tlab"
     files.save(work(), path)
@@ -179,7 +179,7 @@ def test_the_rail_and_keys_lead_to_the_workspaces(make, qtbot):
     program = make()
     with qtbot.waitActive(program.window):
         program.window.activateWindow()
-    for index, name in enumerate(("start", "model", "autograd", "train"), start=1):
+    for index, name in enumerate(WORKSPACES, start=1):
         qtbot.keyClick(
             program.window, getattr(Qt.Key, f"Key_{index}"), Qt.KeyboardModifier.ControlModifier
         )

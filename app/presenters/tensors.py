@@ -1,0 +1,122 @@
+"""The Tensors workspace: one tensor and one of its elements, the same in every view."""
+
+from __future__ import annotations
+
+import re
+
+from PySide6.QtCore import QObject
+
+from app.presenters.console import ConsolePresenter
+from app.presenters.tensor_rooms import AliasRoom, Index, Room, ShapeRoom, StorageRoom
+from app.tensors_page import TensorsPage
+from app.workbench import Workbench
+from engine.protocol import ReadVariablesCommand, Snapshot, Variable, VariablesSnapshot
+
+_NAME = re.compile(r"\w*")
+
+
+class TensorsPresenter(QObject):
+    """After each cell the view in sight is asked anew: all that it reads is cheap."""
+
+    def __init__(
+        self, bench: Workbench, page: TensorsPage, console: ConsolePresenter, parent: QObject
+    ) -> None:
+        super().__init__(parent)
+        self._bench, self._page, self.console = bench, page, console
+        self._variables: dict[str, Variable] = {}
+        self.expression = ""
+        self.element: Index | None = None
+        shapes = (page.broadcast, page.reduction, page.product, page.pick)
+        self.rooms: tuple[Room, ...] = (
+            StorageRoom(bench, page.storage, self),
+            AliasRoom(bench, page.aliases, self),
+            *(ShapeRoom(bench, view, self) for view in shapes),
+        )
+        for room in self.rooms:
+            room.run_requested.connect(page.console.submit)
+            room.selected.connect(self.select)
+        page.variables.variable_selected.connect(self.select)
+        page.variables.run_requested.connect(page.console.submit)
+        page.bar.expression_entered.connect(self.select)
+        page.bar.element_cleared.connect(lambda: self.select(self.expression))
+        page.tabs.currentChanged.connect(self._refresh)
+        bench.store.snapshot.connect(self._on_snapshot)
+        bench.link.state_changed.connect(self._on_engine_state)
+        if bench.link.state == "ready":
+            bench.send(ReadVariablesCommand())
+
+    def select(self, expression: str, element: Index | None = None) -> None:
+        """Show a tensor, and light up one of its elements, in every view."""
+        if expression != self.expression:
+            self.expression = expression
+            for room in self.rooms:
+                room.show_tensor(expression)
+            self._page.variables.select(expression)
+            self._refresh()
+        self.element = element
+        for room in self.rooms:
+            room.show_element(element)
+        self._show_bar()
+
+    # -- what the reader wants -------------------------------------------------------------------
+
+    def type_python(self) -> None:
+        self._page.console_dock.show()
+        self._page.console.setFocus()
+
+    def show(self) -> None:
+        self._page.bar.expression.setFocus()
+        self._page.bar.expression.selectAll()
+
+    def open_file(self) -> None:
+        self.console.open_file()
+
+    def run_again(self) -> None:
+        self.console.run_again()
+
+    # -- what is to be shown ---------------------------------------------------------------------
+
+    def _on_snapshot(self, snapshot: Snapshot) -> None:
+        if isinstance(snapshot, VariablesSnapshot):
+            self._show_variables(snapshot)
+
+    def _on_engine_state(self, state: str) -> None:
+        if state == "lost":
+            self._show_variables(VariablesSnapshot(variables=()))
+
+    def _show_variables(self, snapshot: VariablesSnapshot) -> None:
+        self._page.variables.show_variables(snapshot)
+        before = self._variables
+        self._variables = {variable.name: variable for variable in snapshot.variables}
+        for room in self.rooms:
+            room.show_variables(snapshot.variables)
+        tensors = [v.name for v in snapshot.variables if v.kind == "tensor"]
+        new = [name for name in tensors if name not in before]
+        selected = _NAME.match(self.expression)
+        if new:  # what a cell made is what one wants to see
+            self.select(new[-1])
+        elif selected is None or selected[0] not in self._variables:
+            self.select(tensors[-1] if tensors else "")
+        else:
+            self._keep_element()
+            self._show_bar()
+            self._refresh()
+
+    def _keep_element(self) -> None:
+        """Let go of an element that the tensor no longer has."""
+        variable = self._variables.get(self.expression)
+        if variable is None or variable.shape is None or self.element is None:
+            return
+        shape, element = variable.shape, self.element
+        if len(shape) != len(element) or any(i >= n for i, n in zip(element, shape, strict=True)):
+            self.select(self.expression)
+
+    def _show_bar(self) -> None:
+        self._page.bar.show_tensor(self.expression, self._variables.get(self.expression))
+        self._page.bar.show_element(self.element)
+
+    def _refresh(self) -> None:
+        in_sight = self._page.tabs.currentWidget()
+        for room in self.rooms:
+            if room.view is in_sight:
+                room.refresh()

@@ -1,0 +1,71 @@
+"""The Tensors workspace's page: one tensor seen in many ways, amid variables and console."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QTabWidget, QVBoxLayout, QWidget
+
+from widgets.console.console_view import ConsoleView
+from widgets.console.history import History
+from widgets.tensor.alias_map import AliasMapView
+from widgets.tensor.broadcast_view import BroadcastView
+from widgets.tensor.pick_view import PickView
+from widgets.tensor.product_view import ProductView
+from widgets.tensor.reduction_view import ReductionView
+from widgets.tensor.storage_view import StorageView
+from widgets.tensor.tensor_bar import TensorBar
+from widgets.tensor.variables_view import VariablesView
+
+from .docked_page import DockedPage
+
+
+class TensorsPage(DockedPage):
+    """`history` is the console's, from earlier sessions on."""
+
+    def __init__(self, history: History | None = None) -> None:
+        super().__init__("tensors_page")
+        self.variables = VariablesView()
+        self.console = ConsoleView(history)
+        self.bar = TensorBar()
+        self.storage = StorageView()
+        self.aliases = AliasMapView()
+        self.broadcast = BroadcastView()
+        self.reduction = ReductionView()
+        self.product = ProductView()
+        self.pick = PickView()
+        self._make_middle()
+        self._make_docks()
+        self.setFocusProxy(self.console)
+
+    def _make_middle(self) -> None:
+        self.tabs = QTabWidget()
+        self.tabs.setObjectName("tensor_tabs")
+        self.tabs.setDocumentMode(True)
+        for view, title, tip in (
+            (
+                self.storage,
+                "Storage",
+                "The memory under it, cell by cell, and who reads each",
+            ),
+            (self.aliases, "Aliases", "All tensors by the memory that they share"),
+            (self.broadcast, "Broadcast", "How shapes that differ are made to fit"),
+            (self.reduction, "Reduce", "Which elements sum, mean and the like fold into which"),
+            (self.product, "Multiply", "Which row meets which column: matmul, bmm, dot, einsum"),
+            (self.pick, "Index", "Which elements an index picks: slices, masks, gather"),
+        ):
+            self.tabs.setTabToolTip(self.tabs.addTab(view, title), f"{tip}.")
+        middle = QWidget()
+        column = QVBoxLayout(middle)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addWidget(self.bar)
+        column.addWidget(self.tabs, 1)
+        self.setCentralWidget(middle)
+
+    def _make_docks(self) -> None:
+        left, bottom = Qt.DockWidgetArea.LeftDockWidgetArea, Qt.DockWidgetArea.BottomDockWidgetArea
+        self.setCorner(Qt.Corner.BottomLeftCorner, left)
+        self.variables_dock = self._dock("Variables", self.variables, left)
+        self.console_dock = self._dock("Console", self.console, bottom)
+        self.resizeDocks([self.variables_dock], [384], Qt.Orientation.Horizontal)
+        self.resizeDocks([self.console_dock], [264], Qt.Orientation.Vertical)

@@ -1,0 +1,68 @@
+"""Tour, Tensors workspace: make a tensor, slice it, write through the slice, read its storage."""
+
+from __future__ import annotations
+
+from app.tensors_page import TensorsPage
+from engine.protocol import CellSnapshot, LocationSnapshot, StorageSnapshot, VariablesSnapshot
+
+from .hand import TourFailure
+from .stage import Stage
+
+WRITTEN = "42"
+CELL = 6
+"""Where `y[0, 1]` of the slice `x[1:, ::2]` lies in the storage of `x`, 3 rows of 4 elements."""
+
+
+class TensorsStage(Stage):
+    def run(self) -> None:
+        self.hand.choose(
+            self.application.window.menuBar(),
+            self.application.window.actions_table["tensors.console"],
+        )
+        page = self.application.window.page("tensors")
+        assert isinstance(page, TensorsPage)
+        self._page = page
+        self._run("x = torch.arange(12.).view(3, 4)")
+        self._run("y = x[1:, ::2]")
+        self._see_sharing()
+        self._run(f"y[0, 1] = {WRITTEN}")
+        self._read_storage()
+        self.picture("storage")
+        self._show("Aliases")
+        self.picture("aliases")
+
+    def _run(self, source: str) -> None:
+        """Type a line into the console and press Enter."""
+        self.store.forget(CellSnapshot)
+        self.hand.write(self._page.console.input, source)
+        cell = self.wait_for(CellSnapshot, lambda cell: True, f"the cell {source}")
+        if not cell.ok:
+            raise TourFailure(f"{source} failed: {cell.error.message if cell.error else ''}")
+        self.count("cells_run")
+
+    def _see_sharing(self) -> None:
+        shown = self.store.newest(VariablesSnapshot)
+        storages = {v.name: v.storage for v in shown.variables} if shown else {}
+        if storages.get("x") is None or storages.get("x") != storages.get("y"):
+            raise TourFailure("a slice and its tensor do not bear the same chip")
+
+    def _read_storage(self) -> None:
+        """Click the cell that was written through the slice, and see both elements named."""
+        self._show("Storage")
+        strip = self._page.storage.strip
+        shown = self.wait_for(StorageSnapshot, lambda s: s.expression == "y", "the storage of y")
+        if shown.values[CELL - shown.first] != WRITTEN:
+            raise TourFailure(f"cell {CELL} does not hold what was written through the slice")
+        self.hand.until(lambda: not strip.cell_rect(CELL).isEmpty(), "the cells to be drawn")
+        self.hand.click(strip.viewport(), strip.cell_rect(CELL).center().toPoint())
+        where = self.wait_for(LocationSnapshot, lambda s: s.cell == CELL, "who reads the cell")
+        readers = {reader.expression: reader.elements for reader in where.readers}
+        self.report["cell_read_by"] = sorted(readers)
+        if readers != {"y": ((0, 1),), "x": ((1, 2),)}:
+            raise TourFailure(f"cell {CELL} is read by {readers}")
+
+    def _show(self, title: str) -> None:
+        tabs = self._page.tabs
+        bar = tabs.tabBar()
+        index = next(i for i in range(tabs.count()) if tabs.tabText(i) == title)
+        self.hand.click(bar, bar.tabRect(index).center())

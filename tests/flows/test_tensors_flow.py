@@ -1,0 +1,214 @@
+"""The Tensors workspace by mouse and keys: cells, variables, one selection, cells kept."""
+
+from __future__ import annotations
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QLabel, QLineEdit, QPushButton
+
+from app.application import Application
+from app.tensors_page import TensorsPage
+from engine.protocol import LocationSnapshot, StorageSnapshot, VariablesSnapshot
+
+
+class Desk:
+    """The workspace and a person at it; every gesture is let through to its end."""
+
+    def __init__(self, program: Application) -> None:
+        self.program = program
+        program.window.show_workspace("tensors")
+        page = program.window.page("tensors")
+        assert isinstance(page, TensorsPage)
+        self.page = page
+        self.settle()
+
+    def settle(self) -> None:
+        self.program.bench.link.drain()
+
+    def type(self, *lines: str) -> None:
+        for line in lines:
+            QTest.keyClicks(self.page.console.input, line)
+            QTest.keyClick(
+                self.page.console.input, Qt.Key.Key_Return, Qt.KeyboardModifier.ShiftModifier
+            )
+            self.settle()
+
+    def go_to(self, tab: object) -> None:
+        self.page.tabs.setCurrentWidget(tab)
+        self.settle()
+
+    def names(self) -> list[str]:
+        return [variable.name for variable in self.page.variables.model.variables]
+
+    def text(self, name: str) -> str:
+        return self.page.findChild(QLabel, name).text()
+
+    def output(self) -> str:
+        return self.page.console.output.toPlainText()
+
+    def kept(self) -> list[str]:
+        return [cell.source for cell in self.program.bench.store.project.cells]
+
+    def newest(self, kind: type):
+        return self.program.bench.store.newest(kind)
+
+
+@pytest.fixture
+def desk(program) -> Desk:
+    return Desk(program)
+
+
+def test_what_is_typed_runs_and_its_tensor_is_shown(desk):
+    desk.type("x = torch.arange(6.).view(2, 3)", "x.sum()")
+    assert desk.names() == ["x"]
+    assert desk.page.variables.selected == "x"
+    assert desk.text("tensor_facts").startswith("2 × 3 · float32 · cpu · 24 B")
+    assert "tensor(15.)" in desk.output()
+
+
+def test_a_new_tensor_comes_into_sight_and_a_name_typed_leads_elsewhere(desk):
+    desk.type("net = nn.Linear(2, 1)", "x = torch.zeros(3)", "x[0] = 1")
+    assert desk.program.tensors.expression == "x"
+    desk.program.bench.actions["tensors.show"].trigger()
+    field = desk.page.findChild(QLineEdit, "tensor_expression")
+    assert field.hasFocus()
+    QTest.keyClicks(field, "net.weight")
+    QTest.keyClick(field, Qt.Key.Key_Return)
+    desk.go_to(desk.page.storage)
+    shown = desk.newest(StorageSnapshot)
+    assert (shown.expression, shown.shape) == ("net.weight", (1, 2))
+    desk.type("del net")
+    assert desk.program.tensors.expression == "x"
+
+
+def test_writing_to_a_slice_shows_in_the_storage_of_both(desk):
+    desk.type("x = torch.zeros(2, 3)", "y = x[1]")
+    desk.go_to(desk.page.storage)
+    desk.type("y[2] = 5")
+    assert desk.program.tensors.expression == "y"
+    shown = desk.newest(StorageSnapshot)
+    assert (shown.offset, shown.values[5 - shown.first]) == (3, "5")
+    numbers = {v.name: v.storage for v in desk.newest(VariablesSnapshot).variables}
+    assert numbers["x"] == numbers["y"]
+
+
+def test_an_element_chosen_lights_its_cell_and_names_all_who_read_it(desk):
+    desk.type("x = torch.arange(6.).view(2, 3)", "t = x.T")
+    desk.go_to(desk.page.storage)
+    desk.page.storage.strip.cell_chosen.emit(5)
+    desk.settle()
+    assert desk.program.tensors.element == (2, 1)
+    assert desk.text("tensor_element") == "t[2, 1]"
+    readers = {r.expression: r.elements for r in desk.newest(LocationSnapshot).readers}
+    assert readers == {"t": ((2, 1),), "x": ((1, 2),)}
+    desk.page.storage.reader_activated.emit("x", (1, 2))
+    desk.settle()
+    assert desk.program.tensors.expression == "x"
+    assert desk.text("tensor_element") == "x[1, 2]"
+    assert desk.page.variables.selected == "x"
+
+
+def test_an_element_that_is_gone_is_let_go(desk):
+    desk.type("x = torch.zeros(4)")
+    desk.program.tensors.select("x", (3,))
+    desk.type("x = torch.zeros(2)")
+    assert desk.program.tensors.element is None
+    assert desk.page.findChild(QLabel, "tensor_element").isHidden()
+
+
+def test_cells_that_ran_well_are_kept_and_run_again_on_the_users_word(desk, answers, tmp_path):
+    desk.type("x = torch.ones(2)", "x.nonsense", "x += 1")
+    assert desk.kept() == ["x = torch.ones(2)", "x += 1"]
+    answers.save = str(tmp_path / "cells.tlab")
+    desk.program.bench.actions["file.save"].trigger()
+    desk.program.bench.link.restart()
+    desk.settle()
+    assert desk.names() == []
+    banner = desk.program.window.banners.banner("cells")
+    assert "went with the engine" in banner.title
+    banner.findChild(QPushButton, "banner_run_again").click()
+    desk.settle()
+    assert desk.names() == ["x"]
+    desk.type("print(x)")
+    assert "tensor([2., 2.])" in desk.output()
+    assert desk.kept() == ["x = torch.ones(2)", "x += 1", "print(x)"]
+
+
+def test_a_project_with_cells_runs_nothing_by_itself(program, answers, tmp_path):
+    desk = Desk(program)
+    desk.type("x = 1", "y = x / 0", "z = 3")
+    answers.save = str(tmp_path / "cells.tlab")
+    program.bench.actions["file.save"].trigger()
+    program.bench.actions["file.new"].trigger()
+    assert program.window.banners.banner("cells") is None
+    assert not program.bench.actions["tensors.run_again"].isEnabled()
+    program.bench.link.restart()
+    program.bench.files.open(answers.save)
+    program.window.show_workspace("model")
+    desk.settle()
+    assert program.window.banners.banner("cells") is not None
+    assert desk.names() == []
+    program.bench.actions["tensors.run_again"].trigger()
+    desk.settle()
+    assert program.window.workspace == "tensors"
+    assert program.window.banners.banner("cells") is None
+    assert desk.names() == ["x", "z"]
+
+
+def test_running_again_ends_at_the_first_cell_that_fails(desk, tmp_path):
+    path = tmp_path / "there"
+    path.write_text("")
+    desk.type(f"open({str(path)!r}).close()", "x = 1")
+    path.unlink()
+    desk.program.bench.link.restart()
+    desk.program.bench.actions["tensors.run_again"].trigger()
+    desk.settle()
+    assert desk.names() == []
+    assert "FileNotFoundError" in desk.output()
+
+
+def test_cells_are_forgotten_after_asking(desk, answers, monkeypatch):
+    desk.type("x = 1")
+    asked: list[str] = []
+    monkeypatch.setattr(answers, "confirm", lambda *args: bool(asked.append(args[1])))
+    desk.program.bench.actions["tensors.forget_cells"].trigger()
+    assert desk.kept() == ["x = 1"] and "one cell" in asked[0]
+    monkeypatch.setattr(answers, "confirm", lambda *_: True)
+    desk.program.bench.actions["tensors.forget_cells"].trigger()
+    assert desk.kept() == []
+    assert desk.names() == ["x"]
+
+
+def test_a_python_file_is_run_cell_by_cell(desk, answers, tmp_path):
+    path = tmp_path / "lesson.py"
+    path.write_text("# %% first\nx = torch.ones(2)\n# %% second\ny = x * 2\n")
+    answers.open = str(path)
+    desk.program.bench.actions["tensors.open_file"].trigger()
+    desk.page.console.file.run_rest_requested.emit()
+    desk.settle()
+    assert desk.names() == ["x", "y"]
+    assert len(desk.kept()) == 2
+    answers.open = str(tmp_path / "none.py")
+    desk.program.bench.actions["tensors.open_file"].trigger()
+    assert "none.py cannot be read" in desk.program.window.statusBar().currentMessage()
+
+
+def test_console_and_tensor_are_reached_by_keys_from_anywhere(desk):
+    desk.program.window.show_workspace("train")
+    desk.program.bench.actions["tensors.console"].trigger()
+    assert desk.program.window.workspace == "tensors"
+    assert desk.page.console.input.hasFocus()
+
+
+def test_without_an_engine_a_cell_is_not_lost_silently(desk):
+    desk.program.bench.link.close()
+    desk.type("x = 1")
+    assert "There is no engine" in desk.output()
+    assert not desk.page.console.busy
+
+
+def test_the_start_page_leads_here(program, qtbot):
+    button = program.window.page("start").findChild(QPushButton, "start_tensors")
+    qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
+    assert program.window.workspace == "tensors"

@@ -1,0 +1,103 @@
+"""The line over all views of one tensor: which tensor it is, and which of its elements."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QLineEdit, QToolButton, QWidget
+
+from engine.protocol import Variable
+from widgets.icons import set_icon
+from widgets.text import format_bytes, format_shape
+from widgets.theme import GRID, mono_font
+
+_EXPRESSION_WIDTH = 26 * GRID
+
+
+class TensorBar(QWidget):
+    """Signals: `expression_entered(text)` when another tensor was typed, and `element_cleared()`
+    when no element is to be selected any more."""
+
+    expression_entered = Signal(str)
+    element_cleared = Signal()
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("tensor_bar")
+        self._shown = ""
+        self.expression = QLineEdit()
+        self.expression.setObjectName("tensor_expression")
+        self.expression.setAccessibleName("Tensor shown")
+        self.expression.setFont(mono_font())
+        self.expression.setPlaceholderText("x, x.grad, net.weight …")
+        self.expression.setToolTip(
+            "The tensor that all views show: a variable, an attribute of one or a constant index "
+            "of one (x, x.grad, net[0].weight, xs[1]). Type another and press Enter."
+        )
+        self.expression.setFixedWidth(_EXPRESSION_WIDTH)
+        self.expression.returnPressed.connect(self._enter)
+        self._facts = QLabel()
+        self._facts.setObjectName("tensor_facts")
+        self._facts.setProperty("role", "muted")
+        self._facts.setTextFormat(Qt.TextFormat.PlainText)
+        self._facts.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self._facts.setMinimumWidth(1)  # a long line is cut off, it does not widen the window
+        self._element = QLabel()
+        self._element.setObjectName("tensor_element")
+        self._element.setFont(mono_font())
+        self._element.setToolTip("The selected element: it is lit in every view of this tensor.")
+        self._clear = QToolButton(autoRaise=True)
+        self._clear.setObjectName("tensor_element_clear")
+        self._clear.setAccessibleName("Select no element")
+        self._clear.setToolTip("Select no element.")
+        set_icon(self._clear, "mdi6.close")
+        self._clear.clicked.connect(self.element_cleared)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(GRID, GRID // 2, GRID, GRID // 2)
+        row.setSpacing(GRID)
+        row.addWidget(self.expression)
+        row.addWidget(self._facts, 1)
+        row.addWidget(self._element)
+        row.addWidget(self._clear)
+        self.show_tensor("", None)
+        self.show_element(None)
+
+    def show_tensor(self, expression: str, variable: Variable | None) -> None:
+        """`variable` is what is known of it, when it is one. What is being typed stays unless
+        another tensor was chosen."""
+        if expression != self._shown:
+            self._shown = expression
+            self.expression.setText(expression)
+        if variable is not None:
+            self._facts.setText(facts_of(variable))
+        elif expression:
+            self._facts.clear()
+        else:
+            self._facts.setText("Choose a tensor in the list of variables, or make one.")
+        self._facts.setToolTip(self._facts.text())
+
+    def show_element(self, index: tuple[int, ...] | None) -> None:
+        self._element.setVisible(index is not None)
+        self._clear.setVisible(index is not None)
+        if index is not None:
+            self._element.setText(f"{self._shown}[{', '.join(map(str, index)) or '()'}]")
+
+    def _enter(self) -> None:
+        text = self.expression.text().strip()
+        if text:
+            self.expression_entered.emit(text)
+
+
+def facts_of(variable: Variable) -> str:
+    """Shape, dtype and what else a reader asks first (`3 × 4 · float32 · cpu · 48 B · ...`)."""
+    if variable.kind != "tensor":
+        return " · ".join(filter(None, (variable.type, variable.text)))
+    parts = [format_shape(variable.shape or ()), variable.dtype, variable.device]
+    if variable.size_bytes is not None:
+        parts.append(format_bytes(variable.size_bytes))
+    if variable.version is not None:
+        parts.append(f"version {variable.version}")
+    if variable.grad_fn:
+        parts.append(variable.grad_fn)
+    elif variable.requires_grad:
+        parts.append("requires grad, leaf" if variable.is_leaf else "requires grad")
+    return " · ".join(parts)
