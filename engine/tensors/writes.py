@@ -128,8 +128,7 @@ class _Watch(TorchFunctionMode):
             version = version_of(t)
             if version is not None and version != before:
                 self._writes.wrote(t, version, self._where(func, args))
-        results = result if type(result) in (list, tuple) else (result,)
-        for t in results:
+        for t in result if isinstance(result, list | tuple) else (result,):
             if (
                 isinstance(t, Tensor)
                 and all(t is not other for other, _ in given)
