@@ -384,7 +384,8 @@ class BroadcastSnapshot(Snapshot, frozen=True, kw_only=True):
     """`dims` run from the last dimension to the first, the order in which the rule is applied.
 
     `strides` are each operand's in elements once stretched (0: one element stands for all), empty
-    for a failed one. `reads` is the element of each operand that `element` is made of. `result`
+    for a failed one. `fails_at` is the dimension (counted from the right) at which torch gives up,
+    0 where all fit. `reads` is the element of each operand that `element` is made of. `result`
     holds the operands' sum where they have numbers.
     """
 
@@ -399,6 +400,7 @@ class BroadcastSnapshot(Snapshot, frozen=True, kw_only=True):
     result: Cells | None
     element: tuple[int, ...] | None
     reads: tuple[tuple[int, ...], ...]
+    fails_at: int = 0
     error: ErrorReport | None = None
 
 

@@ -36,6 +36,24 @@ def result_shape(dims: Sequence[BroadcastDim]) -> Shape | None:
     return None if None in sizes else tuple(size for size in sizes if size is not None)
 
 
+def failing_dim(shapes: Sequence[Shape], in_place: bool = False) -> int:
+    """The dimension (from the right, -1 the last) at which torch gives up; 0 where all fit.
+
+    Operands meet in pairs from the left, a pair from its last dimension; in place the first
+    operand comes last.
+    """
+    first, *others = shapes[1:] if in_place else shapes
+    pairs = [(other, False) for other in others] + ([(shapes[0], True)] if in_place else [])
+    joined = first
+    for shape, writes in pairs:
+        dims = broadcast_dims((shape, joined), in_place=writes)
+        found = result_shape(dims)
+        if found is None:
+            return next(dim.dim for dim in dims if dim.size is None)
+        joined = found
+    return 0
+
+
 def read_element(element: Shape, shape: Shape) -> Shape:
     """The element of an operand of `shape` that an element of the result is made of."""
     aligned = element[len(element) - len(shape) :]
@@ -50,7 +68,11 @@ def broadcast(
         raise LabError("Broadcasting takes two to four operands.")
     shapes = tuple(operand.shape for operand in operands)
     dims = broadcast_dims(shapes, in_place)
-    stretched, error = _by_torch(operands, dims, in_place)
+    fails_at = failing_dim(shapes, in_place)
+    try:
+        stretched, error = _by_torch(operands, in_place), None
+    except RuntimeError as refusal:
+        stretched, error = [], _explained(refusal, operands, dims, fails_at)
     shape = tuple(stretched[0].shape) if stretched else None
     element = None if shape is None else element_or_first(element, shape)
     reads = () if element is None else tuple(read_element(element, s) for s in shapes)
@@ -75,6 +97,7 @@ def broadcast(
         result=result,
         element=element,
         reads=reads,
+        fails_at=fails_at,
         error=error,
     )
 
@@ -125,7 +148,8 @@ def _conflict(dim: int, sizes: tuple[int | None, ...], wanted: set[int]) -> Broa
         "conflict" if size in wanted else _role(size, None) for size in sizes
     )
     who = [f"{NAMES[k]} has {size}" for k, size in enumerate(sizes) if size in wanted]
-    text = f"{' but '.join(who)}: neither is 1, so neither can be stretched."
+    none = "neither" if len(who) == 2 else "none"
+    text = f"{' but '.join(who)}: {none} is 1, so {none} can be stretched."
     return BroadcastDim(dim, sizes, roles, None, text)
 
 
@@ -140,18 +164,12 @@ def _refused(dim: int, sizes: tuple[int | None, ...], size: int) -> BroadcastDim
     return BroadcastDim(dim, sizes, ("conflict", *rest), None, text)
 
 
-def _by_torch(
-    operands: Sequence[Operand], dims: Sequence[BroadcastDim], in_place: bool
-) -> tuple[list[torch.Tensor], ErrorReport | None]:
-    """The operands as torch stretches them, or its error."""
-    live = [_strided(operand) for operand in operands]
-    try:
-        _in_pairs(operands[1:] if in_place else operands)
-        if in_place:
-            _try_in_place(operands)
-        return list(torch.broadcast_tensors(*live)), None
-    except RuntimeError as error:
-        return [], _explained(error, operands, dims)
+def _by_torch(operands: Sequence[Operand], in_place: bool) -> list[torch.Tensor]:
+    """The operands as torch stretches them. Raises its error."""
+    _in_pairs(operands[1:] if in_place else operands)
+    if in_place:
+        _try_in_place(operands)
+    return list(torch.broadcast_tensors(*(_strided(operand) for operand in operands)))
 
 
 def _strided(operand: Operand) -> torch.Tensor:
@@ -196,12 +214,12 @@ def _try_in_place(operands: Sequence[Operand]) -> None:
 
 
 def _explained(
-    error: RuntimeError, operands: Sequence[Operand], dims: Sequence[BroadcastDim]
+    error: RuntimeError, operands: Sequence[Operand], dims: Sequence[BroadcastDim], fails_at: int
 ) -> ErrorReport:
     told = error_report(error)
-    at = next((dim for dim in dims if dim.size is None), None)
-    if at is None:
+    if not fails_at:
         return told
+    at = dims[-fails_at - 1]
     shapes = " and ".join(f"{NAMES[k]} {o.shape}" for k, o in enumerate(operands))
     hint = f"{shapes} fail at dimension {at.dim}: {at.text} {_fix(at)}"
     return ErrorReport(type=told.type, message=told.message, hint=hint)
@@ -219,7 +237,7 @@ def _fix(dim: BroadcastDim) -> str:
 def _aligned(shape: Shape, result: Cells | None) -> Cells:
     """The part of an operand that the result's window reads."""
     if result is None:
-        return window(shape)
+        return window(shape, (), TILES)
     start, size = (whole[len(result.shape) - len(shape) :] for whole in (result.start, result.size))
     return Cells(
         shape,

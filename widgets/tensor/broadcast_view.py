@@ -169,8 +169,7 @@ class BroadcastView(ShapeView):
 
 def _telling_step(snapshot: BroadcastSnapshot) -> int:
     """The dimension that fails, or all of them."""
-    failing = (number for number, dim in enumerate(snapshot.dims) if dim.size is None)
-    return next(failing, len(snapshot.dims) - 1) + 1
+    return -snapshot.fails_at or len(snapshot.dims)
 
 
 def _short(text: str, name: str) -> str:

@@ -19,6 +19,7 @@ MAX_CELL_WIDTH = 88
 HEADER = 20
 """Of the row and column numbers, in pixels."""
 CAPTION = 20
+CAPTION_LETTER = 7
 GAP = 16
 MAX_ROW_WIDTH = 960
 
@@ -105,9 +106,17 @@ class Geometry:
     @property
     def tile_size(self) -> tuple[int, int]:
         return (
-            self.header_width + self.columns * self.cell_width,
+            max(self.header_width + self.columns * self.cell_width, self._caption_width),
             self.caption_height + self.header_height + self.rows * CELL_HEIGHT,
         )
+
+    @property
+    def _caption_width(self) -> int:
+        """Room for the largest leading index: `[7, 11, :, :]`."""
+        if len(self.cells.shape) <= 2:
+            return 0
+        last = (max(size - 1, 0) for size in self.cells.shape[:-2])
+        return self.header_width + CAPTION_LETTER * len(written((*last, None, None)))
 
     @property
     def tile_columns(self) -> int:

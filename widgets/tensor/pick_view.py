@@ -74,6 +74,7 @@ class PickView(ShapeView):
         self._show_answer(snapshot.code, snapshot.error)
         self._show_parts(snapshot)
         self._kind.setText(_kind(snapshot))
+        self._kind.setVisible(snapshot.shape is not None)
         self._why.setText(snapshot.why)
         self._why.setVisible(bool(snapshot.why))
         self._read.setText(_read(snapshot))

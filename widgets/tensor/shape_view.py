@@ -55,6 +55,7 @@ class ShapeView(QWidget):
         self._run.setAccessibleName("Run the Python line")
         self._run.setToolTip("Run this line in the console, and keep it in its history.")
         set_icon(self._run, "mdi6.play")
+        self._run.setEnabled(False)
         self._run.clicked.connect(lambda: self.run_requested.emit(self._code.text()))
         self._error = text_label("shape_error", "error")
         self._error.setFont(mono_font(9))

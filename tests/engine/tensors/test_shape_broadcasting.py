@@ -133,6 +133,16 @@ def test_torchs_message_is_kept_whole_and_the_dimension_is_named(namespace: Name
     assert snapshot.shape is None and snapshot.dims[1].size is None
 
 
+def test_of_several_operands_the_dimension_torch_names_is_named(namespace: Namespace) -> None:
+    snapshot = ask(namespace, "(8, 3, 6)", "(4, 6)", "(2, 3, 4)")
+    with pytest.raises(RuntimeError, match="at non-singleton dimension 1") as fact:
+        torch.zeros(8, 3, 6) + torch.zeros(4, 6) + torch.zeros(2, 3, 4)
+    assert snapshot.error is not None and snapshot.error.message == str(fact.value)
+    assert snapshot.fails_at == -2 and "fail at dimension -2" in snapshot.error.hint
+    others = ask(namespace, "(8, 3, 6)", "(4, 6)", "(2, 5)", in_place=True)
+    assert others.fails_at == -1
+
+
 def test_in_place_refusal_is_torchs_and_says_what_to_write(namespace: Namespace) -> None:
     snapshot = ask(namespace, "(3, 1)", "(3, 4)", in_place=True)
     with pytest.raises(RuntimeError) as fact:
