@@ -8,7 +8,8 @@ from PySide6.QtCore import QPoint, QPointF, Qt
 
 from engine.protocol import AliasesSnapshot, AliasNode, StorageNode, WrittenBy
 from widgets import theme
-from widgets.tensor.alias_map import AliasMapView, layout_map
+from widgets.tensor.alias_item import layout_map
+from widgets.tensor.alias_map import AliasMapView
 
 WRITE = WrittenBy("add_", "<cell 2>", 1, "y.add_(1)")
 X = AliasNode(("x", "same"), "base", 1, (12,), "float32", (1,), 0)
