@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QCheckBox, QComboBox, QLabel, QLineEdit, QPushButt
 
 from engine.protocol import Cells, Command, ErrorSnapshot, OutputSnapshot, RunCellCommand, Snapshot
 from engine.session import Session
+from tests.pictures import assert_same_picture
 from widgets import theme
 from widgets.tensor.broadcast_view import BroadcastView
 from widgets.tensor.cells_grid import moved, stretched
@@ -356,3 +357,22 @@ def test_operands_keep_their_number_within_limits(qtbot) -> None:
     fields.show_names(["left", "right"])
     field = fields.findChild(QLineEdit, "operand_a")
     assert field.completer().model().stringList() == ["left", "right"]
+
+
+@pytest.mark.parametrize("colors", [theme.LIGHT, theme.DARK], ids=["light", "dark"])
+def test_broadcasting_and_products_look_as_they_did(
+    qtbot, qapp, show: Show, colors: theme.Theme
+) -> None:
+    theme.apply(qapp, colors)
+    broadcast = show(BroadcastView)
+    broadcast.operands.show_texts(("col", "row"))
+    broadcast._ask((1, 2))
+    product = show(ProductView)
+    product.operands.show_texts(("a", "b"))
+    product._ask((1, 2))
+    for view, name in ((broadcast, "broadcasting"), (product, "product")):
+        view.resize(880, 560)
+        view.setFocus()
+        cells = view.result_cells
+        qtbot.waitUntil(lambda cells=cells: cells.size() == cells.sizeHint())
+        assert_same_picture(view, f"{name}_{colors.name}")

@@ -17,6 +17,8 @@ from widgets.tensor.shape_view import ShapeView, text_label
 from widgets.text import format_shape
 from widgets.theme import GRID, mono_font
 
+ROW_WIDTH = 800
+"""Operands and result stand in one row where they fit into so many pixels."""
 EXAMPLE = ("(8, 1, 6, 1)", "(7, 1, 5)")
 
 
@@ -145,9 +147,11 @@ class BroadcastView(ShapeView):
         shown = [*views, self.result_cells]
         for view in (*self.operand_cells, self.result_cells):
             self._grid.removeWidget(view)
+        width = sum(view.sizeHint().width() + 3 * GRID for view in shown)
+        per_row = len(shown) if width <= ROW_WIDTH else 2
         corner = Qt.AlignmentFlag.AlignTop | Qt.AlignmentFlag.AlignLeft
         for number, view in enumerate(shown):
-            self._grid.addWidget(view, *divmod(number, 2), corner)
+            self._grid.addWidget(view, *divmod(number, per_row), corner)
         strides = [
             f"{name} {stride}" for name, stride in zip(names, snapshot.strides, strict=False)
         ]
