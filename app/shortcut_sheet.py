@@ -26,6 +26,13 @@ _CANVAS_KEYS = (
     ("+ - 0", "Zoom in, out, to actual size"),
     ("Esc", "Cancel what is being dragged; else select nothing"),
 )
+_CONSOLE_KEYS = (
+    ("Enter", "Run what is complete; go on with an unfinished block, an empty line ends it"),
+    ("Shift+Enter", "Run it as it stands"),
+    ("Ctrl+Enter", "Begin a new line"),
+    ("Tab", "Complete a name; at the start of a line indent it"),
+    ("Up, Down", "In the first and last line: bring back earlier input"),
+)
 
 
 def show_sheet(parent: QWidget, html: str) -> QDialog:
@@ -54,6 +61,7 @@ def shortcuts_html(actions: Actions) -> str:
             keys = action.shortcut().toString()
             groups.setdefault(spec.category, []).append((keys, spec.tip))
     groups["Canvas"] = list(_CANVAS_KEYS)
+    groups["Console"] = list(_CONSOLE_KEYS)
     muted = theme.current().muted
     parts = []
     for group, rows in groups.items():

@@ -81,9 +81,11 @@ class ConsolePresenter(QObject):
     # -- from the engine -------------------------------------------------------------------------
 
     def _on_snapshot(self, snapshot: Snapshot) -> None:
-        if isinstance(snapshot, CompletionsSnapshot):
-            if snapshot.reply_to == self._completion_id:
+        if snapshot.reply_to and snapshot.reply_to == self._completion_id:
+            if isinstance(snapshot, CompletionsSnapshot):
                 self._view.show_completions(snapshot)
+            elif isinstance(snapshot, ErrorSnapshot):
+                self._bench.window.say(f"No completions: {snapshot.error.message}")
         elif snapshot.reply_to and snapshot.reply_to == self._cell_id:
             match snapshot:
                 case OutputSnapshot():

@@ -92,11 +92,13 @@ class TensorsPresenter(QObject):
             room.show_variables(snapshot.variables)
         tensors = [v.name for v in snapshot.variables if v.kind == "tensor"]
         new = [name for name in tensors if name not in before]
-        selected = _NAME.match(self.expression)
+        wanted = self.expression
         if new:  # what a cell made is what one wants to see
-            self.select(new[-1])
-        elif selected is None or selected[0] not in self._variables:
-            self.select(tensors[-1] if tensors else "")
+            wanted = new[-1]
+        elif _NAME.findall(wanted)[0] not in self._variables:
+            wanted = tensors[-1] if tensors else ""
+        if wanted != self.expression:
+            self.select(wanted)
         else:
             self._keep_element()
             self._show_bar()

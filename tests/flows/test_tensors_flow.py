@@ -82,6 +82,23 @@ def test_a_new_tensor_comes_into_sight_and_a_name_typed_leads_elsewhere(desk):
     assert desk.program.tensors.expression == "x"
 
 
+def test_a_name_that_is_not_there_says_so_and_is_shown_once_it_is(desk):
+    desk.go_to(desk.page.storage)
+    desk.program.tensors.select("later")
+    desk.settle()
+    desk.type("later = torch.ones(2)")
+    assert desk.newest(StorageSnapshot).expression == "later"
+
+
+def test_names_are_completed_from_live_objects(desk):
+    desk.type("counts = torch.ones(2)")
+    editor = desk.page.console.input
+    QTest.keyClicks(editor, "coun")
+    QTest.keyClick(editor, Qt.Key.Key_Tab)
+    desk.settle()
+    assert editor.source() == "counts"
+
+
 def test_writing_to_a_slice_shows_in_the_storage_of_both(desk):
     desk.type("x = torch.zeros(2, 3)", "y = x[1]")
     desk.go_to(desk.page.storage)
