@@ -11,8 +11,8 @@ from PySide6.QtWidgets import QComboBox, QLabel, QSpinBox
 from engine.protocol import LocationSnapshot, WrittenBy
 from engine.tensors.storage import locate, read_window
 from widgets import theme
-from widgets.tensor.storage_strip import BY_POSITION
 from widgets.tensor.storage_view import StorageView
+from widgets.tensor.strip_picture import BY_POSITION
 
 
 @pytest.fixture
@@ -200,6 +200,22 @@ def test_only_what_is_in_sight_is_asked_for(view, qtbot) -> None:
     view.show_element((5_000_000,))
     assert 0 <= view.strip.cell_rect(5_000_000).top() < view.strip.viewport().height()
     assert asked[-1][0] <= 5_000_000 < asked[-1][0] + asked[-1][1]
+
+
+def test_rows_do_not_break_elsewhere_while_one_scrolls(view) -> None:
+    t = torch.cat([torch.full((50_000,), 0.123456), torch.zeros(50_000)])
+    asked = []
+
+    def answer(first: int, count: int) -> None:
+        asked.append(first)
+        view.show_storage(shown("t", t, first, count))
+
+    view.window_requested.connect(answer)
+    view.show_storage(shown("t", t, *view.wanted()))
+    columns = view.strip.columns
+    view.strip.verticalScrollBar().setValue(view.strip.verticalScrollBar().maximum())
+    assert view.strip.columns == columns
+    assert len(asked) <= 2
 
 
 def test_one_can_scroll_away_from_the_selected_element(view) -> None:

@@ -38,7 +38,6 @@ KINDS = {
     "shared": "shares the cells by another way than a view",
     "numpy": "NumPy array over the same bytes: its writes do not count versions",
 }
-_SELECTABLE = Qt.MouseButton.LeftButton
 
 
 class AliasMapView(CanvasView):
@@ -110,7 +109,7 @@ class AliasMapView(CanvasView):
     def mousePressEvent(self, event: QMouseEvent) -> None:
         number = self._item.tensor_at(self.mapToScene(event.position().toPoint()))
         if not self.pan_event(event):
-            if event.button() == _SELECTABLE and number is not None:
+            if event.button() == Qt.MouseButton.LeftButton and number is not None:
                 self._choose(number)
             else:
                 super().mousePressEvent(event)

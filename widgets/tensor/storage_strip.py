@@ -9,44 +9,36 @@ from math import ceil
 
 from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import (
-    QBrush,
-    QColor,
     QContextMenuEvent,
     QHelpEvent,
     QKeyEvent,
     QKeySequence,
     QMouseEvent,
     QPainter,
-    QPainterPath,
     QPaintEvent,
-    QPen,
     QResizeEvent,
 )
 from PySide6.QtWidgets import QAbstractScrollArea, QFrame, QMenu, QToolTip, QWidget
 
 from engine.protocol import StorageSnapshot
 from widgets import theme
-from widgets.canvas.style import elided, font, text_width
 from widgets.save_picture import add_picture_actions, copy_picture
 from widgets.tensor.layout_sums import (
     Index,
     element_name,
     has_element,
     index_of_position,
-    neighbours,
 )
-
-MARGIN = 16
-ARC_ROOM = 30
-"""Height above a row of cells, for the arcs."""
-CELL_HEIGHT = 28
-OFFSET_HEIGHT = 16
-ROW_HEIGHT = ARC_ROOM + CELL_HEIGHT + OFFSET_HEIGHT
-MIN_CELL_WIDTH = 40
-MAX_CELL_WIDTH = 88
-MANY = 99
-"""The engine counts readers of a cell up to here."""
-BY_POSITION = -1
+from widgets.tensor.strip_picture import (
+    BY_POSITION,
+    MANY,
+    MARGIN,
+    MIN_CELL_WIDTH,
+    ROW_HEIGHT,
+    StripGeometry,
+    StripPicture,
+    cell_width_of,
+)
 
 EMPTY_TEXT = (
     "No tensor chosen.\n\nChoose one in the list of variables: the memory under it appears here,"
@@ -74,6 +66,7 @@ class StorageStrip(QAbstractScrollArea):
         self._dim = BY_POSITION
         self._wrap = 0
         self._asked: tuple[int, int] | None = None
+        self._cell_width = MIN_CELL_WIDTH
         self.setObjectName("storage_strip")
         self.setAccessibleName("Cells of the storage")
         self.setToolTip("")
@@ -93,6 +86,8 @@ class StorageStrip(QAbstractScrollArea):
         same = before is not None and snapshot is not None and _same_ground(before, snapshot)
         self._changed = _changed(before, snapshot) if same else frozenset()
         self._snapshot, self._empty_text, self._asked = snapshot, empty_text, None
+        # While one scrolls, cells only grow: the rows must not break elsewhere at each window.
+        self._cell_width = max(cell_width_of(snapshot), self._cell_width if same else 0)
         if not same:
             self._cell = self._anchor = None
         elif self._anchor is not None and snapshot and not has_element(snapshot, self._anchor):
@@ -142,40 +137,34 @@ class StorageStrip(QAbstractScrollArea):
     # -- geometry --------------------------------------------------------------------------------
 
     @property
-    def cell_width(self) -> int:
-        face = font(12, mono=True)
-        values = self._snapshot.values if self._snapshot else ()
-        widest = max((text_width(value, face) for value in values), default=0)
-        return int(min(max(widest + 12, MIN_CELL_WIDTH), MAX_CELL_WIDTH))
-
-    @property
     def columns(self) -> int:
         """Cells in a row: as many as fit, in whole steps of a stride, so that rows line up."""
         if self._wrap:
             return self._wrap
-        fitting = max(1, (self.viewport().width() - 2 * MARGIN) // self.cell_width)
+        fitting = max(1, (self.viewport().width() - 2 * MARGIN) // self._cell_width)
         if self._snapshot is None or (self._snapshot.cells or 0) <= fitting:
             return fitting
         stride = max((s for s in self._snapshot.strides if 1 < s <= fitting), default=1)
         return fitting // stride * stride
 
+    def strip_geometry(self) -> StripGeometry:
+        """Where cells are, as it is scrolled now."""
+        return StripGeometry(
+            self.columns,
+            self._cell_width,
+            self.verticalScrollBar().value(),
+            self.horizontalScrollBar().value(),
+        )
+
     def cell_rect(self, cell: int) -> QRectF:
         """Where a cell is, in viewport pixels."""
-        row, column = divmod(cell, self.columns)
-        row -= self.verticalScrollBar().value()
-        x = MARGIN + column * self.cell_width - self.horizontalScrollBar().value()
-        return QRectF(x, MARGIN + row * ROW_HEIGHT + ARC_ROOM, self.cell_width, CELL_HEIGHT)
+        return self.strip_geometry().cell_rect(cell)
 
     def cell_at(self, point: QPointF) -> int | None:
-        """The cell at a viewport point; its offset counts as part of it."""
-        if self._snapshot is None or not self._snapshot.cells:
-            return None
-        row, below = divmod(point.y() - MARGIN, ROW_HEIGHT)
-        column = (point.x() - MARGIN + self.horizontalScrollBar().value()) // self.cell_width
-        if below < ARC_ROOM or not 0 <= column < self.columns:
-            return None
-        cell = int(row + self.verticalScrollBar().value()) * self.columns + int(column)
-        return cell if 0 <= cell < self._snapshot.cells else None
+        """The cell at a viewport point."""
+        cells = (self._snapshot.cells or 0) if self._snapshot else 0
+        cell = self.strip_geometry().cell_at(point)
+        return cell if cell is not None and 0 <= cell < cells else None
 
     def sizeHint(self) -> QSize:
         return QSize(720, 3 * ROW_HEIGHT)
@@ -198,11 +187,11 @@ class StorageStrip(QAbstractScrollArea):
         bar = self.verticalScrollBar()
         bar.setRange(0, max(0, rows - seen))
         bar.setPageStep(seen)
-        width = 2 * MARGIN + min(self.columns, max(cells, 1)) * self.cell_width
+        width = 2 * MARGIN + min(self.columns, max(cells, 1)) * self._cell_width
         across = self.horizontalScrollBar()
         across.setRange(0, max(0, width - self.viewport().width()) if cells else 0)
         across.setPageStep(self.viewport().width())
-        across.setSingleStep(self.cell_width)
+        across.setSingleStep(self._cell_width)
 
     def _reveal(self, cell: int) -> None:
         row, bar = cell // self.columns, self.verticalScrollBar()
@@ -318,139 +307,10 @@ class StorageStrip(QAbstractScrollArea):
             flags = int(Qt.AlignmentFlag.AlignCenter) | int(Qt.TextFlag.TextWordWrap)
             painter.drawText(room.adjusted(32, 32, -32, -32), flags, text)
             return
-        top = self.verticalScrollBar().value() * self.columns
-        bottom = min(top + (self._rows_in_sight() + 2) * self.columns, snapshot.cells)
-        for cell in range(top, bottom):
-            rect = self.cell_rect(cell)
-            if rect.right() >= 0 and rect.left() <= room.right():
-                self._paint_cell(painter, snapshot, cell, rect)
-        self._paint_start(painter, snapshot)
-        self._paint_arcs(painter, snapshot)
-        if self._cell is not None and top <= self._cell < bottom:
-            painter.setBrush(Qt.BrushStyle.NoBrush)
-            painter.setPen(QPen(colors.color("accent"), 3))
-            painter.drawRoundedRect(self.cell_rect(self._cell), 4, 4)
-
-    def _paint_cell(
-        self, painter: QPainter, snapshot: StorageSnapshot, cell: int, rect: QRectF
-    ) -> None:
-        colors = theme.current()
-        at = cell - snapshot.first
-        known = 0 <= at < len(snapshot.values)
-        box = rect.adjusted(1, 0, -1, 0)
-        count = snapshot.readers[at] if known else 0
-        painter.setPen(QPen(colors.color("border"), 1))
-        if count:
-            painter.setBrush(self.color_at(snapshot.positions[at]))
-        elif known:
-            painter.setBrush(QBrush(colors.color("border"), Qt.BrushStyle.BDiagPattern))
-        else:
-            painter.setBrush(Qt.BrushStyle.NoBrush)
-        painter.drawRoundedRect(box, 3, 3)
-        if count > 1:
-            self._paint_count(painter, box, count)
-        if known:
-            fresh = cell in self._changed
-            face = font(12, bold=fresh, mono=True)
-            painter.setFont(face)
-            painter.setPen(colors.color("text" if count else "muted"))
-            text = elided(snapshot.values[at], face, box.width() - 4)
-            painter.drawText(box, Qt.AlignmentFlag.AlignCenter, text)
-            if fresh:
-                painter.setPen(QPen(colors.color("gradient"), 2))
-                painter.drawLine(
-                    box.bottomLeft() + QPointF(3, -2), box.bottomRight() - QPointF(3, 2)
-                )
-        painter.setFont(font(10, mono=True))
-        painter.setPen(colors.color("accent" if cell == self._cell else "muted"))
-        below = QRectF(rect.left(), rect.bottom(), rect.width(), OFFSET_HEIGHT)
-        painter.drawText(below, Qt.AlignmentFlag.AlignCenter, str(cell))
-
-    def _paint_count(self, painter: QPainter, box: QRectF, count: int) -> None:
-        """`×3` in the corner of a cell that several elements read."""
-        colors = theme.current()
-        face = font(9, bold=True)
-        text = f"×{count}{'+' if count == MANY else ''}"
-        width = text_width(text, face) + 6
-        badge = QRectF(box.right() - width + 3, box.bottom() - 6, width, 13)
-        painter.setPen(Qt.PenStyle.NoPen)
-        painter.setBrush(colors.color("text"))
-        painter.drawRoundedRect(badge, 6, 6)
-        painter.setFont(face)
-        painter.setPen(colors.color("surface"))
-        painter.drawText(badge, Qt.AlignmentFlag.AlignCenter, text)
-
-    def color_at(self, position: int) -> QColor:
-        """The fill of a cell where element number `position` lands."""
-        assert self._snapshot is not None
-        colors, shape = theme.current(), self._snapshot.shape
-        if 0 <= self._dim < len(shape):
-            index = index_of_position(shape, position)[self._dim]
-            color = QColor(colors.series[index % len(colors.series)])
-            color.setAlpha(90)
-            return color
-        last = 1
-        for n in shape:
-            last *= n
-        share = position / (last - 1) if last > 1 else 0.0
-        return colors.color("storage", round(25 + 130 * share))
-
-    def _paint_start(self, painter: QPainter, snapshot: StorageSnapshot) -> None:
-        """A flag over the cell where the tensor starts."""
-        if not snapshot.cells or snapshot.offset >= snapshot.cells or 0 in snapshot.shape:
-            return
-        rect = self.cell_rect(snapshot.offset)
-        face = font(10, bold=True)
-        painter.setFont(face)
-        painter.setPen(theme.current().color("storage"))
-        words = "start" if snapshot.offset == 0 else f"offset {snapshot.offset}"
-        painter.drawText(QPointF(rect.left() + 1, rect.top() - ARC_ROOM + 8), words)
-        painter.drawLine(
-            QPointF(rect.left() + 1, rect.top() - ARC_ROOM + 11), rect.topLeft() + QPointF(1, 0)
+        picture = StripPicture(
+            snapshot, self.strip_geometry(), self._dim, self._cell, self._anchor, self._changed
         )
-
-    def _paint_arcs(self, painter: QPainter, snapshot: StorageSnapshot) -> None:
-        """One arc for each dimension: from an element to its neighbour along it."""
-        anchor = self._anchor
-        if anchor is None:
-            if 0 in snapshot.shape:
-                return
-            anchor = (0,) * len(snapshot.shape)
-        steps = neighbours(snapshot, anchor)
-        for number, (dim, start, end) in enumerate(steps):
-            color = dimension_color(dim)
-            painter.setPen(QPen(color, 2))
-            painter.setBrush(Qt.BrushStyle.NoBrush)
-            peak = 10 + 16 * (len(steps) - number) / max(len(steps), 1)
-            painter.drawPath(self._arc(start, end, peak))
-            painter.setBrush(color)
-            painter.setPen(Qt.PenStyle.NoPen)
-            tip = self._arc_ends(start, end)[1]
-            painter.drawPolygon([tip, tip + QPointF(-4, -6), tip + QPointF(4, -6)])
-
-    def _arc(self, start: int, end: int, peak: float) -> QPainterPath:
-        a, b = self._arc_ends(start, end)
-        path = QPainterPath(a)
-        if start == end:
-            path.cubicTo(a + QPointF(-16, -peak), a + QPointF(16, -peak), b)
-        elif start // self.columns == end // self.columns:
-            path.cubicTo(a + QPointF(0, -peak), b + QPointF(0, -peak), b)
-        else:
-            path.cubicTo(a + QPointF(0, ARC_ROOM), b - QPointF(0, ARC_ROOM), b)
-        return path
-
-    def _arc_ends(self, start: int, end: int) -> tuple[QPointF, QPointF]:
-        """Over the cells of one row; to a later row from below, beside the offset."""
-        a, b = self.cell_rect(start), self.cell_rect(end)
-        if start // self.columns == end // self.columns:
-            return QPointF(a.center().x(), a.top()), QPointF(b.center().x(), b.top())
-        return QPointF(a.right() - 7, a.bottom()), QPointF(b.right() - 7, b.top())
-
-
-def dimension_color(dim: int) -> QColor:
-    """The colour of a dimension's arc, and of its stride wherever that is written."""
-    series = theme.current().series
-    return QColor(series[(dim + 1) % len(series)])
+        picture.paint(painter, room)
 
 
 def _same_ground(before: StorageSnapshot, after: StorageSnapshot) -> bool:

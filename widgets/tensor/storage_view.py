@@ -28,12 +28,8 @@ from widgets.tensor.layout_sums import (
     sum_terms,
     sum_text,
 )
-from widgets.tensor.storage_strip import (
-    BY_POSITION,
-    EMPTY_TEXT,
-    StorageStrip,
-    dimension_color,
-)
+from widgets.tensor.storage_strip import EMPTY_TEXT, StorageStrip
+from widgets.tensor.strip_picture import BY_POSITION, dimension_color
 from widgets.tensor.written import written_words
 from widgets.text import format_bytes, format_shape
 from widgets.theme import GRID, mono_font
