@@ -49,6 +49,10 @@ class ParamForm(QWidget):
             default = param.initial if param.required else param.default
             self._rows[param.name].show_value(values.get(param.name, default))
 
+    def set_head(self, label: QWidget, field: QWidget, error: QWidget) -> None:
+        """Show a row of somebody else's above the parameters, in the same columns."""
+        _place_row(self._grid, 0, label, field, error)
+
     def field(self, name: str) -> Field:
         """The editor of a parameter; raises KeyError when it is not shown."""
         return self._rows[name].field
@@ -65,7 +69,7 @@ class ParamForm(QWidget):
         before: QWidget | None = None
         for index, param in enumerate(params):
             row = _Row(self, param)
-            row.place(self._grid, 2 * index)
+            row.place(self._grid, 2 * index + 2)
             if before is not None:
                 QWidget.setTabOrder(before, row.field)
             before = row.field
@@ -106,10 +110,8 @@ class _Row:
             self.field.typed.connect(self._check)
 
     def place(self, grid: QGridLayout, row: int) -> None:
-        grid.addWidget(self.label, row, 0)
-        grid.addWidget(self.field, row, 1)
+        _place_row(grid, row, self.label, self.field, self.error)
         grid.addWidget(self.reset, row, 2)
-        grid.addWidget(self.error, row + 1, 0, 1, 3)
 
     def remove(self, grid: QGridLayout) -> None:
         for widget in (self.label, self.field, self.reset, self.error):
@@ -133,9 +135,10 @@ class _Row:
     def _mark(self) -> None:
         param = self._param
         changed = not param.required and not _same(self._value, param.default)
-        font = self.label.font()
-        font.setBold(changed)
-        self.label.setFont(font)
+        self.label.setProperty("changed", changed)
+        # By the style sheet: on X11 it takes back a font set before a label is first shown.
+        self.label.style().unpolish(self.label)
+        self.label.style().polish(self.label)
         self.reset.setVisible(changed)
 
     def _check(self, text: str) -> None:
@@ -171,6 +174,12 @@ class _Row:
     def _reset(self) -> None:
         self.show_value(self._param.default)
         self._form.value_edited.emit(self._param.name, self._param.default)
+
+
+def _place_row(grid: QGridLayout, row: int, label: QWidget, field: QWidget, error: QWidget) -> None:
+    grid.addWidget(label, row, 0)
+    grid.addWidget(field, row, 1)
+    grid.addWidget(error, row + 1, 0, 1, 3)
 
 
 def _same(left: ParamValue, right: ParamValue) -> bool:

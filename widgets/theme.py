@@ -188,6 +188,7 @@ def _style_sheet(theme: Theme) -> str:
     QSplitter::handle:vertical {{ height: 1px; }}
     QLabel[role="muted"] {{ color: {theme.muted}; }}
     QLabel[role="error"] {{ color: {theme.error}; }}
+    QLabel[changed="true"] {{ font-weight: bold; }}
     QLabel[role="success"] {{ color: {theme.success}; }}
     QLabel[role="heading"] {{ font-weight: 600; }}
     QLabel[role="title"] {{ font-size: 18pt; font-weight: 600; }}

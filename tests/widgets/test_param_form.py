@@ -173,6 +173,18 @@ def test_a_value_that_is_not_the_default_is_marked_and_can_be_reset(form, edits)
     assert not reset.isVisible()
 
 
+def test_a_value_that_is_not_the_default_is_bold_from_the_first(qtbot):
+    form = ParamForm()
+    qtbot.addWidget(form)
+    form.show_params(PARAMS, {"lr": 0.1})
+    form.show()
+    bold = {label.text() for label in form.findChildren(QLabel) if label.font().bold()}
+    assert bold == {"lr"}
+    form.show_params(PARAMS, {"p": 0.1})
+    bold = {label.text() for label in form.findChildren(QLabel) if label.font().bold()}
+    assert bold == {"p"}
+
+
 def test_a_new_report_leaves_what_is_being_typed(form):
     retype(form, "in_features", "12", enter=False)
     form.show_params(PARAMS, {"p": 0.1})

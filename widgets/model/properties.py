@@ -16,7 +16,7 @@ from PySide6.QtWidgets import (
 )
 
 from engine.project.catalogue import BlockKind
-from engine.project.document import Block
+from engine.project.document import Block, Model
 from engine.project.names import name_problem
 from engine.protocol import BlockReport, ModelSnapshot, TensorSpec
 from widgets import theme
@@ -82,12 +82,7 @@ class BlockProperties(QScrollArea):
         layout.addWidget(self._summary)
         layout.addWidget(self.problems)
         layout.addWidget(self.facts)
-        name_row = QHBoxLayout()
-        name_row.setSpacing(theme.GRID)
-        name_row.addWidget(self._name_label)
-        name_row.addWidget(self.name, 1)
-        layout.addLayout(name_row)
-        layout.addWidget(self._name_error)
+        self.form.set_head(self._name_label, self.name, self._name_error)
         layout.addWidget(self.form)
         layout.addWidget(self._no_params)
         layout.addStretch(1)
@@ -102,20 +97,21 @@ class BlockProperties(QScrollArea):
         kind: BlockKind | None,
         report: BlockReport | None,
         total: ModelSnapshot | None,
+        model: Model | None = None,
     ) -> None:
         """Show `block` with what is known of it (`report`, None while the engine works), or with
-        `block` None the model as a whole (`total`, None before the first check)."""
+        `block` None the model as a whole (`total`, None before the first check; its problems name
+        the blocks of `model`)."""
         if (block and (block.id, block.name)) != (
             self._block and (self._block.id, self._block.name)
         ):
             self.show_name_error("")
         self._block, self._kind = block, kind
-        for widget in (self._name_label, self.name, self.form):
-            widget.setVisible(block is not None)
+        self.form.setVisible(block is not None)
         self._torch_name.setVisible(block is not None)
         self._no_params.setVisible(block is not None and kind is not None and not kind.params)
         if block is None:
-            self._show_total(total)
+            self._show_total(total, model)
         else:
             self._show_block(block, kind, report)
         self._paint_icon()
@@ -150,7 +146,7 @@ class BlockProperties(QScrollArea):
             facts += _cost(report.parameters, report.parameter_bytes, report.activation_bytes)
         self.facts.show_facts(facts)
 
-    def _show_total(self, total: ModelSnapshot | None) -> None:
+    def _show_total(self, total: ModelSnapshot | None, model: Model | None) -> None:
         self._title.setText("Model")
         self.form.show_params((), {})
         if total is None or not total.blocks:
@@ -162,7 +158,7 @@ class BlockProperties(QScrollArea):
             self.facts.show_facts([])
             return
         problems = [*total.problems, *(p for block in total.blocks for p in block.problems)]
-        self.problems.show_problems(problems)
+        self.problems.show_problems(problems, model)
         self._summary.setText(
             "Runs: every shape fits. Select a block to see and set its parameters."
             if total.runnable
