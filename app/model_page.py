@@ -8,6 +8,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QLabel, QScrollArea, QVBoxLayout, QWidget
 
 from engine.project import catalogue
+from engine.project.document import Model
 from engine.protocol import Problem
 from widgets.canvas.model_canvas import ModelCanvas
 from widgets.model.code_view import CodeView
@@ -38,11 +39,12 @@ class ModelPage(DockedPage):
         self.tabifyDockWidget(self.code_dock, self.problems_dock)
         self.code_dock.raise_()
         horizontal, vertical = Qt.Orientation.Horizontal, Qt.Orientation.Vertical
-        self.resizeDocks([self.palette_dock, self.properties_dock], [260, 380], horizontal)
-        self.resizeDocks([self.properties_dock, self.code_dock], [380, 420], vertical)
+        widths = [self.block_palette.sizeHint().width(), self.code.sizeHint().width()]
+        self.resizeDocks([self.palette_dock, self.code_dock], widths, horizontal)
+        self.resizeDocks([self.properties_dock, self.code_dock], [360, 440], vertical)
 
-    def show_problems(self, problems: Sequence[Problem]) -> None:
-        self.problems.show_problems(problems)
+    def show_problems(self, problems: Sequence[Problem], model: Model) -> None:
+        self.problems.show_problems(problems, model)
         self._no_problems.setVisible(not problems)
         title = f"Problems ({len(problems)})" if problems else "Problems"
         self.problems_dock.setWindowTitle(title)

@@ -180,7 +180,8 @@ class ModelPresenter(QObject):
         self.page.canvas.show_report(report)
         self.page.code.show_code(report.code, report.lines)
         block_problems = [p for block in report.blocks for p in block.problems]
-        self.page.show_problems([*report.problems, *block_problems])
+        model = self._bench.store.project.model
+        self.page.show_problems([*report.problems, *block_problems], model)
         blocks = len(report.blocks)
         self._bench.window.show_totals(
             f"{blocks} block{'s' * (blocks != 1)} · {report.parameters:,} parameters · "
@@ -202,7 +203,8 @@ class ModelPresenter(QObject):
         selected = self._bench.selection.blocks
         report = self._bench.store.newest(ModelSnapshot)
         if len(selected) != 1:
-            self.page.properties.show_block(None, None, None, report)
+            model = self._bench.store.project.model
+            self.page.properties.show_block(None, None, None, report, model)
             return
         block = self._bench.store.project.model.block(selected[0])
         of_block = next((r for r in report.blocks if r.block == block.id), None) if report else None

@@ -11,6 +11,7 @@ from PySide6.QtGui import QGuiApplication
 from engine.project import files
 from engine.project.document import Wire, replace
 from engine.protocol import CheckModelCommand, ModelSnapshot
+from widgets.model.code_view import COLUMNS
 
 MLP = ("Input", "nn.Flatten", "nn.Linear", "nn.ReLU", "nn.Linear", "Output")
 
@@ -63,6 +64,10 @@ def test_a_model_is_built_by_keys_alone(program, qtbot):
         qtbot.keyClick(canvas, Qt.Key.Key_Slash)
         qtbot.keyClicks(popup.field, words)
         qtbot.keyClick(popup.field, Qt.Key.Key_Return)
+        (added,) = canvas.selected_blocks()
+        on_screen = canvas.mapFromScene(canvas.model_scene.blocks[added].rect()).boundingRect()
+        assert canvas.viewport().rect().contains(on_screen)
+        assert not canvas.minimap.geometry().intersects(on_screen)
     assert [(w.source, w.target) for w in model(program).wires] == [
         ("b1", "b2"), ("b2", "b3"), ("b3", "b4"), ("b4", "b5"),
     ]  # fmt: skip
@@ -79,6 +84,15 @@ def test_a_block_that_is_added_covers_no_other(program):
     boxes = [item.rect() for item in page.canvas.model_scene.blocks.values()]
     assert len(boxes) == 10
     assert not [pair for pair in itertools.combinations(boxes, 2) if pair[0].intersects(pair[1])]
+
+
+def test_the_panels_open_wide_enough_to_read(program):
+    program.window.show_workspace("model")
+    page = program.window.page("model")
+    assert page.block_palette.width() >= page.block_palette.sizeHint().width()
+    line_px = page.code.editor.fontMetrics().horizontalAdvance("9" * COLUMNS)
+    assert page.code.editor.viewport().width() >= line_px
+    assert page.canvas.width() > page.code.width()
 
 
 def test_an_edit_shows_at_once_and_undo_takes_it_back(program):
@@ -108,6 +122,9 @@ def test_a_problem_offers_a_fix_that_cures_it(program):
     page.properties.param_edited.emit(ids[2], "in_features", 63)
     program.bench.link.drain()
     assert not report(program).runnable
+    program.bench.selection.set(())
+    for problems in (page.problems, page.properties.problems):
+        assert [p.message[:11] for p in problems.problems()] == ["“linear1”: "]
     (problem,) = [p for block in report(program).blocks for p in block.problems if p.fix]
     page.problems.fix_requested.emit(problem.fix)
     program.bench.link.drain()

@@ -8,6 +8,8 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QKeyEvent, QMouseEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
 
+from engine.project.document import Model, replace
+from engine.project.wiring import located
 from engine.protocol import Fix, Problem
 from widgets import theme
 from widgets.icons import icon
@@ -31,8 +33,13 @@ class ProblemList(QWidget):
         self._shown: tuple[Problem, ...] = ()
         self._cards: list[ProblemCard] = []
 
-    def show_problems(self, problems: Sequence[Problem]) -> None:
-        """Show these, errors before warnings; an empty list leaves the widget empty and hidden."""
+    def show_problems(self, problems: Sequence[Problem], model: Model | None = None) -> None:
+        """Show these, errors before warnings; an empty list leaves the widget empty and hidden.
+
+        Given the `model`, each is told with the name of its block.
+        """
+        if model is not None:
+            problems = [replace(each, message=located(each, model)) for each in problems]
         ordered = tuple(sorted(problems, key=lambda problem: problem.severity != "error"))
         if ordered != self._shown:
             self._shown = ordered
