@@ -56,10 +56,12 @@ def fragment(project: Project, ids: Collection[str]) -> Model:
 def add_block(project: Project, kind: str, x: float, y: float) -> tuple[Project, str]:
     """Add a block of `kind` with torch's defaults and the catalogue's initial values at (x, y)."""
     model = project.model
+    names, stem = _names(model), _kind(kind).stem
     block = Block(
         id=fresh_name("b", _ids(model)),
         kind=kind,
-        name=fresh_name(_kind(kind).stem, _names(model)),
+        # The first input is plain x, as in every forward(self, x).
+        name=stem if kind == "Input" and stem not in names else fresh_name(stem, names),
         params=catalogue.defaults(kind),
         x=float(x),
         y=float(y),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from PySide6.QtCore import QEvent, QObject, QPoint, Qt, Signal
+from PySide6.QtCore import QEvent, QObject, QPoint, QSize, Qt, Signal
 from PySide6.QtGui import QAction, QKeyEvent
 from PySide6.QtWidgets import QApplication, QLabel, QLineEdit, QVBoxLayout, QWidget
 
@@ -74,6 +74,10 @@ class BlockPalette(QWidget):
         self.list.show_kinds(kinds)
         self._filter("")
 
+    def sizeHint(self) -> QSize:
+        """Room for the longest title and for most explanations."""
+        return QSize(32 * theme.GRID, super().sizeHint().height())
+
     def shown_kinds(self) -> list[str]:
         """The keys of the kinds that pass the search, from top to bottom."""
         return [kind.key for _, kind in self.list.visible_kinds()]
@@ -87,6 +91,8 @@ class BlockPalette(QWidget):
             assert isinstance(event, QKeyEvent)
             if event.key() in MOVE_KEYS or event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
                 QApplication.sendEvent(self.list, event)
+                if event.key() not in MOVE_KEYS:
+                    self.search.selectAll()  # the next word typed searches anew
                 return True
             if event.key() == Qt.Key.Key_Escape and self.search.text():
                 self.search.clear()

@@ -76,8 +76,9 @@ def _paint_kind(painter: QPainter, rect: QRect, font: QFont, kind: BlockKind) ->
     strong.setWeight(QFont.Weight.DemiBold)
     painter.setFont(strong)
     painter.setPen(colors.color("text"))
-    painter.drawText(top, left, kind.title)
-    title_width = QFontMetrics(strong).horizontalAdvance(kind.title)
+    title = QFontMetrics(strong).elidedText(kind.title, Qt.TextElideMode.ElideRight, text.width())
+    painter.drawText(top, left, title)
+    title_width = QFontMetrics(strong).horizontalAdvance(title)
 
     small = QFont(font)
     small.setPointSizeF(font.pointSizeF() * 0.85)

@@ -266,3 +266,9 @@ def test_cells_that_ran_are_kept_in_order_under_ids_of_their_own():
     assert [cell.source for cell in project.cells] == ["x = 1", "x += 1"]
     assert len({cell.id for cell in project.cells}) == 2
     assert edits.forget_cells(project) == Project()
+
+
+def test_the_first_input_is_plain_x():
+    project, first = edits.add_block(Project(), "Input", 0, 0)
+    project, second = edits.add_block(project, "Input", 0, 0)
+    assert [project.model.block(key).name for key in (first, second)] == ["x", "x1"]

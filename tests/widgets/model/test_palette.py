@@ -157,3 +157,10 @@ def test_a_header_cannot_be_dragged(palette):
     QTest.mouseMove(view, QPoint(200, 200))
     QTest.mouseRelease(view, Qt.MouseButton.LeftButton, pos=QPoint(200, 200))
     assert told == []
+
+
+def test_after_enter_the_next_word_searches_anew(palette):
+    QTest.keyClicks(palette.search, "flatten")
+    QTest.keyClick(palette.search, Qt.Key.Key_Return)
+    QTest.keyClicks(palette.search, "relu")
+    assert palette.current_kind() == "nn.ReLU"
