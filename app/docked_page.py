@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QByteArray, Qt
+from PySide6.QtCore import QByteArray, QSize, Qt
 from PySide6.QtWidgets import QDockWidget, QMainWindow, QWidget
 
 _DOCK_VERSION = 1
+_FIRST_SIZE = QSize(1368, 832)
+"""What the window's first size leaves to a page."""
 
 
 class DockedPage(QMainWindow):
@@ -16,6 +18,7 @@ class DockedPage(QMainWindow):
         self.setObjectName(name)
         self.setWindowFlags(Qt.WindowType.Widget)
         self.setDockNestingEnabled(True)
+        self.resize(_FIRST_SIZE)  # at Qt's own 640 by 480, docks open squeezed and stay so
         self._docks: list[QDockWidget] = []
 
     def docks(self) -> tuple[QDockWidget, ...]:

@@ -72,6 +72,7 @@ class ModelCanvas(CanvasView):
     """(x, y): search for a block to put here."""
 
     FIT_BOTTOM_PX = 24
+    COVERED_BOTTOM_PX = 112  # minimap and its margin, less the margin of what is revealed
 
     def __init__(
         self,

@@ -70,6 +70,8 @@ class CanvasView(QGraphicsView):
     FIT_MARGIN_PX = 32
     FIT_BOTTOM_PX = 0
     """Kept free besides, for what lies over the lower edge of the view."""
+    COVERED_BOTTOM_PX = 0
+    """Height of what lies over the lower corners: what is revealed goes above it."""
 
     def __init__(self, scene: QGraphicsScene, parent: QWidget | None = None) -> None:
         super().__init__(scene, parent)
@@ -142,7 +144,8 @@ class CanvasView(QGraphicsView):
         rect = rect.marginsAdded(QMarginsF(margin, margin, margin, margin))
         seen = self.visible_rect()
         dx = min(0.0, rect.left() - seen.left()) or max(0.0, rect.right() - seen.right())
-        dy = min(0.0, rect.top() - seen.top()) or max(0.0, rect.bottom() - seen.bottom())
+        bottom = seen.bottom() - self.COVERED_BOTTOM_PX / self.zoom
+        dy = min(0.0, rect.top() - seen.top()) or max(0.0, rect.bottom() - bottom)
         if dx or dy:
             middle = seen.center() + QPointF(dx, dy)
             self.set_view(self.zoom, middle.x(), middle.y())

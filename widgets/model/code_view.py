@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import ceil
 
 from PySide6.QtCore import QEvent, QPoint, QRect, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import (
@@ -28,6 +29,10 @@ from PySide6.QtWidgets import (
 from widgets import theme
 from widgets.icons import set_icon
 from widgets.model.python_highlighter import PythonHighlighter
+
+FONT_POINTS = 9
+COLUMNS = 64
+"""How many columns the panel opens with: the longest line of most models."""
 
 
 class CodeView(QWidget):
@@ -84,6 +89,10 @@ class CodeView(QWidget):
         self._copied.setInterval(1500)
         self._copied.timeout.connect(lambda: self.copy_button.setText("Copy"))
         self.show_code("", {})
+
+    def sizeHint(self) -> QSize:
+        """As wide as COLUMNS, whether there is code yet or not."""
+        return QSize(self.editor.width_of(COLUMNS), super().sizeHint().height())
 
     def show_code(self, source: str, lines: Mapping[str, tuple[int, ...]]) -> None:
         """Show `source`; `lines` gives the 1-based lines of each block. The place scrolled to and
@@ -169,6 +178,13 @@ class _CodeEditor(QPlainTextEdit):
     def marked_lines(self) -> tuple[int, ...]:
         return self._marked
 
+    def width_of(self, columns: int) -> int:
+        """Pixels that the editor needs to show so many columns beside its line numbers."""
+        text = self.fontMetrics().horizontalAdvance("9" * columns)
+        margins = 2 * ceil(self.document().documentMargin())
+        scroll_bar = self.verticalScrollBar().sizeHint().width()
+        return self._numbers.sizeHint().width() + text + margins + scroll_bar
+
     def line_rect(self, line: int) -> QRect:
         """Where a 1-based line lies in the viewport."""
         block = self.document().findBlockByNumber(line - 1)
@@ -197,7 +213,7 @@ class _CodeEditor(QPlainTextEdit):
             self._numbers.update(0, rect.y(), self._numbers.width(), rect.height())
 
     def _use_theme(self) -> None:
-        self.setFont(theme.mono_font())
+        self.setFont(theme.mono_font(FONT_POINTS))
         self._highlighter.use_theme()
         self.highlight(self._marked, scroll=False)
         self._make_room()
