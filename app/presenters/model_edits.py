@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from PySide6.QtCore import QRectF
-
 from app.clipboard import blocks_from_clipboard, blocks_to_clipboard
 from app.model_page import ModelPage
+from app.presenters import placing
 from app.workbench import Workbench
 from engine.project import catalogue, edits
-from engine.project.document import Block, Model, ParamValue, Project, Wire
+from engine.project.document import Model, ParamValue, Project, Wire
 from engine.protocol import Fix
-from widgets.canvas.geometry import block_size, snap
+from widgets.canvas.geometry import BLOCK_WIDTH, block_size, snap
 
-_BESIDE_PX = 240.0
 _PASTE_PX = 32.0
 
 
@@ -50,18 +48,18 @@ class ModelEdits:
         selected = self._bench.selection.blocks
         if len(selected) == 1:
             before = self._bench.store.project.model.block(selected[0])
-            self._add(f"Add {_title(kind)}", lambda p: _add_after(p, kind, before))
+            self._add(f"Add {_title(kind)}", lambda p: placing.add_after(p, kind, before))
         else:
             x, y = near or self.middle_place()
-            self._add(f"Add {_title(kind)}", lambda p: _add_clear(p, kind, x, y))
+            self._add(f"Add {_title(kind)}", lambda p: placing.add_clear(p, kind, x, y))
 
     def insert_on_wire(self, kind: str, x: float, y: float, wire: Wire) -> None:
-        self._add(f"Insert {_title(kind)}", lambda p: edits.insert_on_wire(p, kind, wire, x, y))
+        self._add(f"Insert {_title(kind)}", lambda p: placing.insert(p, kind, wire, x, y))
 
     def middle_place(self) -> tuple[float, float]:
         """The top left corner of a block in the middle of the view."""
         middle = self._page.canvas.center()
-        return snap(middle.x() - _BESIDE_PX / 3), snap(middle.y() - _PASTE_PX)
+        return snap(middle.x() - BLOCK_WIDTH / 2), snap(middle.y() - _PASTE_PX)
 
     def delete(self, blocks: Sequence[str], wires: Sequence[Wire]) -> None:
         text = count("Delete", blocks) if blocks else "Delete wire"
@@ -117,33 +115,6 @@ class ModelEdits:
             count(text, piece.blocks), lambda p: edits.add_fragment(p, piece, dx, dy)
         )
         self._bench.selection.set(added or ())
-
-
-def _add_clear(project: Project, kind: str, x: float, y: float) -> tuple[Project, str]:
-    """Add a block at (x, y), or as far below as it needs to cover no other."""
-    project, added = edits.add_block(project, kind, snap(x), snap(y))
-    known = catalogue.kinds()
-    others = [_box(b) for b in project.model.blocks if b.id != added and b.kind in known]
-    box = _box(project.model.block(added))
-    while any(box.intersects(other) for other in others):
-        box.translate(0, _PASTE_PX)
-    return edits.move_blocks(project, {added: (box.x(), box.y())}), added
-
-
-def _box(block: Block) -> QRectF:
-    return QRectF(block.x, block.y, *block_size(block))
-
-
-def _add_after(project: Project, kind: str, before: Block) -> tuple[Project, str]:
-    """Add a block to the right of another and wire the one's first output to its first input,
-    where both exist."""
-    project, added = _add_clear(project, kind, before.x + _BESIDE_PX, before.y)
-    outputs = catalogue.ports(before)[1]
-    inputs = catalogue.ports(project.model.block(added))[0]
-    if outputs and inputs:
-        wire = Wire(before.id, outputs[0].name, added, inputs[0].name)
-        project = edits.connect(project, wire)
-    return project, added
 
 
 def _title(kind: str) -> str:

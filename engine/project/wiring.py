@@ -41,7 +41,7 @@ def can_connect(model: Model, wire: Wire) -> str | None:
         return _no_port(target, "input", wire.target_port, inputs)
     if wire in model.wires:
         return "This wire is already there."
-    if wire.source in _downstream(model, wire.target):
+    if wire.source in downstream(model, wire.target):
         return (
             f"This would close a loop: “{source.name}” already gets its input from "
             f"“{target.name}”, so it cannot feed it."
@@ -190,7 +190,7 @@ def _check_use(model: Model) -> list[Problem]:
 # -- walking --------------------------------------------------------------------------------------
 
 
-def _downstream(model: Model, start: str) -> set[str]:
+def downstream(model: Model, start: str) -> set[str]:
     """The blocks that `start` feeds, directly or not, and itself."""
     return _reached(start, [(wire.source, wire.target) for wire in model.wires])
 

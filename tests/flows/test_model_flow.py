@@ -86,6 +86,20 @@ def test_a_block_that_is_added_covers_no_other(program):
     assert not [pair for pair in itertools.combinations(boxes, 2) if pair[0].intersects(pair[1])]
 
 
+def test_a_block_dropped_on_a_short_wire_makes_itself_room(program):
+    ids = build_mlp(program)
+    page = program.window.page("model")
+    wire, end = model(program).wires[2], model(program).block(ids[-1])
+    there = model(program).block(wire.target)
+    page.canvas.block_dropped_on_wire.emit("nn.Dropout", there.x - 60, there.y, wire)
+    boxes = [item.rect() for item in page.canvas.model_scene.blocks.values()]
+    assert not [pair for pair in itertools.combinations(boxes, 2) if pair[0].intersects(pair[1])]
+    assert model(program).block(ids[-1]).x == end.x + 288
+    assert [(w.source, w.target) for w in model(program).wires[-2:]] == [("b3", "b7"), ("b7", "b4")]
+    program.bench.actions["edit.undo"].trigger()
+    assert model(program).block(ids[-1]) == end and wire in model(program).wires
+
+
 def test_the_panels_open_wide_enough_to_read(program):
     program.window.show_workspace("model")
     page = program.window.page("model")
