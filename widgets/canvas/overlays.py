@@ -155,10 +155,12 @@ class PendingWire(QGraphicsPathItem):
 
 
 class Note(Overlay):
-    """Words at the cursor, the same size at every zoom. `role` is the colour's name."""
+    """Words at the cursor, the same size at every zoom, kept inside the view. `role` is the
+    colour's name."""
 
     MAX_WIDTH_PX = 360.0
     OFFSET_PX = QPointF(16, 18)
+    MARGIN_PX = 8
 
     def __init__(self) -> None:
         super().__init__()
@@ -166,6 +168,7 @@ class Note(Overlay):
         self.setZValue(11)
         self.text = ""
         self.role = "error"
+        self._offset = self.OFFSET_PX
         self.hide()
 
     def say(self, text: str, role: str, pos: QPointF) -> None:
@@ -173,15 +176,33 @@ class Note(Overlay):
         self.prepareGeometryChange()
         self.text, self.role = text, role
         self.setPos(pos)
+        self._offset = self._offset_inside(pos)
         self.setVisible(bool(text))
         self.update()
+
+    def _offset_inside(self, pos: QPointF) -> QPointF:
+        """Below and right of the cursor; at the view's edge as far back as all words need."""
+        self._offset = self.OFFSET_PX
+        views = self.scene().views()
+        if not views:
+            return self._offset
+        at = views[0].mapFromScene(pos)
+        box = self._box().translated(at)
+        seen = views[0].viewport().rect()
+        back = min(0.0, seen.right() - self.MARGIN_PX - box.right())
+        # Not over the cursor: a note that does not fit below goes above.
+        up = -box.height() - 2 * self.OFFSET_PX.y() if box.bottom() > seen.bottom() else 0.0
+        return self.OFFSET_PX + QPointF(back, up)
+
+    def _box(self) -> QRectF:
+        return self._text_rect().adjusted(-10, -6, 10, 6)
 
     def _text_rect(self) -> QRectF:
         metrics = QFontMetricsF(style.font(12))
         rect = metrics.boundingRect(
             QRectF(0, 0, self.MAX_WIDTH_PX, 1000), Qt.TextFlag.TextWordWrap, self.text
         )
-        return QRectF(self.OFFSET_PX + QPointF(10, 6), rect.size())
+        return QRectF(self._offset + QPointF(10, 6), rect.size())
 
     def boundingRect(self) -> QRectF:
         return self._text_rect().adjusted(-12, -8, 12, 8)
@@ -189,7 +210,7 @@ class Note(Overlay):
     def paint(self, painter: QPainter, option: QStyleOptionGraphicsItem, widget=None) -> None:
         colors = theme.current()
         text = self._text_rect()
-        box = text.adjusted(-10, -6, 10, 6)
+        box = self._box()
         painter.setPen(QPen(colors.color(self.role), 1.5))
         painter.setBrush(colors.color("raised"))
         painter.drawRoundedRect(box, 6, 6)

@@ -190,6 +190,18 @@ def test_ports_that_fit_glow_and_others_fade(canvas, drag):
     assert not any(item.port_looks for item in canvas.model_scene.blocks.values())
 
 
+@pytest.mark.parametrize("corner", ["topLeft", "topRight", "bottomLeft", "bottomRight"])
+def test_a_reason_at_the_edge_of_the_view_is_whole(canvas, corner):
+    seen = canvas.viewport().rect()
+    at = getattr(seen, corner)()
+    canvas.say_briefly("so many words that they need a second line " * 2, "error",
+                       canvas.mapToScene(at))  # fmt: skip
+    told = canvas.note.deviceTransform(canvas.viewportTransform()).mapRect(
+        canvas.note.boundingRect()
+    )
+    assert QRectF(seen).contains(told) and not told.contains(QPointF(at))
+
+
 @pytest.mark.parametrize("target", ["port", "body"])
 def test_a_loop_is_refused_with_the_reason_at_the_cursor(canvas, drag, heard, target):
     end = canvas.port_center("a", "input", "in") if target == "port" else canvas.block_center("a")
