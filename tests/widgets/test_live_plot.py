@@ -52,6 +52,17 @@ def test_draws_what_was_appended_at_the_next_refresh(plot: LivePlot, qtbot) -> N
     assert "train step <b>2</b>" in text_of(plot, "plot_legend")
 
 
+def test_points_get_dots_only_while_these_stand_side_by_side(plot: LivePlot) -> None:
+    dots = plot._canvas._dots["validation"]
+    plot.append("validation", range(10), np.ones(10))
+    plot.refresh()
+    assert len(dots.data) == 10
+    plot.append("validation", range(10, 5000), np.ones(4990))
+    plot.refresh()
+    assert len(dots.data) == 0
+    assert len(drawn(plot, "validation")[0]) > 100
+
+
 def test_follows_until_the_reader_zooms_and_again_on_the_button(plot: LivePlot) -> None:
     plot.append("loss", range(100), np.linspace(1, 0, 100))
     plot.refresh()

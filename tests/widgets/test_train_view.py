@@ -174,6 +174,19 @@ def test_plots_are_painted_at_the_next_frame_only(view: TrainView, qtbot) -> Non
     qtbot.waitUntil(lambda: drawn_points(view) == 2)
 
 
+def test_a_frame_paints_two_plots_and_the_next_frames_the_others_in_turn(view: TrainView) -> None:
+    view.refresh()
+    painted = []
+    for name, plot in view.plots.items():
+        plot.refresh = lambda name=name, whole=plot.refresh: (painted.append(name), whole())
+    view.show_training(snapshot(steps=STEPS, epoch_rows=ROWS))
+    view._frame.timeout.emit()
+    assert len(painted) == 2
+    view._frame.timeout.emit()
+    view._frame.timeout.emit()
+    assert sorted(painted) == sorted(view.plots)
+
+
 def test_a_hidden_page_paints_when_it_is_shown_again(view: TrainView, qtbot) -> None:
     view.hide()
     view.show_training(snapshot(steps=STEPS))

@@ -18,6 +18,7 @@ from widgets.training.series import Series
 FAINT = 0.35
 """How much of its colour the raw line keeps under the smoothed one."""
 AXIS_WIDTH = 56
+DOT_SIZE = 6
 
 Floats = NDArray[np.float64]
 
@@ -75,7 +76,7 @@ class PlotCanvas(pg.GraphicsView):
         return curve
 
     def _add_dots(self) -> pg.ScatterPlotItem:
-        dots = pg.ScatterPlotItem(size=6, antialias=True)
+        dots = pg.ScatterPlotItem(size=DOT_SIZE, antialias=True)
         self.box.addItem(dots, ignoreBounds=True)
         return dots
 
@@ -106,11 +107,12 @@ class PlotCanvas(pg.GraphicsView):
         self.box.setYRange(y0, y1, padding=0)
 
     def draw(self, key: str, x: Floats, y: Floats) -> Floats:
-        """Draw a series; return y as drawn (its logarithm, NaN where it has none)."""
+        """Draw a series; return y as drawn (its logarithm, NaN where it has none). Points get
+        dots while there is room for them side by side; more would be a thick band."""
         shown = self._scaled(y)
         self.curves[key].setData(x, shown)
         if key in self._dots:
-            there = np.isfinite(shown)
+            there = np.isfinite(shown) & (len(x) * DOT_SIZE <= self.pixels())
             self._dots[key].setData(x[there], shown[there])
         return shown
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 
 from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtGui import QShowEvent
@@ -19,6 +20,8 @@ from widgets.training.series import Series
 from widgets.training.setup_form import SetupForm
 
 FRAME_MS = 16
+PLOTS_PER_FRAME = 2
+"""All six at once would take longer than a frame."""
 """At most one repaint of the plots in this time: a display's frame."""
 MIB = 2**20
 COLUMNS = 2
@@ -120,18 +123,19 @@ class TrainView(QWidget):
         self._frame = QTimer(self)
         self._frame.setSingleShot(True)
         self._frame.setInterval(FRAME_MS)
-        self._frame.timeout.connect(self.refresh)
+        self._frame.timeout.connect(self._paint_frame)
 
         self.form = SetupForm()
         self.bar = RunBar()
         self.plots = _plots()
+        self._waiting = list(self.plots.values())
         board = QWidget()
         grid = QGridLayout(board)
         grid.setContentsMargins(0, 0, 0, 0)
         grid.setSpacing(GRID)
         for index, (name, plot) in enumerate(self.plots.items()):
             plot.setObjectName(f"plot_{name}")
-            plot.changed.connect(self._schedule)
+            plot.changed.connect(partial(self._schedule, plot))
             row, column = divmod(index, COLUMNS)
             grid.addWidget(plot, row, column)
             grid.setRowStretch(row, 2 if row == 0 else 1)
@@ -226,19 +230,31 @@ class TrainView(QWidget):
 
     # -- frames ----------------------------------------------------------------------------------
 
-    def _schedule(self) -> None:
+    def _schedule(self, plot: LivePlot) -> None:
+        if plot not in self._waiting:
+            self._waiting.append(plot)
         if not self._frame.isActive():
             self._frame.start()
 
+    def _paint_frame(self) -> None:
+        """Paint what is new in the plots that have waited longest, unless nobody can see it."""
+        if not self.isVisible():
+            return
+        for plot in self._waiting[:PLOTS_PER_FRAME]:
+            self._waiting.remove(plot)
+            plot.refresh()
+        if self._waiting:
+            self._frame.start()
+
     def refresh(self) -> None:
-        """Paint what is new, unless nobody can see it."""
-        if self.isVisible():
-            for plot in self.plots.values():
-                plot.refresh()
+        """Paint all that is new now, unless nobody can see it."""
+        while self.isVisible() and self._waiting:
+            self._paint_frame()
 
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)
-        self._schedule()
+        if self._waiting:
+            self._frame.start()
 
 
 _SCALES: dict[str, float] = {"accuracy": 100.0, "memory": 1 / MIB}
