@@ -19,6 +19,8 @@ from widgets.theme import GRID
 
 from .docked_page import DockedPage
 
+_CANVAS_MIN_PX = 50 * GRID
+
 
 class ModelPage(DockedPage):
     def __init__(self) -> None:
@@ -28,6 +30,7 @@ class ModelPage(DockedPage):
         self.properties = BlockProperties()
         self.code = CodeView()
         self.problems = ProblemList()
+        self.canvas.setMinimumWidth(_CANVAS_MIN_PX)  # in a small window the panels give way
         self.setCentralWidget(self.canvas)
         self.setFocusProxy(self.canvas)
 

@@ -107,6 +107,8 @@ def test_the_panels_open_wide_enough_to_read(program):
     line_px = page.code.editor.fontMetrics().horizontalAdvance("9" * COLUMNS)
     assert page.code.editor.viewport().width() >= line_px
     assert page.canvas.width() > page.code.width()
+    program.window.resize(1024, 700)
+    assert program.window.width() == 1024 and page.canvas.width() >= 400
 
 
 def test_an_edit_shows_at_once_and_undo_takes_it_back(program):

@@ -31,6 +31,7 @@ class BlockPalette(QWidget):
     def __init__(self, kinds: Iterable[BlockKind], parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("block_palette")
+        self.setMinimumWidth(22 * theme.GRID)
         self.search = QLineEdit(self)
         self.search.setObjectName("palette_search")
         self.search.setPlaceholderText("Search blocks")
