@@ -70,7 +70,17 @@ def find_recoveries(folder: Path) -> list[Recovery]:
             continue
         saved_at = datetime.fromtimestamp(file.stat().st_mtime)
         found.append(Recovery(file, project, original, saved_at, lock))
+    _remove_left_locks(folder)
     return sorted(found, key=lambda recovery: recovery.saved_at, reverse=True)
+
+
+def _remove_left_locks(folder: Path) -> None:
+    """Locks of windows that were killed with nothing unsaved guard nothing."""
+    for file in folder.glob("*.lock"):
+        recovery = file.with_suffix(_SUFFIX)
+        lock = _lock(recovery)
+        if not recovery.exists() and lock.tryLock(0):
+            lock.unlock()  # removes its file
 
 
 class Autosave(QObject):

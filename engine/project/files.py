@@ -11,6 +11,7 @@ import copy
 import json
 import math
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ import msgspec
 
 from . import catalogue
 from .atomic import write_atomically
-from .document import FORMAT_VERSION, Project
+from .document import FORMAT_VERSION, ParamValue, Project
 from .migrations import MIGRATIONS
 
 FORMAT = "tensorlab"
@@ -87,12 +88,30 @@ def from_document(document: object) -> Project:
         raise FileProblem(f"This is no Tensor Lab project: “{FORMAT}” is expected here.", "format")
     fields = migrate(document)
     del fields["format"], fields["version"]
+    fields = _with_special_floats(fields)
     try:
-        return msgspec.convert(_with_special_floats(fields), Project)
+        return msgspec.convert(fields, Project)
     except msgspec.ValidationError as error:
         # msgspec says "Expected `float`, got `str` - at `$.model.blocks[0].x`".
         message, _, place = str(error).partition(" - at `$")
-        raise FileProblem(message, place.rstrip("`").lstrip(".")) from error
+        place = place.rstrip("`").lstrip(".")
+        raise FileProblem(message, _with_key(place, fields)) from error
+
+
+def _with_key(place: str, document: object) -> str:
+    """The path with the key at fault in place of `[...]`, all that msgspec tells of a dict."""
+    before, gap, _ = place.partition("[...]")
+    if not gap:
+        return place
+    holder: Any = document
+    for step in re.findall(r"\w+", before):
+        holder = holder[int(step) if step.isdigit() else step]
+    for key, value in holder.items():
+        try:
+            msgspec.convert(value, ParamValue)
+        except msgspec.ValidationError:
+            return f"{before}.{key}"
+    return before
 
 
 def migrate(document: dict) -> dict:

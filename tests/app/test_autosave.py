@@ -80,6 +80,20 @@ def test_the_work_of_a_killed_window_is_found_once(tmp_path, qtbot):
     assert list(tmp_path.glob("*.recovery")) == []
 
 
+def test_the_lock_of_a_window_killed_with_nothing_unsaved_goes(tmp_path, qtbot):
+    alive = autosave(Store(), tmp_path)
+    left = tmp_path / "0123.lock"
+    program = (
+        "import os, sys\nfrom PySide6.QtCore import QLockFile\n"
+        "lock = QLockFile(sys.argv[1])\nlock.tryLock(0)\nos._exit(9)"
+    )
+    subprocess.run([sys.executable, "-c", program, str(left)], check=False)
+    assert left.exists()
+    assert find_recoveries(tmp_path) == []
+    assert [file.stem for file in tmp_path.iterdir()] == [alive.file.stem]
+    alive.close()
+
+
 def test_a_damaged_recovery_file_is_no_obstacle(tmp_path, qtbot):
     (tmp_path / "x.recovery").write_text("{", encoding="utf-8")
     assert find_recoveries(tmp_path) == []

@@ -147,6 +147,11 @@ FAULTS = {
     "unknown field": (document(colour="red"), "", "colour"),
     "unknown field inside": (with_block(colour="red"), "model.blocks[0]", "colour"),
     "wrong type": (with_block(x="left"), "model.blocks[0].x", "float"),
+    "wrong type of parameter": (
+        with_block(params={"bias": True, "in_features": {"a": 1}}),
+        "model.blocks[0].params.in_features",
+        "object",
+    ),
     "missing field": (
         document(model={"blocks": [{"id": "b1", "name": "a"}]}), "model.blocks[0]", "kind",
     ),
