@@ -35,7 +35,8 @@ def command_for(canvas: ModelCanvas, event: QKeyEvent) -> Callable[[], object] |
             return lambda: go(canvas, direction)
         step = GRID * (8 if modifiers & SHIFT else 1)
         return lambda: nudge(canvas, direction * step)
-    if event.matches(standard.Delete) or key == Qt.Key.Key_Backspace:
+    # Not StandardKey.Delete: on X11 that is Ctrl+D too, which duplicates here.
+    if key in (Qt.Key.Key_Delete, Qt.Key.Key_Backspace):
         return canvas.request_delete
     if event.matches(standard.SelectAll):
         return canvas.select_all

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from PySide6.QtCore import QEvent, QPointF, Qt
-from PySide6.QtGui import QAction, QContextMenuEvent, QKeyEvent
+from PySide6.QtGui import QAction, QContextMenuEvent, QKeyEvent, QKeySequence
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QMenu
 
@@ -253,3 +253,18 @@ def test_accessible_names(canvas):
     assert canvas.accessibleName() == "Model canvas"
     assert canvas.accessibleDescription() == "Selected: Linear a_"
     assert canvas.minimap.accessibleName()
+
+
+def test_control_d_duplicates_where_it_is_the_systems_key_for_delete(canvas, heard, monkeypatch):
+    matches = QKeyEvent.matches
+
+    def on_x11(event: QKeyEvent, standard: QKeySequence.StandardKey) -> bool:
+        if standard == QKeySequence.StandardKey.Delete:
+            return event.key() == Qt.Key.Key_D
+        return matches(event, standard)
+
+    monkeypatch.setattr(QKeyEvent, "matches", on_x11)
+    canvas.select(["a"])
+    heard.clear()
+    QTest.keyClick(canvas, Qt.Key.Key_D, Qt.KeyboardModifier.ControlModifier)
+    assert heard == [("duplicate_requested", ("a",))]
