@@ -1,0 +1,319 @@
+"""A form that makes a tensor, and shows the Python that it will run."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtWidgets import (
+    QCheckBox,
+    QComboBox,
+    QFormLayout,
+    QFrame,
+    QLabel,
+    QLineEdit,
+    QPlainTextEdit,
+    QPushButton,
+    QScrollArea,
+    QSizePolicy,
+    QVBoxLayout,
+    QWidget,
+)
+
+from engine.project.factories import FACTORIES, OPTIONS, Field
+from engine.project.factory_line import Known, Surroundings, python_line
+from engine.project.typed_numbers import FieldError
+from engine.protocol import VariablesSnapshot
+from widgets import theme
+from widgets.model.python_highlighter import PythonHighlighter
+
+Editor = QLineEdit | QComboBox | QCheckBox
+
+
+class CreateForm(QWidget):
+    """`run_requested(source)` asks to run the line that is shown. What is wrong is said under its
+    field while it is typed; then there is no line to run."""
+
+    run_requested = Signal(str)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("create_form")
+        self._around = Surroundings()
+        self._names: frozenset[str] = frozenset()
+        self._own_name = ""  # the name that the form proposed last
+        self.editors: dict[str, Editor] = {}
+        self._errors: dict[str, QLabel] = {}
+        self.factory_box = QComboBox(self)
+        self.factory_box.setObjectName("create_factory")
+        self.factory_box.setAccessibleName("Function that makes the tensor")
+        self.factory_box.setToolTip("The function of torch that makes the tensor.")
+        self._fill_factories()
+        self.name_edit = QLineEdit(self)
+        self.name_edit.setObjectName("create_name")
+        self.name_edit.setAccessibleName("Name of the new variable")
+        self.name_edit.setToolTip("The variable's name. A variable of this name is replaced.")
+        self._summary = _label("create_summary", "muted", self)
+        self._name_error = _label("create_name_error", "error", self)
+        self._replaces = _label("create_replaces", "muted", self)
+        self.preview = _Preview(self)
+        self.create_button = QPushButton("Create", self)
+        self.create_button.setObjectName("create_run")
+        self.create_button.setProperty("role", "primary")
+        self.create_button.setToolTip("Run this Python in the console, where it stays to be seen.")
+        self.create_button.setAccessibleName("Create the tensor")
+
+        self._rows = QFormLayout()
+        self._rows.setContentsMargins(0, 0, 0, 0)
+        self._rows.setSpacing(theme.GRID // 2)
+        self._rows.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.AllNonFixedFieldsGrow)
+        self._lay_out()
+        self.factory_box.currentIndexChanged.connect(self._show_factory)
+        self.name_edit.textChanged.connect(self._refresh)
+        self.name_edit.returnPressed.connect(self.create_button.click)
+        self.create_button.clicked.connect(self._run)
+        self._propose_name()
+        self._show_factory()
+
+    def show_variables(self, snapshot: VariablesSnapshot) -> None:
+        """Offer the console's tensors and arrays where the function takes one."""
+        known = {
+            kind: {
+                v.name: Known(v.shape, v.dtype)
+                for v in snapshot.variables
+                if v.shape is not None and (v.kind == "tensor") == (kind == "tensor")
+            }
+            for kind in ("tensor", "array")
+        }
+        self._around = replace(self._around, tensors=known["tensor"], arrays=known["array"])
+        self._names = frozenset(variable.name for variable in snapshot.variables)
+        self._propose_name()
+        self._fill_choices()
+        self._refresh()
+
+    def set_devices(self, names: tuple[str, ...]) -> None:
+        """Offer the engine's devices."""
+        self._around = replace(self._around, devices=names)
+        self._fill_choices()
+        self._refresh()
+
+    def choose(self, key: str) -> None:
+        """Show the fields of a function (`"zeros"`); raises ValueError for an unknown one."""
+        index = self.factory_box.findData(key)
+        if index < 0:
+            raise ValueError(f"there is no factory {key!r}")
+        self.factory_box.setCurrentIndex(index)
+
+    @property
+    def source(self) -> str:
+        """The Python that Create runs; empty while something is wrong."""
+        return self.preview.toPlainText()
+
+    def error(self, name: str) -> str:
+        """What is said under a field; empty when nothing is."""
+        label = self._name_error if name == "name" else self._errors[name]
+        return label.text()
+
+    # -- building --------------------------------------------------------------------------------
+
+    def _fill_factories(self) -> None:
+        group = ""
+        for factory in FACTORIES.values():
+            if group and factory.group != group:
+                self.factory_box.insertSeparator(self.factory_box.count())
+            group = factory.group
+            title = "torch.tensor (of an array)" if "(" in factory.key else factory.call
+            self.factory_box.addItem(title, factory.key)
+            self.factory_box.setItemData(
+                self.factory_box.count() - 1, factory.summary, Qt.ItemDataRole.ToolTipRole
+            )
+
+    def _show_factory(self) -> None:
+        """Show this function's fields; what was typed into fields of the same name stays."""
+        typed = self._typed()
+        while self._rows.rowCount():
+            self._rows.removeRow(0)
+        self.editors, self._errors = {}, {}
+        factory = FACTORIES[self.factory_box.currentData()]
+        self._summary.setText(factory.summary)
+        for field in (*factory.fields, *(OPTIONS[name] for name in factory.options)):
+            editor = self._editor(field)
+            error = _label(f"create_{field.name}_error", "error", self)
+            label = QLabel(field.name, self)
+            label.setToolTip(field.hint)
+            self._rows.addRow(label, editor)
+            self._rows.addRow(error)
+            self.editors[field.name], self._errors[field.name] = editor, error
+        self._fill_choices()
+        for name, value in typed.items():
+            self._write(name, value)
+        self._refresh()
+
+    def _editor(self, field: Field) -> Editor:
+        if field.kind == "text":
+            editor: Editor = QLineEdit(field.initial, self)
+            editor.textChanged.connect(self._refresh)
+            editor.returnPressed.connect(self.create_button.click)
+        elif field.kind == "check":
+            editor = QCheckBox(self)
+            editor.toggled.connect(self._refresh)
+        else:
+            editor = QComboBox(self)
+            editor.setEditable(field.kind != "choice")
+            editor.setInsertPolicy(QComboBox.InsertPolicy.NoInsert)
+            editor.setSizeAdjustPolicy(
+                QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon
+            )
+            editor.addItems(field.choices)
+            if editor.isEditable():
+                editor.setEditText(field.initial)
+            editor.currentTextChanged.connect(self._refresh)
+        editor.setObjectName(f"create_{field.name}")
+        editor.setAccessibleName(field.name)
+        editor.setToolTip(field.hint)
+        return editor
+
+    def _fill_choices(self) -> None:
+        """Bring lists of variables and devices up to date; what was chosen or typed stays."""
+        offered = {
+            "input": tuple(self._around.tensors),
+            "array": tuple(self._around.arrays),
+            "device": ("default", *dict.fromkeys((*self._around.devices, "meta"))),
+        }
+        for name, choices in offered.items():
+            box = self.editors.get(name)
+            if not isinstance(box, QComboBox):
+                continue
+            text = box.currentText()
+            box.blockSignals(True)
+            box.clear()
+            box.addItems(choices)
+            if box.isEditable():
+                box.setEditText(text or (choices[0] if choices and name == "input" else ""))
+            else:
+                box.setCurrentIndex(max(0, box.findText(text)))
+            box.blockSignals(False)
+
+    def _propose_name(self) -> None:
+        """A free name, unless the user has given one."""
+        if self.name_edit.text() != self._own_name:
+            return
+        letters = ("x", "y", "z", "w", "a", "b", "c", *(f"x{n}" for n in range(1, 10_000)))
+        self._own_name = next(letter for letter in letters if letter not in self._names)
+        self.name_edit.setText(self._own_name)
+
+    # -- what stands in the form -----------------------------------------------------------------
+
+    def _typed(self) -> dict[str, str | bool]:
+        typed: dict[str, str | bool] = {}
+        for name, editor in self.editors.items():
+            if isinstance(editor, QCheckBox):
+                typed[name] = editor.isChecked()
+            else:
+                is_line = isinstance(editor, QLineEdit)
+                typed[name] = editor.text() if is_line else editor.currentText()
+        return typed
+
+    def _write(self, name: str, value: str | bool) -> None:
+        editor = self.editors.get(name)
+        if isinstance(editor, QCheckBox):
+            editor.setChecked(bool(value))
+        elif isinstance(editor, QLineEdit):
+            editor.setText(str(value))
+        elif isinstance(editor, QComboBox):
+            editor.setCurrentText(str(value))
+
+    def _refresh(self) -> None:
+        """Write the line anew, or say what is wrong where it is."""
+        fault: FieldError | None = None
+        source = ""
+        try:
+            source = python_line(
+                self.factory_box.currentData(), self.name_edit.text(), self._typed(), self._around
+            )
+        except FieldError as error:
+            fault = error
+        for name, label in (("name", self._name_error), *self._errors.items()):
+            text = str(fault) if fault is not None and fault.field_name == name else ""
+            label.setText(text)
+            label.setVisible(bool(text))
+        name = self.name_edit.text().strip()
+        self._replaces.setText(f"{name} exists and will be replaced.")
+        self._replaces.setVisible(name in self._names)
+        self.preview.show_source(source)
+        self.create_button.setEnabled(bool(source))
+
+    def _run(self) -> None:
+        if self.source:
+            self.run_requested.emit(self.source)
+
+    def _lay_out(self) -> None:
+        head = QFormLayout()
+        head.setSpacing(theme.GRID // 2)
+        head.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.AllNonFixedFieldsGrow)
+        head.addRow("function", self.factory_box)
+        head.addRow(self._summary)
+        head.addRow("name", self.name_edit)
+        head.addRow(self._name_error)
+        head.addRow(self._replaces)
+        inside = QWidget(self)
+        column = QVBoxLayout(inside)
+        column.setContentsMargins(theme.GRID, theme.GRID, theme.GRID, theme.GRID)
+        column.setSpacing(theme.GRID // 2)
+        column.addLayout(head)
+        column.addLayout(self._rows)
+        column.addStretch(1)
+        scroll = QScrollArea(self)
+        scroll.setWidgetResizable(True)
+        scroll.setFrameShape(QFrame.Shape.NoFrame)
+        scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        scroll.setWidget(inside)
+        foot = QVBoxLayout()
+        foot.setContentsMargins(theme.GRID, theme.GRID // 2, theme.GRID, theme.GRID)
+        foot.setSpacing(theme.GRID // 2)
+        foot.addWidget(self.preview)
+        foot.addWidget(self.create_button)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setSpacing(0)
+        layout.addWidget(scroll, 1)
+        layout.addLayout(foot)
+
+
+class _Preview(QPlainTextEdit):
+    """The Python to be run, read-only."""
+
+    def __init__(self, parent: QWidget) -> None:
+        super().__init__(parent)
+        self.setObjectName("create_preview")
+        self.setAccessibleName("Python that Create runs")
+        self.setToolTip("The Python that Create runs in the console.")
+        self.setPlaceholderText("Something above is wrong.")
+        self.setReadOnly(True)
+        self.setTabChangesFocus(True)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        self._highlighter = PythonHighlighter(self.document())
+        theme.notifier.changed.connect(self._use_theme)
+        self._use_theme()
+
+    def show_source(self, source: str) -> None:
+        if source != self.toPlainText():
+            self.setPlainText(source)
+
+    def sizeHint(self) -> QSize:
+        return QSize(200, 3 * self.fontMetrics().lineSpacing() + 2 * theme.GRID)
+
+    def minimumSizeHint(self) -> QSize:
+        return QSize(80, self.sizeHint().height())
+
+    def _use_theme(self) -> None:
+        self.setFont(theme.mono_font(9))
+        self._highlighter.use_theme()
+
+
+def _label(name: str, role: str, parent: QWidget) -> QLabel:
+    label = QLabel(parent)
+    label.setObjectName(name)
+    label.setProperty("role", role)
+    label.setWordWrap(True)
+    return label
