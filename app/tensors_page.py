@@ -14,6 +14,7 @@ from widgets.tensor.product_view import ProductView
 from widgets.tensor.reduction_view import ReductionView
 from widgets.tensor.storage_view import StorageView
 from widgets.tensor.tensor_bar import TensorBar
+from widgets.tensor.values_view import ValuesView
 from widgets.tensor.variables_view import VariablesView
 
 from .docked_page import DockedPage
@@ -27,6 +28,7 @@ class TensorsPage(DockedPage):
         self.variables = VariablesView()
         self.console = ConsoleView(history)
         self.bar = TensorBar()
+        self.values = ValuesView()
         self.storage = StorageView()
         self.aliases = AliasMapView()
         self.broadcast = BroadcastView()
@@ -42,11 +44,8 @@ class TensorsPage(DockedPage):
         self.tabs.setObjectName("tensor_tabs")
         self.tabs.setDocumentMode(True)
         for view, title, tip in (
-            (
-                self.storage,
-                "Storage",
-                "The memory under it, cell by cell, and who reads each",
-            ),
+            (self.values, "Values", "Its elements as numbers and pictures, to read and to change"),
+            (self.storage, "Storage", "The memory under it, cell by cell, and who reads each"),
             (self.aliases, "Aliases", "All tensors by the memory that they share"),
             (self.broadcast, "Broadcast", "How shapes that differ are made to fit"),
             (self.reduction, "Reduce", "Which elements sum, mean and the like fold into which"),

@@ -23,6 +23,7 @@ from engine.protocol import (
 from widgets.tensor.alias_map import AliasMapView
 from widgets.tensor.shape_view import ShapeView
 from widgets.tensor.storage_view import StorageView
+from widgets.tensor.values_view import ValuesView
 
 Index = tuple[int, ...]
 
@@ -64,6 +65,33 @@ class Room(QObject):
 
     def _choose(self, index: Index | None) -> None:
         self.selected.emit(self.expression, index)
+
+
+class ValuesRoom(Room):
+    def __init__(self, bench: Workbench, view: ValuesView, parent: QObject) -> None:
+        super().__init__(bench, view, parent)
+        self._view = view
+        self._shown = ""
+        view.asked.connect(self._ask)
+        view.run_requested.connect(self.run_requested)
+        view.element_selected.connect(self._choose)
+
+    def show_element(self, index: Index | None) -> None:
+        super().show_element(index)
+        self._view.show_element(index)
+
+    def refresh(self) -> None:
+        if self._shown == self.expression:
+            self._view.refresh()
+        else:
+            self._shown = self.expression
+            self._view.show_tensor(self.expression)
+            self._view.show_element(self.element)
+
+    def _ask(self, command: Command) -> None:
+        self._questions.ask(
+            command, self._view.show_snapshot, lambda error: self._view.show_error(command, error)
+        )
 
 
 class StorageRoom(Room):

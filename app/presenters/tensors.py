@@ -7,7 +7,7 @@ import re
 from PySide6.QtCore import QObject
 
 from app.presenters.console import ConsolePresenter
-from app.presenters.tensor_rooms import AliasRoom, Index, Room, ShapeRoom, StorageRoom
+from app.presenters.tensor_rooms import AliasRoom, Index, Room, ShapeRoom, StorageRoom, ValuesRoom
 from app.tensors_page import TensorsPage
 from app.workbench import Workbench
 from engine.protocol import ReadVariablesCommand, Snapshot, Variable, VariablesSnapshot
@@ -28,6 +28,7 @@ class TensorsPresenter(QObject):
         self.element: Index | None = None
         shapes = (page.broadcast, page.reduction, page.product, page.pick)
         self.rooms: tuple[Room, ...] = (
+            ValuesRoom(bench, page.values, self),
             StorageRoom(bench, page.storage, self),
             AliasRoom(bench, page.aliases, self),
             *(ShapeRoom(bench, view, self) for view in shapes),

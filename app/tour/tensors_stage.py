@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QLineEdit
+
 from app.tensors_page import TensorsPage
-from engine.protocol import CellSnapshot, LocationSnapshot, StorageSnapshot, VariablesSnapshot
+from engine.protocol import (
+    CellSnapshot,
+    LocationSnapshot,
+    StorageSnapshot,
+    VariablesSnapshot,
+)
 
 from .hand import TourFailure
 from .stage import Stage
@@ -15,6 +23,7 @@ CELL = 6
 
 class TensorsStage(Stage):
     def run(self) -> None:
+        self.press(self.application.export_panel, "export_close")
         self.hand.choose(
             self.application.window.menuBar(),
             self.application.window.actions_table["tensors.console"],
@@ -25,7 +34,8 @@ class TensorsStage(Stage):
         self._run("x = torch.arange(12.).view(3, 4)")
         self._run("y = x[1:, ::2]")
         self._see_sharing()
-        self._run(f"y[0, 1] = {WRITTEN}")
+        self._write_element()
+        self.picture("values")
         self._read_storage()
         self.picture("storage")
         self._show("Aliases")
@@ -35,6 +45,9 @@ class TensorsStage(Stage):
         """Type a line into the console and press Enter."""
         self.store.forget(CellSnapshot)
         self.hand.write(self._page.console.input, source)
+        self._wait_for_cell(source)
+
+    def _wait_for_cell(self, source: str) -> None:
         cell = self.wait_for(CellSnapshot, lambda cell: True, f"the cell {source}")
         if not cell.ok:
             raise TourFailure(f"{source} failed: {cell.error.message if cell.error else ''}")
@@ -45,6 +58,18 @@ class TensorsStage(Stage):
         storages = {v.name: v.storage for v in shown.variables} if shown else {}
         if storages.get("x") is None or storages.get("x") != storages.get("y"):
             raise TourFailure("a slice and its tensor do not bear the same chip")
+
+    def _write_element(self) -> None:
+        """Type a number into the table of the slice; it runs as Python in the console."""
+        self._show("Values")
+        table = self._page.values.table
+        self.hand.until(lambda: table.text_at(1, 1) == "10", "the elements of y")
+        self.hand.click(table.viewport(), table.cell_rect(0, 1).center())
+        self.hand.press(table, Qt.Key.Key_F2)
+        self.store.forget(CellSnapshot)
+        self.hand.write(self.find(table, QLineEdit, "cell_editor"), WRITTEN)
+        self._wait_for_cell(f"y[0, 1] = {WRITTEN}")
+        self.hand.until(lambda: table.text_at(0, 1) == WRITTEN, "the new number in the table")
 
     def _read_storage(self) -> None:
         """Click the cell that was written through the slice, and see both elements named."""

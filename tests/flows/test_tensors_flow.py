@@ -110,6 +110,45 @@ def test_writing_to_a_slice_shows_in_the_storage_of_both(desk):
     assert numbers["x"] == numbers["y"]
 
 
+def test_an_element_typed_into_the_table_runs_as_python_and_changes_all_who_share_it(desk):
+    desk.type("x = torch.zeros(2, 3)", "y = x[1]")
+    desk.go_to(desk.page.values)
+    table = desk.page.values.table
+    QTest.mouseClick(
+        table.viewport(),
+        Qt.MouseButton.LeftButton,
+        Qt.KeyboardModifier.NoModifier,
+        table.cell_rect(0, 2).center(),
+    )
+    assert desk.text("tensor_element") == "y[2]"
+    QTest.keyClick(table, Qt.Key.Key_F2)
+    editor = table.findChild(QLineEdit, "cell_editor")
+    editor.selectAll()
+    QTest.keyClicks(editor, "5")
+    QTest.keyClick(editor, Qt.Key.Key_Return)
+    desk.settle()
+    assert desk.kept()[-1] == "y[2] = 5.0"
+    assert table.text_at(0, 2) == "5"
+    assert desk.program.tensors.element == (2,)
+    desk.program.tensors.select("x")
+    desk.settle()
+    assert [table.text_at(1, column) for column in range(3)] == ["0", "0", "5"]
+
+
+def test_one_element_is_lit_in_values_and_storage_at_once(desk):
+    desk.type("x = torch.arange(12.).view(3, 4)", "t = x.T")
+    desk.go_to(desk.page.storage)
+    desk.page.storage.strip.cell_chosen.emit(6)
+    desk.settle()
+    desk.go_to(desk.page.values)
+    assert desk.page.values.element() == (2, 1)
+    assert desk.page.values.table.selected() == (2, 1)
+    desk.page.values.table.cell_selected.emit(3, 2)
+    desk.settle()
+    desk.go_to(desk.page.storage)
+    assert desk.page.storage.strip.cell == 11
+
+
 def test_an_element_chosen_lights_its_cell_and_names_all_who_read_it(desk):
     desk.type("x = torch.arange(6.).view(2, 3)", "t = x.T")
     desk.go_to(desk.page.storage)

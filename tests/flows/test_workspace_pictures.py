@@ -29,6 +29,20 @@ def test_start(themed, qapp):
     assert_same_picture(program.window.page("start"), f"start_{name}")
 
 
+def test_tensors(themed, qapp):
+    program, name = themed
+    program.window.show_workspace("tensors")
+    page = program.window.page("tensors")
+    for line in ("x = torch.arange(24.).view(4, 6)", "t = x.T", "y = x[1:3, ::2]", "y.view(-1)"):
+        page.console.submit(line)
+        program.bench.link.drain()
+    page.tabs.setCurrentWidget(page.storage)
+    program.tensors.select("y", (1, 2))
+    program.bench.link.drain()
+    qapp.processEvents()
+    assert_same_picture(page, f"tensors_{name}")
+
+
 def test_model(themed, qapp):
     program, name = themed
     open_template(program, "lenet", "model")

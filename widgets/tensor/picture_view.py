@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -48,6 +49,8 @@ class PictureView(QWidget):
 
     cell_changed = Signal(object)
     """The cell under the cursor, a tuple (row, column) or (image, row, column), or None."""
+    cell_chosen = Signal(object)
+    """A cell that was clicked, or on which Enter was pressed."""
 
     def __init__(self, legend: bool = True, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -58,6 +61,7 @@ class PictureView(QWidget):
         self._range = (0.0, 0.0)
         self._cell: Cell | None = None
         self._empty_text = "Nothing to show yet"
+        self._name_cell: Callable[[Cell], str] | None = None
         self.setObjectName("picture_view")
         self.setAccessibleName("Picture of a tensor")
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
@@ -87,6 +91,10 @@ class PictureView(QWidget):
             self._set_cell(None)
         self._recolour()
 
+    def set_cell_names(self, name_cell: Callable[[Cell], str] | None) -> None:
+        """What to call a cell, where the picture is only a part of a tensor."""
+        self._name_cell = name_cell
+
     def value_range(self) -> tuple[float, float]:
         """(minimum, maximum) of the finite numbers; (0, 0) when there are none."""
         return self._range
@@ -107,7 +115,9 @@ class PictureView(QWidget):
         if self._picture is None or self._cell is None:
             return ""
         value = float(self._values[self._cell])
-        return f"{source_index(self._picture, self._cell)} = {format_number(value, 5)}"
+        name = self._name_cell(self._cell) if self._name_cell else None
+        name = name or source_index(self._picture, self._cell)
+        return f"{name} = {format_number(value, 5)}"
 
     def color_at(self, cell: Cell) -> QColor:
         """The colour a cell is painted in."""
@@ -272,6 +282,8 @@ class PictureView(QWidget):
             event.ignore()
             return
         self._set_cell(self._cell_at(event.position()))
+        if self._cell is not None:
+            self.cell_chosen.emit(self._cell)
 
     def _cell_at(self, point: QPointF) -> Cell | None:
         if self._picture is None:
@@ -287,6 +299,8 @@ class PictureView(QWidget):
             self._move_cell(*step)
         elif event.key() == Qt.Key.Key_Escape and self._cell is not None:
             self._set_cell(None)
+        elif event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter) and self._cell is not None:
+            self.cell_chosen.emit(self._cell)
         else:
             super().keyPressEvent(event)
 

@@ -1,0 +1,119 @@
+"""A tensor's statistics in one line, with progress while a large one is counted."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QProgressBar, QToolButton, QWidget
+
+from engine.protocol import StatisticsSnapshot
+from widgets.text import format_number
+from widgets.theme import GRID
+
+_PROGRESS_STEPS = 1000
+
+
+class StatisticsLine(QWidget):
+    """Shows a StatisticsSnapshot. `more_wanted()` asks for the next piece of an unfinished count;
+    the button stops asking, and starts again."""
+
+    more_wanted = Signal()
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("statistics_line")
+        self._stopped = False
+        self._text = QLabel()
+        self._text.setObjectName("statistics_text")
+        self._text.setAccessibleName("Statistics")
+        self._text.setTextFormat(Qt.TextFormat.PlainText)
+        self._text.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self._text.setWordWrap(True)
+        self._text.setToolTip(
+            "Over the finite elements of the slice, in float64; std is the sample standard"
+            " deviation (divides by N - 1), as torch.std. NaN and infinities are counted apart."
+        )
+        self._bad = QLabel()
+        self._bad.setObjectName("statistics_bad")
+        self._bad.setProperty("role", "error")
+        self._bad.setToolTip(
+            "NaN and infinity spread through everything computed from them. Look for a division by"
+            " zero, the log of zero, or a learning rate that is too high."
+        )
+        self._progress = QProgressBar()
+        self._progress.setObjectName("statistics_progress")
+        self._progress.setAccessibleName("Elements counted")
+        self._progress.setToolTip("How much of the tensor has been counted.")
+        self._progress.setRange(0, _PROGRESS_STEPS)
+        self._progress.setFixedWidth(12 * GRID)
+        self._button = QToolButton()
+        self._button.setObjectName("statistics_stop")
+        self._button.clicked.connect(self._toggle)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(GRID)
+        row.addWidget(self._text, 1)
+        row.addWidget(self._bad)
+        row.addWidget(self._progress)
+        row.addWidget(self._button)
+        self.show_statistics(None)
+
+    def start(self) -> None:
+        """Another tensor, or other numbers: counting is wanted again."""
+        self._stopped = False
+
+    def show_statistics(self, found: StatisticsSnapshot | None) -> None:
+        counting = found is not None and found.done < found.total
+        self._progress.setVisible(counting)
+        self._button.setVisible(counting)
+        self._name_button()
+        self._text.setText("" if found is None else statistics_text(found))
+        bad = "" if found is None else bad_text(found)
+        self._bad.setText(bad)
+        self._bad.setVisible(bool(bad))
+        if found is not None and counting:
+            self._progress.setValue(_PROGRESS_STEPS * found.done // found.total)
+            if not self._stopped:
+                self.more_wanted.emit()
+
+    def _toggle(self) -> None:
+        self._stopped = not self._stopped
+        self._name_button()
+        if not self._stopped:
+            self.more_wanted.emit()
+
+    def _name_button(self) -> None:
+        self._button.setText("Go on" if self._stopped else "Stop")
+        self._button.setAccessibleName("Go on counting" if self._stopped else "Stop counting")
+        self._button.setToolTip(
+            "Count the rest of the elements."
+            if self._stopped
+            else "Stop counting: what has been found so far stays."
+        )
+
+
+def statistics_text(found: StatisticsSnapshot) -> str:
+    """`24 elements · min -2.1 · max 2.4 · mean 0.02 · std 1.01 · zeros 0`."""
+    if not found.total:
+        return found.note or "0 elements"
+    counted = f"{found.total:,} element" + ("" if found.total == 1 else "s")
+    if found.done < found.total:
+        counted = f"first {found.done:,} of {counted}"
+    bars = "|x| " if found.magnitudes else ""
+    numbers = (
+        (f"{bars}min", found.minimum),
+        (f"{bars}max", found.maximum),
+        (f"{bars}mean", found.mean),
+        (f"{bars}std", found.std),
+        ("zeros", found.zeros),
+    )
+    return " · ".join([counted, *(f"{name} {format_number(value)}" for name, value in numbers)])
+
+
+def bad_text(found: StatisticsSnapshot) -> str:
+    """The NaN and infinity counts (`3 NaN · 1 +inf`); empty when all is finite."""
+    counts = (
+        (found.nans, "NaN"),
+        (found.positive_infs, "+inf"),
+        (found.negative_infs, "-inf"),
+    )
+    return " · ".join(f"{count:,} {what}" for count, what in counts if count)
