@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QPointF, Qt
 from PySide6.QtGui import QKeyEvent, QKeySequence
 
+from engine.project import wiring
+from engine.project.document import replace
+
 from .geometry import GRID
 from .items import BlockItem
 
@@ -63,10 +66,12 @@ def command_for(canvas: ModelCanvas, event: QKeyEvent) -> Callable[[], object] |
 
 
 def cycle(canvas: ModelCanvas, forward: bool) -> bool:
-    """Select the next (or previous) block in reading order; false past the last, where Tab
-    leaves the canvas."""
-    order = sorted(canvas.model_scene.blocks.values(), key=lambda item: (item.x(), item.y()))
-    keys = [item.block.id for item in order]
+    """Select the next (or previous) block in the order of the computation, of several from left
+    to right; false past the last, where Tab leaves the canvas."""
+    scene = canvas.model_scene
+    across = tuple(sorted(scene.model.blocks, key=lambda block: (block.x, block.y)))
+    order = wiring.topological_order(replace(scene.model, blocks=across))
+    keys = [key for key in order if key in scene.blocks]
     selected = canvas.selected_blocks()
     if selected:
         index = keys.index(selected[0]) + (1 if forward else -1)
@@ -75,7 +80,7 @@ def cycle(canvas: ModelCanvas, forward: bool) -> bool:
     if not 0 <= index < len(keys):
         return False
     canvas.select([keys[index]])
-    canvas.reveal(order[index].rect())
+    canvas.reveal(scene.blocks[keys[index]].rect())
     return True
 
 

@@ -255,6 +255,17 @@ def test_accessible_names(canvas):
     assert canvas.minimap.accessibleName()
 
 
+def test_tab_follows_a_chain_that_is_broken_into_rows(canvas, model):
+    places = {"x": (0, 0), "a": (288, 0), "b": (0, 200), "out": (288, 200)}
+    chain = (replace(b, x=places[b.id][0], y=places[b.id][1]) for b in model.blocks[:4])
+    canvas.show_model(Model(tuple(chain), model.wires))
+    seen = []
+    for _ in range(4):
+        press(canvas, Key.Key_Tab)
+        seen += canvas.selected_blocks()
+    assert seen == ["x", "a", "b", "out"]
+
+
 def test_control_d_duplicates_where_it_is_the_systems_key_for_delete(canvas, heard, monkeypatch):
     matches = QKeyEvent.matches
 
