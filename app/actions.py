@@ -84,6 +84,8 @@ SPECS = _specs(
     # tensors
     ("tensors.console", "Go to the &console", "Ctrl+`", "console-line",
      "Type Python where the tensors live."),
+    ("tensors.create", "C&reate a tensor", "Ctrl+T", "plus-box-outline",
+     "Make a tensor by one of torch's factories; the form shows the line that it runs."),
     ("tensors.show", "&Show a tensor…", "Ctrl+G", "eye-outline",
      "Type which tensor all views show: a variable, x.grad, net.weight, xs[0]."),
     ("tensors.open_file", "&Open Python as cells…", "", "file-code-outline",
@@ -159,7 +161,7 @@ MENUS: dict[str, tuple[str, ...]] = {
         "view.theme_system", "view.theme_light", "view.theme_dark",
     ),
     "&Tensors": (
-        "tensors.console", "tensors.show", "", "tensors.open_file",
+        "tensors.console", "tensors.create", "tensors.show", "", "tensors.open_file",
         "tensors.run_again", "tensors.forget_cells",
     ),
     "&Model": ("model.insert", "model.layout", "model.copy_code", "", "model.initialise"),

@@ -211,6 +211,7 @@ class Application(QObject):
     def _connect_workspace_actions(self) -> None:
         rows: dict[str, tuple[str, str]] = {
             "tensors.console": ("tensors", "type_python"),
+            "tensors.create": ("tensors", "create"),
             "tensors.show": ("tensors", "show"),
             "tensors.open_file": ("tensors", "open_file"),
             "train.start": ("train", "train"),

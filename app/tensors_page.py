@@ -9,6 +9,7 @@ from widgets.console.console_view import ConsoleView
 from widgets.console.history import History
 from widgets.tensor.alias_map import AliasMapView
 from widgets.tensor.broadcast_view import BroadcastView
+from widgets.tensor.create_form import CreateForm
 from widgets.tensor.pick_view import PickView
 from widgets.tensor.product_view import ProductView
 from widgets.tensor.reduction_view import ReductionView
@@ -26,6 +27,7 @@ class TensorsPage(DockedPage):
     def __init__(self, history: History | None = None) -> None:
         super().__init__("tensors_page")
         self.variables = VariablesView()
+        self.create = CreateForm()
         self.console = ConsoleView(history)
         self.bar = TensorBar()
         self.values = ValuesView()
@@ -65,6 +67,9 @@ class TensorsPage(DockedPage):
         left, bottom = Qt.DockWidgetArea.LeftDockWidgetArea, Qt.DockWidgetArea.BottomDockWidgetArea
         self.setCorner(Qt.Corner.BottomLeftCorner, left)
         self.variables_dock = self._dock("Variables", self.variables, left)
+        self.create_dock = self._dock("Create", self.create, left)
         self.console_dock = self._dock("Console", self.console, bottom)
         self.resizeDocks([self.variables_dock], [384], Qt.Orientation.Horizontal)
+        left_column = [self.variables_dock, self.create_dock]
+        self.resizeDocks(left_column, [368, 464], Qt.Orientation.Vertical)
         self.resizeDocks([self.console_dock], [264], Qt.Orientation.Vertical)

@@ -38,11 +38,13 @@ class TensorsPresenter(QObject):
             room.selected.connect(self.select)
         page.variables.variable_selected.connect(self.select)
         page.variables.run_requested.connect(page.console.submit)
+        page.create.run_requested.connect(page.console.submit)
         page.bar.expression_entered.connect(self.select)
         page.bar.element_cleared.connect(lambda: self.select(self.expression))
         page.tabs.currentChanged.connect(self._refresh)
         bench.store.snapshot.connect(self._on_snapshot)
         bench.link.state_changed.connect(self._on_engine_state)
+        self._show_devices()
         if bench.link.state == "ready":
             bench.send(ReadVariablesCommand())
 
@@ -65,6 +67,10 @@ class TensorsPresenter(QObject):
         self._page.console_dock.show()
         self._page.console.setFocus()
 
+    def create(self) -> None:
+        self._page.create_dock.show()
+        self._page.create.factory_box.setFocus()
+
     def show(self) -> None:
         self._page.bar.expression.setFocus()
         self._page.bar.expression.selectAll()
@@ -84,9 +90,16 @@ class TensorsPresenter(QObject):
     def _on_engine_state(self, state: str) -> None:
         if state == "lost":
             self._show_variables(VariablesSnapshot(variables=()))
+        self._show_devices()
+
+    def _show_devices(self) -> None:
+        ready = self._bench.link.ready
+        if ready is not None:
+            self._page.create.set_devices(tuple(device.name for device in ready.devices))
 
     def _show_variables(self, snapshot: VariablesSnapshot) -> None:
         self._page.variables.show_variables(snapshot)
+        self._page.create.show_variables(snapshot)
         before = self._variables
         self._variables = {variable.name: variable for variable in snapshot.variables}
         for room in self.rooms:

@@ -67,6 +67,20 @@ def test_what_is_typed_runs_and_its_tensor_is_shown(desk):
     assert "tensor(15.)" in desk.output()
 
 
+def test_the_form_makes_a_tensor_by_a_line_that_stands_in_the_console(desk):
+    desk.program.window.show_workspace("train")
+    desk.program.bench.actions["tensors.create"].trigger()
+    form = desk.page.create
+    assert form.factory_box.hasFocus()
+    form.choose("eye")
+    line = form.source
+    QTest.mouseClick(form.create_button, Qt.MouseButton.LeftButton)
+    desk.settle()
+    assert "torch.eye" in line and desk.kept() == [line]
+    assert line in desk.output()
+    assert [desk.program.tensors.expression] == desk.names()
+
+
 def test_a_new_tensor_comes_into_sight_and_a_name_typed_leads_elsewhere(desk):
     desk.type("net = nn.Linear(2, 1)", "x = torch.zeros(3)", "x[0] = 1")
     assert desk.program.tensors.expression == "x"

@@ -33,7 +33,7 @@ def test_tensors(themed, qapp):
     program, name = themed
     program.window.show_workspace("tensors")
     page = program.window.page("tensors")
-    for line in ("x = torch.arange(24.).view(4, 6)", "t = x.T", "y = x[1:3, ::2]", "y.view(-1)"):
+    for line in ("x = torch.arange(24.).view(4, 6)", "t = x.T", "y = x[1:3, ::2]", "t.view(-1)"):
         page.console.submit(line)
         program.bench.link.drain()
     page.tabs.setCurrentWidget(page.storage)
