@@ -139,7 +139,7 @@ class CreateForm(QWidget):
         for field in (*factory.fields, *(OPTIONS[name] for name in factory.options)):
             editor = self._editor(field)
             error = _label(f"create_{field.name}_error", "error", self)
-            label = QLabel(field.name, self)
+            label = self._title(field.name)
             label.setToolTip(field.hint)
             self._rows.addRow(label, editor)
             self._rows.addRow(error)
@@ -247,13 +247,19 @@ class CreateForm(QWidget):
         if self.source:
             self.run_requested.emit(self.source)
 
+    def _title(self, text: str) -> QLabel:
+        """A row's label, as wide as the widest, so that both groups of rows line up."""
+        label = QLabel(text, self)
+        label.setMinimumWidth(label.fontMetrics().horizontalAdvance("memory_format"))
+        return label
+
     def _lay_out(self) -> None:
         head = QFormLayout()
         head.setSpacing(theme.GRID // 2)
         head.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.AllNonFixedFieldsGrow)
-        head.addRow("function", self.factory_box)
+        head.addRow(self._title("function"), self.factory_box)
         head.addRow(self._summary)
-        head.addRow("name", self.name_edit)
+        head.addRow(self._title("name"), self.name_edit)
         head.addRow(self._name_error)
         head.addRow(self._replaces)
         inside = QWidget(self)

@@ -1,0 +1,327 @@
+"""The console by keys and clicks; what the engine would answer is handed in."""
+
+from __future__ import annotations
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QTextCursor
+from PySide6.QtTest import QTest
+
+from engine.protocol import Completion, CompletionsSnapshot, ErrorReport, OutputSnapshot
+from widgets import theme
+from widgets.console.code_input import is_complete
+from widgets.console.console_view import ConsoleView
+from widgets.console.history import History
+from widgets.console.transcript import MAX_LINE_CHARACTERS, MAX_LINES
+
+
+@pytest.fixture
+def console(qtbot):
+    view = ConsoleView()
+    qtbot.addWidget(view)
+    view.resize(800, 400)
+    view.show()
+    view.input.setFocus()
+    view.asked = []
+    view.run_requested.connect(lambda source, filename: view.asked.append((source, filename)))
+    return view
+
+
+def type_(console, text: str) -> None:
+    QTest.keyClicks(console.input, text)
+
+
+def press(console, key, modifier=Qt.KeyboardModifier.NoModifier) -> None:
+    QTest.keyClick(console.input, key, modifier)
+
+
+def said(console) -> str:
+    return console.output.toPlainText()
+
+
+# -- Enter ---------------------------------------------------------------------------------------
+
+
+def test_enter_runs_a_complete_line_and_empties_the_input(console):
+    type_(console, "x = 1")
+    press(console, Qt.Key.Key_Return)
+    assert console.asked == [("x = 1", "<cell>")]
+    assert (console.input.source(), console.busy) == ("", True)
+    assert said(console).startswith("x = 1")
+
+
+def test_enter_goes_on_with_a_block_indents_it_and_an_empty_line_ends_it(console):
+    type_(console, "for i in range(3):")
+    press(console, Qt.Key.Key_Return)
+    type_(console, "print(i)")
+    press(console, Qt.Key.Key_Return)
+    assert console.asked == []
+    assert console.input.source() == "for i in range(3):\n    print(i)\n    "
+    press(console, Qt.Key.Key_Return)
+    assert console.asked[0][0].rstrip() == "for i in range(3):\n    print(i)"
+
+
+def test_shift_enter_runs_as_it_stands_and_control_enter_never_does(console):
+    type_(console, "x = 1")
+    press(console, Qt.Key.Key_Return, Qt.KeyboardModifier.ControlModifier)
+    type_(console, "y = (")
+    assert console.asked == []
+    press(console, Qt.Key.Key_Return, Qt.KeyboardModifier.ShiftModifier)
+    assert console.asked == [("x = 1\ny = (", "<cell>")]
+
+
+def test_nothing_is_run_for_nothing(console):
+    press(console, Qt.Key.Key_Return)
+    type_(console, "   ")
+    press(console, Qt.Key.Key_Return, Qt.KeyboardModifier.ShiftModifier)
+    assert console.asked == []
+
+
+@pytest.mark.parametrize(
+    ("source", "complete"),
+    [
+        ("x = 1", True), ("x = (1,", False), ("def f():", False), ("def f():\n    pass", False),
+        ("def f():\n    pass\n", True), ("'''a", False), ("x = = 1", True), ("@dec", False),
+        ("'\\d'", True), ("# %%", True), ("x = 1\0", True),
+    ],
+)  # fmt: skip
+def test_what_is_complete(source, complete):
+    assert is_complete(source) is complete
+
+
+def test_backspace_and_tab_keep_to_tab_stops(console):
+    press(console, Qt.Key.Key_Tab)
+    assert console.input.source() == " " * 4
+    press(console, Qt.Key.Key_Backspace)
+    assert console.input.source() == ""
+    console.input.set_source("a\nb")
+    console.input.selectAll()
+    press(console, Qt.Key.Key_Tab)
+    assert console.input.source() == "    a\n    b"
+    press(console, Qt.Key.Key_Backtab)
+    assert console.input.source() == "a\nb"
+
+
+# -- one cell at a time --------------------------------------------------------------------------
+
+
+def test_what_is_submitted_meanwhile_waits_and_is_dropped_after_a_failure(console):
+    for source in ("a = 1", "b = 2", "c = 3", "d = 4"):
+        console.submit(source)
+    assert [source for source, _ in console.asked] == ["a = 1"]
+    console.finish_cell(None)
+    assert [source for source, _ in console.asked] == ["a = 1", "b = 2"]
+    console.finish_cell(ErrorReport("NameError", "no", line=1, traceback="Traceback\nNameError"))
+    assert len(console.asked) == 2
+    assert "2 more cells were not run" in said(console)
+    assert not console.busy
+
+
+def test_interrupt_is_there_only_while_a_cell_runs(console, qtbot):
+    assert not console.interrupt_button.isEnabled()
+    console.submit("while True: pass")
+    with qtbot.waitSignal(console.interrupt_requested):
+        QTest.mouseClick(console.interrupt_button, Qt.MouseButton.LeftButton)
+    assert console.busy  # until the engine says so
+    console.finish_cell(ErrorReport("KeyboardInterrupt", "", traceback="KeyboardInterrupt"))
+    assert not console.interrupt_button.isEnabled()
+
+
+def test_a_lost_engine_ends_the_cell_in_hand_and_those_that_wait(console):
+    console.submit("a")
+    console.submit("b")
+    console.abandon("The engine has ended.")
+    assert (console.busy, len(console.asked)) == (False, 1)
+    assert "The engine has ended." in said(console)
+    console.submit("c")
+    assert len(console.asked) == 2
+
+
+# -- output --------------------------------------------------------------------------------------
+
+
+def test_output_streams_and_the_line_at_fault_is_marked(console):
+    console.submit("print(1)\nx = 1 / 0\ny = 2")
+    console.add_output(OutputSnapshot(stream="stdout", text="1"))
+    console.add_output(OutputSnapshot(stream="stdout", text="1\n"))
+    error = ErrorReport("ZeroDivisionError", "division by zero", "Try 1.", 2, "Trace\nZero: by")
+    console.finish_cell(error)
+    assert "\n11\nTrace\nZero: by\nTry 1.\n" in said(console)
+    assert console.output.faulty_lines() == ["x = 1 / 0"]
+    theme.apply(theme_application(), theme.DARK)
+    assert console.output.faulty_lines() == ["x = 1 / 0"]
+    assert "\n11\nTrace\nZero: by\nTry 1.\n" in said(console)
+
+
+def theme_application():
+    from PySide6.QtWidgets import QApplication
+
+    return QApplication.instance()
+
+
+def test_progress_bars_write_over_their_line_and_colour_codes_go(console):
+    console.submit("x")
+    for text in ("\r 10%", "\r 50%", "\r100%\n", "\x1b[31mred\x1b[0m\n"):
+        console.add_output(OutputSnapshot(stream="stderr", text=text))
+    assert said(console) == "x\n100%\nred\n"
+
+
+def test_endless_output_is_bounded(console):
+    console.submit("x")
+    console.add_output(OutputSnapshot(stream="stdout", text="line\n" * (MAX_LINES * 2)))
+    console.add_output(OutputSnapshot(stream="stdout", text="y" * 100_000))
+    assert console.output.blockCount() <= MAX_LINES
+    assert len(said(console).split("\n")[-1]) < MAX_LINE_CHARACTERS + 10
+
+
+def test_clear_keeps_nothing_on_screen(console):
+    console.submit("x")
+    console.finish_cell(None)
+    QTest.mouseClick(console.clear_button, Qt.MouseButton.LeftButton)
+    assert said(console) == ""
+    assert console.empty.isVisible()
+
+
+# -- history -------------------------------------------------------------------------------------
+
+
+def test_up_and_down_walk_through_what_was_run_and_back_to_the_draft(console):
+    for source in ("a = 1", "b = 2"):
+        console.submit(source)
+        console.finish_cell(None)
+    type_(console, "draft")
+    press(console, Qt.Key.Key_Up)
+    assert console.input.source() == "b = 2"
+    press(console, Qt.Key.Key_Up)
+    press(console, Qt.Key.Key_Up)
+    assert console.input.source() == "a = 1"
+    press(console, Qt.Key.Key_Down)
+    press(console, Qt.Key.Key_Down)
+    assert console.input.source() == "draft"
+
+
+def test_up_in_the_midst_of_a_text_moves_the_cursor(console):
+    console.submit("before")
+    console.finish_cell(None)
+    console.input.set_source("a\nb")
+    press(console, Qt.Key.Key_Up)
+    assert (console.input.source(), console.input.textCursor().blockNumber()) == ("a\nb", 0)
+
+
+def test_history_lasts_through_sessions_and_survives_a_torn_line(tmp_path):
+    path = tmp_path / "state" / "history"
+    History(path).add("x = 1\ny = 2")
+    with path.open("a") as file:
+        file.write('"cut sho')
+    later = History(path)
+    assert later.entries == ["x = 1\ny = 2"]
+    assert later.older("") == "x = 1\ny = 2"
+
+
+def test_a_history_that_cannot_be_kept_says_so(tmp_path):
+    (tmp_path / "file").write_text("")
+    history = History(tmp_path / "file" / "history")
+    history.add("x")
+    assert history.entries == ["x"]
+    assert "could not be" in history.fault
+
+
+# -- completion ----------------------------------------------------------------------------------
+
+TWO = (Completion("view", "function", "(*shape)"), Completion("view_as", "function", "(other)"))
+
+
+def answer(console, *completions: Completion) -> None:
+    source, cursor = console.input._asked
+    start = cursor - len(source[:cursor].rpartition(".")[2])
+    console.show_completions(CompletionsSnapshot(start=start, completions=completions))
+
+
+def test_a_dot_asks_and_the_list_narrows_while_typing(console, qtbot):
+    with qtbot.waitSignal(console.completion_requested) as asked:
+        type_(console, "x.")
+    assert asked.args == ["x.", 2]
+    answer(console, Completion("abs", "function"), *TWO)
+    popup = console.input.popup
+    assert popup.isVisible()
+    type_(console, "vi")
+    assert popup.texts() == ["view", "view_as"]
+    press(console, Qt.Key.Key_Down)
+    press(console, Qt.Key.Key_Tab)
+    assert console.input.source() == "x.view_as"
+    assert not popup.isVisible()
+
+
+def test_tab_fills_in_the_only_name(console):
+    type_(console, "torch.zeros_l")
+    press(console, Qt.Key.Key_Escape)
+    press(console, Qt.Key.Key_Tab)
+    answer(console, Completion("zeros_like", "function"))
+    assert console.input.source() == "torch.zeros_like"
+
+
+def test_escape_closes_and_a_late_answer_for_another_text_is_dropped(console):
+    type_(console, "x.")
+    answer(console, *TWO)
+    press(console, Qt.Key.Key_Escape)
+    assert not console.input.popup.isVisible()
+    press(console, Qt.Key.Key_Space, Qt.KeyboardModifier.ControlModifier)
+    late = CompletionsSnapshot(start=2, completions=TWO)
+    console.input.set_source("yy")
+    console.input.moveCursor(QTextCursor.MoveOperation.End)
+    console.show_completions(late)
+    assert not console.input.popup.isVisible()
+
+
+def test_enter_runs_a_name_that_is_written_out(console):
+    type_(console, "x.")
+    answer(console, *TWO)
+    type_(console, "view")
+    press(console, Qt.Key.Key_Return)
+    assert console.asked == [("x.view", "<cell>")]
+
+
+def test_a_click_inserts_a_name(console):
+    type_(console, "x.")
+    answer(console, *TWO)
+    popup = console.input.popup
+    rect = popup.visualRect(popup.model().index(1, 0))
+    QTest.mouseClick(
+        popup.viewport(), Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier, rect.center()
+    )
+    assert console.input.source() == "x.view_as"
+
+
+# -- files ---------------------------------------------------------------------------------------
+
+FILE = "import torch\n\n# %%\nx = 1\n\n# %%\ny = 1 / 0\n"
+
+
+def test_a_file_runs_cell_by_cell_with_its_own_line_numbers(console):
+    console.open_file("/tmp/net.py", FILE)
+    assert console.input.source() == "import torch"
+    press(console, Qt.Key.Key_Return, Qt.KeyboardModifier.ShiftModifier)
+    console.finish_cell(None)
+    assert console.input.source() == "# %%\nx = 1"
+    QTest.mouseClick(console.file._run, Qt.MouseButton.LeftButton)
+    console.finish_cell(None)
+    QTest.mouseClick(console.file._run, Qt.MouseButton.LeftButton)
+    assert console.asked[1] == ("\n\n# %%\nx = 1", "/tmp/net.py")
+    console.finish_cell(ErrorReport("ZeroDivisionError", "no", line=7, traceback="Z"))
+    assert console.output.faulty_lines() == ["y = 1 / 0"]
+    QTest.mouseClick(console.file._close, Qt.MouseButton.LeftButton)
+    assert not console.file.isVisible()
+
+
+def test_the_rest_of_a_file_runs_until_a_cell_fails(console):
+    console.open_file("/tmp/net.py", FILE)
+    QTest.mouseClick(console.file._rest, Qt.MouseButton.LeftButton)
+    assert len(console.asked) == 1
+    console.finish_cell(ErrorReport("ImportError", "no", line=1, traceback="I"))
+    assert len(console.asked) == 1
+    assert "2 more cells were not run" in said(console)
+
+
+def test_an_empty_file_is_told(console):
+    console.open_file("/tmp/empty.py", "\n")
+    assert "nothing in it to run" in said(console)
