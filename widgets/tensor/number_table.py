@@ -121,6 +121,8 @@ class NumberTable(QAbstractScrollArea):
         """Select a cell, and show it, without telling."""
         if cell is not None and not self._holds(*cell):
             cell = None
+        if cell != self._selected:
+            self._close_editor()
         self._selected = cell
         if cell is not None:
             self._reveal(*cell)
@@ -204,7 +206,7 @@ class NumberTable(QAbstractScrollArea):
         self._moved()
 
     def _moved(self) -> None:
-        self._close_editor()
+        self._place_editor()
         self.viewport().update()
         self.window_changed.emit(self.cells_in_sight())
 
@@ -315,8 +317,12 @@ class NumberTable(QAbstractScrollArea):
             self._choose(*cell)
 
     def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
-        if self._cell_at(event.position()) is not None:
-            self.edit_selected()
+        cell = self._cell_at(event.position())
+        if cell is None:
+            return
+        if cell != self._selected:
+            self._choose(*cell)
+        self.edit_selected()
 
     def wheelEvent(self, event: QWheelEvent) -> None:
         """A table of one row moves sideways."""
@@ -385,15 +391,21 @@ class NumberTable(QAbstractScrollArea):
         editor.setAccessibleName("New value of the element")
         editor.setFont(self.font())
         editor.setText(typed or self.text_at(*self._selected) or "")
-        rect = self.cell_rect(*self._selected)
-        rect.setWidth(max(rect.width(), QFontMetrics(self.font()).horizontalAdvance("0") * 14))
-        editor.setGeometry(rect)
         editor.installEventFilter(self)
         if not typed:
             editor.selectAll()
+        self._editor = editor
+        self._place_editor()
         editor.show()
         editor.setFocus()
-        self._editor = editor
+
+    def _place_editor(self) -> None:
+        """Keep the editor over its cell, whatever moves."""
+        if self._editor is None or self._selected is None:
+            return
+        rect = self.cell_rect(*self._selected)
+        rect.setWidth(max(rect.width(), QFontMetrics(self.font()).horizontalAdvance("0" * 14)))
+        self._editor.setGeometry(rect)
 
     def _finish_edit(self) -> None:
         assert self._editor is not None and self._selected is not None and self._check is not None

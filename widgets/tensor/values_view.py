@@ -73,6 +73,7 @@ class ValuesView(QWidget):
         self._dims: tuple[DimCut, ...] = ()
         self._asked: ReadValuesCommand | None = None
         self._more_wanted = False
+        self._slice_entered = False  # the reader's, and not yet answered
         self._stale = False
 
         self.slice_bar = SliceBar()
@@ -151,7 +152,7 @@ class ValuesView(QWidget):
         self._slice = self._slice_shown = ""
         self._element = self._shown = self._asked = None
         self._dims = ()
-        self._more_wanted = False
+        self._more_wanted = self._slice_entered = False
         for part in (self.slice_bar, self.statistics, self._readout, self.bits):
             part.setVisible(bool(expression))
         self.table.show_empty("Reading …" if expression else empty_text)
@@ -204,7 +205,10 @@ class ValuesView(QWidget):
         self._asked = None
         fits = self._shown is not None and values.dims == self._dims
         self._shown, self._dims, self._slice_shown = values, values.dims, values.slice
-        self.slice_bar.show_dims(values.expression, values.dims)
+        # What was typed wrongly stays, with its error, until another slice is entered.
+        if values.slice == self._slice and (self._slice_entered or not fits):
+            self._slice_entered = False
+            self.slice_bar.show_dims(values.expression, values.dims)
         if not fits:
             self._size_table(values)
         if values.cells or not values.picture:
@@ -215,7 +219,6 @@ class ValuesView(QWidget):
         self._light_up()
         self._show_words()
         if self._more_wanted:
-            self._more_wanted = False
             self._ask()
 
     def _show_statistics(self, found: StatisticsSnapshot) -> None:
@@ -234,6 +237,10 @@ class ValuesView(QWidget):
             self.bits.show_bits(None)
         elif command is self._asked:
             self._asked = None
+            if command.slice != self._slice:  # another was entered meanwhile
+                self._ask()
+                return
+            self._slice_entered = False
             words = f"{error.message} {error.hint}".strip()
             if self._slice != self._slice_shown:  # typed just now: the one before stands
                 self._slice = self._slice_shown
@@ -250,14 +257,21 @@ class ValuesView(QWidget):
     # -- asking ----------------------------------------------------------------------------------
 
     def _change_slice(self, text: str) -> None:
-        self._slice = text
+        self._slice, self._slice_entered = text, True
         self._ask()
         self.statistics.start()
         self._count(restart=True)
 
     def _ask_for_window(self, window: Window) -> None:
-        if self._shown is not None and self.tabs.currentWidget() is self.table:
+        in_sight = self._shown is not None and self.tabs.currentWidget() is self.table
+        if in_sight and not self._is_there(window):
             self._ask()
+
+    def _is_there(self, window: Window) -> bool:
+        """Whether all of a window's cells are known."""
+        row, rows, column, columns = window
+        corners = ((row, column), (row + rows - 1, column + columns - 1))
+        return not rows or not columns or all(self.table.text_at(*at) is not None for at in corners)
 
     def _ask(self) -> None:
         """Ask for what is in sight, now or once the answer on its way is there."""
@@ -266,6 +280,7 @@ class ValuesView(QWidget):
         if self._asked is not None:
             self._more_wanted = True
             return
+        self._more_wanted = False
         row, rows, column, columns = 0, 0, 0, 0
         picture = self.tabs.currentWidget() in (self.heat_map, self.images, self.line)
         if not picture:
