@@ -27,7 +27,7 @@ class TensorsPage(DockedPage):
     def __init__(self, history: History | None = None) -> None:
         super().__init__("tensors_page")
         self.variables = VariablesView()
-        self.create = CreateForm()
+        self.create_form = CreateForm()
         self.console = ConsoleView(history)
         self.bar = TensorBar()
         self.values = ValuesView()
@@ -67,7 +67,7 @@ class TensorsPage(DockedPage):
         left, bottom = Qt.DockWidgetArea.LeftDockWidgetArea, Qt.DockWidgetArea.BottomDockWidgetArea
         self.setCorner(Qt.Corner.BottomLeftCorner, left)
         self.variables_dock = self._dock("Variables", self.variables, left)
-        self.create_dock = self._dock("Create", self.create, left)
+        self.create_dock = self._dock("Create", self.create_form, left)
         self.console_dock = self._dock("Console", self.console, bottom)
         self.resizeDocks([self.variables_dock], [384], Qt.Orientation.Horizontal)
         left_column = [self.variables_dock, self.create_dock]

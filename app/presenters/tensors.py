@@ -38,7 +38,7 @@ class TensorsPresenter(QObject):
             room.selected.connect(self.select)
         page.variables.variable_selected.connect(self.select)
         page.variables.run_requested.connect(page.console.submit)
-        page.create.run_requested.connect(page.console.submit)
+        page.create_form.run_requested.connect(page.console.submit)
         page.bar.expression_entered.connect(self.select)
         page.bar.element_cleared.connect(lambda: self.select(self.expression))
         page.tabs.currentChanged.connect(self._refresh)
@@ -69,7 +69,7 @@ class TensorsPresenter(QObject):
 
     def create(self) -> None:
         self._page.create_dock.show()
-        self._page.create.factory_box.setFocus()
+        self._page.create_form.factory_box.setFocus()
 
     def show(self) -> None:
         self._page.bar.expression.setFocus()
@@ -95,11 +95,11 @@ class TensorsPresenter(QObject):
     def _show_devices(self) -> None:
         ready = self._bench.link.ready
         if ready is not None:
-            self._page.create.set_devices(tuple(device.name for device in ready.devices))
+            self._page.create_form.set_devices(tuple(device.name for device in ready.devices))
 
     def _show_variables(self, snapshot: VariablesSnapshot) -> None:
         self._page.variables.show_variables(snapshot)
-        self._page.create.show_variables(snapshot)
+        self._page.create_form.show_variables(snapshot)
         before = self._variables
         self._variables = {variable.name: variable for variable in snapshot.variables}
         for room in self.rooms:

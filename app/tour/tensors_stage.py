@@ -44,7 +44,7 @@ class TensorsStage(Stage):
     def _create(self, name: str) -> None:
         """Make the tensor that the form proposes, under a name of our own."""
         self.store.forget(CellSnapshot)
-        self.hand.write(self.find(self._page.create, QLineEdit, "create_name"), name)
+        self.hand.write(self.find(self._page.create_form, QLineEdit, "create_name"), name)
         self._wait_for_cell(f"{name} = torch.tensor(...)")
 
     def _run(self, source: str) -> None:

@@ -70,7 +70,7 @@ def test_what_is_typed_runs_and_its_tensor_is_shown(desk):
 def test_the_form_makes_a_tensor_by_a_line_that_stands_in_the_console(desk):
     desk.program.window.show_workspace("train")
     desk.program.bench.actions["tensors.create"].trigger()
-    form = desk.page.create
+    form = desk.page.create_form
     assert form.factory_box.hasFocus()
     form.choose("eye")
     line = form.source
