@@ -48,6 +48,8 @@ class EnginePresenter(QObject):
     def _on_snapshot(self, snapshot: object) -> None:
         if isinstance(snapshot, ErrorSnapshot) and snapshot.command in _WORDS:
             self._show_error(snapshot)
+        elif isinstance(snapshot, TrainingSnapshot) and snapshot.state == "running":
+            self._bench.window.banners.dismiss("engine")  # its way back has been taken, or left
 
     def _show_state(self) -> None:
         link = self._bench.link

@@ -17,7 +17,6 @@ from engine.protocol import (
     Snapshot,
     StepColumns,
     StepTrainingCommand,
-    StopSignal,
     TrainCommand,
     TrainingSnapshot,
 )
@@ -85,7 +84,8 @@ class TrainPresenter(QObject):
         self._send(StepTrainingCommand())
 
     def stop(self) -> None:
-        self._bench.link.signal(StopSignal())
+        """Ask; an engine that hangs in a step is killed in the end."""
+        self._bench.link.stop_job()
 
     def resume(self) -> None:
         run = self._run()

@@ -10,6 +10,9 @@ from ..project.document import TrainingSetup
 from ..protocol import ErrorReport
 from .metrics import Diverged
 
+HIGH_LEARNING_RATE = 0.1
+"""Few models train with more: no higher one is proposed."""
+
 
 def explain(error: Exception, setup: TrainingSetup, learning_rate: float) -> ErrorReport:
     """Return the exception as plain data, with a hint where the cause is known."""
@@ -20,10 +23,12 @@ def explain(error: Exception, setup: TrainingSetup, learning_rate: float) -> Err
 def _hint(error: Exception, setup: TrainingSetup, learning_rate: float) -> str:
     message = str(error)
     if isinstance(error, Diverged):
+        if setup.optimizer_params.get("eps") == 0:
+            return "eps is 0, so a gradient of zero is divided by zero: set eps to 1e-08."
         return (
             f"Most often the learning rate is too high: it is {learning_rate:g}, "
-            f"try {learning_rate / 10:g}. Else look for a division by zero, the logarithm of "
-            "zero or very large values in the model. The last checkpoint is from before."
+            f"try {min(learning_rate / 10, HIGH_LEARNING_RATE):g}. Else look for a division by "
+            "zero, the logarithm of zero or very large values in the model."
         )
     if isinstance(error, torch.OutOfMemoryError):
         return (

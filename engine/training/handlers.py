@@ -35,7 +35,7 @@ def train(lab: Lab, command: TrainCommand) -> Iterator[Snapshot | None]:
         loss=block.kind if block else command.training.loss,
         loss_params=block.params if block else {},
     )
-    run = TrainingRun(loop, resume)
+    run = TrainingRun(loop, resume, command.checkpoint)
     lab.run = run
     yield run.snapshot("running")
     state = "stopped"

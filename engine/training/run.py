@@ -27,17 +27,20 @@ SPEED_WINDOW_S = 3.0
 
 class TrainingRun:
     """Drives a `TrainingLoop` (`run.loop`), from `resume` on if that is given; `close` it after.
+    The file it was read from is the run's checkpoint until it writes one of its own.
 
     `failure` says why the run ended early; `warning` what went wrong without ending it. Raises
     LabError when the checkpoint does not fit the loop.
     """
 
-    def __init__(self, loop: TrainingLoop, resume: Checkpoint | None = None) -> None:
+    def __init__(
+        self, loop: TrainingLoop, resume: Checkpoint | None = None, resume_path: str = ""
+    ) -> None:
         self.loop = loop
         self.id = f"{datetime.now():%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
         self.failure: ErrorReport | None = None
         self.warning: ErrorReport | None = None
-        self.checkpoint_path = ""
+        self.checkpoint_path = resume_path
         self.checkpoint_step = 0
         if resume is not None:
             try:

@@ -61,6 +61,29 @@ def wait_for_checkpoint(qtbot, lab: Application, after: int) -> int:
     return run.checkpoint_step
 
 
+def test_a_run_resumed_from_the_train_page_takes_the_banner_away(qtbot, lab):
+    lab.bench.actions["train.start"].trigger()
+    wait_for_checkpoint(qtbot, lab, 0)
+    kill(qtbot, lab)
+    assert lab.window.banners.banner("engine") is not None
+    qtbot.waitUntil(lambda: lab.bench.link.state == "ready", timeout=WAIT_MS)
+    lab.bench.actions["train.resume"].trigger()
+    qtbot.waitUntil(lambda: run_of(lab).state == "running", timeout=WAIT_MS)
+    assert lab.window.banners.banner("engine") is None
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="no way to make a process hang here")
+def test_stop_ends_an_engine_that_hangs_in_training(qtbot, lab):
+    lab.bench.actions["train.start"].trigger()
+    wait_for_checkpoint(qtbot, lab, 0)
+    os.kill(lab.bench.link.pid, signal.SIGSTOP)
+    with qtbot.waitSignal(lab.bench.link.lost, timeout=WAIT_MS):
+        lab.bench.actions["train.stop"].trigger()
+    banner = lab.window.banners.banner("engine")
+    assert banner is not None and "did not answer to Stop" in banner.title
+    assert run_of(lab).state == "failed"
+
+
 def test_a_killed_engine_is_told_restarted_and_its_run_resumed(qtbot, lab):
     lab.bench.actions["train.start"].trigger()
     checkpoint_step = wait_for_checkpoint(qtbot, lab, 0)

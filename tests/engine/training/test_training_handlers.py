@@ -166,7 +166,9 @@ def test_stop_ends_the_run_and_keeps_what_it_did(client: Client) -> None:
     assert (client.last.state, client.last.step, client.last.checkpoint_step) == ("stopped", 3, 3)
 
     def resume(other: Client) -> None:
-        other.send(TrainCommand(id=1, model=MLP, training=SETUP, checkpoint=client.last.checkpoint))
+        path = client.last.checkpoint
+        other.send(TrainCommand(id=1, model=MLP, training=SETUP, checkpoint=path))
+        assert other.last.checkpoint == path  # a resumed run that dies at once can be resumed again
         assert (other.last.step, other.last.steps.step) == (3, (1, 2, 3))
         other.run_to_end()
         assert other.last.state == "finished"
@@ -243,3 +245,19 @@ def test_the_template_learns_the_digits(client: Client) -> None:
     client.run_to_end()
     assert client.last.state == "finished"
     assert client.last.epoch_rows[-1].validation_accuracy >= 0.95
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "params", "hint"),
+    [
+        ("optim.Adam", {"eps": 0.0}, "eps is 0, so a gradient of zero is divided by zero"),
+        ("optim.SGD", {"lr": 1e38}, "it is 1e+38, try 0.1. Else look"),
+    ],
+)
+def test_a_run_that_diverges_says_what_to_try(client: Client, optimizer, params, hint) -> None:
+    setup = replace(SETUP, optimizer=optimizer, optimizer_params=params)
+    client.send(TrainCommand(id=1, model=MLP, training=setup))
+    client.run_to_end()
+    assert client.last.state == "failed"
+    assert "The loss became" in client.last.error.message
+    assert hint in client.last.error.hint
