@@ -94,7 +94,7 @@ def _signalled(number: int) -> tuple[str, str]:
 
 
 def _crash(name: str) -> str:
-    return f"Native code failed ({name}): {_CRASHES[name]}. The window and your work are unharmed."
+    return f"Native code failed ({name}): {_CRASHES[name]}. Nothing outside the engine was harmed."
 
 
 def _last_line(log: str) -> str:

@@ -7,8 +7,12 @@ import os
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+from app.commands.failures import BAD_ARGUMENTS, CommandFailure
 
 
 def run(out: str | Path, as_json: bool = False) -> int:
@@ -16,19 +20,25 @@ def run(out: str | Path, as_json: bool = False) -> int:
     and `report.json` in the folder `out`. Returns 0, or 1 when any of it failed.
 
     What an earlier tour left there gives way. The user's settings and recovery files are left
-    alone.
+    alone. Raises CommandFailure when nothing can be written to the folder.
     """
     os.environ["QT_QPA_PLATFORM"] = "offscreen"  # before Qt is imported
-    from .guide import guide
-
     folder = Path(out).absolute()
-    folder.mkdir(parents=True, exist_ok=True)
-    for pattern in ("[0-9][0-9]-*.png", "model.*", "report.json"):
-        for earlier in folder.glob(pattern):
-            earlier.unlink()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for pattern in ("[0-9][0-9]-*.png", "model.*", "report.json"):
+            for earlier in folder.glob(pattern):
+                earlier.unlink()
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise CommandFailure(f"--out {out}: {error.strerror}.", BAD_ARGUMENTS) from None
+    from .guide import guide  # loads Qt
+
     started_s = time.monotonic()
     report: dict[str, Any] = {}
-    with tempfile.TemporaryDirectory(prefix="tensorlab-tour-") as private:
+    temporary = tempfile.TemporaryDirectory(prefix="tensorlab-tour-")
+    with temporary as private, _without_offscreen_warnings():
         failure = guide(folder, Path(private), report, quiet=as_json)
     report["seconds"] = round(time.monotonic() - started_s, 2)
     report["failure"] = failure
@@ -42,3 +52,19 @@ def run(out: str | Path, as_json: bool = False) -> int:
         accuracy, seconds = report["val_accuracy"], report["seconds"]
         print(f"Validation accuracy {accuracy:.3f}; {seconds:g} s. See {folder}.")
     return 1 if failure else 0
+
+
+@contextmanager
+def _without_offscreen_warnings() -> Iterator[None]:
+    """Offscreen, Qt says of every window that it cannot be raised, sized or given the keyboard."""
+    from PySide6.QtCore import QMessageLogContext, QtMsgType, qInstallMessageHandler
+
+    def tell(kind: QtMsgType, context: QMessageLogContext, message: str) -> None:
+        if not message.startswith("This plugin does not support "):
+            print(message, file=sys.stderr)
+
+    before = qInstallMessageHandler(tell)
+    try:
+        yield
+    finally:
+        qInstallMessageHandler(before)

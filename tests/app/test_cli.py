@@ -245,6 +245,7 @@ def test_a_damaged_project_names_file_and_field(tmp_path, capsys, command):
         (("export", MLP, "--format", "onnx", "--out", "w"), "--format"),
         (("export", MLP, "--weights", "no.pt", "--out", "w.pt"), "--weights no.pt"),
         (("tour",), "--out"),
+        (("tour", "--out", MLP), f"--out {MLP}"),
         (("no-such-command",), "no-such-command"),
         (("--no-such-option",), "--no-such-option"),
     ],
