@@ -10,6 +10,7 @@ import torch
 
 from ..protocol import TensorReport
 from .readable import Readable, readable
+from .storages import Storages
 
 MAX_ELEMENTS = 1000
 """Tensors with more elements are reported without values."""
@@ -22,15 +23,15 @@ def report_tensors(tensors: Mapping[str, torch.Tensor]) -> dict[str, TensorRepor
 
     Reads no RNG and builds no graph.
     """
-    storages = _StorageIds()
-    return {name: report(tensor, storages.of(tensor)) for name, tensor in tensors.items()}
+    storages = Storages()
+    return {name: report(tensor, storages.number(tensor)) for name, tensor in tensors.items()}
 
 
 def report(t: torch.Tensor, storage_id: int | None = None) -> TensorReport:
     """`TensorReport` says what the fields mean. Never raises: a field that this kind of tensor
     does not have is None."""
     with torch.no_grad(), torch._C.DisableTorchFunctionSubclass():
-        known = readable(t)
+        known = _known(t)
         strided = _or_none(lambda: t.layout) == torch.strided
         return TensorReport(
             shape=known.shape,
@@ -49,10 +50,18 @@ def report(t: torch.Tensor, storage_id: int | None = None) -> TensorReport:
         )
 
 
+def _known(t: torch.Tensor) -> Readable:
+    """As `readable`, which may copy, but without the data of what is too large to be reported."""
+    size = None if _or_none(lambda: t.is_nested) else _or_none(t.numel)
+    if size is None or size <= MAX_ELEMENTS:
+        return readable(t)
+    return Readable(tuple(int(n) for n in t.shape), t.dtype, str(t.device), None)
+
+
 def _gradient(t: torch.Tensor) -> object:
     if not (t.is_leaf or t.retains_grad):  # torch warns about asking for it
         return None
-    return None if t.grad is None else _values(t.grad, readable(t.grad))
+    return None if t.grad is None else _values(t.grad, _known(t.grad))
 
 
 def _values(t: torch.Tensor, known: Readable) -> object:
@@ -84,39 +93,3 @@ def _or_none(read: Callable[[], T]) -> T | None:
         return read()
     except Exception:
         return None
-
-
-class _StorageIds:
-    """Numbers storages: one number for all tensors that share memory, be it by one storage or by
-    two over the same addresses (two `torch.from_numpy` of one array)."""
-
-    def __init__(self) -> None:
-        self._ids: dict[int, int] = {}
-        self._ranges: list[tuple[torch.device, int, int, int]] = []
-        self._kept: list[torch.UntypedStorage] = []  # an address is used again after a free
-
-    def of(self, t: torch.Tensor) -> int | None:
-        """None for kinds of tensors that have no storage of their own."""
-        with torch.no_grad(), torch._C.DisableTorchFunctionSubclass():
-            storage = _or_none(t.untyped_storage)
-            if storage is None:
-                return None
-            if storage._cdata not in self._ids:
-                self._ids[storage._cdata] = self._number(storage)
-                self._kept.append(storage)
-            return self._ids[storage._cdata]
-
-    def _number(self, storage: torch.UntypedStorage) -> int:
-        start, size = _or_none(storage.data_ptr) or 0, storage.nbytes()
-        end = start + size
-        number = next(
-            (
-                number
-                for device, other_start, other_end, number in self._ranges
-                if start and device == storage.device and start < other_end and other_start < end
-            ),
-            max(self._ids.values(), default=0) + 1,
-        )
-        if start:
-            self._ranges.append((storage.device, start, end, number))
-        return number

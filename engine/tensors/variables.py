@@ -102,9 +102,8 @@ def _tensor(name: str, t: torch.Tensor, storages: Storages) -> Variable:
 
 def _is_small(t: torch.Tensor) -> bool:
     """Also true for the kinds whose shape only `readable` knows how to read."""
-    size = _or_none(t.numel)
-    strided = _or_none(lambda: t.layout == torch.strided and not t.is_nested)
-    return size is None or not strided or size <= 1
+    size = None if _or_none(lambda: t.is_nested) else _or_none(t.numel)
+    return size is None or size <= 1
 
 
 def _array(name: str, array: np.ndarray, storages: Storages) -> Variable:

@@ -193,3 +193,13 @@ def test_reading_leaves_graph_version_and_rng_alone():
     assert torch.autograd._get_sequence_nr() == sequence
     assert (x._version, y._version, x.grad) == (0, 0, None)
     y.sum().backward()
+
+
+def test_data_that_is_too_large_to_report_is_not_read(monkeypatch):
+    def no_reading(t):
+        raise AssertionError("this may copy all of it")
+
+    monkeypatch.setattr("engine.tensors.report.readable", no_reading)
+    t = torch.ones(50, 50, dtype=torch.complex64).conj()
+    told = report(t)
+    assert (told.shape, told.dtype, told.values) == ((50, 50), "torch.complex64", None)
