@@ -155,7 +155,8 @@ def _start_counting(t: Tensor, command: StatisticsCommand, key: tuple[object, ..
         data = data[cut.present]
     counted = Statistics(data)
     known = readable(t) if t.layout != torch.strided and not t.is_nested else None
-    if known is not None and known.partial and data.numel() == known.dense.numel():
+    stored = known.dense if known is not None and known.partial else None
+    if stored is not None and data.numel() == stored.numel():
         counted.add_zeros(t.numel() - data.numel())
     return Counting(key, t, counted, note)
 

@@ -185,7 +185,8 @@ def _ragged(t: Tensor, slice_text: str, expression: str) -> Cut:
     if known.dense is None:
         dims = parse_slice(slice_text, expression, tuple(max(n, 0) for n in known.shape))
         return Cut(dims, None, known.note)
-    parts = [readable(part).dense for part in t.detach().unbind()]
+    read = [readable(part).dense for part in t.detach().unbind()]
+    parts = [part for part in read if part is not None]  # all: `known` has been read
     box = tuple(max(sizes) for sizes in zip(*(part.shape for part in parts), strict=True))
     if len(parts) * math.prod(box) > MAX_EXPANDED_ELEMENTS:
         dims = parse_slice(slice_text, expression, (known.dense.numel(),))

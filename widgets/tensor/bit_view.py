@@ -76,7 +76,7 @@ class BitView(QWidget):
         metrics = QFontMetrics(painter.font())
         count = sum(len(field.bits) for field in part.fields)
         gaps = GRID * (len(part.fields) - 1)
-        width = min(18.0, max(5.0, (self.width() - gaps) / count))
+        width = min(18.0, max(5.0, (self.width() - gaps - 2) / count))
         painter.setPen(colors.color("text"))
         line = QRectF(0, top, self.width(), _HEAD)
         text = metrics.elidedText(_value_line(part), Qt.TextElideMode.ElideRight, self.width())

@@ -153,8 +153,7 @@ class ValuesView(QWidget):
         self._element = self._shown = self._asked = None
         self._dims = ()
         self._more_wanted = self._slice_entered = False
-        for part in (self.slice_bar, self.statistics, self._readout, self.bits):
-            part.setVisible(bool(expression))
+        self._show_parts(bool(expression))
         self.table.show_empty("Reading …" if expression else empty_text)
         for view in (self.heat_map, self.images, self.line):
             view.show_picture(None, empty_text="Reading …" if expression else empty_text)
@@ -205,6 +204,7 @@ class ValuesView(QWidget):
         self._asked = None
         fits = self._shown is not None and values.dims == self._dims
         self._shown, self._dims, self._slice_shown = values, values.dims, values.slice
+        self._show_parts(True)
         # What was typed wrongly stays, with its error, until another slice is entered.
         if values.slice == self._slice and (self._slice_entered or not fits):
             self._slice_entered = False
@@ -235,9 +235,9 @@ class ValuesView(QWidget):
         """Tell why `command` failed; a slice that no longer fits the tensor is given up."""
         if isinstance(command, BitsCommand):
             self.bits.show_bits(None)
-        elif command is self._asked:
+        elif (asked := self._asked) is not None and command is asked:
             self._asked = None
-            if command.slice != self._slice:  # another was entered meanwhile
+            if self._slice != asked.slice:  # another was entered meanwhile
                 self._ask()
                 return
             self._slice_entered = False
@@ -250,6 +250,7 @@ class ValuesView(QWidget):
                 self._change_slice("")
             else:
                 self._shown, self._dims = None, ()
+                self._show_parts(False)
                 self.table.show_empty(words)
                 for view in (self.heat_map, self.images, self.line):
                     view.show_picture(None, empty_text=words)
@@ -320,6 +321,11 @@ class ValuesView(QWidget):
             self.refresh()
 
     # -- showing ---------------------------------------------------------------------------------
+
+    def _show_parts(self, visible: bool) -> None:
+        """What is about one tensor, and has nothing to say without it."""
+        for part in (self.slice_bar, self.statistics, self._readout, self.bits):
+            part.setVisible(visible)
 
     def _size_table(self, values: ValuesSnapshot) -> None:
         dims = values.dims
