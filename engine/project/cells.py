@@ -24,7 +24,8 @@ class FileCell:
 
 
 def split_cells(text: str) -> tuple[FileCell, ...]:
-    """The cells of a file with more in them than the mark; the whole of it when no line begins with `# %%`.
+    """The cells of a file with more in them than the mark; the whole of it when no line begins
+    with `# %%`.
 
     Marks inside strings of several lines are taken for marks too, as editors do.
     """

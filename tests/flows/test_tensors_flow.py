@@ -104,6 +104,19 @@ def test_a_name_that_is_not_there_says_so_and_is_shown_once_it_is(desk):
     assert desk.newest(StorageSnapshot).expression == "later"
 
 
+def test_a_module_is_told_from_a_tensor(desk):
+    desk.type("x = torch.ones(2)", "net = nn.Linear(2, 1)")
+    desk.go_to(desk.page.values)
+    desk.program.tensors.select("net")
+    desk.settle()
+    assert desk.page.values.slice_bar.isHidden()
+    assert desk.text("tensor_facts").startswith("Linear")
+    desk.program.tensors.select("net.weight")
+    desk.settle()
+    assert desk.page.values.slice_bar.isVisible()
+    assert desk.page.values.table.text_at(0, 1) is not None
+
+
 def test_names_are_completed_from_live_objects(desk):
     desk.type("counts = torch.ones(2)")
     editor = desk.page.console.input
