@@ -133,11 +133,10 @@ class _Writer:
         end, last = parse_number("end", self._text("end"))
         if self.factory.key == "arange":
             step, by = parse_number("step", self._text("step"))
-            values = [ast.literal_eval(part) if "torch" not in part else None
-                      for part in (start, end, step)]  # fmt: skip
-            if None in values or any(isinstance(v, complex | bool) for v in values):
+            if not {first, last, by} <= {"int64", "float32"} or "torch." in start + end + step:
                 raise FieldError("end", "arange counts between finite real numbers.")
-            if values[2] == 0 or (values[1] - values[0]) * values[2] < 0:
+            low, high, stride = (ast.literal_eval(part) for part in (start, end, step))
+            if stride == 0 or (high - low) * stride < 0:
                 raise FieldError("step", f"A step of {step} does not lead from {start} to {end}.")
             dtype = "int64" if (first, last, by) == ("int64",) * 3 else "float32"
             parts = [start, end, step] if step != "1" else [start, end]
