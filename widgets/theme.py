@@ -149,6 +149,7 @@ def _palette(theme: Theme) -> QPalette:
         QPalette.ColorRole.HighlightedText: "on_accent",
         QPalette.ColorRole.PlaceholderText: "muted",
         QPalette.ColorRole.Mid: "border",
+        QPalette.ColorRole.Light: "border",  # the line under tabs
         QPalette.ColorRole.Accent: "accent",
     }
     for role, name in roles.items():
