@@ -12,7 +12,7 @@ from widgets.theme import GRID, mono_font
 
 _ROLES = {"sign": "error", "exponent": "leaf", "mantissa": "storage", "integer": "storage"}
 _BIT_HEIGHT = 20
-_PART_HEIGHT = 88
+_PART_HEIGHT = 68
 _HEAD = 20
 
 
@@ -45,9 +45,10 @@ class BitView(QWidget):
         return tuple(lines + ([self._bits.note] if self._bits.note else []))
 
     def sizeHint(self) -> QSize:
-        parts = len(self._bits.parts) if self._bits else 1
-        noted = bool(self._bits and self._bits.note)
-        return QSize(320, max(1, parts) * _PART_HEIGHT + (_HEAD if noted else 0))
+        if self._bits is None:
+            return QSize(320, _HEAD)
+        noted = _HEAD if self._bits.note else 0
+        return QSize(320, max(_HEAD, len(self._bits.parts) * _PART_HEIGHT + noted))
 
     def minimumSizeHint(self) -> QSize:
         return QSize(160, self.sizeHint().height())
@@ -57,7 +58,7 @@ class BitView(QWidget):
         colors = theme.current()
         if self._bits is None:
             painter.setPen(colors.color("muted"))
-            painter.drawText(self.rect(), Qt.AlignmentFlag.AlignCenter, self.words()[0])
+            painter.drawText(self.rect(), Qt.AlignmentFlag.AlignVCenter, self.words()[0])
             return
         y = 0
         for part in self._bits.parts:

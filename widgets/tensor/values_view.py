@@ -121,7 +121,7 @@ class ValuesView(QWidget):
     def _lay_out(self) -> None:
         layout = QVBoxLayout(self)
         layout.setContentsMargins(GRID, GRID, GRID, GRID)
-        layout.setSpacing(GRID)
+        layout.setSpacing(GRID // 2)
         layout.addWidget(self.slice_bar)
         layout.addWidget(self._note)
         layout.addWidget(self.tabs, 1)
