@@ -65,7 +65,7 @@ class Layout:
     @property
     def repeats(self) -> bool:
         """Several elements certainly read one cell: a stride of 0."""
-        return any(
+        return self.numel > 0 and any(
             stride == 0 and size > 1 for size, stride in zip(self.shape, self.stride, strict=True)
         )
 
@@ -252,13 +252,7 @@ def elementwise_stride(operands: Sequence[Layout], shape: Ints) -> Ints:
 
 
 def _one_shape(operands: Sequence[Layout]) -> bool:
-    """As torch compares them: scalars before the first other operand do not count."""
-    shape: Ints = ()
-    for x in operands:
-        if shape and x.shape != shape:
-            return False
-        shape = x.shape
-    return True
+    return all(x.shape == operands[0].shape for x in operands)
 
 
 def _is_channels_last_dense(x: Layout) -> bool:

@@ -214,6 +214,8 @@ def big_t(x: Layout) -> Outcome:
 
 @rule("mT")
 def matrix_t(x: Layout) -> Outcome:
+    if x.ndim == 0:
+        raise NotCovered("mT of a tensor without dimensions, which torch is giving up")
     if x.ndim < 2:
         raise Refusal(f"mT swaps the last two dimensions: the tensor has {x.ndim}.")
     return _permuted(x, [*range(x.ndim - 2), x.ndim - 1, x.ndim - 2], _REORDERED)
