@@ -53,6 +53,7 @@ HANDLERS: dict[str, str] = {
     "ReadStorageCommand": "tensors.storage_handlers:read_storage",
     "LocateCommand": "tensors.storage_handlers:locate",
     "AliasesCommand": "tensors.storage_handlers:read_aliases",
+    "ExplainCommand": "tensors.explain_handlers:explain",
 }
 """Command -> `module:function` in this package, imported at its first use."""
 

@@ -256,6 +256,18 @@ class AliasesCommand(Command, frozen=True, kw_only=True):
     -> AliasesSnapshot."""
 
 
+# -- tensors: operations explained ---------------------------------------------------------------
+
+
+class ExplainCommand(Command, frozen=True, kw_only=True):
+    """What one line, such as `y = x.T.reshape(-1)`, will give, told before it runs
+    -> ExplanationSnapshot. With `run`, it is also run aside, on copies where it writes, and each
+    prediction held against what torch gave. No variable changes either way."""
+
+    source: str
+    run: bool = False
+
+
 AnyCommand = (
     HelloCommand
     | CheckModelCommand
@@ -283,6 +295,7 @@ AnyCommand = (
     | ReadStorageCommand
     | LocateCommand
     | AliasesCommand
+    | ExplainCommand
 )
 
 

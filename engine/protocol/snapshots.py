@@ -701,6 +701,72 @@ class AliasesSnapshot(Snapshot, frozen=True, kw_only=True):
     left_out: int = 0
 
 
+# -- tensors: operations explained ---------------------------------------------------------------
+
+
+class LayoutSpec(Struct, frozen=True):
+    """How a tensor lies in its storage: `stride` and `storage_offset` are in elements."""
+
+    shape: tuple[int, ...]
+    stride: tuple[int, ...]
+    storage_offset: int
+    dtype: str
+    device: str
+
+
+class FactRow(Struct, frozen=True):
+    """A prediction beside what torch gave."""
+
+    name: str
+    predicted: str
+    actual: str
+    agrees: bool
+
+
+class ExplainedStep(Struct, frozen=True):
+    """One operation of a line, with its prediction.
+
+    `kind`: "view" (a new tensor over an operand's memory), "same" (the operand itself), "copy"
+    (memory of its own), "in place" (the first operand, changed), "refused" (torch raises:
+    `refusal` says why and `hint` what usually helps). `why` tells the kind in a sentence,
+    `reasoning` is torch's rule on these numbers. `operands` and `shares_with` are texts of the
+    line; `layouts` are the operands' layouts. Of `result_count` results the first are in
+    `results`. `many`: torch gives a tuple. `facts` is empty until the step has run; then `error`
+    is what torch raised, whole.
+    """
+
+    code: str
+    operation: str
+    kind: Literal["view", "same", "copy", "in place", "refused"]
+    why: str = ""
+    reasoning: tuple[str, ...] = ()
+    operands: tuple[str, ...] = ()
+    layouts: tuple[LayoutSpec, ...] = ()
+    results: tuple[LayoutSpec, ...] = ()
+    result_count: int = 0
+    many: bool = False
+    shares_with: tuple[str, ...] = ()
+    refusal: str = ""
+    hint: str = ""
+    facts: tuple[FactRow, ...] = ()
+    error: str = ""
+
+
+class ExplanationSnapshot(Snapshot, frozen=True, kw_only=True):
+    """The operations of `source`, innermost first; the last may be refused, then none follow.
+
+    `problem` says what keeps the line from being read or run, `note` that there is no rule for
+    what it does; `hint` what to try. `ran`: facts were asked for and are there.
+    """
+
+    source: str
+    steps: tuple[ExplainedStep, ...] = ()
+    problem: str = ""
+    note: str = ""
+    hint: str = ""
+    ran: bool = False
+
+
 AnySnapshot = (
     ReadySnapshot
     | ErrorSnapshot
@@ -729,4 +795,5 @@ AnySnapshot = (
     | StorageSnapshot
     | LocationSnapshot
     | AliasesSnapshot
+    | ExplanationSnapshot
 )

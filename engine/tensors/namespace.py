@@ -107,6 +107,10 @@ class Namespace:
             )
         return value  # pyright: ignore[reportReturnType]
 
+    def users_modes(self) -> AbstractContextManager[None]:
+        """The grad mode, default dtype and default device that the next cell will run in."""
+        return self._modes.users()
+
     def _execute(self, source: str, name: str, output: Output) -> None:
         tree = ast.parse(source, name)
         last = tree.body[-1] if tree.body else None

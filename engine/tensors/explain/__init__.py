@@ -2,12 +2,14 @@
 
 # Importing the rules registers them.
 from . import copy_rules, index_rules, pointwise_rules, view_rules
-from .checking import check
+from .checking import Fact, check
 from .layout import Layout
-from .reading import Step, layout_of, read
+from .reading import NoRule, Step, layout_of, read
 
 __all__ = [
+    "Fact",
     "Layout",
+    "NoRule",
     "Step",
     "check",
     "copy_rules",

@@ -53,8 +53,9 @@ def layout_of(t: torch.Tensor, text: str = "x") -> Layout:
 def read(source: str, variables: Mapping[str, object]) -> list[Step]:
     """The operations of one line, innermost first; the last may be refused, then none follow.
 
-    Raises LabError when the line is no Python, names what is not there, or does what no rule
-    covers. Reads masks for the number of their True elements; else changes and computes nothing.
+    Raises LabError when the line is no Python or names what is not there, NoRule when it does
+    what no rule covers. Reads masks for the number of their True elements; else changes and
+    computes nothing.
     """
     statement = _parse(source)
     reader = _Reader(variables, _changes_something(statement))
@@ -63,7 +64,7 @@ def read(source: str, variables: Mapping[str, object]) -> list[Step]:
     except _Stop:
         pass
     except NotCovered as error:
-        raise LabError(
+        raise NoRule(
             f"There is no rule for {error}.",
             hint="Run the line in the console to see what it does.",
         ) from None
@@ -91,6 +92,10 @@ def _changes_something(statement: ast.stmt) -> bool:
         or (isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store))
         for node in ast.walk(statement)
     )
+
+
+class NoRule(LabError):
+    """The line may well run, but what it does is not predicted here."""
 
 
 class _Stop(Exception):
