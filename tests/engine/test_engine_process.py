@@ -27,6 +27,7 @@ from engine.protocol import (
     Snapshot,
     StopSignal,
     TensorsSnapshot,
+    VariablesSnapshot,
 )
 
 ROOT = Path(__file__).parents[2]
@@ -76,7 +77,9 @@ def answers(engine: EngineProcess, command_id: int) -> list[Snapshot]:
 
 
 def run_cell(engine: EngineProcess, source: str) -> list[Snapshot]:
-    return answers(engine, engine.send(RunCellCommand(source=source)))
+    """The answers to a cell, without the list of variables that follows each."""
+    got = answers(engine, engine.send(RunCellCommand(source=source)))
+    return [snapshot for snapshot in got if not isinstance(snapshot, VariablesSnapshot)]
 
 
 def wait_for_print(engine: EngineProcess) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QLabel, QLineEdit, QPushButton
+from PySide6.QtWidgets import QLabel, QLineEdit, QPushButton, QWidget
 
 from app.application import Application
 from app.tensors_page import TensorsPage
@@ -34,7 +34,7 @@ class Desk:
             )
             self.settle()
 
-    def go_to(self, tab: object) -> None:
+    def go_to(self, tab: QWidget) -> None:
         self.page.tabs.setCurrentWidget(tab)
         self.settle()
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -90,7 +92,7 @@ def test_a_seed_draws_the_same_numbers():
 
 
 def test_from_numpy_shares_and_tensor_copies():
-    variables = {"torch": torch, "np": np}
+    variables: dict[str, Any] = {"torch": torch, "np": np}
     exec(python_line("from_numpy", "x", {"array": "[1.0, 2.0]"}, AROUND), variables)
     exec(python_line("tensor(array)", "y", {"array": "[1.0, 2.0]"}, AROUND), variables)
     variables["x_np"][0] = variables["y_np"][0] = 9.0

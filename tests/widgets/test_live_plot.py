@@ -56,10 +56,10 @@ def test_points_get_dots_only_while_these_stand_side_by_side(plot: LivePlot) -> 
     dots = plot._canvas._dots["validation"]
     plot.append("validation", range(10), np.ones(10))
     plot.refresh()
-    assert len(dots.data) == 10
+    assert len(dots.points()) == 10
     plot.append("validation", range(10, 5000), np.ones(4990))
     plot.refresh()
-    assert len(dots.data) == 0
+    assert len(dots.points()) == 0
     assert len(drawn(plot, "validation")[0]) > 100
 
 

@@ -69,6 +69,7 @@ def flat(t: torch.Tensor) -> list:
 )  # fmt: skip
 def test_each_cell_tells_who_reads_it(t) -> None:
     shown = read_window("t", t, 0, MAX_CELLS)
+    assert shown.cells is not None
     assert shown.cells == t.untyped_storage().nbytes() // t.element_size()
     assert shown.values == tuple(str(value) for value in flat(t))
     ground = torch.arange(max(shown.cells, 1)).as_strided(t.shape, t.stride(), t.storage_offset())

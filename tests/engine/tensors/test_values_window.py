@@ -146,7 +146,7 @@ def test_sparse(layout: str) -> None:
 
 
 def test_large_sparse_shows_what_is_stored() -> None:
-    s = torch.sparse_coo_tensor([[5, 7]], [1.0, 2.0], (1 << 30,))
+    s = torch.sparse_coo_tensor(torch.tensor([[5, 7]]), torch.tensor([1.0, 2.0]), (1 << 30,))
     shown = read(s, row_count=9, column_count=9)
     assert shown.cells == (("1", "2"),) and "2 of 1,073,741,824" in shown.note
 

@@ -6,6 +6,7 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QTextCursor
 from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication
 
 from engine.protocol import Completion, CompletionsSnapshot, ErrorReport, OutputSnapshot
 from widgets import theme
@@ -148,15 +149,11 @@ def test_output_streams_and_the_line_at_fault_is_marked(console):
     console.finish_cell(error)
     assert "\n11\nTrace\nZero: by\nTry 1.\n" in said(console)
     assert console.output.faulty_lines() == ["x = 1 / 0"]
-    theme.apply(theme_application(), theme.DARK)
+    application = QApplication.instance()
+    assert isinstance(application, QApplication)
+    theme.apply(application, theme.DARK)
     assert console.output.faulty_lines() == ["x = 1 / 0"]
     assert "\n11\nTrace\nZero: by\nTry 1.\n" in said(console)
-
-
-def theme_application():
-    from PySide6.QtWidgets import QApplication
-
-    return QApplication.instance()
 
 
 def test_progress_bars_write_over_their_line_and_colour_codes_go(console):
