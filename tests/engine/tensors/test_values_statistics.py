@@ -120,7 +120,6 @@ def test_counting_goes_on_from_command_to_command(monkeypatch: pytest.MonkeyPatc
     assert ask(session, out, slice="200:").total == 50
 
 
-@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
 def test_sparse_nested_and_unreadable() -> None:
     out: list = []
     session = Session(out.append)
