@@ -150,7 +150,9 @@ def cat(tensors: Any, dim: int = 0) -> Outcome:
     dtype, dtype_why = result_dtype(layouts)
     if any(t.ndim == 0 for t in layouts):
         raise Refusal("Tensors without dimensions cannot be joined end to end.", "Use stack.")
-    real = [t for t in layouts if t.shape != (0,)] or list(layouts[:1])
+    real = [t for t in layouts if t.shape != (0,)]
+    if not real:
+        return copy(layouts[0].fresh(dtype=dtype), "nothing joined with nothing.", [dtype_why])
     dim = wrap(dim, real[0].ndim)
     for t in real:
         others = zip(t.shape, real[0].shape, strict=False)
@@ -234,13 +236,15 @@ def take_along_dim(x: Layout, indices: Layout, dim: int | None = None) -> Outcom
         raise Refusal(f"The indices must be int64, not {indices.dtype}.", "Use .long().")
     if dim is None:
         return copy(x.fresh((indices.numel,)), "without dim both are read as flat lists.")
+    if x.ndim == 0:
+        raise Refusal("A tensor without dimensions has none to take along.", "Leave dim out.")
     if x.ndim != indices.ndim:
         raise Refusal(
             f"The indices need as many dimensions as the tensor: {indices.ndim} and {x.ndim}."
         )
     dim = wrap(dim, x.ndim)
     around = list(x.shape)
-    around[dim : dim + 1] = [indices.shape[dim]] if x.ndim else []
+    around[dim] = indices.shape[dim]
     shape = broadcast_shape([tuple(around), indices.shape])
     return copy(x.fresh(shape), "gather, with both broadcast along all other dimensions.")
 

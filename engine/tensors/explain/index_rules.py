@@ -44,14 +44,21 @@ def setitem(x: Layout, index: Any, value: Any) -> Outcome:
                 "Convert the value first: .to(x.dtype).",
             )
         shape, _ = _picked(part, picks)
+    single = not isinstance(value, Layout) or (value.ndim == 0 and part.ndim > 0)
     if isinstance(value, Layout):
-        _fit(value, shape)
-    written(part, (), None)
+        value = _fitted(value, shape)
+        if picks and value.memory == x.memory:
+            raise NotCovered("assigning to picked elements from the same memory")
+    if picks:
+        written(part, (), None)
+    else:  # torch fills with a single number, and copies more of them
+        written(part, () if single else [value], None, one_value=single)
     return Outcome("in place", (x,), f"{shape or 'one'} cells of it are overwritten.", tuple(told))
 
 
-def _fit(value: Layout, shape: Ints) -> None:
-    """Leading dimensions of one element are dropped, the rest is stretched. Raises Refusal."""
+def _fitted(value: Layout, shape: Ints) -> Layout:
+    """`value` as it is assigned to `shape`: leading dimensions of one element are dropped, the
+    rest is stretched. Raises Refusal."""
     size = value.shape
     while size and size[0] == 1:
         size = size[1:]
@@ -60,6 +67,10 @@ def _fit(value: Layout, shape: Ints) -> None:
             f"A value of shape {value.shape} does not fit into the {shape} that is assigned to.",
             "It must broadcast to that shape.",
         )
+    if value.shape == shape:
+        return value
+    stride = value.stride[value.ndim - len(size) :]
+    return expand(value.view(size, stride), shape).result
 
 
 def _items(x: Layout, index: Any) -> list[Any]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from .layout import Ints, Layout, elementwise_stride
+from .layout import Ints, Layout, elementwise_stride, preserved_stride
 from .promotion import Operand, can_be_stored, category, number_dtype, result_dtype
 from .registry import NotCovered, Outcome, Refusal, copy, rule
 
@@ -68,9 +68,12 @@ def elementwise(operands: Sequence[Operand], dtype: torch.dtype, dtype_why: str)
     return copy(result, "new numbers need memory of their own.", reasoning)
 
 
-def written(x: Layout, sources: Sequence[Operand], computed: torch.dtype | None) -> Outcome:
+def written(
+    x: Layout, sources: Sequence[Operand], computed: torch.dtype | None, one_value: bool = False
+) -> Outcome:
     """`x` changed in place by `sources`; `computed` is the dtype the numbers arrive in, None for
-    any. Raises Refusal where torch would."""
+    any. With `one_value` in all of them, elements may share a cell. Raises Refusal where torch
+    would."""
     if x.unwritable:
         raise Refusal(
             x.unwritable,
@@ -89,7 +92,7 @@ def written(x: Layout, sources: Sequence[Operand], computed: torch.dtype | None)
             f"The result is {computed}, which a {x.dtype} tensor cannot take.",
             "Convert the tensor first, or use the form that gives a new tensor.",
         )
-    if x.repeats:
+    if x.repeats and not one_value:
         raise Refusal(
             f"Several elements are the same cell (stride {x.stride}): they cannot be written one"
             " by one.",
@@ -175,6 +178,8 @@ def _magnitude(operands: Sequence[Operand]) -> tuple[torch.dtype, str]:
     dtype, why = result_dtype(operands)
     if category(dtype) == 3:
         return dtype.to_real(), "a magnitude is a real number."
+    if dtype == torch.bool:
+        raise Refusal("bool has no magnitude.", "Convert it first: .int().")
     return dtype, why
 
 
@@ -239,7 +244,11 @@ def _add_binary(name: str, typing: Typing) -> None:
 
 def _add_unary(name: str, typing: Typing) -> None:
     def new(input: Layout) -> Outcome:
-        return elementwise([input], *typing([input]))
+        done = elementwise([input], *typing([input]))
+        if typing is _magnitude and category(input.dtype) == 3:  # torch makes it as a clone
+            real = done.result.fresh(stride=preserved_stride(input))
+            return copy(real, done.why, done.reasoning)
+        return done
 
     def in_place(x: Layout) -> Outcome:
         return written(x, (), typing([x])[0])
@@ -277,17 +286,19 @@ def clamp_(x: Layout, min: Any = None, max: Any = None) -> Outcome:
 def fill_(x: Layout, value: Any) -> Outcome:
     if isinstance(value, Layout) and value.ndim:
         raise Refusal("fill_ takes one number, not a tensor with dimensions.", "Use copy_.")
-    return written(x, (), None)
+    return written(x, (), None, one_value=True)
 
 
 @rule("zero_")
 def zero_(x: Layout) -> Outcome:
-    return written(x, (), None)
+    return written(x, (), None, one_value=True)
 
 
 @rule("copy_")
 def copy_(x: Layout, src: Layout, non_blocking: bool = False) -> Outcome:
     del non_blocking
+    if src is x and not x.unwritable:
+        return Outcome("in place", (x,), "copied onto itself, nothing changes.")
     moved = Layout(src.shape, src.stride, src.offset, src.dtype, x.device, src.memory)
     return written(x, [moved], None)
 

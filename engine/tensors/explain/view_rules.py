@@ -61,10 +61,16 @@ def _reasoning(x: Layout, shape: Ints) -> list[str]:
     return told
 
 
+def _check_given(shape: tuple[Any, ...]) -> None:
+    if not shape:
+        raise Refusal("A shape is needed.", "() is the shape without dimensions.")
+
+
 @rule("view")
 def view_(x: Layout, *shape: Any) -> Outcome:
     if len(shape) == 1 and isinstance(shape[0], torch.dtype):
         return _view_dtype(x, shape[0])
+    _check_given(shape)
     new_shape = _ask_size(spread(shape), x.numel)
     new_stride = view_stride(x.shape, x.stride, new_shape)
     if new_stride is None:
@@ -96,6 +102,7 @@ def view_as(x: Layout, other: Layout) -> Outcome:
 
 @rule("reshape")
 def reshape(x: Layout, *shape: Any) -> Outcome:
+    _check_given(shape)
     return _reshaped(x, _ask_size(spread(shape), x.numel), "reshape")
 
 

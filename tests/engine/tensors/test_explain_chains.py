@@ -1,0 +1,251 @@
+"""Random chains of operations: what is predicted of each line against what plain torch makes of it.
+
+`TENSORLAB_EXAMPLES=5000` (or any number) in the environment runs more of them.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from engine.tensors.explain import check, read
+
+EXAMPLES = int(os.environ.get("TENSORLAB_EXAMPLES", "200"))
+LARGE = 600
+"""Elements from which on an operation that makes more of them is not drawn."""
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:Casting complex values to real:UserWarning"),
+    pytest.mark.filterwarnings("ignore:ComplexHalf support is experimental:UserWarning"),
+    # The limit for one test is for the usual number of examples.
+    pytest.mark.timeout(max(180, EXAMPLES // 2)),
+]
+
+DTYPES = [torch.float32, torch.float64, torch.float16, torch.int64, torch.int32, torch.bool,
+          torch.complex64]  # fmt: skip
+
+
+class Chain:
+    """Draws lines on the variables `v0`, `v1`, ... of which there are more after each."""
+
+    def __init__(self, data: st.DataObject) -> None:
+        self._data = data
+        self.variables: dict[str, Any] = {"torch": torch}
+        for i in range(2):
+            self.variables[f"v{i}"] = self._tensor()
+
+    def one(self, *choices: Any) -> Any:
+        return self._data.draw(st.sampled_from(choices))
+
+    def between(self, least: int, most: int) -> int:
+        return self._data.draw(st.integers(least, max(least, most)))
+
+    def name(self) -> str:
+        return self.one(*[n for n in self.variables if n != "torch"][-4:])
+
+    def dim(self, t: torch.Tensor, extra: int = 0) -> int:
+        """Mostly a dimension there is, now and then the one after."""
+        most = max(t.ndim + extra, 1)
+        return self.between(-most, most - 1 + self.one(0, 0, 0, 1))
+
+    def order(self, t: torch.Tensor) -> tuple[int, ...]:
+        return tuple(self._data.draw(st.permutations(range(t.ndim))))
+
+    def shape_for(self, t: torch.Tensor) -> tuple[int, ...]:
+        """One of as many elements, as a rule, perhaps with a -1 in it."""
+        if self.one(*range(12)) == 0:
+            return tuple(self.between(0, 4) for _ in range(self.between(0, 3)))
+        rest, sizes = t.numel(), []
+        while rest > 1 and len(sizes) < 3:
+            size = self.one(*[n for n in range(1, rest + 1) if rest % n == 0])
+            sizes.append(size)
+            rest //= size
+        sizes.append(rest)
+        if self.one(False, True):
+            sizes[self.between(0, len(sizes) - 1)] = -1
+        return tuple(sizes)
+
+    def index(self, t: torch.Tensor) -> str:
+        items, dims = [], 0
+        for _ in range(self.between(1, 3)):
+            kinds = ["None", "..."] if "..." not in items else ["None"]
+            if dims < t.ndim:
+                kinds += ["int", "slice", "slice", "list", "tensor"]
+            kind = self.one(*kinds)
+            size = t.shape[dims] if dims < t.ndim and "..." not in items else 1
+            dims += kind not in ("None", "...")
+            if kind == "int":
+                kind = str(self.between(-size, size))
+            elif kind == "slice":
+                low, high = self.one("", "1", "-2"), self.one("", "2", "-1")
+                kind = f"{low}:{high}" + self.one("", ":2", ":3")
+            elif kind == "list":
+                kind = "[0, -1]" if size else "[]"
+            elif kind == "tensor":
+                kind = "torch.tensor([[0], [-1]])"
+            items.append(kind)
+        if any("[" in item for item in items) and 0 in t.shape:
+            return ":"  # whether torch looks at an index of nothing is for its values to say
+        return ", ".join(items)
+
+    def _tensor(self) -> torch.Tensor:
+        shape = tuple(self.between(0, 4) or 1 for _ in range(self.between(0, 4)))
+        if shape and self.between(0, 15) == 0:
+            shape = (0, *shape[1:])
+        t = torch.arange(math.prod(shape)).reshape(shape).to(self.one(*DTYPES))
+        if t.ndim == 4 and self.one(False, True):
+            return t.to(memory_format=torch.channels_last)
+        return t.permute(self.order(t))
+
+
+Draw = Callable[[Chain, str, torch.Tensor], str]
+
+VIEWS: dict[str, Draw] = {
+    "view": lambda c, x, t: f"{x}.view{c.shape_for(t)}",
+    "reshape": lambda c, x, t: f"{x}.reshape({c.shape_for(t)})",
+    "flatten": lambda c, x, t: f"{x}.flatten({c.dim(t)}, {c.dim(t)})",
+    "squeeze": lambda c, x, t: f"{x}.squeeze({c.one('', c.dim(t))})",
+    "unsqueeze": lambda c, x, t: f"{x}.unsqueeze({c.dim(t, 1)})",
+    "transpose": lambda c, x, t: f"{x}.transpose({c.dim(t)}, {c.dim(t)})",
+    "permute": lambda c, x, t: f"{x}.permute({c.order(t)})",
+    "T": lambda c, x, t: f"{x}.T" if t.ndim == 2 else f"{x}.permute({c.order(t)[::-1]})",
+    "mT": lambda c, x, t: f"{x}.mT" if t.ndim else f"{x}.view(())",
+    "movedim": lambda c, x, t: f"{x}.movedim({c.dim(t)}, {c.dim(t)})",
+    "expand": lambda c, x, t: f"{x}.expand({_stretched(c, t)})",
+    "narrow": lambda c, x, t: f"{x}.narrow({c.dim(t)}, {c.between(-1, 2)}, {c.between(0, 3)})",
+    "select": lambda c, x, t: f"{x}.select({c.dim(t)}, {c.between(-2, 2)})",
+    "slicing": lambda c, x, t: f"{x}[{c.index(t)}]",
+    "chunk": lambda c, x, t: f"{x}.chunk({c.between(1, 4)}, {c.dim(t)})",
+    "split": lambda c, x, t: f"{x}.split({c.between(1, 3)}, {c.dim(t)})",
+    "unbind": lambda c, x, t: f"{x}.unbind({c.dim(t)})",
+    "unfold": lambda c, x, t: f"{x}.unfold({c.dim(t)}, {c.between(0, 3)}, {c.between(1, 3)})",
+    "as_strided": lambda c, x, t: f"{x}.as_strided({_strided(c)})",
+    "contiguous": lambda c, x, t: f"{x}.contiguous()",
+    "detach": lambda c, x, t: f"{x}.detach()",
+}
+COPIES: dict[str, Draw] = {
+    "clone": lambda c, x, t: f"{x}.clone({c.one('', 'memory_format=torch.contiguous_format')})",
+    "to": lambda c, x, t: f"{x}.to({c.one(*DTYPES)})",
+    "cast": lambda c, x, t: f"{x}.{c.one('float', 'double', 'long', 'bool', 'cfloat')}()",
+    "mask": lambda c, x, t: f"{x}[{x} != 1]" if t.ndim else f"{x}[...]",
+    "gather": lambda c, x, t: f"{x}.gather(0, torch.zeros_like({x}, dtype=torch.int64))",
+    "scatter": lambda c, x, t: f"{x}.scatter(0, torch.zeros_like({x}, dtype=torch.int64), 1)",
+    "take_along_dim": lambda c, x, t: (
+        f"{x}.take_along_dim(torch.zeros_like({x}, dtype=torch.int64), {c.dim(t)})"
+    ),
+    "where": lambda c, x, t: f"torch.where({x} != 1, {x}, {c.one(c.name(), '0', '0.5')})",
+    "repeat": lambda c, x, t: f"{x}.repeat({tuple(c.between(0, 2) for _ in range(t.ndim + 1))})",
+    "stack": lambda c, x, t: f"torch.stack([{x}, {c.one(x, c.name())}], {c.dim(t, 1)})",
+    "cat": lambda c, x, t: f"torch.cat([{x}, {c.one(x, x, c.name())}], {c.dim(t)})",
+    "operator": lambda c, x, t: f"{x} {c.one('+', '-', '*', '/', '==', '<')} {_other(c)}",
+    "reflected": lambda c, x, t: f"{c.one('1', '2.5')} {c.one('+', '-', '*')} {x}",
+    "unary": lambda c, x, t: f"{x}.{c.one('exp', 'abs', 'neg', 'isnan', 'square')}()",
+}
+IN_PLACE: dict[str, Draw] = {
+    "operator": lambda c, x, t: f"{x} {c.one('+=', '-=', '*=', '/=')} {_other(c)}",
+    "method": lambda c, x, t: f"{x}.{c.one('add_', 'mul_', 'copy_')}({c.name()})",
+    "fill": lambda c, x, t: f"{x}.{c.one('zero_()', 'fill_(1)', 'neg_()', 'exp_()')}",
+    "shape": lambda c, x, t: f"{x}.{c.one('squeeze_()', f'unsqueeze_({c.dim(t, 1)})')}",
+    "transpose": lambda c, x, t: f"{x}.transpose_({c.dim(t)}, {c.dim(t)})",
+    "assign": lambda c, x, t: f"{x}[{_slices(c, t)}] = {_other(c)}",
+    "update": lambda c, x, t: f"{x}[{_slices(c, t)}] += {_other(c)}",
+    "scatter": lambda c, x, t: f"{x}.scatter_(0, torch.zeros_like({x}, dtype=torch.int64), 1)",
+}
+
+
+def _other(c: Chain) -> str:
+    return c.one(c.name(), c.name(), "2", "0.5", "True")
+
+
+def _slices(c: Chain, t: torch.Tensor) -> str:
+    return c.one("...", ":", "0", "1:", "::2") if t.ndim else "..."
+
+
+def _stretched(c: Chain, t: torch.Tensor) -> tuple[int, ...]:
+    kept = (c.one(-1, 3) if size == 1 else size for size in t.shape)
+    return (*(c.between(0, 2) for _ in range(c.one(0, 0, 1))), *kept)
+
+
+def _strided(c: Chain) -> str:
+    ndim = c.between(0, 3)
+    size = tuple(c.between(0, 3) for _ in range(ndim))
+    stride = tuple(c.between(0, 4) for _ in range(ndim))
+    return f"{size}, {stride}{c.one('', ', 1')}"
+
+
+def sharing(t: torch.Tensor, variables: Mapping[str, Any]) -> set[str]:
+    """The variables over the same storage as `t`."""
+    storage = t.untyped_storage()._cdata
+    return {
+        name
+        for name, other in variables.items()
+        if isinstance(other, torch.Tensor) and other.untyped_storage()._cdata == storage
+    }
+
+
+@settings(
+    max_examples=EXAMPLES,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+@given(data=st.data())
+def test_prediction_is_fact_along_random_chains(data: st.DataObject) -> None:
+    chain = Chain(data)
+    for step in range(chain.between(1, 6)):
+        x = chain.name()
+        t = chain.variables[x]
+        table = chain.one(VIEWS, VIEWS, COPIES, IN_PLACE)
+        if t.numel() > LARGE:
+            table = VIEWS
+        line = table[chain.one(*table)](chain, x, t)
+        before = dict(chain.variables)
+        kept = {n: v.clone() for n, v in before.items() if n != "torch"}
+        facts = check(read(line, before))
+        assert all(kept[n].equal(before[n]) or v.isnan().any() for n, v in kept.items())
+        assert [fact.differs for fact in facts] == [()] * len(facts), line
+        _hold_against_torch(line, f"w{step}", chain)
+
+
+def _hold_against_torch(line: str, name: str, chain: Chain) -> None:
+    """Run the line in earnest and compare; its first result, if new, is the next variable."""
+    before = dict(chain.variables)
+    steps = read(line, before)
+    said = steps[-1].outcome
+    statement = "=" in line.replace("==", "").replace("!=", "").replace("dtype=", "").replace(
+        "memory_format=", ""
+    )
+    try:
+        if statement:
+            exec(line, {}, chain.variables)
+            given = chain.variables[line[:2]]
+        else:
+            given = eval(line, {}, chain.variables)
+    except (RuntimeError, IndexError, TypeError) as error:
+        assert said is None, f"{line}: torch refuses: {error}"
+        return
+    assert said is not None, f"{line}: {steps[-1].refusal}"
+    results = tuple(given) if isinstance(given, tuple | list) else (given,)
+    assert len(results) == len(said.results), line
+    owners = {term.layout.memory: term.compute() for s in steps for term in s.operands}
+    for t, predicted in zip(results, said.results, strict=True):
+        fact = (tuple(t.shape), t.stride(), t.storage_offset(), t.dtype)
+        told = (predicted.shape, predicted.stride, predicted.offset, predicted.dtype)
+        assert fact == told, line
+        if said.kind != "in place":  # those are read on copies
+            owner = owners.get(predicted.memory)
+            shares = set() if owner is None else sharing(owner, before)
+            assert sharing(t, before) == shares, line
+    match said.kind:
+        case "same" | "in place":
+            assert any(results[0] is t for t in before.values()), line
+        case _:
+            assert all(t is not u for t in results for u in before.values()), line
+    if results and not statement and results[0].numel() < LARGE * 4:
+        chain.variables[name] = results[0]
