@@ -26,7 +26,7 @@ class ActionSpec:
 
     @property
     def on_canvas(self) -> bool:
-        return self.id in _ON_CANVAS
+        return self.id in ON_CANVAS
 
     @property
     def category(self) -> str:
@@ -133,7 +133,7 @@ SPECS = _specs(
     ("help.about", "&About Tensor Lab", "", "information-outline", "Versions in use."),
 )  # fmt: skip
 
-_ON_CANVAS = frozenset(
+ON_CANVAS = frozenset(
     {
         "edit.cut",
         "edit.copy",

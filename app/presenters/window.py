@@ -10,6 +10,7 @@ from PySide6.QtCore import QObject, Qt
 from PySide6.QtGui import QActionGroup, QGuiApplication
 from PySide6.QtWidgets import QApplication
 
+from app.actions import ON_CANVAS
 from app.autosave import Autosave, Recovery
 from app.settings import ThemeChoice
 from app.workbench import Workbench
@@ -20,16 +21,6 @@ from widgets import theme
 from ..shortcut_sheet import about_html, shortcuts_html, show_sheet
 
 _THEMES: tuple[ThemeChoice, ...] = ("system", "light", "dark")
-_ON_MODEL_PAGE = (
-    "edit.cut",
-    "edit.copy",
-    "edit.paste",
-    "edit.duplicate",
-    "edit.delete",
-    "edit.select_all",
-    "view.fit",
-    "model.insert",
-)
 
 
 class WindowPresenter(QObject):
@@ -150,7 +141,7 @@ class WindowPresenter(QObject):
     def _on_workspace_changed(self, name: str) -> None:
         view = self._bench.store.project.view
         self._bench.store.set_view(replace(view, workspace=cast(Workspace, name)))
-        for action in _ON_MODEL_PAGE:
+        for action in ON_CANVAS:
             self._bench.actions[action].setEnabled(name == "model")
 
     def _show_failure(self, message: str) -> None:

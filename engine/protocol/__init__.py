@@ -3,4 +3,5 @@
 from .codec import *  # noqa: F403 - one flat namespace of messages
 from .commands import *  # noqa: F403
 from .snapshots import *  # noqa: F403
+from .tensor_snapshots import *  # noqa: F403
 from .values import *  # noqa: F403

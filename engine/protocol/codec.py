@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
+from .any_snapshot import AnySnapshot
 from .commands import AnyCommand, AnySignal, Command
-from .snapshots import AnySnapshot, ErrorSnapshot, Snapshot
+from .snapshots import ErrorSnapshot, Snapshot
 from .values import ErrorReport
 
 MAX_SNAPSHOT_BYTES = 256 * 1024
