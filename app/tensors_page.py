@@ -10,6 +10,7 @@ from widgets.console.history import History
 from widgets.tensor.alias_map import AliasMapView
 from widgets.tensor.broadcast_view import BroadcastView
 from widgets.tensor.create_form import CreateForm
+from widgets.tensor.operation_view import OperationView
 from widgets.tensor.pick_view import PickView
 from widgets.tensor.product_view import ProductView
 from widgets.tensor.reduction_view import ReductionView
@@ -33,6 +34,7 @@ class TensorsPage(DockedPage):
         self.values = ValuesView()
         self.storage = StorageView()
         self.aliases = AliasMapView()
+        self.operation = OperationView()
         self.broadcast = BroadcastView()
         self.reduction = ReductionView()
         self.product = ProductView()
@@ -49,6 +51,7 @@ class TensorsPage(DockedPage):
             (self.values, "Values", "Its elements as numbers and pictures, to read and to change"),
             (self.storage, "Storage", "The memory under it, cell by cell, and who reads each"),
             (self.aliases, "Aliases", "All tensors by the memory that they share"),
+            (self.operation, "Operation", "What a line will give, a view or a copy, and why"),
             (self.broadcast, "Broadcast", "How shapes that differ are made to fit"),
             (self.reduction, "Reduce", "Which elements sum, mean and the like fold into which"),
             (self.product, "Multiply", "Which row meets which column: matmul, bmm, dot, einsum"),

@@ -21,6 +21,7 @@ from engine.protocol import (
     Variable,
 )
 from widgets.tensor.alias_map import AliasMapView
+from widgets.tensor.operation_view import OperationView
 from widgets.tensor.shape_view import ShapeView
 from widgets.tensor.storage_view import StorageView
 from widgets.tensor.values_view import ValuesView
@@ -158,6 +159,27 @@ class AliasRoom(Room):
     def _show(self, snapshot: AliasesSnapshot) -> None:
         self._view.show_aliases(snapshot)
         self._view.show_selected(self.expression)
+
+
+class OperationRoom(Room):
+    def __init__(self, bench: Workbench, view: OperationView, parent: QObject) -> None:
+        super().__init__(bench, view, parent)
+        self._view = view
+        view.asked.connect(self._ask)
+        view.run_requested.connect(self.run_requested)
+
+    def show_variables(self, variables: Sequence[Variable]) -> None:
+        self._view.show_variables(variables)
+
+    def show_tensor(self, expression: str) -> None:
+        super().show_tensor(expression)
+        self._view.show_expression(expression)
+
+    def refresh(self) -> None:
+        self._view.refresh()
+
+    def _ask(self, command: Command) -> None:
+        self._questions.ask(command, self._view.show_snapshot, self._view.show_error)
 
 
 class ShapeRoom(Room):

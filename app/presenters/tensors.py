@@ -7,7 +7,15 @@ import re
 from PySide6.QtCore import QObject
 
 from app.presenters.console import ConsolePresenter
-from app.presenters.tensor_rooms import AliasRoom, Index, Room, ShapeRoom, StorageRoom, ValuesRoom
+from app.presenters.tensor_rooms import (
+    AliasRoom,
+    Index,
+    OperationRoom,
+    Room,
+    ShapeRoom,
+    StorageRoom,
+    ValuesRoom,
+)
 from app.tensors_page import TensorsPage
 from app.workbench import Workbench
 from engine.protocol import ReadVariablesCommand, Snapshot, Variable, VariablesSnapshot
@@ -31,6 +39,7 @@ class TensorsPresenter(QObject):
             ValuesRoom(bench, page.values, self),
             StorageRoom(bench, page.storage, self),
             AliasRoom(bench, page.aliases, self),
+            OperationRoom(bench, page.operation, self),
             *(ShapeRoom(bench, view, self) for view in shapes),
         )
         for room in self.rooms:

@@ -192,6 +192,34 @@ def test_an_element_chosen_lights_its_cell_and_names_all_who_read_it(desk):
     assert desk.page.variables.selected == "x"
 
 
+def test_an_operation_is_told_checked_and_run_from_one_line(desk):
+    desk.type("x = torch.arange(6.).view(2, 3)", "t = x.T")
+    view = desk.page.operation
+    desk.go_to(view)
+    item = view.list.item_of("reshape")
+    place = view.list.visualItemRect(item).center()
+    QTest.mouseClick(view.list.viewport(), Qt.MouseButton.LeftButton, pos=place)
+    desk.settle()
+    assert view.line.text() == "y = t.reshape(-1)"
+    assert [card.mark.word for card in view.cards] == ["COPY"]
+    assert view.cards[0].table.text("shape", "prediction") == "(6,)"
+    QTest.mouseClick(view.check_button, Qt.MouseButton.LeftButton)
+    desk.settle()
+    assert view.cards[0].table.text("stride", "PyTorch") == "(1,)"
+    assert view.verdict.text() == "✓ PyTorch does what was predicted."
+    assert desk.names() == ["x", "t"]
+    QTest.mouseClick(view.run_button, Qt.MouseButton.LeftButton)
+    desk.settle()
+    assert desk.names() == ["x", "t", "y"] and desk.kept()[-1] == "y = t.reshape(-1)"
+    assert view.line.text() == "y = t.reshape(-1)" and view.verdict.isVisible()
+    view.line.selectAll()
+    QTest.keyClicks(view.line, "t.view(-1)")
+    QTest.keyClick(view.line, Qt.Key.Key_Return)
+    desk.settle()
+    assert view.cards[0].mark.word == "REFUSED"
+    assert view.cards[0].words.text().startswith("RuntimeError: view size is not compatible")
+
+
 def test_an_element_that_is_gone_is_let_go(desk):
     desk.type("x = torch.zeros(4)")
     desk.program.tensors.select("x", (3,))

@@ -1,0 +1,62 @@
+"""VIEW, COPY or IN PLACE, large and in a colour of its own."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QSize, Qt
+from PySide6.QtGui import QFont, QFontMetrics, QPainter, QPaintEvent
+from PySide6.QtWidgets import QSizePolicy, QWidget
+
+from widgets import theme
+
+KINDS = {
+    "view": ("VIEW", "storage", "A new tensor over the same memory: nothing is copied."),
+    "same": ("SAME", "intermediate", "The tensor itself: there was nothing to do."),
+    "copy": ("COPY", "success", "New memory: the two no longer know of each other."),
+    "in place": ("IN PLACE", "warning", "The operand itself is changed, for all who share it."),
+    "refused": ("REFUSED", "error", "PyTorch raises an error."),
+}
+"""Kind of outcome -> its word, the theme's role, and what it means."""
+
+
+class KindMark(QWidget):
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("kind_mark")
+        self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
+        self._font = QFont(self.font())
+        self._font.setPointSize(12)
+        self._font.setBold(True)
+        self.show_kind("view")
+        theme.notifier.changed.connect(self.update)
+
+    def show_kind(self, kind: str) -> None:
+        """One of `KINDS`. Raises KeyError for others."""
+        self._word, self._role, meaning = KINDS[kind]
+        self.setAccessibleName(self._word)
+        self.setToolTip(meaning)
+        self.update()
+
+    @property
+    def word(self) -> str:
+        return self._word
+
+    @property
+    def role(self) -> str:
+        """The role of its colour in the theme."""
+        return self._role
+
+    def sizeHint(self) -> QSize:
+        metrics = QFontMetrics(self._font)
+        widest = max(metrics.horizontalAdvance(word) for word, _, _ in KINDS.values())
+        return QSize(widest + 3 * theme.GRID, metrics.height() + theme.GRID)
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        colors = theme.current()
+        with QPainter(self) as painter:
+            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+            painter.setPen(Qt.PenStyle.NoPen)
+            painter.setBrush(colors.color(self._role))
+            painter.drawRoundedRect(self.rect(), 4, 4)
+            painter.setPen(colors.color("on_accent"))
+            painter.setFont(self._font)
+            painter.drawText(self.rect(), Qt.AlignmentFlag.AlignCenter, self._word)
