@@ -23,6 +23,7 @@ from ..protocol import (
     VariablesSnapshot,
 )
 from .completion import complete
+from .error_help import explain_error
 from .namespace import namespace_of
 from .report import report_tensors
 from .variables import list_variables
@@ -37,6 +38,8 @@ def run_cell(lab: Lab, command: RunCellCommand) -> Iterator[Snapshot]:
         report = error_report(error, lambda filename: filename == name)
         if isinstance(error, KeyboardInterrupt):
             report = msgspec.structs.replace(report, hint="The code was stopped while it ran.")
+        elif not report.hint:
+            report = msgspec.structs.replace(report, hint=explain_error(error))
     yield from _in_parts(report_tensors(namespace.tensors()))
     yield list_variables(namespace)
     yield CellSnapshot(ok=error is None, error=report)

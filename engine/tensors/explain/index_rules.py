@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from .layout import Ints, Layout, elementwise_stride, view_stride
-from .pointwise_rules import broadcast_shape, written
+from .pointwise_rules import broadcast_shape, same_cells, written
 from .registry import NotCovered, Outcome, Refusal, copy, rule, view
 from .view_rules import expand, selected, sliced, unsqueeze
 
@@ -51,8 +51,8 @@ def setitem(x: Layout, index: Any, value: Any) -> Outcome:
             raise NotCovered("assigning to picked elements from the same memory")
     if picks:
         written(part, (), None)
-    else:  # torch fills with a single number, and copies more of them
-        written(part, () if single else [value], None, one_value=single)
+    elif single or part.unwritable or not same_cells(part, value):  # numbers are copied out first
+        written(part, () if single else [value], None)
     return Outcome("in place", (x,), f"{shape or 'one'} cells of it are overwritten.", tuple(told))
 
 
@@ -69,7 +69,8 @@ def _fitted(value: Layout, shape: Ints) -> Layout:
         )
     if value.shape == shape:
         return value
-    stride = value.stride[value.ndim - len(size) :]
+    stride = view_stride(value.shape, value.stride, size)
+    assert stride is not None, "dimensions of one element can always be left out"
     return expand(value.view(size, stride), shape).result
 
 

@@ -55,10 +55,20 @@ def _stretching(operands: Sequence[Operand], shape: Ints) -> str:
     return "; ".join(told)
 
 
-def elementwise(operands: Sequence[Operand], dtype: torch.dtype, dtype_why: str) -> Outcome:
-    """A new tensor computed from `operands`, element by element."""
+def elementwise(
+    operands: Sequence[Operand], dtype: torch.dtype, dtype_why: str, converted: bool = False
+) -> Outcome:
+    """A new tensor computed from `operands`, element by element; `converted`: the CPU brings them
+    to `dtype` first, in copies without gaps."""
     layouts = _layouts(operands)
+    if dtype == torch.complex32:
+        raise NotCovered("complex32, which few operations know")
     shape = broadcast_shape([x.shape for x in layouts])
+    if converted:
+        layouts = [
+            x if x.dtype == dtype else x.fresh(stride=preserved_stride(x), dtype=dtype)
+            for x in layouts
+        ]
     result = layouts[0].fresh(shape, elementwise_stride(layouts, shape), dtype, _device(operands))
     reasoning = [dtype_why]
     if stretching := _stretching(operands, shape):
@@ -111,6 +121,13 @@ def written(
         "the cells are overwritten: every tensor over this memory sees it, and its version counts"
         " one up.",
     )
+
+
+def same_cells(x: Layout, y: Layout) -> bool:
+    """Do both read the same cells in the same order: copying one to the other does nothing."""
+    return x.memory is not None and (x.memory, x.shape, x.stride, x.offset, x.dtype) == (
+        y.memory, y.shape, y.stride, y.offset, y.dtype
+    )  # fmt: skip
 
 
 def _overlaps_partly(x: Layout, y: Layout) -> bool:
@@ -226,11 +243,16 @@ def _tensor_or_number(value: object) -> Operand:
     raise Refusal(f"A tensor or a number is needed here, not {value!r}.")
 
 
+def _converts(typing: Typing, operands: Sequence[Operand]) -> bool:
+    return typing not in (_truth, _compared, _magnitude) and _device(operands) == "cpu"
+
+
 def _add_binary(name: str, typing: Typing) -> None:
     def new(input: Operand, other: Any, *, alpha: Any = 1, rounding_mode: Any = None) -> Outcome:
         operands = [input, _tensor_or_number(other)]
         chosen = result_dtype if rounding_mode is not None and name == "div" else typing
-        return elementwise(operands, *chosen(operands))
+        converted = _converts(chosen, operands)
+        return elementwise(operands, *chosen(operands), converted=converted)
 
     def in_place(x: Layout, other: Any, *, alpha: Any = 1, rounding_mode: Any = None) -> Outcome:
         operands = [x, _tensor_or_number(other)]
@@ -244,7 +266,7 @@ def _add_binary(name: str, typing: Typing) -> None:
 
 def _add_unary(name: str, typing: Typing) -> None:
     def new(input: Layout) -> Outcome:
-        done = elementwise([input], *typing([input]))
+        done = elementwise([input], *typing([input]), converted=_converts(typing, [input]))
         if typing is _magnitude and category(input.dtype) == 3:  # torch makes it as a clone
             real = done.result.fresh(stride=preserved_stride(input))
             return copy(real, done.why, done.reasoning)
@@ -286,7 +308,7 @@ def clamp_(x: Layout, min: Any = None, max: Any = None) -> Outcome:
 def fill_(x: Layout, value: Any) -> Outcome:
     if isinstance(value, Layout) and value.ndim:
         raise Refusal("fill_ takes one number, not a tensor with dimensions.", "Use copy_.")
-    return written(x, (), None, one_value=True)
+    return written(x, (), None, one_value=not isinstance(value, Layout))
 
 
 @rule("zero_")
@@ -297,7 +319,7 @@ def zero_(x: Layout) -> Outcome:
 @rule("copy_")
 def copy_(x: Layout, src: Layout, non_blocking: bool = False) -> Outcome:
     del non_blocking
-    if src is x and not x.unwritable:
+    if same_cells(x, src) and not x.unwritable:
         return Outcome("in place", (x,), "copied onto itself, nothing changes.")
     moved = Layout(src.shape, src.stride, src.offset, src.dtype, x.device, src.memory)
     return written(x, [moved], None)

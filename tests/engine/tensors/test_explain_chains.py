@@ -23,12 +23,11 @@ LARGE = 600
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:Casting complex values to real:UserWarning"),
-    pytest.mark.filterwarnings("ignore:ComplexHalf support is experimental:UserWarning"),
     # The limit for one test is for the usual number of examples.
     pytest.mark.timeout(max(180, EXAMPLES // 2)),
 ]
 
-DTYPES = [torch.float32, torch.float64, torch.float16, torch.int64, torch.int32, torch.bool,
+DTYPES = [torch.float32, torch.float64, torch.bfloat16, torch.int64, torch.int32, torch.bool,
           torch.complex64]  # fmt: skip
 
 

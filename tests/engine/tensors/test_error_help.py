@@ -1,0 +1,106 @@
+"""Torch's real errors, each with the words and the fix that stand under it."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from engine.protocol import CellSnapshot, RunCellCommand, Snapshot
+from engine.session import Session
+from engine.tensors.error_help import explain_error
+
+
+def twice() -> None:
+    w = torch.ones(3, requires_grad=True)
+    y = (w * w).sum()
+    y.backward()
+    y.backward()
+
+
+def overwritten() -> None:
+    y = torch.ones(3, requires_grad=True).exp()
+    y.add_(1)
+    y.sum().backward()
+
+
+def written_leaf() -> None:
+    torch.ones(3, requires_grad=True).add_(1)
+
+
+def written_view_of_a_leaf() -> None:
+    w = torch.ones(3, requires_grad=True)
+    w[0:1].add_(1)
+
+
+ERRORS = {
+    "x.T.view(-1)": "reshape copies",
+    "x + torch.ones(3)": "dimension 1 of the result one has 4 elements, the other 3",
+    "x @ x": "(3, 4) @ (3, 4) has 4 and 3",
+    "nn.Linear(3, 2)(x)": "(3, 4) @ (3, 2) has 4 and 3",
+    "x @ torch.ones(3)": "differ: 4 and 3",
+    "torch.bmm(torch.ones(2, 3, 4), torch.ones(2, 3, 4))": "wants (2, 4, ...)",
+    "torch.einsum('ij,jk', x, x)": "letter j stands for one size everywhere, and it is 4",
+    "torch.cat([x, x.T])": "one is 4 where the other has 3",
+    "torch.stack([x, x.T])": "(3, 4) and (4, 3) differ",
+    "x.view(5, -1)": "(5, -1) must multiply to the number of elements, 12",
+    "x.reshape(5, 2)": "(5, 2) must multiply to the number of elements, 12",
+    "x.expand(3, 8)": "dimension 1 has 4 and was asked to become 8",
+    "torch.ones(4).add_(x)": "shape [3, 4], but in place it must fit into [4]",
+    "torch.arange(3).add_(0.5)": "Float, which a Long tensor cannot hold",
+    "x @ x.T.double()": "float and double",
+    "torch.dot(x[0], x[0].double())": "Float and Double",
+    "x + torch.ones(4, device='meta')": ".to(other.device)",
+    "written_leaf()": "made by you and requires grad",
+    "written_view_of_a_leaf()": "a view of a leaf",
+    "overwritten()": "overwritten after the forward pass",
+    "torch.ones(3, requires_grad=True).numpy()": "x.detach().numpy()",
+    "torch.ones(2, device='meta').numpy()": "x.cpu().numpy()",
+    "x[5]": "Dimension 0 has 3 elements, numbered 0 to 2",
+    "x[[7]]": "7 is none of them",
+    "x.gather(1, torch.tensor([[9]]))": "Dimension 1 has 4 elements",
+    "torch.ones(0)[0]": "no elements",
+    "x.sum(3)": "choose from -2 to 1",
+    "x[0, 0, 0]": "2 dimensions, and more indices",
+    "x[torch.ones(2, dtype=torch.bool)]": "[2] and [3, 4] differ at dimension 0",
+    "x[x]": ".long()",
+    "F.embedding(torch.tensor([4]), x)": "num_embeddings - 1",
+    "F.cross_entropy(x, torch.ones(3))": "target.long()",
+    "twice()": "retain_graph=True",
+    "torch.ones(3, requires_grad=True).exp().backward()": "y.sum().backward()",
+    "x.sum().backward()": "requires_grad=True",
+    "torch.arange(3).requires_grad_()": ".float()",
+    "torch.tensor([1], requires_grad=True)": ".float()",
+    "x.item()": "sum() or mean()",
+    "bool(x)": "(x > 0).any()",
+    "torch.ones(1).expand(3).add_(1)": "clone()",
+}
+
+
+@pytest.mark.parametrize("line", ERRORS)
+def test_torchs_error_is_told_in_plain_words(line: str) -> None:
+    known = dict(globals(), x=torch.arange(12.0).view(3, 4), nn=nn, F=F)
+    with pytest.raises((RuntimeError, IndexError, TypeError)) as raised:
+        eval(line, known)
+    told = explain_error(raised.value)
+    assert ERRORS[line] in told
+    assert str(raised.value) not in told
+
+
+@pytest.mark.parametrize(
+    "error",
+    [ValueError("x"), RuntimeError("something new"), KeyboardInterrupt(), KeyError("shape '[2]'")],
+)
+def test_an_unknown_error_gets_no_guess(error: BaseException) -> None:
+    assert explain_error(error) == ""
+
+
+def test_the_console_tells_it_under_torchs_own_words() -> None:
+    received: list[Snapshot] = []
+    session = Session(received.append)
+    session.handle(RunCellCommand(source="x = torch.ones(3, 4)\nx.T.view(-1)"))
+    cell = received[-1]
+    assert isinstance(cell, CellSnapshot) and cell.error is not None
+    assert "view size is not compatible" in cell.error.message
+    assert "reshape copies" in cell.error.hint and cell.error.line == 2
