@@ -19,6 +19,7 @@ from engine.protocol import (
     Variable,
 )
 from engine.session import Session
+from tests.pictures import assert_same_picture
 from widgets import theme
 from widgets.tensor.kind_mark import KINDS, KindMark
 from widgets.tensor.operation_table import GROUPS, line_for
@@ -192,6 +193,9 @@ def test_empty_it_says_what_to_do(qtbot) -> None:
     view = OperationView()
     qtbot.addWidget(view)
     assert view.note.text() == NO_TENSOR_TEXT and not view.run_button.isEnabled()
+    pick(view, "T")
+    assert view.line.text() == "" and view.note.text() == NO_TENSOR_TEXT
+    assert not view.list.selectedItems()
     view.show_expression("x")
     assert "Pick an operation" in view.note.text()
 
@@ -212,6 +216,21 @@ def test_kinds_have_colours_of_their_own_in_both_themes(qtbot) -> None:
         assert seen == {getattr(colors, role) for _, role, _ in KINDS.values()}
         assert len(seen) == len(KINDS)
     theme.apply(application, before)
+
+
+@pytest.mark.parametrize("colors", [theme.LIGHT, theme.DARK], ids=["light", "dark"])
+def test_an_explanation_looks_as_it_did(qapp, view, colors: theme.Theme) -> None:
+    theme.apply(qapp, colors)
+    QTest.keyClicks(view.line, "x.T.view(-1)")
+    facts = (
+        FactRow("kind", "view", "view", True),
+        FactRow("shape", "(3, 2)", "(3, 2)", True),
+        FactRow("stride", "(1, 3)", "(2, 1)", False),
+    )
+    steps = (with_facts(TRANSPOSED, facts), REFUSED)
+    view.show_snapshot(ExplanationSnapshot(source=view.source, steps=steps, ran=True))
+    view.setFocus()
+    assert_same_picture(view, f"operation_{colors.name}")
 
 
 def test_every_operation_to_pick_has_a_rule_and_does_as_predicted() -> None:

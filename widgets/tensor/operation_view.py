@@ -164,10 +164,11 @@ class OperationView(QWidget):
     # -- what the reader does --------------------------------------------------------------------
 
     def _pick(self, operation: Operation) -> None:
-        variable = self._variables.get(self._expression)
         if not self._expression:
-            self._show_nothing()
+            self.list.let_go()
+            self._show_words("", NO_TENSOR_TEXT, "")
             return
+        variable = self._variables.get(self._expression)
         shape = None if variable is None else variable.shape
         self._picked = operation
         self._filled = line_for(

@@ -47,7 +47,7 @@ class PredictionTable(QWidget):
         for column in range(_MAX_OPERANDS):
             name = operands[column][0] if column < len(operands) else ""
             self._cell(0, column + 1, name, "muted").setVisible(bool(name))
-        self._cell(0, _PREDICTED, "prediction", "heading")
+        self._cell(0, _PREDICTED, "prediction", "heading").show()
         self._cell(0, _ACTUAL, "PyTorch", "heading").setVisible(bool(facts))
         predicted = _predicted(step)
         for row, name in enumerate(_ROWS, start=1):
