@@ -80,7 +80,9 @@ def _fact(step: Step) -> Fact:
 def _kind(
     results: tuple[Any, ...], operands: list[torch.Tensor], versions: list[int], step: Step
 ) -> Kind:
-    first = results[0] if results else None
+    if not results:
+        return "view"  # none of the pieces that unbind gives of nothing
+    first = results[0]
     if operands and first is operands[0]:
         renamed = step.operation.endswith("_") and not step.operation.endswith("__")
         written = _version(operands[0]) != versions[0]
@@ -88,7 +90,7 @@ def _kind(
     if any(first is operand for operand in operands):
         return "same"
     own = {operand.untyped_storage()._cdata for operand in operands}
-    if not results or first.untyped_storage()._cdata in own:
+    if first.untyped_storage()._cdata in own:
         return "view"
     return "copy"
 

@@ -44,15 +44,15 @@ def setitem(x: Layout, index: Any, value: Any) -> Outcome:
                 "Convert the value first: .to(x.dtype).",
             )
         shape, _ = _picked(part, picks)
-    single = not isinstance(value, Layout) or (value.ndim == 0 and part.ndim > 0)
+    sources: list[Layout] = []
     if isinstance(value, Layout):
-        value = _fitted(value, shape)
+        fitted = _fitted(value, shape)
         if picks and value.memory == x.memory:
             raise NotCovered("assigning to picked elements from the same memory")
-    if picks:
-        written(part, (), None)
-    elif single or part.unwritable or not same_cells(part, value):  # numbers are copied out first
-        written(part, () if single else [value], None)
+        if not picks and (value.ndim or not part.ndim):  # a single number is copied out first
+            sources = [fitted]
+    if part.unwritable or not any(same_cells(part, source) for source in sources):
+        written(part, sources, None)
     return Outcome("in place", (x,), f"{shape or 'one'} cells of it are overwritten.", tuple(told))
 
 

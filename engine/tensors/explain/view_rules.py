@@ -130,7 +130,8 @@ def _reshaped(x: Layout, shape: Ints, name: str) -> Outcome:
 @rule("flatten")
 def flatten(x: Layout, start_dim: int = 0, end_dim: int = -1) -> Outcome:
     if x.ndim == 0:
-        wrap(start_dim, 0), wrap(end_dim, 0)
+        wrap_all((start_dim,), 0)
+        wrap_all((end_dim,), 0)
         return _reshaped(x, (1,), "flatten")
     start, end = wrap(start_dim, x.ndim), wrap(end_dim, x.ndim)
     if start > end:
@@ -347,7 +348,7 @@ def split(x: Layout, split_size: int | Sequence[int], dim: int = 0) -> Outcome:
         raise Refusal("A tensor without dimensions cannot be split.")
     dim = wrap(dim, x.ndim)
     size = x.shape[dim]
-    if isinstance(split_size, tuple | list):
+    if not isinstance(split_size, int):
         sizes = spread((split_size,))
         if sum(sizes) != size or any(n < 0 for n in sizes):
             raise Refusal(f"{list(sizes)} add up to {sum(sizes)}; dimension {dim} has {size}.")
