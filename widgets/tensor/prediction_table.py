@@ -34,7 +34,7 @@ class PredictionTable(QWidget):
         self.setObjectName("prediction_table")
         self._grid = QGridLayout(self)
         self._grid.setContentsMargins(0, 0, 0, 0)
-        self._grid.setHorizontalSpacing(3 * GRID)
+        self._grid.setHorizontalSpacing(2 * GRID)
         self._grid.setVerticalSpacing(GRID // 4)
         self._grid.setColumnStretch(_MARK + 1, 1)
         self._cells: dict[tuple[int, int], QLabel] = {}
