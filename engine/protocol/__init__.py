@@ -1,6 +1,7 @@
 """Messages between the window and the engine. Imports no torch."""
 
-from .codec import *  # noqa: F403 - one flat namespace of messages
+from .autograd_snapshots import *  # noqa: F403 - one flat namespace of messages
+from .codec import *  # noqa: F403
 from .commands import *  # noqa: F403
 from .snapshots import *  # noqa: F403
 from .tensor_snapshots import *  # noqa: F403

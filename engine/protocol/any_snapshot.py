@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from .snapshots import (
+from .autograd_snapshots import (
     BackwardSnapshot,
-    CellSnapshot,
     ComparisonSnapshot,
+    ForwardSnapshot,
+    GraphSnapshot,
+    ValueSnapshot,
+)
+from .snapshots import (
+    CellSnapshot,
     CompletionsSnapshot,
     DoneSnapshot,
     ErrorSnapshot,
     ExportSnapshot,
-    ForwardSnapshot,
-    GraphSnapshot,
     ModelSnapshot,
     OutputSnapshot,
     ReadySnapshot,
     TensorsSnapshot,
     TrainingSnapshot,
-    ValueSnapshot,
     VariablesSnapshot,
     WeightsSnapshot,
 )

@@ -11,8 +11,6 @@ from .values import (
     ErrorReport,
     Problem,
     TensorSpec,
-    TensorSummary,
-    Value,
 )
 
 
@@ -83,110 +81,6 @@ class WeightsSnapshot(Snapshot, frozen=True, kw_only=True):
 
     origin: str
     parameters: int
-
-
-# -- autograd ------------------------------------------------------------------------------------
-
-
-class Activation(Struct, frozen=True):
-    """One executed block: the summary of each of its outputs, in port order."""
-
-    block: str
-    outputs: tuple[TensorSummary, ...]
-    elapsed_ms: float
-
-
-class ForwardSnapshot(Snapshot, frozen=True, kw_only=True):
-    """`order` lists the block ids in the order of execution (the loss last, as `"loss"` when no
-    loss block stands on the canvas); the first `position` of them have run, with their
-    `activations`. `current` holds the outputs of the block last run, with pictures."""
-
-    order: tuple[str, ...]
-    position: int
-    activations: tuple[Activation, ...]
-    current: tuple[Value, ...] = ()
-    loss: float | None = None
-    batch: int = 0
-    batch_size: int = 0
-
-
-class GraphNode(Struct, frozen=True):
-    """One node of the autograd graph. `name` is torch's (`"AddmmBackward0"`), `label` what a
-    reader calls it (the parameter's name for a leaf), `block` the block whose forward made it.
-    `outputs` are the specs of the node's outputs in forward, `saved_bytes` the unique storages
-    it keeps. `sequence` is torch's sequence number; -1 for AccumulateGrad."""
-
-    id: int
-    name: str
-    label: str
-    kind: Literal["leaf", "operation"]
-    block: str | None
-    sequence: int
-    outputs: tuple[TensorSpec, ...]
-    saved_bytes: int = 0
-    op: str = ""
-
-
-class GraphEdge(Struct, frozen=True):
-    """The gradient's way: from input `input` of node `source` (its next_functions entry) to
-    output `output` of node `target`. Parallel edges are kept."""
-
-    source: int
-    target: int
-    input: int
-    output: int
-
-
-class GraphSnapshot(Snapshot, frozen=True, kw_only=True):
-    """The graph under a root, nodes indexed by id (0 is the root). `plan` is the engine's own
-    order of execution as node ids. `truncated` is the number of nodes left out by the cap; these
-    are stepped all the same, so `plan` and NodeStep may name ids beyond the last in `nodes`."""
-
-    nodes: tuple[GraphNode, ...]
-    edges: tuple[GraphEdge, ...]
-    plan: tuple[int, ...]
-    truncated: int = 0
-
-
-class NodeStep(Struct, frozen=True):
-    """A node's rule as it was executed: gradients in (one per output of the forward op) and out
-    (one per next_functions entry); None where undefined."""
-
-    node: int
-    incoming: tuple[Value | None, ...]
-    outgoing: tuple[Value | None, ...]
-
-
-class ParameterGradient(Struct, frozen=True):
-    """A parameter and its `.grad` as it stands; None before its AccumulateGrad has run."""
-
-    name: str
-    shape: tuple[int, ...]
-    gradient: TensorSummary | None
-
-
-class BackwardSnapshot(Snapshot, frozen=True, kw_only=True):
-    """The first `position` nodes of the plan have run; `step` is the last of them."""
-
-    position: int
-    step: NodeStep | None
-    gradients: tuple[ParameterGradient, ...]
-
-
-class ComparisonSnapshot(Snapshot, frozen=True, kw_only=True):
-    """Stepped gradients against `loss.backward()`: the largest absolute difference, over all
-    parameters and for each."""
-
-    max_difference: float
-    differences: dict[str, float]
-
-
-class ValueSnapshot(Snapshot, frozen=True, kw_only=True):
-    """The answer to an InspectCommand: one value per output of the thing asked for."""
-
-    of: str
-    key: str
-    values: tuple[Value, ...]
 
 
 # -- training ------------------------------------------------------------------------------------

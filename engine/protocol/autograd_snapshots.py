@@ -1,0 +1,172 @@
+"""Answers of the Autograd workspace: the forward pass, the graph, the backward pass."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from msgspec import Struct, field, structs
+
+from .snapshots import Snapshot
+from .values import TensorSpec, TensorSummary, Value
+
+
+class Activation(Struct, frozen=True):
+    """One executed block: the summary of each of its outputs, in port order."""
+
+    block: str
+    outputs: tuple[TensorSummary, ...]
+    elapsed_ms: float
+
+
+class ForwardSnapshot(Snapshot, frozen=True, kw_only=True):
+    """`order` lists the block ids in the order of execution (the loss last, as `"loss"` when no
+    loss block stands on the canvas); the first `position` of them have run, with their
+    `activations`. `current` holds the outputs of the block last run, with pictures."""
+
+    order: tuple[str, ...]
+    position: int
+    activations: tuple[Activation, ...]
+    current: tuple[Value, ...] = ()
+    loss: float | None = None
+    batch: int = 0
+    batch_size: int = 0
+
+
+class SourceLine(Struct, frozen=True, array_like=True):
+    """A line of the user's code: `file` is a path or a cell's name (`"<cell 3>"`), `line` counts
+    from 1, `text` is the line itself without its indentation."""
+
+    file: str
+    line: int
+    text: str = ""
+
+
+class GraphNode(Struct, frozen=True, array_like=True):
+    """One node of the autograd graph. `name` is torch's (`"AddmmBackward0"`), `label` what a
+    reader calls it (the parameter's or variable's name), `block` the block whose forward made it.
+    `outputs` are the specs of the node's outputs in forward, `saved_bytes` the unique storages
+    it keeps. `sequence` is torch's sequence number; -1 for AccumulateGrad.
+
+    `module` is the dotted path of the `nn.Module` whose forward made it (a leaf: the module that
+    owns the parameter), `aten` the operator torch ran, `source` the line of the user's code. All
+    three were recorded in forward and are empty where they were not. `stale` says that a tensor
+    it saved was overwritten since."""
+
+    id: int
+    name: str
+    label: str
+    kind: Literal["leaf", "operation"]
+    block: str | None
+    sequence: int
+    outputs: tuple[TensorSpec, ...]
+    saved_bytes: int = 0
+    op: str = ""
+    module: str = ""
+    aten: str = ""
+    source: SourceLine | None = None
+    device: str = ""
+    stale: bool = False
+
+
+class GraphEdge(Struct, frozen=True, array_like=True):
+    """The gradient's way: from input `input` of node `source` (its next_functions entry) to
+    output `output` of node `target`. Parallel edges are kept."""
+
+    source: int
+    target: int
+    input: int
+    output: int
+
+
+CutReason = Literal["detach", "no_grad", "frozen", "input", "integer", "unknown"]
+
+
+class GraphCut(Struct, frozen=True, array_like=True):
+    """Where the gradient's way ends without a leaf: input `input` of node `node` needs none.
+
+    `reason` is what made it so: `.detach()` or `no_grad` on the way, a frozen parameter, data
+    that never required grad, a dtype that cannot. `label` names the tensor or the line.
+    """
+
+    node: int
+    input: int
+    reason: CutReason
+    label: str = ""
+    source: SourceLine | None = None
+
+
+class GraphSnapshot(Snapshot, frozen=True, kw_only=True):
+    """The graph under a root, nodes indexed by id (0 is the root). `plan` is the engine's own
+    order of execution as node ids. `truncated` is the number of nodes left out by the cap; these
+    are stepped all the same, so `plan` and NodeStep may name ids beyond the last in `nodes`.
+
+    A large graph comes in `parts`, this is number `part` of them (from 0): nodes, edges, cuts and
+    the plan are cut into pieces that follow each other; `join_graph` puts them together. `root`
+    is the expression whose graph this is, empty for the model's loss. `modules` gives the class
+    name of each module path.
+    """
+
+    nodes: tuple[GraphNode, ...]
+    edges: tuple[GraphEdge, ...]
+    plan: tuple[int, ...]
+    truncated: int = 0
+    cuts: tuple[GraphCut, ...] = ()
+    modules: dict[str, str] = field(default_factory=dict)
+    root: str = ""
+    part: int = 0
+    parts: int = 1
+
+
+def join_graph(parts: Sequence[GraphSnapshot]) -> GraphSnapshot:
+    """The whole graph from its parts in order, as if it had come in one."""
+    return structs.replace(
+        parts[0],
+        nodes=tuple(node for part in parts for node in part.nodes),
+        edges=tuple(edge for part in parts for edge in part.edges),
+        plan=tuple(node for part in parts for node in part.plan),
+        cuts=tuple(cut for part in parts for cut in part.cuts),
+        modules={path: name for part in parts for path, name in part.modules.items()},
+        parts=1,
+    )
+
+
+class NodeStep(Struct, frozen=True):
+    """A node's rule as it was executed: gradients in (one per output of the forward op) and out
+    (one per next_functions entry); None where undefined."""
+
+    node: int
+    incoming: tuple[Value | None, ...]
+    outgoing: tuple[Value | None, ...]
+
+
+class ParameterGradient(Struct, frozen=True):
+    """A parameter and its `.grad` as it stands; None before its AccumulateGrad has run."""
+
+    name: str
+    shape: tuple[int, ...]
+    gradient: TensorSummary | None
+
+
+class BackwardSnapshot(Snapshot, frozen=True, kw_only=True):
+    """The first `position` nodes of the plan have run; `step` is the last of them."""
+
+    position: int
+    step: NodeStep | None
+    gradients: tuple[ParameterGradient, ...]
+
+
+class ComparisonSnapshot(Snapshot, frozen=True, kw_only=True):
+    """Stepped gradients against `loss.backward()`: the largest absolute difference, over all
+    parameters and for each."""
+
+    max_difference: float
+    differences: dict[str, float]
+
+
+class ValueSnapshot(Snapshot, frozen=True, kw_only=True):
+    """The answer to an InspectCommand: one value per output of the thing asked for."""
+
+    of: str
+    key: str
+    values: tuple[Value, ...]
