@@ -7,7 +7,7 @@ from typing import Literal
 from msgspec import Struct
 
 from .snapshots import Snapshot
-from .values import BroadcastDim, Cells, ErrorReport, PickPart, Picture
+from .values import BroadcastDim, Cells, ErrorReport, FailedOperands, PickPart, Picture
 
 # -- tensors: shapes that meet -------------------------------------------------------------------
 #
@@ -276,21 +276,24 @@ class StorageSnapshot(Snapshot, frozen=True, kw_only=True):
 
 
 class CellReader(Struct, frozen=True):
-    """A tensor of the console and its elements that read a cell; `more` when not all are named."""
+    """A tensor or NumPy array that the console's variables lead to (`model[0].weight`, `xs[1]`),
+    and its elements that read a cell; `more` when not all are named."""
 
     expression: str
     elements: tuple[tuple[int, ...], ...]
     more: bool = False
+    kind: Literal["tensor", "numpy"] = "tensor"
 
 
 class LocationSnapshot(Snapshot, frozen=True, kw_only=True):
     """A cell of the storage under `expression`, an element that lies there (None for a gap), and
-    all tensors that read any of its bytes, `expression` first."""
+    all that read any of its bytes, `expression` first. `note` says what was not looked at."""
 
     expression: str
     index: tuple[int, ...] | None
     cell: int
     readers: tuple[CellReader, ...]
+    note: str = ""
 
 
 class StorageNode(Struct, frozen=True):
@@ -330,11 +333,13 @@ class AliasNode(Struct, frozen=True):
 
 class AliasesSnapshot(Snapshot, frozen=True, kw_only=True):
     """Memory and who shares it, in the order the variables were made; parents come before their
-    children. `left_out` tensors did not fit."""
+    children. What is inside a variable is there when it shares memory. `left_out` tensors did not
+    fit; `note` says what was not looked at."""
 
     storages: tuple[StorageNode, ...]
     tensors: tuple[AliasNode, ...]
     left_out: int = 0
+    note: str = ""
 
 
 # -- tensors: operations explained ---------------------------------------------------------------
@@ -368,7 +373,7 @@ class ExplainedStep(Struct, frozen=True):
     `reasoning` is torch's rule on these numbers. `operands` and `shares_with` are texts of the
     line; `layouts` are the operands' layouts. Of `result_count` results the first are in
     `results`. `many`: torch gives a tuple. `facts` is empty until the step has run; then `error`
-    is what torch raised, whole.
+    is what torch raised, whole. `failed` draws the operands of a step that was refused.
     """
 
     code: str
@@ -386,6 +391,7 @@ class ExplainedStep(Struct, frozen=True):
     hint: str = ""
     facts: tuple[FactRow, ...] = ()
     error: str = ""
+    failed: FailedOperands | None = None
 
 
 class ExplanationSnapshot(Snapshot, frozen=True, kw_only=True):

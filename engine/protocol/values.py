@@ -85,10 +85,47 @@ class Problem(Struct, frozen=True):
     severity: Literal["error", "warning"] = "error"
 
 
+class FailedOperand(Struct, frozen=True):
+    """A tensor at an operation that torch refused, or what was asked of it: a shape, an index
+    (`dtype` and `device` are then empty).
+
+    `cells` are its sizes, or what else stands at each dimension, and `columns` the column each
+    stands in, so that what should agree stands under each other. `failing` numbers the cells that
+    do not fit; `wrong` names what else does not. `note` adds to the shape (`12 elements`).
+    """
+
+    text: str
+    cells: tuple[Dim, ...] = ()
+    columns: tuple[int, ...] = ()
+    failing: tuple[int, ...] = ()
+    dtype: str = ""
+    device: str = ""
+    wrong: tuple[Literal["dtype", "device", "note"], ...] = ()
+    note: str = ""
+
+
+FailureKind = Literal[
+    "broadcast", "product", "join", "elements", "index", "dimension", "dtype", "device", "other"
+]
+
+
+class FailedOperands(Struct, frozen=True):
+    """The operands of a failed operation, placed as it reads them: aligned from the right for
+    broadcasting, row against column for products, and so on. `headings` has a text for each
+    column. `text` tells in a sentence what is marked; with kind "other" nothing is."""
+
+    kind: FailureKind
+    operation: str
+    operands: tuple[FailedOperand, ...]
+    headings: tuple[str, ...] = ()
+    text: str = ""
+
+
 class ErrorReport(Struct, frozen=True):
     """A Python exception: its type's name, its message, what to try, and where it arose.
 
-    `line` is 1-based in the user's own source; None when it did not arise there.
+    `line` is 1-based in the user's own source; None when it did not arise there. `operands` are
+    those of the operation of torch that raised it, if one did.
     """
 
     type: str
@@ -96,6 +133,7 @@ class ErrorReport(Struct, frozen=True):
     hint: str = ""
     line: int | None = None
     traceback: str = ""
+    operands: FailedOperands | None = None
 
 
 class Device(Struct, frozen=True):
