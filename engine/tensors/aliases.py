@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 import numpy as np
@@ -11,6 +12,7 @@ from torch import Tensor, nn
 from ..errors import sendable
 from ..protocol import AliasesSnapshot, AliasNode, StorageNode, WrittenBy
 from .namespace import Namespace
+from .reach import Held
 from .readable import dtype_name
 from .storage import Ground, ground_of
 from .writes import version_of
@@ -19,12 +21,11 @@ MAX_NODES = 300
 MAX_NAME = 80
 MAX_NAMES = 8
 
-Shared = Tensor | np.ndarray
-
 
 def read_aliases(namespace: Namespace) -> AliasesSnapshot:
-    """The console's tensors and arrays by the memory they lie on. Tensors without a storage of
-    their own (sparse, nested) are not among them. Reads no element."""
+    """The console's tensors and arrays by the memory they lie on; of those inside modules, lists
+    and dicts only what shares memory. Tensors without a storage of their own (sparse, nested) are
+    not among them. Reads no element."""
     with torch.no_grad(), torch._C.DisableTorchFunction():
         return _Forest(namespace).snapshot()
 
@@ -32,7 +33,7 @@ def read_aliases(namespace: Namespace) -> AliasesSnapshot:
 class _Node:
     """One object, whatever many variables name it."""
 
-    def __init__(self, value: Shared, storage: int) -> None:
+    def __init__(self, value: Held, storage: int) -> None:
         self.value = value
         self.storage = storage
         self.names: list[str] = []
@@ -59,8 +60,12 @@ class _Forest:
         self._writes = namespace.writes
         self._storages = namespace.storages
         self._nodes: dict[int, _Node] = {}  # by id; each node keeps its object alive
-        for name, value in list(namespace.variables.items()):
-            if isinstance(name, str) and not name.startswith("_"):
+        reached = namespace.reached()
+        self._cut = reached.cut
+        numbers = self._storages.numbers(reached.held.values())
+        holders = Counter(numbers)
+        for (name, value), number in zip(reached.held.items(), numbers, strict=True):
+            if name in namespace.variables or holders[number] > 1:
                 self._add(name, value)
         for node in list(self._nodes.values()):
             base = node.value._base if isinstance(node.value, Tensor) else None
@@ -72,14 +77,12 @@ class _Forest:
             if node.parent is not None:
                 node.parent.children.append(node)
 
-    def _add(self, name: str, value: object) -> None:
-        known = self._nodes.get(id(value))
-        if known is None and issubclass(type(value), Tensor | np.ndarray):
-            known = self._node(value)  # pyright: ignore[reportArgumentType]
+    def _add(self, name: str, value: Held) -> None:
+        known = self._nodes.get(id(value)) or self._node(value)
         if known is not None:
             known.names.append(sendable(name[:MAX_NAME]))
 
-    def _node(self, value: Shared) -> _Node | None:
+    def _node(self, value: Held) -> _Node | None:
         number = self._storages.number(value)
         if number is None or (isinstance(value, Tensor) and isinstance(ground_of(value), str)):
             return None
@@ -166,6 +169,7 @@ class _Forest:
             storages=tuple(self._storage_nodes(shown)),
             tensors=tuple(_alias(node, number) for node in shown),
             left_out=len(ordered) - len(shown),
+            note=self._cut,
         )
 
     def _walk(self, node: _Node, ordered: list[_Node]) -> None:
@@ -220,7 +224,7 @@ def _alias(node: _Node, number: dict[int, int]) -> AliasNode:
     )
 
 
-def _byte_strides(value: Shared) -> tuple[int, ...]:
+def _byte_strides(value: Held) -> tuple[int, ...]:
     return value.strides if isinstance(value, np.ndarray) else ()
 
 

@@ -20,6 +20,7 @@ from torch import nn
 from ..errors import LabError
 from ..lab import Control, Lab
 from ..output import Output
+from .reach import Reached, reach
 from .resolve import resolve
 from .storages import Storages
 from .writes import Writes
@@ -49,7 +50,7 @@ class Namespace:
         self.writes = Writes()
         # Entered around the code of each cell, given the name its frames carry.
         self.around: list[Callable[[str], AbstractContextManager[object]]] = [
-            lambda cell: self.writes.watch(cell, lambda: self.tensors().values())
+            lambda cell: self.writes.watch(cell, lambda: self.reached().tensors().values())
         ]
         self._modes = _Modes()
         # Remembers the `from __future__ import`s of cells. It takes trees as `compile` does.
@@ -92,6 +93,10 @@ class Namespace:
             for name, value in list(self.variables.items())
             if isinstance(name, str) and issubclass(type(value), torch.Tensor)
         }
+
+    def reached(self) -> Reached:
+        """The variables that are tensors or arrays, and all that are inside variables."""
+        return reach(self.variables)
 
     def resolve(self, expression: str) -> object:
         """What `expression` names: see `resolve.resolve`. Raises LabError."""

@@ -1,9 +1,7 @@
-"""The flat storage under a live tensor: a window of its cells, and who reads each of them."""
+"""The flat storage under a live tensor, and a window of its cells."""
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import msgspec
@@ -12,8 +10,7 @@ from torch import Tensor
 from torch._C._functorch import is_functorch_wrapped_tensor
 from torch.nn.parameter import is_lazy
 
-from ..errors import LabError
-from ..protocol import CellReader, Contiguity, LocationSnapshot, StorageSnapshot
+from ..protocol import Contiguity, StorageSnapshot
 from .footprint import Footprint, explain_contiguity
 from .readable import dtype_name
 from .writes import version_of
@@ -22,9 +19,6 @@ MAX_CELLS = 4096
 """Cells in one window."""
 MAX_COUNTED = 99
 """Elements on one cell are counted up to here."""
-MAX_ELEMENTS = 32
-"""Elements of one tensor that are named for a cell."""
-MAX_READERS = 64
 
 _STORED_AS = {
     torch.quint8: torch.uint8,
@@ -49,6 +43,10 @@ class Ground:
     @property
     def cells(self) -> int:
         return self.storage.nbytes() // self.element_bytes
+
+    @property
+    def device(self) -> torch.device:
+        return self.storage.device
 
     @property
     def address(self) -> int:
@@ -186,57 +184,6 @@ def element_text(value: object) -> str:
     if isinstance(value, complex):
         return f"{value.real:.3g}{value.imag:+.3g}j"
     return str(value)
-
-
-def locate(
-    expression: str,
-    t: Tensor,
-    others: Mapping[str, Tensor],
-    index: tuple[int, ...] | None = None,
-    cell: int | None = None,
-) -> LocationSnapshot:
-    """The cell of an element or the elements of a cell, and who of `others` (tensors that share
-    memory with `t`) reads it. Raises LabError for an index, a cell or a storage that is not there.
-    """
-    ground = ground_of(t)
-    if isinstance(ground, str):
-        raise LabError(f"`{expression}` has no cells to point at. {ground}")
-    if index is not None:
-        try:
-            cell = ground.footprint.cell_of(index)
-        except IndexError as error:
-            raise LabError(f"`{expression}`: {error}") from None
-    if cell is None or not 0 <= cell < ground.cells:
-        raise LabError(f"The storage under `{expression}` has {ground.cells:,} cells, not {cell}.")
-    mine = CellReader(expression, *_elements(ground, ground, cell))
-    readers = [mine] if mine.elements else []
-    for name, other in others.items():
-        if name == expression or len(readers) == MAX_READERS:
-            continue
-        theirs = ground_of(other)
-        if isinstance(theirs, Ground):
-            elements, more = _elements(theirs, ground, cell)
-            if elements:
-                readers.append(CellReader(name, elements, more))
-    if index is None and mine.elements:
-        index = mine.elements[0]
-    return LocationSnapshot(expression=expression, index=index, cell=cell, readers=tuple(readers))
-
-
-def _elements(reader: Ground, owner: Ground, cell: int) -> tuple[tuple[tuple[int, ...], ...], bool]:
-    """The elements of `reader` that read any byte of a cell of `owner`, and whether more do."""
-    found = list(itertools.islice(_reading(reader, owner, cell), MAX_ELEMENTS + 1))
-    return tuple(found[:MAX_ELEMENTS]), len(found) > MAX_ELEMENTS
-
-
-def _reading(reader: Ground, owner: Ground, cell: int) -> Iterator[tuple[int, ...]]:
-    between = 0 if reader.storage is owner.storage else owner.address - reader.address
-    start_byte = between + cell * owner.element_bytes
-    last_byte = start_byte + owner.element_bytes - 1
-    for own_cell in range(
-        start_byte // reader.element_bytes, last_byte // reader.element_bytes + 1
-    ):
-        yield from reader.footprint.elements_at(own_cell)
 
 
 def _shape(t: Tensor) -> tuple[int, ...]:

@@ -17,6 +17,7 @@ from ..protocol import (
 )
 from . import storage
 from .aliases import read_aliases as _read_aliases
+from .locating import locate as _locate
 from .namespace import namespace_of
 
 
@@ -33,13 +34,7 @@ def read_storage(lab: Lab, command: ReadStorageCommand) -> Iterator[StorageSnaps
 def locate(lab: Lab, command: LocateCommand) -> Iterator[LocationSnapshot]:
     namespace = namespace_of(lab)
     t = namespace.tensor(command.expression)
-    number = namespace.storages.number(t)
-    sharers = {
-        name: other
-        for name, other in namespace.tensors().items()
-        if number is not None and namespace.storages.number(other) == number
-    }
-    yield storage.locate(command.expression, t, sharers, command.index, command.cell)
+    yield _locate(command.expression, t, namespace.reached(), command.index, command.cell)
 
 
 def read_aliases(lab: Lab, command: AliasesCommand) -> Iterator[AliasesSnapshot]:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import torch
+
+from .reach import Held
 
 
 @dataclass(frozen=True)
@@ -31,30 +34,29 @@ class Storages:
     def __init__(self) -> None:
         self._numbers: dict[int, tuple[weakref.ref, int]] = {}
 
-    def number(self, value: torch.Tensor | np.ndarray) -> int | None:
+    def number(self, value: Held) -> int | None:
         """None for kinds of tensors that have no storage of their own (sparse, jagged)."""
-        owner = _owner(value)
-        if owner is None:
-            return None
-        key = id(owner)
-        known = self._numbers.get(key)
-        if known is not None and known[0]() is owner:
-            return known[1]
-        number = self._shared_number(owner) or self._free_number()
-        self._numbers[key] = (weakref.ref(owner), number)
-        return number
+        return self.numbers([value])[0]
 
-    def _shared_number(self, owner: torch.UntypedStorage | np.ndarray) -> int:
-        device, start, end = _range(owner)
-        for piece in self._living():
-            overlaps = start < piece.end and piece.start < end
-            if start and piece.start and overlaps and piece.device == device:
-                return piece.number
-        return 0
-
-    def _free_number(self) -> int:
-        taken = {piece.number for piece in self._living()}
-        return next(number for number in range(1, len(taken) + 2) if number not in taken)
+    def numbers(self, values: Iterable[Held]) -> list[int | None]:
+        """As `number`, of many at once: looks through what lives only once."""
+        pieces: list[_Piece] | None = None
+        found: list[int | None] = []
+        for value in values:
+            owner = _owner(value)
+            if owner is None:
+                found.append(None)
+                continue
+            known = self._numbers.get(id(owner))
+            if known is not None and known[0]() is owner:
+                found.append(known[1])
+                continue
+            pieces = list(self._living()) if pieces is None else pieces
+            piece = _new_piece(owner, pieces)
+            pieces.append(piece)
+            self._numbers[id(owner)] = (weakref.ref(owner), piece.number)
+            found.append(piece.number)
+        return found
 
     def _living(self) -> Iterator[_Piece]:
         for key, (reference, number) in list(self._numbers.items()):
@@ -65,7 +67,18 @@ class Storages:
                 yield _Piece(*_range(owner), number)
 
 
-def _owner(value: torch.Tensor | np.ndarray) -> torch.UntypedStorage | np.ndarray | None:
+def _new_piece(owner: torch.UntypedStorage | np.ndarray, pieces: list[_Piece]) -> _Piece:
+    """With the number of a piece that it overlaps, or the first free one."""
+    device, start, end = _range(owner)
+    for piece in pieces:
+        overlaps = start < piece.end and piece.start < end
+        if start and piece.start and overlaps and piece.device == device:
+            return _Piece(device, start, end, piece.number)
+    taken = {piece.number for piece in pieces}
+    return _Piece(device, start, end, next(n for n in itertools.count(1) if n not in taken))
+
+
+def _owner(value: Held) -> torch.UntypedStorage | np.ndarray | None:
     """The object that stands for the memory: torch keeps one Python object per storage for as
     long as the storage lives."""
     if isinstance(value, np.ndarray):

@@ -7,7 +7,9 @@ import torch
 
 from engine.protocol import AliasesCommand, AliasesSnapshot, RunCellCommand
 from engine.session import Session
-from engine.tensors.storage import locate, read_window
+from engine.tensors.locating import locate
+from engine.tensors.reach import Reached
+from engine.tensors.storage import read_window
 from tests.pictures import assert_same_picture
 from widgets import theme
 from widgets.tensor.alias_map import AliasMapView
@@ -39,7 +41,7 @@ def test_strip(qtbot, qapp, kind, name) -> None:
     view.show()
     view.show_storage(read_window("x", t, None, 1024))
     view.show_element(index)
-    view.show_location(locate("x", t, {"x": t}, index=index))
+    view.show_location(locate("x", t, Reached({"x": t}), index=index))
     qapp.processEvents()
     assert_same_picture(view, f"storage_{kind}_{name}")
 

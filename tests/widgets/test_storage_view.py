@@ -7,9 +7,12 @@ import torch
 from PySide6.QtCore import QPoint, QPointF, Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QComboBox, QLabel, QSpinBox
+from torch import nn
 
 from engine.protocol import LocationSnapshot, WrittenBy
-from engine.tensors.storage import locate, read_window
+from engine.tensors.locating import locate
+from engine.tensors.reach import Reached, reach
+from engine.tensors.storage import read_window
 from widgets import theme
 from widgets.tensor.storage_view import StorageView
 from widgets.tensor.strip_picture import BY_POSITION
@@ -102,7 +105,8 @@ def test_readers_of_a_cell_are_listed_and_can_be_gone_to(view, qtbot) -> None:
     x = torch.arange(12).view(3, 4)
     view.show_storage(shown("x", x))
     view.show_element((1, 2))
-    view.show_location(locate("x", x, {"x": x, "y": x.T, "e": x[1, 2].expand(2)}, index=(1, 2)))
+    held = Reached({"x": x, "y": x.T, "e": x[1, 2].expand(2)})
+    view.show_location(locate("x", x, held, index=(1, 2)))
     listed = [view.readers.item(row).text() for row in range(view.readers.count())]
     assert listed == ["x[1, 2]", "y[2, 1]", "e[0]", "e[1]"]
     rect = view.readers.visualItemRect(view.readers.item(1))
@@ -114,10 +118,27 @@ def test_readers_of_a_cell_are_listed_and_can_be_gone_to(view, qtbot) -> None:
 
 def test_a_gap_without_readers_and_more_readers_than_listed_say_so(view) -> None:
     view.show_location(LocationSnapshot(expression="x", index=None, cell=3, readers=()))
-    assert view.readers.item(0).text() == "No variable: a gap."
+    assert view.readers.item(0).text() == "Nothing reads it: a gap."
     t = torch.zeros(1).expand(1000)
-    view.show_location(locate("t", t, {"t": t}, cell=0))
+    view.show_location(locate("t", t, Reached({"t": t}), cell=0))
     assert view.readers.item(view.readers.count() - 1).text() == "t: and more"
+
+
+def test_arrays_are_listed_but_not_gone_to_and_what_was_not_looked_at_is_told(view, qtbot) -> None:
+    model = nn.Linear(2, 2)
+    w = model.weight
+    held = reach({"w": w, "model": model, "a": w.detach().numpy()})
+    view.show_location(locate("w", w, Reached(held.held, "Only some were."), index=(1, 0)))
+    rows = [view.readers.item(row) for row in range(view.readers.count())]
+    assert [row.text() for row in rows] == [
+        "w[1, 0]", "a[1, 0] (NumPy)", "model.weight[1, 0]", "Only some were."]  # fmt: skip
+    went = []
+    view.reader_activated.connect(lambda name, index: went.append((name, index)))
+    for row in rows:
+        view.readers.setCurrentItem(row)
+        view.readers.setFocus()
+        qtbot.keyClick(view.readers, Qt.Key.Key_Return)
+    assert {name for name, _ in went} == {"w", "model.weight"}
 
 
 def test_cells_are_coloured_by_where_they_land(view, qtbot) -> None:

@@ -180,6 +180,7 @@ class AliasMapView(CanvasView):
         text = "" if aliases.tensors else EMPTY_TEXT
         if aliases.left_out:
             text = f"{aliases.left_out:,} more tensors are not shown."
+        text = f"{text} {aliases.note}".strip()
         if not text:
             return
         painter.save()

@@ -97,10 +97,12 @@ class StorageView(QWidget):
         self.readers.setObjectName("storage_readers")
         self.readers.setAccessibleName("Elements that read the chosen cell")
         self.readers.setToolTip(
-            "Every element of every tensor that reads the chosen cell: writing through one of them"
-            " changes all. Press Enter or double-click to go to one."
+            "Every element of every tensor that reads the chosen cell, also inside modules, lists"
+            " and dicts, and of NumPy arrays: writing through one of them changes all. Press"
+            " Enter or double-click to go to one."
         )
         self.readers.setFont(mono_font(10))
+        self.readers.setWordWrap(True)
         self.readers.itemActivated.connect(self._on_reader)
         self._readers_title = _label("storage_readers_title", "", "heading")
         self._lay_out()
@@ -182,13 +184,19 @@ class StorageView(QWidget):
         self._readers_title.setText(f"Cell {location.cell} is read by")
         for reader in location.readers:
             for index in reader.elements:
-                item = QListWidgetItem(element_name(reader.expression, index))
+                name = element_name(reader.expression, index)
+                if reader.kind == "numpy":  # of the same memory, and nothing that a view shows
+                    self.readers.addItem(_plain_item(f"{name} (NumPy)"))
+                    continue
+                item = QListWidgetItem(name)
                 item.setData(_TARGET, (reader.expression, index))
                 self.readers.addItem(item)
             if reader.more:
                 self.readers.addItem(_plain_item(f"{reader.expression}: and more"))
         if not location.readers:
-            self.readers.addItem(_plain_item("No variable: a gap."))
+            self.readers.addItem(_plain_item("Nothing reads it: a gap."))
+        if location.note:
+            self.readers.addItem(_plain_item(location.note))
 
     def wanted(self) -> tuple[int | None, int]:
         """(first cell, count) for the next `ReadStorageCommand`."""

@@ -163,3 +163,36 @@ def test_thousands_of_views_fit_in_one_snapshot() -> None:
     encode_snapshot(aliases)
     assert len(aliases.tensors) == MAX_NODES
     assert aliases.left_out == 2001 - MAX_NODES
+
+
+def test_what_is_inside_variables_is_there_when_it_shares_memory(namespace) -> None:
+    run(
+        namespace,
+        "model = nn.Sequential(nn.Linear(2, 3), nn.Linear(3, 2))\nw = model[0].weight\n"
+        "state = {'bias': model[1].bias.detach()}\nxs = [torch.ones(2), torch.ones(2)]\n"
+        "model(torch.ones(1, 2)).sum().backward()\nview = w.grad[0]\ntied = [model[0].bias]",
+    )
+    aliases = read_aliases(namespace)
+    assert sorted(node.names for node in aliases.tensors) == [
+        ("model[1].bias",),
+        ("state['bias']",),
+        ("tied[0]", "model[0].bias"),
+        ("view",),
+        ("w", "model[0].weight"),
+        ("w.grad",),
+    ]
+    assert told(aliases)["state['bias']"].kind == "detached"
+    assert parent(aliases, "state['bias']") == ("model[1].bias",)
+    assert parent(aliases, "view") == ("w.grad",)
+    # A write inside a module is known by its storage, as a variable's is.
+    run(namespace, "torch.optim.SGD(model.parameters(), lr=1.0).step()")
+    writes = {s.storage: s.written_by for s in read_aliases(namespace).storages}
+    where = writes[told(aliases)["w"].storage]
+    assert where is not None and where.cell == "<cell 2>"
+
+
+def test_thousands_of_parameters_are_gone_through_and_what_is_cut_is_told(namespace) -> None:
+    run(namespace, "xs = [torch.zeros(1) for _ in range(1001)]\nys = list(xs)")
+    aliases = read_aliases(namespace)
+    assert len(aliases.tensors) == MAX_NODES and aliases.left_out == 1000 - MAX_NODES
+    assert "first 1,000 items" in aliases.note

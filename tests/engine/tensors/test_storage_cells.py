@@ -17,7 +17,9 @@ from engine.protocol import (
     encode_snapshot,
 )
 from engine.session import Session
-from engine.tensors.storage import MAX_CELLS, locate, read_window
+from engine.tensors.locating import MAX_READERS, locate
+from engine.tensors.reach import Reached
+from engine.tensors.storage import MAX_CELLS, read_window
 
 
 @pytest.fixture
@@ -143,7 +145,7 @@ def test_reading_leaves_graph_version_and_random_numbers_alone() -> None:
     y = (w * 2).T
     state, before = torch.get_rng_state(), (y.grad_fn, y._version, w._version)
     read_window("y", y, None, 100)
-    locate("y", y, {"y": y, "w": w}, index=(0, 0))
+    locate("y", y, Reached({"y": y, "w": w}), index=(0, 0))
     assert (y.grad_fn, y._version, w._version) == before
     assert torch.equal(torch.get_rng_state(), state)
 
@@ -194,9 +196,9 @@ def test_other_element_sizes_and_numpys_memory_are_matched_by_bytes(session, sen
         found = ask(session, sent, LocateCommand(expression=name, cell=cell))
         return {reader.expression: reader.elements for reader in found.readers}
 
-    assert readers("a", 3) == {"a": ((3,),), "b": ((1,),)}
-    assert readers("a", 1) == {"a": ((1,),)}
-    assert readers("b", 0) == {"b": ((0,),), "a": ((2,),)}
+    assert readers("a", 3) == {"a": ((3,),), "b": ((1,),), "n": ((3,),)}
+    assert readers("a", 1) == {"a": ((1,),), "n": ((1,),)}
+    assert readers("b", 0) == {"b": ((0,),), "a": ((2,),), "n": ((2,),)}
     assert readers("c", 1) == {"c": ((1,),), "r": ((1, 0), (1, 1))}
     assert readers("r", 3) == {"r": ((1, 1),), "c": ((1,),)}
     assert readers("i", 1) == {"i": ((1,),), "h": ((2,), (3,))}
@@ -204,9 +206,58 @@ def test_other_element_sizes_and_numpys_memory_are_matched_by_bytes(session, sen
 
 def test_many_readers_are_named_in_part() -> None:
     t = torch.zeros(1).expand(10**8)
-    found = locate("t", t, {"t": t}, cell=0)
+    found = locate("t", t, Reached({"t": t}), cell=0)
     assert found.readers[0].elements[:3] == ((0,), (1,), (2,))
     assert found.readers[0].more
+
+
+def test_arrays_are_matched_whatever_their_strides(session, sent) -> None:
+    run(
+        session,
+        sent,
+        "n = np.zeros((3, 4), np.float32)\nx = torch.from_numpy(n)\nback = n[::-1, ::2]\n"
+        "raw = n.view(np.uint8)\npair = n.view([('a', 'f4'), ('b', 'f4')])['b']\n"
+        "of_x = x.T.numpy()\nalone = n.copy()\nnone = n[:0]",
+    )
+    found = ask(session, sent, LocateCommand(expression="x", index=(2, 2)))
+    assert {reader.expression: reader.kind for reader in found.readers} == {
+        "x": "tensor", "n": "numpy", "back": "numpy", "raw": "numpy", "of_x": "numpy"}  # fmt: skip
+    elements = {reader.expression: reader.elements for reader in found.readers}
+    assert elements["back"] == ((0, 1),) and elements["of_x"] == ((2, 2),)
+    assert elements["raw"] == ((2, 8), (2, 9), (2, 10), (2, 11))
+    beside = ask(session, sent, LocateCommand(expression="x", index=(2, 3)))
+    assert {reader.expression: reader.elements for reader in beside.readers}["pair"] == ((2, 1),)
+
+
+def test_what_is_inside_modules_lists_and_dicts_is_named(session, sent) -> None:
+    run(
+        session,
+        sent,
+        "model = nn.Sequential(nn.Linear(2, 3))\nw = model[0].weight\n"
+        "xs = [torch.ones(2), (w.detach().T,)]\nstate = model.state_dict()\n"
+        "flat = state['0.weight'].view(-1).numpy()\n"
+        "model(torch.ones(1, 2)).sum().backward()\ng = w.grad[1]",
+    )
+    found = ask(session, sent, LocateCommand(expression="w", index=(2, 1)))
+    assert {reader.expression: reader.elements for reader in found.readers} == {
+        "w": ((2, 1),),
+        "model[0].weight": ((2, 1),),
+        "xs[1][0]": ((1, 2),),
+        "state['0.weight']": ((2, 1),),
+        "flat": ((5,),),
+    }
+    grads = ask(session, sent, LocateCommand(expression="g", cell=3))
+    assert {reader.expression: reader.elements for reader in grads.readers} == {
+        "g": ((1,),), "w.grad": ((1, 1),)}  # fmt: skip
+
+
+def test_more_readers_than_are_listed_are_told(session, sent) -> None:
+    run(session, sent, f"x = torch.zeros(1)\nviews = [x[:] for _ in range({MAX_READERS + 5})]")
+    found = ask(session, sent, LocateCommand(expression="x", cell=0))
+    assert len(found.readers) == MAX_READERS and "first" in found.note
+    run(session, sent, "del views[60:]")
+    found = ask(session, sent, LocateCommand(expression="x", cell=0))
+    assert len(found.readers) == 61 and found.note == ""
 
 
 @pytest.mark.parametrize(

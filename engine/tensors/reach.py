@@ -1,0 +1,130 @@
+"""Every tensor and array that the console's variables lead to, by the expression that reads it.
+
+One walk for all who ask who else holds a piece of memory. It looks at objects and runs no code of
+theirs: no property, no `__getitem__`, no iterator of the user's.
+"""
+
+from __future__ import annotations
+
+import itertools
+import keyword
+from collections import deque
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+MAX_LOOKED_AT = 20_000
+"""Objects that one walk looks at, whatever they are."""
+MAX_ITEMS = 1_000
+"""Items of one list, tuple, dict or module that are looked at."""
+MAX_EXPRESSION = 200
+"""Longest expression, in characters."""
+
+Held = Tensor | np.ndarray
+_NUMBERED = (nn.Sequential, nn.ModuleList, nn.ParameterList)
+_KEYED = (nn.ModuleDict, nn.ParameterDict)
+
+
+@dataclass(frozen=True)
+class Reached:
+    """`held` maps expressions to tensors and arrays: variables first, in the order they were
+    made, then what is in them, level by level. `cut` says in words what was not looked at."""
+
+    held: dict[str, Held]
+    cut: str = ""
+
+    def tensors(self) -> dict[str, Tensor]:
+        return {name: value for name, value in self.held.items() if isinstance(value, Tensor)}
+
+
+def reach(variables: Mapping[str, object]) -> Reached:
+    """Follow variables into the parameters, buffers and attributes of modules, the items of lists,
+    tuples and dicts, and the `.grad` of each tensor.
+
+    An object that is held in two places has two expressions; what is *in* it is named once, by
+    the shortest way. Private variables are left out. The cost is bounded by MAX_LOOKED_AT.
+    """
+    held: dict[str, Held] = {}
+    opened: set[int] = set()
+    cut = ""
+    waiting: deque[tuple[str, object]] = deque(
+        (name, value)
+        for name, value in list(variables.items())
+        if isinstance(name, str) and not name.startswith("_")
+    )
+    looked_at = 0
+    with torch.no_grad(), torch._C.DisableTorchFunction():
+        while waiting:
+            if looked_at == MAX_LOOKED_AT:
+                cut = f"Only the first {MAX_LOOKED_AT:,} objects were looked through."
+                break
+            looked_at += 1
+            expression, value = waiting.popleft()
+            if len(expression) > MAX_EXPRESSION:
+                continue
+            kind = type(value)
+            if issubclass(kind, Tensor | np.ndarray):
+                held[expression] = value  # pyright: ignore[reportArgumentType]
+            if id(value) in opened:
+                continue
+            inside = list(itertools.islice(_inside(expression, value, kind), MAX_ITEMS + 1))
+            if len(inside) > MAX_ITEMS:
+                cut = f"Of `{expression}` only the first {MAX_ITEMS:,} items were looked through."
+            if inside:
+                opened.add(id(value))
+                waiting.extend(inside[:MAX_ITEMS])
+    return Reached(held, cut)
+
+
+def _inside(expression: str, value: object, kind: type) -> Iterator[tuple[str, object]]:
+    """What an object holds, and how each is written."""
+    if issubclass(kind, Tensor):
+        yield from _grad(expression, value)  # pyright: ignore[reportArgumentType]
+    elif issubclass(kind, nn.Module):
+        yield from _members(expression, value)  # pyright: ignore[reportArgumentType]
+    elif issubclass(kind, dict):
+        for key, item in dict.items(value):  # pyright: ignore[reportArgumentType]
+            if type(key) in (str, int, bool, bytes) and len(text := repr(key)) < MAX_EXPRESSION:
+                yield f"{expression}[{text}]", item
+    elif issubclass(kind, list | tuple):
+        items = (list if issubclass(kind, list) else tuple).__getitem__(
+            value,  # pyright: ignore[reportArgumentType]
+            slice(MAX_ITEMS + 1),
+        )
+        for number, item in enumerate(items):
+            yield f"{expression}[{number}]", item
+
+
+def _grad(expression: str, t: Tensor) -> Iterator[tuple[str, object]]:
+    try:
+        grad = t.grad if t.is_leaf or t.retains_grad else None  # torch warns about others
+    except Exception:  # kinds of tensors that know no gradient raise errors of several types
+        return
+    if grad is not None:
+        yield f"{expression}.grad", grad
+
+
+def _members(expression: str, module: nn.Module) -> Iterator[tuple[str, object]]:
+    """Parameters, buffers and submodules, then plain attributes (which torch does not register)."""
+    own = vars(module)
+    for registry in ("_parameters", "_buffers", "_modules"):
+        for name, member in list(own.get(registry, {}).items()):
+            if member is not None:
+                yield _written(expression, type(module), registry, name), member
+    for name, value in list(own.items()):
+        if not name.startswith("_") and name.isidentifier():
+            yield f"{expression}.{name}", value
+
+
+def _written(expression: str, kind: type, registry: str, name: str) -> str:
+    """`model.linear1`, `model[0]` in a Sequential, `model['a b']` in a ModuleDict."""
+    if name.isidentifier() and not keyword.iskeyword(name):
+        return f"{expression}.{name}"
+    if issubclass(kind, _NUMBERED) and name.isdecimal():
+        return f"{expression}[{name}]"
+    if issubclass(kind, _KEYED):
+        return f"{expression}[{name!r}]"
+    return f"{expression}.{registry}[{name!r}]"
