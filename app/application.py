@@ -177,14 +177,13 @@ class Application(QObject):
         return page
 
     def _make_autograd(self) -> QWidget:
-        from widgets.autograd.autograd_view import AutogradView
-
+        from .autograd_page import AutogradPage
         from .presenters.autograd import AutogradPresenter
 
-        view = AutogradView()
-        let_drops_through(view.graph)
-        self.presenters["autograd"] = AutogradPresenter(self.bench, view, self)
-        return view
+        page = AutogradPage()
+        let_drops_through(page.steps.graph)
+        self.presenters["autograd"] = AutogradPresenter(self.bench, page.steps, self)
+        return page
 
     def _make_train(self) -> QWidget:
         from widgets.training.train_view import TrainView

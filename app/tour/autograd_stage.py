@@ -9,6 +9,7 @@ from engine.protocol import (
     GraphSnapshot,
 )
 
+from ..autograd_page import AutogradPage
 from .hand import TourFailure
 from .stage import Stage
 
@@ -19,7 +20,9 @@ PICTURED_AFTER = 2
 class AutogradStage(Stage):
     def run(self) -> None:
         self.application.window.show_workspace("autograd")
-        self._view = self.application.window.page("autograd")
+        page = self.application.window.page("autograd")
+        assert isinstance(page, AutogradPage)
+        self._view = page.steps
         self._forward()
         self._backward()
         self._compare()

@@ -24,7 +24,7 @@ def mlp(program):
 
 
 def view(program):
-    return program.window.page("autograd")
+    return program.window.page("autograd").steps
 
 
 def newest(program, kind):

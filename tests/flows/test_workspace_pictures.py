@@ -57,7 +57,7 @@ def test_model(themed, qapp):
 def test_autograd(themed, qapp, qtbot):
     program, name = themed
     open_template(program, "mlp", "autograd")
-    view = program.window.page("autograd")
+    view = program.window.page("autograd").steps
     view.forward_start_requested.emit(0)
     view.forward_move_requested.emit("end", "")
     view.backward_start_requested.emit()

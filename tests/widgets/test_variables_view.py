@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QMenu
 
 from engine.protocol import Variable, VariablesSnapshot
 from widgets.tensor.storage_color import storage_color
@@ -141,3 +142,20 @@ def test_filtering_keeps_the_choice(view):
     assert [row(view, i)[1] for i in range(view.table.model().rowCount())] == ["m"]
     view.filter_edit.clear()
     assert (view.selected, view.table.currentIndex().row()) == ("y", 1)
+
+
+def test_the_menu_leads_to_the_graph_of_a_tensor_that_has_one(view, qtbot):
+    made = tensor("s", 3, 2, shape=(), text="6.0", grad_fn="SumBackward0", requires_grad=True)
+    view.show_variables(snapshot(X, made))
+    for number, has_graph in ((0, False), (1, True)):
+        view.table.customContextMenuRequested.emit(
+            view.table.visualRect(view.table.model().index(number, 1)).center()
+        )
+        menu = view.findChildren(QMenu)[-1]
+        action = next(a for a in menu.actions() if a.text() == "Show its autograd graph")
+        assert action.isEnabled() is has_graph
+        if has_graph:
+            with qtbot.waitSignal(view.graph_requested) as told:
+                action.trigger()
+            assert told.args == ["s"]
+        menu.close()

@@ -19,6 +19,7 @@ from widgets.autograd.backward_view import BackwardView
 from widgets.autograd.forward_view import ForwardView
 from widgets.autograd.graph_layout import GraphLayout
 from widgets.autograd.graph_view import GraphView
+from widgets.autograd.root_bar import RootBar
 from widgets.theme import GRID
 
 
@@ -45,6 +46,7 @@ class AutogradView(QWidget):
         self._laid_out = False
         self._backward: BackwardSnapshot | None = None
         self._names: Mapping[str, str] = {}
+        self.roots = RootBar()
         self.forward = ForwardView()
         self.graph = GraphView()
         self.backward = BackwardView()
@@ -66,6 +68,7 @@ class AutogradView(QWidget):
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(0)
+        layout.addWidget(self.roots)
         layout.addWidget(self._problem)
         layout.addWidget(splitter, 1)
 
@@ -93,6 +96,7 @@ class AutogradView(QWidget):
         self._graph, self._names = graph, names
         self._laid_out = False
         self._backward = None
+        self.roots.show_graph(graph)
         self.graph.clear("Laying out the graph…")
 
     def show_layout(self, graph: GraphSnapshot, layout: GraphLayout) -> None:
@@ -139,6 +143,7 @@ class AutogradView(QWidget):
         """The forward pass began anew: its graph is another."""
         self._graph = self._backward = None
         self._laid_out = False
+        self.roots.show_graph(None)
         self.graph.clear()
         self.backward.clear()
 

@@ -44,11 +44,12 @@ _WIDTHS = (44, 88, 96, 72, 104, 120, 72, 40, 56)
 
 class VariablesView(QWidget):
     """`variable_selected(name)` tells what the user chose; `run_requested(source)` asks to run
-    Python (the menu's `del x`). Variables that share memory with the chosen one are tinted in its
+    Python (the menu's `del x`), `graph_requested(name)` to see the autograd graph of a tensor. Variables that share memory with the chosen one are tinted in its
     colour. The choice stays, by name, when the list is shown anew."""
 
     variable_selected = Signal(str)
     run_requested = Signal(str)
+    graph_requested = Signal(str)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -168,14 +169,18 @@ class VariablesView(QWidget):
         index = self.table.indexAt(at)
         if not index.isValid():
             return
-        name = index.data(VARIABLE_ROLE).name
+        variable: Variable = index.data(VARIABLE_ROLE)
+        name = variable.name
         menu = QMenu(self)
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         copy = QAction("Copy name", menu)
         copy.triggered.connect(lambda: QGuiApplication.clipboard().setText(name))
         delete = QAction(f"Delete: del {name}", menu)
         delete.triggered.connect(lambda: self.run_requested.emit(f"del {name}"))
-        menu.addActions([copy, delete])
+        graph = QAction("Show its autograd graph", menu)
+        graph.setEnabled(variable.grad_fn is not None)
+        graph.triggered.connect(lambda: self.graph_requested.emit(name))
+        menu.addActions([copy, graph, delete])
         menu.popup(self.table.viewport().mapToGlobal(at))
 
 

@@ -1,0 +1,25 @@
+"""The Autograd workspace's page: the pass stepped through, and what lies beyond one pass."""
+
+from __future__ import annotations
+
+from PySide6.QtWidgets import QTabWidget, QWidget
+
+from widgets.autograd.autograd_view import AutogradView
+
+
+class AutogradPage(QTabWidget):
+    """`steps` is the first tab: one pass forward and back. Rooms add theirs beside it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setObjectName("autograd_page")
+        self.setDocumentMode(True)
+        self.steps = AutogradView()
+        self.add_room(
+            self.steps, "Step through", "One pass forward and backward, node by node on its graph."
+        )
+        self.setFocusProxy(self.steps)
+
+    def add_room(self, view: QWidget, title: str, tip: str) -> None:
+        """Add a tab; `tip` says in a sentence what it shows."""
+        self.setTabToolTip(self.addTab(view, title), tip)

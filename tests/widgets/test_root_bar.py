@@ -1,0 +1,71 @@
+"""Choosing whose graph is read."""
+
+from __future__ import annotations
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QComboBox, QLabel
+
+from engine.protocol import GraphCut, GraphNode, GraphSnapshot, TensorSpec, Variable
+from widgets.autograd.root_bar import MODEL, RootBar
+
+PLAIN = Variable("x", "tensor", "Tensor", shape=(3,), dtype="float32")
+LOSS = Variable("loss", "tensor", "Tensor", shape=(), grad_fn="MeanBackward0")
+LATER = Variable("y", "tensor", "Tensor", shape=(2, 3), grad_fn="MulBackward0")
+
+
+@pytest.fixture
+def bar(qtbot):
+    bar = RootBar()
+    qtbot.addWidget(bar)
+    bar.show()
+    return bar
+
+
+def box(bar) -> QComboBox:
+    return bar.findChild(QComboBox, "graph_root")
+
+
+def test_offers_the_model_and_every_tensor_with_a_graph_newest_first(bar):
+    bar.show_variables((PLAIN, LOSS, LATER))
+    offered = [box(bar).itemText(i) for i in range(box(bar).count())]
+    assert offered == [MODEL, "y  (2 × 3, MulBackward0)", "loss  (scalar, MeanBackward0)"]
+    assert (bar.root, box(bar).currentText()) == ("", MODEL)
+
+
+def test_typing_chooses_an_expression_and_stays_when_the_list_changes(bar, qtbot):
+    bar.show_variables((LOSS,))
+    edit = box(bar).lineEdit()
+    edit.selectAll()
+    QTest.keyClicks(edit, "x.grad, loss")
+    with qtbot.waitSignal(bar.root_chosen) as told:
+        QTest.keyClick(edit, Qt.Key.Key_Return)
+    assert told.args == ["x.grad, loss"]
+    bar.show_variables((LOSS, LATER))
+    assert (bar.root, box(bar).currentText()) == ("x.grad, loss", "x.grad, loss")
+
+
+def test_choosing_tells_the_name_alone(bar, qtbot):
+    bar.show_variables((LOSS,))
+    with qtbot.waitSignal(bar.root_chosen) as told:
+        box(bar).setCurrentIndex(1)
+        box(bar).activated.emit(1)
+    assert told.args == ["loss"]
+    with qtbot.waitSignal(bar.root_chosen) as told:
+        bar.choose("")
+    assert (told.args, box(bar).currentText()) == ([""], MODEL)
+
+
+def test_says_how_large_the_graph_is(bar):
+    scalar = (TensorSpec((), "float32"),)
+    nodes = (
+        GraphNode(0, "MulBackward0", "", "operation", None, 5, scalar, saved_bytes=2048),
+        GraphNode(1, "AccumulateGrad", "w", "leaf", None, -1, scalar),
+    )
+    cut = GraphCut(0, 1, "detach", "h")
+    bar.show_graph(GraphSnapshot(nodes=nodes, edges=(), plan=(0, 1), cuts=(cut,), truncated=3))
+    facts = bar.findChild(QLabel, "graph_facts")
+    assert facts.text() == "5 nodes, 1 of them leaves · nodes save 2 KiB · 1 cut"
+    bar.show_graph(None)
+    assert facts.text() == ""

@@ -1,0 +1,111 @@
+"""The line over the graph: which tensor's graph it is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLabel, QWidget
+
+from engine.protocol import GraphSnapshot, Variable
+from widgets.text import format_bytes, format_shape
+from widgets.theme import GRID
+
+MODEL = "loss of the model"
+_WIDTH = 32 * GRID
+
+
+class RootBar(QWidget):
+    """`root_chosen(expression)` tells whose graph is wanted: a tensor of the console (`loss`,
+    `y.grad`; several with commas between), empty for the loss of the model on the canvas."""
+
+    root_chosen = Signal(str)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("root_bar")
+        self._root = ""
+        self._box = QComboBox()
+        self._box.setObjectName("graph_root")
+        self._box.setAccessibleName("Tensor whose graph is read")
+        self._box.setEditable(True)
+        self._box.setInsertPolicy(QComboBox.InsertPolicy.NoInsert)
+        self._box.setMinimumWidth(_WIDTH)
+        self._box.setToolTip(
+            "Whose graph is read: the loss of the model on the canvas, or any tensor of the console"
+            " that has a grad_fn. Type an expression such as loss, x.grad or a, b and press Enter."
+        )
+        self._box.addItem(MODEL, "")
+        self._box.activated.connect(self._choose)
+        edit = self._box.lineEdit()
+        assert edit is not None
+        edit.returnPressed.connect(self._enter)
+        label = QLabel("Graph of")
+        label.setBuddy(self._box)
+        self._facts = QLabel()
+        self._facts.setObjectName("graph_facts")
+        self._facts.setProperty("role", "muted")
+        self._facts.setTextFormat(Qt.TextFormat.PlainText)
+        self._facts.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self._facts.setMinimumWidth(1)  # a long line is cut off, it does not widen the window
+        row = QHBoxLayout(self)
+        row.setContentsMargins(2 * GRID, GRID // 2, 2 * GRID, GRID // 2)
+        row.setSpacing(GRID)
+        row.addWidget(label)
+        row.addWidget(self._box)
+        row.addWidget(self._facts, 1)
+
+    @property
+    def root(self) -> str:
+        """The expression chosen, empty for the model's loss."""
+        return self._root
+
+    def choose(self, root: str) -> None:
+        """Show `root` as chosen, and say so."""
+        self._root = root
+        self._show_root()
+        self.root_chosen.emit(root)
+
+    def show_variables(self, variables: Sequence[Variable]) -> None:
+        """Offer the tensors that have a graph, the newest first."""
+        offered = [v for v in reversed(variables) if v.kind == "tensor" and v.grad_fn]
+        self._box.blockSignals(True)
+        self._box.clear()
+        self._box.addItem(MODEL, "")
+        for variable in offered:
+            title = f"{variable.name}  ({format_shape(variable.shape or ())}, {variable.grad_fn})"
+            self._box.addItem(title, variable.name)
+        self._box.blockSignals(False)
+        self._show_root()
+
+    def show_graph(self, graph: GraphSnapshot | None) -> None:
+        """Say how large the graph is."""
+        if graph is None:
+            self._facts.clear()
+            return
+        count = len(graph.nodes) + graph.truncated
+        leaves = sum(node.kind == "leaf" for node in graph.nodes)
+        saved = format_bytes(sum(node.saved_bytes for node in graph.nodes))
+        text = f"{count:,} nodes, {leaves:,} of them leaves · nodes save {saved}"
+        if cuts := len(graph.cuts):
+            text += f" · {cuts:,} {'cut' if cuts == 1 else 'cuts'}"
+        self._facts.setText(text)
+        self._facts.setToolTip(
+            f"{text}. Bytes are counted at each node; storages that nodes share count at each."
+        )
+
+    def _show_root(self) -> None:
+        place = self._box.findData(self._root)
+        self._box.setCurrentIndex(place)
+        if place < 0:
+            self._box.setEditText(self._root)
+
+    def _choose(self, place: int) -> None:
+        self.choose(self._box.itemData(place))
+
+    def _enter(self) -> None:
+        text = self._box.currentText().strip()
+        place = self._box.findText(text)
+        root = self._box.itemData(place) if place >= 0 else text
+        if root != self._root:
+            self.choose(root)
