@@ -44,8 +44,9 @@ _WIDTHS = (44, 88, 96, 72, 104, 120, 72, 40, 56)
 
 class VariablesView(QWidget):
     """`variable_selected(name)` tells what the user chose; `run_requested(source)` asks to run
-    Python (the menu's `del x`), `graph_requested(name)` to see the autograd graph of a tensor. Variables that share memory with the chosen one are tinted in its
-    colour. The choice stays, by name, when the list is shown anew."""
+    Python (the menu's `del x`), `graph_requested(name)` to see the autograd graph of a tensor.
+    Variables that share memory with the chosen one are tinted in its colour. The choice stays, by
+    name, when the list is shown anew."""
 
     variable_selected = Signal(str)
     run_requested = Signal(str)
