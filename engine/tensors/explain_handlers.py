@@ -13,10 +13,13 @@ from ..protocol import (
     ExplainedStep,
     ExplanationSnapshot,
     FactRow,
+    FailedOperands,
     LayoutSpec,
     Snapshot,
 )
 from .explain import Fact, Layout, NoRule, Step, check, read
+from .explain.reading import Term, with_terms
+from .failures import Call, Seen, failed_operands, seen_tensor
 from .namespace import namespace_of
 
 MAX_LAYOUTS = 32
@@ -86,7 +89,24 @@ def _explained(step: Step, fact: Fact | None, names: dict[int, list[str]]) -> Ex
         hint="" if refusal is None else _clip(refusal.hint),
         facts=() if fact is None else _facts(step, fact, names),
         error="" if fact is None or fact.error is None else _error_text(fact.error),
+        failed=_failed(step, fact),
     )
+
+
+def _failed(step: Step, fact: Fact | None) -> FailedOperands | None:
+    """What is to be drawn of a step that is refused, by the rule or by torch itself."""
+    error = step.refusal if fact is None else fact.error
+    if error is None:
+        return None
+
+    def seen(term: Term) -> Seen:
+        if fact is not None:
+            return seen_tensor(term.compute(), term.text)
+        layout = term.layout
+        return Seen(term.text, layout.shape, _word(layout.dtype), layout.device, layout.stride)
+
+    args, kwargs = with_terms([*step.args], seen), with_terms(dict(step.kwargs), seen)
+    return failed_operands(Call(step.operation, args, kwargs, str(error)))
 
 
 def _facts(step: Step, fact: Fact, names: dict[int, list[str]]) -> tuple[FactRow, ...]:

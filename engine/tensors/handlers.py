@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 
 import msgspec
@@ -14,6 +15,7 @@ from ..protocol import (
     CellSnapshot,
     CompleteCommand,
     CompletionsSnapshot,
+    FailedOperands,
     OutputSnapshot,
     ReadVariablesCommand,
     RunCellCommand,
@@ -24,9 +26,11 @@ from ..protocol import (
 )
 from .completion import complete
 from .error_help import explain_error
+from .failures import raised_operands
 from .namespace import namespace_of
 from .report import report_tensors
 from .variables import list_variables
+from .writes import WATCHING
 
 
 def run_cell(lab: Lab, command: RunCellCommand) -> Iterator[Snapshot]:
@@ -38,11 +42,23 @@ def run_cell(lab: Lab, command: RunCellCommand) -> Iterator[Snapshot]:
         report = error_report(error, lambda filename: filename == name)
         if isinstance(error, KeyboardInterrupt):
             report = msgspec.structs.replace(report, hint="The code was stopped while it ran.")
-        elif not report.hint:
-            report = msgspec.structs.replace(report, hint=explain_error(error))
+        else:
+            report = msgspec.structs.replace(
+                report,
+                hint=report.hint or explain_error(error),
+                operands=_operands(error, name),
+            )
     yield from _in_parts(report_tensors(namespace.tensors()))
     yield list_variables(namespace)
     yield CellSnapshot(ok=error is None, error=report)
+
+
+def _operands(error: BaseException, cell: str) -> FailedOperands | None:
+    try:
+        return raised_operands(error, lambda filename: filename == cell, WATCHING)
+    except Exception:  # tensors of the user's own classes: the error itself matters more
+        logging.getLogger(__name__).exception("The operands of an error could not be read.")
+        return None
 
 
 def read_variables(lab: Lab, command: ReadVariablesCommand) -> Iterator[VariablesSnapshot]:

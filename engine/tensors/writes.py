@@ -209,3 +209,8 @@ def _tensors(args: Iterable[object], kwargs: Mapping[str, object]) -> Iterator[T
             yield value
         elif type(value) in (list, tuple):
             yield from (item for item in value if isinstance(item, Tensor))  # pyright: ignore
+
+
+WATCHING = _Watch.__torch_function__.__code__
+"""The code of the frame under which every function of torch runs in a cell: its locals are `func`,
+`args` and `kwargs`."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 import ast
 import inspect
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from types import ModuleType
@@ -35,11 +35,14 @@ class Term:
 @dataclass
 class Step:
     """One operation of a line. `refusal` in place of `outcome` where torch will raise.
-    `compute` runs it (and what comes before it), once; it gives what torch gives."""
+    `compute` runs it (and what comes before it), once; it gives what torch gives. `args` and
+    `kwargs` are all that it is given, with its tensors as `operands` has them."""
 
     source: str
     operation: str
     operands: tuple[Term, ...]
+    args: Sequence[Any] = ()
+    kwargs: Mapping[str, Any] = field(default_factory=dict)
     outcome: Outcome | None = None
     refusal: Refusal | None = None
     compute: Callable[[], Any] = field(default=lambda: None)
@@ -106,6 +109,12 @@ class _Stop(Exception):
 class _Method:
     term: Term
     name: str
+
+
+class _Results(tuple[Term, ...]):
+    """Several results of one operation; `names` are their attributes, if they have any."""
+
+    names: tuple[str, ...] = ()
 
 
 _OPERATORS: dict[type, tuple[str, Callable[..., Any]]] = {
@@ -253,6 +262,8 @@ class _Reader:
         )
 
     def _attribute(self, owner: Any, name: str, source: str) -> Any:
+        if isinstance(owner, _Results) and name in owner.names:
+            return owner[owner.names.index(name)]
         if not isinstance(owner, Term):
             return self._known(_plain(lambda: getattr(owner, name), source), source)
         if name in _PROPERTIES:
@@ -335,7 +346,7 @@ class _Reader:
         rule = RULES.get(name)
         if rule is None:
             raise NotCovered(f"`{name}`")
-        step = Step(source, name, tuple(_terms_in([args, kwargs])))
+        step = Step(source, name, tuple(_terms_in([args, kwargs])), args, kwargs)
         step.compute = cache(lambda: run(*_real(args), **_real(kwargs)))
         changes = name == "__setitem__" or (name.endswith("_") and not name.endswith("__"))
         if changes and not self._on_copies:
@@ -375,10 +386,17 @@ class _Reader:
             if changes:  # later mentions of the operand mean what it has become
                 step.operands[0].layout = term.layout
             return term
-        return tuple(
-            self._term(f"{step.source}[{i}]", layout, lambda i=i: step.compute()[i])
+        names = step.outcome.names
+        made = _Results(
+            self._term(
+                f"{step.source}.{names[i]}" if names else f"{step.source}[{i}]",
+                layout,
+                lambda i=i: step.compute()[i],
+            )
             for i, layout in enumerate(results)
         )
+        made.names = names
+        return made
 
     def _term(self, text: str, layout: Layout, compute: Callable[[], torch.Tensor]) -> Term:
         return Term(text, replace(layout, data=torch.no_grad()(compute)), compute)
@@ -407,29 +425,30 @@ def _text(value: Any) -> str:
     return value.text if isinstance(value, Term) else repr(value)
 
 
-def _mapped(value: Any, change: Callable[[Term], Any]) -> Any:
+def with_terms(value: Any, change: Callable[[Term], Any]) -> Any:
+    """`value`, a list or the like, with something else in place of its tensors."""
     if isinstance(value, Term):
         return change(value)
     if isinstance(value, list):
-        return [_mapped(item, change) for item in value]
-    if type(value) is tuple:
-        return tuple(_mapped(item, change) for item in value)
+        return [with_terms(item, change) for item in value]
+    if type(value) in (tuple, _Results):
+        return tuple(with_terms(item, change) for item in value)
     if isinstance(value, dict):
-        return {key: _mapped(item, change) for key, item in value.items()}
+        return {key: with_terms(item, change) for key, item in value.items()}
     if isinstance(value, ModuleType | _Method):
         raise NotCovered(f"{value!r} as an argument")
     return value
 
 
 def _real(value: Any) -> Any:
-    return _mapped(value, lambda term: term.compute())
+    return with_terms(value, lambda term: term.compute())
 
 
 def _abstract(value: Any) -> Any:
-    return _mapped(value, lambda term: term.layout)
+    return with_terms(value, lambda term: term.layout)
 
 
 def _terms_in(value: Any) -> list[Term]:
     found: list[Term] = []
-    _mapped(value, found.append)
+    with_terms(value, found.append)
     return found

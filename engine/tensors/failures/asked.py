@@ -1,0 +1,99 @@
+"""Shapes that were asked for: view, reshape, split, permute."""
+
+from __future__ import annotations
+
+import math
+
+from ...protocol import FailedOperand, FailedOperands
+from .call import MAX_DIMS, Call, Seen, clip, counted, headings_of, row, sizes_asked
+
+
+def elements_marks(call: Call) -> FailedOperands | None:
+    """view and reshape: as many elements, and for view strides that fit."""
+    seen, asked = call.tensors[0], sizes_asked(call)
+    if asked is None:
+        return None
+    there = math.prod(seen.shape)
+    known = math.prod(size for size in asked if size != -1)
+    fits = known == there if -1 not in asked else known != 0 and there % known == 0
+    wanted = FailedOperand("asked for", asked, tuple(range(len(asked))))
+    if fits and asked.count(-1) < 2:
+        if seen.stride is None or call.name == "reshape":
+            return None
+        strides = FailedOperand(
+            "strides",
+            seen.stride,
+            tuple(range(len(seen.stride))),
+            _breaks(seen),
+            note="not C order",
+        )
+        text = f"The elements of {seen.text} do not lie in this order: view cannot copy them."
+        rows = (row(seen, note=counted(there, "element")), strides, wanted)
+        return FailedOperands("elements", call.name, rows, headings_of(rows), text)
+    product = f"{' · '.join(map(str, asked))} = " if len(asked) > 1 else ""
+    if asked.count(-1) > 1:
+        failing, note = [d for d, size in enumerate(asked) if size == -1], "only one -1"
+        text = "Only one size can be worked out: more than one is -1."
+    elif -1 in asked:
+        failing = [d for d, size in enumerate(asked) if size != -1]
+        note = f"{there} is no multiple of {known}"
+        text = f"{seen.text} has {counted(there, 'element')}, which {known} does not divide."
+    else:
+        failing, note = list(range(len(asked))), f"{product}{counted(known, 'element')}"
+        text = f"{seen.text} has {counted(there, 'element')}, and {known:,} were asked for."
+    rows = (
+        row(seen, note=counted(there, "element"), wrong=("note",)),
+        FailedOperand(
+            "asked for", asked, wanted.columns, tuple(failing), wrong=("note",), note=clip(note)
+        ),
+    )
+    return FailedOperands("elements", call.name, rows, headings_of(rows), text)
+
+
+def _breaks(seen: Seen) -> tuple[int, ...]:
+    """The dimensions whose stride is not the one of C order."""
+    assert seen.stride is not None
+    failing, step = [], 1
+    for d in reversed(range(len(seen.shape))):
+        if seen.shape[d] != 1 and seen.stride[d] != step:
+            failing.append(d)
+        step *= max(seen.shape[d], 1)
+    return tuple(reversed(failing))
+
+
+def split_marks(call: Call) -> FailedOperands | None:
+    """split's sizes must add up to the dimension's."""
+    seen, sizes = (
+        call.tensors[0],
+        call.given(1, "split_size", "split_sizes", "split_size_or_sections"),
+    )
+    dim = call.given(2, "dim", default=0)
+    if not isinstance(sizes, list | tuple) or type(dim) is not int or not seen.shape:
+        return None
+    dim %= len(seen.shape)
+    total = sum(size for size in sizes if type(size) is int)
+    if total == seen.shape[dim]:
+        return None
+    columns = tuple(range(dim, dim + len(sizes[:MAX_DIMS])))
+    asked = FailedOperand(
+        "pieces", tuple(sizes[:MAX_DIMS]), columns, tuple(range(len(columns))), note=f"sum {total}",
+        wrong=("note",),
+    )  # fmt: skip
+    rows = (row(seen, failing=[dim]), asked)
+    text = f"The pieces add up to {total}, and dimension {dim} has {seen.shape[dim]}."
+    return FailedOperands("elements", call.name, rows, headings_of(rows), text)
+
+
+def permute_marks(call: Call) -> FailedOperands | None:
+    seen, asked = call.tensors[0], sizes_asked(call)
+    if asked is None or len(asked) == len(seen.shape) == len(set(asked)):
+        return None
+    failing = [
+        d for d, dim in enumerate(asked) if d >= len(seen.shape) or dim in asked[:d]
+    ] or range(len(asked))
+    rows = (
+        row(seen),
+        FailedOperand("dims", asked, tuple(range(len(asked))), tuple(failing)),
+    )
+    text = f"Each of the {counted(len(seen.shape), 'dimension')} of {seen.text} is named once."
+    return FailedOperands("dimension", call.name, rows, headings_of(rows), text)

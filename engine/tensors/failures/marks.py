@@ -1,0 +1,133 @@
+"""Which dimensions of which operands torch refused, from shapes alone: the facts of a picture.
+
+Each kind of operation says under which column each dimension stands, so that what should agree
+stands under each other, and which of them do not.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from ...protocol import FailedOperand, FailedOperands
+from .asked import elements_marks, permute_marks, split_marks
+from .call import MAX_DIMS, MAX_OPERANDS, Call, counted, headings_of, row
+from .indexing import embedding_marks, gather_marks, index_marks
+from .meeting import broadcast_marks, expand_marks, join_marks
+from .products import convolution_marks, product_marks
+
+
+def failed_operands(call: Call) -> FailedOperands | None:
+    """The operands of a call that torch refused; None when there is none to draw."""
+    if not call.tensors:
+        return None
+    for analyse in (_devices, _dtypes, _dimension, _batches, _ANALYSES.get(call.name, _others)):
+        found = analyse(call)
+        if found is not None:
+            return found
+    rows = [row(seen) for seen in call.tensors[:MAX_OPERANDS]]
+    return FailedOperands("other", call.name, tuple(rows), headings_of(rows))
+
+
+_DEVICE_WORDS = re.compile(r"same device|expected device|different devices")
+_DTYPE_WORDS = re.compile(
+    r"dtype|scalar type|data type|result type|used as indices must be|"
+    r"must be (?:torch\.)?(?:int64|bool|long)|must be int64|is int64 or bool|cannot be set from|"
+    r"converts nothing",
+    re.IGNORECASE,
+)
+
+
+def _devices(call: Call) -> FailedOperands | None:
+    devices = list(dict.fromkeys(seen.device for seen in call.tensors))
+    if len(devices) < 2 or not _DEVICE_WORDS.search(call.message):
+        return None
+    rows = [row(seen, wrong=("device",)) for seen in call.tensors[:MAX_OPERANDS]]
+    text = f"They lie on different devices: {' and '.join(devices)}."
+    return FailedOperands("device", call.name, tuple(rows), headings_of(rows), text)
+
+
+def _dtypes(call: Call) -> FailedOperands | None:
+    if not _DTYPE_WORDS.search(call.message):
+        return None
+    seen = call.tensors[:MAX_OPERANDS]
+    if call.name in _INDEXING:
+        wrong = [s for s in seen[1:] if s.dtype not in ("int64", "int32", "bool", "uint8")]
+        wanted = "An index tensor is int64 or bool"
+    else:
+        wrong = seen if len({s.dtype for s in seen}) > 1 else []
+        wanted = "The dtypes do not go together"
+    if not wrong:
+        return None
+    rows = [row(s, wrong=("dtype",) if s in wrong else ()) for s in seen]
+    told = " and ".join(dict.fromkeys(s.dtype for s in wrong))
+    text = f"{wanted}: {told}."
+    return FailedOperands("dtype", call.name, tuple(rows), headings_of(rows), text)
+
+
+_NO_DIM = re.compile(r"but got (-?\d+)\)|There is no dimension (-?\d+)")
+
+
+def _dimension(call: Call) -> FailedOperands | None:
+    """A dimension was named that the tensor does not have."""
+    match = _NO_DIM.search(call.message)
+    if match is None or not ("imension out of range" in call.message or match[2]):
+        return None
+    asked, seen = int(match[1] or match[2]), call.tensors[0]
+    ndim = len(seen.shape)
+    column = asked + ndim if asked < 0 else asked
+    if not -MAX_DIMS < column < MAX_DIMS:
+        column = ndim if asked > 0 else -1
+    shift = max(0, -column)
+    tensor = row(seen, columns=[d + shift for d in range(ndim)])
+    wanted = FailedOperand("dim", (asked,), (column + shift,), (0,))
+    headings = [str(d - shift) if d >= shift else "" for d in range(max(ndim, column + 1) + shift)]
+    if asked < 0:
+        headings = [str(d - shift - ndim) for d in range(ndim + shift)]
+    text = f"{seen.text} has no dimension {asked}: it has {counted(ndim, 'dimension')}."
+    return FailedOperands("dimension", call.name, (tensor, wanted), tuple(headings), text)
+
+
+def _batches(call: Call) -> FailedOperands | None:
+    """A loss or the like counts samples along the first dimension of its operands."""
+    match = re.search(r"batch_size \((\d+)\) to match target batch_size \((\d+)\)", call.message)
+    if match is None or len(call.tensors) < 2:
+        return None
+    seen = call.tensors[:2]
+    rows = [row(s, failing=[0] if s.shape else []) for s in seen]
+    text = f"{seen[0].text} holds {match[1]} samples, and {seen[1].text} {match[2]}."
+    return FailedOperands("join", call.name, tuple(rows), headings_of(rows), text)
+
+
+_BROADCASTS = re.compile(
+    r"non-singleton dimension|broadcast|must fit into|must match the size|Target sizes"
+)
+
+
+def _others(call: Call) -> FailedOperands | None:
+    return broadcast_marks(call) if _BROADCASTS.search(call.message) else None
+
+
+_Analysis = Callable[[Call], FailedOperands | None]
+_INDEXING = frozenset(
+    {"__getitem__", "__setitem__", "index_select", "gather", "scatter", "take_along_dim"}
+    | {"embedding", "scatter_", "scatter_add", "scatter_add_"}
+)
+_PRODUCTS = (
+    "matmul", "__matmul__", "__rmatmul__", "mm", "bmm", "mv", "dot", "vdot", "einsum", "linear",
+    "addmm", "baddbmm", "addbmm", "addmv", "addmm_", "baddbmm_",
+)  # fmt: skip
+_ANALYSES: dict[str, _Analysis] = {
+    **dict.fromkeys(_PRODUCTS, product_marks),
+    **dict.fromkeys(("cat", "concat", "concatenate", "stack"), join_marks),
+    **{f"conv{n}d": convolution_marks for n in (1, 2, 3)},
+    **{f"conv_transpose{n}d": convolution_marks for n in (1, 2, 3)},
+    **dict.fromkeys(("view", "reshape", "view_", "_unsafe_view"), elements_marks),
+    **dict.fromkeys(("expand", "broadcast_to"), expand_marks),
+    **dict.fromkeys(("split", "split_with_sizes"), split_marks),
+    "permute": permute_marks,
+    **dict.fromkeys(("__getitem__", "__setitem__", "select", "index_select"), index_marks),
+    **dict.fromkeys(("gather", "scatter", "scatter_", "scatter_add", "scatter_add_"), gather_marks),
+    "embedding": embedding_marks,
+}
+"""Torch's name of an operation -> what looks at its operands; all others may broadcast."""

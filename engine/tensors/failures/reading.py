@@ -1,0 +1,205 @@
+"""From an exception to the call that raised it: read off its traceback, nothing is run again.
+
+While a cell runs, every function of torch passes through a mode (`writes.py`): its frame holds
+the function and its arguments. How the source calls them is read from the line that made the call.
+"""
+
+from __future__ import annotations
+
+import ast
+import linecache
+from collections.abc import Callable, Mapping
+from types import FrameType, TracebackType
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from ...protocol import FailedOperands
+from .call import Call, Seen
+from .marks import failed_operands
+
+MAX_READ = 1 << 20
+"""Elements of an index tensor that are looked through for the largest and smallest."""
+
+_PLACED = (
+    ast.Call, ast.BinOp, ast.UnaryOp, ast.Compare, ast.Subscript, ast.Attribute, ast.AugAssign
+)  # fmt: skip
+
+
+def raised_operands(
+    error: BaseException, is_user_file: Callable[[str], bool], mode_code: object
+) -> FailedOperands | None:
+    """What the failed call was given; None where `error` did not arise in a call of torch.
+
+    `mode_code` is the code of the mode's `__torch_function__`, by which its frames are known.
+    """
+    caller: tuple[FrameType, int] | None = None
+    found: tuple[FrameType, FrameType, int] | None = None
+    trace: TracebackType | None = error.__traceback__
+    while trace is not None:
+        frame = trace.tb_frame
+        if frame.f_code is mode_code:
+            if caller is not None:
+                found = (frame, *caller)
+        elif frame.f_code.co_filename != torch.overrides.__file__ and not _steps_aside(frame):
+            caller = frame, trace.tb_lasti
+            if is_user_file(frame.f_code.co_filename):
+                found = None  # torch called the user's code, and that raised
+        trace = trace.tb_next
+    if found is None:
+        return None
+    frame, caller_frame, instruction = found
+    given = frame.f_locals
+    with torch._C.DisableTorchFunction(), torch.no_grad():
+        call = _call(given, _Texts(caller_frame, instruction), str(error))
+        return failed_operands(call)
+
+
+def _steps_aside(frame: FrameType) -> bool:
+    """A function of torch that hands itself to the mode: whoever called it is the caller."""
+    return "handle_torch_function" in frame.f_code.co_names and (
+        frame.f_globals.get("__name__", "").startswith("torch")
+    )
+
+
+def _call(given: Mapping[str, Any], texts: _Texts, message: str) -> Call:
+    func, args, kwargs = given["func"], given["args"], given["kwargs"] or {}
+    name = getattr(func, "__name__", "")
+    if name in ("__get__", "__set__"):
+        name = getattr(getattr(func, "__self__", None), "__name__", name)
+    return Call(
+        name,
+        [
+            _seen(value, texts.of_argument(place, len(args)), texts)
+            for place, value in enumerate(args)
+        ],
+        {key: _seen(value, texts.of_keyword(key), texts) for key, value in kwargs.items()},
+        message,
+    )
+
+
+def _seen(value: Any, node: ast.expr | None, texts: _Texts) -> Any:
+    """`value` with its tensors as `Seen`s, called what the source calls them."""
+    if isinstance(value, Tensor):
+        return seen_tensor(value, texts.text(node, value))
+    if type(value) not in (list, tuple):
+        return value
+    nodes = node.elts if isinstance(node, ast.List | ast.Tuple) else []
+    if len(nodes) == len(value) and not any(isinstance(n, ast.Starred) for n in nodes):
+        return type(value)(_seen(item, n, texts) for item, n in zip(value, nodes, strict=True))
+    whole = ast.unparse(node) if isinstance(node, ast.Name | ast.Attribute) else ""
+    return type(value)(
+        seen_tensor(item, f"{whole}[{k}]" if whole else texts.text(None, item))
+        if isinstance(item, Tensor)
+        else item
+        for k, item in enumerate(value)
+    )
+
+
+def seen_tensor(t: Tensor, text: str) -> Seen:
+    """What a picture shows of `t`; of an index tensor its elements are looked through."""
+    try:
+        shape = tuple(int(size) for size in t.shape)
+    except Exception:  # nested tensors and lazy parameters have none
+        shape = ()
+    strided = t.layout == torch.strided and not t.is_nested
+    extremes = None
+    whole = not (t.is_floating_point() or t.is_complex() or t.dtype == torch.bool)
+    if whole and strided and t.device.type == "cpu" and 0 < t.numel() <= MAX_READ:
+        extremes = int(t.min()), int(t.max())
+    return Seen(
+        text=text,
+        shape=shape,
+        dtype=str(t.dtype).removeprefix("torch."),
+        device=str(t.device),
+        stride=tuple(t.stride()) if strided else None,
+        extremes=extremes,
+    )
+
+
+class _Texts:
+    """How the line that made a call writes its arguments."""
+
+    def __init__(self, frame: FrameType, instruction: int) -> None:
+        self._locals, self._globals = frame.f_locals, frame.f_globals
+        self._node, self._arguments = _call_at(frame, instruction)
+
+    def of_argument(self, place: int, count: int) -> ast.expr | None:
+        """The expression that stands for the argument at `place` of `count`."""
+        nodes = self._arguments
+        if isinstance(self._node, ast.Call):
+            if any(isinstance(node, ast.Starred) for node in nodes):
+                return None
+            if count > len(nodes) and isinstance(self._node.func, ast.Attribute):
+                nodes = [self._node.func.value, *nodes]  # a method: its tensor comes first
+        return nodes[place] if place < len(nodes) else None
+
+    def of_keyword(self, key: str) -> ast.expr | None:
+        keywords = self._node.keywords if isinstance(self._node, ast.Call) else ()
+        return next((keyword.value for keyword in keywords if keyword.arg == key), None)
+
+    def text(self, node: ast.expr | None, value: object) -> str:
+        """What the source calls `value`: by its expression, or else by a variable's name."""
+        if node is not None:
+            return self._in_module(ast.unparse(node))
+        for variables in (self._locals, self._globals):
+            for name, other in list(variables.items()):
+                if other is value and isinstance(name, str):
+                    return name
+        return "a tensor"
+
+    def _in_module(self, text: str) -> str:
+        """`self.weight` of a layer is `Linear.weight`."""
+        module = self._locals.get("self")
+        if isinstance(module, nn.Module) and text.startswith("self."):
+            return f"{type(module).__name__}{text[4:]}"
+        return text
+
+
+def _call_at(frame: FrameType, instruction: int) -> tuple[ast.AST | None, list[ast.expr]]:
+    """The expression that `frame` was at, and its operands in order."""
+    lines = linecache.getlines(frame.f_code.co_filename, frame.f_globals)
+    place = list(frame.f_code.co_positions())[instruction // 2]
+    try:
+        tree = ast.parse("".join(lines))
+    except (SyntaxError, ValueError):  # the file has been changed since, or is not there
+        return None, []
+    found: ast.AST | None = None
+    for node in ast.walk(tree):
+        if isinstance(node, _PLACED) and _place(node) == place:
+            found = node
+    match found:
+        case ast.Call():
+            return found, list(found.args)
+        case ast.BinOp(left=left, right=right) if isinstance(left, ast.Constant):
+            return found, [right, left]  # Python asks the tensor: 1 + x is x + 1
+        case ast.BinOp(left=left, right=right):
+            return found, [left, right]
+        case ast.AugAssign(target=target, value=value):
+            return found, [target, value]
+        case ast.Compare(left=left, comparators=others):
+            return found, [left, *others]
+        case ast.UnaryOp(operand=operand):
+            return found, [operand]
+        case ast.Subscript(value=value, slice=index, ctx=ast.Store()):
+            return found, [value, index, *_assigned_to(found, tree)]
+        case ast.Subscript(value=value, slice=index):
+            return found, [value, index]
+        case ast.Attribute(value=value):
+            return found, [value]
+    return None, []
+
+
+def _assigned_to(target: ast.expr, tree: ast.AST) -> list[ast.expr]:
+    return [
+        node.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Assign) and any(t is target for t in node.targets)
+    ]
+
+
+def _place(node: ast.AST) -> tuple[int | None, ...]:
+    return tuple(
+        getattr(node, name) for name in ("lineno", "end_lineno", "col_offset", "end_col_offset")
+    )
