@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .autograd_snapshots import (
+    BackwardScriptSnapshot,
     BackwardSnapshot,
     ComparisonSnapshot,
     ForwardSnapshot,
@@ -28,6 +29,7 @@ from .tensor_snapshots import (
     BitsSnapshot,
     BroadcastSnapshot,
     ExplanationSnapshot,
+    LinesSnapshot,
     LocationSnapshot,
     PickSnapshot,
     ProductSnapshot,
@@ -46,6 +48,7 @@ AnySnapshot = (
     | ForwardSnapshot
     | GraphSnapshot
     | BackwardSnapshot
+    | BackwardScriptSnapshot
     | ComparisonSnapshot
     | ValueSnapshot
     | TrainingSnapshot
@@ -61,6 +64,7 @@ AnySnapshot = (
     | PickSnapshot
     | ValuesSnapshot
     | StatisticsSnapshot
+    | LinesSnapshot
     | BitsSnapshot
     | StorageSnapshot
     | LocationSnapshot

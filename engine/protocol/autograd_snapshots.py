@@ -8,6 +8,7 @@ from typing import Literal
 from msgspec import Struct, field, structs
 
 from .snapshots import Snapshot
+from .stepping import BreakpointState, GradientEdit, NextNode, PendingGradient
 from .values import TensorSpec, TensorSummary, Value
 
 
@@ -133,27 +134,66 @@ def join_graph(parts: Sequence[GraphSnapshot]) -> GraphSnapshot:
 
 class NodeStep(Struct, frozen=True):
     """A node's rule as it was executed: gradients in (one per output of the forward op) and out
-    (one per next_functions entry); None where undefined."""
+    (one per next_functions entry); None where undefined.
+
+    At a leaf, `grad_before` and `grad_after` are its `.grad` on both sides of the step: what came
+    in was added. `hooks` tells of the hooks on the node, in words; `edited` says that what came
+    in was changed by an edit.
+    """
 
     node: int
     incoming: tuple[Value | None, ...]
     outgoing: tuple[Value | None, ...]
+    grad_before: Value | None = None
+    grad_after: Value | None = None
+    hooks: str = ""
+    edited: bool = False
 
 
 class ParameterGradient(Struct, frozen=True):
-    """A parameter and its `.grad` as it stands; None before its AccumulateGrad has run."""
+    """A parameter, or another tensor that keeps one, and its `.grad` as it stands; None before its
+    AccumulateGrad has run. `retained` marks a tensor that is no leaf: retain_grad() was called."""
 
     name: str
     shape: tuple[int, ...]
     gradient: TensorSummary | None
+    retained: bool = False
 
 
 class BackwardSnapshot(Snapshot, frozen=True, kw_only=True):
-    """The first `position` nodes of the plan have run; `step` is the last of them."""
+    """The first `position` nodes of the plan have run; `step` is the last of them, `next` the one
+    after it (None at the end).
+
+    `stopped_by` says in words what ended a run before its goal. `pending` are the nodes that some
+    gradient has reached (`pending_more` others are left out). `freed_bytes` of `saved_bytes` are
+    what `retain_graph=False` would have freed by now (with `real_engine`: has freed).
+    `pass_number` counts the passes over this graph from 1. A `real_engine` cannot go back.
+    """
 
     position: int
     step: NodeStep | None
     gradients: tuple[ParameterGradient, ...]
+    next: NextNode | None = None
+    stopped_by: str = ""
+    breakpoints: tuple[BreakpointState, ...] = ()
+    edits: tuple[GradientEdit, ...] = ()
+    pending: tuple[PendingGradient, ...] = ()
+    pending_more: int = 0
+    freed_bytes: int = 0
+    saved_bytes: int = 0
+    pass_number: int = 1
+    real_engine: bool = False
+    retain_graph: bool = True
+    create_graph: bool = False
+
+
+class BackwardScriptSnapshot(Snapshot, frozen=True, kw_only=True):
+    """The pass as a Python script. `path` and `data_path` are the files written, if any: the
+    second holds what the script needs beside itself (weights, batch, random state)."""
+
+    text: str
+    path: str = ""
+    data_path: str = ""
 
 
 class ComparisonSnapshot(Snapshot, frozen=True, kw_only=True):

@@ -11,6 +11,7 @@ from typing import Literal
 from msgspec import Struct
 
 from ..project.document import Model, TrainingSetup
+from .stepping import Breakpoint
 
 
 class Command(Struct, frozen=True, kw_only=True, tag=True):
@@ -65,11 +66,61 @@ class StartBackwardCommand(Command, frozen=True, kw_only=True):
     stand before its root -> GraphSnapshot, then BackwardSnapshot."""
 
 
-class MoveBackwardCommand(Command, frozen=True, kw_only=True):
-    """As MoveForwardCommand, over nodes; `target` is a node id -> BackwardSnapshot."""
+BackwardMove = Literal[
+    "step", "back", "to", "end", "reset", "run", "back_run", "leaf", "out", "again"
+]
 
-    move: Literal["step", "back", "to", "end", "reset"]
+
+class MoveBackwardCommand(Command, frozen=True, kw_only=True):
+    """As MoveForwardCommand, over nodes; `target` is a node id -> BackwardSnapshot.
+
+    `run` goes on to the next breakpoint, `back_run` back to the one before; `leaf` runs until a
+    leaf has run, `out` to the last node of the next node's module. `to`, `leaf` and `out` stop at
+    breakpoints on their way, `end` does not. `again` begins another pass over the same graph:
+    what is in `.grad` stays, and the pass before cannot be gone back into.
+    """
+
+    move: BackwardMove
     target: int = -1
+
+
+class SetBreakpointsCommand(Command, frozen=True, kw_only=True):
+    """Stop at these from now on, also in later passes -> BackwardSnapshot if a pass is under
+    way."""
+
+    breakpoints: tuple[Breakpoint, ...]
+
+
+class EditGradientCommand(Command, frozen=True, kw_only=True):
+    """Let `expression` replace the gradient that comes in at a node that has not run, in place
+    of any earlier edit there -> BackwardSnapshot.
+
+    It is Python of `g`, the gradient for output `output` of the node, or `grads`, those for all
+    of them; torch, F, np and the console's variables stand ready. None cuts the branch.
+    """
+
+    node: int
+    expression: str
+    output: int = 0
+
+
+class UneditGradientCommand(Command, frozen=True, kw_only=True):
+    """Forget the edits of a node that has not run -> BackwardSnapshot."""
+
+    node: int
+
+
+class ZeroGradientsCommand(Command, frozen=True, kw_only=True):
+    """`zero_grad()`: make every `.grad` of the pass None, or zeros -> BackwardSnapshot."""
+
+    set_to_none: bool = True
+
+
+class ExportBackwardCommand(Command, frozen=True, kw_only=True):
+    """Write the pass with its edits and breakpoints as a script, to a file if `path` is given
+    -> BackwardScriptSnapshot."""
+
+    path: str = ""
 
 
 class CompareGradientsCommand(Command, frozen=True, kw_only=True):
@@ -223,6 +274,17 @@ class StatisticsCommand(Command, frozen=True, kw_only=True):
     restart: bool = False
 
 
+class LinesCommand(Command, frozen=True, kw_only=True):
+    """Look on through the first `lines` rows of a tensor under a slice for a moment, to draw them
+    over its last dimension -> LinesSnapshot, with how far it came. Ask again until all is seen.
+    """
+
+    expression: str
+    slice: str = ""
+    lines: int = 6
+    restart: bool = False
+
+
 class BitsCommand(Command, frozen=True, kw_only=True):
     """Take one element apart into the bits of its dtype -> BitsSnapshot."""
 
@@ -276,6 +338,11 @@ AnyCommand = (
     | MoveForwardCommand
     | StartBackwardCommand
     | MoveBackwardCommand
+    | SetBreakpointsCommand
+    | EditGradientCommand
+    | UneditGradientCommand
+    | ZeroGradientsCommand
+    | ExportBackwardCommand
     | CompareGradientsCommand
     | InspectCommand
     | TrainCommand
@@ -291,6 +358,7 @@ AnyCommand = (
     | PickCommand
     | ReadValuesCommand
     | StatisticsCommand
+    | LinesCommand
     | BitsCommand
     | ReadStorageCommand
     | LocateCommand

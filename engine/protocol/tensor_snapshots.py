@@ -187,6 +187,32 @@ class StatisticsSnapshot(Snapshot, frozen=True, kw_only=True):
     note: str = ""
 
 
+class LinesSnapshot(Snapshot, frozen=True, kw_only=True):
+    """The first `lines` of `rows` rows of a tensor under a slice (rows as in ValuesSnapshot), each
+    in bins of `bin_columns` neighbouring columns.
+
+    `low` and `high` are the smallest and largest finite number of each bin: little-endian float32,
+    C order, (lines, bins); NaN where there is none, or none was seen yet. `low_at` and `high_at`
+    are the columns where these stand, as little-endian int64. `done` of `total` elements have been
+    looked at; `not_finite` of these are NaN or infinite. Of a complex tensor they are magnitudes.
+    """
+
+    expression: str
+    slice: str
+    rows: int
+    columns: int
+    lines: int
+    bin_columns: int
+    low: bytes
+    high: bytes
+    low_at: bytes
+    high_at: bytes
+    done: int
+    total: int
+    not_finite: int = 0
+    note: str = ""
+
+
 class BitField(Struct, frozen=True):
     """Neighbouring bits with one meaning, most significant first. `kind` decides their colour,
     `meaning` says what they stand for (`127 - bias 127 = 0`)."""
