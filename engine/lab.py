@@ -37,7 +37,7 @@ from .protocol import Snapshot, TrainingSnapshot, TrainingState
 if TYPE_CHECKING:
     from .models.live import LiveModel
     from .tensors.namespace import Namespace
-    from .tensors.values_handlers import Counting
+    from .tensors.values_handlers import UnderWay
 
 
 class Run(Protocol):
@@ -100,4 +100,5 @@ class Lab:
     forward: Any = None
     backward: Any = None
     run: Any = None  # a Run, see above
-    counting: Counting | None = None  # statistics under way
+    counting: UnderWay | None = None  # statistics
+    tracing: UnderWay | None = None  # lines

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import perf_counter
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -15,6 +15,8 @@ from ..lab import Lab
 from ..protocol import (
     BitsCommand,
     BitsSnapshot,
+    LinesCommand,
+    LinesSnapshot,
     ReadValuesCommand,
     Snapshot,
     StatisticsCommand,
@@ -22,13 +24,14 @@ from ..protocol import (
     ValuesSnapshot,
 )
 from .bits import bits_of
+from .lines import Lines
 from .namespace import namespace_of
 from .readable import dtype_name, readable
 from .statistics import Statistics
 from .texts import texts
 from .window import Cut, cut_tensor, read_window, why_unreadable, window_picture
 
-STATISTICS_S = 0.04
+MOMENT_S = 0.04
 """Seconds of counting before the next command has its turn."""
 
 
@@ -62,25 +65,35 @@ def read_values(lab: Lab, command: ReadValuesCommand) -> Iterator[Snapshot]:
 
 
 @dataclass
-class Counting:
-    """Statistics under way, of which tensor in which state."""
+class UnderWay:
+    """A look through all of a tensor, a moment at each command: through which, in which state."""
 
     key: tuple[object, ...]
     of: Tensor
-    statistics: Statistics
+    work: Any
     note: str
+
+    def goes_on(self, key: tuple[object, ...], t: Tensor) -> bool:
+        return self.key == key and self.of is t
+
+    def advance(self) -> bool:
+        """Work for MOMENT_S; whether all is done."""
+        until = perf_counter() + MOMENT_S
+        while self.work.advance():
+            if perf_counter() > until:
+                break
+        return self.work.done == self.work.total
 
 
 def statistics(lab: Lab, command: StatisticsCommand) -> Iterator[Snapshot]:
     t = tensor_of(lab, command.expression)
     key = (command.expression, command.slice, _version(t))
     counting = lab.counting
-    if command.restart or counting is None or counting.key != key or counting.of is not t:
+    if command.restart or counting is None or not counting.goes_on(key, t):
         counting = lab.counting = _start_counting(t, command, key)
-    until = perf_counter() + STATISTICS_S
-    counted = counting.statistics
-    while counted.advance() and perf_counter() < until:
-        pass
+    if counting.advance():
+        lab.counting = None  # keeps the tensor alive no longer than needed
+    counted: Statistics = counting.work
     yield StatisticsSnapshot(
         expression=command.expression,
         slice=command.slice,
@@ -98,8 +111,36 @@ def statistics(lab: Lab, command: StatisticsCommand) -> Iterator[Snapshot]:
         histogram=counted.histogram(),
         note=counting.note,
     )
-    if counted.done == counted.total:
-        lab.counting = None  # keeps the tensor alive no longer than needed
+
+
+def lines(lab: Lab, command: LinesCommand) -> Iterator[Snapshot]:
+    t = tensor_of(lab, command.expression)
+    key = (command.expression, command.slice, command.lines, _version(t))
+    tracing = lab.tracing
+    if command.restart or tracing is None or not tracing.goes_on(key, t):
+        cut = cut_tensor(t, command.slice, command.expression)
+        note = why_unreadable(cut)
+        traced = Lines(replace(cut, data=None) if note else cut, command.lines)
+        tracing = lab.tracing = UnderWay(key, t, traced, cut.note or note)
+    if tracing.advance():
+        lab.tracing = None
+    found: Lines = tracing.work
+    yield LinesSnapshot(
+        expression=command.expression,
+        slice=command.slice,
+        rows=found.rows,
+        columns=found.columns,
+        lines=len(found.low),
+        bin_columns=found.bin_columns,
+        low=found.low.tobytes(),
+        high=found.high.tobytes(),
+        low_at=found.low_at.tobytes(),
+        high_at=found.high_at.tobytes(),
+        done=found.done,
+        total=found.total,
+        not_finite=found.not_finite,
+        note=tracing.note,
+    )
 
 
 def bits(lab: Lab, command: BitsCommand) -> Iterator[Snapshot]:
@@ -147,7 +188,7 @@ def tensor_of(lab: Lab, expression: str) -> Tensor:
     return found
 
 
-def _start_counting(t: Tensor, command: StatisticsCommand, key: tuple[object, ...]) -> Counting:
+def _start_counting(t: Tensor, command: StatisticsCommand, key: tuple[object, ...]) -> UnderWay:
     cut = cut_tensor(t, command.slice, command.expression)
     note = why_unreadable(cut)
     data = torch.empty(0) if cut.data is None or note else cut.data
@@ -158,7 +199,7 @@ def _start_counting(t: Tensor, command: StatisticsCommand, key: tuple[object, ..
     stored = known.dense if known is not None and known.partial else None
     if stored is not None and data.numel() == stored.numel():
         counted.add_zeros(t.numel() - data.numel())
-    return Counting(key, t, counted, note)
+    return UnderWay(key, t, counted, note)
 
 
 def _stored(t: Tensor, index: tuple[int, ...]) -> tuple[Tensor, str]:

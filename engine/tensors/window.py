@@ -89,12 +89,12 @@ def read_window(
     right = min(right, left + MAX_CELLS)
     with torch.no_grad(), torch._C.DisableTorchFunctionSubclass():
         width = right - left
-        shown = _plain(_rows_of(cut.data, cut.shape, first, last, left, right))
+        shown = _plain(rows_of(cut.data, cut.shape, first, last, left, right))
         if shown is None:
             return ()
         words = texts(shown)
         if cut.present is not None:
-            there = _rows_of(cut.present, cut.shape, first, last, left, right).reshape(-1).tolist()
+            there = rows_of(cut.present, cut.shape, first, last, left, right).reshape(-1).tolist()
             words = [word if is_there else "" for word, is_there in zip(words, there, strict=True)]
     return tuple(tuple(words[at : at + width]) for at in range(0, len(words), width))
 
@@ -203,10 +203,11 @@ def _ragged(t: Tensor, slice_text: str, expression: str) -> Cut:
     return Cut(dims, _sliced(padded, dims), note, _sliced(present, dims))
 
 
-def _rows_of(
+def rows_of(
     t: Tensor, shape: tuple[int, ...], first: int, last: int, left: int, right: int
 ) -> Tensor:
-    """Rows `first` to `last` of `t` (its dimensions but the last, counted through)."""
+    """Columns `left` to `right` of rows `first` to `last` of `t` (its dimensions but the last,
+    counted through), in the dtype and on the device of `t`."""
     if t.ndim < 2:
         return t.reshape(1, -1)[:, left:right]
     t = t[..., left:right]

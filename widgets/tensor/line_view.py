@@ -1,4 +1,4 @@
-"""The rows of a picture as lines: a vector, or a few of them."""
+"""The rows of a tensor as lines: a vector, or a few of them."""
 
 from __future__ import annotations
 
@@ -18,10 +18,9 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QMenu, QWidget
 
-from engine.protocol import Picture
+from engine.protocol import LinesSnapshot
 from widgets import theme
 from widgets.save_picture import add_picture_actions
-from widgets.tensor.picture_grid import values_of
 from widgets.text import format_number
 from widgets.theme import GRID
 
@@ -33,60 +32,86 @@ _DOTS_MIN_STEP = 10.0
 
 
 class LineView(QWidget):
-    """Each row of a (rows, columns) picture is a line over its columns, at most MAX_LINES."""
+    """The first MAX_LINES rows of a tensor, each a line over the columns. Where columns are too
+    many, a bin of neighbours is one point of the line: it goes down to the smallest and up to the
+    largest of them, so that no spike is missed."""
 
-    point_chosen = Signal(object)
-    """A click: the (row, column) of the picture that is nearest."""
+    element_chosen = Signal(int, int)
+    """A click, or Enter: the (row, column) of the tensor's table that is drawn nearest."""
+    more_wanted = Signal()
+    """What is shown is not yet all."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("line_view")
         self.setAccessibleName("Rows of the tensor as lines")
         self.setToolTip(
-            f"Each row is a line over the last dimension, the first {MAX_LINES} rows at most. "
-            "The pointer or the arrow keys read a column."
+            f"Each row is a line over the last dimension, the first {MAX_LINES} rows at most. Where"
+            " columns are too many to be drawn apart, neighbours share a point that spans from the"
+            " smallest to the largest of them. The pointer or the arrow keys read a point, a click"
+            " or Enter selects its element."
         )
         self.setMouseTracking(True)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        self._lines: NDArray[np.float32] = np.zeros((0, 0), np.float32)
-        self._rows = 0
-        self._step = 1
-        self._column: int | None = None
+        self._shown: LinesSnapshot | None = None
+        self._low = self._high = np.zeros((0, 0), np.float32)
+        self._low_at = self._high_at = np.zeros((0, 0), np.int64)
+        self._bin: int | None = None
         self._empty_text = "Nothing to draw yet"
         theme.notifier.changed.connect(self.update)
 
-    def show_picture(
-        self, picture: Picture | None, column_step: int = 1, empty_text: str = ""
-    ) -> None:
-        """`column_step` columns of the tensor lie between two of the picture."""
-        self._empty_text = empty_text or "Nothing to draw"
-        values = np.zeros((0, 0), np.float32)
-        if picture is not None:
-            values = values_of(picture).reshape(-1, picture.shape[-1])
-        self._rows, self._lines, self._step = len(values), values[:MAX_LINES], column_step
-        if self._column is not None and self._column >= self._lines.shape[-1]:
-            self._column = None
+    def show_lines(self, found: LinesSnapshot | None, empty_text: str = "") -> None:
+        """Draw what has been found so far; without anything, `empty_text`."""
+        self._shown = found
+        self._empty_text = (found.note if found else "") or empty_text or "Nothing to draw"
+        if found is None or not found.lines or not found.columns:
+            self._low = self._high = np.zeros((0, 0), np.float32)
+        else:
+            ends, places = (found.low, found.high), (found.low_at, found.high_at)
+            self._low, self._high = (np.frombuffer(e, "<f4").reshape(found.lines, -1) for e in ends)
+            self._low_at, self._high_at = (
+                np.frombuffer(place, "<i8").reshape(found.lines, -1) for place in places
+            )
+        if self._bin is not None and self._bin >= self._low.shape[-1]:
+            self._bin = None
         self.update()
+        if found is not None and found.done < found.total:
+            self.more_wanted.emit()
 
-    def lines(self) -> NDArray[np.float32]:
-        """What is drawn, one row a line."""
-        return self._lines
+    def spans(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """What is drawn, (lines, points): the smallest and the largest number of each point."""
+        return self._low, self._high
 
     def readout(self) -> str:
-        """The column under the cursor in words (`column 12: 0.5, -0.25`)."""
-        if self._column is None:
-            return ""
-        values = ", ".join(format_number(float(v), 4) for v in self._lines[:, self._column])
-        return f"column {self._column * self._step:,}: {values}"
+        """The point under the cursor in words (`column 12: 0.5, -0.25`)."""
+        return f"{self._columns_text()} {', '.join(self._point_texts())}".strip()
 
-    def point_at(self, row: int, column: int) -> QPointF:
-        """Where a number is drawn, in the widget's pixels."""
+    def point_at(self, row: int, point: int, highest: bool = True) -> QPointF:
+        """Where a point of a line is drawn, in the widget's pixels."""
         area, (low, high) = self._area(), self._range()
-        last = max(1, self._lines.shape[-1] - 1)
-        share = (float(self._lines[row, column]) - low) / (high - low)
-        return QPointF(
-            area.x() + area.width() * column / last, area.bottom() - area.height() * share
-        )
+        numbers = self._high if highest else self._low
+        share = (float(numbers[row, point]) - low) / (high - low)
+        return QPointF(self._x_of(point), area.bottom() - area.height() * share)
+
+    def _x_of(self, point: int) -> float:
+        area = self._area()
+        return area.x() + area.width() * point / max(1, self._low.shape[-1] - 1)
+
+    def _columns_text(self) -> str:
+        found = self._shown
+        if self._bin is None or found is None:
+            return ""
+        first = self._bin * found.bin_columns
+        if found.bin_columns == 1:
+            return f"column {first:,}:"
+        return f"columns {first:,} to {min(first + found.bin_columns, found.columns) - 1:,}:"
+
+    def _point_texts(self) -> list[str]:
+        """The numbers of the chosen point, line by line."""
+        if self._bin is None:
+            return []
+        ends = zip(self._low[:, self._bin], self._high[:, self._bin], strict=True)
+        return [_span_text(float(low), float(high)) for low, high in ends]
 
     def sizeHint(self) -> QSize:
         return QSize(360, 200)
@@ -95,10 +120,9 @@ class LineView(QWidget):
         return QRectF(self.rect()).adjusted(_LEFT, _TOP, -2 * GRID, -_BOTTOM)
 
     def _range(self) -> tuple[float, float]:
-        finite = self._lines[np.isfinite(self._lines)].astype(np.float64)
-        if not finite.size:
+        if not np.isfinite(self._low).any():
             return 0.0, 1.0
-        low, high = float(finite.min()), float(finite.max())
+        low, high = float(np.nanmin(self._low)), float(np.nanmax(self._high))
         return (low, high) if high > low else (low - 0.5, high + 0.5)
 
     def paintEvent(self, event: QPaintEvent) -> None:
@@ -109,18 +133,16 @@ class LineView(QWidget):
     def paint(self, painter: QPainter) -> None:
         colors = theme.current()
         painter.fillRect(self.rect(), colors.color("surface"))
-        if not self._lines.size:
+        if not self._low.size:
             painter.setPen(colors.color("muted"))
             painter.drawText(self.rect(), Qt.AlignmentFlag.AlignCenter, self._empty_text)
             return
         self._paint_axes(painter)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        for row in range(len(self._lines)):
+        for row in range(len(self._low)):
             self._paint_line(painter, row)
-        if self._column is not None:
-            x = self._area().x() + self._area().width() * self._column / max(
-                1, self._lines.shape[-1] - 1
-            )
+        if self._bin is not None:
+            x = self._x_of(self._bin)
             painter.setPen(QPen(colors.color("muted"), 1, Qt.PenStyle.DashLine))
             painter.drawLine(QPointF(x, self._area().top()), QPointF(x, self._area().bottom()))
 
@@ -138,29 +160,37 @@ class LineView(QWidget):
                 painter.setPen(colors.color("muted"))
                 rect = QRectF(0, y - 8, _LEFT - GRID, 16)
                 painter.drawText(rect, Qt.AlignmentFlag.AlignRight, format_number(value, 4))
+        found = self._shown
+        assert found is not None
         painter.setPen(colors.color("muted"))
         foot = QRectF(area.x(), area.bottom() + 6, area.width(), 16)
-        last = (self._lines.shape[-1] - 1) * self._step
         painter.drawText(foot, Qt.AlignmentFlag.AlignLeft, "0")
-        painter.drawText(foot, Qt.AlignmentFlag.AlignRight, f"{last:,}")
-        notes = [f"every {self._step:,}th column"] if self._step > 1 else []
-        if self._rows > MAX_LINES:
-            notes.append(f"the first {MAX_LINES} of {self._rows:,} rows")
-        painter.drawText(foot, Qt.AlignmentFlag.AlignHCenter, " · ".join(notes))
-        painter.setPen(colors.color("text"))
-        head = QRectF(area.x(), 4, area.width(), 16)
-        painter.drawText(head, Qt.AlignmentFlag.AlignRight, self.readout())
+        painter.drawText(foot, Qt.AlignmentFlag.AlignRight, f"{found.columns - 1:,}")
+        painter.drawText(foot, Qt.AlignmentFlag.AlignHCenter, _notes(found))
+        self._paint_readout(painter, QRectF(area.x(), 4, area.width(), 16))
+
+    def _paint_readout(self, painter: QPainter, area: QRectF) -> None:
+        """From the right, each number in its line's colour."""
+        names = theme.current().series
+        texts = [(self._columns_text(), theme.current().color("text"))]
+        texts += [(t, QColor(names[i % len(names)])) for i, t in enumerate(self._point_texts())]
+        right = area.right()
+        for text, color in reversed(texts):
+            painter.setPen(color)
+            width = painter.fontMetrics().horizontalAdvance(text)
+            painter.drawText(QPointF(right - width, area.bottom() - 4), text)
+            right -= width + GRID
 
     def _paint_line(self, painter: QPainter, row: int) -> None:
         names = theme.current().series
         color = QColor(names[row % len(names)])
-        finite = np.isfinite(self._lines[row])
-        columns = np.arange(self._lines.shape[-1])
-        dots = self._area().width() / max(1, len(columns) - 1) >= _DOTS_MIN_STEP
+        there = np.isfinite(self._low[row])
+        points = np.arange(len(there))
+        dots = self._area().width() / max(1, len(points) - 1) >= _DOTS_MIN_STEP
         painter.setPen(QPen(color, 1.5))
         # Gaps where numbers are not finite: a polyline for each stretch between them.
-        for stretch in np.split(columns, np.flatnonzero(~finite)):
-            shown = [self.point_at(row, int(at)) for at in stretch if finite[at]]
+        for stretch in np.split(points, np.flatnonzero(~there)):
+            shown = self._polyline(row, [int(at) for at in stretch if there[at]])
             if len(shown) > 1:
                 painter.drawPolyline(QPolygonF(shown))
             if dots or len(shown) == 1:
@@ -169,49 +199,85 @@ class LineView(QWidget):
                     painter.drawEllipse(point, 2.5, 2.5)
                 painter.setBrush(Qt.BrushStyle.NoBrush)
 
-    def _set_column(self, column: int | None) -> None:
-        if column != self._column:
-            self._column = column
+    def _polyline(self, row: int, points: list[int]) -> list[QPointF]:
+        """Through the smallest and the largest of each point."""
+        through: list[QPointF] = []
+        for at in points:
+            if self._low[row, at] != self._high[row, at]:
+                through.append(self.point_at(row, at, highest=False))
+            through.append(self.point_at(row, at))
+        return through
+
+    def _set_bin(self, point: int | None) -> None:
+        if point != self._bin:
+            self._bin = point
             self.setAccessibleDescription(self.readout())
             self.update()
 
-    def _column_at(self, x: float) -> int | None:
-        if not self._lines.size:
+    def _bin_at(self, x: float) -> int | None:
+        if not self._low.size:
             return None
-        last = self._lines.shape[-1] - 1
+        last = self._low.shape[-1] - 1
         share = (x - self._area().x()) / max(1.0, self._area().width())
-        return (
-            round(share * last)
-            if -0.05 <= share <= 1.05 and 0 <= round(share * last) <= last
-            else None
-        )
+        point = round(share * last)
+        return point if -0.05 <= share <= 1.05 and 0 <= point <= last else None
+
+    def _choose(self, point: int, at_y: float | None = None) -> None:
+        """Tell the element at the end of a span: the nearest to a height, or the uppermost."""
+        ends = [
+            (self.point_at(row, point, highest).y(), row, int(at[row, point]))
+            for row in range(len(self._low))
+            if np.isfinite(self._low[row, point])
+            for highest, at in ((True, self._high_at), (False, self._low_at))
+        ]
+        if ends:
+            _, row, column = min(ends, key=lambda end: abs(end[0] - (at_y or 0.0)))
+            self.element_chosen.emit(row, column)
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
-        self._set_column(self._column_at(event.position().x()))
+        self._set_bin(self._bin_at(event.position().x()))
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
-        column = self._column_at(event.position().x())
-        if column is None:
-            return
-        at_y = event.position().y()
-        finite = [row for row in range(len(self._lines)) if np.isfinite(self._lines[row, column])]
-        if finite:
-            nearest = min(finite, key=lambda row: abs(self.point_at(row, column).y() - at_y))
-            self.point_chosen.emit((nearest, column))
+        point = self._bin_at(event.position().x())
+        if point is not None:
+            self._choose(point, event.position().y())
 
     def leaveEvent(self, event) -> None:
-        self._set_column(None)
+        self._set_bin(None)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        step = {Qt.Key.Key_Left: -1, Qt.Key.Key_Right: 1}.get(Qt.Key(event.key()))
-        if step is None or not self._lines.size:
+        key = Qt.Key(event.key())
+        step = {Qt.Key.Key_Left: -1, Qt.Key.Key_Right: 1}.get(key)
+        if key in (Qt.Key.Key_Return, Qt.Key.Key_Enter) and self._bin is not None:
+            self._choose(self._bin)
+        elif step is not None and self._low.size:
+            last = self._low.shape[-1] - 1
+            self._set_bin(0 if self._bin is None else min(max(self._bin + step, 0), last))
+        else:
             super().keyPressEvent(event)
-            return
-        last = self._lines.shape[-1] - 1
-        self._set_column(0 if self._column is None else min(max(self._column + step, 0), last))
 
     def contextMenuEvent(self, event: QContextMenuEvent) -> None:
         menu = QMenu(self)
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         add_picture_actions(menu, self, self.paint)
         menu.popup(event.globalPos())
+
+
+def _span_text(low: float, high: float) -> str:
+    if low == high or np.isnan(high):
+        return format_number(high, 4)
+    return f"{format_number(low, 4)} to {format_number(high, 4)}"
+
+
+def _notes(found: LinesSnapshot) -> str:
+    """What the picture does not show by itself."""
+    notes = []
+    if found.bin_columns > 1:
+        notes.append(f"each point spans {found.bin_columns:,} columns, from their min to their max")
+    if found.rows > found.lines:
+        notes.append(f"the first {found.lines} of {found.rows:,} rows")
+    if found.not_finite:
+        notes.append(f"{found.not_finite:,} not finite")
+    if found.done < found.total:
+        notes.append(f"{found.done / found.total:.0%} seen")
+    return " · ".join(notes)

@@ -12,6 +12,8 @@ from engine.protocol import (
     Command,
     DimCut,
     ErrorReport,
+    LinesCommand,
+    LinesSnapshot,
     ReadValuesCommand,
     Snapshot,
     StatisticsCommand,
@@ -34,7 +36,7 @@ from widgets.tensor.cut import (
 )
 from widgets.tensor.histogram_view import HistogramView
 from widgets.tensor.image_grid import ImageGrid
-from widgets.tensor.line_view import LineView
+from widgets.tensor.line_view import MAX_LINES, LineView
 from widgets.tensor.number_table import NumberTable, Window
 from widgets.tensor.picture_grid import Cell
 from widgets.tensor.picture_view import PictureView
@@ -140,8 +142,11 @@ class ValuesView(QWidget):
         self.table.edit_refused.connect(self._show_problem)
         self.heat_map.set_cell_names(self._cell_name)
         self.heat_map.cell_chosen.connect(lambda cell: self._choose(self._picture_element(cell)))
-        self.line.point_chosen.connect(lambda point: self._choose(self._line_element(point)))
-        self.tabs.currentChanged.connect(lambda: self._ask())
+        self.line.element_chosen.connect(
+            lambda row, column: self._choose(cell_element(self._dims, row, column))
+        )
+        self.line.more_wanted.connect(lambda: self._trace(restart=False))
+        self.tabs.currentChanged.connect(self._show_tab)
         self.statistics.more_wanted.connect(lambda: self._count(restart=False))
 
     # -- what is to be shown ---------------------------------------------------------------------
@@ -155,9 +160,11 @@ class ValuesView(QWidget):
         self._more_wanted = self._slice_entered = False
         self._show_parts(bool(expression))
         self.table.show_empty("Reading …" if expression else empty_text)
-        for view in (self.heat_map, self.images, self.line):
-            view.show_picture(None, empty_text="Reading …" if expression else empty_text)
-        self.histogram.show_histogram(None, "Reading …" if expression else empty_text)
+        waiting = "Reading …" if expression else empty_text
+        for view in (self.heat_map, self.images):
+            view.show_picture(None, empty_text=waiting)
+        self.line.show_lines(None, waiting)
+        self.histogram.show_histogram(None, waiting)
         self.statistics.show_statistics(None)
         self.bits.show_bits(None)
         self._show_problem("")
@@ -171,8 +178,7 @@ class ValuesView(QWidget):
             return
         self._asked = None  # an engine that was lost answers no more
         self._ask()
-        self.statistics.start()
-        self._count(restart=True)
+        self._look_through()
         self._ask_for_bits()
 
     def show_element(self, element: Index | None) -> None:
@@ -194,6 +200,8 @@ class ValuesView(QWidget):
             self._show_values(snapshot)
         elif isinstance(snapshot, StatisticsSnapshot):
             self._show_statistics(snapshot)
+        elif isinstance(snapshot, LinesSnapshot):
+            self._show_lines(snapshot)
         elif isinstance(snapshot, BitsSnapshot):
             self._show_bits(snapshot)
 
@@ -227,6 +235,10 @@ class ValuesView(QWidget):
         self.histogram.show_histogram(found.histogram, found.note)
         self.statistics.show_statistics(found if self.isVisible() else None)
 
+    def _show_lines(self, found: LinesSnapshot) -> None:
+        if (found.expression, found.slice) == (self._expression, self._slice):
+            self.line.show_lines(found)
+
     def _show_bits(self, bits: BitsSnapshot) -> None:
         if (bits.expression, bits.index) == (self._expression, self._element):
             self.bits.show_bits(bits)
@@ -245,23 +257,33 @@ class ValuesView(QWidget):
             if self._slice != self._slice_shown:  # typed just now: the one before stands
                 self._slice = self._slice_shown
                 self.slice_bar.show_error(words)
-                self._count(restart=True)
+                self._look_through()
             elif self._slice:
                 self._change_slice("")
             else:
                 self._shown, self._dims = None, ()
                 self._show_parts(False)
                 self.table.show_empty(words)
-                for view in (self.heat_map, self.images, self.line):
+                for view in (self.heat_map, self.images):
                     view.show_picture(None, empty_text=words)
+                self.line.show_lines(None, words)
 
     # -- asking ----------------------------------------------------------------------------------
 
     def _change_slice(self, text: str) -> None:
         self._slice, self._slice_entered = text, True
         self._ask()
+        self._look_through()
+
+    def _look_through(self) -> None:
+        """Begin anew with what takes a look at all elements."""
         self.statistics.start()
         self._count(restart=True)
+        self._trace(restart=True)
+
+    def _show_tab(self) -> None:
+        self._ask()
+        self._trace(restart=True)
 
     def _ask_for_window(self, window: Window) -> None:
         in_sight = self._shown is not None and self.tabs.currentWidget() is self.table
@@ -283,7 +305,7 @@ class ValuesView(QWidget):
             return
         self._more_wanted = False
         row, rows, column, columns = 0, 0, 0, 0
-        picture = self.tabs.currentWidget() in (self.heat_map, self.images, self.line)
+        picture = self.tabs.currentWidget() in (self.heat_map, self.images)
         if not picture:
             row, rows, column, columns = self.table.cells_in_sight()
             if self._shown is None or self._slice != self._slice_shown:
@@ -304,6 +326,16 @@ class ValuesView(QWidget):
         if self._expression and self.isVisible():
             self._send(
                 StatisticsCommand(expression=self._expression, slice=self._slice, restart=restart)
+            )
+
+    def _trace(self, restart: bool) -> None:
+        """Ask for the lines while they are in sight."""
+        in_sight = self.tabs.currentWidget() is self.line and self.isVisible()
+        if self._expression and in_sight:
+            self._send(
+                LinesCommand(
+                    expression=self._expression, slice=self._slice, lines=MAX_LINES, restart=restart
+                )
             )
 
     def _ask_for_bits(self) -> None:
@@ -348,14 +380,10 @@ class ValuesView(QWidget):
             why = values.note or "There is nothing to paint"
             self.heat_map.show_picture(values.picture, why)
             self.images.show_picture(values.picture, why)
-            self.line.show_picture(values.picture, values.picture_step[1], why)
 
     def _asked_for_picture(self, values: ValuesSnapshot) -> bool:
-        return values.picture is not None or self.tabs.currentWidget() in (
-            self.heat_map,
-            self.images,
-            self.line,
-        )
+        in_sight = self.tabs.currentWidget()
+        return values.picture is not None or in_sight in (self.heat_map, self.images)
 
     def _light_up(self) -> None:
         cell = None if self._element is None else element_cell(self._dims, self._element)
@@ -407,15 +435,6 @@ class ValuesView(QWidget):
     def _picture_element(self, cell: Cell) -> Index:
         assert self._shown is not None
         return picture_element(self._dims, self._shown.picture_step, cell)
-
-    def _line_element(self, point: tuple[int, int]) -> Index:
-        """Lines are the picture's rows, image after image."""
-        assert self._shown is not None and self._shown.picture is not None
-        row, column = point
-        shape = self._shown.picture.shape
-        if len(shape) == 3:
-            return self._picture_element((*divmod(row, shape[1]), column))
-        return self._picture_element((row, column))
 
     def _cell_name(self, cell: Cell) -> str:
         if self._shown is None or not free_dims(self._dims):

@@ -105,7 +105,7 @@ def ask(session: Session, out: list, **fields) -> StatisticsSnapshot:
 
 def test_counting_goes_on_from_command_to_command(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "CHUNK", 100)
-    monkeypatch.setattr(values_handlers, "STATISTICS_S", 0.0)  # one piece a command
+    monkeypatch.setattr(values_handlers, "MOMENT_S", 0.0)  # one piece a command
     out: list = []
     session = Session(out.append)
     session.handle(RunCellCommand(source="x = torch.arange(250.0)"))
