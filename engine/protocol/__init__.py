@@ -6,4 +6,5 @@ from .commands import *  # noqa: F403
 from .snapshots import *  # noqa: F403
 from .stepping import *  # noqa: F403
 from .tensor_snapshots import *  # noqa: F403
+from .trace_snapshots import *  # noqa: F403
 from .values import *  # noqa: F403

@@ -38,6 +38,7 @@ from .tensor_snapshots import (
     StorageSnapshot,
     ValuesSnapshot,
 )
+from .trace_snapshots import NodeDetailSnapshot, TraceSnapshot, TraceStepSnapshot
 
 AnySnapshot = (
     ReadySnapshot
@@ -70,4 +71,7 @@ AnySnapshot = (
     | LocationSnapshot
     | AliasesSnapshot
     | ExplanationSnapshot
+    | NodeDetailSnapshot
+    | TraceSnapshot
+    | TraceStepSnapshot
 )

@@ -63,7 +63,55 @@ class MoveForwardCommand(Command, frozen=True, kw_only=True):
 
 class StartBackwardCommand(Command, frozen=True, kw_only=True):
     """Finish the forward pass if need be (-> ForwardSnapshot), read the graph from `loss.grad_fn`,
-    stand before its root -> GraphSnapshot, then BackwardSnapshot."""
+    stand before its root -> GraphSnapshots, then BackwardSnapshot.
+
+    `root` takes the graph of the console instead: an expression (`loss`, `y[0]`, `model.out`), or
+    several with commas between; then no forward pass is needed. `gradient` is what backward starts
+    with, needed where a root is no scalar: an expression of the console (`torch.ones_like(y)`, one
+    per root with commas between). With `create_graph` the gradients have graphs of their own.
+
+    A pass of the model starts from `.grad`s of None unless `accumulate`; under a console root,
+    `.grad` is what the user's code left there, and the steps add to it. With `inputs` (names of
+    leaves or other tensors) the gradients are found as by `torch.autograd.grad`: only for these,
+    and no `.grad` changes.
+    """
+
+    root: str = ""
+    gradient: str = ""
+    create_graph: bool = False
+    accumulate: bool = False
+    inputs: tuple[str, ...] = ()
+
+
+class NodeDetailCommand(Command, frozen=True, kw_only=True):
+    """Tell all that is known of one node of the graph under way -> NodeDetailSnapshot."""
+
+    node: int
+
+
+class StartTraceCommand(Command, frozen=True, kw_only=True):
+    """Run code and record all that torch does in it -> OutputSnapshots as it prints, then
+    TraceSnapshots and a TraceStepSnapshot that stands before the first call.
+
+    `source` runs as a cell of the console does, and what it leaves stays. Empty: the batch of the
+    forward pass under way runs through the model, in a pass of its own. An exception or an
+    InterruptSignal ends the trace, not what it has recorded.
+    """
+
+    source: str = ""
+
+
+class MoveTraceCommand(Command, frozen=True, kw_only=True):
+    """Go to another call of the trace -> TraceStepSnapshot.
+
+    `step` goes to the next call, into modules and functions; `over` to the next that is not inside
+    this one, `out` to the next that is not inside the call around it; `back` to the one before;
+    `to` to number `target`; `start` before the first, `end` to the last; `line` to the first call
+    under another line of the user's code; `origin` to the first that made NaN or inf.
+    """
+
+    move: Literal["step", "over", "out", "back", "to", "start", "end", "line", "origin"]
+    target: int = -1
 
 
 BackwardMove = Literal[
