@@ -16,11 +16,13 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QFrame, QPlainTextEdit, QWidget
 
-from engine.protocol import ErrorReport
+from engine.protocol import ErrorReport, FailedOperands
 from widgets import theme
+from widgets.console.inline_widgets import InlineWidgets
 from widgets.model.python_highlighter import PythonHighlighter
+from widgets.tensor.failure_view import FailureView
 
-Kind = Literal["input", "stdout", "stderr", "result", "error", "hint", "note"]
+Kind = Literal["input", "stdout", "stderr", "result", "error", "hint", "note", "operands"]
 
 MAX_LINES = 5000
 MAX_LINE_CHARACTERS = 4000
@@ -35,17 +37,20 @@ _ROLES: dict[Kind, str] = {
     "error": "error",
     "hint": "text",
     "note": "muted",
+    "operands": "text",
 }
 _ESCAPES = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[@-Z\\-_]|\x07")
 
 
 @dataclass
 class _Entry:
-    """A piece of the transcript as it was given; `faulty_line` is 1-based in an input."""
+    """A piece of the transcript as it was given; `faulty_line` is 1-based in an input, `operands`
+    are drawn."""
 
     kind: Kind
-    text: str
+    text: str = ""
     faulty_line: int | None = None
+    operands: FailedOperands | None = None
 
 
 class Transcript(QPlainTextEdit):
@@ -71,6 +76,7 @@ class Transcript(QPlainTextEdit):
         self.setUndoRedoEnabled(False)
         self._entries: list[_Entry] = []
         self._input_start = QTextCursor(self.document())
+        self._pictures = InlineWidgets(self)
         self._highlighter = _InputHighlighter(self.document())
         theme.notifier.changed.connect(self._use_theme)
         self._use_theme()
@@ -90,8 +96,8 @@ class Transcript(QPlainTextEdit):
             self._add(_Entry(kind, text))
 
     def add_error(self, error: ErrorReport, line_in_input: int | None) -> None:
-        """How a cell failed: its traceback (or message) whole, what to try, and the 1-based line
-        of the last input marked."""
+        """How a cell failed: its traceback (or message) whole, what to try, a picture of the
+        operands that failed, and the 1-based line of the last input marked."""
         if line_in_input is not None:
             for entry in reversed(self._entries):
                 if entry.kind == "input":
@@ -102,6 +108,8 @@ class Transcript(QPlainTextEdit):
         self._add(_Entry("error", f"{text}\n"))
         if error.hint:
             self._add(_Entry("hint", f"{error.hint}\n"))
+        if error.operands is not None:
+            self._add(_Entry("operands", operands=error.operands))
 
     def add_note(self, text: str) -> None:
         """A word of the program's own."""
@@ -109,7 +117,12 @@ class Transcript(QPlainTextEdit):
 
     def clear(self) -> None:
         self._entries.clear()
+        self._pictures.clear()
         super().clear()
+
+    def pictures(self) -> list[FailureView]:
+        """The pictures of failed operands, in order."""
+        return [view for view in self._pictures.widgets() if isinstance(view, FailureView)]
 
     def faulty_lines(self) -> list[str]:
         """The input lines that are marked."""
@@ -126,10 +139,24 @@ class Transcript(QPlainTextEdit):
     def _add(self, entry: _Entry) -> None:
         self._entries.append(entry)
         del self._entries[:-MAX_ENTRIES]
+        self._write_entry(entry)
+
+    def _write_entry(self, entry: _Entry) -> None:
         if entry.kind == "input":
             self._write_input(entry)
+        elif entry.operands is not None:
+            self._draw(entry.operands)
         else:
             self._write(entry.kind, entry.text)
+
+    def _draw(self, operands: FailedOperands) -> None:
+        follows = self._follows()
+        cursor = self._end()
+        self._begin_line(cursor)
+        view = FailureView()
+        view.show_failed(operands)
+        self._pictures.insert(cursor, view)
+        self._follow(follows)
 
     def _write_input(self, entry: _Entry) -> None:
         follows = self._follows()
@@ -228,12 +255,10 @@ class Transcript(QPlainTextEdit):
         self.setFont(theme.mono_font())
         place = self.verticalScrollBar().value()
         follows = self._follows()
+        self._pictures.clear()
         super().clear()
         for entry in self._entries:
-            if entry.kind == "input":
-                self._write_input(entry)
-            else:
-                self._write(entry.kind, entry.text)
+            self._write_entry(entry)
         if not follows:
             self.verticalScrollBar().setValue(place)
         self._highlighter.use_theme()

@@ -9,18 +9,13 @@ from PySide6.QtWidgets import QMenu, QSizePolicy, QWidget
 from engine.protocol import BroadcastSnapshot
 from widgets import theme
 from widgets.save_picture import add_picture_actions
+from widgets.tensor.size_box import ROLES, paint_box
 
 BOX_WIDTH = 64
 BOX_HEIGHT = 32
 GAP = 8
 NAME_WIDTH = 96
 HEADER = 20
-_ROLES = {
-    "same": ("border", "surface", 255),
-    "stretched": ("gradient", "gradient", 60),
-    "added": ("muted", "window", 255),
-    "conflict": ("error", "error", 60),
-}
 _MEANINGS = {
     "same": "as it is",
     "stretched": "a 1, stretched",
@@ -115,10 +110,10 @@ class AlignmentView(QWidget):
                 if done and role in ("stretched", "added") and dim.size is not None:
                     before = "1" if size is not None else "·"
                     text = f"{before}→{dim.size}" if dim.size != 1 else before
-                self._paint_box(painter, self.box(row, dim.dim), text, shown)
+                paint_box(painter, self.box(row, dim.dim), text, shown)
             size_text = "?" if not done else "✗" if dim.size is None else str(dim.size)
             role = "conflict" if done and dim.size is None else "result" if done else "added"
-            self._paint_box(painter, self.box(len(snapshot.shapes), dim.dim), size_text, role)
+            paint_box(painter, self.box(len(snapshot.shapes), dim.dim), size_text, role)
         self._paint_current(painter, snapshot)
         self._paint_legend(painter, snapshot)
 
@@ -136,19 +131,6 @@ class AlignmentView(QWidget):
             short = painter.fontMetrics().elidedText(name, Qt.TextElideMode.ElideRight, box.width())
             painter.drawText(box, Qt.AlignmentFlag.AlignVCenter, short)
 
-    def _paint_box(self, painter: QPainter, box: QRect, text: str, role: str) -> None:
-        colors = theme.current()
-        edge, fill, alpha = ("accent", "accent", 40) if role == "result" else _ROLES[role]
-        pen = QPen(colors.color(edge), 1)
-        if role == "added":
-            pen.setStyle(Qt.PenStyle.DashLine)
-        painter.setPen(pen)
-        painter.setBrush(colors.color(fill, alpha))
-        painter.drawRoundedRect(box, 4, 4)
-        painter.setFont(theme.mono_font(11))
-        painter.setPen(colors.color("muted" if role == "added" else "text"))
-        painter.drawText(box, Qt.AlignmentFlag.AlignCenter, text)
-
     def _paint_current(self, painter: QPainter, snapshot: BroadcastSnapshot) -> None:
         if not 0 < self._steps <= len(snapshot.dims):
             return
@@ -163,7 +145,7 @@ class AlignmentView(QWidget):
         x, y = NAME_WIDTH, self.sizeHint().height() - HEADER + 4
         painter.setFont(self.font())
         for role in (role for role in _MEANINGS if role in roles):
-            edge, fill, alpha = _ROLES[role]
+            edge, fill, alpha = ROLES[role]
             colors = theme.current()
             painter.setPen(QPen(colors.color(edge), 1))
             painter.setBrush(colors.color(fill, alpha))

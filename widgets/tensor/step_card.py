@@ -6,6 +6,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QFrame, QGridLayout, QLabel, QWidget
 
 from engine.protocol import ExplainedStep
+from widgets.tensor.failure_view import FailureView
 from widgets.tensor.kind_mark import KindMark
 from widgets.tensor.prediction_table import PredictionTable
 from widgets.tensor.shape_view import text_label
@@ -35,6 +36,7 @@ class StepCard(QFrame):
         self.words.setFont(mono_font(9))
         self.words.setToolTip("PyTorch's own message, whole.")
         self.hint = _wrapped("step_hint")
+        self.operands = FailureView()
         self.verdict = text_label("step_verdict")
         grid = QGridLayout(self)
         grid.setContentsMargins(2 * GRID, GRID + GRID // 2, 2 * GRID, GRID + GRID // 2)
@@ -43,8 +45,9 @@ class StepCard(QFrame):
         grid.setColumnStretch(1, 1)
         grid.addWidget(self.mark, 0, 0, Qt.AlignmentFlag.AlignTop)
         grid.addWidget(self.code, 0, 1)
-        parts = (self.why, self.shares, self.refusal, self.hint, self.words, self.verdict)
-        for row, part in enumerate((*parts, self.table, self.reasoning), start=1):
+        told = (self.why, self.shares, self.refusal, self.hint)
+        shown = (self.operands, self.words, self.verdict, self.table, self.reasoning)
+        for row, part in enumerate((*told, *shown), start=1):
             grid.addWidget(part, row, 1)
 
     def show_step(self, step: ExplainedStep) -> None:
@@ -56,6 +59,8 @@ class StepCard(QFrame):
         _show(self.reasoning, "\n".join(f"· {line}" for line in step.reasoning))
         _show(self.refusal, step.refusal)
         _show(self.hint, f"Usually: {step.hint}" if step.hint else "")
+        self.operands.show_failed(step.failed)
+        self.operands.setVisible(step.failed is not None)
         words = step.error or (TO_COME if refused and not step.facts else "")
         _set_role(self.words, "error" if step.error else "muted")
         _show(self.words, words)

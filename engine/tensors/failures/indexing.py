@@ -65,14 +65,12 @@ def _indexed(call: Call, seen: Seen, items: Sequence[Any]) -> FailedOperands | N
     at = columns[failing[0]]
     if at >= ndim:
         text = f"{seen.text} has {counted(ndim, 'dimension')}, and {taken} are indexed."
-        there_failing: tuple[int, ...] = ()
     else:
         text = (
             f"Dimension {at} of {seen.text} has {counted(seen.shape[at], 'element')}, numbered"
             f" {there[at].replace('…', ' to ')}: {asked_for} is none of them."
         )
-        there_failing = (at,)
-    numbered = FailedOperand("numbered", there, tuple(range(ndim)), there_failing)
+    numbered = FailedOperand("numbered", there, tuple(range(ndim)))
     asked = FailedOperand("index", tuple(cells), tuple(columns), tuple(failing))
     rows = (row(seen), numbered, asked)
     return FailedOperands("index", call.name, rows, headings_of(rows), text)

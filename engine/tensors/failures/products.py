@@ -124,5 +124,5 @@ def convolution_marks(call: Call) -> FailedOperands | None:
         row(weight, weight.shape, placed, [inner], note=note),
     ]
     text = f"{seen.text} has {seen.shape[channel]} channels, and the weight is for {wanted}."
-    headings = ("batch · out", *places[1:])
+    headings = ("batch/out", *places[1:])
     return FailedOperands("product", call.name, tuple(rows), headings, text)

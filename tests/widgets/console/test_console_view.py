@@ -8,7 +8,14 @@ from PySide6.QtGui import QTextCursor
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
-from engine.protocol import Completion, CompletionsSnapshot, ErrorReport, OutputSnapshot
+from engine.protocol import (
+    Completion,
+    CompletionsSnapshot,
+    ErrorReport,
+    FailedOperand,
+    FailedOperands,
+    OutputSnapshot,
+)
 from widgets import theme
 from widgets.console.code_input import is_complete
 from widgets.console.console_view import ConsoleView
@@ -322,3 +329,83 @@ def test_the_rest_of_a_file_runs_until_a_cell_fails(console):
 def test_an_empty_file_is_told(console):
     console.open_file("/tmp/empty.py", "\n")
     assert "nothing in it to run" in said(console)
+
+
+# -- pictures of failed operands -----------------------------------------------------------------
+
+OPERANDS = FailedOperands(
+    "broadcast",
+    "add",
+    (
+        FailedOperand("x", (3, 4), (0, 1), (1,), "float32", "cpu"),
+        FailedOperand("y", (3,), (1,), (0,), "float32", "cpu"),
+    ),
+    ("-2", "-1"),
+    "x has 4, y has 3: neither is 1.",
+)
+
+
+def fail(console, operands: FailedOperands | None = OPERANDS) -> None:
+    console.submit("x + y")
+    console.finish_cell(ErrorReport("RuntimeError", "no", "a hint", 1, "", operands))
+
+
+def test_failed_operands_are_drawn_under_the_error_and_cover_no_text(console, qapp):
+    fail(console)
+    console.submit("1")
+    qapp.processEvents()
+    (picture,) = console.output.pictures()
+    assert picture.isVisible() and picture.failed == OPERANDS
+    output = console.output
+    place = picture.geometry()
+    block = output.document().begin()
+    while block.isValid():
+        lines = output.blockBoundingGeometry(block).translated(output.contentOffset())
+        if block.text():
+            assert not lines.toRect().intersects(place), block.text()
+        block = block.next()
+    assert said(console).index("a hint") < said(console).rindex("1")
+
+
+def test_a_picture_goes_with_its_lines_as_the_output_scrolls(console, qapp):
+    fail(console)
+    qapp.processEvents()
+    (picture,) = console.output.pictures()
+    before = picture.y()
+    console.add_output(OutputSnapshot(stream="stdout", text="a line\n" * 3))
+    qapp.processEvents()
+    bar = console.output.verticalScrollBar()
+    bar.setValue(0)
+    qapp.processEvents()
+    lowest = picture.y()
+    bar.setValue(2)
+    qapp.processEvents()
+    moved = lowest - picture.y()
+    assert moved == 2 * console.output.fontMetrics().lineSpacing() or bar.maximum() < 2
+    assert before >= 0
+    console.add_output(OutputSnapshot(stream="stdout", text="a line\n" * 200))
+    qapp.processEvents()
+    assert not picture.isVisible()
+    bar.setValue(0)
+    qapp.processEvents()
+    assert picture.isVisible() and picture.y() == lowest
+
+
+def test_pictures_are_drawn_anew_in_another_theme_and_go_when_cleared(console, qapp):
+    fail(console)
+    theme.apply(qapp, theme.DARK)
+    assert [picture.failed for picture in console.output.pictures()] == [OPERANDS]
+    console.clear()
+    assert console.output.pictures() == []
+
+
+def test_a_picture_whose_lines_are_long_gone_goes_too(console, qapp):
+    fail(console)
+    console.add_output(OutputSnapshot(stream="stdout", text="line\n" * (2 * MAX_LINES)))
+    qapp.processEvents()
+    assert console.output.pictures() == []
+
+
+def test_an_error_without_operands_has_no_picture(console):
+    fail(console, None)
+    assert console.output.pictures() == []

@@ -1,0 +1,32 @@
+"""The size of a dimension in a box: what shapes are drawn of, wherever they meet."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QRect, Qt
+from PySide6.QtGui import QPainter, QPen
+
+from widgets import theme
+
+ROLES = {
+    "same": ("border", "surface", 255),
+    "stretched": ("gradient", "gradient", 60),
+    "added": ("muted", "window", 255),
+    "conflict": ("error", "error", 60),
+    "result": ("accent", "accent", 40),
+}
+"""Role -> the theme's colours of its edge and its inside, and how much of the latter."""
+
+
+def paint_box(painter: QPainter, box: QRect, text: str, role: str, points: int = 11) -> None:
+    """Raises KeyError for a role that is none of `ROLES`."""
+    colors = theme.current()
+    edge, fill, alpha = ROLES[role]
+    pen = QPen(colors.color(edge), 1)
+    if role == "added":
+        pen.setStyle(Qt.PenStyle.DashLine)
+    painter.setPen(pen)
+    painter.setBrush(colors.color(fill, alpha))
+    painter.drawRoundedRect(box, 4, 4)
+    painter.setFont(theme.mono_font(points))
+    painter.setPen(colors.color("muted" if role == "added" else "text"))
+    painter.drawText(box, Qt.AlignmentFlag.AlignCenter, text)
