@@ -1,7 +1,18 @@
 """What an operation will give, told before it runs: shape, strides, dtype, memory, and why."""
 
 # Importing the rules registers them.
-from . import copy_rules, index_rules, pointwise_rules, view_rules
+from . import (
+    along_rules,
+    byte_rules,
+    copy_rules,
+    gather_rules,
+    index_rules,
+    piece_rules,
+    pointwise_rules,
+    reduction_rules,
+    turn_rules,
+    view_rules,
+)
 from .checking import Fact, check
 from .layout import Layout
 from .reading import NoRule, Step, layout_of, read
@@ -11,11 +22,17 @@ __all__ = [
     "Layout",
     "NoRule",
     "Step",
+    "along_rules",
+    "byte_rules",
     "check",
     "copy_rules",
+    "gather_rules",
     "index_rules",
     "layout_of",
+    "piece_rules",
     "pointwise_rules",
     "read",
+    "reduction_rules",
+    "turn_rules",
     "view_rules",
 ]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,7 +17,8 @@ from .reading import Step
 from .registry import Kind
 
 MAX_RESULT_BYTES = 1 << 30
-"""Larger results are not computed just to be compared."""
+MAX_WORK = 1 << 30
+"""Larger results, and those of more multiplications, are not computed just to be compared."""
 
 
 @dataclass(frozen=True)
@@ -34,12 +38,26 @@ def check(steps: list[Step]) -> list[Fact]:
     in_place = any(step.outcome is None or step.outcome.kind == "in place" for step in steps)
     facts = []
     # Copies may have a graph, so that autograd's refusals show; what is real must get none.
-    with torch.set_grad_enabled(torch.is_grad_enabled() and in_place):
+    with torch.set_grad_enabled(torch.is_grad_enabled() and in_place), _silently():
         for step in steps:
             facts.append(_fact(step))
             if facts[-1].error is not None:
                 break
     return facts
+
+
+@contextmanager
+def _silently() -> Iterator[None]:
+    """Torch's warnings are told in the prediction's words, and left for the line itself to give:
+    those given once are given every time meanwhile, so that none is used up here."""
+    always = torch.is_warn_always_enabled()
+    torch.set_warn_always(True)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        torch.set_warn_always(always)
 
 
 def _fact(step: Step) -> Fact:
@@ -51,6 +69,11 @@ def _fact(step: Step) -> Fact:
                 f"The result has {size_bytes:,} bytes: too large to compute only to compare it.",
                 hint="Run the line in the console.",
             )
+        if predicted.work > MAX_WORK:
+            raise LabError(
+                f"It takes {predicted.work:,} steps: too many to compute only to compare.",
+                hint="Run the line in the console.",
+            )
     operands = [term.compute() for term in step.operands]
     versions = [_version(t) for t in operands]
     try:
@@ -58,13 +81,12 @@ def _fact(step: Step) -> Fact:
     except LabError:
         raise
     except Exception as error:  # torch raises what it likes: it is the fact
-        differs = ("refusal",) if predicted is not None else ()
-        return Fact(None, (), error, differs)
+        return Fact(None, (), error, () if _foreseen(error, step) else ("refusal",))
     if step.operation == "__setitem__":
         given = operands[0]
     tensors = tuple(given) if isinstance(given, tuple | list) else (given,)
     kind = _kind(tensors, operands, versions, step)
-    results = tuple(_layout(t, step) for t in tensors)
+    results = _layouts(tensors, step)
     if predicted is None:
         return Fact(kind, results, None, ("refusal",))
     differs = [] if kind == predicted.kind else ["kind"]
@@ -75,6 +97,12 @@ def _fact(step: Step) -> Fact:
         if any(getattr(fact, field) != getattr(said, field) for fact, said in pairs):
             differs.append(field)
     return Fact(kind, results, None, tuple(differs))
+
+
+def _foreseen(error: Exception, step: Step) -> bool:
+    if step.outcome is not None:
+        return bool(step.outcome.unless)
+    return step.refusal is None or isinstance(error, step.refusal.raises or Exception)
 
 
 def _kind(
@@ -99,15 +127,17 @@ def _version(t: torch.Tensor) -> int:
     return 0 if t.is_inference() else t._version
 
 
-def _layout(t: torch.Tensor, step: Step) -> Layout:
-    """`memory` is that of the operand whose storage it is; for new memory the predicted number,
-    if new memory was predicted, else 0."""
-    layout = replace(Leaves().layout(t, step.source), data=None, unwritable="")
-    storage = t.untyped_storage()._cdata
-    for term in step.operands:
-        if term.compute().untyped_storage()._cdata == storage:
-            return replace(layout, memory=term.layout.memory)
-    known = {term.layout.memory for term in step.operands}
+def _layouts(tensors: tuple[torch.Tensor, ...], step: Step) -> tuple[Layout, ...]:
+    """`memory` is that of the operand whose storage it is. For new memory it is the number that
+    was predicted in its place, unless that stands for something else; then 0."""
+    numbers = {t.compute().untyped_storage()._cdata: t.layout.memory for t in step.operands}
     predicted = step.outcome.results if step.outcome is not None else ()
-    fresh = next((x.memory for x in predicted if x.memory not in known), 0)
-    return replace(layout, memory=fresh)
+    found = []
+    for i, t in enumerate(tensors):
+        storage = t.untyped_storage()._cdata
+        if storage not in numbers:
+            said = predicted[i].memory if i < len(predicted) else 0
+            numbers[storage] = 0 if said in numbers.values() else said
+        layout = replace(Leaves().layout(t, step.source), data=None, unwritable="")
+        found.append(replace(layout, memory=numbers[storage]))
+    return tuple(found)

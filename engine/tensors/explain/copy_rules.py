@@ -1,4 +1,4 @@
-"""Operations that give memory of its own: clones, conversions, joining, gathering."""
+"""Operations that give memory of its own: clones, conversions, repeating, joining."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ from typing import Any
 
 import torch
 
-from .layout import Ints, Layout, channels_last_stride, contiguous_stride, preserved_stride
-from .pointwise_rules import broadcast_shape, written
+from .layout import Layout, channels_last_stride, contiguous_stride, preserved_stride
 from .promotion import result_dtype
 from .registry import NotCovered, Outcome, Refusal, copy, rule, same, spread, wrap
-from .view_rules import expand, unsqueeze, view_
+from .view_rules import unsqueeze, view_
 
 
 def _copied(
@@ -25,7 +24,10 @@ def _copied(
     else:
         wanted = 4 if memory_format == torch.channels_last else 5
         if x.ndim != wanted:
-            raise Refusal(f"{memory_format} is for {wanted} dimensions; the tensor has {x.ndim}.")
+            raise Refusal(
+                f"{memory_format} is for {wanted} dimensions; the tensor has {x.ndim}.",
+                raises=RuntimeError,
+            )
         stride = channels_last_stride(x.shape)
     return x.fresh(stride=stride, dtype=dtype, device=device)
 
@@ -69,18 +71,30 @@ def to(
 def _converted(
     x: Layout, dtype: torch.dtype, device: str, always: bool, memory_format: torch.memory_format
 ) -> Outcome:
-    if memory_format != torch.preserve_format:
-        raise NotCovered("to with a memory format")
-    if (dtype, device) == (x.dtype, x.device) and not always:
-        return same(x, f"it is {_name(dtype)} on {device} already: the tensor itself.")
+    kept = memory_format in (torch.preserve_format, _suggested_format(x))
+    if (dtype, device) == (x.dtype, x.device) and kept and not always:
+        told = "" if memory_format == torch.preserve_format else f", as {_name(memory_format)},"
+        return same(x, f"it is {_name(dtype)} on {device}{told} already: the tensor itself.")
     why = f"{_name(dtype)} numbers have other bytes than {_name(x.dtype)} ones"
     if dtype == x.dtype:
-        why = "a copy was asked for" if device == x.device else f"{device} has its own memory"
+        why = "a copy was asked for"
+        if device != x.device:
+            why = f"{device} has its own memory"
+        elif not always:
+            why = f"{_name(memory_format)} lays the elements out in another order"
     return copy(_copied(x, memory_format, dtype, device), f"{why}: a copy.")
 
 
-def _name(dtype: torch.dtype) -> str:
-    return str(dtype).removeprefix("torch.")
+def _suggested_format(x: Layout) -> torch.memory_format:
+    """The format that torch takes a tensor to be in (`suggest_memory_format`): contiguous_format
+    for everything that does not look like channels_last, transposed or not."""
+    if x.is_channels_last:
+        return torch.channels_last if x.ndim == 4 else torch.channels_last_3d
+    return torch.contiguous_format
+
+
+def _name(value: torch.dtype | torch.memory_format) -> str:
+    return str(value).removeprefix("torch.")
 
 
 _CASTS = {
@@ -92,7 +106,10 @@ _CASTS = {
 
 
 def _add_cast(name: str, dtype: torch.dtype) -> None:
-    rule(name)(lambda x: _converted(x, dtype, x.device, False, torch.preserve_format))
+    def cast(x: Layout, *, memory_format: torch.memory_format = torch.preserve_format) -> Outcome:
+        return _converted(x, dtype, x.device, False, memory_format)
+
+    rule(name)(cast)
 
 
 for _cast, _dtype in _CASTS.items():
@@ -198,109 +215,24 @@ def stack(tensors: Any, dim: int = 0) -> Outcome:
     )
 
 
-# -- gathering -----------------------------------------------------------------------------------
-
-
-def _check_index(x: Layout, dim: int, index: Layout) -> int:
-    if index.dtype not in (torch.int64, torch.int32):
-        raise Refusal(f"The index must be int64, not {index.dtype}.", "Use .long().")
-    dim = wrap(dim, x.ndim)
-    if index.numel == 0:
-        return dim
-    if max(index.ndim, 1) != max(x.ndim, 1):
-        raise Refusal(
-            f"The index needs as many dimensions as the tensor: {index.ndim} and {x.ndim}."
-        )
-    for d, (asked, there) in enumerate(zip(index.shape, x.shape, strict=False)):
-        if d != dim and asked > there:
-            raise Refusal(
-                f"The index has {asked} elements in dimension {d}, the tensor only {there}:"
-                f" only dimension {dim} may be longer."
-            )
-    return dim
-
-
-@rule("gather")
-def gather(x: Layout, dim: int, index: Layout, *, sparse_grad: bool = False) -> Outcome:
-    del sparse_grad
-    _check_index(x, dim, index)
+@rule("contiguous")
+def contiguous(
+    x: Layout, *, memory_format: torch.memory_format = torch.contiguous_format
+) -> Outcome:
+    if memory_format == torch.preserve_format and not x.is_contiguous:
+        raise Refusal("contiguous needs an order to bring the elements into.", raises=RuntimeError)
+    if memory_format in (torch.contiguous_format, torch.preserve_format):
+        if x.is_contiguous:
+            return same(x, "it is contiguous already: the tensor itself, nothing is copied.")
+        wanted, order = contiguous_stride(x.shape), "C order"
+    else:
+        wanted, order = _copied(x, memory_format, x.dtype, x.device).stride, _name(memory_format)
+        pairs = zip(x.shape, x.stride, wanted, strict=True)
+        if all(size == 1 or stride == of for size, stride, of in pairs):
+            return same(x, f"it lies as {order} already: the tensor itself, nothing is copied.")
+    dim = max(d for d in range(x.ndim) if x.shape[d] != 1 and x.stride[d] != wanted[d])
     return copy(
-        x.fresh(index.shape),
-        "element by element, the index says which to fetch: its shape is the result's.",
+        x.fresh(stride=wanted),
+        f"dimension {dim} has stride {x.stride[dim]} where {order} has {wanted[dim]}:"
+        f" {x.numel * x.dtype.itemsize:,} bytes are copied.",
     )
-
-
-@rule("take_along_dim")
-def take_along_dim(x: Layout, indices: Layout, dim: int | None = None) -> Outcome:
-    if indices.dtype != torch.int64:
-        raise Refusal(f"The indices must be int64, not {indices.dtype}.", "Use .long().")
-    if dim is None:
-        return copy(x.fresh((indices.numel,)), "without dim both are read as flat lists.")
-    if x.ndim == 0:
-        raise Refusal("A tensor without dimensions has none to take along.", "Leave dim out.")
-    if x.ndim != indices.ndim:
-        raise Refusal(
-            f"The indices need as many dimensions as the tensor: {indices.ndim} and {x.ndim}."
-        )
-    dim = wrap(dim, x.ndim)
-    around = list(x.shape)
-    around[dim] = indices.shape[dim]
-    shape = broadcast_shape([tuple(around), indices.shape])
-    return copy(x.fresh(shape), "gather, with both broadcast along all other dimensions.")
-
-
-@rule("index_select")
-def index_select(x: Layout, dim: int, index: Layout) -> Outcome:
-    dim = wrap(dim, x.ndim)
-    if index.ndim > 1 or index.dtype not in (torch.int64, torch.int32):
-        raise Refusal("The index must be a vector of int64.")
-    if x.ndim == 0:
-        raise NotCovered("index_select of a tensor without dimensions")
-    shape = (*x.shape[:dim], index.numel, *x.shape[dim + 1 :])
-    return copy(x.fresh(shape), f"whole slices along dimension {dim} are copied, one per index.")
-
-
-def _check_scatter(x: Layout, dim: int, index: Layout, src: Any) -> None:
-    if index.dtype not in (torch.int64, torch.int32):
-        raise Refusal(f"The index must be int64, not {index.dtype}.", "Use .long().")
-    dim = wrap(dim, x.ndim)
-    if not isinstance(src, Layout):
-        _check_index(x, dim, index)
-        return
-    if src.dtype != x.dtype:
-        raise Refusal(f"src is {src.dtype}, the tensor {x.dtype}: scatter converts nothing.")
-    _check_index(x, dim, index)
-    if index.numel and (
-        max(src.ndim, 1) != max(index.ndim, 1)
-        or any(a > b for a, b in zip(index.shape, src.shape, strict=False))
-    ):
-        raise Refusal(f"The index {index.shape} asks for more than src {src.shape} holds.")
-
-
-@rule("scatter")
-def scatter(x: Layout, dim: int, index: Layout, src: Any = None, *, value: Any = None) -> Outcome:
-    _check_scatter(x, dim, index, value if src is None else src)
-    return copy(x.fresh(), "a copy in C order, then written where the index says.")
-
-
-@rule("scatter_add")
-def scatter_add(x: Layout, dim: int, index: Layout, src: Layout) -> Outcome:
-    _check_scatter(x, dim, index, src)
-    return copy(x.fresh(), "a copy in C order, then added to where the index says.")
-
-
-@rule("scatter_")
-def scatter_(x: Layout, dim: int, index: Layout, src: Any = None, *, value: Any = None) -> Outcome:
-    _check_scatter(x, dim, index, value if src is None else src)
-    return written(x, (), None)
-
-
-@rule("scatter_add_")
-def scatter_add_(x: Layout, dim: int, index: Layout, src: Layout) -> Outcome:
-    _check_scatter(x, dim, index, src)
-    return written(x, (), None)
-
-
-def expanded(x: Layout, shape: Ints) -> Layout:
-    """`x` stretched to `shape`, as broadcasting does it."""
-    return expand(x, shape).result

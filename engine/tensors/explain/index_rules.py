@@ -8,9 +8,10 @@ from typing import Any
 import torch
 
 from .layout import Ints, Layout, elementwise_stride, view_stride
+from .piece_rules import selected, sliced
 from .pointwise_rules import broadcast_shape, same_cells, written
 from .registry import NotCovered, Outcome, Refusal, copy, rule, view
-from .view_rules import expand, selected, sliced, unsqueeze
+from .view_rules import expand, unsqueeze
 
 MAX_COUNTED = 1 << 24
 """Masks are counted, to know the shape of what they pick, up to this many elements."""

@@ -20,7 +20,8 @@ class Layout:
     """Element (i, j, ...) lies `offset + i * stride[0] + j * stride[1] + ...` elements into the
     storage. Layouts with one `memory` number share a storage of `storage_bytes` bytes; None is
     memory that does not exist yet. `unwritable` is empty, or why autograd refuses to write here.
-    `data` reads the elements, for the few rules whose result depends on them (masks)."""
+    `conj`: complex numbers are read with the other sign of their imaginary parts. `data` reads the
+    elements, for the few rules whose result depends on them (masks, indices); None: unknown."""
 
     shape: Ints
     stride: Ints
@@ -30,6 +31,7 @@ class Layout:
     memory: int | None = None
     storage_bytes: int = 0
     unwritable: str = ""
+    conj: bool = False
     data: Callable[[], torch.Tensor] | None = field(default=None, compare=False, repr=False)
 
     @property
@@ -137,7 +139,7 @@ def channels_last_stride(shape: Sequence[int]) -> Ints:
     strides, step = [0] * len(shape), 1
     for dim in (1, *range(len(shape) - 1, 1, -1), 0):
         strides[dim] = step
-        step *= max(shape[dim], 1)
+        step *= shape[dim]
     return tuple(strides)
 
 

@@ -38,7 +38,7 @@ class Leaves:
 
     def layout(self, t: torch.Tensor, text: str) -> Layout:
         """Raises LabError for tensors that do not lie in a plain storage."""
-        known = readable(t)
+        known = readable(t.conj() if t.is_conj() else t)  # reading a conjugate view would copy it
         if t.layout != torch.strided or t.is_nested or t.is_quantized or "packed" in known.note:
             raise LabError(
                 f"`{text}` is no ordinary strided tensor: operations on it are not explained.",
@@ -59,6 +59,7 @@ class Leaves:
             memory=self._numbers[storage._cdata],
             storage_bytes=storage.nbytes(),
             unwritable=_unwritable(t, text),
+            conj=t.is_conj(),
             data=lambda: t.detach(),
         )
 
@@ -81,6 +82,8 @@ class Leaves:
             copied = torch.empty(0, dtype=t.dtype, device=t.device).set_(
                 self._copies[key].untyped_storage(), t.storage_offset(), t.shape, t.stride()
             )
+            if t.is_conj():
+                copied = copied.conj()
         if not t.requires_grad:
             return copied
         if t.is_leaf:

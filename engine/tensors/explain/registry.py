@@ -17,7 +17,9 @@ class Outcome:
 
     view: a new tensor over an operand's memory; same: the operand itself; copy: new memory;
     in place: the first operand, changed. `reasoning` is the rule, step by step. `many`: torch
-    returns a tuple (or list) of `results`, even of one.
+    returns a tuple (or list) of `results`, even of one, which may have `names`. `unless` names
+    what torch may still refuse it for, because too many numbers would have to be read to know.
+    `work` counts elements read or multiplied, where they are more than the results have.
     """
 
     kind: Kind
@@ -25,6 +27,9 @@ class Outcome:
     why: str
     reasoning: tuple[str, ...] = ()
     many: bool = False
+    names: tuple[str, ...] = ()
+    unless: str = ""
+    work: int = 0
 
     @property
     def result(self) -> Layout:
@@ -32,12 +37,20 @@ class Outcome:
 
 
 class Refusal(Exception):
-    """Torch will raise: what is wrong, and what to try."""
+    """Torch will raise: what is wrong, what to try, and, where it is predicted, the error's class
+    (one of its subclasses may come)."""
 
-    def __init__(self, message: str, hint: str = "", reasoning: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        message: str,
+        hint: str = "",
+        reasoning: Sequence[str] = (),
+        raises: type[Exception] | None = None,
+    ) -> None:
         super().__init__(message)
         self.hint = hint
         self.reasoning = tuple(reasoning)
+        self.raises = raises
 
 
 class NotCovered(Exception):
@@ -72,6 +85,7 @@ def wrap(dim: object, ndim: int) -> int:
         raise Refusal(
             f"There is no dimension {dim}: the tensor has {ndim}.",
             f"Choose one from {-reach} to {reach - 1}.",
+            raises=IndexError,
         )
     return dim % reach
 
@@ -80,7 +94,7 @@ def wrap_all(dims: Sequence[Any], ndim: int) -> Ints:
     """Dimensions counted from 0. Raises Refusal when one occurs twice."""
     wrapped = tuple(wrap(dim, ndim) for dim in dims)
     if len(set(wrapped)) < len(wrapped):
-        raise Refusal(f"A dimension occurs twice in {tuple(dims)}.")
+        raise Refusal(f"A dimension occurs twice in {tuple(dims)}.", raises=RuntimeError)
     return wrapped
 
 
@@ -102,5 +116,5 @@ def copy(result: Layout, why: str, reasoning: Sequence[str] = ()) -> Outcome:
     return Outcome("copy", (result,), why, tuple(reasoning))
 
 
-def same(result: Layout, why: str) -> Outcome:
-    return Outcome("same", (result,), why)
+def same(result: Layout, why: str, reasoning: Sequence[str] = ()) -> Outcome:
+    return Outcome("same", (result,), why, tuple(reasoning))

@@ -9,7 +9,8 @@ from typing import Any
 
 import torch
 
-from .layout import Ints, Layout, contiguous_stride, runs_of, view_stride
+from .byte_rules import read_as
+from .layout import Ints, Layout, runs_of, view_stride
 from .registry import NotCovered, Outcome, Refusal, copy, rule, same, spread, view, wrap, wrap_all
 
 
@@ -67,9 +68,9 @@ def _check_given(shape: tuple[Any, ...]) -> None:
 
 
 @rule("view")
-def view_(x: Layout, *shape: Any) -> Outcome:
-    if len(shape) == 1 and isinstance(shape[0], torch.dtype):
-        return _view_dtype(x, shape[0])
+def view_(x: Layout, *shape: Any, dtype: torch.dtype | None = None) -> Outcome:
+    if dtype is not None or (len(shape) == 1 and isinstance(shape[0], torch.dtype)):
+        return read_as(x, dtype or shape[0])
     _check_given(shape)
     new_shape = _ask_size(spread(shape), x.numel)
     new_stride = view_stride(x.shape, x.stride, new_shape)
@@ -85,14 +86,6 @@ def view_(x: Layout, *shape: Any) -> Outcome:
         "view never copies: new strides read the same cells in the same order.",
         _reasoning(x, new_shape),
     )
-
-
-def _view_dtype(x: Layout, dtype: torch.dtype) -> Outcome:
-    if dtype == x.dtype:
-        return view(x, f"the elements are {dtype} already.")
-    if dtype.itemsize != x.dtype.itemsize:
-        raise NotCovered("view to a dtype of another size")
-    return view(replace(x, dtype=dtype), f"the same bytes, read as {dtype}.")
 
 
 @rule("view_as")
@@ -182,70 +175,6 @@ def unsqueeze(x: Layout, dim: int) -> Outcome:
     )
 
 
-def _permuted(x: Layout, dims: Sequence[int], why: str) -> Outcome:
-    return view(x.view([x.shape[d] for d in dims], [x.stride[d] for d in dims]), why)
-
-
-_REORDERED = "only shape and strides change places; no element moves in memory."
-
-
-@rule("permute")
-def permute(x: Layout, *dims: Any) -> Outcome:
-    order = spread(dims)
-    if len(order) != x.ndim:
-        raise Refusal(f"permute names every dimension once: {x.ndim} of them, not {len(order)}.")
-    return _permuted(x, wrap_all(order, x.ndim), _REORDERED)
-
-
-@rule("transpose", "swapaxes", "swapdims", "transpose_", "swapaxes_", "swapdims_")
-def transpose(x: Layout, dim0: int, dim1: int) -> Outcome:
-    dim0, dim1 = wrap(dim0, x.ndim), wrap(dim1, x.ndim)
-    dims = list(range(x.ndim))
-    if dims:
-        dims[dim0], dims[dim1] = dims[dim1], dims[dim0]
-    return _permuted(x, dims, _REORDERED)
-
-
-@rule("t", "t_")
-def t(x: Layout) -> Outcome:
-    if x.ndim > 2:
-        raise Refusal(f"t() is for matrices: the tensor has {x.ndim} dimensions.", "Use mT.")
-    return _permuted(x, range(x.ndim)[::-1], _REORDERED)
-
-
-@rule("T")
-def big_t(x: Layout) -> Outcome:
-    if x.ndim not in (0, 2):
-        raise NotCovered("T of other tensors than matrices, which torch is giving up")
-    return _permuted(x, range(x.ndim)[::-1], _REORDERED)
-
-
-@rule("mT")
-def matrix_t(x: Layout) -> Outcome:
-    if x.ndim == 0:
-        raise NotCovered("mT of a tensor without dimensions, which torch is giving up")
-    if x.ndim < 2:
-        raise Refusal(f"mT swaps the last two dimensions: the tensor has {x.ndim}.")
-    return _permuted(x, [*range(x.ndim - 2), x.ndim - 1, x.ndim - 2], _REORDERED)
-
-
-@rule("movedim", "moveaxis")
-def movedim(x: Layout, source: int | Sequence[int], destination: int | Sequence[int]) -> Outcome:
-    sources = wrap_all(source if isinstance(source, tuple | list) else (source,), x.ndim)
-    targets = wrap_all(
-        destination if isinstance(destination, tuple | list) else (destination,), x.ndim
-    )
-    if len(sources) != len(targets):
-        raise Refusal("movedim needs one destination for each source.")
-    if x.ndim == 0:
-        return _permuted(x, (), _REORDERED)
-    order: dict[int, int] = dict(zip(targets, sources, strict=True))
-    others = (d for d in range(x.ndim) if d not in sources)
-    return _permuted(
-        x, [order[d] if d in order else next(others) for d in range(x.ndim)], _REORDERED
-    )
-
-
 @rule("expand", "broadcast_to")
 def expand(x: Layout, *size: Any) -> Outcome:
     asked = spread(size)
@@ -282,152 +211,9 @@ def expand_as(x: Layout, other: Layout) -> Outcome:
     return expand(x, other.shape)
 
 
-@rule("narrow")
-def narrow(x: Layout, dim: int, start: int, length: int) -> Outcome:
-    if x.ndim == 0:
-        raise Refusal("A tensor without dimensions cannot be narrowed.")
-    dim = wrap(dim, x.ndim)
-    size = x.shape[dim]
-    first = start + size if start < 0 else start
-    if not 0 <= first <= size or length < 0 or first + length > size:
-        raise Refusal(f"{length} elements from {start} do not lie within the {size} there are.")
-    return view(sliced(x, dim, first, first + length, 1), "the same cells from a later start on.")
-
-
-@rule("select")
-def select(x: Layout, dim: int, index: int) -> Outcome:
-    if x.ndim == 0:
-        raise Refusal("A tensor without dimensions has nothing to select from.")
-    dim = wrap(dim, x.ndim)
-    return view(
-        selected(x, dim, index), "one index is fixed: its dimension goes, the offset moves."
-    )
-
-
-def sliced(x: Layout, dim: int, start: int, stop: int, step: int) -> Layout:
-    """x[start:stop:step] along `dim`; indices count from 0 and lie within the dimension."""
-    shape, stride = list(x.shape), list(x.stride)
-    shape[dim] = max(0, -(-(stop - start) // step))
-    stride[dim] *= step
-    return x.view(shape, stride, x.offset + start * x.stride[dim])
-
-
-def selected(x: Layout, dim: int, index: int) -> Layout:
-    """x[index] along `dim`. Raises Refusal out of range."""
-    size = x.shape[dim]
-    if not -size <= index < size:
-        raise Refusal(
-            f"index {index} is out of range: dimension {dim} has {size} elements.",
-            f"Choose one from {-size} to {size - 1}." if size else "It has none to choose from.",
-        )
-    offset = x.offset + (index % size) * x.stride[dim]
-    return x.view(x.shape[:dim] + x.shape[dim + 1 :], x.stride[:dim] + x.stride[dim + 1 :], offset)
-
-
-@rule("unbind")
-def unbind(x: Layout, dim: int = 0) -> Outcome:
-    if x.ndim == 0:
-        raise Refusal("A tensor without dimensions cannot be taken apart.")
-    dim = wrap(dim, x.ndim)
-    parts = tuple(selected(x, dim, i) for i in range(x.shape[dim]))
-    return Outcome("view", parts, "each part fixes one index: all are views.", many=True)
-
-
-def _cut(x: Layout, dim: int, sizes: Sequence[int]) -> Outcome:
-    parts, start = [], 0
-    for size in sizes:
-        parts.append(sliced(x, dim, start, start + size, 1))
-        start += size
-    why = "each piece reads its own cells of the same storage: all are views."
-    return Outcome("view", tuple(parts), why, many=True)
-
-
-@rule("split")
-def split(x: Layout, split_size: int | Sequence[int], dim: int = 0) -> Outcome:
-    if x.ndim == 0:
-        raise Refusal("A tensor without dimensions cannot be split.")
-    dim = wrap(dim, x.ndim)
-    size = x.shape[dim]
-    if not isinstance(split_size, int):
-        sizes = spread((split_size,))
-        if sum(sizes) != size or any(n < 0 for n in sizes):
-            raise Refusal(f"{list(sizes)} add up to {sum(sizes)}; dimension {dim} has {size}.")
-        return _cut(x, dim, sizes)
-    if split_size < 0 or (split_size == 0 and size):
-        raise Refusal(f"Pieces of {split_size} elements cannot be cut.")
-    count = max(1, -(-size // split_size)) if split_size else 1
-    sizes = [split_size] * (count - 1)
-    return _cut(x, dim, [*sizes, size - sum(sizes)])
-
-
-@rule("chunk")
-def chunk(x: Layout, chunks: int, dim: int = 0) -> Outcome:
-    if x.ndim == 0:
-        raise Refusal("A tensor without dimensions cannot be cut.")
-    if chunks < 1:
-        raise Refusal("At least one chunk must be asked for.")
-    dim = wrap(dim, x.ndim)
-    size = -(-x.shape[dim] // chunks)
-    if size == 0:
-        return _cut(x, dim, [0] * chunks)
-    done = split(x, size, dim)
-    return replace(
-        done, why=f"pieces of {size} (the size divided by {chunks}, rounded up), all of them views."
-    )
-
-
-@rule("unfold")
-def unfold(x: Layout, dimension: int, size: int, step: int) -> Outcome:
-    dim = wrap(dimension, x.ndim)
-    length = x.shape[dim] if x.ndim else 1
-    if not 0 <= size <= length or step < 1:
-        raise Refusal(f"Windows of {size} every {step} do not fit a dimension of {length}.")
-    if x.ndim == 0:
-        return view(x.view((size,), (1,)), "one window over the only element.")
-    shape, stride = [*x.shape, size], [*x.stride, x.stride[dim]]
-    shape[dim], stride[dim] = (length - size) // step + 1, x.stride[dim] * step
-    why = "windows are a second stride over the same cells"
-    return view(x.view(shape, stride), f"{why}: they overlap." if step < size else f"{why}.")
-
-
-@rule("as_strided", "as_strided_")
-def as_strided(
-    x: Layout, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
-) -> Outcome:
-    shape, strides = spread((size,)), spread((stride,))
-    if len(shape) != len(strides):
-        raise Refusal(f"{len(shape)} sizes need as many strides, not {len(strides)}.")
-    if any(n < 0 for n in (*shape, *strides)):
-        raise Refusal("Sizes and strides must not be negative.")
-    offset = x.offset if storage_offset is None else storage_offset
-    result = x.view(shape, strides, offset)
-    if offset < 0:
-        raise Refusal("The offset must not be negative.")
-    needed = (offset + result.extent()) * x.dtype.itemsize
-    if result.numel and needed > x.storage_bytes:
-        raise Refusal(
-            f"The last element would lie at byte {needed} of a storage of {x.storage_bytes} bytes.",
-            "Take smaller sizes, strides or offset.",
-        )
-    return view(result, "the cells are read exactly as you say, whatever the tensor's own shape.")
-
-
-@rule("detach", "detach_")
+@rule("detach", "detach_", "data")
 def detach(x: Layout) -> Outcome:
     return view(
         replace(x, unwritable=""),
         "the same memory, without a history: writing to one is seen in the other.",
-    )
-
-
-@rule("contiguous")
-def contiguous(x: Layout) -> Outcome:
-    if x.is_contiguous:
-        return same(x, "it is contiguous already: the tensor itself, nothing is copied.")
-    wanted = contiguous_stride(x.shape)
-    dim = max(d for d in range(x.ndim) if x.shape[d] != 1 and x.stride[d] != wanted[d])
-    return copy(
-        x.fresh(),
-        f"dimension {dim} has stride {x.stride[dim]} where C order has {wanted[dim]}:"
-        f" {x.numel * x.dtype.itemsize:,} bytes are copied.",
     )
