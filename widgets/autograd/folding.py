@@ -1,0 +1,195 @@
+"""Folding what repeats: siblings in a row with the same structure become one box "×N"."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.protocol import GraphSnapshot
+
+from .box_tree import Branch, Tree, walk
+
+MIN_ROUNDS = 3
+MIN_FOLDED_NODES = 8
+"""Shorter repeats are read faster than opened."""
+MAX_PERIOD = 2_000
+"""Siblings in one round, at most."""
+
+
+def fold(
+    graph: GraphSnapshot, tree: Tree, sources: NDArray[np.int64], targets: NDArray[np.int64]
+) -> None:
+    """Fold the tree's repeats in place, innermost first; `order` stays as it is.
+
+    Two rounds are alike when their nodes are, in name and order, and all edges that stay within
+    the fold run alike; where edges lead out of it does not matter, nor do shapes.
+    """
+    _Folder(graph, tree, sources, targets).run()
+
+
+class _Folder:
+    def __init__(
+        self,
+        graph: GraphSnapshot,
+        tree: Tree,
+        sources: NDArray[np.int64],
+        targets: NDArray[np.int64],
+    ) -> None:
+        self.modules = graph.modules
+        self.tree = tree
+        self._numbers: dict[object, int] = {}
+        cuts: dict[int, list[tuple[int, str]]] = defaultdict(list)
+        for cut in graph.cuts:
+            cuts[cut.node].append((cut.input, cut.reason))
+        self.node_kind = [
+            self._number((n.name, len(n.outputs), *sorted(cuts.get(n.id, ())))) for n in graph.nodes
+        ]
+        self.branch_kind: dict[int, int] = {}
+        """By the branch's `id`: branches live as long as the tree."""
+        start, end = tree.place[sources], tree.place[targets]
+        inputs = np.array([edge.input for edge in graph.edges], np.int64)
+        outputs = np.array([edge.output for edge in graph.edges], np.int64)
+        by_start = np.lexsort((outputs, inputs, start))
+        self.edge_start, self.edge_end = start[by_start], end[by_start]
+        self.edge_slots = np.stack([inputs, outputs], 1)[by_start]
+
+    def run(self) -> None:
+        for branch in reversed(list(walk(self.tree.root))):
+            kinds = [self._kind(child) for child in branch.children]
+            self.branch_kind[id(branch)] = self._number(
+                (self.modules.get(branch.path), tuple(kinds), self._wiring(branch))
+            )
+            self._fold_children(branch, kinds)
+
+    def _number(self, what: object) -> int:
+        return self._numbers.setdefault(what, len(self._numbers))
+
+    def _kind(self, item: Branch | int) -> int:
+        return self.branch_kind[id(item)] if isinstance(item, Branch) else self.node_kind[item]
+
+    def _wiring(self, branch: Branch) -> bytes:
+        """The edges within a branch, relative to its first node."""
+        low, high = np.searchsorted(self.edge_start, (branch.first, branch.end))
+        start, end = self.edge_start[low:high], self.edge_end[low:high]
+        inside = (branch.first <= end) & (end < branch.end)
+        return np.column_stack(
+            [
+                start[inside] - branch.first,
+                end[inside] - branch.first,
+                self.edge_slots[low:high][inside],
+            ]
+        ).tobytes()
+
+    # -- repeats among the children of one branch ------------------------------------------------
+
+    def _fold_children(self, branch: Branch, kinds: list[int]) -> None:
+        period = 1
+        while period <= min(len(kinds) // MIN_ROUNDS, MAX_PERIOD):
+            found = self._repeats(branch.children, np.array(kinds), period)
+            for start, rounds in reversed(found):
+                stop = start + rounds * period
+                folded = self._folded(branch.children[start:stop], kinds[start:stop], period)
+                branch.children[start:stop] = [folded]
+                kinds[start:stop] = [self._kind(folded)]
+            period = 1 if found else period + 1
+
+    def _repeats(
+        self, children: list[Branch | int], kinds: NDArray[np.int64], period: int
+    ) -> list[tuple[int, int]]:
+        """(start, rounds) of the repeats of this period, in order, not overlapping."""
+        same = np.concatenate([[0], kinds[period:] == kinds[:-period], [0]]).astype(np.int8)
+        turns = np.flatnonzero(np.diff(same))
+        found = []
+        for low, high in zip(turns[::2].tolist(), turns[1::2].tolist(), strict=True):
+            rounds = (high - low) // period + 1
+            if rounds < MIN_ROUNDS:
+                continue
+            bounds = [self._first(children[low + i * period]) for i in range(rounds)]
+            bounds.append(self._end(children[low + rounds * period - 1]))
+            begin, rounds = self._alike(bounds)
+            nodes = bounds[begin + rounds] - bounds[begin]
+            single = period == 1 and isinstance(children[low], int)
+            if rounds >= MIN_ROUNDS and (nodes >= MIN_FOLDED_NODES or not single):
+                found.append((low + begin * period, rounds))
+        return found
+
+    def _alike(self, bounds: list[int]) -> tuple[int, int]:
+        """The longest run of rounds whose edges within the run are alike, as (first, count); the
+        run's first round may differ, for what it uses lies outside."""
+        ways = []
+        for low_place, high_place in pairwise(bounds):
+            low, high = np.searchsorted(self.edge_start, (low_place, high_place))
+            start, end = self.edge_start[low:high], self.edge_end[low:high]
+            inside = end >= bounds[0]
+            ways.append(
+                np.column_stack(
+                    [
+                        start - low_place,
+                        np.where(inside, start - end, 0),
+                        self.edge_slots[low:high],
+                    ]
+                ).tobytes()
+            )
+        best, begin = (0, 1), 1
+        for place in range(1, len(ways) + 1):
+            if place == len(ways) or ways[place] != ways[begin]:
+                if place - begin + 1 > best[1]:
+                    best = (begin - 1, place - begin + 1)
+                begin = place
+        return best
+
+    def _first(self, item: Branch | int) -> int:
+        return item.first if isinstance(item, Branch) else int(self.tree.place[item])
+
+    def _end(self, item: Branch | int) -> int:
+        return item.end if isinstance(item, Branch) else int(self.tree.place[item]) + 1
+
+    def _folded(self, items: list[Branch | int], kinds: list[int], period: int) -> Branch:
+        rounds = len(items) // period
+        key = repeat_key(items, rounds, period)
+        repeat = Branch("repeat", key, first=self._first(items[0]), end=self._end(items[-1]))
+        if period == 1:
+            repeat.children = items
+        else:
+            for index in range(rounds):
+                content = items[index * period : (index + 1) * period]
+                repeat.children.append(
+                    Branch(
+                        "round",
+                        f"{key}/{index}",
+                        call=index + 1,
+                        children=content,
+                        first=self._first(content[0]),
+                        end=self._end(content[-1]),
+                    )
+                )
+        kind = ("repeat", rounds, tuple(kinds[:period]))
+        self.branch_kind[id(repeat)] = self._number(kind)
+        return repeat
+
+
+def repeat_key(items: list[Branch | int], rounds: int, period: int) -> str:
+    """`"layers.[0-11]"` for numbered modules in a row, else its first item and the count."""
+    numbered = numbers_of(items) if period == 1 else None
+    if numbered:
+        prefix, low, high = numbered
+        return f"{prefix}.[{low}-{high}]" if prefix else f"[{low}-{high}]"
+    first = items[0]
+    return f"[{first.key if isinstance(first, Branch) else f'#{first}'}×{rounds}]"
+
+
+def numbers_of(items: list[Branch | int]) -> tuple[str, int, int] | None:
+    """(prefix, first, last) where the items are the modules prefix.first .. prefix.last."""
+    found = []
+    for item in items:
+        match = re.fullmatch(r"(?:(.*)\.)?(\d+)", item.key) if isinstance(item, Branch) else None
+        if match is None:
+            return None
+        found.append((match[1] or "", int(match[2])))
+    (prefix, low), high = found[0], found[-1][1]
+    wanted = [(prefix, number) for number in range(low, high + 1)]
+    return (prefix, low, high) if found == wanted else None
