@@ -35,6 +35,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from .protocol import Snapshot, TrainingSnapshot, TrainingState
 
 if TYPE_CHECKING:
+    from .autograd.derivative_handlers import Derived
     from .models.live import LiveModel
     from .tensors.namespace import Namespace
     from .tensors.values_handlers import UnderWay
@@ -99,6 +100,8 @@ class Lab:
     namespace: Namespace | None = None
     forward: Any = None
     backward: Any = None
+    breakpoints: Any = None  # of the backward pass
     run: Any = None  # a Run, see above
     counting: UnderWay | None = None  # statistics
     tracing: UnderWay | None = None  # lines
+    derived: Derived | None = None  # the last matrix of derivatives

@@ -46,6 +46,7 @@ HANDLERS: dict[str, str] = {
     "TrainCommand": "training.handlers:train",
     "ExportCommand": "exporting.handlers:export",
     "RunCellCommand": "tensors.handlers:run_cell",
+    "NewNamespaceCommand": "tensors.handlers:begin_namespace",
     "ReadVariablesCommand": "tensors.handlers:read_variables",
     "CompleteCommand": "tensors.handlers:complete_source",
     "BroadcastCommand": "tensors.shape_handlers:broadcast",
@@ -60,6 +61,9 @@ HANDLERS: dict[str, str] = {
     "LocateCommand": "tensors.storage_handlers:locate",
     "AliasesCommand": "tensors.storage_handlers:read_aliases",
     "ExplainCommand": "tensors.explain_handlers:explain",
+    "DerivativeCommand": "autograd.derivative_handlers:differentiate",
+    "ReadEntryCommand": "autograd.derivative_handlers:read_entry",
+    "GradcheckCommand": "autograd.derivative_handlers:check_gradient",
 }
 """Command -> `module:function` in this package, imported at its first use."""
 

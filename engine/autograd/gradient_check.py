@@ -31,6 +31,7 @@ class Pair:
 
     input: int
     output: int
+    output_shape: tuple[int, ...]
     analytic: Tensor
     numeric: Tensor
     worst: tuple[int, int] | None
@@ -104,7 +105,7 @@ def _pairs(
             place = int(excess.nan_to_num(nan=math.inf).argmax())
             exceeds = not bool(excess.reshape(-1)[place] <= 0)
             worst = divmod(place, x.numel()) if exceeds else None
-            yield Pair(argument, output, analytic, numeric, worst)
+            yield Pair(argument, output, tuple(out.shape), analytic, numeric, worst)
 
 
 def _differentiable(t: object) -> bool:

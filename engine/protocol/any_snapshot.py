@@ -10,6 +10,7 @@ from .autograd_snapshots import (
     GraphSnapshot,
     ValueSnapshot,
 )
+from .derivative_snapshots import DerivativeSnapshot, EntrySnapshot, GradcheckSnapshot
 from .snapshots import (
     CellSnapshot,
     CompletionsSnapshot,
@@ -74,4 +75,7 @@ AnySnapshot = (
     | NodeDetailSnapshot
     | TraceSnapshot
     | TraceStepSnapshot
+    | DerivativeSnapshot
+    | EntrySnapshot
+    | GradcheckSnapshot
 )

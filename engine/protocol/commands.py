@@ -11,6 +11,7 @@ from typing import Literal
 from msgspec import Struct
 
 from ..project.document import Model, TrainingSetup
+from .derivative_snapshots import DerivativeKind
 from .stepping import Breakpoint
 
 
@@ -233,6 +234,10 @@ class RunCellCommand(Command, frozen=True, kw_only=True):
     filename: str = "<cell>"
 
 
+class NewNamespaceCommand(Command, frozen=True, kw_only=True):
+    """Forget all that cells have made and begin with a fresh namespace -> VariablesSnapshot."""
+
+
 class ReadVariablesCommand(Command, frozen=True, kw_only=True):
     """List the console's variables -> VariablesSnapshot (which also follows every cell)."""
 
@@ -378,6 +383,49 @@ class ExplainCommand(Command, frozen=True, kw_only=True):
     run: bool = False
 
 
+# -- autograd: derivatives of a function ---------------------------------------------------------
+#
+# `function` is an expression of the console that can be called (`f`, `model`, `torch.tanh`,
+# `lambda x: (x @ w).sum()`), `inputs` are expressions of its tensors. An empty function is the
+# model of the forward pass under way, in evaluation mode, at the first sample of its batch.
+
+
+class DerivativeCommand(Command, frozen=True, kw_only=True):
+    """Differentiate by input number `argument` -> DerivativeSnapshot, sent again as its
+    comparisons arrive. `vector` (an expression) is what a jvp, vjp or hvp multiplies by; empty
+    for ones. `mode` is how a Jacobian is computed: by rows (reverse) or columns (forward)."""
+
+    kind: DerivativeKind
+    function: str = ""
+    inputs: tuple[str, ...] = ()
+    argument: int = 0
+    vector: str = ""
+    mode: Literal["reverse", "forward"] = "reverse"
+
+
+class ReadEntryCommand(Command, frozen=True, kw_only=True):
+    """Tell of an entry of the last derivative's matrix -> EntrySnapshot."""
+
+    row: int
+    column: int
+
+
+class GradcheckCommand(Command, frozen=True, kw_only=True):
+    """torch.autograd.gradcheck of a function, of its gradient with `second` -> GradcheckSnapshot.
+
+    With `double` the floating inputs (and a module's parameters) are turned into float64 first,
+    as the check expects.
+    """
+
+    function: str = ""
+    inputs: tuple[str, ...] = ()
+    second: bool = False
+    double: bool = True
+    eps: float = 1e-6
+    atol: float = 1e-5
+    rtol: float = 1e-3
+
+
 AnyCommand = (
     HelloCommand
     | CheckModelCommand
@@ -398,6 +446,7 @@ AnyCommand = (
     | ContinueTrainingCommand
     | ExportCommand
     | RunCellCommand
+    | NewNamespaceCommand
     | ReadVariablesCommand
     | CompleteCommand
     | BroadcastCommand
@@ -412,6 +461,9 @@ AnyCommand = (
     | LocateCommand
     | AliasesCommand
     | ExplainCommand
+    | DerivativeCommand
+    | ReadEntryCommand
+    | GradcheckCommand
 )
 
 
