@@ -249,10 +249,11 @@ class VariablesSnapshot(Snapshot, frozen=True, kw_only=True):
 
 
 class Completion(Struct, frozen=True):
-    """`text` is the whole name; `kind` and `detail` say what it is (a signature, a shape)."""
+    """`text` is the whole name, of a parameter with its `=`; `kind` and `detail` say what it is (a
+    signature, a shape, a parameter's default)."""
 
     text: str
-    kind: Literal["variable", "module", "class", "function", "keyword", "attribute"]
+    kind: Literal["variable", "module", "class", "function", "keyword", "attribute", "parameter"]
     detail: str = ""
 
 

@@ -15,6 +15,7 @@ from torch import nn
 
 from ..errors import LabError, sendable
 from ..protocol import Completion, CompletionsSnapshot
+from .call_context import open_call, parameters, returns_tensor
 from .resolve import resolve
 
 MAX_COMPLETIONS = 1200
@@ -22,7 +23,7 @@ MAX_DETAIL = 80
 
 _KEYWORDS = frozenset(keyword.kwlist)
 
-Kind = Literal["variable", "module", "class", "function", "keyword", "attribute"]
+Kind = Literal["variable", "module", "class", "function", "keyword", "attribute", "parameter"]
 
 _STRING_OR_COMMENT = re.compile(
     r"""(?P<triple>\"{3}|'{3})(?:\\.|(?!(?P=triple)).)*(?P<end3>(?P=triple))?
@@ -39,7 +40,9 @@ def complete(source: str, cursor: int, variables: Mapping[str, object]) -> Compl
     """Names for the word that ends at `cursor`; none inside strings and comments.
 
     After a dot, those of the object before it, if that is a name, an attribute or a constant
-    subscript. No property of it is read, and no code is run but the object's own `__dir__`.
+    subscript, or a call that is documented to give a tensor. Where an argument of a call begins,
+    its parameters come first. No property is read, nothing is called, and no code is run but an
+    object's own `__dir__`.
     """
     before = source[:cursor]
     match = _WORD.search(before)
@@ -47,10 +50,11 @@ def complete(source: str, cursor: int, variables: Mapping[str, object]) -> Compl
     word, start = match.group(), match.start()
     if _in_text(before[:start]) or before[start - 1 : start].isalnum():
         return CompletionsSnapshot(start=start, completions=())
-    if before[start - 1 : start] == ".":
-        found = _attributes(before[: start - 1], word, variables)
+    masked = _masked(before[:start])
+    if masked.endswith("."):
+        found = _attributes(before[: start - 1], masked[:-1], word, variables)
     else:
-        found = _names(word, variables)
+        found = [*_keywords(masked, word, variables), *_names(word, variables)]
     return CompletionsSnapshot(start=start, completions=tuple(found[:MAX_COMPLETIONS]))
 
 
@@ -60,6 +64,29 @@ def _in_text(before: str) -> bool:
         if match.end() == len(before) and not closed:
             return True
     return False
+
+
+def _masked(before: str) -> str:
+    """`before` with underscores for its strings and spaces for its comments: no bracket in them
+    counts."""
+    return _STRING_OR_COMMENT.sub(
+        lambda match: (" " if match["comment"] else "_") * len(match.group()), before
+    )
+
+
+def _keywords(masked: str, word: str, variables: Mapping[str, object]) -> list[Completion]:
+    """Parameters of the call in which an argument begins at the end of `masked`."""
+    call = open_call(masked)
+    if call is None or not call.at_start:
+        return []
+    called = _owner(call.called, variables)
+    if called is None:
+        return []
+    known = {parameter.name: parameter for parameter in parameters(called, call)}
+    return [
+        Completion(text=f"{sendable(name)}=", kind="parameter", detail=_clip(known[name].default))
+        for name in _matching(known, word)
+    ]
 
 
 def _names(word: str, variables: Mapping[str, object]) -> list[Completion]:
@@ -75,18 +102,44 @@ def _names(word: str, variables: Mapping[str, object]) -> list[Completion]:
     return found
 
 
-def _attributes(before: str, word: str, variables: Mapping[str, object]) -> list[Completion]:
-    match = _OWNER.search(before)
-    if match is None or before[: match.start()].endswith((".", ")", "]")):
+def _attributes(
+    before: str, masked: str, word: str, variables: Mapping[str, object]
+) -> list[Completion]:
+    if masked.endswith(")"):
+        owner = torch.Tensor if _gives_tensor(masked, variables) else None
+    else:
+        owner = _owner(before, variables)
+    if owner is None:
         return []
     try:
-        owner = resolve(match.group(), variables)
         names = [name for name in dir(owner) if isinstance(name, str)]
-    except LabError:
-        return []
     except Exception:  # a user's own __dir__
         return []
     return [_described(name, _static(owner, name), "attribute") for name in _matching(names, word)]
+
+
+def _gives_tensor(masked: str, variables: Mapping[str, object]) -> bool:
+    """Whether `masked` ends in a call of something that is documented to give a tensor."""
+    call = open_call(masked[:-1])
+    if call is None:
+        return False
+    called = _owner(call.called, variables)
+    if called is None:
+        ahead, _, name = call.called.rpartition(".")
+        on_result = ahead.endswith(")") and _gives_tensor(ahead, variables)
+        called = getattr(torch.Tensor, name, None) if on_result else None
+    return called is not None and returns_tensor(called)
+
+
+def _owner(before: str, variables: Mapping[str, object]) -> object | None:
+    """What the name, attributes and constant subscripts at the end of `before` stand for."""
+    match = _OWNER.search(before)
+    if match is None or before[: match.start()].endswith((".", ")", "]")):
+        return None
+    try:
+        return resolve(match.group(), variables)
+    except LabError:
+        return None
 
 
 def _matching(names: Iterable[str], word: str) -> list[str]:

@@ -185,7 +185,7 @@ class CodeInput(QPlainTextEdit):
         before = cursor.block().text()[: cursor.positionInBlock()]
         if cursor.hasSelection():
             self._indent_lines(+1)
-        elif before.strip() and (before[-1].isalnum() or before[-1] in "_."):
+        elif before.strip() and (before[-1].isalnum() or before.rstrip()[-1] in "_.(,"):
             self._ask()
         else:
             cursor.insertText(" " * (len(INDENT) - len(before) % len(INDENT)))

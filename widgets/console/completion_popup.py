@@ -26,6 +26,7 @@ _LETTERS = {
     "class": ("C", "leaf"),
     "module": ("M", "gradient"),
     "keyword": ("k", "muted"),
+    "parameter": ("=", "warning"),
 }
 _ITEM = Qt.ItemDataRole.UserRole
 
