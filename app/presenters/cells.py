@@ -7,6 +7,7 @@ from PySide6.QtCore import QObject, Signal
 from app.workbench import Workbench
 from engine.project import edits
 from engine.project.document import Cell
+from engine.protocol import NewNamespaceCommand
 
 _BANNER = "cells"
 
@@ -49,6 +50,10 @@ class CellsPresenter(QObject):
             self._offer("The console's variables went with the engine")
 
     def _on_opened(self) -> None:
+        """Another project begins without the variables of the one before."""
+        if self._namespace_used:
+            self._namespace_used = False
+            self._bench.send(NewNamespaceCommand())
         self._bench.window.banners.dismiss(_BANNER)
         self._offer("This project holds Python that was run in its console")
 

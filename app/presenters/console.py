@@ -63,7 +63,7 @@ class ConsolePresenter(QObject):
     def run_again(self) -> None:
         """Run the project's cells in order; the first that fails ends it."""
         for number, cell in enumerate(self._cells.cells, start=1):
-            self._view.submit(cell.source, f"{_KEPT}{number}>")
+            self._view.submit(cell.source, f"{_KEPT}{number}>", remember=False)
 
     # -- to the engine ---------------------------------------------------------------------------
 
@@ -102,4 +102,9 @@ class ConsolePresenter(QObject):
             self._view.abandon("The engine has ended, and this cell with it.")
 
     def _on_opened(self) -> None:
-        self._to_keep = ""  # the cell in hand is another project's
+        """What runs, waits and stands there is another project's."""
+        self._to_keep = ""
+        self._cell_id = 0
+        if self._view.busy:
+            self._bench.link.signal(InterruptSignal())
+        self._view.start_anew()

@@ -28,6 +28,11 @@ from widgets.tensor.values_view import ValuesView
 
 Index = tuple[int, ...]
 
+_GONE = (
+    "The engine has ended, and the tensors of this line with it. Run the project's cells again, or"
+    " make new ones: then the line is explained again."
+)
+
 
 class Room(QObject):
     """One view and its questions. All rooms are told what is selected; only the one in sight is
@@ -57,6 +62,12 @@ class Room(QObject):
 
     def show_element(self, index: Index | None) -> None:
         self.element = index
+
+    def forget(self) -> None:
+        """The engine has ended, and the variables with it."""
+
+    def start_anew(self) -> None:
+        """Another project: nothing has been asked yet."""
 
     def refresh(self) -> None:
         """Ask for what the view shows, as it is now."""
@@ -174,6 +185,14 @@ class OperationRoom(Room):
     def show_tensor(self, expression: str) -> None:
         super().show_tensor(expression)
         self._view.show_expression(expression)
+
+    def forget(self) -> None:
+        self._questions.drop()
+        self._view.forget(_GONE)
+
+    def start_anew(self) -> None:
+        self._questions.drop()
+        self._view.start_anew()
 
     def refresh(self) -> None:
         self._view.refresh()

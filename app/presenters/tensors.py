@@ -53,6 +53,7 @@ class TensorsPresenter(QObject):
         page.tabs.currentChanged.connect(self._refresh)
         bench.store.snapshot.connect(self._on_snapshot)
         bench.link.state_changed.connect(self._on_engine_state)
+        bench.files.opened.connect(self._on_opened)
         self._show_devices()
         if bench.link.state == "ready":
             bench.send(ReadVariablesCommand())
@@ -99,7 +100,14 @@ class TensorsPresenter(QObject):
     def _on_engine_state(self, state: str) -> None:
         if state == "lost":
             self._show_variables(VariablesSnapshot(variables=()))
+            for room in self.rooms:
+                room.forget()
         self._show_devices()
+
+    def _on_opened(self) -> None:
+        self._show_variables(VariablesSnapshot(variables=()))  # the engine follows
+        for room in self.rooms:
+            room.start_anew()
 
     def _show_devices(self) -> None:
         ready = self._bench.link.ready

@@ -16,6 +16,7 @@ from ..protocol import (
     CompleteCommand,
     CompletionsSnapshot,
     FailedOperands,
+    NewNamespaceCommand,
     OutputSnapshot,
     ReadVariablesCommand,
     RunCellCommand,
@@ -59,6 +60,12 @@ def _operands(error: BaseException, cell: str) -> FailedOperands | None:
     except Exception:  # tensors of the user's own classes: the error itself matters more
         logging.getLogger(__name__).exception("The operands of an error could not be read.")
         return None
+
+
+def begin_namespace(lab: Lab, command: NewNamespaceCommand) -> Iterator[VariablesSnapshot]:
+    lab.namespace = None
+    lab.counting = None  # it counts in a tensor that is gone
+    yield list_variables(namespace_of(lab))
 
 
 def read_variables(lab: Lab, command: ReadVariablesCommand) -> Iterator[VariablesSnapshot]:

@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QLabel, QLineEdit, QPushButton, QWidget
 from app.application import Application
 from app.tensors_page import TensorsPage
 from engine.protocol import LocationSnapshot, StorageSnapshot, VariablesSnapshot
+from widgets.tensor.step_card import TO_COME
 
 
 class Desk:
@@ -323,3 +324,114 @@ def test_the_start_page_leads_here(program, qtbot):
     button = program.window.page("start").findChild(QPushButton, "start_tensors")
     qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
     assert program.window.workspace == "tensors"
+
+
+# -- another project, another engine -------------------------------------------------------------
+
+
+def test_another_project_begins_with_a_fresh_namespace(desk, answers, tmp_path):
+    desk.type("x = torch.arange(6.).view(2, 3)")
+    desk.go_to(desk.page.operation)
+    desk.page.operation.line.setFocus()
+    QTest.keyClicks(desk.page.operation.line, "x.T")
+    desk.page.operation.refresh()
+    desk.settle()
+    assert desk.page.operation.cards[0].isVisible()
+    answers.save = str(tmp_path / "first.tlab")
+    desk.program.bench.actions["file.save"].trigger()
+    desk.program.bench.actions["file.new"].trigger()
+    assert desk.names() == []
+    desk.settle()
+    assert desk.names() == [] and desk.program.tensors.expression == ""
+    assert desk.output() == ""
+    assert desk.page.operation.source == "" and not desk.page.operation.cards[0].isVisible()
+    desk.type("x")
+    assert "NameError: name 'x' is not defined" in desk.output()
+    assert desk.kept() == []
+    desk.program.bench.files.open(answers.save)
+    desk.settle()
+    assert desk.names() == []
+    desk.program.bench.actions["tensors.run_again"].trigger()
+    desk.settle()
+    assert desk.names() == ["x"]
+
+
+def test_the_cell_in_hand_of_another_project_is_not_heard_of_any_more(desk):
+    desk.page.console.submit("x = 1")
+    desk.page.console.submit("y = 2")
+    desk.program.bench.actions["file.new"].trigger()
+    desk.settle()
+    assert desk.names() == [] and desk.output() == "" and not desk.page.console.busy
+    assert desk.kept() == []
+    desk.type("z = 3")
+    assert desk.names() == ["z"]
+
+
+def test_cells_that_run_again_are_not_remembered_twice(desk):
+    desk.type("x = 1", "y = 2")
+    desk.program.bench.link.restart()
+    desk.program.bench.actions["tensors.run_again"].trigger()
+    desk.settle()
+    assert desk.names() == ["x", "y"]
+    assert desk.page.console.history.entries == ["x = 1", "y = 2"]
+
+
+def test_what_was_told_of_a_line_goes_with_the_engine_and_comes_back_with_its_tensors(desk):
+    desk.type("x = torch.arange(6.).view(2, 3)")
+    view = desk.page.operation
+    desk.go_to(view)
+    QTest.keyClicks(view.line, "x.T")
+    view.refresh()
+    desk.settle()
+    assert view.cards[0].isVisible()
+    desk.program.bench.link.close()
+    assert not view.cards[0].isVisible()
+    assert view.note.text().startswith("The engine has ended")
+    assert view.line.text() == "x.T" and not view.check_button.isEnabled()
+    desk.program.bench.link.start()
+    desk.program.bench.actions["tensors.run_again"].trigger()
+    desk.settle()
+    assert view.cards[0].isVisible() and view.note.isHidden()
+
+
+# -- what torch refuses --------------------------------------------------------------------------
+
+
+def test_the_operands_of_an_error_are_drawn_in_the_console_and_on_the_card(desk):
+    desk.type("x = torch.zeros(3, 4)", "x @ x")
+    (picture,) = desk.page.console.output.pictures()
+    assert picture.isVisible() and picture.failed.kind == "product"
+    assert [row.failing for row in picture.failed.operands] == [(1,), (0,)]
+    view = desk.page.operation
+    desk.go_to(view)
+    QTest.keyClicks(view.line, "x + torch.ones(3)")
+    view.refresh()
+    desk.settle()
+    card = view.cards[0]
+    assert card.operands.isVisible() and card.words.text() == TO_COME
+    predicted = card.operands.failed
+    QTest.keyClick(view.line, Qt.Key.Key_Return)
+    desk.settle()
+    assert card.words.text().startswith("RuntimeError")
+    assert card.operands.failed == predicted and predicted.kind == "broadcast"
+    view.line.selectAll()
+    QTest.keyClicks(view.line, "x.T")
+    view.refresh()
+    desk.settle()
+    assert not card.operands.isVisible()
+
+
+def test_tab_inside_a_call_offers_its_parameters(desk):
+    desk.type("x = torch.zeros(2, 3)")
+    editor = desk.page.console.input
+    QTest.keyClicks(editor, "torch.cat([x, x], ")
+    QTest.keyClick(editor, Qt.Key.Key_Tab)
+    desk.settle()
+    assert editor.popup.texts()[:2] == ["dim=", "out="]
+    QTest.keyClick(editor, Qt.Key.Key_Return)
+    QTest.keyClicks(editor, "1).sh")
+    QTest.keyClick(editor, Qt.Key.Key_Tab)
+    desk.settle()
+    assert "shape" in editor.popup.texts()
+    QTest.keyClick(editor, Qt.Key.Key_Tab)
+    assert editor.source() == "torch.cat([x, x], dim=1).shape"

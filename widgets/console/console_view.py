@@ -124,9 +124,10 @@ class ConsoleView(QWidget):
     def busy(self) -> bool:
         return self._running is not None
 
-    def submit(self, source: str, filename: str = CELL) -> None:
-        """Run Python as if it had been typed; it waits for the cell in hand."""
-        self._enqueue(_Submission(source, filename, source.strip("\n")))
+    def submit(self, source: str, filename: str = CELL, remember: bool = True) -> None:
+        """Run Python as if it had been typed; it waits for the cell in hand. What was run before
+        need not be remembered in the history once more."""
+        self._enqueue(_Submission(source, filename, source.strip("\n")), remember)
 
     def add_output(self, snapshot: OutputSnapshot) -> None:
         self.output.add_output(snapshot.stream, snapshot.text)
@@ -150,6 +151,14 @@ class ConsoleView(QWidget):
         self._waiting.clear()
         self.output.add_note(reason)
         self.empty.hide()
+        self._next()
+
+    def start_anew(self) -> None:
+        """Nothing runs or waits any more, and nothing is shown; the history and what is being
+        typed stay."""
+        self._running = None
+        self._waiting.clear()
+        self.clear()
         self._next()
 
     def show_completions(self, snapshot: CompletionsSnapshot) -> None:
@@ -195,8 +204,9 @@ class ConsoleView(QWidget):
         while self.file.current is not None:
             self._run_input()
 
-    def _enqueue(self, submission: _Submission) -> None:
-        self.history.add(submission.shown)
+    def _enqueue(self, submission: _Submission, remember: bool = True) -> None:
+        if remember:
+            self.history.add(submission.shown)
         self._waiting.append(submission)
         if not self.busy:
             self._next()

@@ -154,6 +154,22 @@ class OperationView(QWidget):
         self._show_steps(snapshot.steps)
         self._show_verdict(snapshot)
 
+    def forget(self, why: str) -> None:
+        """The tensors that the line is about are gone: so is what was told of it. The line stays,
+        to be explained again when there are some."""
+        self._pause.stop()
+        if self.source:
+            self._show_nothing()
+            self._show_words("", why, "")
+
+    def start_anew(self) -> None:
+        """Nothing was picked or typed yet."""
+        self._pause.stop()
+        self._picked, self._filled = None, ""
+        self.list.let_go()
+        self.line.show_text("")
+        self._show_nothing()
+
     def show_error(self, error: ErrorReport) -> None:
         """The question could not be answered."""
         self._shown = None
