@@ -25,6 +25,7 @@ leaves in `.grad` the same bits as `y.backward()`.
 """
 
 from .graph import Edge, Graph, Node, SavedTensor, read_graph
-from .stepper import BackwardStepper, Step
+from .stepped_pass import Step
+from .stepper import BackwardStepper
 
 __all__ = ["BackwardStepper", "Edge", "Graph", "Node", "SavedTensor", "Step", "read_graph"]

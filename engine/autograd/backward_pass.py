@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 from torch import Tensor
 
@@ -15,21 +16,36 @@ from ..protocol import (
     GraphEdge,
     GraphNode,
     GraphSnapshot,
+    NextNode,
     NodeStep,
     ParameterGradient,
+    PendingGradient,
     TensorSummary,
     Value,
 )
 from ..tensors.compare import max_difference
 from ..tensors.summary import summarise, value
+from .breakpoints import Breakpoints
+from .debugger import Debugger
+from .engine_run import Gradients
 from .graph import Node
+from .hooks import hooks_on
+from .model_script import model_data, model_source
 from .provenance import origins
-from .stepper import BackwardStepper, Step
+from .release import released_bytes
+from .script import write_script
+from .stepped_pass import Step, SteppedPass
+from .stepper import BackwardStepper
 
 MAX_SHOWN_NODES = 1_000
 MAX_CELLS = 24_000
 """Cells in all pictures of a snapshot together: 96 KB, so that a snapshot keeps its limit."""
 MAX_DETAILED_VALUES = 64
+MAX_PENDING = 24
+"""Nodes whose pending gradients a snapshot tells."""
+
+MakeDebugger = Callable[..., Debugger]
+"""From `make` (of a SteppedPass) and `modules` to a Debugger."""
 
 
 class BackwardPass:
@@ -39,7 +55,11 @@ class BackwardPass:
     LabError when the forward pass is not at its end or its loss has no graph.
     """
 
-    def __init__(self, forward: ForwardPass) -> None:
+    def __init__(
+        self,
+        forward: ForwardPass,
+        debug: MakeDebugger | None = None,
+    ) -> None:
         if forward.loss is None:
             raise LabError(
                 "The forward pass has not reached the loss yet.", hint="Run it to its end."
@@ -54,19 +74,38 @@ class BackwardPass:
         for parameter in self.parameters.values():
             parameter.grad = None
         self._summaries: dict[str, tuple[Tensor, int, TensorSummary]] = {}
-        self.stepper = BackwardStepper(self.loss, names=self.parameters)
+        debug = debug or partial(Debugger, breakpoints=Breakpoints())
+        self.debugger = debug(self._begin, modules={})
+        self._blocks = origins(self.stepper.graph, forward.sequence_ranges)
+        names = {block.id: block.name for block in forward.document.blocks}
+        self.debugger.modules.update(
+            {node: names[block] for node, block in self._blocks.items() if block in names}
+        )
+        self._freed = released_bytes(self.stepper.graph, self.stepper.plan)
+
+    def _begin(self) -> SteppedPass:
+        """Stand before the first node of a pass; `.grad` is what is there by now."""
+        self._gradients_before = {
+            name: p.grad.detach().clone()
+            for name, p in self.parameters.items()
+            if p.grad is not None
+        }
+        return BackwardStepper(self.loss, names=self.parameters)
+
+    @property
+    def stepper(self) -> SteppedPass:
+        return self.debugger.stepped
 
     def close(self) -> None:
         """Let go of the graph and the recorded gradients."""
-        self.stepper.close()
+        self.debugger.close()
 
     # -- what the window is told -----------------------------------------------------------------
 
     def graph_snapshot(self) -> GraphSnapshot:
         """The graph; only the first MAX_SHOWN_NODES nodes (breadth first from the loss) are in
         `nodes` and `edges`, while `plan` names them all."""
-        graph = self.stepper.graph
-        block_of = origins(graph, self.forward.sequence_ranges)
+        graph, block_of = self.stepper.graph, self._blocks
         shown = graph.nodes[:MAX_SHOWN_NODES]
         return GraphSnapshot(
             nodes=tuple(
@@ -94,9 +133,11 @@ class BackwardPass:
 
     def snapshot(self) -> BackwardSnapshot:
         """Where the pass stands, the last step in numbers, and every parameter's `.grad`."""
-        last = self.stepper.last
+        debugger, stepped = self.debugger, self.stepper
+        last, position = stepped.last, stepped.position
+        waiting = sorted(stepped.arrived, key=stepped.step_position)
         return BackwardSnapshot(
-            position=self.stepper.position,
+            position=position,
             step=None if last is None else self.node_step(last),
             gradients=tuple(
                 ParameterGradient(
@@ -104,17 +145,86 @@ class BackwardPass:
                 )
                 for name, p in self.parameters.items()
             ),
+            next=self._next(),
+            stopped_by=debugger.stopped_by,
+            breakpoints=debugger.breakpoints.states,
+            edits=debugger.edits,
+            pending=tuple(map(self._pending, waiting[:MAX_PENDING])),
+            pending_more=max(0, len(waiting) - MAX_PENDING),
+            freed_bytes=self._freed[position - 1] if position else 0,
+            saved_bytes=self._freed[-1] if self._freed else 0,
+            pass_number=debugger.pass_number,
+            create_graph=stepped.create_graph,
+        )
+
+    def _pending(self, node_id: int) -> PendingGradient:
+        return PendingGradient(
+            node=node_id,
+            arrived=self.stepper.arrived[node_id],
+            expected=self.stepper.expected[node_id],
+            gradients=tuple(
+                None if g is None else summarise(g) for g in self.stepper.pending(node_id)
+            ),
+        )
+
+    def _next(self) -> NextNode | None:
+        node = self.stepper.next_node
+        if node is None:
+            return None
+        problem = ""
+        try:
+            edited = self.debugger.preview()
+        except LabError as error:
+            edited, problem = (), str(error)
+        arrived = self.stepper.pending(node)
+        shown = shown_values(
+            [*incoming_labels(arrived), *incoming_labels(edited, "after the edit")]
+        )
+        return NextNode(
+            node=node.id,
+            incoming=shown[: len(arrived)],
+            edited=shown[len(arrived) :],
+            problem=problem,
+            hooks=hooks_on(node),
         )
 
     def node_step(self, step: Step) -> NodeStep:
         """A step as plain data."""
-        shown = shown_values([*self._incoming(step), *self._outgoing(step)])
-        count = len(step.incoming)
-        return NodeStep(node=step.node.id, incoming=shown[:count], outgoing=shown[count:])
+        stepper, grads = self.stepper, []
+        if step.node.variable is not None and isinstance(stepper, BackwardStepper):
+            before = stepper.grad_before(step.node)
+            grads = [(".grad before", before), (".grad after", step.node.variable.grad)]
+        shown = shown_values([*incoming_labels(step.incoming), *self._outgoing(step), *grads])
+        count, end = len(step.incoming), len(step.incoming) + len(step.outgoing)
+        return NodeStep(
+            node=step.node.id,
+            incoming=shown[:count],
+            outgoing=shown[count:end],
+            grad_before=shown[end] if grads else None,
+            grad_after=shown[end + 1] if grads else None,
+            hooks=hooks_on(step.node),
+            edited=self.debugger.is_edited(step.node),
+        )
+
+    def script(self) -> tuple[str, bytes]:
+        """The pass as a Python script, and the file that it loads. Raises LabError for a loss
+        that cannot be written as code."""
+        text = write_script(self.debugger, model_source(self.forward))
+        return text, model_data(self.forward, self._gradients_before)
+
+    def zero_gradients(self, set_to_none: bool) -> None:
+        """As `module.zero_grad(set_to_none)`. Going back does not undo this by itself, but steps
+        over a leaf put its `.grad` back to what it was before that leaf ran."""
+        for parameter in self.parameters.values():
+            if set_to_none or parameter.grad is None:
+                parameter.grad = None
+            else:
+                parameter.grad = parameter.grad.detach().zero_()
 
     def compare(self) -> ComparisonSnapshot:
         """The stepped gradients against those of plain `loss.backward()` on the same batch, in a
-        fresh forward pass from the same random state and buffers. `.grad` stays as it is.
+        fresh forward pass from the same random state and buffers, added to the same `.grad`. What
+        is in `.grad` stays as it is.
 
         Raises LabError before the last step.
         """
@@ -125,8 +235,9 @@ class BackwardPass:
                 hint="Run the backward pass to its end, then compare.",
             )
         stepped = {name: p.grad for name, p in self.parameters.items()}
-        for parameter in self.parameters.values():
-            parameter.grad = None
+        for name, parameter in self.parameters.items():
+            before = self._gradients_before.get(name)
+            parameter.grad = None if before is None else before.clone()
         try:
             self.forward.plain().backward()
             differences = {
@@ -148,11 +259,6 @@ class BackwardPass:
             known = self._summaries[name] = gradient, gradient._version, summarise(gradient)
         return known[2]
 
-    def _incoming(self, step: Step) -> list[tuple[str, Tensor | None]]:
-        if len(step.incoming) == 1:
-            return [("gradient in", step.incoming[0])]
-        return [(f"gradient in, output {i}", grad) for i, grad in enumerate(step.incoming)]
-
     def _outgoing(self, step: Step) -> list[tuple[str, Tensor | None]]:
         graph = self.stepper.graph
         labels = []
@@ -170,6 +276,14 @@ def _difference(stepped: Tensor | None, expected: Tensor | None) -> float:
 def title(node: Node) -> str:
     """What a reader calls a node: the parameter's name, or the operation."""
     return node.label or (f"leaf {node.id}" if node.is_leaf else node.op)
+
+
+def incoming_labels(
+    gradients: Gradients, words: str = "gradient in"
+) -> list[tuple[str, Tensor | None]]:
+    if len(gradients) == 1:
+        return [(words, gradients[0])]
+    return [(f"{words}, output {i}", gradient) for i, gradient in enumerate(gradients)]
 
 
 def shown_values(labelled: Sequence[tuple[str, Tensor | None]]) -> tuple[Value | None, ...]:

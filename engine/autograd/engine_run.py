@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -18,13 +18,17 @@ class _Stop(BaseException):
 
 
 def run_node(
-    fn: Any, incoming: Gradients, *, edit: Gradients | None = None, create_graph: bool = False
+    fn: Any,
+    incoming: Gradients,
+    *,
+    edit: Callable[[Gradients], Gradients] | None = None,
+    create_graph: bool = False,
 ) -> tuple[Gradients, Gradients]:
     """Execute one node in torch's engine: its hooks, its rule, and what the engine makes of the
     results. Returns what the rule was given and what goes out; adds to `.grad` at a leaf.
 
-    `edit` replaces the gradients by a pre-hook. At least one of `incoming` must be defined if
-    there is no edit.
+    `edit` is a pre-hook: from the gradients that arrive to those to use. Without it, at least one
+    of `incoming` must be defined.
     """
     is_leaf = isinstance(fn, AccumulateGrad)
     given: list[torch.Tensor | None] = []
@@ -37,11 +41,12 @@ def run_node(
             raise _Stop
 
     live = [(i, g) for i, g in enumerate(incoming) if g is not None]
-    if not live:  # the engine starts from defined gradients only; the edit replaces them
+    nothing_came = not live
+    if nothing_came:  # the engine starts from defined gradients only; the edit replaces them
         live = [(0, _zeros(fn._input_metadata[0]))]
     handles = [fn.register_hook(after)]
     if edit is not None:
-        handles.append(fn.register_prehook(lambda _: edit))
+        handles.append(fn.register_prehook(lambda grads: edit(incoming if nothing_came else grads)))
     try:
         torch.autograd.backward(
             [GradientEdge(fn, i) for i, _ in live],

@@ -19,7 +19,7 @@ from ..protocol import (
     ValueSnapshot,
 )
 from .backward_pass import BackwardPass, shown_values
-from .stepper import BackwardStepper
+from .debugging import backward_of, debugging
 
 if TYPE_CHECKING:
     from ..lab import Lab
@@ -37,32 +37,25 @@ def start_backward(lab: Lab, command: StartBackwardCommand) -> Iterator[Snapshot
     if lab.backward is not None:
         lab.backward.close()
         lab.backward = None
-    lab.backward = BackwardPass(forward)
+    lab.backward = BackwardPass(forward, debugging(lab))
     yield lab.backward.graph_snapshot()
     yield lab.backward.snapshot()
 
 
 def move_backward(lab: Lab, command: MoveBackwardCommand) -> Iterator[Snapshot | None]:
     """Move and answer with a BackwardSnapshot. A stop signal leaves the pass where it is."""
-    backward = _backward(lab)
-    stepper = backward.stepper
-    match command.move:
-        case "step":
-            stepper.step()
-        case "back":
-            stepper.back()
-        case "reset":
-            stepper.reset()
-        case "end":
-            yield from _run_until(lab, stepper, len(stepper.plan))
-        case "to":
-            yield from _run_until(lab, stepper, _position_of(stepper, command.target))
+    backward = backward_of(lab)
+    try:
+        yield from backward.debugger.go(command.move, command.target)
+    except Exception:
+        yield backward.snapshot()  # a long way has come to the node that fails
+        raise
     yield backward.snapshot()
 
 
 def compare_gradients(lab: Lab, command: CompareGradientsCommand) -> Iterator[Snapshot]:
     """Answer with a ComparisonSnapshot. Raises LabError before the end of the backward pass."""
-    yield _backward(lab).compare()
+    yield backward_of(lab).compare()
 
 
 def inspect_value(lab: Lab, command: InspectCommand) -> Iterator[Snapshot]:
@@ -74,39 +67,10 @@ def inspect_value(lab: Lab, command: InspectCommand) -> Iterator[Snapshot]:
     )
 
 
-# -- moving ------------------------------------------------------------------------------------
-
-
-def _run_until(lab: Lab, stepper: BackwardStepper, position: int) -> Iterator[None]:
-    while stepper.position < position and not lab.control.stop.is_set():
-        stepper.step()
-        yield None
-    while stepper.position > position:
-        stepper.back()
-
-
-def _position_of(stepper: BackwardStepper, node_id: int) -> int:
-    for place, node in enumerate(stepper.plan):
-        if node.id == node_id:
-            return place + 1
-    raise LabError(
-        f"There is no node {node_id} in the graph.", hint="Choose a node of the graph shown."
-    )
-
-
 def _forward(lab: Lab) -> ForwardPass:
     if lab.forward is None:
         raise LabError("There is no forward pass yet.", hint="Start one with a batch of the data.")
     return lab.forward
-
-
-def _backward(lab: Lab) -> BackwardPass:
-    if lab.backward is None:
-        raise LabError(
-            "No backward pass is under way on this forward pass.",
-            hint="Start one: it runs the forward pass to the loss if need be.",
-        )
-    return lab.backward
 
 
 # -- looking -----------------------------------------------------------------------------------
@@ -127,12 +91,8 @@ def _parameter(lab: Lab, name: str) -> tuple[Value | None, ...]:
 
 def _gradient(lab: Lab, key: str) -> tuple[Value | None, ...]:
     if key.isdecimal():
-        backward = _backward(lab)
-        stepper = backward.stepper
-        _position_of(stepper, int(key))
-        step = stepper.step_of(int(key))
-        if step is None:
-            raise LabError("This node has not run yet.", hint="Step backward until it has.")
+        backward = backward_of(lab)
+        step = backward.debugger.step_of(int(key))
         shown = backward.node_step(step)
         return (*shown.incoming, *shown.outgoing)
     gradient = _parameters(lab)[key].grad

@@ -157,10 +157,14 @@ class ForwardPass:
 
         It starts from the same random state and buffers, and has an autograd graph of its own.
         """
-        buffers = {name: buffer.clone() for name, buffer in self._buffers.items()}
+        buffers = self.buffers_before()
         with RandomStream(self.seed, self.x.device), torch.enable_grad():
             prediction = functional_call(self.module, buffers, (self.x,))
             return self.loss_function(prediction, self.y)
+
+    def buffers_before(self) -> dict[str, Tensor]:
+        """The module's buffers as they were before the first block, copied."""
+        return {name: buffer.clone() for name, buffer in self._buffers.items()}
 
     def snapshot(self) -> ForwardSnapshot:
         current = ()

@@ -22,19 +22,29 @@ from engine.project.document import Block, Model, Project, Wire
 from engine.project.files import load
 from engine.protocol import (
     BackwardSnapshot,
+    Breakpoint,
+    BreakpointState,
     CompareGradientsCommand,
     ComparisonSnapshot,
+    EditGradientCommand,
+    ExportBackwardCommand,
     ForwardSnapshot,
+    GradientEdit,
     GraphSnapshot,
     InspectCommand,
     MoveBackwardCommand,
     MoveForwardCommand,
+    SetBreakpointsCommand,
     Snapshot,
     StartBackwardCommand,
     StartForwardCommand,
+    UneditGradientCommand,
     ValueSnapshot,
+    ZeroGradientsCommand,
     encode_snapshot,
 )
+from engine.session import handler_of
+from engine.tensors.namespace import namespace_of
 
 TEMPLATES = sorted((Path(__file__).parents[3] / "assets" / "templates").glob("*.tlab"))
 LENET = next(path for path in TEMPLATES if "lenet" in path.stem.lower())
@@ -356,3 +366,158 @@ def test_sparse_gradients_are_stepped_shown_and_compared() -> None:
     assert gradient.gradient.norm == pytest.approx(grad.to_dense().double().norm().item())
     (comparison,) = ask(handlers.compare_gradients(lab, CompareGradientsCommand()))
     assert comparison.max_difference == 0.0
+
+
+# -- the debugger's commands -----------------------------------------------------------------------
+
+
+def debug(lab: Lab, command: Any) -> Any:
+    answers = ask(handler_of(type(command).__name__)(lab, command))
+    return answers[0] if answers else None
+
+
+def test_breakpoints_outlive_a_pass_and_stop_the_next() -> None:
+    lab, _ = begun()
+    wanted = (Breakpoint(on="op", target="addmm"),)
+    assert debug(lab, SetBreakpointsCommand(breakpoints=wanted)) is None
+    _, graph, first = start(lab)
+    assert first.breakpoints == (BreakpointState(wanted[0], 0),)
+    stopped = move(lab, "run")
+    assert stopped.stopped_by == "Before AddmmBackward0."
+    assert graph.nodes[graph.plan[stopped.position]].op == "addmm"
+    assert stopped.breakpoints[0].hits == 1
+    again = debug(lab, SetBreakpointsCommand(breakpoints=()))
+    assert again.breakpoints == () and move(lab, "run").position == len(graph.plan)
+
+
+def test_modules_of_the_model_can_be_run_out_of() -> None:
+    lab, project = begun()
+    _, graph, _ = start(lab)
+    linear = [b for b in project.model.blocks if b.kind == "nn.Linear"][-1]
+    debug(lab, SetBreakpointsCommand(breakpoints=(Breakpoint(on="module", target=linear.name),)))
+    stopped = move(lab, "run")
+    assert stopped.stopped_by == f"Before the first node of {linear.name}."
+    inside = [p for p, n in enumerate(graph.plan) if graph.nodes[n].block == linear.id]
+    assert stopped.position == inside[0]
+    assert move(lab, "out").position == inside[-1] + 1
+
+
+def test_an_edit_is_listed_previewed_undone_and_compared() -> None:
+    lab, _ = begun()
+    start(lab)
+    first = move(lab, "step")
+    node = first.next.node
+    incoming = lab.backward.stepper.pending(node)[0]
+    assert first.next.incoming[0].summary.norm == pytest.approx(incoming.double().norm().item())
+    edited = debug(lab, EditGradientCommand(node=node, expression="g * 3"))
+    assert edited.edits == (GradientEdit(node, "g * 3"),)
+    assert edited.next.edited[0].summary.norm == pytest.approx(
+        3 * incoming.double().norm().item(), rel=1e-6
+    )
+    ran = move(lab, "step")
+    assert ran.step.edited and not first.step.edited
+    final = move(lab, "end")
+    (comparison,) = ask(handlers.compare_gradients(lab, CompareGradientsCommand()))
+    assert comparison.max_difference > 0
+    with pytest.raises(LabError, match="already run"):
+        debug(lab, UneditGradientCommand(node=node))
+    move(lab, "reset")
+    assert debug(lab, UneditGradientCommand(node=node)).edits == ()
+    assert move(lab, "end").gradients != final.gradients
+    (comparison,) = ask(handlers.compare_gradients(lab, CompareGradientsCommand()))
+    assert comparison.max_difference == 0.0
+
+
+def test_an_edit_uses_the_variables_of_the_console() -> None:
+    lab, _ = begun()
+    start(lab)
+    namespace_of(lab).variables["strength"] = 0.0
+    debug(lab, EditGradientCommand(node=0, expression="g * strength"))
+    final = move(lab, "end")
+    assert final.edits[0].names == ("strength",)
+    assert all(g.gradient.norm == 0.0 for g in final.gradients)
+
+
+def test_a_failing_edit_shows_how_far_the_run_came() -> None:
+    lab, _ = begun()
+    _, graph, _ = start(lab)
+    node = graph.plan[5]
+    debug(lab, EditGradientCommand(node=node, expression="g @ torch.ones(3, 3, 3, 3, 3)"))
+    answers = []
+    with pytest.raises(LabError, match="fails"):
+        for snapshot in handlers.move_backward(lab, MoveBackwardCommand(move="end")):
+            answers.append(snapshot)
+    assert answers[-1].position == 5 and "fails" in answers[-1].next.problem
+    assert answers[-1].edits[0].node == node
+
+
+def test_pending_gradients_and_freed_bytes_are_told() -> None:
+    lab, _ = begun()
+    _, graph, snapshot = start(lab)
+    assert [p.node for p in snapshot.pending] == [0] and snapshot.freed_bytes == 0
+    seen = []
+    while snapshot.position < len(graph.plan):
+        for pending in snapshot.pending:
+            assert 1 <= pending.arrived <= pending.expected
+            for told, gradient in zip(
+                pending.gradients, lab.backward.stepper.pending(pending.node), strict=True
+            ):
+                assert (told is None) == (gradient is None)
+                if told is not None:
+                    assert told.norm == pytest.approx(gradient.double().norm().item())
+        seen.append(snapshot.freed_bytes)
+        snapshot = move(lab, "step")
+    assert snapshot.pending == () and snapshot.next is None
+    assert seen == sorted(seen) and snapshot.freed_bytes == snapshot.saved_bytes > 0
+
+
+def test_a_leaf_shows_what_was_added_and_zero_grad_empties() -> None:
+    lab, _ = begun()
+    _, graph, _ = start(lab)
+    at_leaf = move(lab, "leaf")
+    assert graph.nodes[at_leaf.step.node].kind == "leaf"
+    assert at_leaf.step.grad_before is None
+    assert at_leaf.step.grad_after.summary.norm == at_leaf.step.incoming[0].summary.norm
+    first = move(lab, "end")
+    second = move(lab, "again")
+    assert (second.position, second.pass_number) == (0, 2)
+    at_leaf = move(lab, "leaf")
+    before, after = at_leaf.step.grad_before.summary, at_leaf.step.grad_after.summary
+    assert after.norm == pytest.approx(2 * before.norm)
+    done = move(lab, "end")
+    for once, twice in zip(first.gradients, done.gradients, strict=True):
+        assert twice.gradient.norm == pytest.approx(2 * once.gradient.norm)
+    (comparison,) = ask(handlers.compare_gradients(lab, CompareGradientsCommand()))
+    assert comparison.max_difference == 0.0
+    zeros = debug(lab, ZeroGradientsCommand(set_to_none=False))
+    assert all(g.gradient.norm == 0.0 for g in zeros.gradients)
+    none = debug(lab, ZeroGradientsCommand())
+    assert all(g.gradient is None for g in none.gradients)
+    move(lab, "reset")
+    back = move(lab, "end")
+    assert back.gradients == done.gradients
+
+
+@pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.stem)
+def test_an_exported_script_runs_by_itself_to_the_same_bits(path: Path, tmp_path: Path) -> None:
+    lab, _ = begun(path)
+    _, graph, _ = start(lab)
+    move(lab, "end")
+    move(lab, "again")  # what is in .grad is part of the script's start
+    for node in (graph.plan[3], graph.plan[len(graph.plan) // 2]):
+        debug(lab, EditGradientCommand(node=node, expression="torch.tanh(g) * 2"))
+    move(lab, "end")
+    told = debug(lab, ExportBackwardCommand(path=str(tmp_path / "pass.py")))
+    assert told.text == (tmp_path / "pass.py").read_text()
+    assert debug(lab, ExportBackwardCommand()).text == told.text
+    stepped = {n: p.grad for n, p in lab.forward.module.named_parameters()}
+    namespace: dict[str, Any] = {"__name__": "script"}
+    exec(compile(told.text, "pass.py", "exec"), namespace)
+    with torch.random.fork_rng():
+        model = namespace["run_backward"](told.data_path)
+    found = {n: p.grad for n, p in model.named_parameters()}
+    assert found.keys() == stepped.keys()
+    for name, gradient in found.items():
+        assert torch.equal(gradient, stepped[name]), name
+    with pytest.raises(LabError, match="does not exist"):
+        debug(lab, ExportBackwardCommand(path=str(tmp_path / "nowhere" / "pass.py")))

@@ -1,0 +1,93 @@
+"""A gradient edit as a line of Python: what a pre-hook on the node would return."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from ..errors import LabError
+from .engine_run import Gradients
+from .gradients import check_fits
+from .graph import Node
+
+HINT = "Write Python of g, the gradient that comes in: g * 2, torch.zeros_like(g), None."
+_STANDING = {"torch": torch, "nn": nn, "F": F, "np": np}
+
+
+class GradientExpression:
+    """A pre-hook that replaces the gradient for output `output` by the value of `expression`.
+
+    `variables` are the names it may use beside g, grads, torch, nn, F and np, looked up when it
+    runs. It runs in `guard()`. Raises LabError for what is no expression; when called, for one
+    that fails or gives what does not fit.
+    """
+
+    def __init__(
+        self,
+        expression: str,
+        output: int = 0,
+        variables: Mapping[str, Any] | None = None,
+        guard: Callable[[], AbstractContextManager[object]] = nullcontext,
+    ) -> None:
+        self.expression = expression.strip()
+        self.output = output
+        try:
+            tree = ast.parse(self.expression, "<gradient>", "eval")
+            self._code = compile(tree, "<gradient>", "eval")
+        except (SyntaxError, ValueError) as error:
+            why = error.msg if isinstance(error, SyntaxError) else str(error)
+            raise LabError(f"`{self.expression}` is no expression: {why}.", hint=HINT) from None
+        self._variables = {} if variables is None else variables
+        self._guard = guard
+        self.names = tuple(
+            sorted(
+                name
+                for name in {n.id for n in ast.walk(tree) if isinstance(n, ast.Name)}
+                if name in self._variables and name not in _STANDING
+            )
+        )
+        """The variables that it uses."""
+        called = [n.attr for n in ast.walk(tree) if isinstance(n, ast.Attribute)]
+        self.in_place = any(name.endswith("_") and not name.endswith("__") for name in called)
+        """Whether it calls a method such as mul_, by its name."""
+
+    def __call__(self, grads: Gradients, node: Node) -> Gradients:
+        # Copies, so that an expression such as g.mul_(2) leaves what others see as it is.
+        copies = tuple(None if g is None else g.clone() for g in grads)
+        scope = {**_STANDING, **self._variables, "g": copies[self.output], "grads": copies}
+        try:
+            with self._guard():
+                result = eval(self._code, scope)
+        except Exception as error:  # the user's own code may raise anything
+            missing = copies[self.output] is None
+            raise LabError(
+                f"`{self.expression}` fails: {type(error).__name__}: {error}",
+                hint="No gradient arrives here: g is None." if missing else HINT,
+            ) from error
+        if result is not None and not isinstance(result, torch.Tensor):
+            raise LabError(
+                f"`{self.expression}` gives {result!r:.60}, of type {type(result).__name__}: a "
+                "gradient is a tensor, or None.",
+                hint="For the same number everywhere write torch.full_like(g, 3.0).",
+            )
+        if result is not None and copies[self.output] is None:
+            raise LabError(
+                f"No gradient arrives at {node.name}, and torch lets no hook put one there.",
+                hint="Edit at a node above it, from where a gradient does come.",
+            )
+        if result is not None:
+            try:
+                check_fits(result, node.fn._input_metadata[self.output], node.name)
+            except ValueError as error:
+                raise LabError(
+                    f"`{self.expression}` does not fit: {error}.",
+                    hint="An edit keeps shape and dtype: reduce with keepdim, expand_as(g), to(g).",
+                ) from None
+        return (*grads[: self.output], result, *grads[self.output + 1 :])

@@ -1,0 +1,46 @@
+"""Hooks that the user's code has put on a node and its tensors, counted without calling any."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+
+from .graph import Node
+
+
+def hooks_on(node: Node, tensors: Iterable[torch.Tensor] = ()) -> str:
+    """What hooks there are, in words; "" if there are none.
+
+    `tensors` are results of this node: torch finds tensor hooks and retain_grad from the tensor,
+    not from the node. A leaf's own tensor need not be given.
+    """
+    counts: dict[str, int] = {
+        "node pre-hook": _registered(node.fn.register_prehook),
+        "node hook": _registered(node.fn.register_hook),
+    }
+    retained = 0
+    own = [] if node.variable is None else [node.variable]
+    for tensor in {id(t): t for t in (*tensors, *own)}.values():
+        counts["tensor hook"] = counts.get("tensor hook", 0) + len(tensor._backward_hooks or ())
+        after = getattr(tensor, "_post_accumulate_grad_hooks", None) or ()
+        counts["post-accumulate hook"] = counts.get("post-accumulate hook", 0) + len(after)
+        retained += not tensor.is_leaf and tensor.retains_grad
+    words = [f"{n} {what}{'s' if n > 1 else ''}" for what, n in counts.items() if n]
+    if retained:
+        words.append("retain_grad")
+    return ", ".join(words)
+
+
+def _registered(register: Any) -> int:
+    """All hooks of a kind live in one dict; registering one more shows it."""
+    handle = register(_nothing)
+    try:
+        return len(handle.hooks_dict_ref() or ()) - 1
+    finally:
+        handle.remove()
+
+
+def _nothing(*_: object) -> None:
+    return None

@@ -1,0 +1,171 @@
+"""A backward pass as a Python script: its edits as pre-hooks on the right nodes.
+
+A node is found as the debugger found it, by the way from a root through `next_functions`; so the
+script needs nothing but torch and what made the root.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from ..protocol import Breakpoint
+from .debugger import Debugger
+from .edits import GradientExpression
+from .graph import Graph, Node
+
+MAX_HOOKED_NODES = 20
+"""Nodes of one breakpoint for which a hook is written."""
+
+_NODE_BELOW = '''\
+def node_below(root, *path):
+    """The node reached from `root` by these places in next_functions."""
+    node = get_gradient_edge(root).node
+    for place in path:
+        node = node.next_functions[place][0]
+    return node'''
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a script's roots come from.
+
+    `title` is the docstring. `before` is code at the top level: a model. `made` are lines that run
+    first in the function that runs backward; `arguments` are that function's parameters, `result`
+    what it returns, and `call` the lines that call it. `roots` and `gradients` are expressions,
+    one for each root, "None" for ones.
+    """
+
+    title: str
+    roots: tuple[str, ...]
+    gradients: tuple[str, ...]
+    before: str = ""
+    made: tuple[str, ...] = ()
+    arguments: str = ""
+    result: str = ""
+    call: tuple[str, ...] = ("run_backward()",)
+
+
+def write_script(debugger: Debugger, source: Source) -> str:
+    """The pass as it stands, to its end: its roots, edits, and breakpoints as comments."""
+    graph = debugger.stepped.graph
+    paths = node_paths(graph)
+    hooks = [
+        f"handles.append({_node(paths[n])}.register_prehook({_hook_name(n)}))"
+        for n in debugger.expressions
+    ]
+    hooks += _breakpoints(debugger, paths)
+    create_graph = ", create_graph=True" if debugger.stepped.create_graph else ""
+    gradients = ", ".join(source.gradients)
+    backward = f"torch.autograd.backward(roots, [{gradients}], retain_graph=True{create_graph})"
+    body = [*source.made, f"roots = [{', '.join(source.roots)}]"]
+    if hooks:
+        body += ["handles = []", *hooks, "try:", f"    {backward}", "finally:"]
+        body += ["    for handle in handles:", "        handle.remove()"]
+    else:
+        body.append(backward)
+    if source.result:
+        body.append(f"return {source.result}")
+    parts = [
+        source.before,
+        _NODE_BELOW if hooks else "",
+        *(_hook(graph.nodes[n], edits.values()) for n, edits in debugger.expressions.items()),
+        "\n".join([f"def run_backward({source.arguments}):", *(f"    {line}" for line in body)]),
+        "\n".join(source.call),
+    ]
+    code = "\n\n\n".join(part for part in parts if part)
+    return f'"""{source.title}\n"""\n\n{_imports(code)}\n\n\n{code}\n'
+
+
+def node_paths(graph: Graph) -> dict[int, tuple[int, tuple[int, ...]]]:
+    """For each node the number of a root and the places in next_functions that lead to it, by
+    one of the shortest ways."""
+    found: dict[int, tuple[int, tuple[int, ...]]] = {}
+    for number, (node_id, _) in enumerate(graph.roots):
+        found.setdefault(node_id, (number, ()))
+    # Ids are breadth first and edges in the order of their sources, so one sweep is enough.
+    for edge in graph.edges:
+        if edge.target not in found:
+            root, path = found[edge.source]
+            found[edge.target] = root, (*path, edge.input)
+    return found
+
+
+def _imports(code: str) -> str:
+    """The imports that the code needs."""
+    named = {
+        r"\bsys\.": "import sys\n",
+        r"\bnp\.": "import numpy as np",
+        r"": "import torch",
+        r"\bF\.": "import torch.nn.functional as F",
+        r"\bnn\.": "from torch import nn",
+        r"\bget_gradient_edge\(": "from torch.autograd.graph import get_gradient_edge",
+    }
+    return "\n".join(line for pattern, line in named.items() if re.search(pattern, code))
+
+
+def _node(path: tuple[int, tuple[int, ...]]) -> str:
+    root, places = path
+    return f"node_below({', '.join([f'roots[{root}]', *map(str, places)])})"
+
+
+def _hook_name(node_id: int) -> str:
+    return f"edit_{node_id}"
+
+
+def _hook(node: Node, edits: Iterable[GradientExpression]) -> str:
+    label = f" of {node.label}" if node.label else ""
+    lines = [
+        f"def {_hook_name(node.id)}(grads):",
+        f'    """{node.name}{label}: what comes in is changed."""',
+    ]
+    for edit in edits:
+        if edit.in_place:
+            lines.append("    grads = tuple(None if g is None else g.clone() for g in grads)")
+        lines.append(f"    g = grads[{edit.output}]")
+        if len(node.fn._input_metadata) == 1:
+            lines.append(f"    grads = ({edit.expression},)")
+        else:
+            lines.append(f"    edited = {edit.expression}")
+            lines.append(
+                f"    grads = (*grads[:{edit.output}], edited, *grads[{edit.output + 1}:])"
+            )
+    return "\n".join([*lines, "    return grads"])
+
+
+def _breakpoints(
+    debugger: Debugger, paths: dict[int, tuple[int, tuple[int, ...]]]
+) -> Iterator[str]:
+    """Each breakpoint as a comment, and where it names nodes a hook that can be switched on."""
+    for state in debugger.breakpoints.states:
+        breakpoint = state.breakpoint
+        yield f"# Breakpoint: {describe(breakpoint)}{'' if breakpoint.enabled else ' (off)'}."
+        if breakpoint.condition != "always" or breakpoint.on not in ("node", "op"):
+            continue
+        nodes = [n for n in debugger.stepped.plan if debugger.breakpoints.is_at(breakpoint, n)]
+        for node in nodes[:MAX_HOOKED_NODES]:
+            at = _node(paths[node.id])
+            yield f"# handles.append({at}.register_prehook(lambda grads: breakpoint()))"
+        if len(nodes) > MAX_HOOKED_NODES:
+            yield f"# ... and {len(nodes) - MAX_HOOKED_NODES:,} more"
+
+
+def describe(breakpoint: Breakpoint) -> str:
+    """A breakpoint in words."""
+    where = {
+        "any": "any node",
+        "node": f"node {breakpoint.target}",
+        "op": f"nodes of {breakpoint.target}",
+        "module": f"module {breakpoint.target}",
+    }[breakpoint.on]
+    way = "comes in" if breakpoint.of == "incoming" else "goes out"
+    what = {
+        "always": "",
+        "not_finite": f" where NaN or inf {way}",
+        "makes_not_finite": " that makes NaN or inf of finite numbers",
+        "norm_above": f" where a norm above {breakpoint.threshold:g} {way}",
+        "norm_below": f" where a norm below {breakpoint.threshold:g} {way}",
+        "shape": f" where shape {breakpoint.shape} {way}",
+    }[breakpoint.condition]
+    return f"before {where}" if breakpoint.condition == "always" else f"{where}{what}"

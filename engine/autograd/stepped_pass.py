@@ -1,0 +1,207 @@
+"""What every way of stepping backward shares: the plan, where it stands, edits of gradients."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Self
+
+import torch
+
+from .engine_run import Gradients, execution_order
+from .gradients import check_fits, root_gradients
+from .graph import Graph, Node, as_roots, read_graph
+
+PreHook = Callable[[Gradients], Gradients]
+Edit = Gradients | PreHook
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """One executed node. `incoming` is what its rule was given (after hooks and edits), one per
+    output of the forward operation; `outgoing` what it gave (after hooks, summed to the shape and
+    cast to the dtype of its target), one per input. None is an undefined gradient: zero, for
+    mathematics. `position` is the step's number in the plan, from 1."""
+
+    node: Node
+    incoming: Gradients
+    outgoing: Gradients
+    position: int
+
+
+class SteppedPass(ABC):
+    """A backward pass that stands between two nodes of its `plan`, the engine's own order.
+
+    Raises ValueError when a root has no graph, a gradient is missing for a root that is no
+    scalar, or does not fit its root.
+    """
+
+    def __init__(
+        self,
+        root: torch.Tensor | Iterable[torch.Tensor],
+        gradient: torch.Tensor | Sequence[torch.Tensor | None] | None = None,
+        create_graph: bool = False,
+        *,
+        names: Mapping[str, torch.Tensor] | None = None,
+    ) -> None:
+        roots: list[Any] = as_roots(root)
+        self.create_graph = create_graph
+        self._start = list(zip(roots, root_gradients(roots, gradient), strict=True))
+        self.graph: Graph = read_graph(roots, names=names)
+        self.plan: list[Node] = [self.graph.node_of(fn) for fn in execution_order(roots)]
+        self._place = {node.id: place for place, node in enumerate(self.plan)}
+        self._edits: dict[int, Edit] = {}
+        self._targets: dict[int, list[tuple[int, int, int]]] = {n.id: [] for n in self.graph.nodes}
+        for source, input_nr, target, output_nr in self.graph.edges:
+            self._targets[source].append((input_nr, target, output_nr))
+        self.arrived: Counter[int] = Counter(node_id for node_id, _ in self.graph.roots)
+        """How many of their `expected` contributions have come to nodes that have not run,
+        undefined ones included; only nodes that any has come to."""
+
+    # -- where it stands -------------------------------------------------------------------------
+
+    @property
+    @abstractmethod
+    def position(self) -> int:
+        """How many nodes of the plan have run."""
+
+    @property
+    @abstractmethod
+    def last(self) -> Step | None:
+        """The last step, None at the start."""
+
+    @property
+    def next_node(self) -> Node | None:
+        """The node that `step()` will run, None at the end."""
+        return self.plan[self.position] if self.position < len(self.plan) else None
+
+    def step_position(self, node: Node | int) -> int:
+        """The number of the step, from 1, that runs `node`. Raises ValueError for a node that is
+        not in this graph."""
+        return self._place_of(node) + 1
+
+    @abstractmethod
+    def step_of(self, node: Node | int) -> Step | None:
+        """The step that ran `node`, None if it has not run or the step was not kept. Raises
+        ValueError for a node that is not in this graph."""
+
+    @abstractmethod
+    def pending(self, node: Node | int) -> Gradients:
+        """What has arrived at a node that has not run, so far summed; one per output."""
+
+    @cached_property
+    def expected(self) -> Counter[int]:
+        """How many contributions each node waits for, by node id: one per edge, one per root."""
+        edges, roots = self.graph.edges, self.graph.roots
+        return Counter([edge.target for edge in edges] + [node_id for node_id, _ in roots])
+
+    # -- moving ----------------------------------------------------------------------------------
+
+    @abstractmethod
+    def step(self) -> Step | None:
+        """Run the next node; None at the end."""
+
+    def run(self, until: Callable[[Self], bool] | None = None) -> None:
+        """Run to the end, or until `until` says so: it is asked after every step."""
+        while self.step() is not None:
+            if until is not None and until(self):
+                break
+
+    # -- changing --------------------------------------------------------------------------------
+
+    def edit(
+        self,
+        node: Node | int,
+        incoming: torch.Tensor | Sequence[torch.Tensor | None] | PreHook | None,
+    ) -> None:
+        """Let `node` run with `incoming` in place of what arrives: the same as a pre-hook on it,
+        after all others, that returns this tuple, or that is this function from the gradients
+        that arrive to those to use. One tensor will do for a node with one output; None cuts.
+
+        Holds until `unedit`, also when the pass goes back over the node and on again. Raises
+        ValueError if the node has run already or a gradient does not fit; what a function gives
+        is checked when the node runs.
+        """
+        node = self.graph.nodes[self._id(node)]
+        if self._place[node.id] < self.position:
+            raise ValueError(f"{node.name} has already run: step back before it, then edit")
+        if callable(incoming) and not torch.is_tensor(incoming):
+            self._edits[node.id] = incoming
+            return
+        given = (incoming,) if incoming is None or torch.is_tensor(incoming) else tuple(incoming)
+        check_all_fit(node, given)
+        self._edits[node.id] = given
+
+    def unedit(self, node: Node | int) -> None:
+        """Forget the edit of a node that has not run. Without an edit, nothing happens."""
+        if self._place_of(node) < self.position:
+            raise ValueError("the node has already run: step back before it, then undo its edit")
+        self._edits.pop(self._id(node), None)
+
+    def edited(self, node: Node | int, arrived: Gradients) -> Gradients:
+        """What the edit of `node`, if there is one, makes of these gradients.
+
+        Raises ValueError when it does not fit, and whatever an edit that is a function raises.
+        """
+        node = self.graph.nodes[self._id(node)]
+        edit = self._edits.get(node.id)
+        if edit is None:
+            return arrived
+        given = edit(arrived) if callable(edit) else edit
+        check_all_fit(node, given)
+        return given
+
+    # -- the end ---------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Let go of the graph and all gradients. `.grad` stays as it is."""
+        self._edits.clear()
+        self._start.clear()
+        self.plan = []
+        self.graph = Graph([], [], [])
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # -- inside ----------------------------------------------------------------------------------
+
+    def _count_step(self, node: Node) -> None:
+        """`node` has run: its contributions have come to the nodes below it."""
+        del self.arrived[node.id]
+        for _, target, _ in self._targets[node.id]:
+            self.arrived[target] += 1
+
+    def _uncount_step(self, node: Node) -> None:
+        for _, target, _ in self._targets[node.id]:
+            self.arrived[target] -= 1
+            if not self.arrived[target]:
+                del self.arrived[target]
+        self.arrived[node.id] = self.expected[node.id]
+
+    def _id(self, node: Node | int) -> int:
+        node_id = node.id if isinstance(node, Node) else node
+        known = 0 <= node_id < len(self.graph.nodes)
+        if not known or (isinstance(node, Node) and self.graph.nodes[node_id].fn != node.fn):
+            raise ValueError(f"{node!r} is not a node of this graph")
+        return node_id
+
+    def _place_of(self, node: Node | int) -> int:
+        return self._place[self._id(node)]
+
+
+def check_all_fit(node: Node, gradients: Gradients) -> None:
+    """Raise ValueError unless there is one gradient for each output of `node`, and each fits."""
+    expected = node.fn._input_metadata
+    if len(gradients) != len(expected):
+        raise ValueError(
+            f"{node.name} takes {len(expected)} gradients, one per output; got {len(gradients)}"
+        )
+    for gradient, metadata in zip(gradients, expected, strict=True):
+        if gradient is not None:
+            check_fits(gradient, metadata, node.name)
