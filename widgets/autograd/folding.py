@@ -14,8 +14,8 @@ from engine.protocol import GraphSnapshot
 from .box_tree import Branch, Tree, walk
 
 MIN_ROUNDS = 3
-MIN_FOLDED_NODES = 8
-"""Shorter repeats are read faster than opened."""
+MIN_FOLDED_ITEMS = 12
+"""Siblings that a fold must hide, unless they are modules: less is read faster than opened."""
 MAX_PERIOD = 2_000
 """Siblings in one round, at most."""
 
@@ -111,9 +111,8 @@ class _Folder:
             bounds = [self._first(children[low + i * period]) for i in range(rounds)]
             bounds.append(self._end(children[low + rounds * period - 1]))
             begin, rounds = self._alike(bounds)
-            nodes = bounds[begin + rounds] - bounds[begin]
-            single = period == 1 and isinstance(children[low], int)
-            if rounds >= MIN_ROUNDS and (nodes >= MIN_FOLDED_NODES or not single):
+            modules = period == 1 and isinstance(children[low], Branch)
+            if rounds >= MIN_ROUNDS and (modules or rounds * period >= MIN_FOLDED_ITEMS):
                 found.append((low + begin * period, rounds))
         return found
 

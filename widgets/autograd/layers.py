@@ -17,6 +17,10 @@ from itertools import pairwise
 Point = tuple[float, float]
 Size = tuple[float, float]
 
+Near = tuple[int, float, float, bool]
+"""A neighbour in the next layer: the item, where the line meets it, where it meets oneself, and
+whether it is an edge of the main way."""
+
 LAYER_GAP = 40.0
 ITEM_GAP = 24.0
 LINE_GAP = 14.0
@@ -37,23 +41,25 @@ otherwise need as many dummies as the square of its rounds."""
 @dataclass(frozen=True)
 class LevelEdge:
     """From the bottom of item `upper` to the top of item `lower`, each left or met `*_x` pixels
-    from its left side."""
+    from its left side. `main` edges are made straight before the others."""
 
     upper: int
     lower: int
     upper_x: float
     lower_x: float
+    main: bool = True
 
 
 @dataclass(frozen=True)
 class Level:
     """Items in an order in which every edge runs from an earlier to a later one: first `tops`
-    ports in the upper border, then the boxes, then `bottoms` ports in the lower border."""
+    ports in the upper border, then the boxes, then a port in the lower border for each of
+    `bottoms`: the least of these numbers is where the main way goes on."""
 
     sizes: tuple[Size, ...]
     edges: tuple[LevelEdge, ...]
     tops: int = 0
-    bottoms: int = 0
+    bottoms: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -64,6 +70,8 @@ class PlacedLevel:
     places: tuple[Point, ...]
     size: Size
     ways: tuple[tuple[Point, ...], ...]
+    spine: frozenset[int] = frozenset()
+    """The items on the main way from top to bottom."""
 
 
 def place_level(level: Level) -> PlacedLevel:
@@ -78,9 +86,8 @@ class _Placing:
         self.level = level
         self.widths = [width for width, _ in level.sizes]
         self.heights = [height for _, height in level.sizes]
-        self.above: list[list[tuple[int, float, float, float]]] = []
-        """Per item: (the item above, its x, own x, weight) for each edge piece."""
-        self.below: list[list[tuple[int, float, float, float]]] = []
+        self.above: list[list[Near]] = []
+        self.below: list[list[Near]] = []
 
     def run(self) -> PlacedLevel:
         count = len(self.level.sizes)
@@ -90,6 +97,7 @@ class _Placing:
         self.above = [[] for _ in range(count)]
         self.below = [[] for _ in range(count)]
         self.chains = self._chains()
+        self.main, self.spine = self._main_ways()
         self.rows = self._first_order()
         self._order()
         self.left = self._lefts()
@@ -104,14 +112,14 @@ class _Placing:
         has_upper, least_lower = [False] * count, [count] * count
         for edge in sorted(level.edges, key=lambda each: each.upper):
             has_upper[edge.lower] = True
-            if edge.lower < count - level.bottoms:
+            if edge.lower < count - len(level.bottoms):
                 layer[edge.lower] = max(layer[edge.lower], layer[edge.upper] + 1)
         last = max(layer) + 1
-        for item in range(count - level.bottoms, count):
+        for item in range(count - len(level.bottoms), count):
             layer[item] = last
         for edge in level.edges:
             least_lower[edge.upper] = min(least_lower[edge.upper], layer[edge.lower])
-        for item in range(level.tops, count - level.bottoms):  # close to what it leads to
+        for item in range(level.tops, count - len(level.bottoms)):  # close to what it leads to
             if not has_upper[item] and least_lower[item] < count:
                 layer[item] = max(layer[item], least_lower[item] - 1)
         return layer
@@ -136,16 +144,37 @@ class _Placing:
             for place, (a, b) in enumerate(pairwise(ends)):
                 x_a = edge.upper_x if place == 0 else 0.0
                 x_b = edge.lower_x if place == span else 0.0
-                weight = 8.0 if 0 < place < span else 2.0 if span else 1.0
-                self.below[a].append((b, x_b, x_a, weight))
-                self.above[b].append((a, x_a, x_b, weight))
+                self.below[a].append((b, x_b, x_a, edge.main))
+                self.above[b].append((a, x_a, x_b, edge.main))
             chains.append(dummies)
         return chains
 
     # -- order within the layers -----------------------------------------------------------------
 
+    def _main_ways(self) -> tuple[list[int], frozenset[int]]:
+        """For each item the one below that the main way goes on to, -1 at the end: the way that
+        leads down furthest, of several to the preferred port, of several still the one that
+        passes the most boxes. Then the items on the longest of them all, the spine."""
+        reach = [(layer, 0, 0) for layer in self.layer]
+        ports = len(self.level.sizes) - len(self.level.bottoms)
+        for place, preference in enumerate(self.level.bottoms):
+            reach[ports + place] = (self.layer[ports + place], -preference, 0)
+        main = [-1] * len(self.layer)
+        for item in sorted(range(len(self.layer)), key=self.layer.__getitem__, reverse=True):
+            is_box = int(item < len(self.level.sizes))
+            for lower, *_ in self.below[item]:
+                down, preference, boxes = reach[lower]
+                way = (down, preference, boxes + is_box)
+                if main[item] < 0 or way > reach[item]:
+                    main[item], reach[item] = lower, way
+        spine = [max(range(len(reach)), key=lambda item: (*reach[item][::-1], -item))]
+        while main[spine[-1]] >= 0:
+            spine.append(main[spine[-1]])
+        return main, frozenset(spine)
+
     def _first_order(self) -> list[list[int]]:
-        """Depth first from the top, so that what hangs together comes to stand together."""
+        """Depth first from the top, so that what hangs together comes to stand together; of the
+        items below one, that on the main way comes in the middle."""
         rows: list[list[int]] = [[] for _ in range(max(self.layer) + 1)]
         seen = [False] * len(self.widths)
         for root in range(len(self.widths)):
@@ -156,7 +185,12 @@ class _Placing:
                     continue
                 seen[item] = True
                 rows[self.layer[item]].append(item)
-                stack.extend(below for below, *_ in reversed(self.below[item]))
+                others = [each for each, *_ in self.below[item] if each != self.main[item]]
+                half = (len(others) + 1) // 2
+                stack += others[half:][::-1]
+                if self.main[item] >= 0:
+                    stack.append(self.main[item])
+                stack += others[:half][::-1]
         return rows
 
     def _order(self) -> None:
@@ -190,13 +224,11 @@ class _Placing:
         """Where along its row an item is left or met."""
         return self.place[item] + (x / self.widths[item] if self.widths[item] else 0.5)
 
-    def _barycentre(
-        self, item: int, neighbours: list[list[tuple[int, float, float, float]]]
-    ) -> float:
+    def _barycentre(self, item: int, neighbours: list[list[Near]]) -> float:
         near = neighbours[item]
         if not near:
             return self.place[item] + 0.5
-        return sum(self._at(other, x) for other, x, _, _ in near) / len(near)
+        return sum(self._at(other, x) for other, x, *_ in near) / len(near)
 
     def _crossings(self) -> int:
         total = 0
@@ -230,8 +262,8 @@ class _Placing:
         """Crossings between the edges of two neighbours when they stand in this order."""
         total = 0
         for near in (self.above, self.below):
-            ends = [self._at(other, x) for other, x, _, _ in near[left]]
-            for other, x, _, _ in near[right]:
+            ends = [self._at(other, x) for other, x, *_ in near[left]]
+            for other, x, *_ in near[right]:
                 at = self._at(other, x)
                 total += sum(end > at + 1e-9 for end in ends)
         return total
@@ -253,29 +285,31 @@ class _Placing:
             for item, offset in zip(row, row_offsets, strict=True):
                 left[item] = offset - x / 2
         rows = list(zip(self.rows, offsets, strict=True))
-        for sweep in range(2 * SWEEPS):
+        for sweep in range(2 * SWEEPS + 1):  # the last runs down
             down = sweep % 2 == 0
             for row, row_offsets in rows if down else reversed(rows):
                 self._pull(left, row, row_offsets, down, both=sweep >= 2 * SWEEPS - 4)
         least = min(left)
-        return [x - least for x in left]
+        return [float(round(x - least)) for x in left]  # whole pixels: no lines almost straight
 
     def _pull(
         self, left: list[float], row: list[int], offsets: list[float], down: bool, both: bool
     ) -> None:
         """Move a row's items towards their neighbours, keeping their order and distances: the
         least sum of weighted squares, by pooling adjacent violators."""
+        boxes = len(self.level.sizes)
         blocks: list[tuple[float, float, int]] = []  # mean, weight, count
         for item, offset in zip(row, offsets, strict=True):
-            near = self.above[item] if down else self.below[item]
-            if both:
-                near = self.above[item] + self.below[item]
-            total = weights = 0.0
-            for other, x, own, weight in near:
-                total += weight * (left[other] + x - own)
-                weights += weight
-            mean = total / weights - offset if near else left[item] - offset
-            weight, count = weights or 0.01, 1
+            wishes: list[tuple[float, float]] = []
+            if down or both:
+                for other, x, own, main in self.above[item]:
+                    wishes.append((left[other] + x - own, self._pull_of(other, item, main)))
+            if both or not down:
+                for other, x, own, main in self.below[item]:
+                    wishes.append((left[other] + x - own, self._pull_of(item, other, main)))
+            mean = _median(wishes) if wishes else left[item]
+            weight = 1e6 if item in self.spine else 10.0 if item >= boxes else 1.0
+            mean, count = mean - offset, 1
             while blocks and blocks[-1][0] > mean:
                 before, before_weight, before_count = blocks.pop()
                 mean = (mean * weight + before * before_weight) / (weight + before_weight)
@@ -286,6 +320,15 @@ class _Placing:
             for _ in range(count):
                 left[row[place]] = mean + offsets[place]
                 place += 1
+
+    def _pull_of(self, upper: int, lower: int, main: bool) -> float:
+        """How much a piece of an edge strives to be straight."""
+        boxes = len(self.level.sizes)
+        if upper >= boxes and lower >= boxes:
+            return 8.0
+        return (4.0 if upper < boxes and self.main[upper] == lower else 1.0) * (
+            4.0 if main else 1.0
+        )
 
     # -- what comes out --------------------------------------------------------------------------
 
@@ -304,7 +347,7 @@ class _Placing:
             bottoms.append(y + max(self.heights[item] for item in row))
             port = (index == 0 and level.tops) or (index + 2 == len(rows) and level.bottoms)
             gap = PORT_GAP if port else LAYER_GAP
-            y = bottoms[-1] + min(gap + STEEPNESS * shift[index], WIDEST_GAP)
+            y = bottoms[-1] + min(gap + round(STEEPNESS * shift[index]), WIDEST_GAP)
         ways = []
         for place, (edge, chain) in enumerate(zip(edges, self.chains, strict=True)):
             upper, lower = edge.upper, edge.lower
@@ -324,7 +367,7 @@ class _Placing:
             max(lanes.values(), default=0.0) + LINE_GAP,
         )
         places = tuple((left[item], tops[self.layer[item]]) for item in range(count))
-        return PlacedLevel(places, (width, bottoms[-1]), tuple(ways))
+        return PlacedLevel(places, (width, bottoms[-1]), tuple(ways), self.spine)
 
     def _lanes(self) -> dict[int, float]:
         """Edges that take a lane -> its x, right of all items; one lane for each lower end."""
@@ -351,6 +394,23 @@ def _longest_within(spans: Sequence[int], budget: int) -> int:
             return longest
         longest = span
     return longest
+
+
+def _median(wishes: list[tuple[float, float]]) -> float:
+    """The weighted median of (place, weight), midway where it lies between two. Unlike the mean
+    it makes one line straight rather than all a little bent."""
+    if len(wishes) == 1:
+        return wishes[0][0]
+    wishes.sort()
+    half = sum(weight for _, weight in wishes) / 2
+    below = 0.0
+    for number, (place, weight) in enumerate(wishes):
+        below += weight
+        if below > half:
+            return place
+        if below == half:
+            return (place + wishes[number + 1][0]) / 2
+    raise AssertionError("weights are positive")
 
 
 def _without_repeats(way: list[Point]) -> tuple[Point, ...]:

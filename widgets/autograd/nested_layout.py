@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, field
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .boxes import Box, Direction, EdgeStyle, NestedLayout, VisibleGraph
+from .boxes import Box, Direction, EdgeStyle, Link, NestedLayout, VisibleGraph
 from .layers import Level, LevelEdge, PlacedLevel, Point, Size, place_level
 from .routes import corners, curve
 
@@ -28,8 +27,10 @@ PADDING = 16.0
 """Between an open box's border and its children."""
 
 ROOT = -1
+Border = tuple[int, bool, bool]
+"""Of a box: its index, whether it is the upper border, whether links leave through it."""
 PortKey = tuple[int, bool, bool, int]
-"""A port: box, whether in the upper border, whether the link leaves, the link's inner end."""
+"""A border, and the end of the links that share the port: all have this source, or this target."""
 
 
 def layout_nested(
@@ -45,16 +46,39 @@ def box_size(box: Box) -> Size:
     return (CUT_WIDTH, CUT_HEIGHT) if box.kind == "cut" else (NODE_WIDTH, NODE_HEIGHT)
 
 
+_End = tuple[int | PortKey, PortKey | None]
+"""Of a piece: a child (and the port in its border, where it is open), or a port around."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Crossing:
+    """The boxes that a link leaves and those that it enters, each from its end outwards; `around`
+    is the innermost box (or ROOT) around both ends, `down` whether it runs down there."""
+
+    sources: list[int]
+    targets: list[int]
+    around: int
+    down: bool
+
+    @property
+    def length(self) -> tuple[int, int]:
+        return -self.around, abs(self.targets[-1] - self.sources[-1])
+
+    def borders(self) -> list[Border]:
+        """All borders that it crosses, from source to target."""
+        leaving = [(box, not self.down, True) for box in self.sources[1:]]
+        return leaving + [(box, self.down, False) for box in self.targets[:0:-1]]
+
+
 @dataclass(eq=False, slots=True)
 class _Inside:
-    """What stands in one open box: its children's indices, the ports in its borders, and the
-    pieces of links as (upper, lower), an end being a child's index or a port."""
+    """What stands in one open box: its children's indices, the ports in its borders (with how
+    far the nearest link goes: the levels it climbs, the siblings it passes), and the
+    pieces of links as (upper end, lower end)."""
 
     children: list[int] = field(default_factory=list)
-    ports: dict[PortKey, None] = field(default_factory=dict)
-    pieces: dict[tuple[int | PortKey, PortKey | None, int | PortKey, PortKey | None], int] = field(
-        default_factory=dict
-    )
+    ports: dict[PortKey, tuple[int, int]] = field(default_factory=dict)
+    pieces: dict[tuple[_End, _End], int] = field(default_factory=dict)
 
 
 @dataclass(eq=False, slots=True)
@@ -63,6 +87,7 @@ class _Shape:
 
     corners: NDArray[np.float64]
     port_x: list[float]
+    main_ports: list[bool]
     points: NDArray[np.float64]
     starts: list[int]
     size: Size
@@ -79,11 +104,15 @@ class _Nesting:
             if box.open:
                 self.inside[index] = _Inside()
         self.port_x: dict[PortKey, float] = {}
+        self.is_main: dict[PortKey, bool] = {}
+        self.shared_by_source: dict[Border, bool] = {}
         self.sizes: list[Size] = [box_size(box) for box in visible.boxes]
         self._known: dict[Level, _Shape] = {}
 
     def run(self) -> NestedLayout:
-        ways = [self._pieces(link.source, link.target) for link in self.visible.links]
+        crossings = [self._crossing(link) for link in self.visible.links]
+        self._share_ports(crossings)
+        ways = [self._pieces(crossing) for crossing in crossings]
         shapes: dict[int, _Shape] = {}
         for index in sorted(self.inside, reverse=True):  # the innermost first, ROOT last
             shapes[index] = self._shape(index)
@@ -115,28 +144,15 @@ class _Nesting:
 
     # -- cutting links at borders ----------------------------------------------------------------
 
-    def _pieces(self, source: int, target: int) -> list[tuple[int, int, bool]]:
-        """Enter a link's pieces into their levels: (level, number of the piece there, whether
-        the link runs up it) from source to target."""
-        sources, targets = self._chain(source), self._chain(target)
+    def _crossing(self, link: Link) -> _Crossing:
+        sources, targets = self._chain(link.source), self._chain(link.target)
         while len(sources) > 1 and len(targets) > 1 and sources[-2] == targets[-2]:
             sources.pop()
             targets.pop()
         around = sources.pop()
         targets.pop()
-        down = sources[-1] < targets[-1]  # siblings stand in the gradient's order
-        way = []
-        for inner, outer in pairwise(sources):
-            way.append(self._border(outer, inner, source, True, not down))
-        exit_port = (sources[-1], not down, True, source) if len(sources) > 1 else None
-        entry_port = (targets[-1], down, False, target) if len(targets) > 1 else None
-        ends = (sources[-1], exit_port), (targets[-1], entry_port)
-        upper, lower = ends if down else ends[::-1]
-        way.append((around, self._piece(around, *upper, *lower), not down))
-        entering = []
-        for inner, outer in pairwise(targets):
-            entering.append(self._border(outer, inner, target, False, down))
-        return way + entering[::-1]
+        # Siblings stand in the gradient's order.
+        return _Crossing(sources, targets, around, sources[-1] < targets[-1])
 
     def _chain(self, box: int) -> list[int]:
         chain = [box]
@@ -144,29 +160,52 @@ class _Nesting:
             chain.append(self.parent[chain[-1]])
         return chain
 
-    def _border(
-        self, box: int, inner: int, end: int, leaving: bool, at_top: bool
-    ) -> tuple[int, int, bool]:
-        """The piece between a child of `box` and the port through which the link that ends at
-        `end` leaves or enters `box`."""
-        port = (box, at_top, leaving, end)
-        self.inside[box].ports[port] = None
-        inner_port = (inner, at_top, leaving, end) if inner != end else None
-        upper, lower = ((port, None), (inner, inner_port))
-        if not at_top:
-            upper, lower = lower, upper
-        return box, self._piece(box, *upper, *lower), leaving == at_top
+    def _share_ports(self, crossings: list[_Crossing]) -> None:
+        """Links that cross a border share a port by their source or by their target, whichever
+        makes fewer ports: a node's fan of links leaves as one, as do all links to one weight."""
+        ends: dict[Border, tuple[set[int], set[int]]] = defaultdict(lambda: (set(), set()))
+        for crossing in crossings:
+            for border in crossing.borders():
+                sources, targets = ends[border]
+                sources.add(crossing.sources[0])
+                targets.add(crossing.targets[0])
+        for border, (sources, targets) in ends.items():
+            leaves = border[2]
+            fewer_sources = len(sources) < len(targets)
+            self.shared_by_source[border] = fewer_sources or (
+                leaves and len(sources) == len(targets)
+            )
 
-    def _piece(
-        self,
-        level: int,
-        upper: int | PortKey,
-        upper_port: PortKey | None,
-        lower: int | PortKey,
-        lower_port: PortKey | None,
-    ) -> int:
+    def _port(self, border: Border, crossing: _Crossing) -> PortKey:
+        by_source = self.shared_by_source[border]
+        return (*border, crossing.sources[0] if by_source else crossing.targets[0])
+
+    def _pieces(self, crossing: _Crossing) -> list[tuple[int, int, bool]]:
+        """Enter a link's pieces into their levels: (level, number of the piece there, whether
+        the link runs up it) from source to target."""
+        ports = [self._port(border, crossing) for border in crossing.borders()]
+        for port in ports:
+            known = self.inside[port[0]].ports
+            known[port] = min(known.get(port, crossing.length), crossing.length)
+        way, down = [], crossing.down
+        inner, inner_port = crossing.sources[0], None
+        while ports and ports[0][2]:
+            port = ports.pop(0)
+            way.append(self._piece(port[0], (inner, inner_port), (port, None), down))
+            inner, inner_port = port[0], port
+        entry = ports[0] if ports else None
+        target = crossing.targets[-1]
+        way.append(self._piece(crossing.around, (inner, inner_port), (target, entry), down))
+        for place, port in enumerate(ports):
+            entry = ports[place + 1] if place + 1 < len(ports) else None
+            target = crossing.targets[-2 - place]
+            way.append(self._piece(port[0], (port, None), (target, entry), down))
+        return way
+
+    def _piece(self, level: int, start: _End, end: _End, down: bool) -> tuple[int, int, bool]:
         pieces = self.inside[level].pieces
-        return pieces.setdefault((upper, upper_port, lower, lower_port), len(pieces))
+        piece = (start, end) if down else (end, start)
+        return level, pieces.setdefault(piece, len(pieces)), not down
 
     # -- one level -------------------------------------------------------------------------------
 
@@ -184,15 +223,24 @@ class _Nesting:
             return self.sizes[item][0] / 2 if port is None else self.port_x[port]
 
         edges = tuple(
-            LevelEdge(number[a], number[b], x_of(a, a_port), x_of(b, b_port))
-            for a, a_port, b, b_port in inside.pieces
+            LevelEdge(
+                number[a],
+                number[b],
+                x_of(a, a_port),
+                x_of(b, b_port),
+                all(port is None or self.is_main[port] for port in (a_port, b_port)),
+            )
+            for (a, a_port), (b, b_port) in inside.pieces
         )
-        level = Level(sizes, edges, len(tops), len(bottoms))
+        lengths = sorted({inside.ports[port] for port in bottoms})
+        nearness = tuple(lengths.index(inside.ports[port]) for port in bottoms)
+        level = Level(sizes, edges, len(tops), nearness)
         shape = self._known.get(level)
         if shape is None:
             shape = self._known[level] = self._framed(place_level(level), level, index == ROOT)
-        for port, x in zip((*tops, *bottoms), shape.port_x, strict=True):
-            self.port_x[port] = x
+        for place, port in enumerate((*tops, *bottoms)):
+            self.port_x[port] = shape.port_x[place]
+            self.is_main[port] = shape.main_ports[place]
         return shape
 
     def _framed(self, placed: PlacedLevel, level: Level, is_root: bool) -> _Shape:
@@ -212,13 +260,13 @@ class _Nesting:
             return x + side, title + above + (height - y if self.flipped else y)
 
         count = len(level.sizes)
-        inner = range(level.tops, count - level.bottoms)
+        inner = range(level.tops, count - len(level.bottoms))
         boxes = []
         for item in inner:
             x, y = moved(placed.places[item])
             boxes.append((x, y - level.sizes[item][1] if self.flipped else y))
-        ports = (*range(level.tops), *range(count - level.bottoms, count))
-        at_title = range(count - level.bottoms, count) if self.flipped else range(level.tops)
+        ports = (*range(level.tops), *range(count - len(level.bottoms), count))
+        at_title = range(count - len(level.bottoms), count) if self.flipped else range(level.tops)
         draw = curve if self.smooth else corners
         points: list[Point] = []
         starts = [0]
@@ -233,6 +281,7 @@ class _Nesting:
         return _Shape(
             np.array(boxes).reshape(-1, 2),
             [placed.places[item][0] + side for item in ports],
+            [item in placed.spine for item in ports],
             np.array(points).reshape(-1, 2),
             starts,
             (width + 2 * side, title + above + height + below),
