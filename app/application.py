@@ -179,10 +179,14 @@ class Application(QObject):
     def _make_autograd(self) -> QWidget:
         from .autograd_page import AutogradPage
         from .presenters.autograd import AutogradPresenter
+        from .presenters.derivatives import DerivativesPresenter
 
         page = AutogradPage()
         let_drops_through(page.steps.graph)
         self.presenters["autograd"] = AutogradPresenter(self.bench, page.steps, self)
+        derivatives = DerivativesPresenter(self.bench, page.derivatives, self)
+        derivatives.run_requested.connect(lambda source: self.tensors.submit(source))
+        self.presenters["derivatives"] = derivatives
         return page
 
     def _make_train(self) -> QWidget:

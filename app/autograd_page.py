@@ -5,6 +5,7 @@ from __future__ import annotations
 from PySide6.QtWidgets import QTabWidget, QWidget
 
 from widgets.autograd.autograd_view import AutogradView
+from widgets.autograd.derivative_view import DerivativeView
 
 
 class AutogradPage(QTabWidget):
@@ -17,6 +18,12 @@ class AutogradPage(QTabWidget):
         self.steps = AutogradView()
         self.add_room(
             self.steps, "Step through", "One pass forward and backward, node by node on its graph."
+        )
+        self.derivatives = DerivativeView()
+        self.add_room(
+            self.derivatives,
+            "Derivatives",
+            "Jacobian, Hessian and their products of any function; gradcheck of its backward.",
         )
         self.setFocusProxy(self.steps)
 

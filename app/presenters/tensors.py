@@ -77,6 +77,10 @@ class TensorsPresenter(QObject):
         self._page.console_dock.show()
         self._page.console.setFocus()
 
+    def submit(self, source: str) -> None:
+        """Run Python in the console, as if it had been typed there."""
+        self._page.console.submit(source)
+
     def create(self) -> None:
         self._page.create_dock.show()
         self._page.create_form.factory_box.setFocus()

@@ -115,12 +115,16 @@ def read_entry(lab: Lab, command: ReadEntryCommand) -> Iterator[Snapshot]:
         entry = _entry(derived, command.row, command.column)
     shape = tuple(derived.at.x.shape)
     out_shape = shape if derived.kind == "hessian" else derived.output_shape
-    moved_by = f"by every element of the input, for output {list(entry.output_index)}"
-    moves = f"of every element of the output, by input {list(entry.input_index)}"
     yield EntrySnapshot(
         entry=entry,
-        of_output=value(moved_by, derived.matrix[command.row].reshape(shape)),
-        of_input=value(moves, derived.matrix[:, command.column].reshape(out_shape)),
+        of_output=value(
+            f"row: ∂output{_index(entry.output_index)} / ∂input",
+            derived.matrix[command.row].reshape(shape),
+        ),
+        of_input=value(
+            f"column: ∂output / ∂input{_index(entry.input_index)}",
+            derived.matrix[:, command.column].reshape(out_shape),
+        ),
     )
 
 
@@ -255,6 +259,10 @@ def _entry(derived: Derived, row: int, column: int) -> MatrixEntry:
         value=float(derived.matrix[row, column]),
         numeric=_users(lambda: numerical_entry(at, derived.kind, row, column)),
     )
+
+
+def _index(index: tuple[int, ...]) -> str:
+    return f"[{', '.join(map(str, index))}]" if index else ""
 
 
 def index_of(place: int, shape: tuple[int, ...]) -> tuple[int, ...]:

@@ -1,0 +1,43 @@
+"""The tab Derivatives of the Autograd workspace."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QObject, Signal
+
+from app.presenters.questions import Questions
+from app.workbench import Workbench
+from engine.protocol import Command, ReadEntryCommand, Snapshot, VariablesSnapshot
+from widgets.autograd.derivative_view import DerivativeView
+
+
+class DerivativesPresenter(QObject):
+    """Signal `run_requested(source)`: Python for the console."""
+
+    run_requested = Signal(str)
+
+    def __init__(self, bench: Workbench, view: DerivativeView, parent: QObject) -> None:
+        super().__init__(parent)
+        self._view = view
+        self._questions = Questions(bench, self)
+        view.asked.connect(self._ask)
+        view.run_requested.connect(self.run_requested)
+        bench.store.snapshot.connect(self._on_snapshot)
+        bench.link.state_changed.connect(self._on_engine_state)
+        newest = bench.store.newest(VariablesSnapshot)
+        if newest is not None:
+            view.show_variables(newest.variables)
+
+    def _ask(self, command: Command) -> None:
+        show = self._view.show_answer
+        if isinstance(command, ReadEntryCommand):
+            show = self._view.show_entry
+        self._questions.ask(command, show, self._view.show_error)
+
+    def _on_snapshot(self, snapshot: Snapshot) -> None:
+        if isinstance(snapshot, VariablesSnapshot):
+            self._view.show_variables(snapshot.variables)
+
+    def _on_engine_state(self, state: str) -> None:
+        if state == "lost":
+            self._questions.drop()
+            self._view.clear()

@@ -1,0 +1,152 @@
+"""Derivatives through the window, against plain torch."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QLabel, QLineEdit, QPushButton, QTableWidget
+
+from app import templates
+from widgets.autograd.derivative_form import split_inputs
+from widgets.autograd.derivative_view import DerivativeView
+
+CELL = """
+x = torch.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
+def f(x):
+    return (x ** 3).sum(1)
+class Bad(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * x
+    @staticmethod
+    def backward(ctx, grad):
+        slope = 2 * ctx.saved_tensors[0]
+        slope[1] += 1
+        return grad * slope
+"""
+
+
+@pytest.fixture
+def view(program) -> DerivativeView:
+    program.window.show_workspace("autograd")
+    page = program.window.page("autograd")
+    page.setCurrentWidget(page.derivatives)
+    program.tensors.submit(CELL)
+    program.bench.link.drain()
+    return page.derivatives
+
+
+def label(view, name: str) -> str:
+    return view.findChild(QLabel, name).text()
+
+
+def type_into(view, name: str, text: str) -> None:
+    field = view.findChild(QLineEdit, name)
+    field.clear()
+    QTest.keyClicks(field, text)
+
+
+def ask(program, view, kind: str) -> None:
+    view.form.kind.setCurrentIndex(view.form.kind.findData(kind))
+    QTest.mouseClick(view.findChild(QPushButton, "derivative_compute"), Qt.MouseButton.LeftButton)
+    program.bench.link.drain()
+
+
+def test_a_jacobian_whose_entries_can_be_clicked(program, view):
+    type_into(view, "derivative_function", "f")
+    type_into(view, "derivative_inputs", "x")
+    ask(program, view, "jacobian")
+    assert label(view, "derivative_title") == "Jacobian, 2 × 4: output 2 by input 2 × 2"
+    assert label(view, "derivative_code") == "J = torch.func.jacrev(f)(x)"
+    assert label(view, "derivative_entry").startswith(
+        "∂output[0] / ∂input[0, 0] = 3, numerically 3.0"
+    )
+    view.result.picture.cell_chosen.emit((1, 3))
+    program.bench.link.drain()
+    entry = label(view, "derivative_entry")
+    assert entry.startswith("∂output[1] / ∂input[1, 1] = 48, numerically 4")
+    of_output, of_input = view.result.values.shown_cards()[:2]
+    assert of_output._label.text() == "row: ∂output[1] / ∂input"
+    assert of_input._label.text() == "column: ∂output / ∂input[1, 1]"
+    ways = view.findChild(QTableWidget, "derivative_ways")
+    assert [ways.item(row, 0).text() for row in range(ways.rowCount())] == [
+        "analytic, float32", "numeric, float64", "numeric, float32",
+    ]  # fmt: skip
+    assert float(ways.item(1, 1).text()) < 1e-6
+
+
+def test_the_line_runs_in_the_console(program, view):
+    type_into(view, "derivative_function", "lambda t: f(t).sum()")
+    type_into(view, "derivative_inputs", "x")
+    ask(program, view, "hessian")
+    QTest.mouseClick(view.findChild(QPushButton, "derivative_run"), Qt.MouseButton.LeftButton)
+    program.bench.link.drain()
+    variables = program.bench.link._session.lab.namespace.variables
+    assert torch.equal(variables["H"].reshape(4, 4), torch.diag(6 * variables["x"].flatten()))
+
+
+def test_the_model_of_the_pass(program, view):
+    program.bench.files.new(templates.load_template("mlp"))
+    ask(program, view, "jacobian")
+    assert "no batch" in label(view, "derivative_problem")
+    program.autograd.start_forward()
+    program.bench.link.drain()
+    ask(program, view, "jacobian")
+    assert (
+        label(view, "derivative_title") == "Jacobian, 10 × 64: output 1 × 10 by input 1 × 1 × 8 × 8"
+    )
+    assert not view.findChild(QLabel, "derivative_problem").isVisible()
+
+
+def test_gradcheck_of_the_example(program, view):
+    QTest.mouseClick(view.findChild(QPushButton, "derivative_example"), Qt.MouseButton.LeftButton)
+    program.bench.link.drain()
+    assert label(view, "gradcheck_verdict") == "✓ The gradients agree."
+    assert label(view, "gradcheck_worst").startswith("largest difference")
+    type_into(view, "derivative_function", "Bad.apply")
+    ask(program, view, "gradcheck")
+    assert label(view, "gradcheck_verdict") == "✗ The check fails."
+    worst = label(view, "gradcheck_worst")
+    assert worst.startswith("∂output[1] / ∂input[1] = ") and "allowed is" in worst
+    assert "Jacobian mismatch" in view.check.message.toPlainText()
+
+
+def test_bad_input_is_told_in_place_and_nothing_is_lost(program, view):
+    type_into(view, "derivative_function", "f")
+    type_into(view, "derivative_inputs", "x")
+    ask(program, view, "jacobian")
+    ask(program, view, "hessian")
+    assert "one number" in label(view, "derivative_problem")
+    assert label(view, "derivative_hint").startswith("Reduce first")
+    assert label(view, "derivative_title").startswith("Jacobian")
+    type_into(view, "derivative_atol", "small")
+    ask(program, view, "gradcheck")
+    assert label(view, "derivative_problem") == "atol is a number such as 1e-5, not “small”."
+    assert view.form.compute.isEnabled()
+
+
+def test_a_lost_engine_takes_the_matrix_with_it(program, view):
+    type_into(view, "derivative_function", "f")
+    type_into(view, "derivative_inputs", "x")
+    ask(program, view, "jacobian")
+    program.bench.link.state_changed.emit("lost")
+    assert view._pages.currentWidget() is view._empty
+    assert label(view, "derivative_code") == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("", ()),
+        ("x", ("x",)),
+        ("x, w", ("x", "w")),
+        ("x[0, 1], f(a, b),", ("x[0, 1]", "f(a, b)")),
+        ("(x, w)", ("(x, w)",)),
+        ("x,, w", ("x,, w",)),
+    ],
+)
+def test_inputs_are_split_at_their_own_commas(text, parts):
+    assert split_inputs(text) == parts

@@ -1,0 +1,178 @@
+"""Derivatives of any function of the console, or of the model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import (
+    QHBoxLayout,
+    QLabel,
+    QPushButton,
+    QStackedWidget,
+    QVBoxLayout,
+    QWidget,
+)
+
+from engine.protocol import (
+    Command,
+    DerivativeSnapshot,
+    EntrySnapshot,
+    ErrorReport,
+    GradcheckSnapshot,
+    ReadEntryCommand,
+    Variable,
+)
+from widgets.autograd.derivative_form import DerivativeForm
+from widgets.autograd.derivative_result import DerivativeResult
+from widgets.autograd.gradcheck_result import GradcheckResult
+from widgets.icons import set_icon
+from widgets.tensor.shape_view import text_label
+from widgets.theme import GRID, mono_font
+
+EXAMPLE = """\
+import math
+import torch
+
+class Gelu(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return 0.5 * x * (1 + torch.erf(x / math.sqrt(2)))
+
+    @staticmethod
+    def backward(ctx, g):
+        (x,) = ctx.saved_tensors
+        phi = torch.exp(-(x**2) / 2) / math.sqrt(2 * math.pi)
+        return g * (0.5 * (1 + torch.erf(x / math.sqrt(2))) + x * phi)
+
+x = torch.linspace(-2, 2, 6, requires_grad=True)
+"""
+EMPTY_TEXT = (
+    "Give a function and the tensors to call it with, then Compute. With both left empty, it is the"
+    " model of the forward pass under way, at the first sample of its batch."
+)
+
+
+class DerivativeView(QWidget):
+    """Emits `asked(Command)`, and `run_requested(source)` for Python to be run in the console."""
+
+    asked = Signal(object)
+    run_requested = Signal(str)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("derivative_view")
+        self.form = DerivativeForm()
+        self.form.asked.connect(self._ask)
+        self.form.problem.connect(self._show_problem)
+        self._code = text_label("derivative_code")
+        self._code.setFont(mono_font())
+        self._code.setToolTip("The Python line that gives the same.")
+        self._run = self._button("derivative_run", "Run in console", "mdi6.console-line")
+        self._run.setToolTip("Run this line in the console, where its result stays as a variable.")
+        self._run.clicked.connect(lambda: self.run_requested.emit(self._code.text()))
+        self._run.setEnabled(False)
+        self._problem = text_label("derivative_problem", "error")
+        self._problem.setWordWrap(True)
+        self._hint = text_label("derivative_hint")
+        self._hint.setWordWrap(True)
+        self.result = DerivativeResult()
+        self.result.entry_chosen.connect(
+            lambda row, column: self.asked.emit(ReadEntryCommand(row=row, column=column))
+        )
+        self.check = GradcheckResult()
+        self._pages = QStackedWidget()
+        self._empty = self._make_empty()
+        for page in (self._empty, self.result, self.check):
+            self._pages.addWidget(page)
+        line = QHBoxLayout()
+        line.setSpacing(GRID)
+        line.addWidget(self._code, 1)
+        line.addWidget(self._run)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(2 * GRID, GRID, 2 * GRID, GRID)
+        layout.setSpacing(GRID)
+        layout.addWidget(self.form)
+        layout.addLayout(line)
+        layout.addWidget(self._problem)
+        layout.addWidget(self._hint)
+        layout.addWidget(self._pages, 1)
+        self.setFocusProxy(self.form.function)
+        self._show_problem("")
+
+    def _make_empty(self) -> QWidget:
+        page = QWidget()
+        words = QLabel(EMPTY_TEXT)
+        words.setProperty("role", "muted")
+        words.setWordWrap(True)
+        words.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        example = self._button("derivative_example", "Try a custom GELU", "mdi6.school-outline")
+        example.setToolTip("Define GELU as an autograd.Function in the console, and check it.")
+        example.clicked.connect(self._try_example)
+        column = QVBoxLayout(page)
+        column.addStretch(1)
+        column.addWidget(words)
+        column.addSpacing(GRID)
+        column.addWidget(example, 0, Qt.AlignmentFlag.AlignCenter)
+        column.addStretch(2)
+        return page
+
+    def _button(self, name: str, text: str, icon: str) -> QPushButton:
+        button = QPushButton(text)
+        button.setObjectName(name)
+        button.setAccessibleName(text)
+        set_icon(button, icon)
+        return button
+
+    # -- showing ---------------------------------------------------------------------------------
+
+    def show_variables(self, variables: Sequence[Variable]) -> None:
+        self.form.show_variables(variables)
+
+    def show_answer(self, snapshot: DerivativeSnapshot | GradcheckSnapshot) -> None:
+        """Show a derivative (again as its comparisons come) or the verdict of a check."""
+        self.form.compute.setEnabled(True)
+        self._show_problem("")
+        self._code.setText(snapshot.code)
+        self._run.setEnabled(True)
+        if isinstance(snapshot, GradcheckSnapshot):
+            self.check.show_check(snapshot)
+            self._pages.setCurrentWidget(self.check)
+        else:
+            self.result.show_derivative(snapshot)
+            self._pages.setCurrentWidget(self.result)
+
+    def show_entry(self, snapshot: EntrySnapshot) -> None:
+        self.result.show_entry(snapshot)
+
+    def show_error(self, error: ErrorReport) -> None:
+        """What was asked cannot be answered; what was shown stays."""
+        self.form.compute.setEnabled(True)
+        name = "" if error.type == "LabError" else f"{error.type}: "
+        self._show_problem(f"{name}{error.message}", error.hint)
+
+    def clear(self) -> None:
+        """Return to the empty state: the engine has gone."""
+        self.form.compute.setEnabled(True)
+        self._show_problem("")
+        self._code.clear()
+        self._run.setEnabled(False)
+        self._pages.setCurrentWidget(self._empty)
+
+    def _show_problem(self, text: str, hint: str = "") -> None:
+        for label, words in ((self._problem, text), (self._hint, hint)):
+            label.setText(words)
+            label.setVisible(bool(words))
+
+    # -- asking ----------------------------------------------------------------------------------
+
+    def _ask(self, command: Command) -> None:
+        self.form.compute.setEnabled(False)
+        self._show_problem("")
+        self.asked.emit(command)
+
+    def _try_example(self) -> None:
+        self.run_requested.emit(EXAMPLE)
+        self.form.show_question("gradcheck", "Gelu.apply", "x")
+        self.form.ask()
