@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import msgspec
 
+from ..autograd.recorder import WATCHING
 from ..errors import error_report, sendable
 from ..lab import Lab
 from ..output import Output
@@ -31,7 +32,6 @@ from .failures import raised_operands
 from .namespace import namespace_of
 from .report import report_tensors
 from .variables import list_variables
-from .writes import WATCHING
 
 
 def run_cell(lab: Lab, command: RunCellCommand) -> Iterator[Snapshot]:

@@ -17,6 +17,9 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from ..autograd.recorder import Recorder
+from ..autograd.recording import Recordings
+from ..autograd.stops import Stops
 from ..errors import LabError
 from ..lab import Control, Lab
 from ..output import Output
@@ -48,10 +51,11 @@ class Namespace:
         self.standing = frozenset(self.variables)  # what was there before the user's first cell
         self.storages = Storages()
         self.writes = Writes()
+        self.recordings = Recordings()  # what the cells ran, for the graphs that they made
+        self._stops = Stops()
+        self._next_recorder: Callable[..., Recorder] = Recorder
         # Entered around the code of each cell, given the name its frames carry.
-        self.around: list[Callable[[str], AbstractContextManager[object]]] = [
-            lambda cell: self.writes.watch(cell, lambda: self.reached().tensors().values())
-        ]
+        self.around: list[Callable[[str], AbstractContextManager[object]]] = [self._recorded]
         self._modes = _Modes()
         # Remembers the `from __future__ import`s of cells. It takes trees as `compile` does.
         self._compile: Callable[..., CodeType] = codeop.Compile()
@@ -127,6 +131,31 @@ class Namespace:
         result = eval(self._compile(ast.Expression(last.value), name, "eval"), self.variables)
         if result is not None:
             output.write("result", f"{result!r}\n".encode(errors="backslashreplace").decode())
+
+    @contextmanager
+    def recorded_by(self, recorder: Callable[..., Recorder]) -> Iterator[None]:
+        """Cells run inside are recorded by `recorder(**options)` in place of a light one."""
+        self._next_recorder = recorder
+        try:
+            yield
+        finally:
+            self._next_recorder = Recorder
+
+    @contextmanager
+    def _recorded(self, cell: str) -> Iterator[None]:
+        with self.writes.watch(cell, lambda: self.reached().tensors().values()) as watch:
+            recorder = self._next_recorder(
+                modules=self._module_name, observer=watch, stops=self._stops
+            )
+            try:
+                with recorder:
+                    yield
+            finally:
+                self.recordings.add(recorder.recording)
+
+    def _module_name(self, module: nn.Module) -> str:
+        """The variable that is this module; empty without one."""
+        return next((name for name, value in list(self.variables.items()) if value is module), "")
 
     @contextmanager
     def _as_main(self, name: str) -> Iterator[None]:

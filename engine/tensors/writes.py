@@ -1,7 +1,7 @@
 """Who wrote a storage last, and which operation made a view: watched while a cell runs.
 
-A mode under every torch function compares the version counters of its arguments before and after
-the call. Nothing is kept alive by being watched, and no operation is changed.
+The recorder under every torch function (`autograd.recorder`) tells of each call; the version
+counters of its arguments before and after it are compared. Nothing is kept alive by being watched.
 """
 
 from __future__ import annotations
@@ -9,13 +9,12 @@ from __future__ import annotations
 import linecache
 import sys
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
-from torch.overrides import TorchFunctionMode
 
 from ..errors import sendable
 from ..protocol import WrittenBy
@@ -52,15 +51,15 @@ class Writes:
         self._made: dict[int, tuple[weakref.ref[Tensor], Making]] = {}
 
     @contextmanager
-    def watch(self, cell: str, tensors: Callable[[], Iterable[Tensor]]) -> Iterator[None]:
-        """Watch what runs inside; `cell` is the file name that its frames carry.
+    def watch(self, cell: str, tensors: Callable[[], Iterable[Tensor]]) -> Iterator[Watch]:
+        """Watch what runs inside; `cell` is the file name that its frames carry. The recorder of
+        what runs is to call the Watch `after` each torch function.
 
         A write that no torch function call showed (backward adding into a `.grad`) is found
         afterwards, among `tensors()`, and remembered without an operation.
         """
         try:
-            with _Watch(self, cell):
-                yield
+            yield Watch(self, cell)
         finally:
             with torch._C.DisableTorchFunction():
                 for t in tensors():
@@ -103,42 +102,36 @@ class Writes:
         self._made = {key: made for key, made in self._made.items() if made[0]() is not None}
 
 
-class _Watch(TorchFunctionMode):
+class Watch:
+    """What a recorder tells of each torch function that was given tensors."""
+
     def __init__(self, writes: Writes, cell: str) -> None:
-        super().__init__()
         self._writes = writes
         self._cell = cell
 
-    def __torch_function__(self, func, types, args=(), kwargs=None):
-        kwargs = kwargs or {}
-        if torch.compiler.is_compiling():  # leaves nothing of this in a compiled graph
-            return func(*args, **kwargs)
-        with torch._C.DisableTorchFunction():
-            given = [(t, version_of(t)) for t in _tensors(args, kwargs)]
-        result = func(*args, **kwargs)
-        if given:
-            with torch._C.DisableTorchFunction():
-                self._compare(func, args, given, result)
-        return result
-
-    def _compare(
-        self, func: Callable, args: tuple, given: list[tuple[Tensor, int | None]], result: object
+    def after(
+        self,
+        func: Callable,
+        args: tuple,
+        given: Sequence[tuple[Tensor, int | None, bool]],
+        result: object,
     ) -> None:
-        for t, before in given:
+        """`given` has each tensor of the call, and its version before it; modes are off."""
+        for t, before, _ in given:
             version = version_of(t)
             if version is not None and version != before:
                 self._writes.wrote(t, version, self._where(func, args))
         for t in result if isinstance(result, list | tuple) else (result,):
             if (
                 isinstance(t, Tensor)
-                and all(t is not other for other, _ in given)
+                and all(t is not other for other, _, _ in given)
                 and (t._is_view() or op_name(func) in SHARING)
                 and self._writes.making(t) is None
             ):
                 self._writes.made(t, given[0][0], self._where(func, args))
 
     def _where(self, func: Callable, args: tuple) -> WrittenBy:
-        frame = sys._getframe(1)
+        frame = sys._getframe(2)
         while frame is not None and frame.f_code.co_filename != self._cell:
             frame = frame.f_back
         line = frame.f_lineno if frame is not None else None
@@ -201,16 +194,3 @@ def _storage(t: Tensor) -> torch.UntypedStorage | None:
         return t.untyped_storage()
     except Exception:  # layouts without a storage raise errors of several types
         return None
-
-
-def _tensors(args: Iterable[object], kwargs: Mapping[str, object]) -> Iterator[Tensor]:
-    for value in (*args, *kwargs.values()):
-        if isinstance(value, Tensor):
-            yield value
-        elif type(value) in (list, tuple):
-            yield from (item for item in value if isinstance(item, Tensor))  # pyright: ignore
-
-
-WATCHING = _Watch.__torch_function__.__code__
-"""The code of the frame under which every function of torch runs in a cell: its locals are `func`,
-`args` and `kwargs`."""

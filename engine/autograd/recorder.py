@@ -1,0 +1,454 @@
+"""Records what torch runs: modules, functions and operators, with the nodes that each made.
+
+```python
+with Recorder(keep_values=True) as recorder:
+    loss = net(x).square().mean()
+for call in recorder.recording.chain_of(loss.grad_fn._sequence_nr()):
+    print(call.kind, call.name, call.module, call.source)
+```
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from typing import Any, Literal, NamedTuple, Protocol
+
+import torch
+from torch import Tensor, nn
+from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from ..tensors.writes import op_name, version_of
+from .kept import Keeper
+from .module_paths import ModulePaths, NameOf
+from .recording import Call, Place, Recording, Slot
+from .stops import Stops
+from .user_files import is_user_file
+
+MAX_CALLS = 50_000
+
+_next_sequence: Callable[[], int] = torch.autograd._get_sequence_nr  # pyright: ignore
+
+Given = list[tuple[Tensor, int | None, bool]]
+"""The tensors given to a call: each with its version and whether it required grad before."""
+
+
+class Observer(Protocol):
+    """Is told of every torch function that was given tensors, after it ran."""
+
+    def after(self, func: Callable, args: tuple, given: Given, result: object) -> None: ...
+
+
+class _Begun(NamedTuple):
+    """A function that is running. `call` is None where only what makes nodes is recorded."""
+
+    call: Call | None
+    first: int
+    given: Given
+
+
+class Recorder:
+    """Records, as a context manager, what this thread runs; may be entered again to go on.
+
+    Light (the default), it costs a few us a torch function, keeps no tensor alive and changes
+    nothing: `recording` has the torch functions that made nodes, the newest `max_calls` of them.
+    With `keep_values` it has everything: modules, functions and operators, their arguments and
+    results as they were (up to `max_calls` calls and the keeper's bytes; `recording.notes` says
+    what is missing). Operators are seen by a TorchDispatchMode, under which torch takes `view` in
+    place of `_reshape_alias` for a reshape inside C++: the same numbers, another node's name.
+
+    `modules` names modules: a mapping, or a function that gives "" for one it does not know (that
+    is named after the module around it then, or by its class). `files` tells the user's own
+    source files. Not seen are other threads, and what NumPy writes into a tensor's memory.
+    """
+
+    def __init__(
+        self,
+        keep_values: bool = False,
+        modules: Mapping[nn.Module, str] | NameOf | None = None,
+        files: Callable[[str], bool] = is_user_file,
+        *,
+        observer: Observer | None = None,
+        stops: Stops | None = None,
+        keeper: Keeper | None = None,
+        max_calls: int = MAX_CALLS,
+    ) -> None:
+        self.keep_values = keep_values
+        self.recording = Recording()
+        self.keeper = keeper or Keeper()
+        self.stops = stops or Stops()
+        self.max_calls = max_calls
+        self._observer = observer
+        self._paths = ModulePaths(modules, self.recording.classes)
+        self._is_user_file = files
+        self._known_files: dict[str, bool] = {}
+        self._open: list[Call] = []
+        self._seen = 0  # the sequence number that the last event left
+        self._unclaimed: list[int] = []  # nodes of the function in hand that no operator made yet
+        self.quiet = False  # what runs now is our own
+        self._thread = 0
+        self._entered = ExitStack()
+
+    def __enter__(self) -> Recorder:
+        self._thread = threading.get_ident()
+        with ExitStack() as stack:
+            before = register_module_forward_pre_hook(self._before_module)
+            stack.callback(before.remove)
+            after = register_module_forward_hook(self._after_module, always_call=True)
+            stack.callback(after.remove)
+            stack.enter_context(_custom_functions(self))
+            if self.keep_values:
+                stack.enter_context(_Ops(self))
+            stack.enter_context(_Functions(self))
+            self._entered = stack.pop_all()
+        self._seen = _next_sequence()
+        self.quiet = False
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._entered.__exit__(*error)
+        self._open.clear()
+        self._paths.clear()
+        self.recording.end = _next_sequence()
+        self.keeper.forget_the_dead()
+        self.stops.forget_the_dead()
+        if self.keeper.full:
+            self._note(self.keeper.full_note)
+
+    @contextmanager
+    def scope(self, path: str, title: str, place: Place | None = None) -> Iterator[None]:
+        """What runs inside belongs to `path`, as if a module of the class `title` stood there."""
+        self._paths.enter_scope(path, title)
+        call = self._begin("module", title, place=place) if self.keep_values else None
+        try:
+            yield
+        except BaseException as error:
+            self._fail(call, error)
+            raise
+        finally:
+            self._paths.leave_scope()
+            self._end(call)
+
+    # -- torch functions ---------------------------------------------------------------------------
+
+    def begin_function(self, name: str | Callable, args: tuple, kwargs: dict[str, Any]) -> _Begun:
+        """`name` is the function, or the name of one that torch shows to no mode."""
+        call = None
+        self.quiet = True
+        with torch._C.DisableTorchFunction():
+            given = [(t, version_of(t), t.requires_grad) for t in _tensors(args, kwargs)]
+            if self.keep_values:
+                title = name if isinstance(name, str) else op_name(name, args)
+                call = self._begin("function", title, name, args, kwargs)
+        self.quiet = False
+        return _Begun(call, _next_sequence(), given)
+
+    def end_function(
+        self, begun: _Begun, name: str | Callable, args: tuple, result: object
+    ) -> None:
+        end = _next_sequence()
+        self.quiet = True
+        with torch._C.DisableTorchFunction():
+            if self._observer is not None and begun.given and not isinstance(name, str):
+                self._observer.after(name, args, begun.given, result)
+            if self.keep_values:
+                self._end(begun.call, result)
+                if begun.call is not None and isinstance(name, str):
+                    begun.call.slots = self._slots(begun.given)
+            else:
+                if end > begun.first:
+                    self._add_light(name, args, begun, end)
+                if begun.given:
+                    self._note_stops(name, args, begun.given, result)
+        self.quiet = False
+
+    def fail_function(self, begun: _Begun, error: BaseException) -> None:
+        self.quiet = False
+        self._fail(begun.call, error)
+        self._end(begun.call)
+
+    def _add_light(self, name: str | Callable, args: tuple, begun: _Begun, end: int) -> None:
+        title = name if isinstance(name, str) else op_name(name, args)
+        slots, path = self._slots(begun.given), self._paths.current
+        recording = self.recording
+        index = len(recording.calls)
+        recording.add(
+            Call(index, -1, "function", title, path, self._place(), begun.first, end, slots)
+        )
+        if index + 1 >= 2 * self.max_calls:
+            recording.trim(self.max_calls)
+            self._note(f"Only the newest calls are remembered, at least {self.max_calls:,}.")
+
+    # -- operators ---------------------------------------------------------------------------------
+
+    def begin_op(self, func: Any, args: tuple, kwargs: dict[str, Any]) -> Call | None:
+        now = _next_sequence()
+        self._unclaimed.extend(range(self._seen, now))
+        self._seen = now
+        self.quiet = True
+        with torch._C.DisableTorchFunction():
+            # Its node was made just before: it is the newest that no other operator has claimed
+            # (saved tensors may be cloned or packed in between).
+            own = None
+            if (
+                self._unclaimed
+                and torch.is_grad_enabled()
+                and any(t.requires_grad for t in _tensors(args, kwargs))
+            ):
+                own = self._unclaimed.pop()
+            call = self._begin("op", func.name(), func, args, kwargs)
+            if call is not None:
+                if own is not None:
+                    call.first, call.end = own, own + 1
+                    self.recording.made_by[own] = call.index
+                    call.slots = tuple(
+                        isinstance(t, Tensor) and self.stops.slot(t, t.requires_grad)
+                        for t in _tensor_arguments(func, args, kwargs)
+                    )
+                if func._schema.is_mutable:
+                    self._mark_write(call)
+                    self.keeper.before_write(_written(func, args, kwargs))
+        self.quiet = False
+        return call
+
+    def end_op(
+        self, call: Call | None, func: Any, args: tuple, kwargs: dict[str, Any], result: object
+    ) -> None:
+        if call is None:
+            return
+        self.quiet = True
+        with torch._C.DisableTorchFunction():
+            given = [(t, None, t.requires_grad) for t in _tensors(args, kwargs)]
+            self._note_stops(func.name().split(".")[0], args, given, result)
+            self._end(call, result)
+        self.quiet = False
+
+    def fail_op(self, call: Call | None, error: BaseException) -> None:
+        self._fail(call, error)
+        self._end(call)
+
+    def _mark_write(self, call: Call) -> None:
+        call.writes = True
+        if self._open and len(self._open) > 1 and self._open[-2].kind == "function":
+            self._open[-2].writes = True
+
+    # -- modules -----------------------------------------------------------------------------------
+
+    def _before_module(self, module: nn.Module, args: tuple) -> None:
+        if torch.compiler.is_compiling() or threading.get_ident() != self._thread:
+            return
+        self.quiet = True
+        with torch._C.DisableTorchFunction():
+            self._paths.enter(module)
+            if self.keep_values:
+                self._begin("module", type(module).__name__, None, args, {})
+        self.quiet = False
+
+    def _after_module(self, module: nn.Module, args: tuple, result: object) -> None:
+        if torch.compiler.is_compiling() or threading.get_ident() != self._thread:
+            return
+        self._paths.leave(module)
+        self.quiet = True
+        with torch._C.DisableTorchFunction():
+            while self._open and self._open[-1].kind != "module":
+                self._end(self._open[-1])
+            if self._open:
+                self._end(self._open[-1], result)
+        self.quiet = False
+
+    # -- calls of all kinds ----------------------------------------------------------------------
+
+    def _begin(
+        self,
+        kind: Literal["module", "function", "op"],
+        name: str,
+        func: Any = None,
+        args: tuple = (),
+        kwargs: dict[str, Any] | None = None,
+        place: Place | None = None,
+    ) -> Call | None:
+        calls = self.recording.calls
+        if len(calls) >= self.max_calls:
+            self._note(f"Only the first {self.max_calls:,} calls are recorded.")
+            return None
+        around = self._open[-1] if self._open else None
+        if kind == "op" and around is not None and around.kind == "function":
+            place = around.place
+        now = _next_sequence()
+        if kind != "op":
+            self._seen = now
+            self._unclaimed.clear()
+        call = Call(
+            index=len(calls),
+            parent=-1 if around is None else around.index,
+            kind=kind,
+            name=name,
+            module=self._paths.current,
+            place=place or self._place(),
+            first=now,
+            end=now,
+            grad_enabled=torch.is_grad_enabled(),
+            func=func,
+            args=self.keeper.values(args),
+            kwargs=self.keeper.values(kwargs or {}),
+        )
+        self.recording.add(call)
+        self._open.append(call)
+        return call
+
+    def _end(self, call: Call | None, result: object = None) -> None:
+        if call is None:
+            return
+        while self._open and self._open.pop() is not call:
+            pass
+        call.result = self.keeper.values(result)
+        if call.kind == "op":
+            return
+        call.end = self._seen = _next_sequence()
+        self._unclaimed.clear()
+        is_last = self.recording.calls[-1] is call
+        if is_last and call.kind == "function" and not call.makes_nodes and not call.error:
+            self.recording.drop_last()  # a property, a size: torch computed nothing
+
+    def _fail(self, call: Call | None, error: BaseException) -> None:
+        if call is not None:
+            call.error = f"{type(error).__name__}: {error}".partition("\n")[0]
+
+    def _slots(self, given: Given) -> tuple[Slot, ...]:
+        if all(required for _, _, required in given):
+            return ()
+        return tuple(self.stops.slot(t, required) for t, _, required in given)
+
+    def _note_stops(self, name: str | Callable, args: tuple, given: Given, result: object) -> None:
+        for t in result if type(result) in (tuple, list) else (result,):  # pyright: ignore
+            if isinstance(t, Tensor) and not t.requires_grad:
+                pairs = [(arg, required) for arg, _, required in given]
+                place = self._place() if any(required for _, required in pairs) else None
+                title = name if isinstance(name, str) else op_name(name, args)
+                self.stops.note_result(title, pairs, t, place)
+
+    def _place(self) -> Place | None:
+        """The innermost line of the user's code that is running."""
+        frame = sys._getframe(1)
+        known = self._known_files
+        while frame is not None:
+            file = frame.f_code.co_filename
+            is_users = known.get(file)
+            if is_users is None:
+                is_users = known[file] = self._is_user_file(file)
+            if is_users:
+                return file, frame.f_lineno
+            frame = frame.f_back
+        return None
+
+    def _note(self, text: str) -> None:
+        if text not in self.recording.notes:
+            self.recording.notes.append(text)
+
+
+class _Functions(TorchFunctionMode):
+    """Shows the recorder every function of torch that Python calls."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        super().__init__()
+        self._recorder = recorder
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        if torch.compiler.is_compiling():  # leaves nothing of this in a compiled graph
+            return func(*args, **kwargs)
+        begun = self._recorder.begin_function(func, args, kwargs)
+        try:
+            result = func(*args, **kwargs)
+        except BaseException as error:
+            self._recorder.fail_function(begun, error)
+            raise
+        self._recorder.end_function(begun, func, args, result)
+        return result
+
+
+WATCHING = _Functions.__torch_function__.__code__
+"""The code of the frame under which every function of torch runs in a cell: its locals are `func`,
+`args` and `kwargs`."""
+
+
+class _Ops(TorchDispatchMode):
+    """Shows the recorder every operator that torch runs."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        super().__init__()
+        self._recorder = recorder
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        recorder = self._recorder
+        if recorder.quiet:
+            return func(*args, **kwargs)
+        call = recorder.begin_op(func, args, kwargs)
+        try:
+            result = func(*args, **kwargs)
+        except BaseException as error:
+            recorder.fail_op(call, error)
+            raise
+        recorder.end_op(call, func, args, kwargs, result)
+        return result
+
+
+@contextmanager
+def _custom_functions(recorder: Recorder) -> Iterator[None]:
+    """Show the recorder each `torch.autograd.Function`: torch calls no mode for these."""
+    function = torch.autograd.Function
+    original = function.__dict__["apply"]
+    thread = threading.get_ident()
+
+    def apply(cls: type, *args: Any, **kwargs: Any) -> Any:
+        if torch.compiler.is_compiling() or threading.get_ident() != thread:
+            return original.__func__(cls, *args, **kwargs)
+        begun = recorder.begin_function(cls.__name__, args, kwargs)
+        try:
+            result = original.__func__(cls, *args, **kwargs)
+        except BaseException as error:
+            recorder.fail_function(begun, error)
+            raise
+        recorder.end_function(begun, cls.__name__, args, result)
+        return result
+
+    function.apply = classmethod(apply)  # pyright: ignore
+    try:
+        yield
+    finally:
+        function.apply = original
+
+
+def _tensors(args: Iterable[Any], kwargs: Mapping[str, Any]) -> Iterator[Tensor]:
+    for value in (*args, *kwargs.values()):
+        if isinstance(value, Tensor):
+            yield value
+        elif type(value) in (list, tuple):
+            yield from (item for item in value if isinstance(item, Tensor))
+
+
+def _tensor_arguments(func: Any, args: tuple, kwargs: Mapping[str, Any]) -> Iterator[Any]:
+    """What stands for each tensor argument of the operator's schema, lists opened."""
+    for place, argument in enumerate(func._schema.arguments):
+        if "Tensor" not in str(argument.type):
+            continue
+        value = args[place] if place < len(args) else kwargs.get(argument.name)
+        if isinstance(value, list | tuple):
+            yield from value
+        else:
+            yield value
+
+
+def _written(func: Any, args: tuple, kwargs: Mapping[str, Any]) -> Iterator[Tensor]:
+    """The tensors that the operator writes to."""
+    for place, argument in enumerate(func._schema.arguments):
+        if argument.alias_info is None or not argument.alias_info.is_write:
+            continue
+        value = args[place] if place < len(args) else kwargs.get(argument.name)
+        values = value if isinstance(value, list | tuple) else (value,)
+        yield from (t for t in values if isinstance(t, Tensor))

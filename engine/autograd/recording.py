@@ -1,0 +1,193 @@
+"""What torch ran in forward: calls, and which of them made a node of the autograd graph.
+
+Every node takes the next sequence number of its thread when it is made, so the numbers read before
+and after a call (`torch.autograd._get_sequence_nr()`) bracket exactly the nodes that it made.
+"""
+
+from __future__ import annotations
+
+import linecache
+import weakref
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import torch
+
+from ..errors import sendable
+from ..protocol import CutReason, SourceLine
+
+MAX_LINE = 200
+
+Place = tuple[str, int]
+"""A file's name and a line in it, from 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """Why a tensor needs no gradient: the gradient's way ends here.
+
+    `tensor` is the one to name: the frozen parameter, the data, the result of `detach()`.
+    `place` is the line that made it so.
+    """
+
+    reason: CutReason
+    tensor: weakref.ref[torch.Tensor]
+    place: Place | None = None
+
+
+Slot = Stop | bool
+"""A tensor argument: True needs a gradient, False is none at all (`bias=None`, a number)."""
+
+
+@dataclass(eq=False, slots=True)
+class Call:
+    """One call of a module, a torch function or an operator (`"aten::mul.Tensor"`).
+
+    `parent` is the index of the call around it, -1 for none. `module` is the dotted path of the
+    innermost module around it, its own for a module. The nodes it made have the sequence numbers
+    [first, end). `slots` are its tensor arguments (lists opened) where some need no gradient.
+
+    `func`, `args`, `kwargs` and `result` are there when values are kept: `Kept` stands for each
+    tensor. `error` is what it raised.
+    """
+
+    index: int
+    parent: int
+    kind: Literal["module", "function", "op"]
+    name: str
+    module: str
+    place: Place | None
+    first: int
+    end: int
+    slots: tuple[Slot, ...] = ()
+    grad_enabled: bool = True
+    writes: bool = False
+    func: Any = None
+    args: tuple[Any, ...] = ()
+    kwargs: dict[str, Any] = field(default_factory=dict)
+    result: Any = None
+    error: str = ""
+
+    @property
+    def source(self) -> SourceLine | None:
+        """The line of the user's code that it ran under: of the innermost such frame."""
+        return None if self.place is None else source_line(self.place)
+
+    @property
+    def makes_nodes(self) -> bool:
+        return self.end > self.first
+
+    def holds(self, sequence: int) -> bool:
+        return self.first <= sequence < self.end
+
+
+@dataclass(eq=False)
+class Recording:
+    """The calls of one thread, in the order in which they began.
+
+    `made_by` maps a node's sequence number to the index of the operator that made it; functions
+    and modules hold theirs in brackets. `classes` has the class name of each module path, `notes`
+    say in words what is not in the recording.
+    """
+
+    calls: list[Call] = field(default_factory=list)
+    classes: dict[str, str] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    made_by: dict[int, int] = field(default_factory=dict)
+    end: int = 0
+    _brackets: list[Call] = field(default_factory=list, repr=False)
+
+    def add(self, call: Call) -> None:
+        self.calls.append(call)
+        if call.kind != "op":
+            self._brackets.append(call)
+
+    def drop_last(self) -> None:
+        """Forget the last call: nothing ran in it."""
+        if self.calls.pop().kind != "op":
+            self._brackets.pop()
+
+    def call_of(self, sequence: int) -> Call | None:
+        """The innermost call that made the node of this sequence number."""
+        return next(self._around(sequence), None)
+
+    def chain_of(self, sequence: int) -> list[Call]:
+        """All calls around the making of a node, from the outermost to the innermost."""
+        return list(self._around(sequence))[::-1]
+
+    def _around(self, sequence: int) -> Iterator[Call]:
+        made_by = self.made_by.get(sequence)
+        if made_by is not None:
+            call = self.calls[made_by]
+        else:
+            # Calls nest, so what was open when the node was made is the last call that had begun
+            # by then, or around it.
+            place = bisect_right(self._brackets, sequence, key=lambda call: call.first) - 1
+            if place < 0:
+                return
+            call = self._brackets[place]
+        while True:
+            if call.holds(sequence):
+                yield call
+            if call.parent < 0:
+                return
+            call = self.calls[call.parent]
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """[first, end) of all nodes that it knows of; `end` is set when a recorder is left."""
+        if not self._brackets:
+            return 0, 0
+        return self._brackets[0].first, self.end
+
+    def cut(self, length: int) -> None:
+        """Forget all calls from number `length` on."""
+        del self.calls[length:]
+        self._brackets = [call for call in self._brackets if call.index < length]
+        self.made_by = {node: made for node, made in self.made_by.items() if made < length}
+
+    def trim(self, length: int) -> None:
+        """Forget the first `length` calls. For calls without parents."""
+        del self.calls[:length]
+        del self._brackets[:length]
+
+
+class Recordings:
+    """Recordings of one thread, one after the other: the newest `max_calls` calls of them."""
+
+    def __init__(self, max_calls: int = 100_000) -> None:
+        self.max_calls = max_calls
+        self.kept: list[Recording] = []
+
+    def add(self, recording: Recording) -> None:
+        if not recording.calls:
+            return
+        self.kept.append(recording)
+        total = sum(len(each.calls) for each in self.kept)
+        while total > self.max_calls and len(self.kept) > 1:
+            total -= len(self.kept.pop(0).calls)
+
+    def recording_of(self, sequence: int) -> Recording | None:
+        """The recording that may know this node."""
+        return find_recording(self.kept, sequence)
+
+    @property
+    def classes(self) -> dict[str, str]:
+        return {path: name for each in self.kept for path, name in each.classes.items()}
+
+
+def find_recording(recordings: Sequence[Recording], sequence: int) -> Recording | None:
+    """The one of these (in the order in which they ran) whose span holds a sequence number."""
+    place = bisect_right(recordings, sequence, key=lambda each: each.span[0]) - 1
+    if place < 0:
+        return None
+    return recordings[place] if sequence < recordings[place].span[1] else None
+
+
+def source_line(place: Place) -> SourceLine:
+    """The line as a view shows it."""
+    file, line = place
+    text = linecache.getline(file, line).strip()
+    return SourceLine(sendable(file), line, sendable(text[:MAX_LINE]))
