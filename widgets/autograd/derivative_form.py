@@ -207,7 +207,9 @@ class DerivativeForm(QWidget):
                 inputs=inputs,
                 second=kind == "gradgradcheck",
                 double=self.double.isChecked(),
-                **{name: self._number(name) for name in _TOLERANCES},
+                eps=self._number("eps"),
+                atol=self._number("atol"),
+                rtol=self._number("rtol"),
             )
         return DerivativeCommand(
             kind=kind,
