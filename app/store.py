@@ -16,6 +16,7 @@ from engine.protocol import (
     Snapshot,
     ValueSnapshot,
 )
+from engine.protocol.autograd_snapshots import join_graph
 
 PASS_SNAPSHOTS = (
     ForwardSnapshot,
@@ -49,6 +50,7 @@ class Store(QObject):
         self._project = project or Project()
         self._revision = 1
         self._snapshots: dict[type[Snapshot], Snapshot] = {}
+        self._graph_parts: list[GraphSnapshot] = []
 
     @property
     def project(self) -> Project:
@@ -80,6 +82,12 @@ class Store(QObject):
         """Keep a snapshot and announce it; False when it tells of an older document."""
         if isinstance(snapshot, DOCUMENT_SNAPSHOTS) and snapshot.revision != self._revision:
             return False
+        if isinstance(snapshot, GraphSnapshot) and snapshot.parts > 1:
+            # A part of a large graph: only the whole is announced. A first part starts anew.
+            self._graph_parts = [*(self._graph_parts if snapshot.part else ()), snapshot]
+            if len(self._graph_parts) < snapshot.parts:
+                return True
+            snapshot, self._graph_parts = join_graph(self._graph_parts), []
         self._snapshots[type(snapshot)] = snapshot
         self.snapshot.emit(snapshot)
         return True

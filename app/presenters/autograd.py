@@ -24,7 +24,8 @@ from engine.protocol import (
     ValueSnapshot,
 )
 from widgets.autograd.autograd_view import AutogradView
-from widgets.autograd.graph_layout import GraphLayout, layout_graph
+from widgets.autograd.boxes import Direction, NestedLayout, VisibleGraph
+from widgets.autograd.nested_layout import layout_nested
 
 Move = Literal["step", "back", "to", "end", "reset"]
 COMMANDS = frozenset(
@@ -54,6 +55,7 @@ class AutogradPresenter(QObject):
         view.inspect_requested.connect(self._inspect)
         view.block_selected.connect(lambda block: self._select(block))
         view.node_selected.connect(self._on_node_selected)
+        view.graph.layout_requested.connect(self._lay_out)
         bench.store.snapshot.connect(self._on_snapshot)
         bench.store.revision_changed.connect(self._on_revision)
         bench.link.state_changed.connect(view.show_engine_state)
@@ -127,9 +129,6 @@ class AutogradPresenter(QObject):
                 self._view.show_forward(snapshot, self._names())
             case GraphSnapshot():
                 self._view.show_graph(snapshot, self._names())
-                self._bench.layout.submit(
-                    "graph", layout_graph, snapshot, then=lambda got: self._draw(snapshot, got)
-                )
             case BackwardSnapshot():
                 self._view.show_backward(snapshot)
             case ComparisonSnapshot():
@@ -139,10 +138,19 @@ class AutogradPresenter(QObject):
             case ErrorSnapshot(command=command, error=error) if command in COMMANDS:
                 self._view.show_problem(f"{error.message} {error.hint}".strip())
 
-    def _draw(self, graph: GraphSnapshot, layout: object) -> None:
-        assert isinstance(layout, GraphLayout)
-        self._view.show_layout(graph, layout)
-        self.drawn = graph
+    def _lay_out(self, visible: VisibleGraph, direction: Direction) -> None:
+        self._bench.layout.submit(
+            "graph",
+            layout_nested,
+            visible,
+            direction,
+            then=lambda layout: self._draw(visible, cast(NestedLayout, layout)),
+        )
+
+    def _draw(self, visible: VisibleGraph, layout: NestedLayout) -> None:
+        self._view.graph.show_layout(visible, layout)
+        if self._view.graph.laid_out:
+            self.drawn = self._bench.store.newest(GraphSnapshot)
 
     def _on_revision(self) -> None:
         if self._under_way:
@@ -177,5 +185,4 @@ class AutogradPresenter(QObject):
         if selected is None or graph.nodes[selected].block != blocks[0]:
             first = next((node.id for node in graph.nodes if node.block == blocks[0]), None)
             if first is not None:
-                with QSignalBlocker(self._view.graph):
-                    self._view.graph.select(first)
+                self._view.graph.show_selected(first)

@@ -8,6 +8,9 @@ from engine.project.document import Project, ViewState, replace
 from engine.protocol import (
     ExportSnapshot,
     ForwardSnapshot,
+    GraphEdge,
+    GraphNode,
+    GraphSnapshot,
     ModelSnapshot,
     StepColumns,
     TrainingSnapshot,
@@ -95,3 +98,28 @@ def test_an_edit_ends_the_pass_but_leaves_the_model_report_to_be_replaced(qtbot)
     store.set_project(with_linear()[0])
     assert store.newest(ForwardSnapshot) is None
     assert store.newest(ModelSnapshot) is not None
+
+
+def test_a_graph_in_parts_is_announced_when_it_is_whole(qtbot) -> None:
+    nodes = tuple(GraphNode(i, "MulBackward0", "", "operation", None, 9 - i, ()) for i in range(4))
+    edges = tuple(GraphEdge(i, i + 1, 0, 0) for i in range(3))
+
+    def part(number: int, first: int, end: int) -> GraphSnapshot:
+        return GraphSnapshot(
+            revision=1,
+            nodes=nodes[first:end],
+            edges=edges[first:end],
+            plan=tuple(range(first, end)),
+            part=number,
+            parts=2,
+        )
+
+    store = Store()
+    announced: list[GraphSnapshot] = []
+    store.snapshot.connect(announced.append)
+    assert store.take(part(0, 0, 3)) and store.take(part(0, 0, 2))  # read anew: the first is moot
+    assert not announced and store.newest(GraphSnapshot) is None
+    assert store.take(part(1, 2, 4))
+    (whole,) = announced
+    assert whole.nodes == nodes and whole.edges == edges and whole.plan == (0, 1, 2, 3)
+    assert whole.parts == 1 and store.newest(GraphSnapshot) is whole

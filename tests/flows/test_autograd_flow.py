@@ -41,7 +41,7 @@ def start(program) -> None:
 def start_backward(qtbot, program) -> None:
     view(program).backward_start_requested.emit()
     program.bench.link.drain()
-    qtbot.waitUntil(lambda: view(program)._laid_out, timeout=30_000)
+    qtbot.waitUntil(lambda: view(program).graph.laid_out, timeout=30_000)
 
 
 def test_forward_goes_block_by_block_and_shows_on_the_canvas(mlp):

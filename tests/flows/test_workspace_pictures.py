@@ -62,7 +62,7 @@ def test_autograd(themed, qapp, qtbot):
     view.forward_move_requested.emit("end", "")
     view.backward_start_requested.emit()
     program.bench.link.drain()
-    qtbot.waitUntil(lambda: view._laid_out, timeout=30_000)
+    qtbot.waitUntil(lambda: view.graph.laid_out, timeout=30_000)
     for _ in range(5):
         view.backward_move_requested.emit("step", -1)
     program.bench.link.drain()

@@ -1,28 +1,71 @@
+"""The picture of the autograd graph: what it shows, opens and answers."""
+
 from __future__ import annotations
 
 import numpy as np
 import pytest
 from PySide6.QtCore import QPoint, QPointF, QRectF, Qt
-from PySide6.QtWidgets import QMenu
+from PySide6.QtWidgets import QApplication, QLabel, QLineEdit, QMenu, QToolButton
 
-from engine.protocol import GraphEdge, GraphNode, GraphSnapshot, TensorSpec
+from engine.protocol import BackwardSnapshot, GraphEdge, GraphNode, GraphSnapshot, TensorSpec
 from tests.widgets.autograd_snapshots import GRAPH, NAMES, backward
+from tests.widgets.nested_graph import NESTED
 from widgets import theme
-from widgets.autograd.graph_item import CURRENT, EXECUTED, READY, TEXT_MIN_ZOOM, WAITING
-from widgets.autograd.graph_layout import NODE_HEIGHT, NODE_WIDTH, GraphLayout, layout_graph
+from widgets.autograd.boxes import Box, NestedLayout, VisibleGraph
+from widgets.autograd.graph_facts import CURRENT, EXECUTED, READY, WAITING, GraphFacts
+from widgets.autograd.graph_geometry import GraphGeometry
+from widgets.autograd.graph_item import TEXT_MIN_ZOOM
+from widgets.autograd.graph_pane import GraphPane
 from widgets.autograd.graph_view import GraphView
+from widgets.autograd.nested_layout import NODE_HEIGHT, layout_nested
 from widgets.autograd.words import rule
 
 
 @pytest.fixture
-def view(qtbot) -> GraphView:
-    view = GraphView()
-    qtbot.addWidget(view)
-    view.resize(900, 800)
-    view.show()
-    qtbot.waitExposed(view)
-    view.show_graph(GRAPH, layout_graph(GRAPH), NAMES)
-    return view
+def pane(qtbot) -> GraphPane:
+    """Laid out at once: the tests' worker is the window's own thread."""
+    pane = GraphPane()
+    view = pane.view
+    view.layout_requested.connect(lambda v, d: view.show_layout(v, layout_nested(v, d)))
+    qtbot.addWidget(pane)
+    pane.resize(900, 840)
+    pane.show()
+    qtbot.waitExposed(pane)
+    return pane
+
+
+@pytest.fixture
+def view(pane: GraphPane) -> GraphView:
+    """All of GRAPH is open: it is small."""
+    pane.view.show_graph(GRAPH, NAMES)
+    return pane.view
+
+
+@pytest.fixture
+def nested(pane: GraphPane) -> GraphView:
+    """NESTED with `body` open, and `body.fc` and `head` closed."""
+    pane.view.show_graph(NESTED)
+    pane.view.set_open(frozenset({"body"}))
+    return pane.view
+
+
+def keys(view: GraphView) -> list[str]:
+    assert view.facts is not None
+    return [box.key for box in view.facts.visible.boxes]
+
+
+def place(view: GraphView, key: str) -> int:
+    assert view.facts is not None
+    return view.facts.index_of[key]
+
+
+def viewport_point(view: GraphView, key: str) -> QPointF:
+    """The middle of a box's title bar, in viewport pixels."""
+    return view.viewportTransform().map(view._item.geometry.head_rect(place(view, key)).center())
+
+
+def nested_backward(position: int) -> BackwardSnapshot:
+    return BackwardSnapshot(position=position, step=None, gradients=())
 
 
 def chain(count: int) -> GraphSnapshot:
@@ -34,30 +77,14 @@ def chain(count: int) -> GraphSnapshot:
     return GraphSnapshot(nodes=nodes, edges=edges, plan=tuple(range(count)))
 
 
-# -- layout ----------------------------------------------------------------------------------------
-
-
-def test_layers_run_from_the_root_down_without_overlap() -> None:
-    layout = layout_graph(GRAPH)
-    for edge in GRAPH.edges:
-        assert layout.positions[edge.source][1] < layout.positions[edge.target][1]
-    boxes = [QRectF(x, y, NODE_WIDTH, NODE_HEIGHT) for x, y in layout.positions.values()]
-    assert not any(a.intersects(b) for i, a in enumerate(boxes) for b in boxes[i + 1 :])
-    assert len(layout.splines) == len(GRAPH.edges)
-
-
-def test_splines_end_at_their_nodes() -> None:
-    layout = layout_graph(GRAPH)
-    for edge, spline in zip(GRAPH.edges, layout.splines, strict=True):
-        for node, end in ((edge.source, spline[0]), (edge.target, spline[-1])):
-            box = QRectF(*layout.positions[node], NODE_WIDTH, NODE_HEIGHT)
-            assert box.adjusted(-2, -2, 2, 2).contains(QPointF(*end))
-
-
-def test_large_graphs_get_plain_layers() -> None:
-    layout = layout_graph(chain(600))
-    assert len(layout.positions) == 600
-    assert set(layout.splines) == {()}
+def different(count: int) -> GraphSnapshot:
+    """As `chain`, of nodes of other names and shapes each, so that nothing folds."""
+    spec = [(TensorSpec((i + 1,), "float32"),) for i in range(count)]
+    nodes = tuple(
+        GraphNode(i, f"Op{i}Backward0", "", "operation", None, count - i, spec[i], op=f"op{i}")
+        for i in range(count)
+    )
+    return GraphSnapshot(nodes=nodes, edges=chain(count).edges, plan=tuple(range(count)))
 
 
 # -- the view --------------------------------------------------------------------------------------
@@ -100,6 +127,7 @@ def test_states_look_different(view: GraphView) -> None:
 
 def test_leaves_and_operations_take_their_colours(view: GraphView) -> None:
     view.set_view(1.0, *view.node_rect(3).center().toTuple())
+    QApplication.processEvents()
     image = view.viewport().grab().toImage()
     found = {}
     for node, role in ((3, "leaf"), (2, "intermediate")):
@@ -110,7 +138,7 @@ def test_leaves_and_operations_take_their_colours(view: GraphView) -> None:
 
 def test_a_cut_off_graph_ignores_nodes_beyond_it(view: GraphView) -> None:
     cut = GraphSnapshot(nodes=GRAPH.nodes[:3], edges=GRAPH.edges[:2], plan=GRAPH.plan, truncated=3)
-    view.show_graph(cut, layout_graph(cut), NAMES)
+    view.show_graph(cut, NAMES)
     view.show_backward(backward(6))
     assert [view.state_of(node) for node in range(3)] == [EXECUTED] * 3
 
@@ -175,33 +203,44 @@ def test_unknown_operations_have_words_too() -> None:
 
 def test_menu_offers_to_run_and_to_save(view: GraphView) -> None:
     menu = QMenu(view)
-    view.fill_menu(menu, 2)
+    view.fill_menu(menu, place(view, "#2"))
     texts = [action.text() for action in menu.actions() if action.text()]
     assert texts[0] == "Run to here"
     assert "Copy picture" in texts and "Save as SVG…" in texts
 
 
-def test_far_away_ten_thousand_nodes_are_boxes(view: GraphView) -> None:
+def grid(count: int, side: int) -> tuple[VisibleGraph, NestedLayout]:
+    boxes = tuple(Box(f"#{i}", "node", None, False, "", "", 1, 1, i) for i in range(count))
+    rects = np.array([((i % side) * 220.0, (i // side) * 90.0, 184.0, 44.0) for i in range(count)])
+    size = (float(rects[:, 0].max() + 184), float(rects[:, 1].max() + 44))
+    layout = NestedLayout(rects, np.zeros((0, 2)), np.zeros(1, np.int64), False, size)
+    return VisibleGraph(boxes, (), np.arange(count, dtype=np.int32)), layout
+
+
+def test_far_away_ten_thousand_nodes_are_boxes(qtbot) -> None:
     """Below the zoom for text, all boxes of a state are one call: every pixel row has some."""
+    view = GraphView()
+    qtbot.addWidget(view)
+    view.resize(900, 800)
     count = 10_000
+    visible, layout = grid(count, 100)
     graph = GraphSnapshot(nodes=chain(count).nodes, edges=(), plan=tuple(range(count)))
-    side = 100
-    places = {i: ((i % side) * 220.0, (i // side) * 90.0) for i in range(count)}
-    view.show_graph(graph, GraphLayout(places, ()), {})
+    view._item.show_picture(GraphFacts(graph, visible, {}), GraphGeometry(visible, layout))
     view.fit()
     assert view.zoom < 0.1
     image = view.viewport().grab().toImage()
     canvas = theme.current().color("canvas").name()
     middle = image.height() // 2
     columns = [
-        image.pixelColor(x, middle + dy).name() for x in range(image.width()) for dy in range(6)
+        image.pixelColor(x, middle + dy).name() for x in range(image.width()) for dy in range(24)
     ]
     assert np.mean([color != canvas for color in columns]) > 0.2
 
 
 def test_a_large_graph_opens_legibly_at_its_root(view: GraphView) -> None:
-    graph = chain(200)
-    view.show_graph(graph, layout_graph(graph), {})
+    view.show_graph(different(200))
+    view.open_all()
+    view._look_at_start()
     seen = view.mapToScene(view.viewport().rect()).boundingRect()
     assert view.zoom >= TEXT_MIN_ZOOM
     assert seen.contains(view.node_rect(0)) and not seen.intersects(view.node_rect(199))
@@ -209,7 +248,333 @@ def test_a_large_graph_opens_legibly_at_its_root(view: GraphView) -> None:
 
 def test_only_what_is_seen_is_painted(view: GraphView) -> None:
     seen = view.node_rect(2).adjusted(4, 4, -4, -4)
-    assert view._item.geometry.nodes_in(seen).tolist() == [2]
+    geometry = view._item.geometry
+    found = geometry.boxes_in(seen).tolist()
+    assert [box for box in found if not geometry.open[box]] == [place(view, "#2")]
     beyond = QRectF(10_000, 10_000, 10, 10)
-    assert view._item.geometry.nodes_in(beyond).size == 0
-    assert view._item.geometry.edges_in(beyond).size == 0
+    assert geometry.boxes_in(beyond).size == 0
+    assert geometry.links_in(beyond).size == 0
+
+
+# -- opening and closing ---------------------------------------------------------------------------
+
+
+def test_a_small_graph_opens_wholly(pane: GraphPane) -> None:
+    pane.view.show_graph(NESTED)
+    assert {f"#{node.id}" for node in NESTED.nodes} <= set(keys(pane.view))
+    assert "!4.0" in keys(pane.view)
+
+
+def test_a_double_click_opens_in_place_and_closes_again(nested: GraphView, qtbot) -> None:
+    at = viewport_point(nested, "body.fc")
+    assert "#4" not in keys(nested)
+    left = Qt.MouseButton.LeftButton
+    qtbot.mouseDClick(nested.viewport(), left, pos=at.toPoint())
+    assert {"#4", "#5", "#6", "!4.0"} <= set(keys(nested))
+    head = nested._item.geometry.head_rect(place(nested, "body.fc"))
+    assert head.contains(nested.scene_point(at))  # the cursor lies on the title bar now
+    qtbot.mouseDClick(nested.viewport(), left, pos=at.toPoint())
+    assert "#4" not in keys(nested)
+    assert nested.box_rect("body.fc").contains(nested.scene_point(at))
+
+
+def test_keys_open_and_close(nested: GraphView, qtbot) -> None:
+    nested.select_box(place(nested, "body.fc"))
+    qtbot.keyClick(nested, Qt.Key.Key_Plus)
+    assert "#4" in keys(nested)
+    nested.select(4)
+    qtbot.keyClick(nested, Qt.Key.Key_Minus)
+    assert "#4" not in keys(nested)
+    assert nested.selected_box == place(nested, "body.fc")
+    qtbot.keyClick(nested, Qt.Key.Key_Return)
+    assert "#4" in keys(nested)
+    qtbot.keyClick(nested, Qt.Key.Key_Minus)
+    qtbot.keyClick(nested, Qt.Key.Key_Minus)
+    assert keys(nested) == ["#0", "head", "body"]
+    zoom = nested.zoom
+    qtbot.keyClick(nested, Qt.Key.Key_Plus, Qt.KeyboardModifier.ControlModifier)
+    assert nested.zoom > zoom
+
+
+def test_open_all_and_close_all_keep_the_selected_node_known(nested: GraphView) -> None:
+    nested.select(6)
+    assert nested.selected_box == place(nested, "body.fc")
+    nested.open_all()
+    assert nested.selected_box == place(nested, "#6")
+    nested.close_all()
+    assert keys(nested) == ["#0", "head", "body"]
+    assert nested.selected == 6 and nested.selected_box == place(nested, "body")
+
+
+def test_open_all_inside_a_box(nested: GraphView) -> None:
+    nested.close_all()
+    nested.open_inside(place(nested, "body"))
+    assert {"#3", "#4", "#5", "#6"} <= set(keys(nested)) and "#1" not in keys(nested)
+
+
+def test_answers_to_older_requests_are_dropped(qtbot) -> None:
+    view = GraphView()
+    qtbot.addWidget(view)
+    asked: list[VisibleGraph] = []
+    view.layout_requested.connect(lambda visible, direction: asked.append(visible))
+    view.show_graph(NESTED)
+    view.set_open(frozenset())
+    older, newer = asked
+    view.show_layout(older, layout_nested(older))
+    assert view.facts is None and not view.laid_out
+    view.show_layout(newer, layout_nested(newer))
+    assert keys(view) == ["#0", "head", "body"] and view.laid_out
+    view.set_open(frozenset({"head"}))
+    view.clear("nothing")
+    view.show_layout(asked[-1], layout_nested(asked[-1]))
+    assert view.facts is None
+
+
+def test_a_new_direction_turns_the_picture_round(nested: GraphView) -> None:
+    assert nested.node_rect(0).y() < nested.node_rect(3).y()
+    link = next(
+        i
+        for i, link in enumerate(nested.facts.visible.links)
+        if link.source == place(nested, "#3") and link.target == place(nested, "body.fc")
+    )
+    tip = nested._item.geometry.heads[link, 0]
+    assert nested.box_rect("body.fc").adjusted(-2, -2, 2, 2).contains(QPointF(*tip))
+    nested.set_direction("forward")
+    assert nested.node_rect(0).y() > nested.node_rect(3).y()
+    tip = nested._item.geometry.heads[link, 0]
+    assert nested.node_rect(3).adjusted(-2, -2, 2, 2).contains(QPointF(*tip))
+
+
+# -- how far backward has come, in closed boxes ----------------------------------------------------
+
+
+def test_closed_boxes_add_up_what_is_inside(nested: GraphView) -> None:
+    facts, fc, head = nested.facts, place(nested, "body.fc"), place(nested, "head")
+    assert facts is not None
+    assert facts.second_line(fc) == "Linear · 3 nodes"
+    assert facts.second_line(head) == "Linear · 2 nodes · ≤ 2 KiB"
+    assert facts.leaves[[fc, head]].tolist() == [1, 1]
+    body = place(nested, "body")
+    assert facts.saved_bytes[body] == 128 and facts.stale[body] and not facts.stale[fc]
+
+
+def test_states_of_closed_boxes_follow_the_pass(nested: GraphView) -> None:
+    facts, fc, head = nested.facts, place(nested, "body.fc"), place(nested, "head")
+    assert facts is not None
+    nested.show_backward(nested_backward(1))
+    assert facts.box_states[[fc, head]].tolist() == [WAITING, READY]
+    nested.show_backward(nested_backward(4))  # 0, 1, 3, 4 have run; 5 is next
+    assert facts.executed[[fc, head]].tolist() == [1, 1]
+    assert facts.box_states[fc] == READY
+    nested.show_backward(nested_backward(7))
+    assert facts.executed[[fc, head]].tolist() == [3, 2]
+    assert facts.box_states[[fc, head]].tolist() == [EXECUTED, EXECUTED]
+
+
+def test_part_of_a_closed_box_shows_as_a_bar(nested: GraphView) -> None:
+    nested.show_backward(nested_backward(4))
+    rect = nested.box_rect("body.fc")
+    nested.set_view(2.0, rect.center().x(), rect.center().y())
+    QApplication.processEvents()
+    image = nested.viewport().grab().toImage()
+
+    def color(across: float) -> str:
+        point = QPointF(rect.left() + across * rect.width(), rect.bottom() - 2.5)
+        return image.pixelColor(nested.viewportTransform().map(point).toPoint()).name()
+
+    gradient = theme.current().color("gradient").name()
+    assert color(0.2) == gradient != color(0.6)  # 1 of 3 nodes
+
+
+def test_follow_opens_what_hides_the_node_of_a_step(nested: GraphView) -> None:
+    nested.show_backward(nested_backward(3))
+    assert "#4" not in keys(nested)
+    nested.follow = True
+    nested.show_backward(nested_backward(3))
+    assert "#4" in keys(nested)
+
+
+# -- search, filters, paths ------------------------------------------------------------------------
+
+
+def hits(pane: GraphPane) -> str:
+    label = pane.findChild(QLabel, "graph_hits")
+    assert label is not None
+    return label.text()
+
+
+def marked(view: GraphView) -> set[str]:
+    assert view.facts is not None and view._item.hits is not None
+    return {keys(view)[box] for box in np.flatnonzero(view._item.hits).tolist()}
+
+
+def test_search_marks_counts_and_goes_through_the_hits(
+    nested: GraphView, pane: GraphPane, qtbot
+) -> None:
+    field = pane.findChild(QLineEdit, "graph_search")
+    assert field is not None
+    qtbot.keyClicks(field, "weight 8x8")
+    assert hits(pane) == "2 found" and marked(nested) == {"head", "body.fc"}
+    qtbot.keyClick(field, Qt.Key.Key_Return)
+    assert hits(pane) == "1 of 2" and nested.selected == 6  # the plan comes to body.fc first
+    assert "#6" in keys(nested) and "#2" not in keys(nested)
+    qtbot.keyClick(field, Qt.Key.Key_Return)
+    assert hits(pane) == "2 of 2" and nested.selected == 2 and "#2" in keys(nested)
+    qtbot.keyClick(field, Qt.Key.Key_Return, Qt.KeyboardModifier.ShiftModifier)
+    assert nested.selected == 6
+    field.setText("nothing like it")
+    assert hits(pane) == "no node"
+    qtbot.keyClick(field, Qt.Key.Key_Escape)
+    assert hits(pane) == "" and nested._item.lit is None
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("addmm", {"head", "body.fc"}),
+        ("BODY.act", {"#3"}),
+        ("self.act", {"body.fc"}),
+        ("aten::", {"body.fc"}),
+        ("4 × 8 tanh", {"#3"}),
+    ],
+)
+def test_search_knows_names_operations_shapes_modules_and_lines(
+    nested: GraphView, query: str, found: set[str]
+) -> None:
+    nested.search(query)
+    assert marked(nested) == found
+
+
+@pytest.mark.parametrize(
+    ("key", "found"),
+    [
+        ("leaves", {"head", "body.fc"}),
+        ("cuts", {"body.fc"}),
+        ("stale", {"#3"}),
+        ("saved:0", {"head", "#3"}),
+        ("saved:1024", {"head"}),
+    ],
+)
+def test_filters(nested: GraphView, pane: GraphPane, key: str, found: set[str]) -> None:
+    pane.bar.filters[key].trigger()
+    assert marked(nested) == found
+    pane.bar.filters["all"].trigger()
+    assert nested._item.hits is None
+
+
+def test_a_cut_is_lit_with_the_node_that_it_cuts_off(nested: GraphView) -> None:
+    nested.open_all()
+    nested.search("", "cuts")
+    assert marked(nested) == {"#4", "!4.0"}
+
+
+def test_paths_light_the_ways_to_the_loss_and_to_the_leaves(
+    nested: GraphView, pane: GraphPane, qtbot
+) -> None:
+    nested.open_all()
+    nested.select(3)
+    button = pane.findChild(QToolButton, "graph_paths")
+    assert button is not None
+    qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
+    lit = {keys(nested)[box] for box in np.flatnonzero(nested._item.lit).tolist()}
+    assert lit == {"#0", "head", "#1", "body", "#3", "body.fc", "#4", "!4.0", "#5", "#6"}
+    nested.select(2)
+    lit = {keys(nested)[box] for box in np.flatnonzero(nested._item.lit).tolist()}
+    assert lit == {"#0", "head", "#1", "#2"}
+    qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
+    assert nested._item.lit is None
+
+
+# -- words, menu, breakpoints ----------------------------------------------------------------------
+
+
+def test_tooltips_of_boxes_and_cuts_teach(nested: GraphView) -> None:
+    facts = nested.facts
+    assert facts is not None
+    assert facts.tooltip(place(nested, "body.fc")) == (
+        "fc · Linear\nThe nodes that this module's forward recorded\n"
+        "3 nodes, 1 of them leaves\nDouble click opens it"
+    )
+    nested.open_all()
+    assert nested.facts is not None
+    cut = nested.facts.tooltip(place(nested, "!4.0"))
+    assert "frozen" in cut and "It would have gone to body.fc.bias" in cut
+    assert "<cell 3>, line 7: x = self.act(self.fc(x))" in nested.tooltip(4)
+    assert "Stale" in nested.tooltip(3)
+
+
+def test_menu_of_a_closed_box(nested: GraphView, qtbot) -> None:
+    menu = QMenu(nested)
+    nested.fill_menu(menu, place(nested, "body.fc"))
+    actions = {action.text(): action for action in menu.actions()}
+    assert "Run to here" not in actions and "Open all inside" in actions
+    with qtbot.waitSignal(nested.breakpoint_toggled) as asked:
+        actions["Toggle breakpoint"].trigger()
+    assert asked.args == ["body.fc"]
+    actions["Copy name"].trigger()
+    assert QApplication.clipboard().text() == "body.fc"
+    actions["Open"].trigger()
+    assert "#4" in keys(nested)
+
+
+def test_a_node_with_a_line_leads_to_the_code(nested: GraphView, qtbot) -> None:
+    nested.open_all()
+    menu = QMenu(nested)
+    nested.fill_menu(menu, place(nested, "#4"))
+    with qtbot.waitSignal(nested.code_requested) as asked:
+        next(a for a in menu.actions() if a.text() == "Show in code").trigger()
+    assert asked.args == [4]
+
+
+def test_a_breakpoint_inside_shows_on_the_closed_box(nested: GraphView) -> None:
+    nested.show_breakpoints({"#5", "head"})
+    dots = nested._item.breakpoints
+    assert dots is not None
+    assert {keys(nested)[box] for box in np.flatnonzero(dots)} == {"head", "body.fc"}
+    nested.show_breakpoints(())
+    assert nested._item.breakpoints is None
+
+
+def test_to_show_a_selection_tells_nothing(nested: GraphView, qtbot) -> None:
+    with qtbot.assertNotEmitted(nested.node_selected):
+        nested.show_selected(3)
+    assert nested.selected == 3 and nested.selected_box == place(nested, "#3")
+
+
+def test_export_asks_for_a_format(nested: GraphView, pane: GraphPane, qtbot) -> None:
+    button = pane.findChild(QToolButton, "graph_save")
+    assert button is not None and button.menu() is not None
+    actions = {action.text(): action for action in button.menu().actions()}
+    with qtbot.waitSignal(pane.bar.export_requested) as asked:
+        actions["Save graph as GraphML…"].trigger()
+    assert asked.args == ["graphml"]
+
+
+def test_the_bar_rests_while_nothing_is_drawn(pane: GraphPane) -> None:
+    names = ("graph_filter", "graph_direction", "graph_paths", "graph_open_all", "graph_save")
+    buttons = [pane.findChild(QToolButton, name) for name in names]
+    assert not any(button.isEnabled() for button in buttons)
+    pane.view.show_graph(NESTED)
+    assert all(button.isEnabled() for button in buttons)
+    assert all(button.toolTip() and button.accessibleName() for button in buttons)
+
+
+def test_the_map_is_there_while_a_part_is_seen(nested: GraphView) -> None:
+    nested.fit()
+    assert not nested.map.isVisible()
+    nested.set_view(4.0, *nested.node_rect(0).center().toTuple())
+    assert nested.map.isVisible()
+    nested.map._picture = None
+    nested.map.grab()
+    assert nested.map._picture is not None
+
+
+def test_a_drag_pans_from_anywhere(nested: GraphView, qtbot) -> None:
+    before = nested.center()
+    start = nested.point_of(0).toPoint()
+    left = Qt.MouseButton.LeftButton
+    qtbot.mousePress(nested.viewport(), left, pos=start)
+    qtbot.mouseMove(nested.viewport(), start + QPoint(60, 40))
+    qtbot.mouseRelease(nested.viewport(), left, pos=start + QPoint(60, 40))
+    moved = (before - nested.center()) * nested.zoom
+    assert (round(moved.x()), round(moved.y())) == (60, 40)

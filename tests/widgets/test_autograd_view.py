@@ -25,14 +25,16 @@ from tests.widgets.autograd_snapshots import (
 )
 from widgets.autograd.autograd_view import AutogradView
 from widgets.autograd.block_list import rows_of
-from widgets.autograd.graph_item import CURRENT
-from widgets.autograd.graph_layout import layout_graph
+from widgets.autograd.graph_facts import CURRENT
+from widgets.autograd.nested_layout import layout_nested
 from widgets.autograd.value_stack import ValueStack
 
 
 @pytest.fixture
 def view(qtbot) -> AutogradView:
     view = AutogradView()
+    graph = view.graph
+    graph.layout_requested.connect(lambda v, d: graph.show_layout(v, layout_nested(v, d)))
     qtbot.addWidget(view)
     view.resize(1440, 900)
     view.show_engine_state("ready")
@@ -188,7 +190,6 @@ def test_showing_a_snapshot_asks_nothing(view: AutogradView, qtbot) -> None:
 def started(view: AutogradView, position: int) -> AutogradView:
     view.show_graph(GRAPH, NAMES)
     view.show_backward(backward(position))
-    view.show_layout(GRAPH, layout_graph(GRAPH))
     return view
 
 
@@ -320,14 +321,17 @@ def test_comparison_is_told_in_words_and_per_parameter(view: AutogradView, qtbot
 # -- the page --------------------------------------------------------------------------------------
 
 
-def test_a_layout_of_an_older_graph_is_dropped(view: AutogradView) -> None:
+def test_a_layout_of_an_older_graph_is_dropped(qtbot) -> None:
+    view = AutogradView()
+    qtbot.addWidget(view)
+    asked = []
+    view.graph.layout_requested.connect(lambda visible, direction: asked.append(visible))
     view.show_graph(GRAPH, NAMES)
-    layout = layout_graph(GRAPH)
-    newer = type(GRAPH)(nodes=GRAPH.nodes[:1], edges=(), plan=(0,))
-    view.show_graph(newer, NAMES)
-    view.show_layout(GRAPH, layout)
+    view.show_graph(type(GRAPH)(nodes=GRAPH.nodes[:1], edges=(), plan=(0,)), NAMES)
+    older, newer = asked
+    view.graph.show_layout(older, layout_nested(older))
     assert view.graph.content_rect().isEmpty()
-    view.show_layout(newer, layout_graph(newer))
+    view.graph.show_layout(newer, layout_nested(newer))
     assert not view.graph.content_rect().isEmpty()
 
 

@@ -17,8 +17,7 @@ from engine.protocol import (
 )
 from widgets.autograd.backward_view import BackwardView
 from widgets.autograd.forward_view import ForwardView
-from widgets.autograd.graph_layout import GraphLayout
-from widgets.autograd.graph_view import GraphView
+from widgets.autograd.graph_pane import GraphPane
 from widgets.autograd.root_bar import RootBar
 from widgets.theme import GRID
 
@@ -43,12 +42,11 @@ class AutogradView(QWidget):
         self.setObjectName("autograd_view")
         self.setAccessibleName("Autograd")
         self._graph: GraphSnapshot | None = None
-        self._laid_out = False
-        self._backward: BackwardSnapshot | None = None
         self._names: Mapping[str, str] = {}
         self.roots = RootBar()
         self.forward = ForwardView()
-        self.graph = GraphView()
+        self.graph_pane = GraphPane()
+        self.graph = self.graph_pane.view
         self.backward = BackwardView()
         self._problem = QLabel()
         self._problem.setObjectName("autograd_problem")
@@ -59,7 +57,7 @@ class AutogradView(QWidget):
 
         splitter = QSplitter(Qt.Orientation.Horizontal)
         splitter.addWidget(self.forward)
-        splitter.addWidget(self.graph)
+        splitter.addWidget(self.graph_pane)
         splitter.addWidget(self.backward)
         splitter.setStretchFactor(1, 1)
         splitter.setSizes([336, 720, 384])
@@ -92,31 +90,18 @@ class AutogradView(QWidget):
         self.forward.show_forward(snapshot, names)
 
     def show_graph(self, graph: GraphSnapshot, names: Mapping[str, str]) -> None:
-        """A new graph was read. It is drawn once `show_layout` says where its nodes go."""
+        """A new graph was read. It is drawn once its view was told where its boxes go."""
         self._graph, self._names = graph, names
-        self._laid_out = False
-        self._backward = None
         self.roots.show_graph(graph)
-        self.graph.clear("Laying out the graph…")
-
-    def show_layout(self, graph: GraphSnapshot, layout: GraphLayout) -> None:
-        """Draw the graph; a layout of an older graph is dropped."""
-        if graph is not self._graph:
-            return
-        self._laid_out = True
-        self.graph.show_graph(graph, layout, dict(self._names))
-        if self._backward is not None:
-            self.graph.show_backward(self._backward)
+        self.graph.show_graph(graph, names)
 
     def show_backward(self, snapshot: BackwardSnapshot) -> None:
         """Show the backward pass; does nothing before `show_graph`."""
         if self._graph is None:
             return
-        self._backward = snapshot
         self.show_problem("")
         self.backward.show_backward(snapshot, self._graph, self._names)
-        if self._laid_out:
-            self.graph.show_backward(snapshot)
+        self.graph.show_backward(snapshot)
 
     def show_comparison(self, snapshot: ComparisonSnapshot) -> None:
         self.backward.show_comparison(snapshot)
@@ -141,8 +126,7 @@ class AutogradView(QWidget):
 
     def clear_backward(self) -> None:
         """The forward pass began anew: its graph is another."""
-        self._graph = self._backward = None
-        self._laid_out = False
+        self._graph = None
         self.roots.show_graph(None)
         self.graph.clear()
         self.backward.clear()

@@ -16,7 +16,7 @@ from engine.protocol import (
     ValueSnapshot,
 )
 from widgets.autograd.gradient_table import GradientTable
-from widgets.autograd.graph_item import node_title
+from widgets.autograd.graph_facts import node_title
 from widgets.autograd.step_bar import StepBar
 from widgets.autograd.value_stack import ValueStack
 from widgets.autograd.words import GRAD_FN, rule

@@ -1,104 +1,228 @@
-"""Boxes and curves of a laid-out graph as arrays, ready to paint and to cull."""
+"""Boxes and links of a laid-out picture as arrays, ready to paint, to cull and to point at."""
 
 from __future__ import annotations
+
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import QPointF, QRectF
-from PySide6.QtGui import QPainterPath, QPolygonF
+from PySide6.QtGui import QPainterPath
 
-from engine.protocol import GraphSnapshot
-from widgets.autograd.graph_layout import NODE_HEIGHT, NODE_WIDTH, GraphLayout
-from widgets.canvas.layout import Point
+from widgets.autograd.boxes import Direction, NestedLayout, VisibleGraph
+from widgets.autograd.nested_layout import TITLE_HEIGHT
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
-NODE_SIZE = (NODE_WIDTH, NODE_HEIGHT)
 MARGIN = 8.0
 HEAD_LENGTH = 7.0
+PIECES = 6
+"""Straight pieces that stand for one cubic where curves are drawn in one call."""
 
 
 class GraphGeometry:
-    """All in scene pixels. Nodes by id, edges by their place in the snapshot.
+    """All in scene pixels; boxes and links by their places in the `VisibleGraph`.
 
-    `boxes` (N, 4) are x, y, width, height; `ends` (E, 2) source and target ids; `lines` (E, 4)
-    x1, y1, x2, y2 from the source's lower to the target's upper side; `curved` (E,) says where
-    `paths` are splines instead; `heads` are the arrows at their ends, `text_points` where an
-    edge's shape is written. Raises KeyError when a node has no position.
+    `rects` (N, 4) are x, y, width, height; `ends` (L, 2) the boxes of each link, source first;
+    `chords` (L, 4) the straight lines between the ends of the links' ways. `flows_up` says that
+    arrows point at the source: the picture shows the way of the data, not of the gradient.
     """
 
-    def __init__(self, graph: GraphSnapshot, layout: GraphLayout) -> None:
-        corners = np.array([layout.positions[node.id] for node in graph.nodes], float)
-        self.corners: Floats = corners.reshape(-1, 2)
-        sizes = np.broadcast_to(NODE_SIZE, self.corners.shape)
-        self.boxes: Floats = np.concatenate([self.corners, sizes], axis=1)
-        ends = np.array([(edge.source, edge.target) for edge in graph.edges], np.intp)
+    def __init__(
+        self, visible: VisibleGraph, layout: NestedLayout, direction: Direction = "backward"
+    ) -> None:
+        boxes, links = visible.boxes, visible.links
+        self.rects: Floats = np.asarray(layout.rects, float).reshape(-1, 4)
+        self.parents: Ints = np.array(
+            [-1 if box.parent is None else box.parent for box in boxes], np.intp
+        )
+        self.open = np.array([box.open for box in boxes], bool)
+        ends = np.array([(link.source, link.target) for link in links], np.intp)
         self.ends: Ints = ends.reshape(-1, 2)
-        sources, targets = self.ends.T
-        below = self.corners[sources] + (NODE_WIDTH / 2, NODE_HEIGHT)
-        above = self.corners[targets] + (NODE_WIDTH / 2, 0.0)
-        self.lines: Floats = np.concatenate([below, above], axis=1)
-        splines = layout.splines or ((),) * len(graph.edges)
-        self.curved = np.array([len(spline) >= 4 for spline in splines], bool)
-        self.paths = [
-            _curve(spline) if len(spline) >= 4 else _line(*line)
-            for spline, line in zip(splines, self.lines.tolist(), strict=True)
-        ]
-        self.heads = [_arrow_head(path) for path in self.paths]
-        self.text_points = [path.pointAtPercent(0.5) + QPointF(5, 3) for path in self.paths]
-        self._edge_boxes: Floats = np.array(
-            [path.boundingRect().getCoords() for path in self.paths], float
-        ).reshape(-1, 4)
+        self.flows_up = direction == "forward"
+        self.curved = layout.curved
+        self._points: Floats = np.asarray(layout.points, float).reshape(-1, 2)
+        self._starts: Ints = np.asarray(layout.starts, np.intp)
+        first, last = self._points[self._starts[:-1]], self._points[self._starts[1:] - 1]
+        self.chords: Floats = np.concatenate([first, last], axis=1)
+        corners = np.concatenate(
+            [
+                np.minimum.reduceat(self._points, self._starts[:-1]),
+                np.maximum.reduceat(self._points, self._starts[:-1]),
+            ],
+            axis=1,
+        ) if len(links) else np.zeros((0, 4))  # fmt: skip
+        self._link_corners: Floats = corners
+        self.lengths: Floats = np.hypot(*(corners[:, 2:] - corners[:, :2]).T)
+        self._corners: Floats = np.concatenate(
+            [self.rects[:, :2], self.rects[:, :2] + self.rects[:, 2:]], axis=1
+        )
         self.bounds = self._bounds()
+        self._paths: dict[int, QPainterPath] = {}
+        self._middles: dict[int, QPointF] = {}
 
     def _bounds(self) -> QRectF:
-        if not len(self.corners):
+        if not len(self.rects):
             return QRectF()
-        corners = [self.corners, self.corners + NODE_SIZE]
-        points = np.concatenate([*corners, self._edge_boxes[:, :2], self._edge_boxes[:, 2:]])
-        (left, top), (right, bottom) = points.min(axis=0).tolist(), points.max(axis=0).tolist()
+        corners = np.concatenate([self._corners, self._link_corners])
+        left, top = corners[:, :2].min(axis=0).tolist()
+        right, bottom = corners[:, 2:].max(axis=0).tolist()
         whole = QRectF(left, top, right - left, bottom - top)
         return whole.adjusted(-MARGIN, -MARGIN, MARGIN, MARGIN)
 
-    def nodes_in(self, rect: QRectF) -> Ints:
-        """Ids of the nodes that meet `rect`."""
-        (x, y), (w, h) = self.corners.T, NODE_SIZE
-        inside = (x < rect.right()) & (x + w > rect.left())
-        return np.flatnonzero(inside & (y < rect.bottom()) & (y + h > rect.top()))
+    # -- what is where ---------------------------------------------------------------------------
 
-    def edges_in(self, rect: QRectF) -> Ints:
-        """Edges whose bounding boxes meet `rect`."""
-        left, top, right, bottom = self._edge_boxes.T
-        inside = (left <= rect.right()) & (right >= rect.left())
-        return np.flatnonzero(inside & (top <= rect.bottom()) & (bottom >= rect.top()))
+    def boxes_in(self, rect: QRectF) -> Ints:
+        """The boxes that meet `rect`, parents first."""
+        return np.flatnonzero(_meet(self._corners, rect))
 
-    def node_at(self, point: QPointF) -> int | None:
-        """The node at a point."""
-        hits = self.nodes_in(QRectF(point.x() - 1e-6, point.y() - 1e-6, 2e-6, 2e-6))
+    def links_in(self, rect: QRectF) -> Ints:
+        """The links whose bounding boxes meet `rect`."""
+        return np.flatnonzero(_meet(self._link_corners, rect))
+
+    def box_at(self, point: QPointF) -> int | None:
+        """The innermost box at a point."""
+        hits = self.boxes_in(QRectF(point.x() - 1e-6, point.y() - 1e-6, 2e-6, 2e-6))
         return int(hits[-1]) if hits.size else None
 
+    def rect(self, box: int) -> QRectF:
+        """Raises IndexError for an unknown box."""
+        return QRectF(*self.rects[box].tolist())
 
-def _curve(points: tuple[Point, ...]) -> QPainterPath:
-    """A cubic Bézier spline of 3n + 1 control points."""
-    first, *rest = (QPointF(*point) for point in points)
+    def head_rect(self, box: int) -> QRectF:
+        """An open box's title bar; all of another box."""
+        rect = self.rect(box)
+        if self.open[box]:
+            rect.setHeight(min(TITLE_HEIGHT, rect.height()))
+        return rect
+
+    def around(self, box: int) -> list[int]:
+        """The open boxes around a box, innermost first."""
+        out = []
+        while (box := int(self.parents[box])) >= 0:
+            out.append(box)
+        return out
+
+    def neighbour(self, box: int, direction: str) -> int:
+        """The closed box or node next to a box: `up` and `down` along a link (from an open box
+        to what is nearest), `left` and `right` beside it; the box itself where there is none."""
+        linked = self._linked(box, direction)
+        if direction in ("up", "down") and not linked.size and not self.open[box]:
+            return box
+        centers = self._corners[:, :2] + self.rects[:, 2:] / 2
+        if linked.size:
+            return int(linked[np.abs(centers[linked, 0] - centers[box, 0]).argmin()])
+        off = centers - centers[box]
+        axis, sign = (0, 1) if direction in ("left", "right") else (1, 0)
+        ahead = off[:, axis] if direction in ("right", "down") else -off[:, axis]
+        some = np.flatnonzero((ahead > 1) & ~self.open)
+        if axis == 0:
+            overlaps = np.abs(off[some, 1]) < (self.rects[some, 3] + self.rects[box, 3]) / 2
+            some = some[overlaps]
+        if not some.size:
+            return box
+        return int(some[(ahead[some] + 2 * np.abs(off[some, sign])).argmin()])
+
+    def _linked(self, box: int, direction: str) -> Ints:
+        if direction not in ("up", "down"):
+            return np.zeros(0, np.intp)
+        near, far = (0, 1) if (direction == "down") != self.flows_up else (1, 0)
+        return self.ends[self.ends[:, near] == box, far]
+
+    # -- how links run ---------------------------------------------------------------------------
+
+    def path(self, link: int) -> QPainterPath:
+        """A link's way in the direction of its arrow."""
+        path = self._paths.get(link)
+        if path is None:
+            points = self._points[self._starts[link] : self._starts[link + 1]]
+            path = _path(points[::-1] if self.flows_up else points, self.curved)
+            self._paths[link] = path
+        return path
+
+    def middle(self, link: int) -> QPointF:
+        """The middle of a link's way."""
+        point = self._middles.get(link)
+        if point is None:
+            point = self._middles[link] = self.path(link).pointAtPercent(0.5)
+        return point
+
+    @cached_property
+    def heads(self) -> Floats:
+        """The arrow heads (L, 3, 2): tip, then the two corners of the base."""
+        starts, ends = self._starts[:-1], self._starts[1:]
+        tips, before = (
+            (self._points[starts], self._points[starts + 1])
+            if self.flows_up
+            else (self._points[ends - 1], self._points[ends - 2])
+        )
+        along = tips - before
+        along /= np.maximum(np.hypot(*along.T), 1e-6)[:, None]
+        across = along[:, ::-1] * (-1, 1) * (HEAD_LENGTH / 2)
+        base = tips - along * HEAD_LENGTH
+        return np.stack([tips, base + across, base - across], axis=1)
+
+    @cached_property
+    def _pieces(self) -> tuple[Floats, Ints]:
+        """All ways as straight pieces (P, 4), and where each link's begin (L + 1)."""
+        if not self.curved:
+            points, starts = self._points, self._starts
+        else:
+            points, starts = _flattened(self._points, self._starts)
+        joined = np.concatenate([points[:-1], points[1:]], axis=1)
+        # No piece leads from the last point of one way to the first of the next.
+        inner = np.ones(len(joined), bool)
+        inner[starts[1:-1] - 1] = False
+        return joined[inner], starts - np.arange(len(starts))
+
+    def pieces_of(self, links: Ints) -> Floats:
+        """The ways of some links as straight pieces (P, 4)."""
+        if not len(links):
+            return np.zeros((0, 4))
+        pieces, starts = self._pieces
+        if len(links) == len(starts) - 1:
+            return pieces
+        counts = starts[links + 1] - starts[links]
+        offsets = np.repeat(starts[links] - np.concatenate([[0], np.cumsum(counts)[:-1]]), counts)
+        return pieces[offsets + np.arange(counts.sum())]
+
+
+def _meet(corners: Floats, rect: QRectF) -> NDArray[np.bool_]:
+    left, top, right, bottom = corners.T
+    inside = (left <= rect.right()) & (right >= rect.left())
+    return inside & (top <= rect.bottom()) & (bottom >= rect.top())
+
+
+def _path(points: Floats, curved: bool) -> QPainterPath:
+    first, *rest = (QPointF(x, y) for x, y in points.tolist())
     path = QPainterPath(first)
-    for i in range(0, len(rest) - 2, 3):
-        path.cubicTo(*rest[i : i + 3])
+    if curved:
+        for i in range(0, len(rest) - 2, 3):
+            path.cubicTo(*rest[i : i + 3])
+    else:
+        for point in rest:
+            path.lineTo(point)
     return path
 
 
-def _line(x1: float, y1: float, x2: float, y2: float) -> QPainterPath:
-    path = QPainterPath(QPointF(x1, y1))
-    path.lineTo(x2, y2)
-    return path
+def _flattened(points: Floats, starts: Ints) -> tuple[Floats, Ints]:
+    """Splines of 3n + 1 control points as polylines of PIECES * n + 1 points."""
+    cubics = (np.diff(starts) - 1) // 3
+    firsts = np.repeat(starts[:-1], cubics) + 3 * _ramp(cubics)
+    t = (np.arange(PIECES) / PIECES)[None, :, None]
+    a, b, c, d = (points[firsts + i][:, None, :] for i in range(4))
+    curve = a * (1 - t) ** 3 + 3 * b * t * (1 - t) ** 2 + 3 * c * t**2 * (1 - t) + d * t**3
+    counts = cubics * PIECES + 1
+    new_starts = np.concatenate([[0], np.cumsum(counts)])
+    out = np.empty((new_starts[-1], 2))
+    lasts = np.zeros(len(out), bool)
+    lasts[new_starts[1:] - 1] = True
+    out[~lasts] = curve.reshape(-1, 2)
+    out[lasts] = points[starts[1:] - 1]
+    return out, new_starts
 
 
-def _arrow_head(path: QPainterPath) -> QPolygonF:
-    """A triangle at the path's end, pointing along it."""
-    end = path.pointAtPercent(1.0)
-    before = path.pointAtPercent(max(0.0, 1.0 - HEAD_LENGTH / max(path.length(), HEAD_LENGTH)))
-    along = end - before
-    along /= max((along.x() ** 2 + along.y() ** 2) ** 0.5, 1e-6)
-    across = QPointF(-along.y(), along.x()) * (HEAD_LENGTH / 2)
-    base = end - along * HEAD_LENGTH
-    return QPolygonF([end, base + across, base - across])
+def _ramp(counts: Ints) -> Ints:
+    """0, 1, ..., counts[0] - 1, 0, 1, ..., counts[1] - 1, ..."""
+    total = int(counts.sum())
+    return np.arange(total) - np.repeat(np.cumsum(counts) - counts, counts)

@@ -79,6 +79,10 @@ class Hierarchy:
             branch = inner[0]
             keys.append(branch.key)
 
+    def keys_within(self, key: str) -> frozenset[str]:
+        """A box that opens, and all such boxes inside it. Raises KeyError for any other key."""
+        return frozenset(branch.key for branch in walk(self._branches[key]))
+
     def nodes_in(self, key: str) -> NDArray[np.int64]:
         """The ids of all nodes in a box. Raises KeyError for a key that no box has."""
         if key.startswith("#"):

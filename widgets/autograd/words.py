@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from engine.protocol import GraphNode
+from engine.protocol.autograd_snapshots import CutReason
 
 GRAD_FN = (
     "A grad_fn is a node that autograd recorded in forward: it knows the operation's rule and keeps"
@@ -61,6 +62,16 @@ _RULES = {
     "permute": "Permutes the gradient's dimensions back; no number changes.",
     **dict.fromkeys(("view", "unsafe_view", "reshape", "squeeze", "unsqueeze", "flatten"), _SAME),
 }
+
+CUTS: dict[CutReason, str] = {
+    "detach": "A .detach() cut it off: what came before counts as a constant.",
+    "no_grad": "It was computed under torch.no_grad(), where autograd records nothing.",
+    "frozen": "A parameter with requires_grad=False: it is frozen, so it gets no gradient.",
+    "input": "Data that never required grad: an input or a target.",
+    "integer": "Integers and booleans have no gradient.",
+    "unknown": "This input needs no gradient; why was not recorded.",
+}
+"""Why a gradient goes no further."""
 
 
 def rule(node: GraphNode) -> str:

@@ -13,31 +13,41 @@ from .scene import ModelScene
 from .view import CanvasView
 
 
-class Minimap(QWidget):
-    """Blocks as coloured boxes and the visible part as a frame; click or drag to go there."""
+class CanvasMap(QWidget):
+    """A map of what a canvas shows, with the visible part as a frame; click or drag to go there.
+
+    Subclasses paint the content.
+    """
 
     SIZE = QSize(176, 112)
     MARGIN_PX = 8.0
 
-    def __init__(self, view: CanvasView, scene: ModelScene) -> None:
+    def __init__(self, view: CanvasView, words: str) -> None:
+        """`words` is the tooltip."""
         super().__init__(view)
         self.setObjectName("minimap")
         self.setAccessibleName("Map of the canvas")
-        self.setToolTip("The whole model. The frame is what you see: drag it to look elsewhere.")
+        self.setToolTip(words)
         self.setFixedSize(self.SIZE)
         self.setCursor(Qt.CursorShape.PointingHandCursor)
-        self._view, self._scene = view, scene
+        self._view = view
         self._held: QTransform | None = None
         view.view_changed.connect(lambda *_: self.update())
-        scene.changed.connect(lambda *_: self.update())
         theme.notifier.changed.connect(self.update)
 
+    def world(self) -> QRectF:
+        """What the map shows, in scene coordinates: the content and what is visible both fit."""
+        return self._view.content_rect() | self._view.visible_rect()
+
+    def paint_content(self, painter: QPainter, to_map: QTransform) -> None:
+        """Paint the canvas's content; `to_map` leads from scene to map coordinates."""
+        raise NotImplementedError
+
     def _to_map(self) -> QTransform:
-        """From scene to map coordinates: the model and what is visible both fit. The map holds
-        still under a dragging mouse."""
+        """From scene to map coordinates. The map holds still under a dragging mouse."""
         if self._held is not None:
             return self._held
-        world = self._scene.content_rect() | self._view.visible_rect()
+        world = self.world()
         room = QRectF(self.rect()).adjusted(*(self.MARGIN_PX * s for s in (1, 1, -1, -1)))
         scale = min(room.width() / world.width(), room.height() / world.height())
         transform = QTransform.fromTranslate(room.center().x(), room.center().y())
@@ -51,22 +61,12 @@ class Minimap(QWidget):
         painter.setPen(QPen(colors.color("border"), 1))
         painter.setBrush(colors.color("surface", 225))
         painter.drawRoundedRect(QRectF(self.rect()).adjusted(0.5, 0.5, -0.5, -0.5), 6, 6)
-        to_map = self._to_map()
-        painter.setPen(QPen(colors.color("intermediate", 130), 1))
-        for wire in self._scene.wires.values():
-            start, end = wire.points[0], wire.points[-1]
-            painter.drawLine(to_map.map(QPointF(*start)), to_map.map(QPointF(*end)))
-        for item in self._scene.blocks.values():
-            problem = item.problem_role() == "error"
-            color = colors.color("error") if problem else style.group_color(item.kind.group)
-            painter.fillRect(to_map.mapRect(item.rect()), color)
-            if item.isSelected():
-                painter.setPen(QPen(colors.color("accent"), 1.5))
-                painter.setBrush(Qt.BrushStyle.NoBrush)
-                painter.drawRect(to_map.mapRect(item.rect()).adjusted(-1.5, -1.5, 1.5, 1.5))
-        painter.setPen(QPen(colors.color("accent"), 1.5))
-        painter.setBrush(colors.color("accent", 22))
-        painter.drawRect(to_map.mapRect(self._view.visible_rect()))
+        if not self.world().isEmpty():
+            to_map = self._to_map()
+            self.paint_content(painter, to_map)
+            painter.setPen(QPen(colors.color("accent"), 1.5))
+            painter.setBrush(colors.color("accent", 22))
+            painter.drawRect(to_map.mapRect(self._view.visible_rect()))
         painter.end()
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
@@ -85,3 +85,32 @@ class Minimap(QWidget):
         inverse, _ = self._to_map().inverted()
         there = inverse.map(event.position())
         self._view.set_view(self._view.zoom, there.x(), there.y())
+
+
+class Minimap(CanvasMap):
+    """The blocks of a model as coloured boxes."""
+
+    def __init__(self, view: CanvasView, scene: ModelScene) -> None:
+        super().__init__(
+            view, "The whole model. The frame is what you see: drag it to look elsewhere."
+        )
+        self._scene = scene
+        scene.changed.connect(lambda *_: self.update())
+
+    def world(self) -> QRectF:
+        return self._scene.content_rect() | self._view.visible_rect()
+
+    def paint_content(self, painter: QPainter, to_map: QTransform) -> None:
+        colors = theme.current()
+        painter.setPen(QPen(colors.color("intermediate", 130), 1))
+        for wire in self._scene.wires.values():
+            start, end = wire.points[0], wire.points[-1]
+            painter.drawLine(to_map.map(QPointF(*start)), to_map.map(QPointF(*end)))
+        for item in self._scene.blocks.values():
+            problem = item.problem_role() == "error"
+            color = colors.color("error") if problem else style.group_color(item.kind.group)
+            painter.fillRect(to_map.mapRect(item.rect()), color)
+            if item.isSelected():
+                painter.setPen(QPen(colors.color("accent"), 1.5))
+                painter.setBrush(Qt.BrushStyle.NoBrush)
+                painter.drawRect(to_map.mapRect(item.rect()).adjusted(-1.5, -1.5, 1.5, 1.5))
