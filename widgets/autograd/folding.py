@@ -87,27 +87,30 @@ class _Folder:
     # -- repeats among the children of one branch ------------------------------------------------
 
     def _fold_children(self, branch: Branch, kinds: list[int]) -> None:
-        period = 1
+        period, sequence = 1, np.array(kinds)
         while period <= min(len(kinds) // MIN_ROUNDS, MAX_PERIOD):
-            found = self._repeats(branch.children, np.array(kinds), period)
+            found = self._repeats(branch.children, sequence, period)
             for start, rounds in reversed(found):
                 stop = start + rounds * period
                 folded = self._folded(branch.children[start:stop], kinds[start:stop], period)
                 branch.children[start:stop] = [folded]
                 kinds[start:stop] = [self._kind(folded)]
+            if found:
+                sequence = np.array(kinds)
             period = 1 if found else period + 1
 
     def _repeats(
         self, children: list[Branch | int], kinds: NDArray[np.int64], period: int
     ) -> list[tuple[int, int]]:
         """(start, rounds) of the repeats of this period, in order, not overlapping."""
-        same = np.concatenate([[0], kinds[period:] == kinds[:-period], [0]]).astype(np.int8)
+        same = np.zeros(len(kinds) - period + 2, np.int8)
+        same[1:-1] = kinds[period:] == kinds[:-period]
         turns = np.flatnonzero(np.diff(same))
+        starts, ends = turns[::2], turns[1::2]
+        long = ends - starts >= period * (MIN_ROUNDS - 1)
         found = []
-        for low, high in zip(turns[::2].tolist(), turns[1::2].tolist(), strict=True):
+        for low, high in zip(starts[long].tolist(), ends[long].tolist(), strict=True):
             rounds = (high - low) // period + 1
-            if rounds < MIN_ROUNDS:
-                continue
             bounds = [self._first(children[low + i * period]) for i in range(rounds)]
             bounds.append(self._end(children[low + rounds * period - 1]))
             begin, rounds = self._alike(bounds)

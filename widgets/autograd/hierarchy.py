@@ -13,6 +13,7 @@ from engine.protocol import GraphCut, GraphNode, GraphSnapshot, TensorSpec
 from .box_tree import Branch, build_tree, unwrap, walk
 from .boxes import Box, BoxKind, Link, VisibleGraph
 from .folding import fold, numbers_of
+from .nested_layout import layout_nested
 
 CUT_WORDS = {
     "detach": "detached",
@@ -22,6 +23,13 @@ CUT_WORDS = {
     "integer": "integer: no gradient",
     "unknown": "no gradient",
 }
+WINDOW = (720.0, 640.0)
+"""What `initial` takes a window for, in pixels."""
+LEAST_ZOOM = 0.5
+"""Below, the words in the boxes cannot be read."""
+MAX_BOXES = 200
+"""More boxes than that fit no window, so that there is no need to lay them out."""
+NEARLY_ALL = 0.75
 
 
 class _Words(NamedTuple):
@@ -59,6 +67,39 @@ class Hierarchy:
         self._shapes, self._shape_of_edge = self._edge_shapes()
 
     # -- which boxes there are -------------------------------------------------------------------
+
+    def initial(self) -> frozenset[str]:
+        """What to open at first: everything, where that can be read when fitted into a window;
+        else the modules that hold boxes, one depth after the other, as long as it can; and a
+        module that holds nearly all."""
+        if self._fits(self.open_all()):
+            return self.open_all()
+        opened: frozenset[str] = frozenset()
+        level = [self._root]
+        while True:
+            inner = [
+                child
+                for branch in level
+                for child in branch.children
+                if isinstance(child, Branch) and child.kind == "module" and _holds_boxes(child)
+            ]
+            if not inner:
+                return opened
+            largest = max(inner, key=lambda branch: branch.end - branch.first)
+            wider = opened | {branch.key for branch in inner}
+            if self._fits(wider):
+                opened, level = wider, inner
+            elif largest.end - largest.first > NEARLY_ALL * len(self.graph.nodes):
+                opened, level = opened | {largest.key}, [largest]
+            else:
+                return opened
+
+    def _fits(self, open_keys: frozenset[str]) -> bool:
+        visible = self.visible(open_keys)
+        if len(visible.boxes) > MAX_BOXES:
+            return False
+        width, height = layout_nested(visible).size
+        return width * LEAST_ZOOM <= WINDOW[0] and height * LEAST_ZOOM <= WINDOW[1]
 
     def open_all(self) -> frozenset[str]:
         """The keys of all boxes that open: the picture is then the graph itself."""
@@ -227,6 +268,10 @@ def _cut_box(cut: GraphCut, parent: int | None) -> Box:
     title = cut.label or CUT_WORDS[cut.reason]
     key = f"!{cut.node}.{cut.input}"
     return Box(key, "cut", parent, False, title, CUT_WORDS[cut.reason], 0, 1, cut.node)
+
+
+def _holds_boxes(branch: Branch) -> bool:
+    return any(isinstance(child, Branch) for child in branch.children)
 
 
 def _within(path: str, outer: str) -> str:

@@ -9,7 +9,7 @@ without boxes: only there do lines move sideways, so no line runs through a box.
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -33,6 +33,8 @@ WIDEST_GAP = 96.0
 SWEEPS = 6
 THOROUGH_ITEMS = 600
 """Up to this many items and dummies the crossings are counted, and the best order is kept."""
+MIN_JOINED = 3
+"""So many long edges to one end join into a trunk on their way."""
 MAX_DUMMIES_PER_ITEM = 4
 """Beyond, the longest edges go round by a lane at the side: an unrolled loop's shared weight would
 otherwise need as many dummies as the square of its rounds."""
@@ -125,29 +127,47 @@ class _Placing:
         return layer
 
     def _chains(self) -> list[list[int] | None]:
-        """The dummies of each edge from top to bottom; None for an edge that takes a lane."""
+        """The dummies of each edge from top to bottom; None for an edge that takes a lane. Many
+        edges to one end share their dummies there: they join into one trunk."""
         level, layer = self.level, self.layer
         spans = [layer[edge.lower] - layer[edge.upper] - 1 for edge in level.edges]
-        longest = _longest_within(spans, max(400, MAX_DUMMIES_PER_ITEM * len(level.sizes)))
+        ends = [(edge.lower, edge.lower_x) for edge in level.edges]
+        joined = {end for end, count in Counter(ends).items() if count >= MIN_JOINED}
+        reach: dict[object, int] = {}
+        keys = [end if end in joined else place for place, end in enumerate(ends)]
+        for key, span in zip(keys, spans, strict=True):
+            reach[key] = max(reach.get(key, 0), span)
+        budget = max(400, MAX_DUMMIES_PER_ITEM * len(level.sizes))
+        longest = _longest_within(list(reach.values()), budget)
+        trunks: dict[object, dict[int, int]] = defaultdict(dict)
+        known: set[tuple[int, int]] = set()
         chains: list[list[int] | None] = []
-        for edge, span in zip(level.edges, spans, strict=True):
-            if span > longest:
+        for edge, key in zip(level.edges, keys, strict=True):
+            if reach[key] > longest:
                 chains.append(None)
                 continue
-            dummies = list(range(len(self.widths), len(self.widths) + span))
-            self.widths += [0.0] * span
-            self.heights += [0.0] * span
-            layer += range(layer[edge.upper] + 1, layer[edge.lower])
-            self.above += [[] for _ in dummies]
-            self.below += [[] for _ in dummies]
-            ends = [edge.upper, *dummies, edge.lower]
-            for place, (a, b) in enumerate(pairwise(ends)):
-                x_a = edge.upper_x if place == 0 else 0.0
-                x_b = edge.lower_x if place == span else 0.0
-                self.below[a].append((b, x_b, x_a, edge.main))
-                self.above[b].append((a, x_a, x_b, edge.main))
+            trunk = trunks[key]
+            dummies = []
+            for number in range(layer[edge.upper] + 1, layer[edge.lower]):
+                if number not in trunk:
+                    trunk[number] = self._add_dummy(number)
+                dummies.append(trunk[number])
+            way = [(edge.upper, edge.upper_x), *((d, 0.0) for d in dummies), ends[len(chains)]]
+            for (a, x_a), (b, x_b) in pairwise(way):
+                if a < len(level.sizes) or (a, b) not in known:
+                    known.add((a, b))
+                    self.below[a].append((b, x_b, x_a, edge.main))
+                    self.above[b].append((a, x_a, x_b, edge.main))
             chains.append(dummies)
         return chains
+
+    def _add_dummy(self, layer: int) -> int:
+        self.widths.append(0.0)
+        self.heights.append(0.0)
+        self.layer.append(layer)
+        self.above.append([])
+        self.below.append([])
+        return len(self.widths) - 1
 
     # -- order within the layers -----------------------------------------------------------------
 
