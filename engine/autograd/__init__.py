@@ -20,12 +20,26 @@ with BackwardStepper(y) as stepper:
     stepper.run()                                           # x.grad is 270
 ```
 
+`BreakMode` is stepped alike, and is torch's own single run of `backward()`, held before each node:
+it frees saved tensors as it goes and cannot go back.
+
 `step.incoming` and `step.outgoing` hold None where a gradient is undefined. Stepping to the end
 leaves in `.grad` the same bits as `y.backward()`.
 """
 
+from .break_mode import BreakMode
 from .graph import Edge, Graph, Node, SavedTensor, read_graph
-from .stepped_pass import Step
+from .stepped_pass import Step, SteppedPass
 from .stepper import BackwardStepper
 
-__all__ = ["BackwardStepper", "Edge", "Graph", "Node", "SavedTensor", "Step", "read_graph"]
+__all__ = [
+    "BackwardStepper",
+    "BreakMode",
+    "Edge",
+    "Graph",
+    "Node",
+    "SavedTensor",
+    "Step",
+    "SteppedPass",
+    "read_graph",
+]

@@ -10,15 +10,16 @@ import torch
 from .graph import Node
 
 
-def hooks_on(node: Node, tensors: Iterable[torch.Tensor] = ()) -> str:
+def hooks_on(node: Node, tensors: Iterable[torch.Tensor] = (), own: int = 0) -> str:
     """What hooks there are, in words; "" if there are none.
 
-    `tensors` are results of this node: torch finds tensor hooks and retain_grad from the tensor,
-    not from the node. A leaf's own tensor need not be given.
+    `own` of each kind on the node are not the user's. `tensors` are results of this node: torch
+    finds tensor hooks and retain_grad from the tensor, not from the node. A leaf's own tensor need
+    not be given.
     """
     counts: dict[str, int] = {
-        "node pre-hook": _registered(node.fn.register_prehook),
-        "node hook": _registered(node.fn.register_hook),
+        "node pre-hook": _registered(node.fn.register_prehook) - own,
+        "node hook": _registered(node.fn.register_hook) - own,
     }
     retained = 0
     own = [] if node.variable is None else [node.variable]
@@ -27,7 +28,7 @@ def hooks_on(node: Node, tensors: Iterable[torch.Tensor] = ()) -> str:
         after = getattr(tensor, "_post_accumulate_grad_hooks", None) or ()
         counts["post-accumulate hook"] = counts.get("post-accumulate hook", 0) + len(after)
         retained += not tensor.is_leaf and tensor.retains_grad
-    words = [f"{n} {what}{'s' if n > 1 else ''}" for what, n in counts.items() if n]
+    words = [f"{n} {what}{'s' if n > 1 else ''}" for what, n in counts.items() if n > 0]
     if retained:
         words.append("retain_grad")
     return ", ".join(words)

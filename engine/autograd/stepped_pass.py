@@ -39,6 +39,9 @@ class SteppedPass(ABC):
     scalar, or does not fit its root.
     """
 
+    own_hooks = 0
+    """How many of the hooks of each kind on a node are the pass's own."""
+
     def __init__(
         self,
         root: torch.Tensor | Iterable[torch.Tensor],
@@ -90,7 +93,13 @@ class SteppedPass(ABC):
 
     @abstractmethod
     def pending(self, node: Node | int) -> Gradients:
-        """What has arrived at a node that has not run, so far summed; one per output."""
+        """What has arrived at a node that has not run, so far summed; one per output. () where it
+        is not known."""
+
+    @abstractmethod
+    def grad_before(self, node: Node | int) -> torch.Tensor | None:
+        """A copy of a leaf's `.grad` as it was before its step; None if it had none, for other
+        nodes, and where the step is not kept."""
 
     @cached_property
     def expected(self) -> Counter[int]:
@@ -150,7 +159,8 @@ class SteppedPass(ABC):
         edit = self._edits.get(node.id)
         if edit is None:
             return arrived
-        given = edit(arrived) if callable(edit) else edit
+        with torch.set_grad_enabled(self.create_graph):  # as in a hook
+            given = edit(arrived) if callable(edit) else edit
         check_all_fit(node, given)
         return given
 

@@ -82,8 +82,6 @@ class BackwardStepper(SteppedPass):
         return tuple(self._buffers.get(node.id) or [None] * len(node.fn._input_metadata))
 
     def grad_before(self, node: Node | int) -> torch.Tensor | None:
-        """A copy of a leaf's `.grad` as it was before its step; None if it had none, for other
-        nodes, and where the node has not run."""
         place = self._place_of(node)
         if place >= self.position or not self.plan[place].is_leaf:
             return None
