@@ -82,6 +82,8 @@ class Recorder:
         self.keeper = keeper or Keeper()
         self.stops = stops or Stops()
         self.max_calls = max_calls
+        self.place: Place | None = None
+        """Where what no line of the user's runs is said to stand."""
         self._observer = observer
         self._paths = ModulePaths(modules, self.recording.classes)
         self._is_user_file = files
@@ -120,10 +122,10 @@ class Recorder:
             self._note(self.keeper.full_note)
 
     @contextmanager
-    def scope(self, path: str, title: str, place: Place | None = None) -> Iterator[None]:
+    def scope(self, path: str, title: str) -> Iterator[None]:
         """What runs inside belongs to `path`, as if a module of the class `title` stood there."""
         self._paths.enter_scope(path, title)
-        call = self._begin("module", title, place=place) if self.keep_values else None
+        call = self._begin("module", title) if self.keep_values else None
         try:
             yield
         except BaseException as error:
@@ -269,15 +271,13 @@ class Recorder:
         func: Any = None,
         args: tuple = (),
         kwargs: dict[str, Any] | None = None,
-        place: Place | None = None,
     ) -> Call | None:
         calls = self.recording.calls
         if len(calls) >= self.max_calls:
             self._note(f"Only the first {self.max_calls:,} calls are recorded.")
             return None
         around = self._open[-1] if self._open else None
-        if kind == "op" and around is not None and around.kind == "function":
-            place = around.place
+        is_inside = kind == "op" and around is not None and around.kind == "function"
         now = _next_sequence()
         if kind != "op":
             self._seen = now
@@ -288,7 +288,7 @@ class Recorder:
             kind=kind,
             name=name,
             module=self._paths.current,
-            place=place or self._place(),
+            place=around.place if is_inside and around is not None else self._place(),
             first=now,
             end=now,
             grad_enabled=torch.is_grad_enabled(),
@@ -343,7 +343,7 @@ class Recorder:
             if is_users:
                 return file, frame.f_lineno
             frame = frame.f_back
-        return None
+        return self.place
 
     def _note(self, text: str) -> None:
         if text not in self.recording.notes:

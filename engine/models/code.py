@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import linecache
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -13,6 +14,9 @@ from .build import BlockGraph, block_graph, explicit, has_module, has_valid_argu
 from .problems import shape_text
 
 Specs = Mapping[tuple[str, str], TensorSpec]
+
+MODEL_FILE = "<model>"
+"""What a line of a model's Python says it is from."""
 
 _INFIX = {
     "residual": "+",
@@ -47,6 +51,24 @@ def write(model: Model, specs: Specs) -> Written:
     _Writer(model, graph, order, specs, page).file()
     lines = {block_id: tuple(found) for block_id, found in page.lines.items()}
     return Written("\n".join(page.text) + "\n", lines)
+
+
+def block_places(text: str, lines: Mapping[str, tuple[int, ...]]) -> dict[str, tuple[str, int]]:
+    """The line that runs each block, as (MODEL_FILE, line), of a file that `write` wrote. The text
+    can be read from linecache under that name until another model's is put there."""
+    written = text.splitlines(keepends=True)
+    linecache.cache[MODEL_FILE] = (len(text), None, written, MODEL_FILE)
+    forward = next(n for n, line in enumerate(written, 1) if line.startswith("    def forward("))
+    main = next((n for n, line in enumerate(written, 1) if line.startswith("if __name__")), None)
+    places = {}
+    for block_id, found in lines.items():
+        inside = [n for n in found if n > forward and (main is None or n < main)]
+        calls = [n for n in inside if "=" in written[n - 1]] or [
+            n for n in found if written[n - 1].lstrip().startswith("loss =")
+        ]
+        if calls:
+            places[block_id] = MODEL_FILE, calls[-1]
+    return places
 
 
 @dataclass

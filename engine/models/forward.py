@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from copy import deepcopy
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
 
 import torch
-from torch import Tensor, fx
+from torch import Tensor, fx, nn
 from torch.func import functional_call
 from torch.fx.node import map_arg
 
+from ..autograd.recorder import Recorder
+from ..autograd.recording import Place, Recording
 from ..errors import LabError
 from ..project import catalogue
 from ..project.document import Block
@@ -43,7 +46,9 @@ class ForwardPass:
     `order` lists the blocks (ids) as they run, the loss last; the first `position` of them have
     run. `values[block]` are the tensors at a block's output ports, with their autograd graph; the
     Output has the prediction, the loss its scalar. `sequence_ranges[block]` brackets the numbers
-    of the autograd nodes that the block made (see `autograd.provenance`).
+    of the autograd nodes that the block made, and `recording` is all that torch ran in them: a
+    block that is no module is recorded as if it were one. `lines` are the blocks' places in the
+    model's Python, which `recording` names for them.
 
     `module` is a copy of the live model, so that a training run that goes on meanwhile neither
     changes the weights under the pass nor meets its gradients. Random numbers come from a stream
@@ -59,6 +64,7 @@ class ForwardPass:
         loss_function: LossFunction,
         seed: int,
         batch: int = 0,
+        lines: Mapping[str, Place] | None = None,
     ) -> None:
         self.module, self.blocks, self.document = deepcopy(live.module), live.blocks, live.model
         self.module.zero_grad()
@@ -72,6 +78,7 @@ class ForwardPass:
         self.loss_id = ends.get("loss", LOSS)
         outputs = (self._output,) if self._output else ()
         self.order: tuple[str, ...] = (*self.blocks.order, *outputs, self.loss_id)
+        self._lines = lines or {}
         self.reset()
 
     def reset(self) -> None:
@@ -84,6 +91,14 @@ class ForwardPass:
         self._random = RandomStream(self.seed, self.x.device)
         self._before: list[_Before] = []
         self._put_back(self._buffers)
+        self._recorder = Recorder(
+            keep_values=True, modules=self._module_paths(), files=lambda name: False
+        )
+        self._calls_before: list[int] = []
+
+    @property
+    def recording(self) -> Recording:
+        return self._recorder.recording
 
     @property
     def loss(self) -> Tensor | None:
@@ -105,10 +120,13 @@ class ForwardPass:
         before = _Before(self._random.state(), self._buffers_of(block_id))
         started_at = perf_counter()
         first = torch.autograd._get_sequence_nr()
+        calls = len(self.recording.calls)
+        self._recorder.place = self._lines.get(block_id)
         try:
-            with self._random, torch.enable_grad():
+            with self._random, torch.enable_grad(), self._recorder, self._scope(block_id):
                 outputs = self._run(block_id)
         except Exception as error:
+            self.recording.cut(calls)
             self._undo(before, block_id)
             raise self._failure(block_id, error) from error
         elapsed_ms = (perf_counter() - started_at) * 1e3
@@ -118,6 +136,7 @@ class ForwardPass:
             block_id, tuple(summarise(tensor) for tensor in outputs), elapsed_ms
         )
         self._before.append(before)
+        self._calls_before.append(calls)
         self.position += 1
         return block_id
 
@@ -129,6 +148,7 @@ class ForwardPass:
         block_id = self.order[self.position]
         for held in (self.values, self.sequence_ranges, self._activations):
             del held[block_id]
+        self.recording.cut(self._calls_before.pop())
         self._undo(self._before.pop(), block_id)
 
     def run_to(self, block_id: str) -> None:
@@ -192,7 +212,31 @@ class ForwardPass:
             return ("prediction",)
         return tuple(port.name for port in catalogue.ports(self._blocks[block_id])[1])
 
+    def path_of(self, block_id: str) -> str:
+        """What the recording calls a block: its name."""
+        block = self._blocks.get(block_id)
+        return LOSS if block is None else block.name
+
     # -- one block
+
+    def _module_paths(self) -> dict[nn.Module, str]:
+        paths = {module: name for name, module in self.module.named_modules() if name}
+        if isinstance(self.loss_function, nn.Module):
+            paths[self.loss_function] = self.path_of(self.loss_id)
+        return paths
+
+    def _scope(self, block_id: str) -> AbstractContextManager[None]:
+        """Where what the block runs belongs, unless a module of its own says so."""
+        if block_id == self.loss_id:
+            is_module = isinstance(self.loss_function, nn.Module)
+            title = getattr(self.loss_function, "__name__", LOSS)
+        else:
+            nodes = self.blocks.nodes.get(block_id, ())
+            is_module = not nodes or any(node.op == "call_module" for node in nodes)
+            title = self._blocks[block_id].kind.rpartition(".")[2]
+        if is_module:
+            return nullcontext()
+        return self._recorder.scope(self.path_of(block_id), title)
 
     def _run(self, block_id: str) -> tuple[Tensor, ...]:
         if block_id in (self._output, self.loss_id):

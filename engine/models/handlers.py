@@ -13,6 +13,7 @@ from ..protocol import (
     CheckModelCommand,
     ForwardSnapshot,
     InitialiseCommand,
+    ModelSnapshot,
     MoveForwardCommand,
     Snapshot,
     StartForwardCommand,
@@ -21,6 +22,7 @@ from ..protocol import (
 from ..training import data
 from ..training.components import make_loss
 from .check import check
+from .code import block_places
 from .forward import ForwardPass
 from .live import LiveModel, live_model
 
@@ -48,7 +50,7 @@ def start_forward(lab: Lab, command: StartForwardCommand) -> Iterator[Snapshot]:
 
     Raises LabError, with the problems of the blocks, when the model cannot run on it.
     """
-    require_runnable(command.model, command.training)
+    checked = require_runnable(command.model, command.training)
     setup = command.training
     live = live_model(lab, command.model, setup.seed)
     try:
@@ -57,8 +59,9 @@ def start_forward(lab: Lab, command: StartForwardCommand) -> Iterator[Snapshot]:
         raise LabError(str(error), hint="Choose another batch or data set.") from error
     loss = loss_block(command.model)
     kind, params = (loss.kind, loss.params) if loss else (setup.loss, {})
-    lab.forward = ForwardPass(live, x, y, make_loss(kind, params), setup.seed, command.batch)
-    lab.backward = None
+    lines = block_places(checked.code, checked.lines)
+    lab.forward = ForwardPass(live, x, y, make_loss(kind, params), setup.seed, command.batch, lines)
+    lab.end_backward()
     yield lab.forward.snapshot()
 
 
@@ -70,7 +73,7 @@ def move_forward(lab: Lab, command: MoveForwardCommand) -> Iterator[ForwardSnaps
     if lab.forward is None:
         raise LabError("No forward pass is under way.", hint="Start one: take a batch.")
     run: ForwardPass = lab.forward
-    lab.backward = None
+    lab.end_backward()
     match command.move:
         case "step" if not run.done:
             run.step()
@@ -85,11 +88,11 @@ def move_forward(lab: Lab, command: MoveForwardCommand) -> Iterator[ForwardSnaps
     yield run.snapshot()
 
 
-def require_runnable(model: Model, training: TrainingSetup) -> None:
+def require_runnable(model: Model, training: TrainingSetup) -> ModelSnapshot:
     """Raise LabError with all problems of a model that cannot run on its data set."""
     checked = check(model, training)
     if checked.runnable:
-        return
+        return checked
     found = [*checked.problems, *(p for report in checked.blocks for p in report.problems)]
     errors = tuple(problem for problem in found if problem.severity == "error")
     raise LabError(
