@@ -1,0 +1,32 @@
+"""The rules of backward, node by node: in symbols, in words, computed, and with their numbers.
+
+```python
+rule = rule_of(node, step.incoming)      # a Node of the graph and what came in
+rule.formula(0)                          # "∂L/∂a = g · b"
+rule.compute(0)                          # the outgoing gradient, from the saved tensors
+rule.numbers(0, (0, 2)).lines            # "∂L/∂a[0, 2] = g[0, 2] · b[0, 2]", "= 0.5 · 3", "= 1.5"
+```
+
+A node that the book does not have is told as what it is in general: a vector-Jacobian product.
+"""
+
+from . import (  # noqa: F401 - entering their formulas
+    activations,
+    arithmetic,
+    attention,
+    functions,
+    leaves,
+    losses,
+    norms,
+    picks,
+    pooling,
+    products,
+    reductions,
+    views,
+)
+from .book import names, words_of
+from .given import NotKept
+from .numbers import Numbers
+from .rule import Rule, Symbol, rule_of
+
+__all__ = ["NotKept", "Numbers", "Rule", "Symbol", "names", "rule_of", "words_of"]

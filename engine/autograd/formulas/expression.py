@@ -1,0 +1,156 @@
+"""Formulas written once, as Python: evaluated on tensors, and shown in the field's notation.
+
+`"g * (1 - y**2)"` is a rule; it shows as `g · (1 - y²)`, evaluates elementwise on tensors, and
+shows with numbers in the places of its symbols as `0.5 · (1 - 0.3²)`. What a reader sees and what
+is held against torch are therefore the same text. `where(c, a, b)` shows as `a if c else b`.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Any
+
+import torch
+
+_SUPERSCRIPT = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
+_GREEK = {"alpha": "α", "beta": "β", "pi": "π", "sigma": "σ", "delta": "δ", "lambd": "λ"}
+_CONSTANTS = {"pi": math.pi}
+_PLAIN = (
+    *("exp", "log", "sqrt", "abs", "sign", "sin", "cos", "tan", "sinh", "cosh", "tanh", "sigmoid"),
+    *("erf", "erfinv", "digamma", "trunc", "floor", "isfinite"),
+)
+_FUNCTIONS: dict[str, Callable[..., torch.Tensor]] = {
+    **{name: getattr(torch, name) for name in _PLAIN},
+    "i1": torch.special.i1,
+    "trigamma": lambda x: torch.polygamma(1, x),
+    "where": torch.where,
+}
+_COMPARISONS: dict[type, tuple[str, Callable[[Any, Any], Any]]] = {
+    ast.Gt: (">", lambda a, b: a > b),
+    ast.GtE: ("≥", lambda a, b: a >= b),
+    ast.Lt: ("<", lambda a, b: a < b),
+    ast.LtE: ("≤", lambda a, b: a <= b),
+    ast.Eq: ("=", lambda a, b: a == b),
+}
+_OPERATORS: dict[type, tuple[str, int, Callable[[Any, Any], Any]]] = {
+    ast.Add: (" + ", 3, lambda a, b: a + b),
+    ast.Sub: (" - ", 3, lambda a, b: a - b),
+    ast.Mult: (" · ", 4, lambda a, b: a * b),
+    ast.Div: (" / ", 4, lambda a, b: a / b),
+}
+_ATOM = 9
+
+Show = Callable[[str], str]
+"""The text for a symbol's name: the name itself, with an index, or its number."""
+
+
+class Expression:
+    """One formula. `symbols` are the names that it uses, in order of appearance."""
+
+    def __init__(self, source: str) -> None:
+        self.source = source
+        self._tree = ast.parse(source, mode="eval").body
+        names = (n.id for n in ast.walk(self._tree) if isinstance(n, ast.Name))
+        self.symbols = tuple(
+            dict.fromkeys(n for n in names if n not in _FUNCTIONS and n not in _CONSTANTS)
+        )
+
+    def evaluate(self, values: Mapping[str, Any]) -> Any:
+        """The value, broadcast as torch does; a number where no tensor takes part. Raises KeyError
+        for a symbol without a value."""
+        return _evaluate(self._tree, values)
+
+    def text(self, show: Show = lambda name: pretty(name), *, within_sum: bool = False) -> str:
+        """The formula in the field's notation. `within_sum` adds brackets where it needs them as
+        a term of a sum."""
+        text, precedence = _text(self._tree, show)
+        return f"({text})" if within_sum and precedence < 3 else text
+
+
+@cache
+def expression(source: str) -> Expression:
+    return Expression(source)
+
+
+def pretty(name: str) -> str:
+    """`alpha` -> `α`."""
+    return _GREEK.get(name, name)
+
+
+def _evaluate(tree: ast.expr, values: Mapping[str, Any]) -> Any:
+    match tree:
+        case ast.Constant(value=value):
+            return value
+        case ast.Name(id=name):
+            return _CONSTANTS[name] if name in _CONSTANTS else values[name]
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            return -_evaluate(operand, values)
+        case ast.BinOp(left=left, op=ast.Pow(), right=right):
+            return _evaluate(left, values) ** _evaluate(right, values)
+        case ast.BinOp(left=left, op=op, right=right):
+            return _OPERATORS[type(op)][2](_evaluate(left, values), _evaluate(right, values))
+        case ast.Compare(left=left, ops=[op], comparators=[right]):
+            return _COMPARISONS[type(op)][1](_evaluate(left, values), _evaluate(right, values))
+        case ast.BoolOp(op=op, values=parts):
+            found = [torch.as_tensor(_evaluate(part, values)) for part in parts]
+            joined = found[0]
+            for part in found[1:]:
+                joined = joined & part if isinstance(op, ast.And) else joined | part
+            return joined
+        case ast.Call(func=ast.Name(id=name), args=args):
+            given = [_evaluate(arg, values) for arg in args]
+            if name == "where":
+                given[0] = torch.as_tensor(given[0])
+            else:
+                given = [a if torch.is_tensor(a) else _number(a) for a in given]
+            return _FUNCTIONS[name](*given)
+    raise ValueError(f"a formula cannot contain {ast.unparse(tree)!r}")
+
+
+def _number(value: complex) -> torch.Tensor:
+    return torch.tensor(
+        value, dtype=torch.complex128 if isinstance(value, complex) else torch.float64
+    )
+
+
+def _text(tree: ast.expr, show: Show) -> tuple[str, int]:
+    """The text and how tightly it holds together."""
+
+    def part(child: ast.expr, least: int) -> str:
+        text, precedence = _text(child, show)
+        return f"({text})" if precedence < least else text
+
+    match tree:
+        case ast.Constant(value=value):
+            return str(value), _ATOM
+        case ast.Name(id=name):
+            text = pretty(name) if name in _CONSTANTS else show(name)
+            return text, 2 if text.startswith("-") else 5 if "e-" in text else _ATOM
+        case ast.UnaryOp(operand=operand):
+            return f"-{part(operand, 4)}", 3
+        case ast.BinOp(left=left, op=ast.Pow(), right=right):
+            if isinstance(right, ast.Constant) and isinstance(right.value, int):
+                return f"{part(left, 6)}{str(right.value).translate(_SUPERSCRIPT)}", 6
+            return f"{part(left, 6)}^{part(right, 7)}", 6
+        case ast.BinOp(left=left, op=op, right=right):
+            sign, precedence, _ = _OPERATORS[type(op)]
+            tighter = precedence + (not isinstance(op, ast.Add | ast.Mult))
+            return f"{part(left, precedence)}{sign}{part(right, tighter)}", precedence
+        case ast.Compare(left=left, ops=[op], comparators=[right]):
+            return f"{part(left, 2)} {_COMPARISONS[type(op)][0]} {part(right, 2)}", 1
+        case ast.BoolOp(op=op, values=parts):
+            word = " and " if isinstance(op, ast.And) else " or "
+            return word.join(part(p, 1) for p in parts), 1
+        case ast.Call(func=ast.Name(id="where"), args=[condition, then, other]):
+            return f"{part(then, 1)} if {part(condition, 1)} else {part(other, 1)}", 0
+        case ast.Call(func=ast.Name(id="sqrt"), args=[arg]):
+            return f"√{part(arg, 8)}", 7
+        case ast.Call(func=ast.Name(id="abs"), args=[arg]):
+            return f"|{part(arg, 0)}|", _ATOM
+        case ast.Call(func=ast.Name(id=name), args=args):
+            name = {"sigmoid": "σ", "trigamma": "ψ₁", "digamma": "ψ"}.get(name, name)
+            return f"{name}({', '.join(part(a, 0) for a in args)})", _ATOM
+    raise ValueError(f"a formula cannot contain {ast.unparse(tree)!r}")

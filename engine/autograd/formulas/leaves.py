@@ -1,0 +1,23 @@
+"""Nodes that are no single operation: leaves, Python Functions, whole recurrent layers."""
+
+from __future__ import annotations
+
+from .book import enter, pointwise
+from .outs import Told
+
+pointwise(
+    "AccumulateGrad",
+    "Adds the incoming gradient to the leaf's .grad: backward ends here.",
+)
+enter(
+    "MkldnnRnnLayerBackward0",
+    "A whole recurrent layer in one node: back through time, step by step, inside.",
+    *(
+        Told(label, "the sum of what each time step's own rule gives, from the last to the first")
+        for label in ("x", "W1", "W2", "b1", "b2", "h", "c")
+    ),
+)
+enter(
+    "ReprBackward0 ErrorBackward0 NotImplemented",
+    "This operation has no derivative: backward stops here with an error.",
+)

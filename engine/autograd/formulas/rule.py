@@ -1,0 +1,182 @@
+"""One node's rule at work: what the book says of it, with what the node was given and keeps."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from ..engine_run import run_node
+from ..graph import Node
+from .book import Formula, choose
+from .expression import pretty
+from .given import Given, NotKept
+from .numbers import Element, Numbers, number_text
+from .outs import Out, Told, linear_numbers
+
+_GENERAL = (
+    "A vector-Jacobian product: each input gets the incoming gradient times the derivatives of the"
+    " outputs with respect to it. How this node works it out is not in the library of formulas."
+)
+_CUSTOM = (
+    "A Python Function: its own backward() works out what goes to each input, which ought to be the"
+    " vector-Jacobian product of its forward."
+)
+_VJP = "Σ g · ∂y/∂x, over all elements of y"
+
+
+@dataclass(frozen=True)
+class Symbol:
+    """What a letter stands for: a gradient, a saved tensor (torch calls it `saved`), a parameter,
+    or a figure worked out from these. `shape` is None for a number, `text` then its value; `note`
+    says why there is nothing to show."""
+
+    name: str
+    meaning: str
+    saved: str = ""
+    shape: tuple[int, ...] | None = None
+    text: str = ""
+    note: str = ""
+
+
+class Rule:
+    """The rule of one node, for the gradients that came in. Inputs count as in `next_functions`.
+
+    `general` says that the book has no formula for this node, only the vector-Jacobian product.
+    """
+
+    def __init__(self, node: Node, incoming: Sequence[Tensor | None]) -> None:
+        self.node = node
+        found = choose(node.name, lambda formula: Given(node, incoming, formula.setting.names))
+        self._formula, self._given = found or (None, Given(node, incoming))
+
+    @property
+    def general(self) -> bool:
+        return self._formula is None
+
+    @property
+    def words(self) -> str:
+        if self._formula is not None:
+            return self._formula.words
+        return _CUSTOM if self.node.is_custom else _GENERAL
+
+    @property
+    def inputs(self) -> tuple[int, ...]:
+        """The inputs that get a gradient."""
+        return tuple(i for i, (fn, _) in enumerate(self.node.fn.next_functions) if fn is not None)
+
+    def label(self, number: int) -> str:
+        """What the formula calls an input."""
+        return self._out(number).label
+
+    def formula(self, number: int) -> str:
+        """`∂L/∂a = g · b`."""
+        out = self._out(number)
+        return f"∂L/∂{out.label} = {out.text}"
+
+    def symbols(self, number: int) -> tuple[Symbol, ...]:
+        """What the letters of the formula stand for, in order of appearance."""
+        found: dict[str, Symbol] = {}
+        pending = [name for name in self._out(number).symbols]
+        for name in pending:
+            if name not in found:
+                found[name] = self._symbol(name)
+        return tuple(found.values())
+
+    def compute(self, number: int) -> Tensor | None:
+        """The outgoing gradient of an input by the formula, as the engine would pass it on (before
+        hooks on its result); None where only words are known. Raises NotKept when a saved tensor
+        is gone."""
+        with torch.no_grad():
+            return self._out(number).compute(self._given, number)
+
+    def numbers(self, number: int, element: Element) -> Numbers:
+        """How one element of an input's gradient comes about. Without a formula that can be worked
+        out, by the derivative of the node itself: it is run once more in the engine. Raises
+        NotKept, or RuntimeError where a node has no derivative of its own, and IndexError."""
+        shape = self._given.shape(number)
+        if len(element) != len(shape) or any(
+            not 0 <= i < n for i, n in zip(element, shape, strict=True)
+        ):
+            raise IndexError(f"there is no element {list(element)} in a gradient of shape {shape}")
+        out = self._out(number)
+        with torch.no_grad():
+            found = out.numbers(self._given, number, element)
+        if found is not None:
+            return found
+        return linear_numbers(
+            lambda gradients: self._run(gradients, number),
+            self._given.gradients,
+            out.label,
+            element,
+        )
+
+    def _run(self, gradients: tuple[Tensor, ...], number: int) -> Tensor:
+        with warnings.catch_warnings():  # of a cycle between a leaf and its .grad: no leaf runs
+            warnings.filterwarnings("ignore", "Using backward\\(\\) with create_graph=True")
+            _, outgoing = run_node(
+                self.node.fn, gradients, edit=lambda _: gradients, create_graph=True
+            )
+        found = outgoing[number]
+        if found is None:
+            raise NotKept("this input got no gradient")
+        return found
+
+    def _out(self, number: int) -> Out:
+        out = self._formula.out(number) if self._formula is not None else None
+        return out or Told("x" if len(self.inputs) == 1 else f"x{number}", _VJP)
+
+    def _symbol(self, name: str) -> Symbol:
+        formula, given = self._formula, self._given
+        meaning = (formula.meanings or {}).get(name, "") if formula else ""
+        let = formula.setting.lets.get(name) if formula else None
+        if let is not None:
+            return Symbol(pretty(name), let.text)
+        if name == "g" or (name.startswith("g") and name[1:].isdecimal()):
+            output = int(name[1:] or 0)
+            shape = tuple(given.gradient(output).shape)
+            return Symbol(name, meaning or "the gradient that comes in", shape=shape)
+        saved = given.torch_name(name)
+        meaning = meaning or _meaning(saved)
+        try:
+            value = given[name]
+        except NotKept as missing:
+            default = _default(formula, name)
+            if default is not None:
+                return Symbol(pretty(name), meaning, saved, text=number_text(default))
+            return Symbol(pretty(name), meaning, saved, note=str(missing))
+        if torch.is_tensor(value):
+            stale = given.stale.get(saved, "")
+            return Symbol(pretty(name), meaning, saved, tuple(value.shape), note=stale)
+        if value is None:
+            value = _default(formula, name)
+        text = (
+            "none"
+            if value is None
+            else (number_text(value) if isinstance(value, int | float | complex) else str(value))
+        )
+        return Symbol(pretty(name), meaning, saved, text=text)
+
+
+def _default(formula: Formula | None, name: str) -> float | None:
+    return formula.setting.defaults.get(name) if formula else None
+
+
+def _meaning(saved: str) -> str:
+    words = {
+        "self": "the input, as it was in forward",
+        "other": "the other operand, as it was in forward",
+        "input": "the input, as it was in forward",
+        "result": "the result of forward",
+        "weight": "the weight",
+        "target": "the target",
+    }
+    return words.get(saved, f"{saved}, as it was in forward")
+
+
+def rule_of(node: Node, incoming: Sequence[Tensor | None]) -> Rule:
+    """The rule of `node` for these incoming gradients, one per output of the forward operation."""
+    return Rule(node, incoming)
