@@ -398,8 +398,9 @@ class ExplainedStep(Struct, frozen=True):
     `refusal` says why and `hint` what usually helps). `why` tells the kind in a sentence,
     `reasoning` is torch's rule on these numbers. `operands` and `shares_with` are texts of the
     line; `layouts` are the operands' layouts. Of `result_count` results the first are in
-    `results`. `many`: torch gives a tuple. `facts` is empty until the step has run; then `error`
-    is what torch raised, whole. `failed` draws the operands of a step that was refused.
+    `results`. `many`: torch gives a tuple. `facts` is empty until the step has run; then `actual`
+    are the results that torch gave, or `error` is what it raised, whole. `failed` draws the
+    operands of a step that was refused.
     """
 
     code: str
@@ -416,6 +417,7 @@ class ExplainedStep(Struct, frozen=True):
     refusal: str = ""
     hint: str = ""
     facts: tuple[FactRow, ...] = ()
+    actual: tuple[LayoutSpec, ...] = ()
     error: str = ""
     failed: FailedOperands | None = None
 

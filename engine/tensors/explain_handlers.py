@@ -88,6 +88,7 @@ def _explained(step: Step, fact: Fact | None, names: dict[int, list[str]]) -> Ex
         refusal="" if refusal is None else _clip(str(refusal)),
         hint="" if refusal is None else _clip(refusal.hint),
         facts=() if fact is None else _facts(step, fact, names),
+        actual=() if fact is None else tuple(map(_spec, fact.results[:MAX_LAYOUTS])),
         error="" if fact is None or fact.error is None else _error_text(fact.error),
         failed=_failed(step, fact),
     )

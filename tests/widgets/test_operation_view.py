@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pytest
+import torch
 from msgspec.structs import replace
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QLabel
 
 from engine.protocol import (
     ErrorReport,
@@ -24,6 +25,7 @@ from widgets import theme
 from widgets.tensor.kind_mark import KINDS, KindMark
 from widgets.tensor.operation_table import GROUPS, line_for
 from widgets.tensor.operation_view import NO_TENSOR_TEXT, OperationView
+from widgets.tensor.prediction_table import PredictionTable
 from widgets.tensor.step_card import TO_COME
 
 X = Variable(name="x", kind="tensor", type="Tensor", shape=(2, 3), dtype="float32")
@@ -115,6 +117,7 @@ def test_a_card_tells_kind_layout_and_why(view) -> None:
     assert card.mark.word == "VIEW" and card.code.text() == "x.T"
     assert card.why.text() == "Why: only shape and strides change places."
     assert card.shares.text() == "Shares memory with x."
+    assert card.table.rows() == ["x", "prediction"]
     told = {name: card.table.text(name, "prediction") for name in ("shape", "stride", "offset")}
     assert told == {"shape": "(3, 2)", "stride": "(1, 3)", "offset": "0"}
     assert card.table.text("shape", "PyTorch") == "" and view.verdict.isHidden()
@@ -128,17 +131,99 @@ def test_prediction_stands_beside_fact_with_ticks_and_crosses(view, asked) -> No
         FactRow("shape", "(3, 2)", "(3, 2)", True),
         FactRow("stride", "(1, 3)", "(2, 1)", False),
     )
-    checked = ExplanationSnapshot(source="x.T", steps=(with_facts(TRANSPOSED, facts),), ran=True)
-    view.show_snapshot(checked)
+    right = with_facts(TRANSPOSED, facts[:1], actual=TRANSPOSED.results)
+    view.show_snapshot(ExplanationSnapshot(source="x.T", steps=(right,), ran=True))
     table = view.cards[0].table
-    assert (table.text("shape", "PyTorch"), table.text("shape", "mark")) == ("(3, 2)", "✓")
-    assert (table.text("stride", "PyTorch"), table.text("stride", "mark")) == ("(2, 1)", "✗")
+    assert (table.text("shape", "PyTorch"), table.text("mark", "PyTorch")) == ("(3, 2)", "✓")
+    assert view.verdict.property("role") == "success"
+    wrong = with_facts(TRANSPOSED, facts, actual=OTHERWISE)
+    view.show_snapshot(ExplanationSnapshot(source="x.T", steps=(wrong,), ran=True))
+    assert (table.text("stride", "PyTorch"), table.text("mark", "PyTorch")) == ("(2, 1)", "✗")
     assert view.verdict.text().startswith("✗") and view.verdict.property("role") == "error"
     # A cell that changes nothing of it leaves the facts; one that does takes them away.
     view.show_snapshot(ExplanationSnapshot(source="x.T", steps=(TRANSPOSED,)))
-    assert table.text("stride", "mark") == "✗"
+    assert table.text("mark", "PyTorch") == "✗"
     view.show_snapshot(ExplanationSnapshot(source="x.T", steps=(REFUSED,)))
     assert view.verdict.isHidden()
+
+
+def explained(*sources: str, run: bool = False) -> list[ExplainedStep]:
+    """What the engine tells of lines on `x` of (2, 3): the last step of each."""
+    got: list = []
+    session = Session(got.append)
+    session.handle(RunCellCommand(source="x = torch.arange(6.).view(2, 3)"))
+    steps = []
+    for source in sources:
+        session.handle(ExplainCommand(source=source, run=run))
+        assert isinstance(got[-1], ExplanationSnapshot), got[-1]
+        steps.append(got[-1].steps[-1])
+    return steps
+
+
+def test_every_operand_has_a_row(qtbot) -> None:
+    table = PredictionTable()
+    qtbot.addWidget(table)
+    cat, where = explained(
+        "torch.cat([x, x[:1], x[1:], x])",
+        "torch.where(x > 0, x, x.sum(0))",
+    )
+    table.show_step(cat)
+    assert table.rows() == ["x", "x[:1]", "x[1:]", "x", "prediction"]
+    assert [table.text("offset", row) for row in ("x[:1]", "x[1:]")] == ["0", "3"]
+    assert table.text("shape", "prediction") == str(tuple(cat.results[0].shape)) == "(6, 3)"
+    table.show_step(where)
+    assert table.rows() == ["x > 0", "x", "x.sum(0)", "prediction"]
+    assert table.text("dtype", "x > 0") == "bool"
+    assert table.text("shape", "x.sum(0)") == "(3,)"
+
+
+@pytest.mark.parametrize(
+    "source, shapes",
+    [
+        ("x.chunk(2, dim=1)", ["(2, 2)", "(2, 1)"]),
+        ("x.split([1, 2], dim=1)", ["(2, 1)", "(2, 2)"]),
+        ("x.unbind(1)", ["(2,)", "(2,)", "(2,)"]),
+        ("x.max(dim=1)", ["(2,)", "(2,)"]),
+    ],
+)
+def test_every_result_has_a_row(qtbot, source, shapes) -> None:
+    table = PredictionTable()
+    qtbot.addWidget(table)
+    (step,) = explained(source, run=True)
+    table.show_step(step)
+    names = [f"prediction [{number}]" for number in range(len(shapes))]
+    assert table.rows() == ["x", *names, "kind", "results", "shares with"]
+    assert [table.text("shape", name) for name in names] == shapes
+    assert [table.text("mark", name) for name in names] == ["✓"] * len(shapes)
+    pieces = eval(source, {"x": torch.arange(6.0).view(2, 3)})
+    assert [table.text("offset", name) for name in names] == [
+        str(piece.storage_offset()) for piece in pieces
+    ]
+
+
+def test_of_several_results_the_one_that_differs_stands_beside_its_prediction(qtbot) -> None:
+    table = PredictionTable()
+    qtbot.addWidget(table)
+    (step,) = explained("x.chunk(2, dim=1)", run=True)
+    moved = replace(step.actual[1], storage_offset=5)
+    table.show_step(replace(step, actual=(step.actual[0], moved)))
+    assert table.rows()[:4] == ["x", "prediction [0]", "prediction [1]", "PyTorch [1]"]
+    assert (table.text("offset", "PyTorch [1]"), table.text("mark", "PyTorch [1]")) == ("5", "✗")
+    assert table.text("mark", "prediction [1]") == ""
+
+
+def test_results_that_are_too_many_to_send_are_counted(qtbot) -> None:
+    table = PredictionTable()
+    qtbot.addWidget(table)
+    (step,) = explained("torch.arange(100).unbind(0)")
+    table.show_step(step)
+    assert table.rows()[-2:] == ["… and 68 more", "results"]
+    assert table.text("shape", "results") == "100"
+    table.show_step(TRANSPOSED)
+    assert table.rows() == ["x", "prediction"]
+    assert [label.text() for label in table.findChildren(QLabel) if label.isVisibleTo(table)][
+        -1
+    ] == "cpu"
 
 
 def test_a_refusal_tells_the_usual_fix_and_then_torchs_words(view) -> None:
@@ -227,7 +312,8 @@ def test_an_explanation_looks_as_it_did(qapp, view, colors: theme.Theme) -> None
         FactRow("shape", "(3, 2)", "(3, 2)", True),
         FactRow("stride", "(1, 3)", "(2, 1)", False),
     )
-    steps = (with_facts(TRANSPOSED, facts), REFUSED)
+    refused = replace(REFUSED, failed=explained("x.T.view(-1)")[0].failed)
+    steps = (with_facts(TRANSPOSED, facts, actual=OTHERWISE), refused)
     view.show_snapshot(ExplanationSnapshot(source=view.source, steps=steps, ran=True))
     view.setFocus()
     assert_same_picture(view, f"operation_{colors.name}")
@@ -250,5 +336,14 @@ def test_every_operation_to_pick_has_a_rule_and_does_as_predicted() -> None:
     session.close()
 
 
-def with_facts(step: ExplainedStep, facts: tuple[FactRow, ...], error: str = "") -> ExplainedStep:
-    return replace(step, facts=facts, error=error)
+OTHERWISE = (LayoutSpec((3, 2), (2, 1), 0, "float32", "cpu"),)
+"""What torch would give for TRANSPOSED if it did otherwise."""
+
+
+def with_facts(
+    step: ExplainedStep,
+    facts: tuple[FactRow, ...],
+    error: str = "",
+    actual: tuple[LayoutSpec, ...] = (),
+) -> ExplainedStep:
+    return replace(step, facts=facts, error=error, actual=actual)

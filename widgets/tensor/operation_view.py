@@ -271,4 +271,10 @@ def _same(shown: ExplanationSnapshot, snapshot: ExplanationSnapshot) -> bool:
     """Is `snapshot`, that has not run, the prediction in `shown`?"""
     if snapshot.ran or (snapshot.source, snapshot.problem) != (shown.source, shown.problem):
         return False
-    return tuple(replace(step, facts=(), error="") for step in shown.steps) == snapshot.steps
+    return _predictions(shown) == _predictions(snapshot)
+
+
+def _predictions(snapshot: ExplanationSnapshot) -> tuple[ExplainedStep, ...]:
+    return tuple(
+        replace(step, facts=(), actual=(), error="", failed=None) for step in snapshot.steps
+    )

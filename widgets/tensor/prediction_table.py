@@ -1,4 +1,4 @@
-"""How a result will lie in memory, beside its operands and beside what torch gave."""
+"""How each operand and each result lies in memory, and what torch gave beside what was said."""
 
 from __future__ import annotations
 
@@ -10,24 +10,29 @@ from PySide6.QtWidgets import QGridLayout, QLabel, QWidget
 from engine.protocol import ExplainedStep, FactRow, LayoutSpec
 from widgets.theme import GRID, mono_font
 
-_ROWS = {
-    "kind": "A view, a copy, the same tensor, or changed in place",
-    "results": "How many tensors the operation gives",
+PROPERTIES = {
     "shape": "How many elements each dimension has",
     "stride": "Cells to walk in the storage for one step along each dimension",
     "offset": "The cell of the storage where the first element lies",
     "dtype": "The type of each element",
     "device": "Where the memory is",
+}
+FACTS = {
+    "kind": "A view, a copy, the same tensor, or changed in place",
+    "results": "How many tensors the operation gives",
     "shares with": "What of this line lies over the same memory as the result",
 }
+PREDICTION, TORCH = "prediction", "PyTorch"
 MAX_TEXT = 32
 """Longer texts are cut; the tooltip has them whole."""
-_MAX_OPERANDS = 2
-_PREDICTED, _ACTUAL, _MARK = _MAX_OPERANDS + 1, _MAX_OPERANDS + 2, _MAX_OPERANDS + 3
+_COLUMNS = list(PROPERTIES)
+_MARK = len(_COLUMNS) + 1
+_TICK, _CROSS = "✓", "✗"
 
 
 class PredictionTable(QWidget):
-    """A row for each property. The last columns are empty until the step has run."""
+    """A row for each operand, for each result as predicted and, once it has run, as torch made it:
+    of several results those of torch are shown where they differ."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -38,55 +43,96 @@ class PredictionTable(QWidget):
         self._grid.setVerticalSpacing(GRID // 4)
         self._grid.setColumnStretch(_MARK + 1, 1)
         self._cells: dict[tuple[int, int], QLabel] = {}
-        for row, (name, tip) in enumerate(_ROWS.items(), start=1):
-            self._cell(row, 0, name, "muted").setToolTip(f"{tip}.")
+        self._rows: list[str] = []  # what each row under the heading is about
+        for column, (name, tip) in enumerate(PROPERTIES.items(), start=1):
+            self._cell(0, column, name, "muted").setToolTip(f"{tip}.")
 
     def show_step(self, step: ExplainedStep) -> None:
-        operands = list(zip(step.operands, step.layouts, strict=False))[:_MAX_OPERANDS]
-        facts = {fact.name: fact for fact in step.facts}
-        for column in range(_MAX_OPERANDS):
-            name = operands[column][0] if column < len(operands) else ""
-            self._cell(0, column + 1, name, "muted").setVisible(bool(name))
-        self._cell(0, _PREDICTED, "prediction", "heading").show()
-        self._cell(0, _ACTUAL, "PyTorch", "heading").setVisible(bool(facts))
-        predicted = _predicted(step)
-        for row, name in enumerate(_ROWS, start=1):
-            fact = facts.get(name)
-            said = fact.predicted if fact is not None else predicted.get(name)
-            self._cells[row, 0].setVisible(said is not None)
-            for column in range(_MAX_OPERANDS):
-                has = said is not None and column < len(operands)
-                text = _texts([operands[column][1]]).get(name, "") if has else ""
-                self._cell(row, column + 1, text, "muted").setVisible(has)
-            self._cell(row, _PREDICTED, said or "").setVisible(said is not None)
-            self._show_fact(row, fact)
+        self._rows.clear()
+        for cell in self._cells.values():
+            cell.hide()
+        for column in range(1, _MARK):
+            self._cells[0, column].show()
+        for name, layout in zip(step.operands, step.layouts, strict=False):
+            self._add_layout(name, layout, "muted")
+        several = step.many or len(step.results) > 1
+        for number, layout in enumerate(step.results):
+            of = f" [{number}]" if several else ""
+            given = step.actual[number] if number < len(step.actual) else None
+            agrees = given == layout
+            row = self._add_layout(f"{PREDICTION}{of}", layout)
+            if given is None:
+                continue
+            if not several or not agrees:
+                row = self._add_layout(f"{TORCH}{of}", given, against=layout)
+            self._mark(row, agrees)
+        for number, layout in enumerate(step.actual[len(step.results) :], len(step.results)):
+            self._mark(self._add_layout(f"{TORCH} [{number}]", layout), False)
+        if step.result_count > len(step.results):
+            self._add(f"… and {step.result_count - len(step.results):,} more", "muted")
+        self._show_facts(step)
 
-    def text(self, name: str, column: str) -> str:
-        """What stands in the row `name` under "prediction" or "PyTorch"; empty where nothing."""
-        place = {"prediction": _PREDICTED, "PyTorch": _ACTUAL, "mark": _MARK}[column]
-        label = self._cells.get((list(_ROWS).index(name) + 1, place))
+    def rows(self) -> list[str]:
+        """What each row is about, from the top."""
+        return list(self._rows)
+
+    def text(self, name: str, row: str) -> str:
+        """What stands under `name` (a property, or "mark") in the row of that name; of kind and
+        the like under "PyTorch" or "prediction". Empty where nothing does."""
+        if row not in self._rows:
+            return ""
+        column = _MARK if name == "mark" else _COLUMNS.index(name) + 1
+        label = self._cells.get((self._rows.index(row) + 1, column))
         return "" if label is None or label.isHidden() else label.text()
 
-    def _show_fact(self, row: int, fact: FactRow | None) -> None:
-        agrees = fact is not None and fact.agrees
-        self._cell(row, _ACTUAL, "" if fact is None else fact.actual).setVisible(fact is not None)
-        mark = self._cell(row, _MARK, "✓" if agrees else "✗", "success" if agrees else "error")
-        mark.setVisible(fact is not None)
-        mark.setAccessibleName("as predicted" if agrees else "not as predicted")
+    def _show_facts(self, step: ExplainedStep) -> None:
+        """What is not of one result alone: told by the card's other parts until it has run."""
+        facts = {fact.name: fact for fact in step.facts}
+        if step.many and "results" not in facts:
+            self._cell(self._add("results", "muted"), 1, str(step.result_count)).show()
+        for name, tip in FACTS.items():
+            fact = facts.get(name)
+            if fact is None:
+                continue
+            row = self._add(name, "muted")
+            self._cells[row, 0].setToolTip(f"{tip}.")
+            self._cell(row, 1, _told(fact), "" if fact.agrees else "error", span=_MARK - 1).show()
+            self._mark(row, fact.agrees)
 
-    def _cell(self, row: int, column: int, text: str, role: str = "") -> QLabel:
+    def _add(self, name: str, role: str = "") -> int:
+        self._rows.append(name)
+        self._cell(len(self._rows), 0, name, role).show()
+        return len(self._rows)
+
+    def _add_layout(
+        self, name: str, layout: LayoutSpec, role: str = "", against: LayoutSpec | None = None
+    ) -> int:
+        heading = "heading" if name.startswith((PREDICTION, TORCH)) and not role else role
+        row = self._add(name, heading)
+        wanted = None if against is None else _texts(against)
+        for column, text in enumerate(_texts(layout)):
+            differs = wanted is not None and text != wanted[column]
+            self._cell(row, column + 1, text, "error" if differs else role).show()
+        return row
+
+    def _mark(self, row: int, agrees: bool) -> None:
+        mark = self._cell(row, _MARK, _TICK if agrees else _CROSS, "success" if agrees else "error")
+        mark.setAccessibleName("as predicted" if agrees else "not as predicted")
+        mark.show()
+
+    def _cell(self, row: int, column: int, text: str, role: str = "", span: int = 1) -> QLabel:
         label = self._cells.get((row, column))
         if label is None:
             label = QLabel()
             label.setTextFormat(Qt.TextFormat.PlainText)
             label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-            if column and column != _MARK:
+            if column != _MARK and row:
                 label.setFont(mono_font())
             self._cells[row, column] = label
-            self._grid.addWidget(label, row, column)
-        short = len(text) <= MAX_TEXT
+        self._grid.addWidget(label, row, column, 1, span)
+        short = len(text) <= MAX_TEXT or span > 1
         label.setText(text if short else f"{text[: MAX_TEXT - 1]}…")
-        if column:
+        if row:
             label.setToolTip("" if short else text)
         if label.property("role") != role:
             label.setProperty("role", role)
@@ -94,24 +140,16 @@ class PredictionTable(QWidget):
         return label
 
 
-def _predicted(step: ExplainedStep) -> dict[str, str]:
-    texts = _texts(step.results)
-    if step.many:
-        texts["results"] = str(step.result_count)
-    if step.results:
-        texts["shares with"] = ", ".join(step.shares_with) or "nothing"
-    return texts
+def _told(fact: FactRow) -> str:
+    return fact.predicted if fact.agrees else f"{fact.predicted}; PyTorch: {fact.actual}"
 
 
-def _texts(layouts: Sequence[LayoutSpec]) -> dict[str, str]:
-    """Property -> its values, each told once (`0; 3`)."""
-    if not layouts:
-        return {}
-    values = {
-        "shape": [x.shape for x in layouts],
-        "stride": [x.stride for x in layouts],
-        "offset": [x.storage_offset for x in layouts],
-        "dtype": [x.dtype for x in layouts],
-        "device": [x.device for x in layouts],
-    }
-    return {name: "; ".join(dict.fromkeys(map(str, all_))) for name, all_ in values.items()}
+def _texts(layout: LayoutSpec) -> Sequence[str]:
+    """The values of `PROPERTIES`, in their order."""
+    return (
+        str(layout.shape),
+        str(layout.stride),
+        str(layout.storage_offset),
+        layout.dtype,
+        layout.device,
+    )

@@ -38,7 +38,7 @@ class StepCard(QFrame):
         self.hint = _wrapped("step_hint")
         self.operands = FailureView()
         self.verdict = text_label("step_verdict")
-        grid = QGridLayout(self)
+        grid = self._grid = QGridLayout(self)
         grid.setContentsMargins(2 * GRID, GRID + GRID // 2, 2 * GRID, GRID + GRID // 2)
         grid.setHorizontalSpacing(2 * GRID)
         grid.setVerticalSpacing(GRID)
@@ -64,9 +64,13 @@ class StepCard(QFrame):
         words = step.error or (TO_COME if refused and not step.facts else "")
         _set_role(self.words, "error" if step.error else "muted")
         _show(self.words, words)
-        self.table.setVisible(not refused)
-        self.table.show_step(step)
         self._show_verdict(step)
+        self.table.setVisible(not refused)
+        if not refused:
+            self.table.show_step(step)
+        # Parts that come into sight lay out the card before others have gone.
+        self._grid.invalidate()
+        self.updateGeometry()
 
     def _show_verdict(self, step: ExplainedStep) -> None:
         """Where there is no table to compare: does torch refuse what was said to be refused?"""
@@ -94,6 +98,7 @@ def _shares(step: ExplainedStep) -> str:
 def _wrapped(name: str, role: str = "") -> QLabel:
     label = text_label(name, role)
     label.setWordWrap(True)
+    label.setMinimumHeight(1)  # by itself it asks for room to be wrapped to a narrow column
     return label
 
 
