@@ -32,10 +32,11 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-from .protocol import Snapshot, TrainingSnapshot, TrainingState
+from .protocol import Initialisation, Snapshot, TrainingSnapshot, TrainingState
 
 if TYPE_CHECKING:
     from .autograd.derivative_handlers import Derived
+    from .autograd.gradient_flow import FlowRun
     from .models.live import LiveModel
     from .tensors.namespace import Namespace
     from .tensors.values_handlers import UnderWay
@@ -105,3 +106,10 @@ class Lab:
     counting: UnderWay | None = None  # statistics
     tracing: UnderWay | None = None  # lines
     derived: Derived | None = None  # the last matrix of derivatives
+    flow: dict[Initialisation, FlowRun] | None = None  # the last gradient flow
+
+    def end_backward(self) -> None:
+        """Close the backward pass under way, if any: the real engine may be held in it."""
+        backward, self.backward = self.backward, None
+        if backward is not None:
+            backward.close()

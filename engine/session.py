@@ -64,6 +64,8 @@ HANDLERS: dict[str, str] = {
     "DerivativeCommand": "autograd.derivative_handlers:differentiate",
     "ReadEntryCommand": "autograd.derivative_handlers:read_entry",
     "GradcheckCommand": "autograd.derivative_handlers:check_gradient",
+    "FlowCommand": "autograd.flow_handlers:gradient_flow",
+    "ReadFlowCommand": "autograd.flow_handlers:read_flow",
 }
 """Command -> `module:function` in this package, imported at its first use."""
 
@@ -126,8 +128,9 @@ class Session:
         return self._job is not None
 
     def close(self) -> None:
-        """End the run in hand. The session answers no more commands."""
+        """End the run and the backward pass in hand. The session answers no more commands."""
         self._end_training()
+        self.lab.end_backward()
 
     # -- commands that are answered at once ------------------------------------------------------
 

@@ -11,6 +11,7 @@ from .autograd_snapshots import (
     ValueSnapshot,
 )
 from .derivative_snapshots import DerivativeSnapshot, EntrySnapshot, GradcheckSnapshot
+from .flow_snapshots import FlowHistogramsSnapshot, FlowSnapshot
 from .snapshots import (
     CellSnapshot,
     CompletionsSnapshot,
@@ -78,4 +79,6 @@ AnySnapshot = (
     | DerivativeSnapshot
     | EntrySnapshot
     | GradcheckSnapshot
+    | FlowSnapshot
+    | FlowHistogramsSnapshot
 )

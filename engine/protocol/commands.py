@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from ..project.document import Model, TrainingSetup
 from .derivative_snapshots import DerivativeKind
+from .flow_snapshots import Initialisation
 from .stepping import Breakpoint
 
 
@@ -75,6 +76,10 @@ class StartBackwardCommand(Command, frozen=True, kw_only=True):
     `.grad` is what the user's code left there, and the steps add to it. With `inputs` (names of
     leaves or other tensors) the gradients are found as by `torch.autograd.grad`: only for these,
     and no `.grad` changes.
+
+    `real_engine` lets backward() itself run, held before each node: without `retain_graph` it frees
+    saved tensors as it goes, and it cannot go back. Else each node is run by itself, and the graph
+    is kept.
     """
 
     root: str = ""
@@ -82,6 +87,8 @@ class StartBackwardCommand(Command, frozen=True, kw_only=True):
     create_graph: bool = False
     accumulate: bool = False
     inputs: tuple[str, ...] = ()
+    real_engine: bool = False
+    retain_graph: bool = False
 
 
 class NodeDetailCommand(Command, frozen=True, kw_only=True):
@@ -426,6 +433,24 @@ class GradcheckCommand(Command, frozen=True, kw_only=True):
     rtol: float = 1e-3
 
 
+class FlowCommand(Command, frozen=True, kw_only=True):
+    """Train `steps` steps from each initialisation, on the same batches, and watch the gradients
+    -> FlowSnapshots. The lab's own weights are left alone."""
+
+    model: Model
+    training: TrainingSetup
+    steps: int = 60
+    initialisations: tuple[Initialisation, ...] = ("default", "normal_0.01", "normal_1")
+
+
+class ReadFlowCommand(Command, frozen=True, kw_only=True):
+    """Show the gradients of one layer in step `step` (from 0) of the last flow
+    -> FlowHistogramsSnapshot."""
+
+    layer: str
+    step: int
+
+
 AnyCommand = (
     HelloCommand
     | CheckModelCommand
@@ -464,6 +489,8 @@ AnyCommand = (
     | DerivativeCommand
     | ReadEntryCommand
     | GradcheckCommand
+    | FlowCommand
+    | ReadFlowCommand
 )
 
 
