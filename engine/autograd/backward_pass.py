@@ -25,6 +25,7 @@ from ..protocol import (
 )
 from ..tensors.compare import max_difference
 from ..tensors.summary import summarise, value
+from .break_mode import BreakMode
 from .breakpoints import Breakpoints
 from .debugger import Debugger
 from .engine_run import Gradients
@@ -59,6 +60,9 @@ class BackwardPass:
         self,
         forward: ForwardPass,
         debug: MakeDebugger | None = None,
+        *,
+        real_engine: bool = False,
+        retain_graph: bool = False,
     ) -> None:
         if forward.loss is None:
             raise LabError(
@@ -70,6 +74,7 @@ class BackwardPass:
                 hint="Add a block with parameters, for example a Linear.",
             )
         self.forward, self.loss = forward, forward.loss
+        self.real_engine, self.retain_graph = real_engine, retain_graph
         self.parameters = dict(forward.module.named_parameters())
         for parameter in self.parameters.values():
             parameter.grad = None
@@ -90,7 +95,14 @@ class BackwardPass:
             for name, p in self.parameters.items()
             if p.grad is not None
         }
+        if self.real_engine:
+            return BreakMode(self.loss, retain_graph=self.retain_graph, names=self.parameters)
         return BackwardStepper(self.loss, names=self.parameters)
+
+    @property
+    def graph_is_freed(self) -> bool:
+        """Whether the real engine has freed what another pass over the graph would need."""
+        return self.real_engine and not self.retain_graph and self.stepper.position > 0
 
     @property
     def stepper(self) -> SteppedPass:
@@ -154,6 +166,8 @@ class BackwardPass:
             freed_bytes=self._freed[position - 1] if position else 0,
             saved_bytes=self._freed[-1] if self._freed else 0,
             pass_number=debugger.pass_number,
+            real_engine=self.real_engine,
+            retain_graph=not self.real_engine or self.retain_graph,
             create_graph=stepped.create_graph,
         )
 
@@ -185,13 +199,13 @@ class BackwardPass:
             incoming=shown[: len(arrived)],
             edited=shown[len(arrived) :],
             problem=problem,
-            hooks=hooks_on(node),
+            hooks=hooks_on(node, own=self.stepper.own_hooks),
         )
 
     def node_step(self, step: Step) -> NodeStep:
         """A step as plain data."""
         stepper, grads = self.stepper, []
-        if step.node.variable is not None and isinstance(stepper, BackwardStepper):
+        if step.node.variable is not None:
             before = stepper.grad_before(step.node)
             grads = [(".grad before", before), (".grad after", step.node.variable.grad)]
         shown = shown_values([*incoming_labels(step.incoming), *self._outgoing(step), *grads])
@@ -202,7 +216,7 @@ class BackwardPass:
             outgoing=shown[count:end],
             grad_before=shown[end] if grads else None,
             grad_after=shown[end + 1] if grads else None,
-            hooks=hooks_on(step.node),
+            hooks=hooks_on(step.node, own=self.stepper.own_hooks),
             edited=self.debugger.is_edited(step.node),
         )
 

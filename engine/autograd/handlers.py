@@ -29,15 +29,20 @@ def start_backward(lab: Lab, command: StartBackwardCommand) -> Iterator[Snapshot
     """Finish the forward pass (then a ForwardSnapshot says so), answer with a GraphSnapshot and
     a BackwardSnapshot. Raises LabError as ForwardPass and BackwardPass do."""
     forward = _forward(lab)
+    if lab.backward is not None and lab.backward.graph_is_freed:
+        forward.reset()
+    lab.end_backward()
     if not forward.done:
         while not forward.done:
             forward.step()
             yield None
         yield forward.snapshot()
-    if lab.backward is not None:
-        lab.backward.close()
-        lab.backward = None
-    lab.backward = BackwardPass(forward, debugging(lab))
+    lab.backward = BackwardPass(
+        forward,
+        debugging(lab),
+        real_engine=command.real_engine,
+        retain_graph=command.retain_graph,
+    )
     yield lab.backward.graph_snapshot()
     yield lab.backward.snapshot()
 

@@ -98,7 +98,13 @@ class ProductSnapshot(Snapshot, frozen=True, kw_only=True):
 
 class PickSnapshot(Snapshot, frozen=True, kw_only=True):
     """`picked` says for each cell of `source`, in order, how often it was picked. `reads` is the
-    source's element that `element` comes from. `is_view` is whether the result shares memory."""
+    source's element that `element` comes from. `is_view` is whether the result shares memory.
+
+    Of a line that writes (`write`: "in place", or "copy" for one that returns a new tensor)
+    `result` are the values written, named `value`, and `picked` counts the writes to each cell;
+    `element` is written to `reads`, `others` are more values that go there too. `after` is the
+    source, or the copy, once written, in the window of `source`.
+    """
 
     code: str
     expression: str
@@ -112,6 +118,10 @@ class PickSnapshot(Snapshot, frozen=True, kw_only=True):
     result: Cells | None
     element: tuple[int, ...] | None
     reads: tuple[int, ...] | None
+    write: Literal["", "in place", "copy"] = ""
+    value: str = ""
+    others: tuple[tuple[int, ...], ...] = ()
+    after: Cells | None = None
     error: ErrorReport | None = None
 
 

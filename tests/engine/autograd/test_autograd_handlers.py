@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable
 from itertools import pairwise
 from pathlib import Path
@@ -43,7 +44,7 @@ from engine.protocol import (
     ZeroGradientsCommand,
     encode_snapshot,
 )
-from engine.session import handler_of
+from engine.session import Session, handler_of
 from engine.tensors.namespace import namespace_of
 
 TEMPLATES = sorted((Path(__file__).parents[3] / "assets" / "templates").glob("*.tlab"))
@@ -521,3 +522,62 @@ def test_an_exported_script_runs_by_itself_to_the_same_bits(path: Path, tmp_path
         assert torch.equal(gradient, stepped[name]), name
     with pytest.raises(LabError, match="does not exist"):
         debug(lab, ExportBackwardCommand(path=str(tmp_path / "nowhere" / "pass.py")))
+
+
+# -- the real engine -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.stem)
+def test_the_real_engine_is_stepped_by_the_same_commands(path: Path) -> None:
+    lab, _ = begun(path)
+    real = StartBackwardCommand(real_engine=True)
+    _, graph, first = ask(handlers.start_backward(lab, real))
+    assert first.real_engine and not first.retain_graph and first.next.incoming[0].text == "1."
+    assert first.next.hooks == ""
+    debug(lab, SetBreakpointsCommand(breakpoints=(Breakpoint(on="op", target="addmm"),)))
+    stopped = move(lab, "run")
+    assert graph.nodes[graph.plan[stopped.position]].op == "addmm"
+    assert stopped.stopped_by == "Before AddmmBackward0."
+    at_leaf = move(lab, "leaf")
+    assert graph.nodes[at_leaf.step.node].kind == "leaf" and at_leaf.step.grad_after is not None
+    for back in ("back", "reset", "back_run"):
+        with pytest.raises(LabError, match="cannot go back"):
+            move(lab, back)
+    with pytest.raises(LabError, match="real engine keeps none"):
+        look(lab, "gradient", "0")
+    final = move(lab, "end")
+    assert final.freed_bytes == final.saved_bytes > 0
+    (comparison,) = ask(handlers.compare_gradients(lab, CompareGradientsCommand()))
+    assert comparison.max_difference == 0.0
+    # Its graph is gone: another start runs forward again.
+    answers = ask(handlers.start_backward(lab, real))
+    assert [type(s) for s in answers] == [ForwardSnapshot, GraphSnapshot, BackwardSnapshot]
+    debug(lab, EditGradientCommand(node=0, expression="g * 2"))
+    assert move(lab, "end").gradients[0].gradient.norm == pytest.approx(
+        2 * final.gradients[0].gradient.norm
+    )
+    assert ask(move_forward(lab, MoveForwardCommand(move="back")))
+    assert lab.backward is None
+
+
+def test_a_held_engine_is_let_go_when_the_session_closes() -> None:
+    session = Session(emit=lambda snapshot: None)
+    project = load(LENET)
+    session.handle(StartForwardCommand(model=project.model, training=project.training))
+    session.handle(StartBackwardCommand(real_engine=True, retain_graph=True))
+    session.handle(MoveBackwardCommand(move="step"))
+    assert session.lab.backward.stepper.position == 1
+    assert [t.name for t in threading.enumerate()].count("backward") == 1
+    session.close()
+    assert [t.name for t in threading.enumerate()].count("backward") == 0
+
+
+def test_a_stop_signal_ends_a_run_of_the_real_engine() -> None:
+    lab, _ = begun()
+    ask(handlers.start_backward(lab, StartBackwardCommand(real_engine=True)))
+    lab.control.stop.set()
+    assert move(lab, "end").position == 1
+    lab.control.stop.clear()
+    with pytest.raises(LabError, match="fails"):
+        debug(lab, EditGradientCommand(node=lab.backward.stepper.next_node.id, expression="1 / 0"))
+    lab.end_backward()
