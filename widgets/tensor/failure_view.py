@@ -20,9 +20,10 @@ from widgets.tensor.size_box import paint_box
 from widgets.text import format_shape
 
 BOX_WIDTH = 56
-BOX_HEIGHT = 24
+BOX_HEIGHT = 22
 GAP = theme.GRID
-HEADER = 18
+ROW_GAP = theme.GRID // 2
+HEADER = 16
 MAX_NAME_WIDTH = 200
 CHIP_PADDING = 6
 TEXT_WIDTH = 560
@@ -85,7 +86,7 @@ class FailureView(QWidget):
         width = left + columns * (BOX_WIDTH + GAP) + chips + GAP
         if failed.text:
             width = max(width, min(TEXT_WIDTH, self._sentence_width(failed) + GAP))
-        rows = len(failed.operands) * (BOX_HEIGHT + GAP)
+        rows = len(failed.operands) * (BOX_HEIGHT + ROW_GAP)
         return QSize(width, HEADER + rows + self._sentence_box(failed, width).height())
 
     def minimumSizeHint(self) -> QSize:
@@ -121,7 +122,7 @@ class FailureView(QWidget):
             painter.setFont(self.font())
             painter.setPen(theme.current().color("text"))
             place = self._sentence_box(failed, wanted.width())
-            place.moveTop(HEADER + len(failed.operands) * (BOX_HEIGHT + GAP))
+            place.moveTop(HEADER + len(failed.operands) * (BOX_HEIGHT + ROW_GAP))
             painter.drawText(place, Qt.TextFlag.TextWordWrap, failed.text)
 
     def _paint_headings(self, painter: QPainter, failed: FailedOperands) -> None:
@@ -178,7 +179,7 @@ class FailureView(QWidget):
     def _place(self, failed: FailedOperands, row: int, column: int) -> QRect:
         return QRect(
             self._name_width(failed) + column * (BOX_WIDTH + GAP),
-            HEADER + row * (BOX_HEIGHT + GAP),
+            HEADER + row * (BOX_HEIGHT + ROW_GAP),
             BOX_WIDTH,
             BOX_HEIGHT,
         )
