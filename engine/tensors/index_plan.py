@@ -40,6 +40,25 @@ class Plan:
         found |= {d: int(table[in_block]) for d, table in self.tables.items()}
         return tuple(found[d] for d in sorted(found))
 
+    def elements_from(self, place: Shape, most: int) -> list[Shape]:
+        """The elements of the result that come from an element of the source, `most` at most."""
+        if any(at != place[d] for d, at in self.fixed.items()):
+            return []
+        element = [0] * len(self.shape)
+        for d, (start, step, length, r) in self.ranges.items():
+            element[r], between = divmod(place[d] - start, step)
+            if between or not 0 <= element[r] < length:
+                return []
+        if not self.tables:
+            return [tuple(element)]
+        meets = torch.stack([table == place[d] for d, table in self.tables.items()]).all(dim=0)
+        first, block_shape = self.block
+        found = []
+        for in_block in meets.nonzero()[:most].tolist():
+            element[first : first + len(block_shape)] = in_block
+            found.append(tuple(element))
+        return found
+
     def counts(self, cells: Cells) -> np.ndarray:
         """How often each cell of a window of the source was picked: int64 of shape `cells.size`."""
         counts = np.ones(cells.size, np.int64)
@@ -200,7 +219,12 @@ def _rule(item: Any, dims: tuple[int, ...], shape: Shape, plan: Plan) -> str:
 
 
 def _call_plan(indexing: Indexing, shape: Shape) -> Plan:
-    name, arguments = indexing.call, indexing.arguments
+    name, arguments = indexing.call.removesuffix("_"), indexing.arguments
+    if name == "index_put":
+        return _bracket_plan(arguments[0], indexing.texts * len(arguments[0]), shape)
+    if name == "masked_fill":
+        mask = arguments[0].expand(shape)
+        return _bracket_plan((mask,), indexing.texts, shape)
     if name == "masked_select":
         mask = arguments[0].expand(torch.broadcast_shapes(arguments[0].shape, shape))
         plan = _bracket_plan((mask,), indexing.texts, tuple(mask.shape))
@@ -210,7 +234,7 @@ def _call_plan(indexing: Indexing, shape: Shape) -> Plan:
             for d, size in enumerate(shape)
         }
         return plan
-    if name in ("select", "index_select", "narrow"):
+    if name in ("select", "index_select", "narrow", "index_add", "index_copy", "index_fill"):
         d = arguments[0] % max(len(shape), 1)
         item = arguments[1]
         if name == "narrow":
@@ -220,7 +244,7 @@ def _call_plan(indexing: Indexing, shape: Shape) -> Plan:
         items = (*(slice(None),) * d, item)
         plan = _bracket_plan(items, ("",) * d + (", ".join(indexing.texts),), shape)
         return plan
-    index, d = (arguments[1], arguments[0]) if name == "gather" else arguments
+    index, d = arguments if name == "take_along_dim" else (arguments[1], arguments[0])
     return _gather_plan(indexing, shape, index, d)
 
 
@@ -239,6 +263,9 @@ def _gather_plan(indexing: Indexing, shape: Shape, index: torch.Tensor, d: int) 
     place = ", ".join(letters)
     at = ", ".join(f"index[{place}]" if k == d else c for k, c in enumerate(letters))
     rule = f"result[{place}] = source[{at}]: the index says where along dimension {d}"
+    if indexing.write is not None:
+        sign = "+=" if indexing.write.adds else "="
+        rule = f"self[{at}] {sign} src[{place}]: the index says where along dimension {d}"
     everywhere = tuple(range(index.ndim))
     return Plan(
         shape=tuple(index.shape),

@@ -1,8 +1,9 @@
-"""Indexing: which elements of a tensor were picked, and where each of them went."""
+"""Indexing: which elements of a tensor are picked or written, and where each of them goes."""
 
 from __future__ import annotations
 
 import math
+import operator
 from typing import Any
 
 import torch
@@ -10,14 +11,21 @@ import torch
 from ..errors import LabError, error_report
 from ..protocol import ErrorReport, PickSnapshot
 from .cells import dense_of, element_or_first, filled, slices, window, with_texts
-from .index_plan import plan_of
-from .index_text import Indexing, parse
+from .index_plan import Plan, plan_of
+from .index_text import Indexing, Write, parse
 from .namespace import Namespace
 from .operands import Operand, operand
 
 Shape = tuple[int, ...]
 MAX_LISTED = 1 << 20
 """An index tensor or mask picks up to so many places one by one."""
+MAX_OTHERS = 16
+"""Values that are written to one place and are named."""
+IN_PLACE = {
+    "+=": operator.iadd, "-=": operator.isub, "*=": operator.imul, "/=": operator.itruediv,
+    "//=": operator.ifloordiv, "%=": operator.imod, "&=": operator.iand, "|=": operator.ior,
+    "^=": operator.ixor,
+}  # fmt: skip
 MAX_PICKED = 1 << 22
 """Up to so many elements are really picked by index tensors at every look."""
 
@@ -29,6 +37,8 @@ def pick(namespace: Namespace, source: str, element: Shape | None = None) -> Pic
     dense = dense_of(base)
     numbers = dense if dense is not None else base.blank()
     _check_size(indexing)
+    if indexing.write is not None:
+        return _written(indexing, indexing.write, source, base, dense, element)
     try:
         made = _by_torch(numbers, indexing)
     except (IndexError, RuntimeError, TypeError, ValueError) as error:
@@ -60,8 +70,99 @@ def pick(namespace: Namespace, source: str, element: Shape | None = None) -> Pic
     )
 
 
+def _written(
+    indexing: Indexing,
+    write: Write,
+    source: str,
+    base: Operand,
+    dense: torch.Tensor | None,
+    element: Shape | None,
+) -> PickSnapshot:
+    """The picture of a line that writes, made on a copy: nothing of the user's is touched."""
+    if not base.shape and not indexing.call and not indexing.items:
+        raise LabError("Write x[()] = 0 or x.fill_(0) for a tensor of no dimensions.")
+    numbers = dense if dense is not None else base.blank()
+    after: torch.Tensor | None = None
+    try:
+        if numbers.numel() <= MAX_PICKED:
+            after = numbers.clone()
+            own = write.in_place and write.value is base.tensor  # torch meets one memory twice
+            _write_by_torch(after, indexing, after if own else write.value, write)
+        plan = plan_of(indexing, base.shape)
+        values = _values(write.value, plan, indexing)
+    except (IndexError, RuntimeError, TypeError, ValueError) as error:
+        return _refused(error, source, base, indexing, dense)
+    element = element_or_first(element, plan.shape)
+    target = None if element is None else plan.source_of(element)
+    source_cells = filled(window(base.shape, target or ()), dense)
+    counts = plan.counts(source_cells)
+    result = window(plan.shape, element or ())
+    others = [] if target is None else plan.elements_from(target, MAX_OTHERS + 1)
+    return PickSnapshot(
+        code=source.strip(),
+        expression=indexing.base,
+        source_shape=base.shape,
+        parts=plan.parts,
+        shape=plan.shape,
+        is_view=False,
+        why=_why_written(write, base.text, int(counts.max(initial=0))),
+        source=source_cells,
+        picked=tuple(counts.reshape(-1).tolist()),
+        result=with_texts(result, values[slices(result)]),
+        element=element,
+        reads=target,
+        write="in place" if write.in_place else "copy",
+        value=write.text,
+        others=tuple(other for other in others if other != element)[:MAX_OTHERS],
+        after=None if after is None else filled(window(base.shape, target or ()), after),
+    )
+
+
+def _write_by_torch(copy: torch.Tensor, indexing: Indexing, value: Any, write: Write) -> None:
+    if indexing.call:
+        name = f"{indexing.call.removesuffix('_')}_"
+        more = (True,) if name == "index_put_" and write.adds else ()
+        if name in ("index_put_", "index_add_", "index_copy_", "scatter_add_"):
+            value = torch.as_tensor(value)
+        getattr(copy, name)(*indexing.arguments, value, *more)
+        return
+    if write.operator != "=":
+        value = IN_PLACE[write.operator](copy[indexing.items], torch.as_tensor(value))
+    copy[indexing.items] = torch.as_tensor(value) if isinstance(value, list) else value
+
+
+def _values(value: Any, plan: Plan, indexing: Indexing) -> torch.Tensor:
+    """What is written, as torch stretches it to the places."""
+    values = torch.as_tensor(value).detach()
+    if values.ndim and indexing.call.removesuffix("_") in ("scatter", "scatter_add"):
+        return values[tuple(slice(size) for size in plan.shape)]  # src may be larger than index
+    while values.ndim > len(plan.shape) and values.shape[0] == 1:
+        values = values[0]
+    return values.expand(plan.shape)
+
+
+def _why_written(write: Write, name: str, most: int) -> str:
+    where = (
+        f"In place: {name} itself changes, with all that shares its memory, and its version counts"
+        " one more write."
+        if write.in_place
+        else f"A copy with these elements written: {name} stays as it is."
+    )
+    if most < 2:
+        return where
+    if write.adds:
+        return f"{where} Places that are named more than once get the sum of their values."
+    if write.operator not in ("", "="):
+        return (
+            f"{where} Places that are named more than once are read once and written once: they do"
+            " not add up. index_add_, scatter_add_ and index_put_(…, accumulate=True) do."
+        )
+    return f"{where} Where a place is named more than once, one value stays: torch says not which."
+
+
 def _check_size(indexing: Indexing) -> None:
-    for part in (*indexing.items, *indexing.arguments):
+    listed = indexing.arguments[0] if indexing.call.startswith("index_put") else ()
+    for part in (*indexing.items, *indexing.arguments, *listed):
         if not isinstance(part, torch.Tensor):
             continue
         count = int(part.count_nonzero()) if part.dtype == torch.bool else part.numel()

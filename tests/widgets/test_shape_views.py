@@ -269,6 +269,28 @@ def test_einsum_takes_an_equation_and_any_number_of_operands(qtbot, show: Show) 
 # -- indexing --------------------------------------------------------------------------------------
 
 
+def test_a_line_that_writes_shows_before_values_and_after(qtbot, show: Show) -> None:
+    view = show(PickView)
+    enter(qtbot, view, "pick_source", "x[0, [1, 1, 2], 0] = torch.tensor([5.0, 6.0, 7.0])")
+    marks = view.source_cells.marks()
+    assert {index: mark for index, mark in marks.items() if mark != "selected"} == {
+        (0, 2, 0): "picked"}  # fmt: skip
+    assert marks[0, 1, 0] == "selected"  # the first value's place
+    assert view.result_cells.marks() == {(0,): "selected", (1,): "read"}
+    assert text(view, "pick_read") == "x[0, 1, 0] = 4 gets 5, 6: afterwards 6"
+    assert text(view, "pick_kind") == "3 values of shape (3,) → x"
+    assert "one value stays" in text(view, "pick_why")
+    view.result_cells.cell_chosen.emit((2,))
+    assert view.source_cells.marks()[0, 1, 0] == "repeated"
+    assert view.after_cells.isVisible()
+    enter(qtbot, view, "pick_source", "x.masked_fill(x > 20, 0)")
+    assert text(view, "pick_kind") == "3 values of shape (3,) → a copy"
+    assert text(view, "pick_read") == "x[1, 2, 3] = 23 gets 0: afterwards 0"
+    enter(qtbot, view, "pick_source", "x[x > 20]")
+    assert not view.after_cells.isVisible()
+    assert text(view, "pick_read") == "result[2] = x[1, 2, 3] = 23"
+
+
 def test_picked_elements_are_coloured_and_parts_told(qtbot, show: Show) -> None:
     view = show(PickView)
     enter(qtbot, view, "pick_source", "x[0, :, ::2]")

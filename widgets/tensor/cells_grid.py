@@ -11,7 +11,8 @@ from engine.protocol import Cells
 
 Index = tuple[int, ...]
 Marks = dict[Index, str]
-"""What is special about an element: `selected`, `read`, `picked`, `winner` or `ghost`."""
+"""What is special about an element: `selected`, `read`, `picked`, `repeated` (written more than
+once), `winner` or `ghost`."""
 
 CELL_HEIGHT = 24
 MIN_CELL_WIDTH = 28

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QEvent, QRect, QSize, Qt, Signal
+from PySide6.QtCore import QEvent, QPoint, QRect, QSize, Qt, Signal
 from PySide6.QtGui import (
     QContextMenuEvent,
     QFontMetrics,
@@ -12,6 +12,7 @@ from PySide6.QtGui import (
     QPainter,
     QPaintEvent,
     QPen,
+    QPolygon,
 )
 from PySide6.QtWidgets import QMenu, QSizePolicy, QToolTip, QWidget
 
@@ -35,7 +36,8 @@ from widgets.text import format_shape
 
 TITLE_HEIGHT = 24
 _FILLS = {"selected": ("accent", 110), "read": ("accent", 45), "picked": ("storage", 60)}
-_FILLS |= {"winner": ("gradient", 110)}
+_FILLS |= {"winner": ("gradient", 110), "repeated": ("warning", 110)}
+_CORNER = 7
 _STEPS = {
     Qt.Key.Key_Left: (-1, -1),
     Qt.Key.Key_Right: (-1, 1),
@@ -168,6 +170,17 @@ class CellsView(QWidget):
             pen.setStyle(Qt.PenStyle.DotLine)
         painter.setPen(pen)
         painter.drawRect(box)
+        if role == "repeated":
+            top, right = box.top(), box.right() + 1
+            corner = [
+                QPoint(right - _CORNER, top),
+                QPoint(right, top),
+                QPoint(right, top + _CORNER),
+            ]
+            painter.setPen(Qt.PenStyle.NoPen)
+            painter.setBrush(colors.color("warning"))
+            painter.drawPolygon(QPolygon(corner))
+            painter.setBrush(Qt.BrushStyle.NoBrush)
         painter.setPen(colors.color("text" if has_texts and not ghost else "muted"))
         elided = painter.fontMetrics().elidedText(
             text, Qt.TextElideMode.ElideRight, box.width() - 4
@@ -264,6 +277,8 @@ class CellsView(QWidget):
         meaning = ""
         if mark.startswith("ghost"):
             meaning = "\nNot in memory: the same element is read again (its stride is 0)."
+        elif mark == "repeated":
+            meaning = "\nThe index names it more than once."
         elif mark == "winner":
             meaning = "\nThe element that was found."
         return f"{self._title}{written(index)}{value}{meaning}"

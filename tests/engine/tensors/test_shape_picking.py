@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.errors import LabError
+from engine.tensors.cells import cell_text
 from engine.tensors.index_plan import plan_of
 from engine.tensors.index_text import parse
 from engine.tensors.namespace import Namespace
@@ -228,3 +229,111 @@ def test_looking_leaves_graph_version_and_random_numbers_alone(namespace: Namesp
         pick(namespace, source)
     assert torch.equal(before, torch.get_rng_state())
     assert x._version == 0 and x.grad is None
+
+
+# -- writing ---------------------------------------------------------------------------------------
+
+WRITES = [
+    "x[1] = 7.0",
+    "x[:, ::2] = 1",
+    "x[0, 1:, -1] = torch.tensor([5.0, 6.0])",
+    "x[x > 12] = 0",
+    "x[:, mask] = -1.5",
+    "x[..., [0, 2]] += 10",
+    "x[rows] *= 2",
+    "x[rows, [0, 0, 0]] -= 1",
+    "x[None, :, 0] = 3",
+    "x.masked_fill_(x > 5, float('-inf'))",
+    "x.masked_fill(x < 2, 9)",
+    "x.index_fill_(2, torch.tensor([0, 3]), -1)",
+    "x.index_add_(0, torch.tensor([1, 1, 0]), torch.ones(3, 3, 4))",
+    "x.index_copy(dim=1, index=torch.tensor([2, 0]), source=torch.zeros(2, 2, 4))",
+    "x.index_put_((rows, torch.tensor([0, 2, 0])), torch.tensor(1.0), accumulate=True)",
+    "a.scatter_(1, i, 9)",
+    "a.scatter_add_(0, torch.tensor([[0, 0, 1]]), a * 3)",
+    "a.scatter(1, torch.tensor([[2, 0]]), a)",
+    "a[torch.tensor([1, 0]), torch.tensor([2, 2])] = torch.tensor([10, 20])",
+    "a[0, 0] = 5",
+    "torch.scatter_add(a, 1, i, torch.tensor([[1, 2], [3, 4]]))",
+]
+
+
+@pytest.mark.parametrize("source", WRITES)
+def test_what_is_written_where_is_what_torch_writes(namespace, source) -> None:
+    before = {name: value.clone() for name, value in namespace.tensors().items()}
+    told = pick(namespace, source)
+    for name, value in namespace.tensors().items():
+        assert torch.equal(value, before[name]) and value._version == 0  # only looked at
+    assert told.error is None and told.after is not None and told.result is not None
+    name = told.expression
+    exec(f"result = {source}" if source.endswith(")") and "= " not in source else source,
+         namespace.variables)  # fmt: skip
+    in_place = namespace.variables[name]._version > 0
+    fact = namespace.variables[name] if in_place else namespace.variables["result"]
+    assert told.write == ("in place" if in_place else "copy")
+    assert told.after.texts == texts(fact)
+    assert told.source.texts == texts(before[name])
+    # Each value goes where it is said to go: what is not named stays, the counts add up.
+    picked = torch.tensor(told.picked).reshape(told.source_shape)
+    assert torch.equal(fact[picked == 0], before[name][picked == 0])
+    assert int(picked.sum()) == int(np.prod(told.shape))
+    counts = torch.zeros_like(picked)
+    for element in np.ndindex(*told.shape):
+        shown = pick(namespace_of(before), source, tuple(element))
+        counts[shown.reads] += 1
+        assert len(shown.others) == int(picked[shown.reads]) - 1 and shown.element == element
+    assert torch.equal(counts, picked)
+
+
+def texts(t: torch.Tensor) -> tuple[str, ...]:
+    return tuple(cell_text(item) for item in t.flatten().tolist())
+
+
+def namespace_of(variables: dict[str, torch.Tensor]) -> Namespace:
+    namespace = Namespace()
+    namespace.variables.update(variables)
+    return namespace
+
+
+def test_places_named_twice_are_told_with_their_values(namespace) -> None:
+    told = pick(namespace, "a.scatter_add_(1, torch.tensor([[0, 0, 2]]), a * 1)", (0, 1))
+    assert told.picked == (2, 0, 1, 0, 0, 0) and told.reads == (0, 0)
+    assert told.others == ((0, 0),) and told.value == "a * 1"
+    assert told.after is not None and told.after.texts[0] == str(0 + 0 + 1)
+    assert "sum" in told.why
+    assert "one value stays" in pick(namespace, "a[[0, 0]] = 1").why
+    assert "do not add up" in pick(namespace, "a[[0, 0]] += 1").why
+    assert "stays as it is" in pick(namespace, "a.scatter(1, i, 0)").why
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        ("x[5] = 1", "out of bounds"),
+        ("x[0] = torch.tensor([1.0, 2.0])", "expand"),
+        ("a.scatter_(1, i, x)", "dtype"),
+        ("a.index_add_(0, rows, a)", "index"),
+        ("a.scatter_add_(1, i, a)", "single memory location"),
+        ("x[:, mask, :2] = torch.ones(3)", "shape mismatch"),
+    ],
+)
+def test_what_torch_refuses_to_write_is_told_in_its_words(namespace, source, words) -> None:
+    with pytest.raises((RuntimeError, IndexError)) as refused:
+        exec(source, namespace.variables)
+    told = pick(namespace, source)
+    assert told.error is not None and words in told.error.message
+    assert told.error.message == str(refused.value) and told.after is None
+
+
+@pytest.mark.parametrize(
+    "source", ["x = 1", "x.scatter_(1)", "x[0]; x[1]", "x[0] = y = 2", "x.data = a", "del x"]
+)
+def test_lines_that_write_no_element_are_told_so(namespace, source) -> None:
+    with pytest.raises(LabError):
+        pick(namespace, source)
+
+
+def test_a_large_tensor_is_not_copied_to_be_written(namespace) -> None:
+    namespace.variables["big"] = torch.zeros(1).expand(10**9)
+    told = pick(namespace, "big[5:10] = 1")
+    assert told.after is None and told.picked[:12] == (0,) * 5 + (1,) * 5
