@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +30,17 @@ def fold(
     _Folder(graph, tree, sources, targets).run()
 
 
+class _Row:
+    """The children of one branch: their kinds, and the places where they begin, with the last
+    one's end."""
+
+    def __init__(self, folder: _Folder, children: list[Branch | int], kinds: list[int]) -> None:
+        self.kinds = np.array(kinds)
+        self.is_branch = [isinstance(child, Branch) for child in children]
+        bounds = [folder.first(child) for child in children]
+        self.bounds = np.array([*bounds, folder.end(children[-1])])
+
+
 class _Folder:
     def __init__(
         self,
@@ -55,7 +65,7 @@ class _Folder:
         outputs = np.array([edge.output for edge in graph.edges], np.int64)
         by_start = np.lexsort((outputs, inputs, start))
         self.edge_start, self.edge_end = start[by_start], end[by_start]
-        self.edge_slots = np.stack([inputs, outputs], 1)[by_start]
+        self.edge_slots = np.stack([inputs, outputs])[:, by_start]
 
     def run(self) -> None:
         for branch in reversed(list(walk(self.tree.root))):
@@ -76,84 +86,69 @@ class _Folder:
         low, high = np.searchsorted(self.edge_start, (branch.first, branch.end))
         start, end = self.edge_start[low:high], self.edge_end[low:high]
         inside = (branch.first <= end) & (end < branch.end)
-        return np.column_stack(
-            [
-                start[inside] - branch.first,
-                end[inside] - branch.first,
-                self.edge_slots[low:high][inside],
-            ]
-        ).tobytes()
+        ends = np.stack([start, end])[:, inside] - branch.first
+        return np.concatenate([ends, self.edge_slots[:, low:high][:, inside]]).tobytes()
 
     # -- repeats among the children of one branch ------------------------------------------------
 
     def _fold_children(self, branch: Branch, kinds: list[int]) -> None:
-        period, sequence = 1, np.array(kinds)
+        if not branch.children:
+            return
+        period, row = 1, _Row(self, branch.children, kinds)
         while period <= min(len(kinds) // MIN_ROUNDS, MAX_PERIOD):
-            found = self._repeats(branch.children, sequence, period)
+            found = self._repeats(row, period)
             for start, rounds in reversed(found):
                 stop = start + rounds * period
                 folded = self._folded(branch.children[start:stop], kinds[start:stop], period)
                 branch.children[start:stop] = [folded]
                 kinds[start:stop] = [self._kind(folded)]
             if found:
-                sequence = np.array(kinds)
+                row = _Row(self, branch.children, kinds)
             period = 1 if found else period + 1
 
-    def _repeats(
-        self, children: list[Branch | int], kinds: NDArray[np.int64], period: int
-    ) -> list[tuple[int, int]]:
+    def _repeats(self, row: _Row, period: int) -> list[tuple[int, int]]:
         """(start, rounds) of the repeats of this period, in order, not overlapping."""
-        same = np.zeros(len(kinds) - period + 2, np.int8)
-        same[1:-1] = kinds[period:] == kinds[:-period]
+        same = np.zeros(len(row.kinds) - period + 2, np.int8)
+        same[1:-1] = row.kinds[period:] == row.kinds[:-period]
         turns = np.flatnonzero(np.diff(same))
         starts, ends = turns[::2], turns[1::2]
         long = ends - starts >= period * (MIN_ROUNDS - 1)
         found = []
         for low, high in zip(starts[long].tolist(), ends[long].tolist(), strict=True):
             rounds = (high - low) // period + 1
-            bounds = [self._first(children[low + i * period]) for i in range(rounds)]
-            bounds.append(self._end(children[low + rounds * period - 1]))
-            begin, rounds = self._alike(bounds)
-            modules = period == 1 and isinstance(children[low], Branch)
+            begin, rounds = self._alike(row.bounds[low : low + rounds * period + 1 : period])
+            modules = period == 1 and row.is_branch[low]
             if rounds >= MIN_ROUNDS and (modules or rounds * period >= MIN_FOLDED_ITEMS):
                 found.append((low + begin * period, rounds))
         return found
 
-    def _alike(self, bounds: list[int]) -> tuple[int, int]:
+    def _alike(self, bounds: NDArray[np.int64]) -> tuple[int, int]:
         """The longest run of rounds whose edges within the run are alike, as (first, count); the
         run's first round may differ, for what it uses lies outside."""
-        ways = []
-        for low_place, high_place in pairwise(bounds):
-            low, high = np.searchsorted(self.edge_start, (low_place, high_place))
-            start, end = self.edge_start[low:high], self.edge_end[low:high]
-            inside = end >= bounds[0]
-            ways.append(
-                np.column_stack(
-                    [
-                        start - low_place,
-                        np.where(inside, start - end, 0),
-                        self.edge_slots[low:high],
-                    ]
-                ).tobytes()
-            )
-        best, begin = (0, 1), 1
-        for place in range(1, len(ways) + 1):
-            if place == len(ways) or ways[place] != ways[begin]:
-                if place - begin + 1 > best[1]:
-                    best = (begin - 1, place - begin + 1)
-                begin = place
-        return best
+        borders = np.searchsorted(self.edge_start, bounds)
+        low, high = borders[0], borders[-1]
+        start, end = self.edge_start[low:high], self.edge_end[low:high]
+        in_round = start - np.repeat(bounds[:-1], np.diff(borders))
+        offset = np.where(end >= bounds[0], start - end, 0)
+        codes = np.concatenate([[0], _mixed(in_round, offset, *self.edge_slots[:, low:high])])
+        totals = np.cumsum(codes, dtype=np.uint64)[borders - low]
+        ways = np.diff(totals)
+        turns = np.flatnonzero(ways[2:] != ways[1:-1]) + 2  # where a round differs from the last
+        begins = np.concatenate([[1], turns])
+        counts = np.diff(np.concatenate([begins, [len(ways)]]))
+        longest = int(np.argmax(counts))
+        return int(begins[longest]) - 1, int(counts[longest]) + 1
 
-    def _first(self, item: Branch | int) -> int:
+    def first(self, item: Branch | int) -> int:
         return item.first if isinstance(item, Branch) else int(self.tree.place[item])
 
-    def _end(self, item: Branch | int) -> int:
+    def end(self, item: Branch | int) -> int:
         return item.end if isinstance(item, Branch) else int(self.tree.place[item]) + 1
 
     def _folded(self, items: list[Branch | int], kinds: list[int], period: int) -> Branch:
         rounds = len(items) // period
         key = repeat_key(items, rounds, period)
-        repeat = Branch("repeat", key, first=self._first(items[0]), end=self._end(items[-1]))
+        repeat = Branch("repeat", key, first=self.first(items[0]), end=self.end(items[-1]))
         if period == 1:
             repeat.children = items
         else:
@@ -165,13 +160,24 @@ class _Folder:
                         f"{key}/{index}",
                         call=index + 1,
                         children=content,
-                        first=self._first(content[0]),
-                        end=self._end(content[-1]),
+                        first=self.first(content[0]),
+                        end=self.end(content[-1]),
                     )
                 )
         kind = ("repeat", rounds, tuple(kinds[:period]))
         self.branch_kind[id(repeat)] = self._number(kind)
         return repeat
+
+
+def _mixed(*columns: NDArray[np.int64]) -> NDArray[np.uint64]:
+    """A number for each row such that sums of them tell multisets of rows apart (splitmix64)."""
+    code = np.zeros(len(columns[0]), np.uint64)
+    for column in columns:
+        code = (code ^ column.astype(np.uint64)) + np.uint64(0x9E3779B97F4A7C15)
+        code = (code ^ (code >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        code = (code ^ (code >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        code ^= code >> np.uint64(31)
+    return code
 
 
 def repeat_key(items: list[Branch | int], rounds: int, period: int) -> str:
