@@ -17,9 +17,8 @@ from ..protocol import (
     LayoutSpec,
     Snapshot,
 )
-from .explain import Fact, Layout, NoRule, Step, check, read
-from .explain.reading import Term, with_terms
-from .failures import Call, Seen, failed_operands, seen_tensor
+from .explain import Fact, Layout, NoRule, Refusal, Step, check, read
+from .failures.lines import step_operands
 from .namespace import namespace_of
 
 MAX_LAYOUTS = 32
@@ -85,7 +84,7 @@ def _explained(step: Step, fact: Fact | None, names: dict[int, list[str]]) -> Ex
         result_count=len(results),
         many=outcome is not None and outcome.many,
         shares_with=tuple(map(_clip, _sharers(results, names)[:MAX_LAYOUTS])),
-        refusal="" if refusal is None else _clip(str(refusal)),
+        refusal="" if refusal is None else _clip(_refusal_text(refusal)),
         hint="" if refusal is None else _clip(refusal.hint),
         facts=() if fact is None else _facts(step, fact, names),
         actual=() if fact is None else tuple(map(_spec, fact.results[:MAX_LAYOUTS])),
@@ -99,23 +98,17 @@ def _failed(step: Step, fact: Fact | None) -> FailedOperands | None:
     error = step.refusal if fact is None else fact.error
     if error is None:
         return None
-
-    def seen(term: Term) -> Seen:
-        if fact is not None:
-            return seen_tensor(term.compute(), term.text)
-        layout = term.layout
-        return Seen(term.text, layout.shape, _word(layout.dtype), layout.device, layout.stride)
-
-    args, kwargs = with_terms([*step.args], seen), with_terms(dict(step.kwargs), seen)
-    return failed_operands(Call(step.operation, args, kwargs, str(error)))
+    return step_operands(step, str(error), ran=fact is not None)
 
 
 def _facts(step: Step, fact: Fact, names: dict[int, list[str]]) -> tuple[FactRow, ...]:
     outcome = step.outcome
     if outcome is None or fact.error is not None:
         said = "is refused" if outcome is None else "runs"
+        if outcome is not None and outcome.unless:
+            said = _clip(f"runs, unless {outcome.unless}")
         is_so = "runs" if fact.error is None else f"is refused: {_error_text(fact.error)}"
-        return (FactRow("torch", said, is_so, (outcome is None) == (fact.error is not None)),)
+        return (FactRow("torch", said, is_so, "refusal" not in fact.differs),)
     predicted, actual = outcome.results, fact.results
     rows = [FactRow("kind", outcome.kind, str(fact.kind), "kind" not in fact.differs)]
     if outcome.many or len(predicted) != len(actual):
@@ -158,6 +151,11 @@ def _spec(layout: Layout) -> LayoutSpec:
     return LayoutSpec(
         layout.shape, layout.stride, layout.offset, _word(layout.dtype), layout.device
     )
+
+
+def _refusal_text(refusal: Refusal) -> str:
+    """With the class of the error, where it is predicted."""
+    return f"{refusal.raises.__name__}: {refusal}" if refusal.raises else str(refusal)
 
 
 def _error_text(error: BaseException) -> str:

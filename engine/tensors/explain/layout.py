@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Literal
 
 import torch
 
@@ -20,6 +21,7 @@ class Layout:
     """Element (i, j, ...) lies `offset + i * stride[0] + j * stride[1] + ...` elements into the
     storage. Layouts with one `memory` number share a storage of `storage_bytes` bytes; None is
     memory that does not exist yet. `unwritable` is empty, or why autograd refuses to write here.
+    `grad` says that the tensor requires grad: it does itself, or will when the line has run.
     `conj`: complex numbers are read with the other sign of their imaginary parts. `data` reads the
     elements, for the few rules whose result depends on them (masks, indices); None: unknown."""
 
@@ -32,6 +34,7 @@ class Layout:
     storage_bytes: int = 0
     unwritable: str = ""
     conj: bool = False
+    grad: Literal["", "own", "derived"] = ""
     data: Callable[[], torch.Tensor] | None = field(default=None, compare=False, repr=False)
 
     @property

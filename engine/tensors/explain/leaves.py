@@ -60,6 +60,7 @@ class Leaves:
             storage_bytes=storage.nbytes(),
             unwritable=_unwritable(t, text),
             conj=t.is_conj(),
+            grad="own" if t.requires_grad else "",
             data=lambda: t.detach(),
         )
 

@@ -46,6 +46,7 @@ def selected(x: Layout, dim: int, index: int) -> Layout:
         raise Refusal(
             f"index {index} is out of range: dimension {dim} has {size} elements.",
             f"Choose one from {-size} to {size - 1}." if size else "It has none to choose from.",
+            raises=IndexError,
         )
     offset = x.offset + (index % size) * x.stride[dim]
     return x.view(x.shape[:dim] + x.shape[dim + 1 :], x.stride[:dim] + x.stride[dim + 1 :], offset)

@@ -20,6 +20,9 @@ from .layout import Layout
 from .leaves import CREATORS, Leaves, create
 from .registry import RULES, NotCovered, Outcome, Refusal
 
+MAX_READ = 1 << 24
+"""What must be known of a mask or an index is computed from tensors of up to so many elements."""
+
 _EXAMPLES = "Write one operation, such as y = x.T.reshape(-1), torch.cat([x, y]) or x[0] += 1."
 
 
@@ -125,6 +128,7 @@ _OPERATORS: dict[type, tuple[str, Callable[..., Any]]] = {
     ast.FloorDiv: ("floor_divide", operator.floordiv),
     ast.Mod: ("remainder", operator.mod),
     ast.Pow: ("pow", operator.pow),
+    ast.MatMult: ("matmul", operator.matmul),
     ast.BitAnd: ("bitwise_and", operator.and_),
     ast.BitOr: ("bitwise_or", operator.or_),
     ast.BitXor: ("bitwise_xor", operator.xor),
@@ -199,6 +203,12 @@ class _Reader:
             raise NotCovered(f"`{source}`")
         name = _OPERATORS[type(node.op)][0] + "_"
         target = node.target
+        if isinstance(node.op, ast.MatMult):
+            if not isinstance(target, ast.Name):
+                raise NotCovered(f"`{source}`")
+            operands = [self._named(target.id), self._value(node.value)]
+            self._step("matmul", operator.matmul, operands, {}, source)  # tensors have no `@=`
+            return
         if not isinstance(target, ast.Subscript):
             owner = self._value(ast.parse(ast.unparse(target), mode="eval").body)
             if not isinstance(owner, Term):
@@ -364,11 +374,15 @@ class _Reader:
             raise _Stop from None
         if changes:
             outcome = replace(outcome, kind="in place")
-        step.outcome = replace(outcome, results=tuple(map(self._settled, outcome.results)))
+        derived = torch.is_grad_enabled() and any(term.layout.grad for term in step.operands)
+        results = tuple(self._settled(x, derived and name != "detach") for x in outcome.results)
+        step.outcome = replace(outcome, results=results)
         return self._result(step, changes)
 
-    def _settled(self, layout: Layout) -> Layout:
-        """With a number for memory that the operation makes."""
+    def _settled(self, layout: Layout, derived: bool) -> Layout:
+        """With a number for memory that the operation makes; `derived` from what requires grad."""
+        has_graph = derived and (layout.dtype.is_floating_point or layout.dtype.is_complex)
+        layout = replace(layout, grad="derived" if has_graph else "")
         if layout.memory is not None:
             return layout
         return replace(
@@ -379,27 +393,40 @@ class _Reader:
 
     def _result(self, step: Step, changes: bool) -> Any:
         assert step.outcome is not None
-        results = step.outcome.results
+        results, names = step.outcome.results, step.outcome.names
+        cheap = _is_cheap(step)
         if not step.outcome.many:
             compute = step.compute if step.operation != "__setitem__" else step.operands[0].compute
-            term = self._term(step.source, results[0], compute)
+            term = _term(step.source, results[0], compute, cheap)
             if changes:  # later mentions of the operand mean what it has become
                 step.operands[0].layout = term.layout
             return term
-        names = step.outcome.names
         made = _Results(
-            self._term(
+            _term(
                 f"{step.source}.{names[i]}" if names else f"{step.source}[{i}]",
                 layout,
                 lambda i=i: step.compute()[i],
+                cheap,
             )
             for i, layout in enumerate(results)
         )
         made.names = names
         return made
 
-    def _term(self, text: str, layout: Layout, compute: Callable[[], torch.Tensor]) -> Term:
-        return Term(text, replace(layout, data=torch.no_grad()(compute)), compute)
+
+def _is_cheap(step: Step) -> bool:
+    """May a rule that depends on this step's numbers have them computed?"""
+    assert step.outcome is not None
+    known = all(term.layout.data is not None for term in step.operands)
+    if step.outcome.kind in ("view", "same"):
+        return known
+    layouts = (*step.outcome.results, *(term.layout for term in step.operands))
+    return known and max(step.outcome.work, *(x.numel for x in layouts)) <= MAX_READ
+
+
+def _term(text: str, layout: Layout, compute: Callable[[], torch.Tensor], cheap: bool) -> Term:
+    data = torch.no_grad()(compute) if cheap else None
+    return Term(text, replace(layout, data=data), compute)
 
 
 def _with_sizes(

@@ -297,6 +297,8 @@ _add_extreme("min")
 @rule("median")
 def median(input: Layout, dim: Any = None, keepdim: bool = False) -> Outcome:
     check_known(input)
+    if input.numel == 0 and (input.dtype == torch.bool or input.dtype.is_complex):
+        raise NotCovered("median of nothing")
     ordered(input)
     if input.dtype == torch.bool:
         raise Refusal("median does not take bool.", "Use .int().", raises=RuntimeError)

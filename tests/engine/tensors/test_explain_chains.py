@@ -24,7 +24,7 @@ LARGE = 600
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:Casting complex values to real:UserWarning"),
-    pytest.mark.filterwarnings("ignore:.*(is|are) deprecated:UserWarning"),
+    pytest.mark.filterwarnings("ignore:.*(is|are|now) deprecated:UserWarning"),
     pytest.mark.filterwarnings("ignore:.*degrees of freedom is <= 0:UserWarning"),
     # The limit for one test is for the usual number of examples.
     pytest.mark.timeout(max(180, EXAMPLES // 2)),
@@ -75,31 +75,44 @@ class Chain:
             sizes[self.between(0, len(sizes) - 1)] = -1
         return tuple(sizes)
 
+    def filled(self, x: str) -> str:
+        """One with elements if `x` has some, else `x`."""
+        name = self.name()
+        return name if self.variables[name].numel() and self.variables[x].numel() else x
+
     def memory_format(self) -> str:
         return f"memory_format={self.one(*FORMATS)}"
 
     def index(self, t: torch.Tensor) -> str:
         items, dims = [], 0
         for _ in range(self.between(1, 3)):
-            kinds = ["None", "..."] if "..." not in items else ["None"]
+            kinds = ["None", "bool", "..."] if "..." not in items else ["None", "bool"]
             if dims < t.ndim:
-                kinds += ["int", "slice", "slice", "list", "tensor"]
+                kinds += ["int", "slice", "slice", "list", "tensor", "mask"]
             kind = self.one(*kinds)
             size = t.shape[dims] if dims < t.ndim and "..." not in items else 1
-            dims += kind not in ("None", "...")
+            dims += kind not in ("None", "...", "bool")
             if kind == "int":
                 kind = str(self.between(-size, size))
             elif kind == "slice":
                 low, high = self.one("", "1", "-2"), self.one("", "2", "-1")
                 kind = f"{low}:{high}" + self.one("", ":2", ":3")
+            elif kind == "bool":
+                kind = self.one("True", "False", "torch.tensor(True)", "torch.tensor(False)")
+            elif kind == "mask":
+                kind = str([self.one(True, False) for _ in range(size)])
             elif kind == "list":
-                kind = "[0, -1]" if size else "[]"
+                kind = self.indices(size, 1)
             elif kind == "tensor":
-                kind = "torch.tensor([[0], [-1]])"
+                kind = f"torch.tensor([{self.indices(size, 1)}, {self.indices(size, 1)}])"
             items.append(kind)
-        if any("[" in item for item in items) and 0 in t.shape:
-            return ":"  # whether torch looks at an index of nothing is for its values to say
         return ", ".join(items)
+
+    def indices(self, size: int, from_end: int = 0) -> str:
+        """Two indices into a dimension, now and then one beyond its ends."""
+        beyond = self.one(0, 0, 0, 0, 0, 1)
+        least = -size * from_end - beyond
+        return f"[0, {self.between(least, max(size - 1 + beyond, least))}]"
 
     def _tensor(self) -> torch.Tensor:
         shape = tuple(self.between(0, 4) or 1 for _ in range(self.between(0, 4)))
@@ -136,6 +149,8 @@ VIEWS: dict[str, Draw] = {
     "contiguous": lambda c, x, t: f"{x}.contiguous({c.one('', c.memory_format())})",
     "detach": lambda c, x, t: f"{x}.detach()",
 }
+UNARY = ("exp", "log", "sqrt", "sigmoid", "tanh", "relu", "abs", "neg", "sign", "square", "round",
+         "floor", "erf", "reciprocal", "isnan", "isfinite", "logical_not")  # fmt: skip
 COPIES: dict[str, Draw] = {
     "clone": lambda c, x, t: f"{x}.clone({c.one('', c.memory_format())})",
     "to": lambda c, x, t: f"{x}.to({c.one(*DTYPES)}, {c.one('', c.memory_format())})",
@@ -143,6 +158,9 @@ COPIES: dict[str, Draw] = {
     "cast": lambda c, x, t: f"{x}.{c.one('float', 'double', 'long', 'bool', 'cfloat')}()",
     "mask": lambda c, x, t: f"{x}[{x} != 1]" if t.ndim else f"{x}[...]",
     "gather": lambda c, x, t: f"{x}.gather(0, torch.zeros_like({x}, dtype=torch.int64))",
+    "picked": lambda c, x, t: _picked(c, x, t, c.one("gather", "scatter", "take_along_dim")),
+    "take": lambda c, x, t: f"{x}.take(torch.tensor({c.indices(t.numel(), 1)}))",
+    "index_select": lambda c, x, t: _selected(c, x, t),
     "scatter": lambda c, x, t: f"{x}.scatter(0, torch.zeros_like({x}, dtype=torch.int64), 1)",
     "take_along_dim": lambda c, x, t: (
         f"{x}.take_along_dim(torch.zeros_like({x}, dtype=torch.int64), {c.dim(t)})"
@@ -153,7 +171,10 @@ COPIES: dict[str, Draw] = {
     "cat": lambda c, x, t: f"torch.cat([{x}, {c.one(x, x, c.name())}], {c.dim(t)})",
     "operator": lambda c, x, t: f"{x} {c.one('+', '-', '*', '/', '==', '<')} {_other(c)}",
     "reflected": lambda c, x, t: f"{c.one('1', '2.5')} {c.one('+', '-', '*')} {x}",
-    "unary": lambda c, x, t: f"{x}.{c.one('exp', 'abs', 'neg', 'isnan', 'square')}()",
+    "unary": lambda c, x, t: f"{x}.{c.one(*UNARY)}()",
+    "activation": lambda c, x, t: (
+        f"torch.nn.functional.{c.one('gelu', 'elu')}({x})" if _has_numbers(t) else f"{x}.relu()"
+    ),
 }
 FOLDS = ("sum", "mean", "any", "all", "amax", "amin", "std", "var", "norm", "count_nonzero")
 ONE_DIM_FOLDS = ("prod", "max", "min", "argmax", "argmin", "median")
@@ -174,18 +195,71 @@ REDUCTIONS: dict[str, Draw] = {
     "topk": lambda c, x, t: f"{x}.topk({c.between(0, 3)}, {c.dim(t)})",
     "larger": lambda c, x, t: f"{x}.{c.one('max', 'min')}({c.name()})",
 }
+PRODUCTS: dict[str, Draw] = {
+    "self": lambda c, x, t: f"{x} @ {x}.mT" if t.ndim > 1 else f"{x} @ {x}",
+    "other": lambda c, x, t: f"{x} @ {c.filled(x)}",
+    "named": lambda c, x, t: f"{x}.{c.one('matmul', 'mm', 'mv', 'dot')}({c.filled(x)})",
+    "bmm": lambda c, x, t: f"{x}.bmm({c.one(f'{x}.transpose(-1, -2)', c.filled(x))})",
+    "vector": lambda c, x, t: f"{x} @ torch.ones({_last(t)}, dtype={t.dtype})",
+    "matrix": lambda c, x, t: f"{x} @ torch.ones({_last(t)}, {c.between(1, 2)}, dtype={t.dtype})",
+    "linear": lambda c, x, t: (
+        f"torch.nn.functional.linear({x}, torch.ones(2, {_last(t)}, dtype={t.dtype}))"
+        if t.ndim
+        else f"{x} @ {x}"
+    ),
+    "outer": lambda c, x, t: f"torch.outer({x}, {c.filled(x)})",
+    "einsum": lambda c, x, t: _einsum(c, x, t),
+}
 PAIR = ("values", "indices")
 ALONG = ("cumsum", "cumprod", "softmax", "log_softmax", "sort", "argsort", "cumsum_")
 IN_PLACE: dict[str, Draw] = {
     "operator": lambda c, x, t: f"{x} {c.one('+=', '-=', '*=', '/=')} {_other(c)}",
     "method": lambda c, x, t: f"{x}.{c.one('add_', 'mul_', 'copy_')}({c.name()})",
-    "fill": lambda c, x, t: f"{x}.{c.one('zero_()', 'fill_(1)', 'neg_()', 'exp_()')}",
+    "fill": lambda c, x, t: f"{x}.{c.one('zero_()', 'fill_(1)', 'neg_()', 'exp_()', 'abs_()')}",
+    "unary": lambda c, x, t: f"{x}.{c.one('relu_', 'sqrt_', 'sigmoid_', 'tanh_', 'round_')}()",
     "shape": lambda c, x, t: f"{x}.{c.one('squeeze_()', f'unsqueeze_({c.dim(t, 1)})')}",
     "transpose": lambda c, x, t: f"{x}.transpose_({c.dim(t)}, {c.dim(t)})",
+    "pick": lambda c, x, t: f"{x}[{c.index(t)}] = {c.one('1', 'True', f'{x}.clone()[:1]')}",
     "assign": lambda c, x, t: f"{x}[{_slices(c, t)}] = {_other(c)}",
     "update": lambda c, x, t: f"{x}[{_slices(c, t)}] += {_other(c)}",
     "scatter": lambda c, x, t: f"{x}.scatter_(0, torch.zeros_like({x}, dtype=torch.int64), 1)",
 }
+
+
+def _has_numbers(t: torch.Tensor) -> bool:
+    return t.numel() > 0 and not t.is_complex()
+
+
+def _last(t: torch.Tensor) -> int:
+    return t.shape[-1] if t.ndim else 1
+
+
+def _einsum(c: Chain, x: str, t: torch.Tensor) -> str:
+    own = "ijklmnop"[: t.ndim]
+    kept = "".join(own[d] for d in c.order(t))[: c.between(0, t.ndim)]
+    if not own:
+        return f"{x}.mT"
+    if not {0, 1} & set(t.shape) and t.dtype != torch.bool and c.one(True, False):
+        return f"torch.einsum('{own},{own}->{kept}', {x}, {x})"
+    return f"torch.einsum('{own}->{kept}', {x})"
+
+
+def _picked(c: Chain, x: str, t: torch.Tensor, name: str) -> str:
+    """With an index of one or two elements along a dimension, one along all others."""
+    dim = c.between(0, max(t.ndim - 1, 0))
+    shape = tuple(c.one(1, 2) if d == dim else 1 for d in range(t.ndim))
+    size = t.shape[dim] if t.ndim else 1
+    pair = c.indices(size, c.one(0, 0, 1))
+    index = f"torch.tensor({pair})[:{math.prod(shape)}].reshape({shape})"
+    if name == "take_along_dim":
+        return f"{x}.take_along_dim({index}{c.one('', f', {dim}')})"
+    return f"{x}.{name}({dim}, {index}{', 1' if name == 'scatter' else ''})"
+
+
+def _selected(c: Chain, x: str, t: torch.Tensor) -> str:
+    dim = c.between(0, max(t.ndim - 1, 0))
+    pair = c.indices(t.shape[dim] if t.ndim else 1)
+    return f"{x}.index_select({dim}, torch.tensor({pair})[{c.one(':', ':1', ':0', '1')}])"
 
 
 def _other(c: Chain) -> str:
@@ -229,7 +303,7 @@ def test_prediction_is_fact_along_random_chains(data: st.DataObject) -> None:
     for step in range(chain.between(1, 6)):
         x = chain.name()
         t = chain.variables[x]
-        table = chain.one(VIEWS, VIEWS, COPIES, IN_PLACE, REDUCTIONS)
+        table = chain.one(VIEWS, VIEWS, COPIES, IN_PLACE, REDUCTIONS, PRODUCTS)
         if t.numel() > LARGE:
             table = VIEWS
         line = table[chain.one(*table)](chain, x, t)

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from engine.errors import LabError
-from engine.tensors.explain import check, read
+from engine.tensors.explain import NoRule, check, read
 
 
 def variables() -> dict[str, object]:
@@ -17,6 +17,8 @@ def variables() -> dict[str, object]:
         "y": torch.ones(4),
         "mask": torch.arange(12).reshape(3, 4) % 3 == 0,
         "i": torch.tensor([[0, 2], [1, 1]]),
+        "z": torch.tensor(1.0),
+        "c": torch.arange(6).reshape(3, 2).to(torch.complex64),
         "w": torch.ones(3, 4, requires_grad=True),
         "images": torch.randn(2, 3, 4, 5).to(memory_format=torch.channels_last),
     }
@@ -31,6 +33,26 @@ x.unfold(0, 2, 1); x.as_strided((2, 2), (1, 1)); torch.where(x > 3, x, 0.0); x.g
 torch.arange(12).view(3, 4).T; x.expand(2, 3, 4).contiguous(); y.unsqueeze(0).repeat(2, 3)
 x.where(x > 3, 0); x.detach(); x.movedim(0, 1).narrow(0, 1, 2).select(1, 0); x.contiguous()
 x.unsqueeze(1).squeeze(); torch.scatter(x, 1, i, 0.0); x.permute(1, 0)
+images.T; y.T; images.mT; z.mT; z.H; x.H; c.mH; c.H.conj(); c.real; c.imag; c.H @ c; x.data + 1
+x.view(torch.float64); x.view(torch.int16); x[:, 2:].view(torch.complex64); c.view(torch.float32)
+x.view(torch.int32); x.to(memory_format=torch.preserve_format); x.conj()
+images.contiguous(); images.contiguous(memory_format=torch.channels_last)
+images.to(memory_format=torch.contiguous_format)
+images.clone(memory_format=torch.contiguous_format)
+x[True]; x[False]; x[torch.tensor(True), 0]; z[True, None]; x[True, [0, 1]]; x[..., True]
+x[mask, None]; x[x.long().bool()[0:3, 0], True]; x[[[0, 1], [1, 2]]]; x.take(i); x[-1, [-4, 3]]
+x @ x.T; x @ y; y @ x.T; y @ y; x.mm(x.T); images @ images.mT; x.mv(y); y.dot(y)
+torch.outer(y, y[:2]); torch.einsum('ij->ji', x); torch.einsum('ij,kj->ki', x, x)
+w @ images.mT[:, :, :4]
+torch.einsum('ij,j', x, y); torch.einsum('ii->i', x[:, :3])
+torch.nn.functional.linear(x, x, y[:3])
+torch.nn.functional.linear(images, torch.ones(2, 5)); torch.addmm(y[:3], x, x.T)
+x.sum(); x.long().sum(); mask.sum(0); x.mean((0, 1), keepdim=True); x.prod(1); x.max(); x.max(y)
+x.max(0).values * 1; x.min(dim=1, keepdim=True).indices + 0; x.argmax(); x.argmin(1); x.amax((0, 1))
+mask.any(); x.all(1); x.cumsum(0); x.std(); x.var(0); c.norm(); x.norm(1, dim=0); images.softmax(1)
+x.sort(1, descending=True)[0] * 1; images.argsort(1); x.topk(2).values * 1; x.count_nonzero()
+x.relu(); x.exp(); x.long().sqrt(); x.round(decimals=1); torch.nn.functional.gelu(x)
+images.sigmoid()
 """.replace("\n", ";")
 LINES = [line.strip() for line in GIVEN.split(";") if line.strip()]
 
@@ -48,9 +70,64 @@ REFUSED = [
     "x.narrow(0, 2, 2)",
     "x.expand(3, 8)",
 ]
-IN_PLACE = ["x.add_(y)", "x[0] += 1", "x[i] += 1", "x += x", "x[mask] = 0", "x.t_()", "x.zero_()"]
+RAISED = {
+    "y.mT": RuntimeError,
+    "images.H": RuntimeError,
+    "x.T.view(torch.float64)": RuntimeError,
+    "z.view(torch.float64)": RuntimeError,
+    "x[:, 1:].view(torch.float64)": RuntimeError,
+    "x[:, ::2].view(torch.int16)": RuntimeError,
+    "c.H.view(torch.float32)": RuntimeError,
+    "x.to(memory_format=torch.channels_last)": RuntimeError,
+    "x @ x": RuntimeError,
+    "images @ x": RuntimeError,
+    "x @ z": RuntimeError,
+    "x @ y.double()": RuntimeError,
+    "mask @ mask.T": RuntimeError,
+    "x.mm(y)": RuntimeError,
+    "y.dot(y[:2])": RuntimeError,
+    "torch.einsum('ij,jk', x, x)": RuntimeError,
+    "x @ 2": TypeError,
+    "x.long().mean()": RuntimeError,
+    "x.sum(2)": IndexError,
+    "x.sum((0, 0))": RuntimeError,
+    "mask.argmax()": RuntimeError,
+    "c.max()": RuntimeError,
+    "x[:0].max()": RuntimeError,
+    "x[:0].amax(0)": IndexError,
+    "x.prod((0, 1))": TypeError,
+    "x.long().softmax(0)": RuntimeError,
+    "x[[0, 3]]": IndexError,
+    "x[:, [0, -5]]": IndexError,
+    "x[0, 4]": IndexError,
+    "x[1.0]": IndexError,
+    "x[[0, 3]] = 1": IndexError,
+    "x[[True, False]]": IndexError,
+    "x.gather(1, i + 2)": RuntimeError,
+    "x.gather(0, -i)": RuntimeError,
+    "x.scatter(1, i * 2, 0.0)": RuntimeError,
+    "x.index_select(0, i[0] + 1)": IndexError,
+    "x.take(i + 11)": IndexError,
+    "x.take_along_dim(i + 11)": RuntimeError,
+}
+IN_PLACE = [
+    "x.relu_()",
+    "x.sqrt_()",
+    "x.cumsum_(0)",
+    "x[False] = 5",
+    "x[True] = y",
+    "x.add_(y)",
+    "x[0] += 1",
+    "x[i] += 1",
+    "x += x",
+    "x[mask] = 0",
+    "x.t_()",
+    "x.zero_()",
+]
 
 
+@pytest.mark.filterwarnings("ignore:.*(is|are) deprecated:UserWarning")
+@pytest.mark.filterwarnings("ignore:Using a non-tuple sequence:UserWarning")
 @pytest.mark.parametrize("line", LINES)
 def test_predicts_what_torch_gives(line: str) -> None:
     known = variables()
@@ -73,6 +150,71 @@ def test_predicts_what_torch_refuses(line: str) -> None:
     assert steps[-1].refusal is not None
     assert steps[-1].outcome is None
     assert check(steps)[-1].error is not None
+
+
+@pytest.mark.parametrize("line", RAISED)
+def test_predicts_the_class_of_an_error(line: str) -> None:
+    known = variables()
+    with pytest.raises(RAISED[line]):
+        exec(line, dict(known))
+    steps = read(line, known)
+    refusal = steps[-1].refusal
+    assert refusal is not None and refusal.raises is RAISED[line]
+    assert [fact.differs for fact in check(steps)] == [()] * len(steps)
+
+
+@pytest.mark.parametrize(
+    ("line", "named"),
+    [
+        ("x[:, [0, 7]]", "index 7, the index's element 1, is out of range: dimension 1 has 4"),
+        (
+            "x[0][torch.tensor([[1, 2], [3, 4]])]",
+            "index 4, the index's element (1, 1), is out of range",
+        ),
+        ("x.gather(0, i + 1)", "index 3, the index's element (0, 1), is out of range: dimension 0"),
+        ("x.index_select(1, -i[0])", "index -2"),
+    ],
+)
+def test_an_index_out_of_range_is_named(line: str, named: str) -> None:
+    (*_, step) = read(
+        line.replace("[[[1, 2], [3, 4]]]", "[torch.tensor([[1, 2], [3, 4]])]"), variables()
+    )
+    assert named in str(step.refusal)
+
+
+@pytest.mark.parametrize("line", ["x[0, many]", "x[0].gather(0, many)"])
+def test_many_indices_are_not_checked_and_said_to_be(line: str) -> None:
+    known = variables() | {"many": torch.full(((1 << 20) + 1,), 4)}
+    steps = read(line, known)
+    outcome = steps[-1].outcome
+    assert outcome is not None and "1,048,577 indices" in outcome.unless
+    assert any(text.startswith("not checked") for text in outcome.reasoning)
+    fact = check(steps)[-1]
+    assert fact.error is not None and fact.differs == ()
+
+
+def test_what_is_deprecated_is_said_and_its_warning_left_to_the_line() -> None:
+    known = variables()
+    steps = read("images.T", known)
+    assert "torch warns" in steps[0].outcome.reasoning[0]
+    assert check(steps)[0].differs == ()
+    before = torch.is_warn_always_enabled()
+    torch.set_warn_always(True)
+    try:
+        with pytest.warns(UserWarning, match="deprecated"):
+            eval("images.T", known)
+    finally:
+        torch.set_warn_always(before)
+
+
+def test_nothing_large_is_computed_for_an_index_or_a_comparison() -> None:
+    known = variables() | {"big": torch.zeros(1).expand(1 << 20, 1 << 20)}
+    with pytest.raises(LabError, match="too many"):
+        check(read("big.sum(0)", known))
+    with pytest.raises(LabError, match="too many"):
+        check(read("big[:9] @ big", known))
+    with pytest.raises(NoRule):
+        read("x[big.argmax()]", known)
 
 
 @pytest.mark.parametrize("line", IN_PLACE)
