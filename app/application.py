@@ -180,6 +180,7 @@ class Application(QObject):
         from .autograd_page import AutogradPage
         from .presenters.autograd import AutogradPresenter
         from .presenters.derivatives import DerivativesPresenter
+        from .presenters.flow import FlowPresenter
 
         page = AutogradPage()
         let_drops_through(page.steps.graph)
@@ -187,6 +188,7 @@ class Application(QObject):
         derivatives = DerivativesPresenter(self.bench, page.derivatives, self)
         derivatives.run_requested.connect(lambda source: self.tensors.submit(source))
         self.presenters["derivatives"] = derivatives
+        self.presenters["flow"] = FlowPresenter(self.bench, page.flow, self)
         return page
 
     def _make_train(self) -> QWidget:

@@ -6,6 +6,7 @@ from PySide6.QtWidgets import QTabWidget, QWidget
 
 from widgets.autograd.autograd_view import AutogradView
 from widgets.autograd.derivative_view import DerivativeView
+from widgets.autograd.flow_view import FlowView
 
 
 class AutogradPage(QTabWidget):
@@ -24,6 +25,12 @@ class AutogradPage(QTabWidget):
             self.derivatives,
             "Derivatives",
             "Jacobian, Hessian and their products of any function; gradcheck of its backward.",
+        )
+        self.flow = FlowView()
+        self.add_room(
+            self.flow,
+            "Gradient flow",
+            "The size of each layer's gradients while the model trains, from three beginnings.",
         )
         self.setFocusProxy(self.steps)
 

@@ -121,6 +121,7 @@ def _snapshot(name: Initialisation, run: FlowRun) -> FlowSnapshot:
         verdicts=tuple(cast("list[FlowVerdict]", verdicts(norms, rms))),
         activations=tuple(run.activations),
         dead=_picture(run.dead),
+        order=tuple(run.order),
         losses=tuple(run.losses[: run.loop.step]),
         ended=run.ended,
     )

@@ -70,7 +70,8 @@ class FlowRun:
     number of elements, `histograms` (layers, steps, BINS) counts of their elements by size, with
     exact zeros in `zeros`. `dead` are fractions of units, by `activations`: a unit (a channel, or
     a feature) is dead in a step when it stands on a flat part for every sample of the batch.
-    `ended` says in words why it ended early.
+    `order` has layers and activations as they come in the model. `ended` says in words why it
+    ended early.
     """
 
     def __init__(
@@ -95,6 +96,8 @@ class FlowRun:
         ]
         found = [(n, m) for n, m in module.named_modules() if isinstance(m, ACTIVATIONS)]
         self.activations = [name for name, _ in found]
+        watched = {*self.layers, *self.activations}
+        self.order = [name for name, _ in module.named_modules() if name in watched]
         self.losses: list[float] = []
         self.norms: Floats = np.full((len(self.layers), self.steps), np.nan, np.float32)
         self.rms: Floats = self.norms.copy()

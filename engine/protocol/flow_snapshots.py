@@ -27,9 +27,9 @@ class FlowSnapshot(Snapshot, frozen=True, kw_only=True):
 
     `rms` (layers, steps) is the root mean square of each layer's gradients, `dead` (activations,
     steps) the fraction of units through which no sample gets a gradient; both are NaN where
-    nothing was measured yet, None without a layer. `norms` are the last step's 2-norms and
-    `verdicts` the words on them. `losses` has a number for each step. `ended` says in words why
-    the run ended early.
+    nothing was measured yet, None without a layer; `order` has the names of both in the model's
+    order. `norms` are the last step's 2-norms and `verdicts` the words on them. `losses` has a
+    number for each step. `ended` says in words why the run ended early.
     """
 
     initialisation: Initialisation
@@ -42,6 +42,7 @@ class FlowSnapshot(Snapshot, frozen=True, kw_only=True):
     verdicts: tuple[FlowVerdict, ...]
     activations: tuple[str, ...] = ()
     dead: Picture | None = None
+    order: tuple[str, ...] = ()
     losses: tuple[float, ...] = ()
     ended: str = ""
 

@@ -1,0 +1,54 @@
+"""The tab Gradient flow of the Autograd workspace."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QObject
+
+from app.presenters.questions import Questions
+from app.workbench import Workbench
+from engine.protocol import FlowCommand, ReadFlowCommand, StopSignal
+from widgets.autograd.flow_view import FlowView
+
+_CHANGED = "The model or its data has changed: run again to see its gradients."
+
+
+class FlowPresenter(QObject):
+    def __init__(self, bench: Workbench, view: FlowView, parent: QObject) -> None:
+        super().__init__(parent)
+        self._bench, self._view = bench, view
+        self._questions = Questions(bench, self)
+        self._has_run = False
+        view.run_requested.connect(self._run)
+        view.stop_requested.connect(lambda: bench.link.signal(StopSignal()))
+        view.histograms_requested.connect(self._read)
+        bench.store.revision_changed.connect(self._on_revision)
+        bench.link.state_changed.connect(self._on_engine_state)
+
+    def _run(self, steps: int, initialisations: tuple) -> None:
+        project = self._bench.store.project
+        self._has_run = True
+        command = FlowCommand(
+            model=project.model,
+            training=project.training,
+            steps=steps,
+            initialisations=initialisations,
+        )
+        self._questions.ask(command, self._view.show_flow, self._view.show_error)
+
+    def _read(self, layer: str, step: int) -> None:
+        command = ReadFlowCommand(layer=layer, step=step)
+        self._questions.ask(command, self._view.show_histograms, self._view.show_error)
+
+    def _on_revision(self) -> None:
+        if self._has_run:
+            self._forget(_CHANGED)
+
+    def _on_engine_state(self, state: str) -> None:
+        if state == "lost" and self._has_run:
+            self._forget("The engine has ended, and its runs with it: run again.")
+
+    def _forget(self, why: str) -> None:
+        self._has_run = False
+        self._questions.drop()
+        self._view.clear()
+        self._view.show_problem(why)
