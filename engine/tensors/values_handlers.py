@@ -31,8 +31,8 @@ from .statistics import Statistics
 from .texts import texts
 from .window import Cut, cut_tensor, read_window, why_unreadable, window_picture
 
-MOMENT_S = 0.04
-"""Seconds of counting before the next command has its turn."""
+MOMENT_S = 0.015
+"""Seconds of looking through a tensor before the next command has its turn: less than a frame."""
 
 
 def read_values(lab: Lab, command: ReadValuesCommand) -> Iterator[Snapshot]:

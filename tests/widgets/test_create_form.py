@@ -205,3 +205,17 @@ def test_devices_are_offered(form):
     form.set_devices(("cpu", "cuda:0"))
     form.editors["device"].setCurrentText("cuda:0")
     assert form.source == 'x = torch.zeros(2, 3, device="cuda:0")'
+
+
+def test_pinning_is_offered_only_with_a_cuda_device(form):
+    form.choose("zeros")
+    box = form.editors["pin_memory"]
+    assert not box.isEnabled() and "no CUDA device" in box.toolTip()
+    form.set_devices(("cpu", "cuda:0"))
+    assert box.isEnabled() and "no CUDA device" not in box.toolTip()
+    box.setChecked(True)
+    assert "pin_memory=True" in form.source
+    form.set_devices(("cpu",))  # the engine came back without
+    assert not box.isChecked() and "pin_memory" not in form.source
+    form.choose("randn")
+    assert not form.editors["pin_memory"].isEnabled()

@@ -180,6 +180,7 @@ class CreateForm(QWidget):
             "array": tuple(self._around.arrays),
             "device": ("default", *dict.fromkeys((*self._around.devices, "meta"))),
         }
+        self._offer_pinning()
         for name, choices in offered.items():
             box = self.editors.get(name)
             if not isinstance(box, QComboBox):
@@ -193,6 +194,17 @@ class CreateForm(QWidget):
             else:
                 box.setCurrentIndex(max(0, box.findText(text)))
             box.blockSignals(False)
+
+    def _offer_pinning(self) -> None:
+        """Only where a CUDA device could read it: torch refuses to pin memory for none."""
+        box = self.editors.get("pin_memory")
+        if not isinstance(box, QCheckBox):
+            return
+        possible = any(name.startswith("cuda") for name in self._around.devices)
+        box.setEnabled(possible)
+        why = "" if possible else "\nThis engine has no CUDA device to pin memory for."
+        box.setToolTip(f"{OPTIONS['pin_memory'].hint}{why}")
+        box.setChecked(box.isChecked() and possible)
 
     def _propose_name(self) -> None:
         """A free name, unless the user has given one."""
