@@ -231,7 +231,7 @@ class Hierarchy:
         elif isinstance(first, Branch) and first.kind == "module":
             title = _within(first.path, outer)
         else:
-            title = self._content(first) if isinstance(first, Branch) else self._name(first)
+            title = self._name(first)
         name = modules.get(first.path, "") if isinstance(first, Branch) else ""
         inside = (branch.end - branch.first) // rounds
         size = f"{inside} node{'s' * (inside != 1)} each"
@@ -242,9 +242,13 @@ class Hierarchy:
         return self._outer[branch.key]
 
     def _name(self, item: Branch | int) -> str:
-        if isinstance(item, Branch):
-            return item.path.rpartition(".")[2] or item.kind
-        return node_words(self.graph.nodes[item])[0]
+        if not isinstance(item, Branch):
+            return node_words(self.graph.nodes[item])[0]
+        if item.kind == "module":
+            return item.path.rpartition(".")[2]
+        if item.kind == "round":
+            return self._content(item)
+        return f"{self._name(item.children[0])} ×{len(item.children)}"
 
     def _content(self, branch: Branch) -> str:
         names = [self._name(child) for child in branch.children]
