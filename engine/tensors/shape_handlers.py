@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import torch
+from msgspec.structs import replace
 
 from ..lab import Lab
 from ..protocol import (
@@ -19,8 +20,11 @@ from ..protocol import (
     Snapshot,
 )
 from . import broadcasting, picking, products, reductions
+from .failures import Call, Seen, failed_operands
+from .failures.lines import line_operands
 from .namespace import namespace_of
 from .operands import operand
+from .readable import dtype_name
 
 
 @contextmanager
@@ -43,6 +47,10 @@ def reduce(lab: Lab, command: ReductionCommand) -> Iterator[Snapshot]:
         answer = reductions.reduction(
             source, command.op, command.dims, command.keepdim, command.element
         )
+        if answer.error is not None:
+            seen = Seen(source.text, source.shape, dtype_name(source.dtype))
+            call = Call(command.op, [seen], {}, answer.error.message)
+            answer = replace(answer, error=replace(answer.error, operands=failed_operands(call)))
     yield answer
 
 
@@ -55,5 +63,9 @@ def multiply(lab: Lab, command: ProductCommand) -> Iterator[Snapshot]:
 
 def pick(lab: Lab, command: PickCommand) -> Iterator[Snapshot]:
     with _reading():
-        answer = picking.pick(namespace_of(lab), command.source, command.element)
+        namespace = namespace_of(lab)
+        answer = picking.pick(namespace, command.source, command.element)
+        if answer.error is not None:
+            drawn = line_operands(command.source, namespace.variables, answer.error.message)
+            answer = replace(answer, error=replace(answer.error, operands=drawn))
     yield answer

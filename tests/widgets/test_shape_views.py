@@ -304,8 +304,11 @@ def test_picked_elements_are_coloured_and_parts_told(qtbot, show: Show) -> None:
     enter(qtbot, view, "pick_source", "x[x > 20]")
     assert text(view, "pick_kind") == "(2, 3, 4) → (3,), a copy"
     assert view.findChild(QLabel, "pick_rule_1").isHidden()
+    assert view.failed.isHidden()
     enter(qtbot, view, "pick_source", "x[2]")
     assert "index 2 is out of bounds" in text(view, "shape_error")
+    assert view.failed.isVisible() and view.failed.failed is not None
+    assert view.failed.failed.operands[-1].failing == (0,)
 
 
 def test_another_variable_is_indexed_and_an_index_of_it_kept(qtbot, show: Show) -> None:

@@ -1,5 +1,6 @@
 """What the views of broadcasting, reductions, products and indexing have in common: controls on
-top, the Python line with a button that runs it, torch's error in plain words, and a picture."""
+top, the Python line with a button that runs it, torch's error in plain words with the operands
+that failed, and a picture."""
 
 from __future__ import annotations
 
@@ -20,6 +21,7 @@ from PySide6.QtWidgets import (
 
 from engine.protocol import Command, ErrorReport, Snapshot
 from widgets.icons import set_icon
+from widgets.tensor.failure_view import FailureView
 from widgets.theme import GRID, mono_font
 
 PYTHON_NAME = "shape_code"
@@ -63,6 +65,7 @@ class ShapeView(QWidget):
         self._error.setToolTip("PyTorch's own message, whole.")
         self._hint = text_label("shape_hint")
         self._hint.setWordWrap(True)
+        self.failed = FailureView()
         self.body = QVBoxLayout()
         self.body.setContentsMargins(GRID, GRID, GRID, GRID)
         self.body.setSpacing(GRID)
@@ -87,6 +90,7 @@ class ShapeView(QWidget):
         whole.addLayout(line)
         whole.addWidget(self._error)
         whole.addWidget(self._hint)
+        whole.addWidget(self.failed)
         whole.addWidget(scroll, 1)
 
     # -- for the assembly ------------------------------------------------------------------------
@@ -122,6 +126,9 @@ class ShapeView(QWidget):
         self._hint.setText("" if error is None else error.hint)
         self._error.setVisible(bool(self._error.text()))
         self._hint.setVisible(bool(self._hint.text()))
+        operands = None if error is None else error.operands
+        self.failed.show_failed(operands)
+        self.failed.setVisible(operands is not None)
 
 
 def text_label(name: str, role: str = "") -> QLabel:

@@ -9,6 +9,10 @@ from engine.protocol import (
     ExplainCommand,
     ExplanationSnapshot,
     FailedOperands,
+    PickCommand,
+    PickSnapshot,
+    ReductionCommand,
+    ReductionSnapshot,
     RunCellCommand,
     Snapshot,
 )
@@ -47,6 +51,12 @@ class Bench:
         self._session.handle(ExplainCommand(source=source, run=run))
         told = self._got[-1]
         assert isinstance(told, ExplanationSnapshot), told
+        return told
+
+    def ask(self, command: PickCommand | ReductionCommand) -> PickSnapshot | ReductionSnapshot:
+        self._session.handle(command)
+        told = self._got[-1]
+        assert isinstance(told, PickSnapshot | ReductionSnapshot), told
         return told
 
 
@@ -275,8 +285,22 @@ def test_a_predicted_refusal_is_drawn_as_the_real_one_is(bench) -> None:
         assert predicted.failed == checked.failed == bench.failed(source), source
 
 
-def test_a_refusal_that_only_running_shows_is_drawn_too(bench) -> None:
+def test_the_numbers_of_an_index_are_drawn(bench) -> None:
     bench.run("far = torch.tensor([0, 9])")
-    assert bench.explain("x[far]").steps[-1].failed is None
     checked = bench.explain("x[far]", run=True).steps[-1].failed
     assert drawn(checked)[1]["2 index"] == (("0…9",), (0,), (0,))
+
+
+@pytest.mark.parametrize(
+    "command, row",
+    [
+        (PickCommand(source="x[:, 9]"), ("2 index", ((":", "9"), (0, 1), (1,)))),
+        (PickCommand(source="x[far]"), ("2 index", (("0…9",), (0,), (0,)))),
+        (ReductionCommand(expression="x", dims=(2,)), ("1 dim", ((2,), (2,), (0,)))),
+    ],
+)
+def test_indices_and_reductions_that_fail_are_drawn(bench, command, row) -> None:
+    bench.run("far = torch.tensor([0, 9])")
+    error = bench.ask(command).error
+    name, cells = row
+    assert error is not None and drawn(error.operands)[1][name] == cells
