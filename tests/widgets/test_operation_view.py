@@ -163,9 +163,10 @@ def explained(*sources: str, run: bool = False) -> list[ExplainedStep]:
 def test_every_operand_has_a_row(qtbot) -> None:
     table = PredictionTable()
     qtbot.addWidget(table)
-    cat, where = explained(
+    cat, where, einsum = explained(
         "torch.cat([x, x[:1], x[1:], x])",
         "torch.where(x > 0, x, x.sum(0))",
+        "torch.einsum('ij,j,ij->i', x, x[0], x)",
     )
     table.show_step(cat)
     assert table.rows() == ["x", "x[:1]", "x[1:]", "x", "prediction"]
@@ -175,6 +176,8 @@ def test_every_operand_has_a_row(qtbot) -> None:
     assert table.rows() == ["x > 0", "x", "x.sum(0)", "prediction"]
     assert table.text("dtype", "x > 0") == "bool"
     assert table.text("shape", "x.sum(0)") == "(3,)"
+    table.show_step(einsum)
+    assert table.rows() == ["x", "x[0]", "x", "prediction"]
 
 
 @pytest.mark.parametrize(

@@ -75,8 +75,9 @@ def expand_marks(call: Call) -> FailedOperands | None:
 
 
 def join_marks(call: Call) -> FailedOperands | None:
-    """cat, stack: all sizes beside the joined dimension are equal."""
-    tensors = call.tensors[:MAX_OPERANDS]
+    """cat, stack: all sizes beside the joined dimension are equal. Of many tensors the first is
+    shown and those that differ from it."""
+    tensors = call.tensors
     stacks = call.name == "stack"
     dim = call.given(1, "dim", "axis", default=0)
     real = [seen for seen in tensors if stacks or seen.shape != (0,)]
@@ -84,14 +85,20 @@ def join_marks(call: Call) -> FailedOperands | None:
         return None
     ndim = len(real[0].shape)
     joined = -1 if stacks else dim % ndim if ndim else 0
-    differing = {
-        d
-        for seen in real
-        for d in range(max(ndim, len(seen.shape)))
-        if d != joined and seen.shape[d : d + 1] != real[0].shape[d : d + 1]
-    }
-    if not differing:
+
+    def differs(seen: Seen) -> list[int]:
+        return [
+            d
+            for d in range(max(ndim, len(seen.shape)))
+            if d != joined and seen.shape[d : d + 1] != real[0].shape[d : d + 1]
+        ]
+
+    others = [seen for seen in real if differs(seen)]
+    if not others:
         return None
+    if len(tensors) > MAX_OPERANDS:
+        tensors = [real[0], *others][:MAX_OPERANDS]
+    differing = {d for seen in others for d in differs(seen)}
     rows = [
         row(seen, failing=[d for d in range(len(seen.shape)) if d in differing])
         if seen in real

@@ -227,6 +227,14 @@ def test_a_sentence_tells_what_is_marked(bench, source, words) -> None:
     assert words in bench.failed(source).text
 
 
+def test_of_many_tensors_the_first_and_those_that_differ_are_drawn(bench) -> None:
+    bench.run("many = [x] * 40 + [x.T] + [x] * 40")
+    assert drawn(bench.failed("torch.cat(many)")) == (
+        "join",
+        {"0 many[0]": ((3, 4), (0, 1), (1,)), "1 many[40]": ((4, 3), (0, 1), (1,))},
+    )
+
+
 def test_devices_and_dtypes_that_do_not_go_together_are_marked(bench) -> None:
     failed = bench.failed("x + torch.ones(4, device='meta')")
     assert failed.kind == "device"
