@@ -83,10 +83,10 @@ def topk(
 ) -> Outcome:
     check_known(input)
     dim = wrap(dim, input.ndim)
-    ordered(input)
     size = input.shape[dim] if input.ndim else 1
     if not 0 <= k <= size:
         raise Refusal(f"{k} of {size} elements cannot be taken.", raises=RuntimeError)
+    ordered(input)
     if input.dtype == torch.bool:
         raise Refusal("topk does not take bool.", "Use .int().", raises=RuntimeError)
     shape = [k if d == dim else n for d, n in enumerate(input.shape)]

@@ -106,7 +106,8 @@ def index_select(x: Layout, dim: int, index: Layout) -> Outcome:
     size = x.shape[dim] if x.ndim else 1
     if x.ndim == 0 and index.numel != 1:
         raise Refusal("A tensor without dimensions has one element to select.", raises=RuntimeError)
-    raises = IndexError if x.numel or x.ndim == 1 else RuntimeError
+    # Dimension 1, and what is empty, are checked elsewhere in torch, with another error.
+    raises = IndexError if x.ndim < 2 or (x.numel and dim != 1) else RuntimeError
     if size == 0 and index.numel:
         raise Refusal(f"Dimension {dim} has no elements to select.", raises=raises)
     unless = check_range(index, size, dim, raises=raises)

@@ -202,11 +202,13 @@ def norm(
     dtype: torch.dtype | None = None,
 ) -> Outcome:
     check_known(input)
-    plain = isinstance(p, int | float) and not isinstance(p, bool)
-    if not (plain or p in ("fro", None)) or dtype is not None:
+    if isinstance(p, bool) or dtype is not None:
         raise NotCovered("this norm")
-    if plain and (p < 0 or math.isinf(p)) and input.numel == 0:
-        raise NotCovered("this norm of nothing")
+    if isinstance(p, int | float):
+        if (p < 0 or math.isinf(p)) and input.numel == 0:
+            raise NotCovered("this norm of nothing")
+    elif p not in ("fro", None):
+        raise NotCovered("this norm")
     result_dtype, told = _spread_of(input, None)
     dims = _folded_dims(input, dim)
     return _made(input, dims, _folded(input, dims, keepdim, result_dtype), [told])
@@ -265,9 +267,9 @@ def _add_extreme(name: str) -> None:
             return _pair(input, name, dim, keepdim)
         if keepdim:
             raise NotCovered(f"{name} with keepdim alone")
-        ordered(input)
         dims = tuple(range(input.ndim))
         _needs_some(input, dims, name, RuntimeError, named=False)
+        ordered(input)
         return _made(input, dims, _folded(input, dims, False, input.dtype), [])
 
     rule(name)(extreme)
@@ -276,8 +278,8 @@ def _add_extreme(name: str) -> None:
 def _pair(x: Layout, name: str, dim: Any, keepdim: bool) -> Outcome:
     """Values and their indices along one dimension."""
     dims = (_one(dim, x, name),)
-    ordered(x)
     _needs_some(x, dims, name, IndexError, named=True)
+    ordered(x)
     values = _folded(x, dims, keepdim, x.dtype)
     return with_indices(
         _made(x, dims, values, [f"{name} with a dim gives values and their indices."])
@@ -294,15 +296,20 @@ _add_extreme("max")
 _add_extreme("min")
 
 
+def _no_bool_median(x: Layout) -> None:
+    if x.dtype == torch.bool:
+        raise Refusal("median does not take bool.", "Use .int().", raises=RuntimeError)
+
+
 @rule("median")
 def median(input: Layout, dim: Any = None, keepdim: bool = False) -> Outcome:
     check_known(input)
-    if input.numel == 0 and (input.dtype == torch.bool or input.dtype.is_complex):
-        raise NotCovered("median of nothing")
-    ordered(input)
-    if input.dtype == torch.bool:
-        raise Refusal("median does not take bool.", "Use .int().", raises=RuntimeError)
     if dim is not None:
-        return _pair(input, "median", dim, keepdim)
+        done = _pair(input, "median", dim, keepdim)
+        _no_bool_median(input)
+        return done
+    if input.numel:
+        ordered(input)
+        _no_bool_median(input)
     dims = tuple(range(input.ndim))
     return _made(input, dims, _folded(input, dims, False, input.dtype), [])
