@@ -16,8 +16,6 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
 MARGIN = 8.0
 HEAD_LENGTH = 7.0
-PIECES = 6
-"""Straight pieces that stand for one cubic where curves are drawn in one call."""
 
 
 class GraphGeometry:
@@ -59,6 +57,7 @@ class GraphGeometry:
         )
         self.bounds = self._bounds()
         self._paths: dict[int, QPainterPath] = {}
+        self._pieces: dict[int, tuple[Floats, Ints]] = {}
         self._middles: dict[int, QPointF] = {}
 
     def _bounds(self) -> QRectF:
@@ -162,29 +161,28 @@ class GraphGeometry:
         base = tips - along * HEAD_LENGTH
         return np.stack([tips, base + across, base - across], axis=1)
 
-    @cached_property
-    def _pieces(self) -> tuple[Floats, Ints]:
+    def pieces(self, links: Ints, per_cubic: int) -> Floats:
+        """The ways of some links as straight pieces (P, 4), `per_cubic` for each cubic."""
+        if not len(links):
+            return np.zeros((0, 4))
+        if per_cubic not in self._pieces:
+            self._pieces[per_cubic] = self._straightened(per_cubic)
+        pieces, starts = self._pieces[per_cubic]
+        if len(links) == len(starts) - 1:
+            return pieces
+        counts = starts[links + 1] - starts[links]
+        return pieces[np.repeat(starts[links], counts) + _ramp(counts)]
+
+    def _straightened(self, per_cubic: int) -> tuple[Floats, Ints]:
         """All ways as straight pieces (P, 4), and where each link's begin (L + 1)."""
-        if not self.curved:
-            points, starts = self._points, self._starts
-        else:
-            points, starts = _flattened(self._points, self._starts)
+        points, starts = self._points, self._starts
+        if self.curved:
+            points, starts = _flattened(points, starts, per_cubic)
         joined = np.concatenate([points[:-1], points[1:]], axis=1)
         # No piece leads from the last point of one way to the first of the next.
         inner = np.ones(len(joined), bool)
         inner[starts[1:-1] - 1] = False
         return joined[inner], starts - np.arange(len(starts))
-
-    def pieces_of(self, links: Ints) -> Floats:
-        """The ways of some links as straight pieces (P, 4)."""
-        if not len(links):
-            return np.zeros((0, 4))
-        pieces, starts = self._pieces
-        if len(links) == len(starts) - 1:
-            return pieces
-        counts = starts[links + 1] - starts[links]
-        offsets = np.repeat(starts[links] - np.concatenate([[0], np.cumsum(counts)[:-1]]), counts)
-        return pieces[offsets + np.arange(counts.sum())]
 
 
 def _meet(corners: Floats, rect: QRectF) -> NDArray[np.bool_]:
@@ -205,14 +203,14 @@ def _path(points: Floats, curved: bool) -> QPainterPath:
     return path
 
 
-def _flattened(points: Floats, starts: Ints) -> tuple[Floats, Ints]:
-    """Splines of 3n + 1 control points as polylines of PIECES * n + 1 points."""
+def _flattened(points: Floats, starts: Ints, per_cubic: int) -> tuple[Floats, Ints]:
+    """Splines of 3n + 1 control points as polylines of per_cubic * n + 1 points."""
     cubics = (np.diff(starts) - 1) // 3
     firsts = np.repeat(starts[:-1], cubics) + 3 * _ramp(cubics)
-    t = (np.arange(PIECES) / PIECES)[None, :, None]
+    t = (np.arange(per_cubic) / per_cubic)[None, :, None]
     a, b, c, d = (points[firsts + i][:, None, :] for i in range(4))
     curve = a * (1 - t) ** 3 + 3 * b * t * (1 - t) ** 2 + 3 * c * t**2 * (1 - t) + d * t**3
-    counts = cubics * PIECES + 1
+    counts = cubics * per_cubic + 1
     new_starts = np.concatenate([[0], np.cumsum(counts)])
     out = np.empty((new_starts[-1], 2))
     lasts = np.zeros(len(out), bool)

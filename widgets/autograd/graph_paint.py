@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import shiboken6
 from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
-from PySide6.QtGui import QPainter, QPen
+from PySide6.QtGui import QColor, QPainter, QPen
 
 from widgets import theme
 from widgets.autograd.graph_geometry import Floats
@@ -21,6 +21,13 @@ def pen(
     made = QPen(theme.current().color(role, alpha), width, style)
     made.setCosmetic(True)
     return made
+
+
+def mixed(over: str, under: str, strength: float) -> QColor:
+    """The colour of one role laid over another with a strength of 0 to 1, opaque."""
+    top, ground = theme.current().color(over), theme.current().color(under)
+    parts = zip(top.getRgb()[:3], ground.getRgb()[:3], strict=True)
+    return QColor(*(round(a * strength + b * (1 - strength)) for a, b in parts))
 
 
 def draw_lines(painter: QPainter, lines: Floats) -> None:

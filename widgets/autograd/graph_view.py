@@ -83,7 +83,7 @@ class GraphView(CanvasView):
     changed = Signal()
     """What is open, shown or marked has changed."""
 
-    MIN_ZOOM = 0.002
+    MIN_ZOOM = 0.0005
     FIT_BOTTOM_PX = 40
 
     def __init__(self, parent: QWidget | None = None) -> None:
@@ -123,7 +123,7 @@ class GraphView(CanvasView):
         self._hierarchy = Hierarchy(graph)
         self._finder = Finder(graph, self._names)
         small = len(graph.nodes) <= SMALL_GRAPH_NODES
-        self._open = self._hierarchy.open_all() if small else frozenset()
+        self._open = self._hierarchy.open_all() if small else self._hierarchy.initial()
         self._ask_for_layout(self._look_at_start)
 
     def show_layout(self, visible: VisibleGraph, layout: NestedLayout) -> None:
@@ -149,7 +149,7 @@ class GraphView(CanvasView):
         self._requested = self._backward = self._selected_node = None
         self._open = frozenset()
         self._empty_text = text
-        self._item.show_picture(None, None)
+        self._item.clear()
         self._place_map()
         self.resetCachedContent()
         self.changed.emit()

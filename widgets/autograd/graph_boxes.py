@@ -1,0 +1,286 @@
+"""Paints the boxes of a graph's picture: nodes, closed boxes, cuts, and frames of open ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtGui import QBrush, QPainter, QPen, QPixmap, QPolygonF
+
+from widgets import theme
+from widgets.autograd.graph_facts import CURRENT, EXECUTED, READY, WAITING, GraphFacts
+from widgets.autograd.graph_geometry import GraphGeometry, Ints
+from widgets.autograd.graph_paint import draw_rects, pen
+from widgets.autograd.nested_layout import TITLE_HEIGHT
+from widgets.canvas.style import elided, font, icon, text_width
+
+TEXT_MIN_ZOOM = 0.45
+"""Below this zoom boxes are plain."""
+SECOND_LINE_MIN_ZOOM = 0.55
+ROUND_MIN_ZOOM = 0.15
+"""Below this zoom open boxes have sharp corners."""
+FRAME_TITLE_MIN_PX = (56.0, 18.0)
+"""An open box at least this large on screen tells its title at every zoom."""
+PAD = 8.0
+STAMP_MARGIN = 6.0
+"""Scene pixels around a box within its stamp: for the outline, and the sheet behind."""
+
+MEANINGS = ("intermediate", "leaf", "accent")
+"""Roles of the bar at a box's left: an operation, a leaf, a box that opens."""
+
+
+class BoxPainter:
+    """Draws boxes given by their places, near with texts or far as plain rectangles."""
+
+    def __init__(self, facts: GraphFacts, geometry: GraphGeometry) -> None:
+        self._facts, self._geometry = facts, geometry
+        meanings = np.where(facts.leaf, 1, np.where(facts.atom, 0, 2))
+        self._meanings = meanings.astype(np.int8)
+        self._stamps: dict[tuple, QPixmap] = {}
+        self._stamped_at: tuple = ()
+
+    # -- open boxes ------------------------------------------------------------------------------
+
+    def paint_frames(self, painter: QPainter, frames: Ints, zoom: float) -> None:
+        """The open boxes: a tint that deepens with the depth, and an outline."""
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing, zoom >= TEXT_MIN_ZOOM)
+        painter.setPen(pen("border", 1.25))
+        painter.setBrush(theme.current().color("intermediate", 16))
+        rects = self._geometry.rects[frames]
+        if zoom < ROUND_MIN_ZOOM:
+            draw_rects(painter, rects)
+            return
+        for x, y, w, h in rects.tolist():
+            painter.drawRoundedRect(QRectF(x, y, w, h), 8, 8)
+
+    def paint_frame_titles(self, painter: QPainter, frames: Ints, zoom: float) -> None:
+        """Titles of open boxes, at every zoom in a size that can be read."""
+        sizes = self._geometry.rects[frames, 2:] * zoom
+        frames = frames[(sizes >= FRAME_TITLE_MIN_PX).all(axis=1)]
+        scale = 1.0 if zoom >= TEXT_MIN_ZOOM else 0.9 / zoom
+        bold, plain = font(12, bold=True), font(11)
+        colors = theme.current()
+        middle = TITLE_HEIGHT / 2
+        chevron = QPolygonF(
+            [QPointF(8, middle - 2), QPointF(12, middle + 2), QPointF(16, middle - 2)]
+        )
+        for frame in frames.tolist():
+            x, y, width, _ = self._geometry.rects[frame].tolist()
+            painter.save()
+            painter.translate(x, y)
+            painter.scale(scale, scale)
+            room = width / scale - 3 * PAD
+            title = elided(self._facts.title(frame), bold, room - 12)
+            used = text_width(title, bold) + PAD
+            painter.setPen(QPen(colors.color("muted"), 1.5))
+            painter.drawPolyline(chevron)
+            painter.setPen(colors.color("text"))
+            painter.setFont(bold)
+            painter.drawText(QPointF(22, middle + 4), title)
+            left = room - used - 14
+            if left > 48:
+                painter.setPen(colors.color("muted"))
+                painter.setFont(plain)
+                words = elided(self._facts.frame_words(frame), plain, left)
+                painter.drawText(QPointF(22 + used, middle + 4), words)
+            painter.restore()
+
+    # -- near ------------------------------------------------------------------------------------
+
+    def paint_near(self, painter: QPainter, boxes: Ints, zoom: float, exact: bool) -> None:
+        """`exact` draws every box by itself instead of stamping pictures of one."""
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        cut = self._facts.cut[boxes]
+        solid, cuts = boxes[~cut], boxes[cut]
+        self._paint_bodies(painter, solid, zoom, exact)
+        closed = solid[~self._facts.atom[solid]]
+        self._paint_progress(painter, closed)
+        self._paint_cuts(painter, cuts)
+        self._paint_texts(painter, solid, zoom)
+        self._paint_badges(painter, closed)
+        self._paint_stale_flags(painter, solid[self._facts.stale[solid]])
+
+    def _paint_bodies(self, painter: QPainter, boxes: Ints, zoom: float, exact: bool) -> None:
+        sorts = np.stack(
+            [self._facts.box_states[boxes], self._meanings[boxes], *self._sizes(boxes)], axis=1
+        )
+        kinds, which = np.unique(sorts, axis=0, return_inverse=True)
+        for number, (state, meaning, width, height) in enumerate(kinds.tolist()):
+            some = boxes[which.ravel() == number]
+            body = QRectF(0, 0, width, height)
+            if exact:
+                for x, y in self._geometry.rects[some, :2].tolist():
+                    _paint_body(painter, body.translated(x, y), int(state), int(meaning))
+            else:
+                self._stamp(painter, some, body, int(state), int(meaning), zoom)
+
+    def _sizes(self, boxes: Ints) -> tuple[np.ndarray, np.ndarray]:
+        return self._geometry.rects[boxes, 2], self._geometry.rects[boxes, 3]
+
+    def _stamp(
+        self, painter: QPainter, boxes: Ints, body: QRectF, state: int, meaning: int, zoom: float
+    ) -> None:
+        """Boxes that look alike, on whole pixels, from one picture at this zoom."""
+        ratio = painter.device().devicePixelRatio()
+        now = (zoom, ratio, theme.current().name)
+        if self._stamped_at != now:
+            self._stamps.clear()
+            self._stamped_at = now
+        key = (state, meaning, body.width(), body.height())
+        stamp = self._stamps.get(key)
+        around = body.adjusted(-STAMP_MARGIN, -STAMP_MARGIN, STAMP_MARGIN, STAMP_MARGIN)
+        if stamp is None:
+            size = (around.size() * zoom * ratio).toSize()
+            stamp = QPixmap(size.width() + 1, size.height() + 1)
+            stamp.setDevicePixelRatio(ratio)
+            stamp.fill(Qt.GlobalColor.transparent)
+            inside = QPainter(stamp)
+            inside.setRenderHint(QPainter.RenderHint.Antialiasing)
+            inside.scale(zoom, zoom)
+            inside.translate(-around.topLeft())
+            _paint_body(inside, body, state, meaning)
+            inside.end()
+            self._stamps[key] = stamp
+        to_screen = painter.worldTransform()
+        corners = self._geometry.rects[boxes, :2] - STAMP_MARGIN
+        corners = corners * zoom + (to_screen.dx(), to_screen.dy())
+        painter.save()
+        painter.resetTransform()
+        for x, y in (np.round(corners * ratio) / ratio).tolist():
+            painter.drawPixmap(QPointF(x, y), stamp)
+        painter.restore()
+
+    def _paint_progress(self, painter: QPainter, closed: Ints) -> None:
+        """How much of a closed box has run, along its lower edge."""
+        part = self._facts.executed[closed] / np.maximum(self._facts.nodes[closed], 1)
+        begun = (part > 0) & (part < 1)
+        bars = self._geometry.rects[closed[begun]]
+        bars[:, 1] += bars[:, 3] - 4
+        bars[:, 2] *= part[begun]
+        bars[:, 3] = 3
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(theme.current().color("gradient"))
+        draw_rects(painter, bars)
+
+    def _paint_cuts(self, painter: QPainter, cuts: Ints) -> None:
+        """Scissors and the reason, in a dashed box: the gradient goes no further."""
+        colors = theme.current()
+        scissors, face = icon("mdi6.content-cut", colors.warning), font(11, bold=True)
+        painter.setFont(face)
+        for cut in cuts.tolist():
+            x, y, w, h = self._geometry.rects[cut].tolist()
+            painter.setBrush(QBrush(colors.color("warning", 16)))
+            painter.setPen(pen("warning", 1.0, Qt.PenStyle.DashLine))
+            painter.drawRoundedRect(QRectF(x, y, w, h), 5, 5)
+            side = min(14.0, h - 6)
+            place = QRectF(x + 7, y + (h - side) / 2, side, side)
+            painter.drawPixmap(place, scissors, QRectF(scissors.rect()))
+            painter.setPen(colors.color("warning"))
+            room = w - side - 2.5 * PAD
+            text = elided(self._facts.title(cut), face, room)
+            painter.drawText(QPointF(x + side + 12, y + h / 2 + 4), text)
+
+    def _paint_texts(self, painter: QPainter, boxes: Ints, zoom: float) -> None:
+        facts = self._facts
+        lines: list[tuple[bool, str, int, Callable[[int], str]]] = [(True, "text", 18, facts.title)]
+        if zoom >= SECOND_LINE_MIN_ZOOM:
+            lines.append((False, "muted", 35, facts.second_line))
+        places = list(zip(boxes.tolist(), self._geometry.rects[boxes].tolist(), strict=True))
+        for is_title, role, below, text_of in lines:
+            face = font(12, bold=True) if is_title else font(11)
+            painter.setFont(face)
+            painter.setPen(theme.current().color(role))
+            for box, (x, y, width, _) in places:
+                room = width - 3 * PAD - (self._badge_room(box) if is_title else 0.0)
+                painter.drawText(QPointF(x + 2 * PAD, y + below), elided(text_of(box), face, room))
+
+    def _badge_room(self, box: int) -> float:
+        if self._facts.atom[box]:
+            return 0.0
+        badge = self._facts.badge(box)
+        return 16.0 + (text_width(badge, font(11, bold=True)) + 12 if badge else 0.0)
+
+    def _paint_badges(self, painter: QPainter, closed: Ints) -> None:
+        """×N at the upper right of a repeat."""
+        colors, face = theme.current(), font(11, bold=True)
+        painter.setFont(face)
+        for box in closed.tolist():
+            badge = self._facts.badge(box)
+            if not badge:
+                continue
+            x, y, width, _ = self._geometry.rects[box].tolist()
+            wide = text_width(badge, face) + 8
+            place = QRectF(x + width - 20 - wide, y + 6, wide, 16)
+            painter.setPen(Qt.PenStyle.NoPen)
+            painter.setBrush(colors.color("accent", 38))
+            painter.drawRoundedRect(place, 8, 8)
+            painter.setPen(colors.color("accent"))
+            painter.drawText(place, Qt.AlignmentFlag.AlignCenter, badge)
+
+    def _paint_stale_flags(self, painter: QPainter, boxes: Ints) -> None:
+        flag = icon("mdi6.alert", theme.current().error)
+        for x, y, width, height in self._geometry.rects[boxes].tolist():
+            place = QRectF(x + width - 22, y + height - 20, 16, 16)
+            painter.drawPixmap(place, flag, QRectF(flag.rect()))
+
+    # -- far -------------------------------------------------------------------------------------
+
+    def paint_far(self, painter: QPainter, boxes: Ints) -> None:
+        """Plain rectangles in the colours of their states or meanings."""
+        colors = theme.current()
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
+        painter.setPen(Qt.PenStyle.NoPen)
+        cut = self._facts.cut[boxes]
+        painter.setBrush(colors.color("warning", 150))
+        draw_rects(painter, self._geometry.rects[boxes[cut]])
+        boxes = boxes[~cut]
+        states, meanings = self._facts.box_states[boxes], self._meanings[boxes]
+        for state in (WAITING, EXECUTED, READY, CURRENT):
+            for number, meaning in enumerate(MEANINGS):
+                role, alpha = _far_fill(state, meaning)
+                painter.setBrush(colors.color(role, alpha))
+                some = boxes[(states == state) & (meanings == number)]
+                draw_rects(painter, self._geometry.rects[some])
+        self._paint_progress(painter, boxes[~self._facts.atom[boxes]])
+
+
+def _paint_body(painter: QPainter, body: QRectF, state: int, meaning: int) -> None:
+    """A box without its words; one that opens has a sheet behind it and a chevron."""
+    colors = theme.current()
+    opens = MEANINGS[meaning] == "accent"
+    if opens:
+        painter.setPen(pen("border"))
+        painter.setBrush(colors.color("surface"))
+        painter.drawRoundedRect(body.translated(4, 4), 5, 5)
+    role, width = _OUTLINES[state]
+    painter.setPen(pen(role, width))
+    painter.setBrush(colors.color("raised"))
+    painter.drawRoundedRect(body, 5, 5)
+    painter.setPen(Qt.PenStyle.NoPen)
+    if state in (EXECUTED, CURRENT):
+        painter.setBrush(colors.color("gradient", 70 if state == CURRENT else 28))
+        painter.drawRoundedRect(body, 5, 5)
+    painter.setBrush(colors.color(MEANINGS[meaning]))
+    painter.drawRect(QRectF(body.left() + 4, body.top() + 6, 4, body.height() - 12))
+    if opens:
+        x, y = body.right() - 12, body.top() + 10
+        painter.setPen(pen("muted", 1.5))
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+        painter.drawPolyline(QPolygonF([QPointF(x, y), QPointF(x + 4, y + 4), QPointF(x, y + 8)]))
+
+
+_OUTLINES = {
+    WAITING: ("border", 1.0),
+    READY: ("accent", 1.75),
+    EXECUTED: ("gradient", 1.0),
+    CURRENT: ("gradient", 2.5),
+}
+"""State -> (role, width)."""
+
+
+def _far_fill(state: int, meaning: str) -> tuple[str, int]:
+    """(role, alpha) of a box where there is no room for more."""
+    if state == WAITING:
+        return meaning, 150
+    return {READY: ("accent", 255), EXECUTED: ("gradient", 150), CURRENT: ("gradient", 255)}[state]
