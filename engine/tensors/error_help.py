@@ -273,6 +273,28 @@ _KNOWN: tuple[_Row, ...] = (
         " backward, or pass retain_graph=True to the first.",
     ),
     _row(
+        r"trying to differentiate twice a function that was marked with @once_differentiable",
+        "The backward of this function is not recorded, so its result cannot be differentiated"
+        " again. Leave out @once_differentiable, and compute in backward with torch's operations.",
+    ),
+    _row(
+        r"the derivative for '(.+)' is not implemented",
+        lambda m: (
+            f"torch knows no derivative of {m[1]} here. Build it of operations that have one, or"
+            " write a torch.autograd.Function with a backward of your own."
+        ),
+    ),
+    _row(
+        r"One of the differentiated Tensors appears to not have been used in the graph",
+        "The output was computed without this input, so there is no way back to it. Pass"
+        " allow_unused=True to get None for it, or look where the way was cut: detach(), item().",
+    ),
+    _row(
+        r"One of the differentiated Tensors does not require grad",
+        "Gradients are asked for a tensor that autograd does not follow. Call requires_grad_() on"
+        " it before the computation.",
+    ),
+    _row(
         r"grad can be implicitly created only for scalar outputs",
         "backward starts from one number. Reduce first, as in y.sum().backward() or .mean(), or"
         " pass y.backward(gradient) with a gradient of y's shape.",
