@@ -72,7 +72,7 @@ class GPT2(nn.Module):
     def forward(self, words_BT: Tensor) -> Tensor:
         part = self.transformer
         x = part["wte"](words_BT) + part["wpe"](torch.arange(words_BT.shape[1]))
-        for block in part["h"]:
+        for block in part["h"].children():
             x = block(x)
         return self.lm_head(part["ln_f"](x))
 
