@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 from torch import nn
+from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
 from engine.protocol import CellSnapshot, RunCellCommand, Snapshot
@@ -32,6 +33,31 @@ def written_leaf() -> None:
 def written_view_of_a_leaf() -> None:
     w = torch.ones(3, requires_grad=True)
     w[0:1].add_(1)
+
+
+def w() -> torch.Tensor:
+    return torch.ones((), requires_grad=True)
+
+
+def no_derivative() -> None:
+    torch.nextafter(w(), w() + 1).backward()
+
+
+class Once(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * 3
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, grad):
+        return grad * 3
+
+
+def differentiated_twice() -> None:
+    x = w()
+    (grad,) = torch.autograd.grad(Once.apply(x) ** 2, x, create_graph=True)
+    grad.backward()
 
 
 ERRORS = {
@@ -75,6 +101,10 @@ ERRORS = {
     "x.item()": "sum() or mean()",
     "bool(x)": "(x > 0).any()",
     "torch.ones(1).expand(3).add_(1)": "clone()",
+    "differentiated_twice()": "Leave out @once_differentiable",
+    "no_derivative()": "no derivative of nextafter here",
+    "torch.autograd.grad(w() * 2, w())": "allow_unused=True",
+    "torch.autograd.grad(w() * 2, torch.ones(()))": "Call requires_grad_()",
 }
 
 
