@@ -6,15 +6,13 @@ import math
 from collections.abc import Callable, Sequence
 from functools import partial
 
+import torch
 from torch import Tensor
 
-from ..errors import LabError
-from ..models.forward import ForwardPass
+from ..errors import LabError, sendable
 from ..protocol import (
     BackwardSnapshot,
     ComparisonSnapshot,
-    GraphEdge,
-    GraphNode,
     GraphSnapshot,
     NextNode,
     NodeStep,
@@ -29,16 +27,14 @@ from .break_mode import BreakMode
 from .breakpoints import Breakpoints
 from .debugger import Debugger
 from .engine_run import Gradients
-from .graph import Node
+from .graph_snapshot import graph_snapshots, title
 from .hooks import hooks_on
-from .model_script import model_data, model_source
-from .provenance import origins
 from .release import released_bytes
 from .script import write_script
 from .stepped_pass import Step, SteppedPass
 from .stepper import BackwardStepper
+from .subjects import Subject
 
-MAX_SHOWN_NODES = 1_000
 MAX_CELLS = 24_000
 """Cells in all pictures of a snapshot together: 96 KB, so that a snapshot keeps its limit."""
 MAX_DETAILED_VALUES = 64
@@ -50,54 +46,69 @@ MakeDebugger = Callable[..., Debugger]
 
 
 class BackwardPass:
-    """Steps backward through the graph of a finished forward pass.
+    """Steps backward through the graph under a subject's roots.
 
-    Starts from parameters without gradients: their `.grad` fills as the leaves are reached. Raises
-    LabError when the forward pass is not at its end or its loss has no graph.
+    A pass of the model starts from parameters without gradients, unless `accumulate`: their
+    `.grad` fills as the leaves are reached. Under a console root `.grad` is as the user left it.
+    Raises LabError when a gradient does not fit its root.
     """
 
     def __init__(
         self,
-        forward: ForwardPass,
+        subject: Subject,
         debug: MakeDebugger | None = None,
         *,
         real_engine: bool = False,
         retain_graph: bool = False,
+        create_graph: bool = False,
+        accumulate: bool = False,
     ) -> None:
-        if forward.loss is None:
-            raise LabError(
-                "The forward pass has not reached the loss yet.", hint="Run it to its end."
-            )
-        if not forward.loss.requires_grad:
-            raise LabError(
-                "The loss has no graph to step through: nothing in the model can learn.",
-                hint="Add a block with parameters, for example a Linear.",
-            )
-        self.forward, self.loss = forward, forward.loss
+        self.subject = subject
         self.real_engine, self.retain_graph = real_engine, retain_graph
-        self.parameters = dict(forward.module.named_parameters())
-        for parameter in self.parameters.values():
-            parameter.grad = None
+        self.create_graph = create_graph
+        self.parameters = subject.shown
+        if not subject.root and not accumulate:
+            for parameter in self.parameters.values():
+                parameter.grad = None
         self._summaries: dict[str, tuple[Tensor, int, TensorSummary]] = {}
         debug = debug or partial(Debugger, breakpoints=Breakpoints())
         self.debugger = debug(self._begin, modules={})
-        self._blocks = origins(self.stepper.graph, forward.sequence_ranges)
-        names = {block.id: block.name for block in forward.document.blocks}
+        graph, provenance = self.stepper.graph, subject.provenance
         self.debugger.modules.update(
-            {node: names[block] for node, block in self._blocks.items() if block in names}
+            {n.id: module for n in graph.nodes if (module := provenance.origin(n).module)}
         )
-        self._freed = released_bytes(self.stepper.graph, self.stepper.plan)
+        self._freed = released_bytes(graph, self.stepper.plan)
 
     def _begin(self) -> SteppedPass:
         """Stand before the first node of a pass; `.grad` is what is there by now."""
+        subject = self.subject
         self._gradients_before = {
             name: p.grad.detach().clone()
             for name, p in self.parameters.items()
             if p.grad is not None
         }
-        if self.real_engine:
-            return BreakMode(self.loss, retain_graph=self.retain_graph, names=self.parameters)
-        return BackwardStepper(self.loss, names=self.parameters)
+        try:
+            stepped: SteppedPass
+            if self.real_engine:
+                stepped = BreakMode(
+                    subject.roots,
+                    subject.gradient,
+                    self.create_graph,
+                    retain_graph=self.retain_graph,
+                    names=subject.names,
+                )
+            else:
+                stepped = BackwardStepper(
+                    subject.roots,
+                    subject.gradient,
+                    self.create_graph,
+                    names=subject.names,
+                    watch=subject.retained.values(),
+                )
+        except ValueError as error:
+            raise LabError(str(error), hint="Give a gradient that fits its root.") from error
+        subject.name_nodes(stepped.graph)
+        return stepped
 
     @property
     def graph_is_freed(self) -> bool:
@@ -114,33 +125,11 @@ class BackwardPass:
 
     # -- what the window is told -----------------------------------------------------------------
 
-    def graph_snapshot(self) -> GraphSnapshot:
-        """The graph; only the first MAX_SHOWN_NODES nodes (breadth first from the loss) are in
-        `nodes` and `edges`, while `plan` names them all."""
-        graph, block_of = self.stepper.graph, self._blocks
-        shown = graph.nodes[:MAX_SHOWN_NODES]
-        return GraphSnapshot(
-            nodes=tuple(
-                GraphNode(
-                    id=node.id,
-                    name=node.name,
-                    label=title(node),
-                    kind="leaf" if node.is_leaf else "operation",
-                    block=block_of.get(node.id),
-                    sequence=node.sequence,
-                    outputs=node.outputs,
-                    saved_bytes=node.saved_bytes,
-                    op=node.op,
-                )
-                for node in shown
-            ),
-            edges=tuple(
-                GraphEdge(source=e.source, target=e.target, input=e.input, output=e.output)
-                for e in graph.edges
-                if e.source < len(shown) and e.target < len(shown)
-            ),
-            plan=tuple(node.id for node in self.stepper.plan),
-            truncated=len(graph.nodes) - len(shown),
+    def graph_snapshots(self) -> list[GraphSnapshot]:
+        """The graph, in parts."""
+        graph, subject = self.stepper.graph, self.subject
+        return graph_snapshots(
+            graph, self.stepper.plan, subject.provenance, subject.blocks(graph), subject.root
         )
 
     def snapshot(self) -> BackwardSnapshot:
@@ -153,7 +142,10 @@ class BackwardPass:
             step=None if last is None else self.node_step(last),
             gradients=tuple(
                 ParameterGradient(
-                    name=name, shape=tuple(p.shape), gradient=self._summary(name, p.grad)
+                    name=sendable(name),
+                    shape=tuple(p.shape),
+                    gradient=self._summary(name, p.grad),
+                    retained=name in self.subject.retained,
                 )
                 for name, p in self.parameters.items()
             ),
@@ -223,8 +215,8 @@ class BackwardPass:
     def script(self) -> tuple[str, bytes]:
         """The pass as a Python script, and the file that it loads. Raises LabError for a loss
         that cannot be written as code."""
-        text = write_script(self.debugger, model_source(self.forward))
-        return text, model_data(self.forward, self._gradients_before)
+        text = write_script(self.debugger, self.subject.source())
+        return text, self.subject.data(self._gradients_before)
 
     def zero_gradients(self, set_to_none: bool) -> None:
         """As `module.zero_grad(set_to_none)`. Going back does not undo this by itself, but steps
@@ -236,9 +228,9 @@ class BackwardPass:
                 parameter.grad = parameter.grad.detach().zero_()
 
     def compare(self) -> ComparisonSnapshot:
-        """The stepped gradients against those of plain `loss.backward()` on the same batch, in a
-        fresh forward pass from the same random state and buffers, added to the same `.grad`. What
-        is in `.grad` stays as it is.
+        """The stepped gradients against those of plain `backward()`, added to the same `.grad`:
+        on the same batch in a fresh forward pass from the same random state and buffers, or once
+        more through the console's graph. What is in `.grad` stays as it is.
 
         Raises LabError before the last step.
         """
@@ -253,7 +245,10 @@ class BackwardPass:
             before = self._gradients_before.get(name)
             parameter.grad = None if before is None else before.clone()
         try:
-            self.forward.plain().backward()
+            roots, gradient = self.subject.plain()
+            torch.autograd.backward(
+                roots, gradient, retain_graph=True, create_graph=self.create_graph
+            )
             differences = {
                 name: _difference(stepped[name], p.grad) for name, p in self.parameters.items()
             }
@@ -285,11 +280,6 @@ def _difference(stepped: Tensor | None, expected: Tensor | None) -> float:
     if stepped is None or expected is None:
         return 0.0 if stepped is expected else math.inf
     return max_difference(stepped, expected)
-
-
-def title(node: Node) -> str:
-    """What a reader calls a node: the parameter's name, or the operation."""
-    return node.label or (f"leaf {node.id}" if node.is_leaf else node.op)
 
 
 def incoming_labels(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 from itertools import count
 from typing import Any, NamedTuple
 
@@ -95,6 +95,12 @@ class Node:
         """Shape and dtype of each output of the forward operation (one gradient comes for each);
         () and `"unknown"` where torch does not say."""
         return tuple(_spec(metadata) for metadata in self.fn._input_metadata)
+
+    @property
+    def device(self) -> str:
+        """Where the results of the forward operation are: `"cpu"`, `"cuda:0"`, "" if unknown."""
+        metadata = self.fn._input_metadata
+        return str(metadata[0].device) if metadata else ""
 
     @property
     def saved(self) -> tuple[SavedTensor, ...]:
@@ -206,6 +212,7 @@ def gradient_edge(root: Root) -> GradientEdge:
     return get_gradient_edge(root)
 
 
+@lru_cache(maxsize=4_096)
 def operation(name: str, *, custom: bool = False) -> str:
     """`"AddmmBackward0"` -> `"addmm"`, `"NllLossBackward0"` -> `"nll_loss"`."""
     stem = re.sub(r"Backward\d*$", "", name) or name
@@ -214,9 +221,14 @@ def operation(name: str, *, custom: bool = False) -> str:
 
 def _spec(metadata: Any) -> TensorSpec:
     try:
-        return TensorSpec(tuple(int(n) for n in metadata.shape), dtype_name(metadata.dtype))
+        return _known_spec(tuple(map(int, metadata.shape)), metadata.dtype)
     except (AttributeError, RuntimeError):  # a nested tensor, or an output never used
         return TensorSpec((), "unknown")
+
+
+@lru_cache(maxsize=4_096)
+def _known_spec(shape: tuple[int, ...], dtype: torch.dtype) -> TensorSpec:
+    return TensorSpec(shape, dtype_name(dtype))
 
 
 _WORD_STARTS = re.compile(r"(?<=[a-z0-9])(?=[A-Z][a-z0-9])|(?<=[0-9][A-Z])(?=[A-Z])")

@@ -18,32 +18,44 @@ from ..protocol import (
     Value,
     ValueSnapshot,
 )
+from ..tensors.namespace import namespace_of
 from .backward_pass import BackwardPass, shown_values
 from .debugging import backward_of, debugging
+from .subjects import ConsoleSubject, ModelSubject, Subject
 
 if TYPE_CHECKING:
     from ..lab import Lab
 
 
 def start_backward(lab: Lab, command: StartBackwardCommand) -> Iterator[Snapshot | None]:
-    """Finish the forward pass (then a ForwardSnapshot says so), answer with a GraphSnapshot and
-    a BackwardSnapshot. Raises LabError as ForwardPass and BackwardPass do."""
-    forward = _forward(lab)
-    if lab.backward is not None and lab.backward.graph_is_freed:
-        forward.reset()
-    lab.end_backward()
-    if not forward.done:
-        while not forward.done:
-            forward.step()
-            yield None
-        yield forward.snapshot()
+    """Finish the forward pass (then a ForwardSnapshot says so), answer with GraphSnapshots and
+    a BackwardSnapshot; with a root of the console's no forward pass is touched. Raises LabError as
+    ForwardPass, the subjects and BackwardPass do."""
+    subject: Subject
+    if command.root.strip():
+        namespace = namespace_of(lab)
+        subject = ConsoleSubject(namespace, lab.control, command.root, command.gradient)
+        lab.end_backward()
+    else:
+        forward = _forward(lab)
+        if lab.backward is not None and lab.backward.graph_is_freed:
+            forward.reset()
+        lab.end_backward()
+        if not forward.done:
+            while not forward.done:
+                forward.step()
+                yield None
+            yield forward.snapshot()
+        subject = ModelSubject(forward)
     lab.backward = BackwardPass(
-        forward,
+        subject,
         debugging(lab),
         real_engine=command.real_engine,
         retain_graph=command.retain_graph,
+        create_graph=command.create_graph,
+        accumulate=command.accumulate,
     )
-    yield lab.backward.graph_snapshot()
+    yield from lab.backward.graph_snapshots()
     yield lab.backward.snapshot()
 
 
@@ -116,6 +128,8 @@ class _Named(dict[str, Tensor]):
 
 def _parameters(lab: Lab) -> _Named:
     """Those of the current pass, or of the live model while there is none."""
+    if lab.backward is not None and lab.backward.subject.root:
+        return _Named(lab.backward.parameters)
     if lab.forward is not None:
         return _Named(lab.forward.module.named_parameters())
     if lab.live is not None:

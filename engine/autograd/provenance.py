@@ -7,9 +7,123 @@ a call (`torch.autograd._get_sequence_nr()`) bracket exactly the nodes that the 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
-from .graph import Graph
+import torch
+
+from ..errors import sendable
+from ..protocol import GraphCut
+from .graph import Graph, Node
+from .recording import Call, Place, Recording, Slot, Stop, find_recording, source_line
+
+NameOf = Callable[[torch.Tensor], str]
+"""The name of a tensor; empty where it has none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """What made a node: the innermost module's path, the torch function, the operator (`""` where
+    operators were not recorded), and the line of the user's code."""
+
+    module: str
+    function: str
+    aten: str
+    place: Place | None
+
+
+NOWHERE = Origin("", "", "", None)
+
+
+class Provenance:
+    """Finds the calls that made nodes, in recordings of the thread that ran forward.
+
+    `name_of` names tensors (parameters, variables), `owner_of` tells the path of the module that
+    holds a parameter.
+    """
+
+    def __init__(
+        self,
+        recordings: Sequence[Recording] = (),
+        name_of: NameOf = lambda t: "",
+        owner_of: NameOf = lambda t: "",
+    ) -> None:
+        self._recordings, self._name_of, self._owner_of = recordings, name_of, owner_of
+
+    @property
+    def classes(self) -> dict[str, str]:
+        """The class name of each module path that ran."""
+        return {path: name for each in self._recordings for path, name in each.classes.items()}
+
+    def chain(self, node: Node) -> list[Call]:
+        """The calls around the node's making, from the outermost on; empty if it is not known."""
+        if node.is_leaf:
+            return []
+        recording = find_recording(self._recordings, node.sequence)
+        chain = [] if recording is None else recording.chain_of(node.sequence)
+        # A node of another thread has a number that belongs to something else here.
+        return chain if chain and _agree(chain[-1], node) else []
+
+    def origin(self, node: Node, chain: Sequence[Call] | None = None) -> Origin:
+        """NOWHERE for what was not recorded; of a leaf only the module is known. `chain` is the
+        node's, where the caller has it."""
+        variable = node.variable
+        if variable is not None:
+            return Origin(self._owner_of(variable), "", "", None)
+        chain = self.chain(node) if chain is None else chain
+        if not chain:
+            return NOWHERE
+        last = chain[-1]
+        function = next((call.name for call in reversed(chain) if call.kind == "function"), "")
+        return Origin(last.module, function, last.name if last.kind == "op" else "", last.place)
+
+    def cuts(self, node: Node, chain: Sequence[Call] | None = None) -> Iterator[GraphCut]:
+        """Where the gradient's way ends at this node, as far as the recording tells why."""
+        chain = self.chain(node) if chain is None else chain
+        if not chain or not chain[-1].slots:
+            return
+        targets = [fn is not None for fn, _ in node.fn.next_functions]
+        if all(targets):
+            return
+        for input_nr, slot in enumerate(_aligned(chain[-1].slots, targets) or ()):
+            if isinstance(slot, Stop):
+                yield self._cut(node, input_nr, slot)
+
+    def _cut(self, node: Node, input_nr: int, stop: Stop) -> GraphCut:
+        tensor = stop.tensor()
+        source = None if stop.place is None else source_line(stop.place)
+        name = "" if tensor is None else self._name_of(tensor)
+        return GraphCut(
+            node=node.id,
+            input=input_nr,
+            reason=stop.reason,
+            label=sendable(name) or (source.text if source is not None else ""),
+            source=source,
+        )
+
+
+def _agree(call: Call, node: Node) -> bool:
+    """Whether this operator makes this kind of node: `aten::nll_loss_forward`, NllLossBackward0."""
+    if call.kind == "function" and node.is_custom:
+        return f"{call.name}Backward" == node.name
+    if call.kind != "op":
+        return True
+    name = call.name.rpartition("::")[2].partition(".")[0]
+    return name.replace("_", "").startswith(node.op.replace("_", ""))
+
+
+def _aligned(slots: Sequence[Slot], targets: Sequence[bool]) -> Sequence[Slot] | None:
+    """The call's tensor arguments by the node's inputs; None where that is not certain.
+
+    torch gives a node an input for each argument that it could differentiate, in their order: for
+    all of them, or all but those whose dtype knows no gradient.
+    """
+    could = [s for s in slots if not (isinstance(s, Stop) and s.reason == "integer")]
+    defined = [slot for slot in slots if slot is not False]
+    for candidates in (slots, could, defined):
+        if [slot is True for slot in candidates] == list(targets):
+            return candidates
+    return None
 
 
 def origins(graph: Graph, sequence_ranges: Mapping[str, tuple[int, int]]) -> dict[int, str]:

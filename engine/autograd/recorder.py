@@ -379,6 +379,12 @@ WATCHING = _Functions.__torch_function__.__code__
 class _Ops(TorchDispatchMode):
     """Shows the recorder every operator that torch runs."""
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """False: torch need not import its compiler (a second) to keep it out of here, for it
+        never compiles while such a mode is on."""
+        return False
+
     def __init__(self, recorder: Recorder) -> None:
         super().__init__()
         self._recorder = recorder

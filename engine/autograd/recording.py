@@ -98,16 +98,19 @@ class Recording:
     made_by: dict[int, int] = field(default_factory=dict)
     end: int = 0
     _brackets: list[Call] = field(default_factory=list, repr=False)
+    _firsts: list[int] = field(default_factory=list, repr=False)
 
     def add(self, call: Call) -> None:
         self.calls.append(call)
         if call.kind != "op":
             self._brackets.append(call)
+            self._firsts.append(call.first)
 
     def drop_last(self) -> None:
         """Forget the last call: nothing ran in it."""
         if self.calls.pop().kind != "op":
             self._brackets.pop()
+            self._firsts.pop()
 
     def call_of(self, sequence: int) -> Call | None:
         """The innermost call that made the node of this sequence number."""
@@ -124,7 +127,7 @@ class Recording:
         else:
             # Calls nest, so what was open when the node was made is the last call that had begun
             # by then, or around it.
-            place = bisect_right(self._brackets, sequence, key=lambda call: call.first) - 1
+            place = bisect_right(self._firsts, sequence) - 1
             if place < 0:
                 return
             call = self._brackets[place]
@@ -146,12 +149,14 @@ class Recording:
         """Forget all calls from number `length` on."""
         del self.calls[length:]
         self._brackets = [call for call in self._brackets if call.index < length]
+        self._firsts = [call.first for call in self._brackets]
         self.made_by = {node: made for node, made in self.made_by.items() if made < length}
 
     def trim(self, length: int) -> None:
         """Forget the first `length` calls. For calls without parents."""
         del self.calls[:length]
         del self._brackets[:length]
+        del self._firsts[:length]
 
 
 class Recordings:

@@ -116,6 +116,24 @@ class Namespace:
             )
         return value  # pyright: ignore[reportReturnType]
 
+    def evaluate(self, expression: str, control: Control) -> object:
+        """The value of any expression, in the modes of the user's cells. It is recorded as a cell
+        named by itself. Raises LabError with what it raises."""
+        name = f"<{expression}>"
+        linecache.cache[name] = (len(expression), None, [expression], name)
+        try:
+            code = self._compile(expression, name, "eval")
+            with self._modes.users(), ExitStack() as stack:
+                for enter in self.around:
+                    stack.enter_context(enter(name))
+                with control.user_code():
+                    return eval(code, self.variables)
+        except Exception as error:  # user code may raise anything
+            raise LabError(
+                f"`{expression}` cannot be computed: {type(error).__name__}: {error}",
+                hint="Choose a variable of the console, or check the spelling.",
+            ) from error
+
     def users_modes(self) -> AbstractContextManager[None]:
         """The grad mode, default dtype and default device that the next cell will run in."""
         return self._modes.users()

@@ -13,7 +13,10 @@ import pytest
 import torch
 
 from engine.autograd import handlers
-from engine.autograd.backward_pass import MAX_SHOWN_NODES, BackwardPass, shown_values
+from engine.autograd.backward_pass import BackwardPass, shown_values
+from engine.autograd.graph_snapshot import graph_snapshots
+from engine.autograd.provenance import Provenance
+from engine.autograd.subjects import ModelSubject
 from engine.errors import LabError
 from engine.lab import Lab
 from engine.models.forward import ForwardPass
@@ -43,6 +46,7 @@ from engine.protocol import (
     ValueSnapshot,
     ZeroGradientsCommand,
     encode_snapshot,
+    join_graph,
 )
 from engine.session import Session, handler_of
 from engine.tensors.namespace import namespace_of
@@ -259,7 +263,7 @@ def test_commands_out_of_order_are_explained() -> None:
     with pytest.raises(LabError, match="No backward pass"):
         move(lab, "step")
     with pytest.raises(LabError, match="not reached the loss"):
-        BackwardPass(lab.forward)
+        ModelSubject(lab.forward)
     start(lab)
     move(lab, "step")
     ask(move_forward(lab, MoveForwardCommand(move="back")))
@@ -296,14 +300,16 @@ def test_a_graph_beyond_the_limit_says_what_is_left_out() -> None:
     start(lab)
     x = torch.ones((), requires_grad=True)
     y = x
-    for _ in range(MAX_SHOWN_NODES + 500):
+    for _ in range(1_500):
         y = y * 1.0
     lab.forward.values[lab.forward.loss_id] = (y,)
-    backward = BackwardPass(lab.forward)
-    (graph,) = ask([backward.graph_snapshot()])
-    assert (len(graph.nodes), graph.truncated) == (MAX_SHOWN_NODES, 501)
-    assert len(graph.plan) == MAX_SHOWN_NODES + 501
-    assert len(graph.edges) == MAX_SHOWN_NODES - 1
+    backward = BackwardPass(ModelSubject(lab.forward))
+    graph, plan = backward.stepper.graph, backward.stepper.plan
+    parts = ask(graph_snapshots(graph, plan, Provenance(), max_nodes=1_000))
+    told = join_graph(parts)
+    assert (len(told.nodes), told.truncated) == (1_000, 501)
+    assert len(told.plan) == 1_501
+    assert len(told.edges) == 999
 
 
 def passed(blocks: tuple[Block, ...], x: torch.Tensor, y: torch.Tensor) -> Lab:

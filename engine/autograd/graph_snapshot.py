@@ -1,0 +1,143 @@
+"""A graph as the window is told of it: nodes with their origin, cuts, in parts that can be sent."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+import msgspec
+
+from ..errors import sendable
+from ..protocol import GraphCut, GraphEdge, GraphNode, GraphSnapshot, SourceLine
+from .graph import Graph, Node
+from .provenance import Origin, Provenance
+from .recording import Place, source_line
+
+MAX_SHOWN_NODES = 50_000
+MAX_PART_BYTES = 190_000
+MAX_CLASSES = 20_000
+
+_encoder = msgspec.msgpack.Encoder()
+
+
+def title(node: Node) -> str:
+    """What a reader calls a node: the parameter's name, the operation, `h = mul`."""
+    if node.is_leaf:
+        return node.label or f"leaf {node.id}"
+    return f"{node.label} = {node.op}" if node.label else node.op
+
+
+def graph_snapshots(
+    graph: Graph,
+    plan: Sequence[Node],
+    provenance: Provenance,
+    blocks: Mapping[int, str] | None = None,
+    root: str = "",
+    max_nodes: int = MAX_SHOWN_NODES,
+) -> list[GraphSnapshot]:
+    """The graph in parts. Only its first `max_nodes` nodes (breadth first from the root), and the
+    edges between them, are told, while `plan` names them all."""
+    shown = graph.nodes[:max_nodes]
+    count = len(shown)
+    blocks = blocks or {}
+    lines: dict[Place, SourceLine] = {}
+    nodes: list[GraphNode] = []
+    cuts: list[GraphCut] = []
+    with _without_collection():
+        for node in shown:
+            chain = provenance.chain(node)
+            origin = provenance.origin(node, chain)
+            nodes.append(_node(node, origin, blocks.get(node.id), lines))
+            cuts.extend(provenance.cuts(node, chain))
+    edges = [
+        GraphEdge(source=e.source, target=e.target, input=e.input, output=e.output)
+        for e in graph.edges
+        if e.source < count and e.target < count
+    ]
+    whole = GraphSnapshot(
+        nodes=tuple(nodes),
+        edges=tuple(edges),
+        cuts=tuple(cuts),
+        plan=tuple(node.id for node in plan),
+        modules=_classes(provenance),
+        truncated=len(graph.nodes) - count + graph.truncated,
+        root=sendable(root),
+    )
+    return in_parts(whole)
+
+
+@contextmanager
+def _without_collection() -> Iterator[None]:
+    """Python's cycle collector would walk all that is being built again and again: more than half
+    of the time at 10,000 nodes."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
+def _node(
+    node: Node, origin: Origin, block: str | None, lines: dict[Place, SourceLine]
+) -> GraphNode:
+    place, source = origin.place, None
+    if place is not None:
+        source = lines.get(place)
+        if source is None:
+            source = lines[place] = source_line(place)
+    is_leaf, op = node.is_leaf, node.op
+    return GraphNode(
+        id=node.id,
+        name=node.name,
+        label=sendable(title(node)) if node.label or is_leaf else op,
+        kind="leaf" if is_leaf else "operation",
+        block=block,
+        sequence=node.sequence,
+        outputs=node.outputs,
+        saved_bytes=node.saved_bytes,
+        op=op,
+        module=sendable(origin.module),
+        aten=origin.aten,
+        source=source,
+        device=node.device,
+    )
+
+
+def _classes(provenance: Provenance) -> dict[str, str]:
+    classes = list(provenance.classes.items())[:MAX_CLASSES]
+    return {sendable(path): sendable(name) for path, name in classes}
+
+
+def in_parts(whole: GraphSnapshot, max_bytes: int = MAX_PART_BYTES) -> list[GraphSnapshot]:
+    """The snapshot cut into pieces of at most about `max_bytes`; `join_graph` undoes it."""
+    parts = list(_pieces(whole, max_bytes))
+    return [
+        msgspec.structs.replace(part, part=number, parts=len(parts))
+        for number, part in enumerate(parts)
+    ]
+
+
+def _pieces(whole: GraphSnapshot, max_bytes: int) -> Iterator[GraphSnapshot]:
+    held: dict[str, list] = {name: [] for name in ("nodes", "edges", "plan", "cuts", "modules")}
+    size_bytes = 0
+
+    def piece() -> GraphSnapshot:
+        made = msgspec.structs.replace(
+            whole, **{name: tuple(items) for name, items in held.items() if name != "modules"}
+        )
+        return msgspec.structs.replace(made, modules=dict(held["modules"]))
+
+    for name in held:
+        items = whole.modules.items() if name == "modules" else getattr(whole, name)
+        for item in items:
+            size_bytes += len(_encoder.encode(item))
+            if size_bytes > max_bytes and any(held.values()):
+                yield piece()
+                for each in held.values():
+                    each.clear()
+                size_bytes = len(_encoder.encode(item))
+            held[name].append(item)
+    yield piece()
