@@ -9,7 +9,7 @@ from PySide6.QtCore import QPoint, QPointF, Qt
 from engine.protocol import AliasesSnapshot, AliasNode, StorageNode, WrittenBy
 from widgets import theme
 from widgets.tensor.alias_item import layout_map
-from widgets.tensor.alias_map import AliasMapView
+from widgets.tensor.alias_map import LEGIBLE_ZOOM, AliasMapView
 
 WRITE = WrittenBy("add_", "<cell 2>", 1, "y.add_(1)")
 X = AliasNode(("x", "same"), "base", 1, (12,), "float32", (1,), 0)
@@ -132,3 +132,24 @@ def test_colours_follow_the_storage_and_the_theme(view, qapp) -> None:
     light = bar("x")
     theme.apply(qapp, theme.DARK)
     assert bar("x") != light
+
+
+def test_a_large_map_opens_legible_and_what_is_selected_comes_into_sight(view) -> None:
+    assert view.zoom > LEGIBLE_ZOOM and view.visible_rect().contains(view.content_rect())
+    many = range(40)
+    view.show_aliases(
+        AliasesSnapshot(
+            storages=tuple(StorageNode(number, 48, "cpu", 0) for number in many),
+            tensors=tuple(
+                AliasNode((f"x{number}",), "base", number, (12,), "float32", (1,), 0)
+                for number in many
+            ),
+        )
+    )
+    assert view.zoom == LEGIBLE_ZOOM
+    assert view.visible_rect().contains(view.tensor_rect("x0"))
+    assert not view.visible_rect().contains(view.tensor_rect("x39"))
+    view.show_selected("x39")
+    assert view.visible_rect().contains(view.tensor_rect("x39")) and view.zoom == LEGIBLE_ZOOM
+    view.fit()
+    assert view.visible_rect().contains(view.content_rect())

@@ -31,6 +31,7 @@ EMPTY_TEXT = (
     "No tensors yet.\n\nMake some in the console or with Create: x = torch.arange(6.), then"
     " y = x.view(2, 3). What shares memory hangs together here."
 )
+LEGIBLE_ZOOM = 0.75
 KINDS = {
     "base": "owns the storage",
     "view": "view: the same cells through other strides",
@@ -71,13 +72,34 @@ class AliasMapView(CanvasView):
         shape = tuple(node.storage for node in aliases.tensors)
         if shape != self._fitted:
             self._fitted = shape
-            self.fit()
+            self._open()
         self.resetCachedContent()
         self.viewport().update()
 
     def show_selected(self, name: str) -> None:
-        """Mark the tensor of a name, if it is there; emits nothing."""
+        """Mark the tensor of a name and bring it into sight, if it is there; emits nothing."""
         self._item.select(self._item.find(name))
+        rect = self.tensor_rect(name)
+        if rect is not None:
+            self.reveal(rect)
+
+    def _open(self) -> None:
+        """Show all if its texts can be read then, else its upper left part at a size that can."""
+        self.fit()
+        rect = self.content_rect()
+        if self.zoom < LEGIBLE_ZOOM and not rect.isEmpty():
+            margin = self.FIT_MARGIN_PX / LEGIBLE_ZOOM
+            seen = self.viewport().size() / LEGIBLE_ZOOM
+            x, y = (
+                middle if length + 2 * margin <= side else start - margin + side / 2
+                for middle, start, length, side in (
+                    (rect.center().x(), rect.left(), rect.width(), seen.width()),
+                    (rect.center().y(), rect.top(), rect.height(), seen.height()),
+                )
+            )
+            self.set_view(LEGIBLE_ZOOM, x, y)
+            if self._item.selected is not None:
+                self.reveal(self._item.layout.tensors[self._item.selected])
 
     @property
     def selected(self) -> str:
@@ -199,7 +221,7 @@ class AliasMapView(CanvasView):
         bar.adjustSize()
         bar.move(GRID, self.height() - bar.height() - GRID)
         if event.oldSize().isEmpty() or not event.oldSize().isValid():
-            self.fit()
+            self._open()
 
 
 def _geometry(node: AliasNode) -> str:

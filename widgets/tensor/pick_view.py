@@ -124,8 +124,9 @@ class PickView(ShapeView):
             for label in labels:
                 label.setVisible(row < len(snapshot.parts))
         for (text, rule), part in zip(self._part_rows, snapshot.parts, strict=False):
-            made = ", ".join(map(str, part.result_dims))
-            where = f"  →  dimension {made} of the result" if made else ""
+            dims = part.result_dims
+            made = f"dimension{'s' if len(dims) > 1 else ''} {', '.join(map(str, dims))}"
+            where = f"  →  {made} of the {'values' if snapshot.write else 'result'}" if dims else ""
             text.setText(part.text or "(not named)")
             rule.setText(f"{part.rule}{where}")
 

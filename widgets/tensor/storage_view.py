@@ -60,6 +60,7 @@ class StorageView(QWidget):
         self._snapshot: StorageSnapshot | None = None
         self._index: Index | None = None
         self._facts = _label("storage_facts", "Strides and offset are counted in elements.")
+        self._facts.setWordWrap(True)
         self._order = _label(
             "storage_contiguity",
             "A tensor is contiguous when its elements lie in its storage row by row. view() needs"
@@ -186,7 +187,7 @@ class StorageView(QWidget):
             for index in reader.elements:
                 name = element_name(reader.expression, index)
                 if reader.kind == "numpy":  # of the same memory, and nothing that a view shows
-                    self.readers.addItem(_plain_item(f"{name} (NumPy)"))
+                    self.readers.addItem(_plain_item(f"{name} (NumPy)", Qt.ItemFlag.ItemIsEnabled))
                     continue
                 item = QListWidgetItem(name)
                 item.setData(_TARGET, (reader.expression, index))
@@ -336,7 +337,7 @@ def _label(name: str, tip: str, role: str = "") -> QLabel:
     return label
 
 
-def _plain_item(text: str) -> QListWidgetItem:
+def _plain_item(text: str, flag: Qt.ItemFlag = Qt.ItemFlag.NoItemFlags) -> QListWidgetItem:
     item = QListWidgetItem(text)
-    item.setFlags(Qt.ItemFlag.NoItemFlags)
+    item.setFlags(flag)
     return item
