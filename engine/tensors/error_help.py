@@ -285,7 +285,7 @@ _KNOWN: tuple[_Row, ...] = (
         ),
     ),
     _row(
-        r"One of the differentiated Tensors appears to not have been used in the graph",
+        r"differentiated Tensors? (?:at index \d+ )?appears to not have been used in the graph",
         "The output was computed without this input, so there is no way back to it. Pass"
         " allow_unused=True to get None for it, or look where the way was cut: detach(), item().",
     ),
