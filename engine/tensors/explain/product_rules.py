@@ -182,6 +182,8 @@ def _folded_stride(a: Layout, b: Layout, result: Layout) -> Ints | None:
 def addmm(input: Layout, mat1: Layout, mat2: Layout, *, beta: Any = 1, alpha: Any = 1) -> Outcome:
     _operands(input, mat1, mat2)
     done = mm(mat1, mat2)
+    if mat1.dtype == torch.bool and done.result.numel:
+        raise NotCovered("addmm of bool")
     _one_dtype(input, mat1)
     _ask_fits(input, done.result.shape)
     return done
@@ -209,6 +211,8 @@ def linear(input: Layout, weight: Layout, bias: Layout | None = None) -> Outcome
     if bias is not None:
         if bias.dtype != input.dtype and input.ndim != 2:
             raise NotCovered("linear with a bias of another dtype")
+        if input.dtype == torch.bool and not inner:
+            raise NotCovered("linear of bool")
         _one_dtype(input, bias)
         _ask_fits(bias, shape)
     done = _product(input, turned, shape, inner)

@@ -18,6 +18,7 @@ from ...errors import LabError
 from ..resolve import resolve
 from .layout import Layout
 from .leaves import CREATORS, Leaves, create
+from .operators import IN_PLACE, OPERATORS, PROPERTIES, QUESTIONS, REFLECTED
 from .registry import RULES, NotCovered, Outcome, Refusal
 
 MAX_READ = 1 << 24
@@ -120,51 +121,6 @@ class _Results(tuple[Term, ...]):
     names: tuple[str, ...] = ()
 
 
-_OPERATORS: dict[type, tuple[str, Callable[..., Any]]] = {
-    ast.Add: ("add", operator.add),
-    ast.Sub: ("sub", operator.sub),
-    ast.Mult: ("mul", operator.mul),
-    ast.Div: ("div", operator.truediv),
-    ast.FloorDiv: ("floor_divide", operator.floordiv),
-    ast.Mod: ("remainder", operator.mod),
-    ast.Pow: ("pow", operator.pow),
-    ast.MatMult: ("matmul", operator.matmul),
-    ast.BitAnd: ("bitwise_and", operator.and_),
-    ast.BitOr: ("bitwise_or", operator.or_),
-    ast.BitXor: ("bitwise_xor", operator.xor),
-    ast.Eq: ("eq", operator.eq),
-    ast.NotEq: ("ne", operator.ne),
-    ast.Lt: ("lt", operator.lt),
-    ast.LtE: ("le", operator.le),
-    ast.Gt: ("gt", operator.gt),
-    ast.GtE: ("ge", operator.ge),
-    ast.USub: ("neg", operator.neg),
-    ast.Invert: ("bitwise_not", operator.invert),
-}
-_REFLECTED = {"add": "add", "mul": "mul", "eq": "eq", "ne": "ne", "lt": "gt", "le": "ge",
-              "gt": "lt", "ge": "le"}  # fmt: skip
-_IN_PLACE: dict[str, Callable[..., Any]] = {
-    "add_": operator.iadd, "sub_": operator.isub, "mul_": operator.imul, "div_": operator.itruediv,
-    "floor_divide_": operator.ifloordiv, "remainder_": operator.imod, "pow_": operator.ipow,
-    "bitwise_and_": operator.iand, "bitwise_or_": operator.ior, "bitwise_xor_": operator.ixor,
-}  # fmt: skip
-_PROPERTIES: dict[str, Callable[[Layout], Any]] = {
-    "shape": lambda x: x.shape,
-    "ndim": lambda x: x.ndim,
-    "dtype": lambda x: x.dtype,
-    "device": lambda x: torch.device(x.device),
-}
-_QUESTIONS: dict[str, Callable[..., Any]] = {
-    "size": lambda x, dim=None: x.shape if dim is None else x.shape[dim],
-    "stride": lambda x, dim=None: x.stride if dim is None else x.stride[dim],
-    "dim": lambda x: x.ndim,
-    "numel": lambda x: x.numel,
-    "storage_offset": lambda x: x.offset,
-    "is_contiguous": lambda x: x.is_contiguous,
-    "element_size": lambda x: x.dtype.itemsize,
-}
-
-
 class _Reader:
     """Walks the tree. Tensors are `Term`s, everything else is the Python value itself."""
 
@@ -199,9 +155,9 @@ class _Reader:
 
     def _update(self, node: ast.AugAssign) -> None:
         source = ast.unparse(node)
-        if type(node.op) not in _OPERATORS:
+        if type(node.op) not in OPERATORS:
             raise NotCovered(f"`{source}`")
-        name = _OPERATORS[type(node.op)][0] + "_"
+        name = OPERATORS[type(node.op)][0] + "_"
         target = node.target
         if isinstance(node.op, ast.MatMult):
             if not isinstance(target, ast.Name):
@@ -213,7 +169,7 @@ class _Reader:
             owner = self._value(ast.parse(ast.unparse(target), mode="eval").body)
             if not isinstance(owner, Term):
                 raise NotCovered("changing what is no tensor")
-            self._step(name, _IN_PLACE[name], [owner, self._value(node.value)], {}, source)
+            self._step(name, IN_PLACE[name], [owner, self._value(node.value)], {}, source)
             return
         # Python reads the part, changes it in place, and assigns it back.
         whole, index = self._value(target.value), self._value(target.slice)
@@ -221,7 +177,7 @@ class _Reader:
             raise NotCovered("changing what is no tensor")
         written = ast.unparse(target)
         part = self._step("__getitem__", operator.getitem, [whole, index], {}, written)
-        changed = self._step(name, _IN_PLACE[name], [part, self._value(node.value)], {}, source)
+        changed = self._step(name, IN_PLACE[name], [part, self._value(node.value)], {}, source)
         back = f"{written} = (the result)"
         self._step("__setitem__", operator.setitem, [whole, index, changed], {}, back)
 
@@ -276,8 +232,8 @@ class _Reader:
             return owner[owner.names.index(name)]
         if not isinstance(owner, Term):
             return self._known(_plain(lambda: getattr(owner, name), source), source)
-        if name in _PROPERTIES:
-            return _PROPERTIES[name](owner.layout)
+        if name in PROPERTIES:
+            return PROPERTIES[name](owner.layout)
         if name == "grad":
             return self._known(resolve(source, self._variables), source)
         if not hasattr(torch.Tensor, name):
@@ -296,8 +252,8 @@ class _Reader:
         kwargs = {str(k.arg): self._value(k.value) for k in node.keywords}
         if isinstance(function, _Method):
             name, term = function.name, function.term
-            if name in _QUESTIONS:
-                return _plain(lambda: _QUESTIONS[name](term.layout, *args, **kwargs), source)
+            if name in QUESTIONS:
+                return _plain(lambda: QUESTIONS[name](term.layout, *args, **kwargs), source)
             if name == "where":  # the method is called on the first branch
                 args = [args[0], term, *args[1:]]
                 return self._step(name, torch.where, args, kwargs, source)
@@ -322,9 +278,9 @@ class _Reader:
             kind, values = node.ops[0], [self._value(node.left), self._value(node.comparators[0])]
         else:
             raise NotCovered("a chain of comparisons")
-        if type(kind) not in _OPERATORS:
+        if type(kind) not in OPERATORS:
             raise NotCovered(f"`{source}`")
-        name, run = _OPERATORS[type(kind)]
+        name, run = OPERATORS[type(kind)]
         if not any(isinstance(value, Term) for value in values):
             return _plain(lambda: run(*values), source)
         if len(values) == 2 and not isinstance(values[0], Term):
@@ -337,9 +293,9 @@ class _Reader:
                     f"{_text(values[1])}.reciprocal()",
                 )
                 return self._step("mul", operator.mul, [inverse, values[0]], {}, source)
-            if name in _REFLECTED:  # Python asks the tensor: 1 + x is x + 1
+            if name in REFLECTED:  # Python asks the tensor: 1 + x is x + 1
                 swapped = [values[1], values[0]]
-                return self._step(_REFLECTED[name], lambda t, v: run(v, t), swapped, {}, source)
+                return self._step(REFLECTED[name], lambda t, v: run(v, t), swapped, {}, source)
         return self._step(name, run, values, {}, source)
 
     # -- steps -----------------------------------------------------------------------------------
