@@ -66,6 +66,9 @@ HANDLERS: dict[str, str] = {
     "GradcheckCommand": "autograd.derivative_handlers:check_gradient",
     "FlowCommand": "autograd.flow_handlers:gradient_flow",
     "ReadFlowCommand": "autograd.flow_handlers:read_flow",
+    "RuleCommand": "autograd.rule_handlers:tell_rule",
+    "CheckRuleCommand": "autograd.rule_handlers:check_step",
+    "RuleOpsCommand": "autograd.rule_handlers:list_ops",
 }
 """Command -> `module:function` in this package, imported at its first use."""
 

@@ -128,7 +128,11 @@ def check_rule(step: Step, call: Call | None, seed: int = 0) -> Iterator[Check |
     node = step.node
     operation = _operation_of(node, call)
     assert call is not None
-    weights = _weights(step, operation.run(), call)
+    try:
+        results = operation.run()
+    except (RuntimeError, TypeError) as error:  # NotImplementedError is a RuntimeError
+        raise CannotCheck(f"{call.name} does not run in float64: {error}") from error
+    weights = _weights(step, results, call)
     inputs = _matched(node, operation, step)
     generator = torch.Generator().manual_seed(seed)
     base = _loss(operation, weights)

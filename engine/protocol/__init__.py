@@ -5,6 +5,7 @@ from .codec import *  # noqa: F403
 from .commands import *  # noqa: F403
 from .derivative_snapshots import *  # noqa: F403
 from .flow_snapshots import *  # noqa: F403
+from .rule_snapshots import *  # noqa: F403
 from .snapshots import *  # noqa: F403
 from .stepping import *  # noqa: F403
 from .tensor_snapshots import *  # noqa: F403

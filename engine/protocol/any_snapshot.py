@@ -12,6 +12,7 @@ from .autograd_snapshots import (
 )
 from .derivative_snapshots import DerivativeSnapshot, EntrySnapshot, GradcheckSnapshot
 from .flow_snapshots import FlowHistogramsSnapshot, FlowSnapshot
+from .rule_snapshots import RuleCheckSnapshot, RuleOpsSnapshot, RuleSnapshot
 from .snapshots import (
     CellSnapshot,
     CompletionsSnapshot,
@@ -81,4 +82,7 @@ AnySnapshot = (
     | GradcheckSnapshot
     | FlowSnapshot
     | FlowHistogramsSnapshot
+    | RuleSnapshot
+    | RuleCheckSnapshot
+    | RuleOpsSnapshot
 )

@@ -451,6 +451,32 @@ class ReadFlowCommand(Command, frozen=True, kw_only=True):
     step: int
 
 
+# -- autograd: a node's rule ---------------------------------------------------------------------
+
+
+class RuleCommand(Command, frozen=True, kw_only=True):
+    """Tell the rule of a node of the backward pass for its input `input` (the first that gets a
+    gradient, for -1), with the numbers of one element of the outgoing gradient (the first for None)
+    -> RuleSnapshot."""
+
+    node: int
+    input: int = -1
+    element: tuple[int, ...] | None = None
+
+
+class CheckRuleCommand(Command, frozen=True, kw_only=True):
+    """Hold a node's last step against finite differences of the recorded operator
+    -> RuleCheckSnapshot."""
+
+    node: int
+
+
+class RuleOpsCommand(Command, frozen=True, kw_only=True):
+    """Run a node's rule once more, on copies, and list what torch runs in it -> RuleOpsSnapshot."""
+
+    node: int
+
+
 AnyCommand = (
     HelloCommand
     | CheckModelCommand
@@ -491,6 +517,9 @@ AnyCommand = (
     | GradcheckCommand
     | FlowCommand
     | ReadFlowCommand
+    | RuleCommand
+    | CheckRuleCommand
+    | RuleOpsCommand
 )
 
 

@@ -93,10 +93,11 @@ class Rule:
         with torch.no_grad():
             return self._out(number).compute(self._given, number)
 
-    def numbers(self, number: int, element: Element) -> Numbers:
+    def numbers(self, number: int, element: Element, *, may_run: bool = True) -> Numbers:
         """How one element of an input's gradient comes about. Without a formula that can be worked
-        out, by the derivative of the node itself: it is run once more in the engine. Raises
-        NotKept, or RuntimeError where a node has no derivative of its own, and IndexError."""
+        out, by the derivative of the node itself: it is run once more in the engine, if it
+        `may_run`. Raises NotKept, or RuntimeError where a node has no derivative of its own, and
+        IndexError."""
         shape = self._given.shape(number)
         if len(element) != len(shape) or any(
             not 0 <= i < n for i, n in zip(element, shape, strict=True)
@@ -107,6 +108,8 @@ class Rule:
             found = out.numbers(self._given, number, element)
         if found is not None:
             return found
+        if not may_run:
+            raise NotKept("this node cannot run a second time now")
         return linear_numbers(
             lambda gradients: self._run(gradients, number),
             self._given.gradients,

@@ -1,0 +1,135 @@
+"""A node's backward rule: as a formula with numbers, checked by differences, stepped into."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct, field
+
+from .snapshots import Snapshot
+from .values import Value
+
+
+class RuleInput(Struct, frozen=True):
+    """An input of the forward operation that gets a gradient: its number in `next_functions`, its
+    letter in the formula, where the gradient goes (a leaf's name, or an operation), its shape."""
+
+    number: int
+    label: str
+    target: str
+    shape: tuple[int, ...]
+
+
+class RuleSymbol(Struct, frozen=True):
+    """What a letter of the formula stands for. `saved` is torch's name of a saved tensor or
+    parameter; `shape` is None for a number, `text` then its value; `note` says why a saved tensor
+    cannot be read, or that it was overwritten since."""
+
+    name: str
+    meaning: str
+    saved: str = ""
+    shape: tuple[int, ...] | None = None
+    text: str = ""
+    note: str = ""
+
+
+class RuleNumbers(Struct, frozen=True):
+    """How one element of the outgoing gradient comes about, each line text: `lines` are
+    `∂L/∂a[0, 2] = g[0, 2] · b[0, 2]`, `= 0.5 · 3` and `= 1.5`. `value` is what they give, `engine`
+    what torch's engine gave; `terms` is how many the sum has."""
+
+    lines: tuple[str, ...]
+    value: float
+    engine: float | None
+    terms: int
+
+
+class RuleSnapshot(Snapshot, frozen=True, kw_only=True):
+    """The rule of a node for its input `input`.
+
+    `general` says that the rule is known only as a vector-Jacobian product. `numbers` are those
+    of `element` of the outgoing gradient, whose picture is `outgoing`; both None before the node
+    has run, and `note` says why something is missing. `max_difference` is that between the whole
+    gradient by the formula and the engine's; None where it was not worked out.
+    """
+
+    node: int
+    name: str
+    words: str
+    general: bool
+    inputs: tuple[RuleInput, ...]
+    input: int
+    formula: str
+    symbols: tuple[RuleSymbol, ...]
+    element: tuple[int, ...] | None = None
+    numbers: RuleNumbers | None = None
+    outgoing: Value | None = None
+    max_difference: float | None = None
+    note: str = ""
+
+
+class CheckedRuleElement(Struct, frozen=True, array_like=True):
+    """One element: the rule's gradient, that by central differences, and the verdict. A `kink` has
+    no derivative (relu at 0): the rule's value lies between the slopes of the two sides."""
+
+    label: str
+    element: tuple[int, ...]
+    analytic: float
+    numeric: float
+    difference: float
+    tolerance: float
+    verdict: Literal["right", "wrong", "kink"]
+
+
+class RuleCheckSnapshot(Snapshot, frozen=True, kw_only=True):
+    """A rule held against finite differences of the recorded operator `op`, in float64. `counts`
+    has for each label how many elements there are; the worst checked come first. `refused` says
+    why there is no check, `hint` what to do."""
+
+    node: int
+    op: str = ""
+    elements: tuple[CheckedRuleElement, ...] = ()
+    counts: dict[str, int] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    passed: bool = False
+    refused: str = ""
+    hint: str = ""
+
+
+class RuleOpValue(Struct, frozen=True, array_like=True):
+    """An argument or result of an operator: what is known of it (`g`, `saved mat2`, `%3` for the
+    result of operator 3), or the value of what is no tensor; `text` are its elements, if few."""
+
+    name: str
+    shape: tuple[int, ...] | None = None
+    dtype: str = ""
+    text: str = ""
+
+
+class RuleOp(Struct, frozen=True, array_like=True):
+    """One operator (`aten::mm`) that ran inside a rule, numbered from 1."""
+
+    number: int
+    name: str
+    arguments: tuple[RuleOpValue, ...]
+    results: tuple[RuleOpValue, ...]
+
+
+class RuleLine(Struct, frozen=True, array_like=True):
+    """A line of a Python Function's backward() as it ran; `ops` are the operators it ran."""
+
+    file: str
+    line: int
+    text: str
+    ops: tuple[int, ...] = ()
+
+
+class RuleOpsSnapshot(Snapshot, frozen=True, kw_only=True):
+    """What torch ran inside a rule, in order; `more` operators were left out. `note` says what else
+    is to be known, or why there is nothing."""
+
+    node: int
+    ops: tuple[RuleOp, ...] = ()
+    lines: tuple[RuleLine, ...] = ()
+    more: int = 0
+    note: str = ""

@@ -1,0 +1,183 @@
+"""The window's questions about a node's rule, on the templates and on the console's graphs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from engine.project.files import load
+from engine.protocol import (
+    AnyCommand,
+    CheckRuleCommand,
+    ErrorSnapshot,
+    GraphSnapshot,
+    MoveBackwardCommand,
+    RuleCheckSnapshot,
+    RuleCommand,
+    RuleOpsCommand,
+    RuleOpsSnapshot,
+    RuleSnapshot,
+    RunCellCommand,
+    StartBackwardCommand,
+    StartForwardCommand,
+    encode_snapshot,
+    join_graph,
+)
+from engine.session import Session
+
+TEMPLATES = sorted((Path(__file__).parents[3] / "assets" / "templates").glob("*.tlab"))
+MLP = next(path for path in TEMPLATES if path.stem == "mlp")
+
+
+class Asked:
+    """A session, and what it answers."""
+
+    def __init__(self) -> None:
+        self.answers = []
+        self.session = Session(self.answers.append)
+
+    def ask(self, command: AnyCommand, kind=None):
+        self.answers.clear()
+        self.session.handle(command)
+        for answer in self.answers:
+            assert len(encode_snapshot(answer)) < 256 * 1024
+        if kind is None:
+            return list(self.answers)
+        found = [answer for answer in self.answers if isinstance(answer, kind)]
+        assert found, self.answers
+        return found[-1]
+
+    def model(self, path: Path, move: str = "end"):
+        project = load(path).project if hasattr(load(path), "project") else load(path)
+        self.ask(StartForwardCommand(model=project.model, training=project.training))
+        return self.begin(StartBackwardCommand(), move)
+
+    def begin(self, command, move: str = "end"):
+        parts = [a for a in self.ask(command) if isinstance(a, GraphSnapshot)]
+        if move:
+            self.ask(MoveBackwardCommand(move=move))
+        return join_graph(parts)
+
+
+@pytest.fixture
+def asked():
+    found = Asked()
+    yield found
+    found.session.close()
+
+
+def node_named(graph, name):
+    return next(node.id for node in graph.nodes if node.name == name)
+
+
+@pytest.mark.parametrize("path", TEMPLATES, ids=lambda p: p.stem)
+def test_every_node_of_every_template_tells_its_rule(asked, path):
+    graph = asked.model(path)
+    for node in graph.nodes:
+        rule = asked.ask(RuleCommand(node=node.id), RuleSnapshot)
+        assert rule.words and rule.formula
+        assert not rule.general, node.name
+        if rule.numbers is None:
+            assert rule.note
+        else:
+            assert rule.numbers.value == pytest.approx(rule.numbers.engine, rel=2e-3, abs=1e-6)
+        if rule.max_difference is not None and rule.outgoing is not None:
+            size = max(abs(rule.outgoing.summary.maximum), abs(rule.outgoing.summary.minimum))
+            assert rule.max_difference <= 1e-3 * size + 1e-7
+
+
+@pytest.mark.parametrize("path", TEMPLATES, ids=lambda p: p.stem)
+def test_every_rule_of_every_template_stands_the_check(asked, path):
+    graph = asked.model(path)
+    checked = set()
+    for node in graph.nodes:
+        if node.kind == "leaf" or node.op in checked:
+            continue
+        check = asked.ask(CheckRuleCommand(node=node.id), RuleCheckSnapshot)
+        if check.refused:
+            assert "MkldnnRnnLayer" in node.name and "float64" in check.refused
+            continue
+        checked.add(node.op)
+        assert check.passed, (node.name, check.elements[:3])
+    assert len(checked) >= 3
+
+
+def test_an_element_and_an_input_can_be_chosen(asked):
+    graph = asked.model(MLP)
+    node = node_named(graph, "AddmmBackward0")
+    first = asked.ask(RuleCommand(node=node), RuleSnapshot)
+    last = first.inputs[-1]
+    element = tuple(size - 1 for size in last.shape)
+    chosen = asked.ask(RuleCommand(node=node, input=last.number, element=element), RuleSnapshot)
+    assert chosen.input == last.number and chosen.element == element
+    assert chosen.numbers.lines[0].startswith(f"∂L/∂{last.label}[")
+    assert chosen.outgoing.summary.shape == last.shape
+
+
+def test_before_it_has_run_a_node_has_a_formula_and_no_numbers(asked):
+    graph = asked.model(MLP, move="")
+    rule = asked.ask(RuleCommand(node=node_named(graph, "AddmmBackward0")), RuleSnapshot)
+    assert rule.formula and rule.symbols and rule.numbers is None
+    assert "has not run yet" in rule.note
+
+
+def test_a_leaf_adds_to_its_grad(asked):
+    graph = asked.model(MLP)
+    leaf = next(node for node in graph.nodes if node.kind == "leaf")
+    rule = asked.ask(RuleCommand(node=leaf.id), RuleSnapshot)
+    assert rule.formula == f"{leaf.label}.grad ← {leaf.label}.grad + g"
+    assert rule.numbers.lines[1].startswith("= nothing + ")
+    assert rule.numbers.value == pytest.approx(rule.numbers.engine)
+
+
+def test_the_ops_inside_are_listed_and_nothing_changes(asked):
+    graph = asked.model(MLP)
+    before = asked.ask(MoveBackwardCommand(move="end"))[-1].gradients
+    ops = asked.ask(RuleOpsCommand(node=node_named(graph, "AddmmBackward0")), RuleOpsSnapshot)
+    assert "aten::mm" in [op.name for op in ops.ops]
+    leaf = next(node for node in graph.nodes if node.kind == "leaf")
+    assert "leaf" in asked.ask(RuleOpsCommand(node=leaf.id), RuleOpsSnapshot).note
+    assert asked.ask(MoveBackwardCommand(move="end"))[-1].gradients == before
+
+
+def test_a_graph_of_the_console_has_rules_and_says_why_it_cannot_be_checked(asked):
+    asked.ask(RunCellCommand(source="import torch\nx = torch.tensor([1., 3.], requires_grad=True)"))
+    asked.ask(RunCellCommand(source="y = (x ** 3).sum()"))
+    graph = asked.begin(StartBackwardCommand(root="y"))
+    node = node_named(graph, "PowBackward0")
+    rule = asked.ask(RuleCommand(node=node, element=(1,)), RuleSnapshot)
+    assert rule.formula == "∂L/∂x = g · n · x^(n - 1)"
+    assert rule.numbers.lines == (
+        "∂L/∂x[1] = g[1] · n · x[1]^(n - 1)",
+        "= 1 · 3 · 3^(3 - 1)",
+        "= 27",
+    )
+    check = asked.ask(CheckRuleCommand(node=node), RuleCheckSnapshot)
+    assert "not recorded" in check.refused and check.hint
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        RuleCommand(node=9999),
+        RuleCommand(node=0, input=7),
+        RuleCommand(node=1, element=(99, 99, 99)),
+        CheckRuleCommand(node=9999),
+        RuleOpsCommand(node=9999),
+    ],
+)
+def test_bad_questions_get_an_error_with_a_hint(asked, command):
+    asked.model(MLP)
+    error = asked.ask(command, ErrorSnapshot).error
+    assert error.message and error.hint
+
+
+def test_without_a_pass_it_says_so(asked):
+    assert "No backward pass" in asked.ask(RuleCommand(node=0), ErrorSnapshot).error.message
+
+
+def test_a_node_that_has_not_run_has_nothing_to_check(asked):
+    graph = asked.model(MLP, move="")
+    error = asked.ask(CheckRuleCommand(node=graph.nodes[0].id), ErrorSnapshot).error
+    assert "not run yet" in error.message
