@@ -90,11 +90,8 @@ def _inside(expression: str, value: object, kind: type) -> Iterator[tuple[str, o
             if type(key) in (str, int, bool, bytes) and len(text := repr(key)) < MAX_EXPRESSION:
                 yield f"{expression}[{text}]", item
     elif issubclass(kind, list | tuple):
-        items = (list if issubclass(kind, list) else tuple).__getitem__(
-            value,  # pyright: ignore[reportArgumentType]
-            slice(MAX_ITEMS + 1),
-        )
-        for number, item in enumerate(items):
+        items = list.__iter__ if issubclass(kind, list) else tuple.__iter__
+        for number, item in enumerate(items(value)):  # pyright: ignore[reportArgumentType]
             yield f"{expression}[{number}]", item
 
 

@@ -264,7 +264,7 @@ def test_what_is_written_where_is_what_torch_writes(namespace, source) -> None:
     told = pick(namespace, source)
     for name, value in namespace.tensors().items():
         assert torch.equal(value, before[name]) and value._version == 0  # only looked at
-    assert told.error is None and told.after is not None and told.result is not None
+    assert told.error is None and told.shape is not None and told.after is not None
     name = told.expression
     exec(f"result = {source}" if source.endswith(")") and "= " not in source else source,
          namespace.variables)  # fmt: skip
