@@ -26,7 +26,7 @@ from ..protocol import (
     Snapshot,
 )
 from ..tensors.error_help import explain_error
-from ..tensors.evaluating import evaluate
+from ..tensors.namespace import namespace_of
 from ..tensors.summary import picture, summarise, value
 from ..tensors.texts import texts
 from .derivative_code import check_code_of, code_of
@@ -168,7 +168,8 @@ def _function_and_inputs(
                 hint="Start a forward pass, or give a function of the console.",
             )
         return copy.deepcopy(lab.forward.module).eval(), (lab.forward.x[:1],)
-    found = evaluate(lab, function)
+    namespace = namespace_of(lab)
+    found = namespace.evaluate(function.strip(), lab.control)
     if not callable(found):
         raise LabError(
             f"`{function.strip()}` is {type(found).__name__}: it cannot be called.",
@@ -176,7 +177,7 @@ def _function_and_inputs(
         )
     if not inputs:
         raise LabError("No input is given.", hint="Give the function's tensors: x, or x, w.")
-    given = tuple(evaluate(lab, text) for text in inputs)
+    given = tuple(namespace.evaluate(text.strip(), lab.control) for text in inputs)
     for text, each in zip(inputs, given, strict=True):
         if not isinstance(each, Tensor):
             raise LabError(
@@ -191,7 +192,7 @@ def _vector(lab: Lab, command: DerivativeCommand, at: At, out: Tensor) -> Tensor
         return None
     if not command.vector.strip():
         return torch.ones_like(out if command.kind == "vjp" else at.x)
-    vector = evaluate(lab, command.vector)
+    vector = namespace_of(lab).evaluate(command.vector.strip(), lab.control)
     if not isinstance(vector, Tensor):
         raise LabError(f"`{command.vector.strip()}` is {type(vector).__name__}, not a tensor.")
     return vector.detach()
