@@ -8,13 +8,18 @@ unpack hook is called.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import torch
 
+from ..protocol import SourceLine, StaleTensor, WrittenBy
 from .graph import Node, SavedTensor
+
+
+MAX_TOLD = 100
 
 
 @dataclass(frozen=True)
@@ -42,6 +47,30 @@ def stale_saves(nodes: Iterable[Node]) -> Iterator[StaleSave]:
             found = _VERSIONS.search(message)
             if found is not None:
                 yield StaleSave(node, saved, int(found[2]), int(found[1]), message)
+
+
+def stale_tensors(
+    nodes: Iterable[Node], last_write: Callable[[torch.Tensor], WrittenBy | None]
+) -> tuple[StaleTensor, ...]:
+    """The first MAX_TOLD of `stale_saves` as the window is told of them, with who wrote."""
+    return tuple(_told(save, last_write) for save in islice(stale_saves(nodes), MAX_TOLD))
+
+
+def _told(save: StaleSave, last_write: Callable[[torch.Tensor], WrittenBy | None]) -> StaleTensor:
+    assert save.saved.data is not None
+    writer = last_write(save.saved.data)
+    source = None
+    if writer is not None and writer.line is not None:
+        source = SourceLine(writer.cell, writer.line, writer.text)
+    return StaleTensor(
+        node=save.node.id,
+        saved=save.saved.name,
+        saved_version=save.saved_version,
+        version=save.version,
+        op="" if writer is None else writer.op,
+        source=source,
+        error=save.message,
+    )
 
 
 _VERSIONS = re.compile(r"is at version (\d+); expected version (\d+) instead")

@@ -97,6 +97,20 @@ class GraphCut(Struct, frozen=True, array_like=True):
     source: SourceLine | None = None
 
 
+class StaleTensor(Struct, frozen=True, array_like=True):
+    """Saved tensor `saved` of node `node` was written to after it was saved at version
+    `saved_version`; it is at `version` now, and backward will refuse. `op` and `source` are of the
+    last write, empty where it was not seen; `error` is what torch will say."""
+
+    node: int
+    saved: str
+    saved_version: int
+    version: int
+    op: str = ""
+    source: SourceLine | None = None
+    error: str = ""
+
+
 class GraphSnapshot(Snapshot, frozen=True, kw_only=True):
     """The graph under a root, nodes indexed by id (0 is the root). `plan` is the engine's own
     order of execution as node ids. `truncated` is the number of nodes left out by the cap; these
@@ -105,7 +119,8 @@ class GraphSnapshot(Snapshot, frozen=True, kw_only=True):
     A large graph comes in `parts`, this is number `part` of them (from 0): nodes, edges, cuts and
     the plan are cut into pieces that follow each other; `join_graph` puts them together. `root`
     is the expression whose graph this is, empty for the model's loss. `modules` gives the class
-    name of each module path.
+    name of each module path. `stale` are the saved tensors that backward will find overwritten,
+    the first hundred of them, all in the first part.
     """
 
     nodes: tuple[GraphNode, ...]
@@ -113,6 +128,7 @@ class GraphSnapshot(Snapshot, frozen=True, kw_only=True):
     plan: tuple[int, ...]
     truncated: int = 0
     cuts: tuple[GraphCut, ...] = ()
+    stale: tuple[StaleTensor, ...] = ()
     modules: dict[str, str] = field(default_factory=dict)
     root: str = ""
     part: int = 0

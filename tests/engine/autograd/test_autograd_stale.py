@@ -7,7 +7,9 @@ import torch
 from torch.utils.checkpoint import checkpoint
 
 from engine.autograd import read_graph
-from engine.autograd.stale import stale_saves
+from engine.autograd.stale import stale_saves, stale_tensors
+from engine.protocol import RunCellCommand, SourceLine
+from engine.session import Session
 
 
 class Product(torch.autograd.Function):
@@ -121,6 +123,19 @@ def test_custom_functions(x):
         y.detach().add_(1)
     assert refused(loss)
     assert found(loss) == [("DoubledBackward", "tensors[0]", 0, 1)]
+
+
+def test_who_wrote_is_told_with_the_line():
+    answers = []
+    session = Session(answers.append)
+    code = "x = torch.ones(3, requires_grad=True)\ny = x.exp()\nz = y * 2\ny.add_(1)\n"
+    session.handle(RunCellCommand(source=code))
+    namespace = session.lab.namespace
+    z = namespace.variables["z"]
+    (told,) = stale_tensors(read_graph(z).nodes, namespace.writes.last_write)
+    assert (told.saved, told.saved_version, told.version, told.op) == ("result", 0, 1, "add_")
+    assert told.source == SourceLine("<cell 1>", 4, "y.add_(1)")
+    assert "is at version 1; expected version 0" in told.error
 
 
 def test_reading_disturbs_nothing(x):
