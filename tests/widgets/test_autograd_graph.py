@@ -351,8 +351,9 @@ def test_a_new_direction_turns_the_picture_round(nested: GraphView) -> None:
 def test_closed_boxes_add_up_what_is_inside(nested: GraphView) -> None:
     facts, fc, head = nested.facts, place(nested, "body.fc"), place(nested, "head")
     assert facts is not None
-    assert facts.second_line(fc) == "Linear · 3 nodes"
-    assert facts.second_line(head) == "Linear · 2 nodes · ≤ 2 KiB"
+    assert (facts.second_line(fc), facts.third_line(fc)) == ("Linear", "3 nodes")
+    assert facts.third_line(head) == "2 nodes · keeps ≤ 2 KiB"
+    assert facts.spoken(head) == "head, Linear, 2 nodes · keeps ≤ 2 KiB"
     assert facts.leaves[[fc, head]].tolist() == [1, 1]
     body = place(nested, "body")
     assert facts.saved_bytes[body] == 128 and facts.stale[body] and not facts.stale[fc]

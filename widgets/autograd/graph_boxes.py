@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 from PySide6.QtCore import QPointF, QRectF, Qt
-from PySide6.QtGui import QBrush, QPainter, QPen, QPixmap, QPolygonF
+from PySide6.QtGui import QBrush, QFont, QPainter, QPen, QPixmap, QPolygonF
 
 from widgets import theme
 from widgets.autograd.graph_facts import CURRENT, EXECUTED, READY, WAITING, GraphFacts
@@ -26,7 +26,7 @@ PAD = 8.0
 STAMP_MARGIN = 6.0
 """Scene pixels around a box within its stamp: for the outline, and the sheet behind."""
 
-MEANINGS = ("intermediate", "leaf", "accent")
+MEANINGS = ("intermediate", "leaf", "muted")
 """Roles of the bar at a box's left: an operation, a leaf, a box that opens."""
 
 
@@ -183,17 +183,30 @@ class BoxPainter:
 
     def _paint_texts(self, painter: QPainter, boxes: Ints, zoom: float) -> None:
         facts = self._facts
-        lines: list[tuple[bool, str, int, Callable[[int], str]]] = [(True, "text", 18, facts.title)]
+        closed = boxes[~facts.atom[boxes]]
+        bold, plain = font(12, bold=True), font(11)
+        self._paint_line(painter, boxes, bold, "text", 18, facts.title, self._badge_room)
         if zoom >= SECOND_LINE_MIN_ZOOM:
-            lines.append((False, "muted", 35, facts.second_line))
-        places = list(zip(boxes.tolist(), self._geometry.rects[boxes].tolist(), strict=True))
-        for is_title, role, below, text_of in lines:
-            face = font(12, bold=True) if is_title else font(11)
-            painter.setFont(face)
-            painter.setPen(theme.current().color(role))
-            for box, (x, y, width, _) in places:
-                room = width - 3 * PAD - (self._badge_room(box) if is_title else 0.0)
-                painter.drawText(QPointF(x + 2 * PAD, y + below), elided(text_of(box), face, room))
+            self._paint_line(painter, boxes, plain, "muted", 35, facts.second_line)
+            self._paint_line(painter, closed, plain, "muted", 51, facts.third_line)
+
+    def _paint_line(
+        self,
+        painter: QPainter,
+        boxes: Ints,
+        face: QFont,
+        role: str,
+        below: float,
+        text_of: Callable[[int], str],
+        taken: Callable[[int], float] = lambda box: 0.0,
+    ) -> None:
+        """A line of text in each box, `below` its upper edge, as wide as what is not `taken`."""
+        painter.setFont(face)
+        painter.setPen(theme.current().color(role))
+        rects = self._geometry.rects[boxes].tolist()
+        for box, (x, y, width, _) in zip(boxes.tolist(), rects, strict=True):
+            text = elided(text_of(box), face, width - 3 * PAD - taken(box))
+            painter.drawText(QPointF(x + 2 * PAD, y + below), text)
 
     def _badge_room(self, box: int) -> float:
         if self._facts.atom[box]:
@@ -248,7 +261,7 @@ class BoxPainter:
 def _paint_body(painter: QPainter, body: QRectF, state: int, meaning: int) -> None:
     """A box without its words; one that opens has a sheet behind it and a chevron."""
     colors = theme.current()
-    opens = MEANINGS[meaning] == "accent"
+    opens = MEANINGS[meaning] == "muted"
     if opens:
         painter.setPen(pen("border"))
         painter.setBrush(colors.color("surface"))

@@ -31,6 +31,10 @@ def node_words(node: GraphNode) -> str:
     return node.block or shape
 
 
+def count_of(nodes: int) -> str:
+    return f"{nodes:,} node{'s' * (nodes != 1)}"
+
+
 class GraphFacts:
     """Sums over the nodes in each box of `visible`, by the box's place; states by node id.
 
@@ -125,18 +129,27 @@ class GraphFacts:
     def title(self, index: int) -> str:
         box = self.visible.boxes[index]
         if box.kind == "node":
-            return node_title(self._node(box))
+            return self._node_title(box)
         return self._names.get(box.title, box.title)
 
+    def _node_title(self, box: Box) -> str:
+        """A leaf is called without the path of the module whose box it is in."""
+        node, title = self._node(box), node_title(self._node(box))
+        inside = f"{node.module}." if box.parent is not None and node.module else ""
+        return title.removeprefix(inside) if node.kind == "leaf" else title
+
     def second_line(self, index: int) -> str:
-        """What made a node (where no box around it says so) or its shape; a module's class and
-        what is in it."""
+        """What made a node (where no box around it says so) or its shape; a module's class; what
+        is repeated."""
         box = self.visible.boxes[index]
-        if box.kind == "node":
-            return self._node_line(box)
-        if box.kind == "cut" or box.open:
-            return box.subtitle
-        return " · ".join(filter(None, (box.subtitle, f"{box.nodes:,} nodes", self._kept(index))))
+        return self._node_line(box) if box.kind == "node" else box.subtitle
+
+    def third_line(self, index: int) -> str:
+        """How much is in a closed box."""
+        box = self.visible.boxes[index]
+        kept = self.saved_bytes[index]
+        words = (count_of(box.nodes), f"keeps ≤ {format_bytes(kept)}" if kept else "")
+        return "" if self.atom[index] else " · ".join(filter(None, words))
 
     def _node_line(self, box: Box) -> str:
         node = self._node(box)
@@ -144,10 +157,6 @@ class GraphFacts:
             return format_shape(node.outputs[0].shape)
         words = node_words(node)
         return self._names.get(words, words)
-
-    def _kept(self, index: int) -> str:
-        size = self.saved_bytes[index]
-        return f"≤ {format_bytes(size)}" if size else ""
 
     def badge(self, index: int) -> str:
         """`×12` on a repeat, else nothing."""
@@ -157,7 +166,7 @@ class GraphFacts:
     def frame_words(self, index: int) -> str:
         """What stands beside an open box's title."""
         box = self.visible.boxes[index]
-        nodes = f"{box.nodes:,} nodes"
+        nodes = count_of(box.nodes)
         if box.kind == "repeat":
             return f"{self.badge(index)} · {nodes}"
         return " · ".join(filter(None, (box.subtitle, nodes)))
@@ -174,7 +183,8 @@ class GraphFacts:
 
     def spoken(self, index: int) -> str:
         """A box in a line, for screen readers and the status."""
-        return f"{self.title(index)}, {self.second_line(index)}"
+        words = (self.title(index), self.second_line(index), self.third_line(index))
+        return ", ".join(filter(None, words))
 
     def tooltip(self, index: int) -> str:
         """What a box is, what it does, what it keeps."""
@@ -224,7 +234,7 @@ class GraphFacts:
             lines.append("The nodes that this module's forward recorded")
         elif box.kind == "repeat":
             lines.append(f"The same {box.repeat} times over, one after another")
-        lines.append(f"{box.nodes:,} nodes, {int(self.leaves[index]):,} of them leaves")
+        lines.append(f"{count_of(box.nodes)}, {int(self.leaves[index]):,} of them leaves")
         if self.saved_bytes[index]:
             lines.append(
                 f"They keep at most {format_bytes(self.saved_bytes[index])} from forward"

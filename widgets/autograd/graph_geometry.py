@@ -16,6 +16,9 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
 MARGIN = 8.0
 HEAD_LENGTH = 7.0
+MAX_PIECES = 24
+STRAIGHT_PX = 0.02
+"""A point so near to the line between its neighbours lies on it."""
 
 
 class GraphGeometry:
@@ -57,7 +60,7 @@ class GraphGeometry:
         )
         self.bounds = self._bounds()
         self._paths: dict[int, QPainterPath] = {}
-        self._pieces: dict[int, tuple[Floats, Ints]] = {}
+        self._pieces: dict[float, tuple[Floats, Ints]] = {}
         self._middles: dict[int, QPointF] = {}
 
     def _bounds(self) -> QRectF:
@@ -161,23 +164,25 @@ class GraphGeometry:
         base = tips - along * HEAD_LENGTH
         return np.stack([tips, base + across, base - across], axis=1)
 
-    def pieces(self, links: Ints, per_cubic: int) -> Floats:
-        """The ways of some links as straight pieces (P, 4), `per_cubic` for each cubic."""
+    def pieces(self, links: Ints, fineness: float) -> Floats:
+        """The ways of some links as straight pieces (P, 4): a cubic in about `fineness` times the
+        square root of its length in pixels, one where it is straight."""
         if not len(links):
             return np.zeros((0, 4))
-        if per_cubic not in self._pieces:
-            self._pieces[per_cubic] = self._straightened(per_cubic)
-        pieces, starts = self._pieces[per_cubic]
+        if fineness not in self._pieces:
+            self._pieces[fineness] = self._straightened(fineness)
+        pieces, starts = self._pieces[fineness]
         if len(links) == len(starts) - 1:
             return pieces
         counts = starts[links + 1] - starts[links]
         return pieces[np.repeat(starts[links], counts) + _ramp(counts)]
 
-    def _straightened(self, per_cubic: int) -> tuple[Floats, Ints]:
+    def _straightened(self, fineness: float) -> tuple[Floats, Ints]:
         """All ways as straight pieces (P, 4), and where each link's begin (L + 1)."""
         points, starts = self._points, self._starts
         if self.curved:
-            points, starts = _flattened(points, starts, per_cubic)
+            points, starts = _flattened(points, starts, fineness)
+        points, starts = _without_midpoints(points, starts)
         joined = np.concatenate([points[:-1], points[1:]], axis=1)
         # No piece leads from the last point of one way to the first of the next.
         inner = np.ones(len(joined), bool)
@@ -203,21 +208,37 @@ def _path(points: Floats, curved: bool) -> QPainterPath:
     return path
 
 
-def _flattened(points: Floats, starts: Ints, per_cubic: int) -> tuple[Floats, Ints]:
-    """Splines of 3n + 1 control points as polylines of per_cubic * n + 1 points."""
+def _flattened(points: Floats, starts: Ints, fineness: float) -> tuple[Floats, Ints]:
+    """Splines of 3n + 1 control points as polylines."""
     cubics = (np.diff(starts) - 1) // 3
     firsts = np.repeat(starts[:-1], cubics) + 3 * _ramp(cubics)
-    t = (np.arange(per_cubic) / per_cubic)[None, :, None]
-    a, b, c, d = (points[firsts + i][:, None, :] for i in range(4))
+    lengths = np.hypot(*(points[firsts + 3] - points[firsts]).T)
+    parts = np.clip(np.ceil(fineness * np.sqrt(lengths)), 1, MAX_PIECES).astype(np.intp)
+    of_cubic = np.repeat(firsts, parts)
+    t = (_ramp(parts) / np.repeat(parts, parts))[:, None]
+    a, b, c, d = (points[of_cubic + i] for i in range(4))
     curve = a * (1 - t) ** 3 + 3 * b * t * (1 - t) ** 2 + 3 * c * t**2 * (1 - t) + d * t**3
-    counts = cubics * per_cubic + 1
+    links = np.repeat(np.arange(len(cubics)), cubics)
+    counts = np.bincount(links, parts, len(cubics)).astype(np.intp) + 1
     new_starts = np.concatenate([[0], np.cumsum(counts)])
     out = np.empty((new_starts[-1], 2))
     lasts = np.zeros(len(out), bool)
     lasts[new_starts[1:] - 1] = True
-    out[~lasts] = curve.reshape(-1, 2)
+    out[~lasts] = curve
     out[lasts] = points[starts[1:] - 1]
     return out, new_starts
+
+
+def _without_midpoints(points: Floats, starts: Ints) -> tuple[Floats, Ints]:
+    """Polylines without the points on a straight line between their neighbours: pieces of a
+    straight line drawn one by one would look dotted."""
+    keep = np.ones(len(points), bool)
+    along, whole = points[1:-1] - points[:-2], points[2:] - points[:-2]
+    off = np.abs(along[:, 0] * whole[:, 1] - along[:, 1] * whole[:, 0])
+    keep[1:-1] = off > STRAIGHT_PX * np.maximum(np.hypot(*whole.T), 1e-6)
+    keep[starts[:-1]] = keep[starts[1:] - 1] = True
+    new_starts = np.concatenate([[0], np.cumsum(np.add.reduceat(keep, starts[:-1], dtype=int))])
+    return points[keep], new_starts
 
 
 def _ramp(counts: Ints) -> Ints:

@@ -16,7 +16,7 @@ from widgets.autograd.graph_paint import pen
 
 SHORT_PX = 3.0
 """Links shorter than this on screen lie within the gap between two boxes: they are not drawn."""
-DIM = 0.22
+DIM = 0.3
 """Opacity of what a search, a filter or the paths leave out."""
 
 

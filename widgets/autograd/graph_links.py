@@ -16,9 +16,9 @@ CURVE_MIN_ZOOM = 0.15
 """Below this zoom every link is the straight line between its ends."""
 FINE_MIN_ZOOM = 0.7
 """Below this zoom curves have fewer pieces, no arrow heads and no texts."""
-FINE_PIECES, NEAR_PIECES, FAR_PIECES = 10, 5, 4
-"""Straight pieces that stand for one cubic: as lines they are drawn all at once, as curves one by
-one in seven times the time."""
+FINE, NEAR, FAR = 0.9, 0.6, 0.35
+"""Into how many straight pieces curves are cut (see `GraphGeometry.pieces`): as lines they are
+drawn all at once, as curves one by one in seven times the time."""
 WAITING_STRENGTH = 0.45
 """How much of the text's colour is in a link that no gradient has passed."""
 
@@ -44,8 +44,7 @@ class LinkPainter:
                 if exact:
                     self._paint_curves(painter, bundle)
                 else:
-                    pieces = FINE_PIECES if fine else NEAR_PIECES
-                    draw_lines(painter, self._geometry.pieces(bundle, pieces))
+                    draw_lines(painter, self._geometry.pieces(bundle, FINE if fine else NEAR))
             if not fine:
                 continue
             painter.setPen(Qt.PenStyle.NoPen)
@@ -63,7 +62,7 @@ class LinkPainter:
             painter.setPen(outline)
             curved = zoom >= CURVE_MIN_ZOOM
             geometry = self._geometry
-            lines = geometry.pieces(some, FAR_PIECES) if curved else geometry.chords[some]
+            lines = geometry.pieces(some, FAR) if curved else geometry.chords[some]
             draw_lines(painter, lines)
 
     def _paint_curves(self, painter: QPainter, links: Ints) -> None:

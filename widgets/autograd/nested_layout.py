@@ -19,6 +19,9 @@ from .routes import corners, curve
 
 NODE_WIDTH = 184.0
 NODE_HEIGHT = 44.0
+CLOSED_WIDTH = 208.0
+CLOSED_HEIGHT = 60.0
+"""A closed box says three things: what it is, what is in it, and how much."""
 CUT_WIDTH = 128.0
 CUT_HEIGHT = 28.0
 TITLE_HEIGHT = 28.0
@@ -43,7 +46,9 @@ def layout_nested(
 
 def box_size(box: Box) -> Size:
     """Width and height of a box that is not open."""
-    return (CUT_WIDTH, CUT_HEIGHT) if box.kind == "cut" else (NODE_WIDTH, NODE_HEIGHT)
+    if box.kind == "cut":
+        return CUT_WIDTH, CUT_HEIGHT
+    return (NODE_WIDTH, NODE_HEIGHT) if box.kind == "node" else (CLOSED_WIDTH, CLOSED_HEIGHT)
 
 
 _End = tuple[int | PortKey, PortKey | None]
