@@ -112,6 +112,8 @@ SPECS = _specs(
      "Read the graph from loss.grad_fn and stand before its root."),
     ("autograd.step_backward", "Step back&ward", "F11", "debug-step-into",
      "Run the next node of the autograd graph."),
+    ("autograd.run_backward", "Run backward to the next b&reakpoint", "F12", "play",
+     "Run the nodes of the autograd graph until a breakpoint, or the end."),
     ("autograd.compare", "Compare with &backward()", "", "scale-balance",
      "Run the same batch through loss.backward() and compare every .grad."),
     # train
@@ -167,7 +169,7 @@ MENUS: dict[str, tuple[str, ...]] = {
     "&Model": ("model.insert", "model.layout", "model.copy_code", "", "model.initialise"),
     "&Autograd": (
         "autograd.start", "autograd.step", "autograd.back", "", "autograd.start_backward",
-        "autograd.step_backward", "autograd.compare",
+        "autograd.step_backward", "autograd.run_backward", "autograd.compare",
     ),
     "&Train": (
         "train.start", "train.pause", "train.step", "train.stop", "train.resume", "",

@@ -179,12 +179,14 @@ class Application(QObject):
     def _make_autograd(self) -> QWidget:
         from .autograd_page import AutogradPage
         from .presenters.autograd import AutogradPresenter
+        from .presenters.backward import BackwardPresenter
         from .presenters.derivatives import DerivativesPresenter
         from .presenters.flow import FlowPresenter
 
         page = AutogradPage()
         let_drops_through(page.steps.graph)
         self.presenters["autograd"] = AutogradPresenter(self.bench, page.steps, self)
+        self.presenters["backward"] = BackwardPresenter(self.bench, page.steps, self)
         derivatives = DerivativesPresenter(self.bench, page.derivatives, self)
         derivatives.run_requested.connect(lambda source: self.tensors.submit(source))
         self.presenters["derivatives"] = derivatives
@@ -229,6 +231,7 @@ class Application(QObject):
             "autograd.back": ("autograd", "step_back"),
             "autograd.start_backward": ("autograd", "start_backward"),
             "autograd.step_backward": ("autograd", "step_backward"),
+            "autograd.run_backward": ("autograd", "run_backward"),
             "autograd.compare": ("autograd", "compare"),
         }
         for action, (workspace, method) in rows.items():

@@ -8,6 +8,7 @@ from PySide6.QtCore import QObject, QSignalBlocker
 
 from app.workbench import Workbench
 from engine.protocol import (
+    BackwardMove,
     BackwardSnapshot,
     Command,
     CompareGradientsCommand,
@@ -19,7 +20,6 @@ from engine.protocol import (
     MoveBackwardCommand,
     MoveForwardCommand,
     Snapshot,
-    StartBackwardCommand,
     StartForwardCommand,
     ValueSnapshot,
 )
@@ -76,10 +76,12 @@ class AutogradPresenter(QObject):
             self._move_forward("step")
 
     def start_backward(self) -> None:
-        """Read the graph; without a forward pass, begin that first."""
-        if self._bench.store.newest(ForwardSnapshot) is None:
+        """Read the graph of the root chosen; for the model's loss without a forward pass, begin
+        that first."""
+        root = self._view.roots.root
+        if not root and self._bench.store.newest(ForwardSnapshot) is None:
             self.start_forward()
-        self._send(StartBackwardCommand())
+        self._send(self._view.backward.options.command(root))
 
     def step_backward(self) -> None:
         """The next node; the start of the backward pass when there is none."""
@@ -95,6 +97,12 @@ class AutogradPresenter(QObject):
         else:
             self._move_forward("back")
 
+    def run_backward(self) -> None:
+        """To the next breakpoint; the start of the backward pass when there is none."""
+        if self._bench.store.newest(BackwardSnapshot) is None:
+            self.start_backward()
+        self._move_backward("run")
+
     def compare(self) -> None:
         self._send(CompareGradientsCommand())
 
@@ -102,7 +110,7 @@ class AutogradPresenter(QObject):
         self._send(MoveForwardCommand(move=cast(Move, move), target=block))
 
     def _move_backward(self, move: str, node: int = -1) -> None:
-        self._send(MoveBackwardCommand(move=cast(Move, move), target=node))
+        self._send(MoveBackwardCommand(move=cast(BackwardMove, move), target=node))
 
     def _inspect(self, of: str, key: str) -> None:
         self._send(

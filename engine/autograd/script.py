@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from ..protocol import Breakpoint
+from ..protocol import breakpoint_words
 from .debugger import Debugger
 from .edits import GradientExpression
 from .graph import Graph, Node
@@ -140,7 +140,8 @@ def _breakpoints(
     """Each breakpoint as a comment, and where it names nodes a hook that can be switched on."""
     for state in debugger.breakpoints.states:
         breakpoint = state.breakpoint
-        yield f"# Breakpoint: {describe(breakpoint)}{'' if breakpoint.enabled else ' (off)'}."
+        off = "" if breakpoint.enabled else " (off)"
+        yield f"# Breakpoint: {breakpoint_words(breakpoint)}{off}."
         if breakpoint.condition != "always" or breakpoint.on not in ("node", "op"):
             continue
         nodes = [n for n in debugger.stepped.plan if debugger.breakpoints.is_at(breakpoint, n)]
@@ -149,23 +150,3 @@ def _breakpoints(
             yield f"# handles.append({at}.register_prehook(lambda grads: breakpoint()))"
         if len(nodes) > MAX_HOOKED_NODES:
             yield f"# ... and {len(nodes) - MAX_HOOKED_NODES:,} more"
-
-
-def describe(breakpoint: Breakpoint) -> str:
-    """A breakpoint in words."""
-    where = {
-        "any": "any node",
-        "node": f"node {breakpoint.target}",
-        "op": f"nodes of {breakpoint.target}",
-        "module": f"module {breakpoint.target}",
-    }[breakpoint.on]
-    way = "comes in" if breakpoint.of == "incoming" else "goes out"
-    what = {
-        "always": "",
-        "not_finite": f" where NaN or inf {way}",
-        "makes_not_finite": " that makes NaN or inf of finite numbers",
-        "norm_above": f" where a norm above {breakpoint.threshold:g} {way}",
-        "norm_below": f" where a norm below {breakpoint.threshold:g} {way}",
-        "shape": f" where shape {breakpoint.shape} {way}",
-    }[breakpoint.condition]
-    return f"before {where}" if breakpoint.condition == "always" else f"{where}{what}"

@@ -34,6 +34,26 @@ class Breakpoint(Struct, frozen=True):
     enabled: bool = True
 
 
+def breakpoint_words(breakpoint: Breakpoint) -> str:
+    """A breakpoint in words: `before nodes of addmm`."""
+    where = {
+        "any": "any node",
+        "node": f"node {breakpoint.target}",
+        "op": f"nodes of {breakpoint.target}",
+        "module": f"module {breakpoint.target}",
+    }[breakpoint.on]
+    way = "comes in" if breakpoint.of == "incoming" else "goes out"
+    what = {
+        "always": "",
+        "not_finite": f" where NaN or inf {way}",
+        "makes_not_finite": " that makes NaN or inf of finite numbers",
+        "norm_above": f" where a norm above {breakpoint.threshold:g} {way}",
+        "norm_below": f" where a norm below {breakpoint.threshold:g} {way}",
+        "shape": f" where shape {breakpoint.shape} {way}",
+    }[breakpoint.condition]
+    return f"before {where}" if breakpoint.condition == "always" else f"{where}{what}"
+
+
 class BreakpointState(Struct, frozen=True, array_like=True):
     """A breakpoint, and how often it has held since the pass began."""
 

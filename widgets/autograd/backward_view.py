@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QSplitter, QVBoxLayout, QWidget
+from PySide6.QtWidgets import (
+    QHBoxLayout,
+    QLabel,
+    QMenu,
+    QPushButton,
+    QSplitter,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
 
 from engine.protocol import (
     BackwardSnapshot,
@@ -15,42 +24,51 @@ from engine.protocol import (
     NodeStep,
     ValueSnapshot,
 )
-from widgets.autograd.gradient_table import GradientTable
+from widgets.autograd.backward_words import (
+    NOT_NEEDED,
+    UNDEFINED,
+    comparison_text,
+    facts_text,
+    incoming_text,
+    position_text,
+)
 from widgets.autograd.graph_facts import node_title
-from widgets.autograd.step_bar import StepBar
+from widgets.autograd.next_node import NextNode
+from widgets.autograd.pass_options import PassOptions
+from widgets.autograd.pass_tabs import PassTabs
+from widgets.autograd.step_bar import DEBUG_MOVES, StepBar
 from widgets.autograd.value_stack import ValueStack
 from widgets.autograd.words import GRAD_FN, rule
 from widgets.icons import set_icon
-from widgets.text import format_bytes, format_number
+from widgets.text import format_bytes
 from widgets.theme import GRID
 
 EMPTY_TEXT = (
     "Start reads the graph from loss.grad_fn, finishing the forward pass if need be. Then each step"
     f" runs one node and shows the gradients that go in and out.\n\n{GRAD_FN}"
 )
-UNDEFINED = "No gradient here: it is undefined, which counts as zero"
-NOT_NEEDED = "No gradient here: this input needs none"
-
-
-def comparison_text(snapshot: ComparisonSnapshot) -> str:
-    """The result of the comparison in words."""
-    if snapshot.max_difference == 0:
-        return "Equals loss.backward(): max difference 0 over all parameters."
-    worst = max(snapshot.differences, key=lambda name: snapshot.differences[name], default="")
-    where = f", in {worst}" if worst else ""
-    difference = format_number(snapshot.max_difference)
-    return f"Differs from loss.backward(): max difference {difference}{where}."
+_TABS_HEIGHT = 240
+"""Pixels of the lists at first; the values get what is left."""
+_ONE_WAY = ("reset", "back", "back_run")
 
 
 class BackwardView(QWidget):
-    """Steps through the graph's nodes; shows a node's gradients and the parameters' `.grad`."""
+    """Steps through the graph's nodes; shows a node's gradients and the parameters' `.grad`.
+
+    `options` say how the next pass is run, `next_node` is what can be edited, `tabs` hold the
+    lists. A widget that explains the step's rule is put under its values by `set_rule_card`.
+    """
 
     start_requested = Signal()
     move_requested = Signal(str, int)
-    """(step | back | to | end | reset, the node for `to`)"""
+    """(a BackwardMove, the node for `to`)"""
     compare_requested = Signal()
     inspect_requested = Signal(str, str)
     """("gradient" | "parameter", parameter's name) or ("gradient", node id)"""
+    script_requested = Signal(bool)
+    """The pass as a script: to a file (True) or to the clipboard."""
+    node_chosen = Signal(int)
+    """A row that stands for a node was chosen: show it in the graph."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -79,44 +97,68 @@ class BackwardView(QWidget):
         )
         set_icon(self._compare, "mdi6.scale-balance")
         self._compare.clicked.connect(self.compare_requested)
-        self._bar = StepBar("backward", "node", self)
+        self._script = self._script_button()
+        self.options = PassOptions()
+        self.options.started.connect(self.start_requested)
+        self._bar = StepBar("backward", "node", self, DEBUG_MOVES)
         self._bar.moved.connect(self._move)
         self._line = _label("backward_line", "muted")
+        self._stopped = _label("backward_stopped")
         self._result = _label("backward_comparison")
+        self.next_node = NextNode()
+        self.next_node.looked.connect(self._show_next_values)
         self._title = _label("node_title", "heading")
         self._about = _label("node_about", "muted")
         self.values = ValueStack("backward_values")
-        self.table = GradientTable()
+        self.tabs = PassTabs()
+        self.table = self.tabs.table
         self.table.inspect_requested.connect(self.inspect_requested)
+        self.tabs.again_requested.connect(lambda: self.move_requested.emit("again", -1))
+        self.tabs.node_chosen.connect(self.node_chosen)
 
         head = QHBoxLayout()
         head.setSpacing(GRID)
         head.addWidget(heading)
         head.addStretch(1)
-        head.addWidget(self._compare)
-        head.addWidget(self._start)
+        for button in (self._script, self._compare, self._start):
+            head.addWidget(button)
         upper = QWidget()
-        above = QVBoxLayout(upper)
-        above.setContentsMargins(0, 0, 0, GRID)
-        above.setSpacing(GRID // 2)
-        above.addWidget(self._title)
-        above.addWidget(self._about)
-        above.addWidget(self.values, 1)
+        self._above = QVBoxLayout(upper)
+        self._above.setContentsMargins(0, 0, 0, GRID)
+        self._above.setSpacing(GRID // 2)
+        self._above.addWidget(self._title)
+        self._above.addWidget(self._about)
+        self._above.addWidget(self.values, 1)
         self._splitter = QSplitter(Qt.Orientation.Vertical)
         self._splitter.addWidget(upper)
-        self._splitter.addWidget(self.table)
-        self._splitter.setStretchFactor(0, 3)
-        self._splitter.setStretchFactor(1, 2)
+        self._splitter.addWidget(self.tabs)
+        self._splitter.setStretchFactor(0, 1)
+        self._splitter.setSizes([3 * _TABS_HEIGHT // 2, _TABS_HEIGHT])
         layout = QVBoxLayout(self)
         layout.setContentsMargins(GRID, GRID, 2 * GRID, GRID)
-        layout.setSpacing(GRID)
+        layout.setSpacing(GRID // 2)
         layout.addLayout(head)
-        layout.addWidget(self._bar)
-        layout.addWidget(self._line)
-        layout.addWidget(self._result)
+        for widget in (
+            self.options,
+            self._bar,
+            self._line,
+            self._stopped,
+            self._result,
+            self.next_node,
+        ):
+            layout.addWidget(widget)
         layout.addWidget(self._splitter, 1)
         layout.addStretch(0)
         self.clear()
+
+    def set_rule_card(self, card: QWidget) -> None:
+        """Put what explains the step's rule under its values; it may be dragged taller."""
+        halves = QSplitter(Qt.Orientation.Vertical)
+        self._above.replaceWidget(self.values, halves)
+        halves.addWidget(self.values)
+        halves.addWidget(card)
+        halves.setChildrenCollapsible(False)
+        self._above.setStretchFactor(halves, 1)
 
     # -- showing ---------------------------------------------------------------------------------
 
@@ -131,16 +173,15 @@ class BackwardView(QWidget):
         self._selected = None
         self._splitter.show()
         self._result.hide()
-        done, all_nodes = snapshot.position, len(graph.plan)
-        finished = done == all_nodes
-        words = f"{done} of {all_nodes} nodes have run."
-        if graph.truncated:
-            words += f" {graph.truncated:,} more nodes are not shown."
-        if finished:
-            words += " Every .grad is filled in: Compare checks it against loss.backward()."
-        self._line.setText(words)
+        finished = snapshot.position == len(graph.plan)
+        self._line.setText(position_text(snapshot, graph))
+        self._line.setToolTip(facts_text(snapshot))
+        self._stopped.setText(f"Stopped. {snapshot.stopped_by}" if snapshot.stopped_by else "")
+        self._stopped.setVisible(bool(snapshot.stopped_by))
         self._compare.setEnabled(finished)
-        self.table.show_gradients(snapshot.gradients)
+        self._script.setEnabled(True)
+        self.tabs.show_backward(snapshot, self._node_text)
+        self._show_next()
         if snapshot.step is not None:
             self._show_step(snapshot.step)
         else:
@@ -149,7 +190,7 @@ class BackwardView(QWidget):
                 "Step runs this node. Backward starts with the gradient of the loss with respect to"
                 " itself, which is 1."
             )
-            self.values.show_sections([])
+            self._show_sections_of_next()
         self._show_bar()
 
     def show_selected(self, node: int) -> None:
@@ -159,6 +200,7 @@ class BackwardView(QWidget):
             return
         self._selected = node
         self._show_bar()
+        self._show_next()
         if snapshot.step is not None and snapshot.step.node == node:
             self._show_step(snapshot.step)
             return
@@ -199,10 +241,12 @@ class BackwardView(QWidget):
     def clear(self) -> None:
         """Return to the empty state."""
         self._graph = self._snapshot = self._selected = None
-        self._splitter.hide()
-        self._result.hide()
+        for widget in (self._splitter, self._result, self._stopped, self.next_node):
+            widget.hide()
         self._compare.setEnabled(False)
+        self._script.setEnabled(False)
         self._line.setText(EMPTY_TEXT)
+        self._line.setToolTip("")
         self._show_bar()
 
     def show_ready(self, ready: bool) -> None:
@@ -211,8 +255,59 @@ class BackwardView(QWidget):
 
     def _show_step(self, step: NodeStep) -> None:
         self._title.setText(self._node_text(step.node))
-        self._about.setText(self._node_words(step.node))
-        self.values.show_sections([("", step.incoming, UNDEFINED), ("", step.outgoing, NOT_NEEDED)])
+        words = [self._node_words(step.node)]
+        if step.edited:
+            words.append("What came in is what your edit made of it.")
+        if step.hooks:
+            words.append(f"Hooks: {step.hooks}.")
+        self._about.setText(" ".join(words))
+        sections = [("", step.incoming, UNDEFINED), ("", step.outgoing, NOT_NEEDED)]
+        if step.grad_after is not None:
+            sections.append(
+                ("", (step.grad_before, step.grad_after), "No .grad before: what came in is it now")
+            )
+        self.values.show_sections(sections)
+
+    def _show_next(self) -> None:
+        """The node that can be edited: the one selected while it waits, else the next."""
+        graph, snapshot = self._graph, self._snapshot
+        if graph is None or snapshot is None:
+            return
+        following = snapshot.next
+        waits = self._selected is not None and self._selected in graph.plan[snapshot.position :]
+        node = self._selected if waits else following.node if following else None
+        self.next_node.setVisible(node is not None)
+        if node is None:
+            return
+        is_next = following is not None and following.node == node
+        info = self._node(node)
+        self.next_node.show_node(
+            node,
+            f"{'Next' if is_next else 'Waiting'}: {self._node_text(node)}",
+            incoming_text(snapshot, node),
+            [spec.shape for spec in info.outputs] if info else [()],
+            [edit for edit in snapshot.edits if edit.node == node],
+            following.problem if is_next and following else "",
+            can_look=is_next,
+        )
+
+    def _show_next_values(self) -> None:
+        snapshot = self._snapshot
+        if snapshot is None or snapshot.next is None:
+            return
+        self._title.setText(self._node_text(snapshot.next.node))
+        self._about.setText(f"It runs next. {self._node_words(snapshot.next.node)}")
+        self._show_sections_of_next()
+
+    def _show_sections_of_next(self) -> None:
+        following = self._snapshot.next if self._snapshot else None
+        if following is None:
+            self.values.show_sections([])
+            return
+        sections = [("", following.incoming, UNDEFINED)]
+        if following.edited:
+            sections.append(("", following.edited, "Cut: the edit gives no gradient"))
+        self.values.show_sections(sections)
 
     def _node(self, node: int) -> GraphNode | None:
         """None for a node that the snapshot leaves out: a very large graph is cut off."""
@@ -238,13 +333,38 @@ class BackwardView(QWidget):
     def _show_bar(self) -> None:
         position = self._snapshot.position if self._snapshot else 0
         length = len(self._graph.plan) if self._graph else 0
-        self._bar.show_position(position, length, self._selected is not None)
+        one_way = self._snapshot is not None and self._snapshot.real_engine
+        can_run_to = self._selected is not None
+        if one_way and self._graph is not None:
+            can_run_to = self._selected in self._graph.plan[position:]
+        self._bar.show_position(position, length, can_run_to, _ONE_WAY if one_way else ())
 
     # -- asking ----------------------------------------------------------------------------------
 
     def _move(self, move: str) -> None:
         target = self._selected if move == "to" and self._selected is not None else -1
         self.move_requested.emit(move, target)
+
+    def _script_button(self) -> QToolButton:
+        button = QToolButton()
+        button.setObjectName("backward_script")
+        button.setAccessibleName("The pass as a Python script")
+        button.setToolTip(
+            "This pass as a Python script: edits become hooks on the right nodes, and .grad comes"
+            " out the same to the bit"
+        )
+        button.setAutoRaise(True)
+        button.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+        set_icon(button, "mdi6.script-text-outline")
+        menu = QMenu(button)
+        for name, title, to_file in (
+            ("copy", "Copy script", False),
+            ("save", "Save script…", True),
+        ):
+            action = menu.addAction(title, lambda to=to_file: self.script_requested.emit(to))
+            action.setObjectName(f"backward_script_{name}")
+        button.setMenu(menu)
+        return button
 
 
 def _label(name: str, role: str = "") -> QLabel:

@@ -1,0 +1,99 @@
+"""The debugger of the backward pass: breakpoints, edits, empty gradients, the pass as a script."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QObject
+from PySide6.QtGui import QGuiApplication
+
+from app.presenters.questions import Questions
+from app.workbench import Workbench
+from engine.protocol import (
+    BackwardScriptSnapshot,
+    Breakpoint,
+    EditGradientCommand,
+    ErrorReport,
+    ExportBackwardCommand,
+    SetBreakpointsCommand,
+    UneditGradientCommand,
+    ZeroGradientsCommand,
+)
+from widgets.autograd.autograd_view import AutogradView
+
+
+class BackwardPresenter(QObject):
+    """What goes on around the steps; AutogradPresenter shows the passes themselves."""
+
+    def __init__(self, bench: Workbench, view: AutogradView, parent: QObject) -> None:
+        super().__init__(parent)
+        self._bench, self._view = bench, view
+        self._questions = Questions(bench, self)
+        backward = view.backward
+        self._breakpoints = backward.tabs.breakpoints
+        self._breakpoints.changed.connect(self._send_breakpoints)
+        backward.next_node.edited.connect(self._edit)
+        backward.next_node.unedited.connect(self._unedit)
+        backward.tabs.unedited.connect(self._unedit)
+        backward.tabs.zero_requested.connect(self._zero)
+        backward.script_requested.connect(self._export)
+        backward.node_chosen.connect(view.graph.select)
+        view.graph.breakpoint_toggled.connect(self._breakpoints.toggle)
+        bench.link.state_changed.connect(self._on_engine_state)
+
+    # -- breakpoints
+
+    def _send_breakpoints(self, breakpoints: tuple[Breakpoint, ...]) -> None:
+        self._bench.send(SetBreakpointsCommand(breakpoints=breakpoints))
+        self._view.graph.show_breakpoints(self._breakpoints.keys())
+
+    def _on_engine_state(self, state: str) -> None:
+        """A new engine has none; those of the window stay."""
+        if state == "ready" and self._breakpoints.breakpoints:
+            self._send_breakpoints(self._breakpoints.breakpoints)
+
+    # -- edits
+
+    def _edit(self, node: int, expression: str, output: int) -> None:
+        strip = self._view.backward.next_node
+        self._questions.ask(
+            EditGradientCommand(node=node, expression=expression, output=output),
+            lambda _: strip.show_applied(),
+            lambda error: strip.show_problem(f"{error.message} {error.hint}".strip()),
+        )
+
+    def _unedit(self, node: int) -> None:
+        self._questions.ask(UneditGradientCommand(node=node), _nothing, self._show_error)
+
+    def _zero(self, set_to_none: bool) -> None:
+        self._questions.ask(
+            ZeroGradientsCommand(set_to_none=set_to_none), _nothing, self._show_error
+        )
+
+    # -- the script
+
+    def _export(self, to_file: bool) -> None:
+        path = ""
+        if to_file:
+            path = self._bench.dialogs.save_path(
+                self._bench.window, "Save the pass as a script", "backward.py", "Python (*.py)"
+            )
+            if not path:
+                return
+        self._questions.ask(ExportBackwardCommand(path=path), self._show_script, self._show_error)
+
+    def _show_script(self, snapshot: BackwardScriptSnapshot) -> None:
+        if not snapshot.path:
+            QGuiApplication.clipboard().setText(snapshot.text)
+            self._bench.window.say("The script is in the clipboard.")
+        elif snapshot.data_path:
+            self._bench.window.say(
+                f"Saved. Run it with: python {snapshot.path} {snapshot.data_path}"
+            )
+        else:
+            self._bench.window.say(f"Saved {snapshot.path}: paste it after the code of the root.")
+
+    def _show_error(self, error: ErrorReport) -> None:
+        self._view.show_problem(f"{error.message} {error.hint}".strip())
+
+
+def _nothing(_: object) -> None:
+    """The BackwardSnapshot is shown like any other."""

@@ -1,0 +1,175 @@
+"""Breakpoints, edits and the script of a backward pass through the window, against plain torch."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QAction, QGuiApplication
+from PySide6.QtWidgets import QAbstractButton, QLabel, QLineEdit, QTreeWidget
+
+from app import templates
+from engine.protocol import BackwardSnapshot, Breakpoint, GraphSnapshot
+
+
+@pytest.fixture
+def mlp(program):
+    program.bench.files.new(templates.load_template("mlp"))
+    program.window.show_workspace("autograd")
+    program.bench.link.drain()
+    return program
+
+
+def backward(program):
+    return program.window.page("autograd").steps.backward
+
+
+def newest(program) -> BackwardSnapshot:
+    snapshot = program.bench.store.newest(BackwardSnapshot)
+    assert snapshot is not None
+    return snapshot
+
+
+def press(qtbot, program, name: str) -> None:
+    button = backward(program).findChild(QAbstractButton, name)
+    assert button is not None and button.isEnabled(), name
+    button.click()
+    program.bench.link.drain()
+
+
+def trigger(program, name: str) -> None:
+    action = backward(program).findChild(QAction, name)
+    assert action is not None
+    action.trigger()
+    program.bench.link.drain()
+
+
+def text(program, name: str) -> str:
+    label = backward(program).findChild(QLabel, name)
+    assert label is not None
+    return label.text() if label.isVisibleTo(backward(program)) else ""
+
+
+def parameters(program) -> dict[str, torch.Tensor]:
+    lab = program.bench.link._session.lab
+    return {name: p.grad for name, p in lab.forward.module.named_parameters()}
+
+
+def test_running_to_breakpoints_set_in_the_list_and_on_the_graph(qtbot, mlp):
+    press(qtbot, mlp, "backward_start")
+    graph = mlp.bench.store.newest(GraphSnapshot)
+    view = mlp.window.page("autograd").steps
+    qtbot.waitUntil(lambda: view.graph.laid_out, timeout=30_000)
+    points = backward(mlp).tabs.breakpoints
+    target = backward(mlp).findChild(QLineEdit, "breakpoint_target")
+    points.form.where.setCurrentIndex(points.form.where.findData("op"))
+    points.form.when.setCurrentIndex(points.form.when.findData("always"))
+    target.setText("addmm")
+    points.form.submit()
+    mlp.bench.link.drain()
+    assert newest(mlp).breakpoints[0].breakpoint == Breakpoint(on="op", target="addmm")
+    press(qtbot, mlp, "backward_run")
+    assert graph.nodes[newest(mlp).next.node].op == "addmm"
+    assert text(mlp, "backward_stopped") == "Stopped. Before AddmmBackward0."
+    assert newest(mlp).breakpoints[0].hits == 1
+    points.add(Breakpoint(on="op", target="addmm"))  # it is there already
+    assert len(points.breakpoints) == 1
+    listed = backward(mlp).findChild(QTreeWidget, "breakpoints")
+    listed.setCurrentItem(listed.topLevelItem(0))
+    press(qtbot, mlp, "breakpoint_remove")
+    leaf = graph.plan[-1]
+    view.graph.breakpoint_toggled.emit(f"#{leaf}")
+    mlp.bench.link.drain()
+    press(qtbot, mlp, "backward_run")
+    assert newest(mlp).next.node == leaf
+    press(qtbot, mlp, "backward_back_run")
+    assert newest(mlp).position == 0
+    view.graph.breakpoint_toggled.emit(f"#{leaf}")
+    mlp.bench.link.drain()
+    assert newest(mlp).breakpoints == ()
+
+
+def test_an_edit_by_the_menu_scales_every_gradient_below(qtbot, mlp):
+    press(qtbot, mlp, "backward_start")
+    press(qtbot, mlp, "backward_end")
+    plain = {name: grad.clone() for name, grad in parameters(mlp).items()}
+    press(qtbot, mlp, "backward_reset")
+    trigger(mlp, "next_scale")
+    field = backward(mlp).findChild(QLineEdit, "next_expression")
+    assert field.text() == "g * 2.0" and field.selectedText() == "2.0"
+    field.setText("g *")
+    qtbot.keyClick(field, Qt.Key.Key_Return)
+    mlp.bench.link.drain()
+    assert "is no expression" in text(mlp, "next_problem") and field.isVisibleTo(backward(mlp))
+    field.setText("g * 4.0")
+    qtbot.keyClick(field, Qt.Key.Key_Return)
+    mlp.bench.link.drain()
+    assert text(mlp, "next_edits") == "g ← g * 4.0" and text(mlp, "next_problem") == ""
+    assert not field.isVisibleTo(backward(mlp))
+    press(qtbot, mlp, "backward_step")
+    assert "what your edit made of it" in text(mlp, "node_about")
+    press(qtbot, mlp, "backward_end")
+    for name, grad in parameters(mlp).items():
+        assert torch.equal(grad, plain[name] * 4.0)
+    press(qtbot, mlp, "backward_reset")
+    press(qtbot, mlp, "next_undo")
+    press(qtbot, mlp, "backward_end")
+    for name, grad in parameters(mlp).items():
+        assert torch.equal(grad, plain[name])
+    assert newest(mlp).edits == ()
+
+
+def test_another_pass_adds_and_zero_grad_empties(qtbot, mlp):
+    press(qtbot, mlp, "backward_start")
+    press(qtbot, mlp, "backward_end")
+    once = {name: grad.clone() for name, grad in parameters(mlp).items()}
+    press(qtbot, mlp, "backward_again")
+    assert text(mlp, "backward_line").startswith("Pass 2: 0 of")
+    press(qtbot, mlp, "backward_end")
+    for name, grad in parameters(mlp).items():
+        assert torch.equal(grad, once[name] * 2)
+    trigger(mlp, "backward_zero_zeros")
+    assert all((grad == 0).all() for grad in parameters(mlp).values())
+    trigger(mlp, "backward_zero_none")
+    assert set(parameters(mlp).values()) == {None}
+
+
+def test_the_real_engine_goes_one_way(qtbot, mlp):
+    view = backward(mlp)
+    view.options.real_engine.setChecked(True)
+    assert "real engine · graph freed" in text(mlp, "backward_options_summary")
+    press(qtbot, mlp, "backward_start")
+    press(qtbot, mlp, "backward_step")
+    press(qtbot, mlp, "backward_leaf")
+    for name in ("reset", "back", "back_run"):
+        assert not view.findChild(QAbstractButton, f"backward_{name}").isEnabled()
+    press(qtbot, mlp, "backward_end")
+    press(qtbot, mlp, "backward_compare")
+    assert text(mlp, "backward_comparison").startswith("Equals loss.backward()")
+    press(qtbot, mlp, "backward_start")  # the graph is gone: forward runs again
+    assert newest(mlp).position == 0 and newest(mlp).real_engine
+
+
+def test_the_script_is_copied_and_saved(qtbot, mlp, answers, tmp_path):
+    press(qtbot, mlp, "backward_start")
+    trigger(mlp, "next_zero")
+    trigger(mlp, "backward_script_copy")
+    assert "grads = (torch.zeros_like(g),)" in QGuiApplication.clipboard().text()
+    answers.save = str(tmp_path / "pass.py")
+    trigger(mlp, "backward_script_save")
+    namespace = {"__name__": "script"}
+    exec((tmp_path / "pass.py").read_text(), namespace)
+    model = namespace["run_backward"](str(tmp_path / "pass.pt"))
+    assert all((p.grad == 0).all() for p in model.parameters())
+
+
+def test_breakpoints_outlive_the_engine(qtbot, mlp):
+    backward(mlp).tabs.breakpoints.add(Breakpoint(on="op", target="relu"))
+    mlp.bench.link.restart()
+    mlp.bench.link.drain()
+    press(qtbot, mlp, "backward_start")
+    press(qtbot, mlp, "backward_run")
+    assert text(mlp, "backward_stopped") == "Stopped. Before ReluBackward0."
+    mlp.bench.actions["autograd.run_backward"].trigger()
+    mlp.bench.link.drain()
+    assert newest(mlp).breakpoints[0].hits >= 1

@@ -1,0 +1,82 @@
+"""What the backward view says of a snapshot."""
+
+from __future__ import annotations
+
+from engine.protocol import (
+    BackwardSnapshot,
+    ComparisonSnapshot,
+    GraphSnapshot,
+    PendingGradient,
+    TensorSummary,
+)
+from widgets.tensor.value_card import bad_numbers
+from widgets.text import format_bytes, format_number
+
+UNDEFINED = "No gradient here: it is undefined, which counts as zero"
+NOT_NEEDED = "No gradient here: this input needs none"
+
+
+def comparison_text(snapshot: ComparisonSnapshot) -> str:
+    """The result of the comparison in words."""
+    if snapshot.max_difference == 0:
+        return "Equals loss.backward(): max difference 0 over all parameters."
+    worst = max(snapshot.differences, key=lambda name: snapshot.differences[name], default="")
+    where = f", in {worst}" if worst else ""
+    difference = format_number(snapshot.max_difference)
+    return f"Differs from loss.backward(): max difference {difference}{where}."
+
+
+def position_text(snapshot: BackwardSnapshot, graph: GraphSnapshot) -> str:
+    """How far the pass has come."""
+    done, length = snapshot.position, len(graph.plan)
+    words = f"{done} of {length} nodes have run."
+    if snapshot.pass_number > 1:
+        words = f"Pass {snapshot.pass_number}: {words}"
+    if graph.truncated:
+        words += f" {graph.truncated:,} more nodes are not shown."
+    if done == length:
+        words += " Every .grad is filled in: Compare checks it against loss.backward()."
+    elif done and snapshot.real_engine and not snapshot.retain_graph:
+        words += f" {format_bytes(snapshot.freed_bytes)} of saved tensors freed."
+    return words
+
+
+def facts_text(snapshot: BackwardSnapshot) -> str:
+    """What becomes of the tensors that forward saved."""
+    freed, saved = format_bytes(snapshot.freed_bytes), format_bytes(snapshot.saved_bytes)
+    if snapshot.real_engine and not snapshot.retain_graph:
+        return f"The engine has freed {freed} of the {saved} that forward saved (parameters aside)."
+    return (
+        f"Of the {saved} that forward saved (parameters aside), backward() without retain_graph"
+        f" would have freed {freed} by now."
+    )
+
+
+def incoming_text(snapshot: BackwardSnapshot, node: int) -> str:
+    """What has come to a node that has not run, in a line."""
+    pending = next((p for p in snapshot.pending if p.node == node), None)
+    words = [_arrived(pending)] if pending else ["no gradient has arrived yet"]
+    if snapshot.next is not None and snapshot.next.node == node and snapshot.next.hooks:
+        words.append(snapshot.next.hooks)
+    return " · ".join(words)
+
+
+def _arrived(pending: PendingGradient) -> str:
+    text = gradients_text(pending)
+    if pending.expected == 1:
+        return text
+    return f"{text} · {pending.arrived} of {pending.expected} contributions"
+
+
+def gradients_text(pending: PendingGradient) -> str:
+    """The norms of what has arrived: `norm 0.353`; for several outputs `norms 1, –, 2.5`."""
+    if not pending.gradients:
+        return "held by the engine"
+    norms = [_norm(gradient) for gradient in pending.gradients]
+    return f"norm{'s' if len(norms) > 1 else ''} {', '.join(norms)}"
+
+
+def _norm(gradient: TensorSummary | None) -> str:
+    if gradient is None:
+        return "–"
+    return bad_numbers(gradient) or format_number(gradient.norm)

@@ -1,0 +1,140 @@
+"""A breakpoint, put together from where and when."""
+
+from __future__ import annotations
+
+import re
+from typing import Literal, cast
+
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLineEdit, QToolButton, QVBoxLayout, QWidget
+
+from engine.protocol import Breakpoint, StopCondition
+from widgets.icons import set_icon
+from widgets.theme import GRID, mono_font
+
+_WHERE = {
+    "any": ("any node", "", "At every node"),
+    "op": ("op", "addmm", "The operation: addmm, mul, or torch's name, AddmmBackward0"),
+    "module": ("module", "layers.0.attn", "A module's path; the modules inside count"),
+    "node": ("node", "17", "The number of one node"),
+}
+_WHEN: dict[str, tuple[str, StopCondition, Literal["incoming", "outgoing"], str]] = {
+    "always": ("always, before it runs", "always", "incoming", ""),
+    "made": ("it makes NaN or inf", "makes_not_finite", "outgoing", ""),
+    "bad_in": ("NaN or inf comes in", "not_finite", "incoming", ""),
+    "bad_out": ("NaN or inf goes out", "not_finite", "outgoing", ""),
+    "above_in": ("norm coming in is above", "norm_above", "incoming", "10"),
+    "above_out": ("norm going out is above", "norm_above", "outgoing", "10"),
+    "below_in": ("norm coming in is below", "norm_below", "incoming", "1e-6"),
+    "below_out": ("norm going out is below", "norm_below", "outgoing", "1e-6"),
+    "shape_in": ("shape coming in is", "shape", "incoming", "64, 10"),
+    "shape_out": ("shape going out is", "shape", "outgoing", "64, 10"),
+}
+
+
+class BreakpointForm(QWidget):
+    """`added(Breakpoint)` when one was put together, `problem(text)` when it cannot be."""
+
+    added = Signal(object)
+    problem = Signal(str)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.where = QComboBox()
+        self.where.setObjectName("breakpoint_where")
+        self.where.setAccessibleName("Where to stop")
+        self.where.setToolTip("At which nodes to stop")
+        for key, (title, _, _) in _WHERE.items():
+            self.where.addItem(title, key)
+        self.target = _field("breakpoint_target", "Name of the op, module or node")
+        self.when = QComboBox()
+        self.when.setObjectName("breakpoint_when")
+        self.when.setAccessibleName("When to stop")
+        self.when.setToolTip("What must hold there")
+        for key, (title, *_) in _WHEN.items():
+            self.when.addItem(title, key)
+        self.when.setCurrentIndex(1)
+        self.value = _field("breakpoint_value", "Number or shape to compare with")
+        self.value.setToolTip("The number, or the sizes with commas between")
+        self.add = QToolButton()
+        self.add.setObjectName("breakpoint_add")
+        self.add.setAccessibleName("Add the breakpoint")
+        self.add.setToolTip("Add this breakpoint (Enter in a field)")
+        self.add.setAutoRaise(True)
+        set_icon(self.add, "mdi6.plus", "accent")
+        upper, lower = QHBoxLayout(), QHBoxLayout()
+        for row, widgets in (
+            (upper, (self.where, self.target)),
+            (lower, (self.when, self.value, self.add)),
+        ):
+            row.setSpacing(GRID // 2)
+            for widget in widgets:
+                row.addWidget(widget, 1 if isinstance(widget, QLineEdit) else 0)
+        upper.addStretch(0)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setSpacing(GRID // 2)
+        layout.addLayout(upper)
+        layout.addLayout(lower)
+        self.where.currentIndexChanged.connect(self._show_fields)
+        self.when.currentIndexChanged.connect(self._show_fields)
+        self.add.clicked.connect(self.submit)
+        for field in (self.target, self.value):
+            field.returnPressed.connect(self.submit)
+        self._show_fields()
+
+    def submit(self) -> None:
+        """Add what stands in the fields, if it makes sense."""
+        try:
+            breakpoint = self.breakpoint()
+        except ValueError as error:
+            self.problem.emit(str(error))
+            return
+        self.problem.emit("")
+        self.added.emit(breakpoint)
+
+    def breakpoint(self) -> Breakpoint:
+        """What stands in the fields. Raises ValueError, in words."""
+        on = cast(Literal["any", "op", "module", "node"], self.where.currentData())
+        _, condition, of, example = _WHEN[self.when.currentData()]
+        target = self.target.text().strip() if on != "any" else ""
+        if on != "any" and not target:
+            raise ValueError(f"Type the {on} to stop at, for example {_WHERE[on][1]}.")
+        if on == "node" and not target.isdecimal():
+            raise ValueError("A node is given by its number, for example 17.")
+        if on == "any" and condition == "always":
+            raise ValueError("To stop at every node, step. Choose a condition or a place.")
+        text = self.value.text().strip()
+        threshold, shape = 0.0, ()
+        if condition == "shape":
+            if re.fullmatch(r"[\[(]?[\d\s,x×]*[\])]?", text) is None:
+                raise ValueError(f"A shape is sizes with commas between, for example {example}.")
+            shape = tuple(int(size) for size in re.findall(r"\d+", text))
+        elif example:
+            try:
+                threshold = float(text)
+            except ValueError:
+                raise ValueError(
+                    f"Type the number to compare with, for example {example}."
+                ) from None
+        return Breakpoint(
+            on=on, target=target, condition=condition, of=of, threshold=threshold, shape=shape
+        )
+
+    def _show_fields(self) -> None:
+        where = _WHERE[self.where.currentData()]
+        self.target.setVisible(bool(where[1]))
+        self.target.setPlaceholderText(where[1])
+        self.target.setToolTip(where[2])
+        example = _WHEN[self.when.currentData()][3]
+        self.value.setVisible(bool(example))
+        self.value.setPlaceholderText(example)
+
+
+def _field(name: str, title: str) -> QLineEdit:
+    field = QLineEdit()
+    field.setObjectName(name)
+    field.setAccessibleName(title)
+    field.setFont(mono_font())
+    field.setMinimumWidth(6 * GRID)
+    return field

@@ -1,0 +1,90 @@
+"""A short table of nodes: edits, or gradients on their way."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import QSignalBlocker, Qt, Signal
+from PySide6.QtGui import QKeySequence, QShortcut
+from PySide6.QtWidgets import (
+    QHeaderView,
+    QLabel,
+    QTreeWidget,
+    QTreeWidgetItem,
+    QVBoxLayout,
+    QWidget,
+)
+
+from widgets.theme import GRID
+
+
+class NodeList(QWidget):
+    """Rows of (node id, texts). `chosen(node)` when the reader goes to a row, `removed(node)` when
+    Delete is pressed on it. `empty` stands there instead of no rows, `note` below the rows."""
+
+    chosen = Signal(int)
+    removed = Signal(int)
+
+    def __init__(
+        self, name: str, title: str, columns: Sequence[str], tips: Sequence[str], empty: str
+    ) -> None:
+        super().__init__()
+        self._list = QTreeWidget()
+        self._list.setObjectName(name)
+        self._list.setAccessibleName(title)
+        self._list.setHeaderLabels(list(columns))
+        for column, tip in enumerate(tips):
+            self._list.headerItem().setToolTip(column, tip)
+        self._list.setRootIsDecorated(False)
+        self._list.setUniformRowHeights(True)
+        header = self._list.header()
+        header.setStretchLastSection(True)
+        header.setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
+        self._list.currentItemChanged.connect(self._on_current)
+        delete = QShortcut(QKeySequence(QKeySequence.StandardKey.Delete), self._list)
+        delete.setContext(Qt.ShortcutContext.WidgetShortcut)
+        delete.activated.connect(self._on_delete)
+        self._empty = QLabel(empty)
+        self._empty.setProperty("role", "muted")
+        self._empty.setWordWrap(True)
+        self._note = QLabel()
+        self._note.setObjectName(f"{name}_note")
+        self._note.setProperty("role", "muted")
+        self._note.setWordWrap(True)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, GRID, 0, 0)
+        layout.setSpacing(GRID // 2)
+        layout.addWidget(self._empty)
+        layout.addWidget(self._list, 1)
+        layout.addWidget(self._note)
+        layout.addStretch(0)
+        self.show_rows(())
+
+    def show_rows(self, rows: Sequence[tuple[int, Sequence[str]]], note: str = "") -> None:
+        with QSignalBlocker(self._list):
+            self._list.clear()
+            for node, texts in rows:
+                item = QTreeWidgetItem(list(texts))
+                item.setData(0, Qt.ItemDataRole.UserRole, node)
+                for column, text in enumerate(texts):
+                    item.setToolTip(column, text)
+                self._list.addTopLevelItem(item)
+        self._list.setVisible(bool(rows))
+        self._empty.setVisible(not rows)
+        self._note.setText(note)
+        self._note.setVisible(bool(note))
+
+    def rows(self) -> list[list[str]]:
+        """The texts shown."""
+        items = [self._list.topLevelItem(i) for i in range(self._list.topLevelItemCount())]
+        columns = range(self._list.columnCount())
+        return [[item.text(column) for column in columns] for item in items if item is not None]
+
+    def _on_current(self, item: QTreeWidgetItem | None) -> None:
+        if item is not None:
+            self.chosen.emit(item.data(0, Qt.ItemDataRole.UserRole))
+
+    def _on_delete(self) -> None:
+        item = self._list.currentItem()
+        if item is not None:
+            self.removed.emit(item.data(0, Qt.ItemDataRole.UserRole))
