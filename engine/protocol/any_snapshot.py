@@ -9,6 +9,7 @@ from .autograd_snapshots import (
     ForwardSnapshot,
     GraphSnapshot,
     ValueSnapshot,
+    WhyNoGradientSnapshot,
 )
 from .derivative_snapshots import DerivativeSnapshot, EntrySnapshot, GradcheckSnapshot
 from .flow_snapshots import FlowHistogramsSnapshot, FlowSnapshot
@@ -77,6 +78,7 @@ AnySnapshot = (
     | NodeDetailSnapshot
     | TraceSnapshot
     | TraceStepSnapshot
+    | WhyNoGradientSnapshot
     | DerivativeSnapshot
     | EntrySnapshot
     | GradcheckSnapshot

@@ -148,6 +148,26 @@ def join_graph(parts: Sequence[GraphSnapshot]) -> GraphSnapshot:
     )
 
 
+class WhyNoGradientSnapshot(Snapshot, frozen=True, kw_only=True):
+    """Why a tensor has no gradient: `text` says it, `hint` what to write instead. `node` and `cut`
+    show it on the graph of the root asked about (node ids as in its GraphSnapshot)."""
+
+    reason: Literal[
+        "has_gradient",
+        "integer",
+        "not_required",
+        "not_leaf",
+        "not_yet",
+        "late",
+        "cut",
+        "no_path",
+    ]
+    text: str
+    hint: str = ""
+    node: int | None = None
+    cut: GraphCut | None = None
+
+
 class NodeStep(Struct, frozen=True):
     """A node's rule as it was executed: gradients in (one per output of the forward op) and out
     (one per next_functions entry); None where undefined.

@@ -109,6 +109,9 @@ class StartTraceCommand(Command, frozen=True, kw_only=True):
     source: str = ""
 
 
+TraceMove = Literal["step", "over", "out", "back", "to", "start", "end", "line", "origin"]
+
+
 class MoveTraceCommand(Command, frozen=True, kw_only=True):
     """Go to another call of the trace -> TraceStepSnapshot.
 
@@ -118,7 +121,7 @@ class MoveTraceCommand(Command, frozen=True, kw_only=True):
     under another line of the user's code; `origin` to the first that made NaN or inf.
     """
 
-    move: Literal["step", "over", "out", "back", "to", "start", "end", "line", "origin"]
+    move: TraceMove
     target: int = -1
 
 
@@ -390,6 +393,14 @@ class ExplainCommand(Command, frozen=True, kw_only=True):
     run: bool = False
 
 
+class WhyNoGradientCommand(Command, frozen=True, kw_only=True):
+    """Say why `name`, a tensor of the console, has no `.grad`, after backward from `root` (an
+    expression; empty when it is not known) -> WhyNoGradientSnapshot."""
+
+    name: str
+    root: str = ""
+
+
 # -- autograd: derivatives of a function ---------------------------------------------------------
 #
 # `function` is an expression of the console that can be called (`f`, `model`, `torch.tanh`,
@@ -485,6 +496,9 @@ AnyCommand = (
     | MoveForwardCommand
     | StartBackwardCommand
     | MoveBackwardCommand
+    | NodeDetailCommand
+    | StartTraceCommand
+    | MoveTraceCommand
     | SetBreakpointsCommand
     | EditGradientCommand
     | UneditGradientCommand
@@ -512,6 +526,7 @@ AnyCommand = (
     | LocateCommand
     | AliasesCommand
     | ExplainCommand
+    | WhyNoGradientCommand
     | DerivativeCommand
     | ReadEntryCommand
     | GradcheckCommand
