@@ -39,7 +39,7 @@ def fill(menu: QMenu, view: GraphView, place: int | None, at: QPointF | None) ->
 
 def _add_node(menu: QMenu, view: GraphView, node: GraphNode) -> None:
     menu.addAction("Run to here", lambda: view.run_to_requested.emit(node.id))
-    if node.source is not None:
+    if node.source is not None or node.block is not None:
         menu.addAction("Show in code", lambda: view.code_requested.emit(node.id))
 
 

@@ -77,7 +77,7 @@ class GraphView(CanvasView):
     breakpoint_toggled = Signal(str)
     """The key of a box: `#17` for node 17, else a module's path or a repeat."""
     code_requested = Signal(int)
-    """Show the line of user code that made a node."""
+    """Show the code that made a node."""
     hits_changed = Signal(int, int)
     """(number of the hit shown last, from 1, or 0; hits in all), -1 hits without a search."""
     changed = Signal()
@@ -164,6 +164,11 @@ class GraphView(CanvasView):
     def facts(self) -> GraphFacts | None:
         """What is drawn, None before a graph is."""
         return self._item.facts
+
+    @property
+    def hierarchy(self) -> Hierarchy | None:
+        """All boxes of the graph that is shown."""
+        return self._hierarchy
 
     def _ask_for_layout(self, arrive: Callable[[], None]) -> None:
         """Ask for the picture of what is open now; `arrive` looks at it once it is there."""

@@ -1,0 +1,66 @@
+"""The graph's picture in the window: boxes laid out in the worker, files, the way to the code."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from app import templates
+from engine.protocol import GraphSnapshot
+
+
+@pytest.fixture
+def drawn(program, qtbot):
+    """The MLP template with its graph drawn."""
+    program.bench.files.new(templates.load_template("mlp"))
+    program.window.show_workspace("autograd")
+    program.bench.link.drain()
+    view = program.window.page("autograd").steps
+    view.forward_start_requested.emit(0)
+    view.backward_start_requested.emit()
+    program.bench.link.drain()
+    qtbot.waitUntil(lambda: view.graph.laid_out, timeout=30_000)
+    return program, view.graph_pane
+
+
+def test_boxes_close_and_open_through_the_layout_worker(drawn, qtbot):
+    _, pane = drawn
+    opened = [box.key for box in pane.view.facts.visible.boxes]
+    pane.view.close_all()
+    assert not pane.view.laid_out  # the old picture stays until the worker has answered
+    qtbot.waitUntil(lambda: pane.view.laid_out, timeout=30_000)
+    closed = [box.key for box in pane.view.facts.visible.boxes]
+    assert len(closed) < len(opened)
+    pane.view.open_all()
+    qtbot.waitUntil(lambda: pane.view.laid_out, timeout=30_000)
+    assert [box.key for box in pane.view.facts.visible.boxes] == opened
+
+
+def test_a_graph_is_saved_for_other_programs(drawn, answers, tmp_path):
+    program, pane = drawn
+    graph = program.bench.store.newest(GraphSnapshot)
+    answers.save = str(tmp_path / "graph")
+    pane.bar.export_requested.emit("json")
+    saved = json.loads((tmp_path / "graph.json").read_text())
+    assert [node["name"] for node in saved["nodes"]] == [node.name for node in graph.nodes]
+    answers.save = str(tmp_path / "picture.dot")
+    pane.bar.export_requested.emit("dot")
+    assert (tmp_path / "picture.dot").read_text().startswith("digraph")
+
+
+def test_a_graph_that_cannot_be_saved_is_told(drawn, answers, tmp_path):
+    program, pane = drawn
+    answers.save = str(tmp_path / "no folder" / "graph.json")
+    pane.bar.export_requested.emit("json")
+    assert "was not saved" in program.window.statusBar().currentMessage()
+
+
+def test_show_in_code_leads_to_the_block(drawn):
+    program, pane = drawn
+    blocks = {block.id for block in program.bench.store.project.model.blocks}
+    graph = program.bench.store.newest(GraphSnapshot)
+    node = next(node for node in graph.nodes if node.block in blocks)
+    pane.view.code_requested.emit(node.id)
+    assert program.window.workspace == "model"
+    assert program.window.page("model").canvas.selected_blocks() == (node.block,)
