@@ -102,6 +102,7 @@ class Lab:
     forward: Any = None
     backward: Any = None
     breakpoints: Any = None  # of the backward pass
+    trace: Any = None  # what torch ran, call by call
     run: Any = None  # a Run, see above
     counting: UnderWay | None = None  # statistics
     tracing: UnderWay | None = None  # lines

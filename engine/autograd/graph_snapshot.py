@@ -6,19 +6,15 @@ import gc
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-import msgspec
-
 from ..errors import sendable
 from ..protocol import GraphCut, GraphEdge, GraphNode, GraphSnapshot, SourceLine
 from .graph import Graph, Node
+from .parts import in_parts
 from .provenance import Origin, Provenance
 from .recording import Place, source_line
 
 MAX_SHOWN_NODES = 50_000
-MAX_PART_BYTES = 190_000
 MAX_CLASSES = 20_000
-
-_encoder = msgspec.msgpack.Encoder()
 
 
 def title(node: Node) -> str:
@@ -64,7 +60,7 @@ def graph_snapshots(
         truncated=len(graph.nodes) - count + graph.truncated,
         root=sendable(root),
     )
-    return in_parts(whole)
+    return in_parts(whole, ("nodes", "edges", "plan", "cuts", "modules"))
 
 
 @contextmanager
@@ -109,35 +105,3 @@ def _node(
 def _classes(provenance: Provenance) -> dict[str, str]:
     classes = list(provenance.classes.items())[:MAX_CLASSES]
     return {sendable(path): sendable(name) for path, name in classes}
-
-
-def in_parts(whole: GraphSnapshot, max_bytes: int = MAX_PART_BYTES) -> list[GraphSnapshot]:
-    """The snapshot cut into pieces of at most about `max_bytes`; `join_graph` undoes it."""
-    parts = list(_pieces(whole, max_bytes))
-    return [
-        msgspec.structs.replace(part, part=number, parts=len(parts))
-        for number, part in enumerate(parts)
-    ]
-
-
-def _pieces(whole: GraphSnapshot, max_bytes: int) -> Iterator[GraphSnapshot]:
-    held: dict[str, list] = {name: [] for name in ("nodes", "edges", "plan", "cuts", "modules")}
-    size_bytes = 0
-
-    def piece() -> GraphSnapshot:
-        made = msgspec.structs.replace(
-            whole, **{name: tuple(items) for name, items in held.items() if name != "modules"}
-        )
-        return msgspec.structs.replace(made, modules=dict(held["modules"]))
-
-    for name in held:
-        items = whole.modules.items() if name == "modules" else getattr(whole, name)
-        for item in items:
-            size_bytes += len(_encoder.encode(item))
-            if size_bytes > max_bytes and any(held.values()):
-                yield piece()
-                for each in held.values():
-                    each.clear()
-                size_bytes = len(_encoder.encode(item))
-            held[name].append(item)
-    yield piece()

@@ -29,6 +29,8 @@ class Kept:
     dtype: str = ""
     note: str = ""
     shared: bool = False
+    of: weakref.ref[torch.Tensor] | None = None
+    """The tensor that this is the value of, as long as it lives."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,18 +51,22 @@ class Keeper:
         self.held_bytes = 0
         self.full = False
         self._sharing: dict[int, list[Kept]] = {}
-        self._newest: dict[int, tuple[weakref.ref[torch.Tensor], Kept]] = {}
+        self._newest: dict[int, Kept] = {}
 
     def keep(self, t: torch.Tensor) -> Kept:
         """The value of `t` now. Makes no node; its `detach` shall not itself be recorded."""
         known = self._newest.get(id(t))
         version = version_of(t)
-        if known is not None and known[0]() is t:
-            kept = known[1]
-            if kept.version == version and (kept.shared or kept.tensor is None):
-                return kept
+        if (
+            known is not None
+            and known.of is not None
+            and known.of() is t
+            and known.version == version
+            and (known.shared or known.tensor is None)
+        ):
+            return known
         kept = self._kept(t, version)
-        self._newest[id(t)] = weakref.ref(t), kept
+        self._newest[id(t)] = kept
         return kept
 
     def values(self, value: Any) -> Any:
@@ -86,14 +92,18 @@ class Keeper:
 
     def forget_the_dead(self) -> None:
         """Between two recordings: let go of what only tells tensors apart."""
-        self._newest = {key: pair for key, pair in self._newest.items() if pair[0]() is not None}
+        self._newest = {
+            key: kept
+            for key, kept in self._newest.items()
+            if kept.of is not None and kept.of() is not None
+        }
 
     def _kept(self, t: torch.Tensor, version: int | None) -> Kept:
         try:
             shape = tuple(int(n) for n in t.shape)
         except (RuntimeError, TypeError):  # nested tensors, symbols
             shape = ()
-        kept = Kept(None, version, shape, dtype_name(t.dtype))
+        kept = Kept(None, version, shape, dtype_name(t.dtype), of=weakref.ref(t))
         if torch._C._functorch.is_functorch_wrapped_tensor(t):
             kept.note = "inside a transform of torch.func: it has no value of its own"
             return kept

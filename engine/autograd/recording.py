@@ -152,6 +152,11 @@ class Recording:
         self._firsts = [call.first for call in self._brackets]
         self.made_by = {node: made for node, made in self.made_by.items() if made < length}
 
+    def drop_values(self) -> None:
+        """Let go of all arguments and results."""
+        for call in self.calls:
+            call.func, call.args, call.kwargs, call.result = None, (), {}, None
+
     def trim(self, length: int) -> None:
         """Forget the first `length` calls. For calls without parents."""
         del self.calls[:length]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from copy import deepcopy
+from copy import copy, deepcopy
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
@@ -79,6 +79,7 @@ class ForwardPass:
         outputs = (self._output,) if self._output else ()
         self.order: tuple[str, ...] = (*self.blocks.order, *outputs, self.loss_id)
         self._lines = lines or {}
+        self._keeps_failed = False
         self.reset()
 
     def reset(self) -> None:
@@ -126,7 +127,8 @@ class ForwardPass:
             with self._random, torch.enable_grad(), self._recorder, self._scope(block_id):
                 outputs = self._run(block_id)
         except Exception as error:
-            self.recording.cut(calls)
+            if not self._keeps_failed:
+                self.recording.cut(calls)
             self._undo(before, block_id)
             raise self._failure(block_id, error) from error
         elapsed_ms = (perf_counter() - started_at) * 1e3
@@ -171,6 +173,15 @@ class ForwardPass:
         """Run all that is left, the loss included. Raises as `step` does."""
         while not self.done:
             self.step()
+
+    def again(self) -> ForwardPass:
+        """Another pass of the same batch over a copy of the module, before its first block. A
+        block that fails stays in its `recording`."""
+        other = copy(self)
+        other.module = deepcopy(self.module)
+        other._keeps_failed = True
+        other.reset()
+        return other
 
     def plain(self) -> Tensor:
         """Return the loss of the same batch by calling the module as a whole: the reference.

@@ -69,10 +69,11 @@ class TraceStepSnapshot(Snapshot, frozen=True, kw_only=True):
     """Where the trace stands: at call `position`, counted from 0 in the order in which the calls
     began; -1 before the first.
 
-    `inputs` and `outputs` are its tensors as they were when it ran (labelled by parameter name,
-    `result`...), whatever was written into them since. `arguments` are those that are no tensors:
-    (name, text). `note` says why values are missing. `nodes` are the names of the autograd nodes
-    it made, `grad_enabled` whether they could be made, `error` what it raised.
+    `inputs` and `outputs` are its tensors as they were when it ran (labelled by argument, as
+    `mat1 = w` where a variable is known, `result`), whatever was written into them since.
+    `arguments` are those that are no tensors: (name, text). `note` says why values are missing.
+    `nodes` counts the autograd nodes it made, `grad_enabled` says whether it could make any,
+    `error` is what it raised.
     """
 
     position: int
@@ -80,7 +81,7 @@ class TraceStepSnapshot(Snapshot, frozen=True, kw_only=True):
     outputs: tuple[Value, ...] = ()
     arguments: tuple[tuple[str, str], ...] = ()
     source: SourceLine | None = None
-    nodes: tuple[str, ...] = ()
+    nodes: int = 0
     grad_enabled: bool = True
     error: str = ""
     note: str = ""

@@ -16,6 +16,7 @@ from ..protocol import (
     CellSnapshot,
     CompleteCommand,
     CompletionsSnapshot,
+    ErrorReport,
     FailedOperands,
     NewNamespaceCommand,
     OutputSnapshot,
@@ -29,7 +30,7 @@ from ..protocol import (
 from .completion import complete
 from .error_help import explain_error
 from .failures import raised_operands
-from .namespace import namespace_of
+from .namespace import Namespace, namespace_of
 from .report import report_tensors
 from .variables import list_variables
 
@@ -38,20 +39,27 @@ def run_cell(lab: Lab, command: RunCellCommand) -> Iterator[Snapshot]:
     namespace = namespace_of(lab)
     output = Output(lambda stream, text: lab.emit(OutputSnapshot(stream=stream, text=text)))
     error, name = namespace.run(command.source, command.filename, output, lab.control)
-    report = None
-    if error is not None:
-        report = error_report(error, lambda filename: filename == name)
-        if isinstance(error, KeyboardInterrupt):
-            report = msgspec.structs.replace(report, hint="The code was stopped while it ran.")
-        else:
-            report = msgspec.structs.replace(
-                report,
-                hint=report.hint or explain_error(error),
-                operands=_operands(error, name),
-            )
+    report = cell_error(error, name)
+    yield from what_is_left(namespace)
+    yield CellSnapshot(ok=error is None, error=report)
+
+
+def cell_error(error: BaseException | None, cell: str) -> ErrorReport | None:
+    """What ended a cell, in words; `cell` is the name that its frames carry."""
+    if error is None:
+        return None
+    report = error_report(error, lambda filename: filename == cell)
+    if isinstance(error, KeyboardInterrupt):
+        return msgspec.structs.replace(report, hint="The code was stopped while it ran.")
+    return msgspec.structs.replace(
+        report, hint=report.hint or explain_error(error), operands=_operands(error, cell)
+    )
+
+
+def what_is_left(namespace: Namespace) -> Iterator[Snapshot]:
+    """The tensors and variables after a cell."""
     yield from _in_parts(report_tensors(namespace.tensors()))
     yield list_variables(namespace)
-    yield CellSnapshot(ok=error is None, error=report)
 
 
 def _operands(error: BaseException, cell: str) -> FailedOperands | None:

@@ -1,0 +1,88 @@
+"""Answers the window's commands on the trace: code run once, stepped through as often as wanted."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from ..errors import LabError, error_report
+from ..output import Output
+from ..protocol import (
+    ErrorReport,
+    MoveTraceCommand,
+    OutputSnapshot,
+    Snapshot,
+    StartTraceCommand,
+)
+from ..tensors.handlers import cell_error, what_is_left
+from ..tensors.namespace import namespace_of
+from .recorder import Recorder
+from .recording import Recording
+from .trace import Trace
+
+if TYPE_CHECKING:
+    from ..lab import Lab
+
+
+def start_trace(lab: Lab, command: StartTraceCommand) -> Iterator[Snapshot | None]:
+    """Run code (then the console's variables follow) or the batch, and answer with TraceSnapshots
+    and a TraceStepSnapshot. Raises LabError when there is no forward pass to take a batch of."""
+    old, lab.trace = lab.trace, None
+    if old is not None:
+        old.recording.drop_values()  # the console's history still holds the rest of it
+    if command.source.strip():
+        lab.trace = _of_code(lab, command.source)
+        yield from what_is_left(namespace_of(lab))
+    else:
+        lab.trace = yield from _of_batch(lab)
+    yield from lab.trace.snapshots()
+    yield lab.trace.step_snapshot()
+
+
+def move_trace(lab: Lab, command: MoveTraceCommand) -> Iterator[Snapshot]:
+    """Answer with a TraceStepSnapshot. Raises LabError without a trace, and as `Trace.go` does."""
+    if lab.trace is None:
+        raise LabError("Nothing has been traced yet.", hint="Trace some code, or the batch.")
+    lab.trace.go(command.move, command.target)
+    yield lab.trace.step_snapshot()
+
+
+def _of_code(lab: Lab, source: str) -> Trace:
+    namespace = namespace_of(lab)
+    output = Output(lambda stream, text: lab.emit(OutputSnapshot(stream=stream, text=text)))
+    recordings: list[Recording] = []
+
+    def recorder(**options: Any) -> Recorder:
+        made = Recorder(keep_values=True, **options)
+        recordings.append(made.recording)
+        return made
+
+    with namespace.recorded_by(recorder):
+        error, cell = namespace.run(source, "<cell>", output, lab.control)
+    recording = recordings[0] if recordings else Recording()
+    named = list(namespace.reached().tensors().items())
+    report = cell_error(error, cell)
+    return Trace(recording, source, cell, report, lambda t: _name_among(t, named))
+
+
+def _of_batch(lab: Lab) -> Generator[None, None, Trace]:
+    if lab.forward is None:
+        raise LabError(
+            "There is no batch to trace.", hint="Start a forward pass, or give code to run."
+        )
+    forward = lab.forward.again()
+    report: ErrorReport | None = None
+    try:
+        while not forward.done:
+            forward.step()
+            yield None
+    except LabError as error:
+        report = error_report(error)
+    named = [*forward.module.state_dict(keep_vars=True).items(), ("x", forward.x), ("y", forward.y)]
+    return Trace(forward.recording, error=report, name_of=lambda t: _name_among(t, named))
+
+
+def _name_among(tensor: torch.Tensor, named: Sequence[tuple[str, torch.Tensor]]) -> str:
+    return next((name for name, t in named if t is tensor), "")
