@@ -97,8 +97,8 @@ def test_dot_with_any_text_is_read_back(graph: GraphSnapshot) -> None:
 
 def test_dot_of_a_closed_model_says_how_often_its_layers_repeat() -> None:
     hierarchy = Hierarchy(recorded(*gpt2()))
-    found = read_dot(to_dot(hierarchy, frozenset()))
-    layers = found.get_node("transformer.h.[0-11]")
+    found = read_dot(to_dot(hierarchy, frozenset({"net"})))
+    layers = found.get_node("net.transformer.h.[0-11]")
     assert (layers.attr["repeat"], layers.attr["kind"]) == ("12", "repeat")
     assert layers.attr["label"].startswith("transformer.h 0–11 ×12\\nBlock")
     found.layout(prog="dot")

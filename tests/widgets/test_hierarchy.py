@@ -166,15 +166,16 @@ def test_each_call_of_a_module_is_a_box_of_its_own() -> None:
             return self.fc(self.fc(x).exp())
 
     model = Twice()
-    visible = Hierarchy(recorded(model, lambda: model(torch.ones(2, 4)).sum())).visible(frozenset())
-    assert keys(visible) == ["#0", "fc@2", "#3", "fc"]
-    assert box(visible, "fc@2").title == "fc (call 2)"
+    hierarchy = Hierarchy(recorded(model, lambda: model(torch.ones(2, 4)).sum()))
+    visible = hierarchy.visible(frozenset({"net"}))
+    assert keys(visible) == ["#0", "net", "net.fc@2", "#3", "net.fc"]
+    assert box(visible, "net.fc@2").title == "fc (call 2)"
     # The weights are the first call's: the second uses them from there.
     assert told(visible) == {
-        ("#0", "fc@2", 1),
-        ("fc@2", "#3", 1),
-        ("fc@2", "fc", 2),
-        ("#3", "fc", 1),
+        ("#0", "net.fc@2", 1),
+        ("net.fc@2", "#3", 1),
+        ("net.fc@2", "net.fc", 2),
+        ("#3", "net.fc", 1),
     }
 
 
@@ -203,21 +204,26 @@ def test_a_leaf_alone_and_no_graph_at_all() -> None:
 
 def test_layers_of_gpt2_fold_into_one_box(gpt2_graph: GraphSnapshot) -> None:
     hierarchy = Hierarchy(gpt2_graph)
-    closed = hierarchy.visible(frozenset())
-    layers = box(closed, "transformer.h.[0-11]")
+    layers = box(hierarchy.visible(frozenset({"net"})), "net.transformer.h.[0-11]")
     assert (layers.kind, layers.title, layers.repeat) == ("repeat", "transformer.h 0–11", 12)
     assert layers.subtitle.startswith("Block · ")
-    assert layers.nodes == 12 * len(hierarchy.nodes_in("transformer.h.3"))
-    opened = hierarchy.visible(frozenset({layers.key}))
-    assert [b.key for b in opened.boxes if b.parent is not None] == [
-        f"transformer.h.{i}" for i in range(11, -1, -1)
+    assert layers.nodes == 12 * len(hierarchy.nodes_in("net.transformer.h.3"))
+    opened = hierarchy.visible(frozenset({"net", layers.key}))
+    assert [b.key for b in opened.boxes if b.key.startswith("net.transformer.h.")] == [
+        layers.key,
+        *(f"net.transformer.h.{i}" for i in range(11, -1, -1)),
     ]
 
 
 def test_stages_of_resnet50_fold_where_bottlenecks_are_alike(resnet_graph: GraphSnapshot) -> None:
     hierarchy = Hierarchy(resnet_graph)
-    stages = frozenset(f"layer{i}" for i in range(1, 5))
-    inside = [b.key for b in hierarchy.visible(stages).boxes if b.parent is not None]
+    stages = frozenset({"net"} | {f"net.layer{i}" for i in range(1, 5)})
+    boxes = hierarchy.visible(stages).boxes
+    inside = [
+        b.key.removeprefix("net.")
+        for b in boxes
+        if b.parent is not None and boxes[b.parent].key in stages - {"net"}
+    ]
     assert inside == [
         *("layer4.2", "layer4.1", "layer4.0"),  # two alike are too few to fold
         *("layer3.[1-5]", "layer3.0"),
@@ -230,9 +236,13 @@ def test_a_frozen_layer_is_not_folded_with_the_others() -> None:
     model, run = gpt2(layers=8)
     for parameter in model.get_submodule("transformer.h.4").parameters():
         parameter.requires_grad_(False)
-    found = keys(Hierarchy(recorded(model, run)).visible(frozenset({"transformer.h"})))
-    folds = [key for key in found if key.startswith("transformer.h.")]
-    assert folds == ["transformer.h.[5-7]", "transformer.h.4", "transformer.h.[0-3]"]
+    found = keys(Hierarchy(recorded(model, run)).visible(frozenset({"net", "net.transformer.h"})))
+    folds = [key for key in found if key.startswith("net.transformer.h.")]
+    assert folds == [
+        "net.transformer.h.[5-7]",
+        "net.transformer.h.4",
+        "net.transformer.h.[0-3]",
+    ]
 
 
 def test_a_chain_without_modules_folds_into_rounds() -> None:
@@ -248,7 +258,8 @@ def test_a_chain_without_modules_folds_into_rounds() -> None:
 
 
 def test_steps_of_an_unrolled_cell_fold_and_share_its_weights() -> None:
-    visible = Hierarchy(recorded(*unrolled(steps=40))).visible(frozenset({"cell"}))
+    hierarchy = Hierarchy(recorded(*unrolled(steps=40)))
+    visible = hierarchy.visible(frozenset({"net", "net.cell"}))
     (fold,) = [b for b in visible.boxes if b.kind == "repeat"]
     assert fold.repeat == 40
     weights = [b.key for b in visible.boxes if b.title.startswith(("weight_", "bias_"))]
@@ -296,8 +307,5 @@ def test_the_first_picture_can_be_read_in_a_window(model) -> None:
 def test_a_small_graph_is_open_at_first_and_so_is_a_model_around_all() -> None:
     hierarchy = Hierarchy(NESTED)
     assert hierarchy.initial() == hierarchy.open_all()
-    inner, run = mlp(layers=12)
-    outer = torch.nn.ModuleDict({"net": inner})
-    graph = recorded(outer, run)
-    hierarchy = Hierarchy(graph)
+    hierarchy = Hierarchy(recorded(*mlp(layers=12)))
     assert hierarchy.initial() == {"net"}

@@ -102,28 +102,27 @@ def test_forward_is_backward_upside_down(drawn, style) -> None:
         assert towards * (forth.rects[link.target, 1] - forth.rects[link.source, 1]) < 0
 
 
-@pytest.mark.parametrize("model", [gpt2, resnet50])
-def test_whole_models_have_the_root_on_top_and_repeats_alike(model) -> None:
+@pytest.mark.parametrize(
+    ("model", "alike"),
+    [
+        (gpt2, ("net.transformer.h.3", "net.transformer.h.7")),
+        (resnet50, ("net.layer3.2", "net.layer3.4")),
+    ],
+)
+def test_whole_models_have_the_root_on_top_and_repeats_alike(model, alike) -> None:
     hierarchy = Hierarchy(recorded(*model()))
     visible = hierarchy.visible(hierarchy.open_all())
     layout = layout_nested(visible)
+    for number, link in enumerate(visible.links):
+        assert layout.route(number)[0, 1] < layout.rects[link.target, 1]
     place = {box.key: index for index, box in enumerate(visible.boxes)}
-    for link in visible.links:
-        assert layout.route(visible.links.index(link))[0, 1] < layout.rects[link.target, 1]
-    pairs = (("transformer.h.3", "transformer.h.7") if model is gpt2 else ("layer3.2", "layer3.4"),)
-    for first, second in pairs:
-        inside = [
-            np.array(
-                [
-                    layout.rects[i] - [*layout.rects[place[key], :2], 0, 0]
-                    for i in range(len(visible.boxes))
-                    if place[key] in ancestors(visible, i)
-                ]
-            )
-            for key in (first, second)
-        ]
-        assert len(inside[0]) > 10
-        assert (inside[0] == inside[1]).all()
+    first, second = (
+        layout.rects[[i for i in range(len(place)) if place[key] in ancestors(visible, i)]]
+        - (*layout.rects[place[key], :2], 0, 0)
+        for key in alike
+    )
+    assert len(first) > 10
+    assert (first == second).all()
 
 
 def test_opened_layers_stand_straight_below_each_other() -> None:

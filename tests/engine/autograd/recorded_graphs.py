@@ -4,76 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import torch
 from torch import Tensor, nn
 
 from engine.autograd import read_graph
-from engine.protocol import GraphCut, GraphEdge, GraphNode, GraphSnapshot
+from engine.autograd.graph_snapshot import graph_snapshots
+from engine.autograd.provenance import Provenance
+from engine.autograd.recorder import Recorder
+from engine.protocol import GraphSnapshot
+from engine.protocol.autograd_snapshots import join_graph
 
 
-def recorded(model: nn.Module, run: Callable[[], Tensor]) -> GraphSnapshot:
-    """Run forward with hooks that note which sequence numbers each call of a module made."""
-    names = {module: name for name, module in model.named_modules() if name}
-    path_of: dict[int, str] = {}
-    begun: list[int] = []
-
-    def before(module: nn.Module, inputs: object) -> None:
-        begun.append(torch.autograd._get_sequence_nr())
-
-    def after(module: nn.Module, inputs: object, output: object) -> None:
-        for sequence in range(begun.pop(), torch.autograd._get_sequence_nr()):
-            path_of.setdefault(sequence, names[module])  # the innermost ends first
-
-    hooks = [m.register_forward_pre_hook(before) for m in names]
-    hooks += [m.register_forward_hook(after) for m in names]
-    try:
+def recorded(model: nn.Module, run: Callable[[], Tensor], name: str = "net") -> GraphSnapshot:
+    """Run forward under a Recorder; the model is called `name`, as a console variable would be."""
+    paths = {m: f"{name}.{path}" if path else name for path, m in model.named_modules()}
+    with Recorder(modules=paths) as recorder:
         loss = run()
-    finally:
-        for hook in hooks:
-            hook.remove()
-    parameters = dict(model.named_parameters())
-    labels = {id(parameter): name for name, parameter in parameters.items()}
-    frozen = {name for name, p in parameters.items() if not p.requires_grad}
-    return snapshot(
-        loss, path_of, labels, {name: type(m).__name__ for m, name in names.items()}, len(frozen)
+    labels = {id(p): f"{name}.{path}" for path, p in model.named_parameters()}
+    provenance = Provenance(
+        [recorder.recording],
+        name_of=lambda tensor: labels.get(id(tensor), ""),
+        owner_of=lambda tensor: labels.get(id(tensor), "").rpartition(".")[0],
     )
-
-
-def snapshot(
-    root: Tensor,
-    path_of: dict[int, str] | None = None,
-    labels: dict[int, str] | None = None,
-    modules: dict[str, str] | None = None,
-    frozen: int = 0,
-) -> GraphSnapshot:
-    graph = read_graph(root)
-    path_of, labels = path_of or {}, labels or {}
-    nodes = []
-    cuts = []
+    graph = read_graph(loss)
     for node in graph.nodes:
-        label = labels.get(id(node.variable), "") if node.is_leaf else ""
-        nodes.append(
-            GraphNode(
-                id=node.id,
-                name=node.name,
-                label=label,
-                kind="leaf" if node.is_leaf else "operation",
-                block=None,
-                sequence=node.sequence,
-                outputs=node.outputs,
-                saved_bytes=node.saved_bytes,
-                op=node.op,
-                module=label.rpartition(".")[0] if node.is_leaf else path_of.get(node.sequence, ""),
-                device="cpu",
-            )
-        )
-        for place, (fn, _) in enumerate(node.fn.next_functions):
-            if fn is None and frozen:
-                cuts.append(GraphCut(node.id, place, "frozen"))
-    return GraphSnapshot(
-        nodes=tuple(nodes),
-        edges=tuple(GraphEdge(e.source, e.target, e.input, e.output) for e in graph.edges),
-        plan=tuple(range(len(nodes))),
-        cuts=tuple(cuts),
-        modules=modules or {},
-    )
+        if node.is_leaf:
+            node.label = labels.get(id(node.variable), "")
+    return join_graph(graph_snapshots(graph, graph.nodes, provenance))
+
+
+def snapshot(root: Tensor) -> GraphSnapshot:
+    """The graph of a tensor that nothing was recorded for."""
+    graph = read_graph(root)
+    return join_graph(graph_snapshots(graph, graph.nodes, Provenance()))
