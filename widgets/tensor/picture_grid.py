@@ -34,13 +34,20 @@ def values_of(picture: Picture) -> NDArray[np.float32]:
 def source_index(picture: Picture, cell: Cell) -> str:
     """The cell's index as one writes it in Python: of the tensor itself where the picture holds
     all of its elements in order (`[0, 3, 5]`), else of the picture (`picture[3, 5]`)."""
-    if picture.sampled or math.prod(picture.source_shape) != math.prod(picture.shape):
+    index = source_element(picture, cell)
+    if index is None:
         return "picture[" + ", ".join(map(str, cell)) + "]"
     if not picture.source_shape:
         return "item()"
+    return "[" + ", ".join(map(str, index)) + "]"
+
+
+def source_element(picture: Picture, cell: Cell) -> tuple[int, ...] | None:
+    """The tensor's own index of a cell; None where the picture leaves elements out."""
+    if picture.sampled or math.prod(picture.source_shape) != math.prod(picture.shape):
+        return None
     flat = int(np.ravel_multi_index(cell, picture.shape))
-    index = np.unravel_index(flat, picture.source_shape)
-    return "[" + ", ".join(str(int(i)) for i in index) + "]"
+    return tuple(int(i) for i in np.unravel_index(flat, picture.source_shape))
 
 
 @dataclass(frozen=True)

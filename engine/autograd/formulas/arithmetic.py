@@ -3,33 +3,46 @@
 from __future__ import annotations
 
 from .book import pointwise
+from .given import Given
 from .outs import Let
 
 _AB = {"a": "self", "b": "other"}
 _INF = float("inf")
 
-pointwise(
-    "AddBackward0 AddBackward1",
-    "Passes the gradient on to both terms, summed where one was broadcast.",
-    saved=_AB,
-    a="g",
-    b="alpha * g",
-)
-pointwise(
-    "SubBackward0 SubBackward1",
-    "Passes g to the first term and -g to the second.",
-    saved=_AB,
-    a="g",
-    b="-alpha * g",
-)
-pointwise(
-    "RsubBackward0",
-    "y = b - a: passes -g to a and g to b.",
-    saved=_AB,
-    a="-alpha * g",
-    b="g",
-)
-pointwise("RsubBackward1", "y = number - x: turns the sign of the gradient.", x="-alpha * g")
+
+def _unscaled(given: Given) -> bool:
+    return given["alpha"] == 1
+
+
+for _names, _words, _plain, _scaled in (
+    (
+        "AddBackward0 AddBackward1",
+        "Passes the gradient on to both terms, summed where one was broadcast.",
+        {"a": "g", "b": "g"},
+        {"a": "g", "b": "alpha * g"},
+    ),
+    (
+        "SubBackward0 SubBackward1",
+        "Passes g to the first term and -g to the second.",
+        {"a": "g", "b": "-g"},
+        {"a": "g", "b": "-alpha * g"},
+    ),
+    (
+        "RsubBackward0",
+        "y = b - a: passes -g to a and g to b.",
+        {"a": "-g", "b": "g"},
+        {"a": "-alpha * g", "b": "g"},
+    ),
+    (
+        "RsubBackward1",
+        "y = number - x: turns the sign of the gradient.",
+        {"x": "-g"},
+        {"x": "-alpha * g"},
+    ),
+):
+    pointwise(_names, _words, saved=_AB, when=_unscaled, **_plain)
+    pointwise(_names, _words, saved=_AB, **_scaled)
+
 pointwise(
     "MulBackward0",
     "Each factor gets the gradient times the other factor.",

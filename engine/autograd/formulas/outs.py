@@ -301,7 +301,7 @@ class Transposed:
     The coefficients of an element are what forward makes of a tensor with one 1; in a product,
     forward on numbered elements of `other` tells which of them those are. `rule(given)` computes
     the whole; without it, it is the transpose by autograd of `forward`. `factor` names a number
-    before it.
+    before it; `shown` are further symbols of the text.
     """
 
     label: str
@@ -310,11 +310,11 @@ class Transposed:
     other: str = ""
     factor: str = ""
     rule: Callable[[Given], Tensor] | None = None
-    names: Mapping[str, str] = field(default_factory=dict)
+    shown: tuple[str, ...] = ()
 
     @property
     def symbols(self) -> tuple[str, ...]:
-        return ("g", *((self.other,) if self.other else ()), *((self.factor,) * bool(self.factor)))
+        return ("g", *(name for name in (self.other, self.factor, *self.shown) if name))
 
     def compute(self, given: Given, number: int) -> Tensor | None:
         target = given.target(number)

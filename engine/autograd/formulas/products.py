@@ -11,9 +11,6 @@ from .book import enter
 from .given import Given
 from .outs import Computed, Out, Pointwise, Setting, Transposed
 
-_ADDED = Pointwise("c", "beta * g", Setting())
-"""The term that addmm and its kin add."""
-
 
 def _pair(
     a: str, b: str, texts: tuple[str, str], forward: Any, rules: tuple[Any, Any], factor: str = ""
@@ -73,9 +70,34 @@ enter(
 )
 
 
-def _scaled(texts: tuple[str, str], forward: Any, rules: Any) -> tuple[Out, ...]:
-    texts = (f"α · {texts[0]}", f"α · {texts[1]}")
-    return _ADDED, *_pair("x", "W", texts, forward, rules, "alpha")
+def _with_sum(
+    names: str,
+    words: str,
+    parts: tuple[tuple[str, str], Any, tuple[Any, Any]],
+    saved: dict[str, str],
+    meanings: dict[str, str] | None = None,
+) -> None:
+    """y = β · c + α · (a product): with α and β only where they are not 1."""
+    texts, forward, rules = parts
+    scaled = (f"α · {texts[0]}", f"α · {texts[1]}")
+    plain_sum, scaled_sum = (Pointwise("c", text, Setting()) for text in ("g", "beta * g"))
+    enter(
+        names,
+        words,
+        plain_sum,
+        *_pair("x", "W", texts, forward, rules),
+        saved=saved,
+        when=lambda given: given["alpha"] == 1 and given["beta"] == 1,
+        meanings=meanings,
+    )
+    enter(
+        names,
+        words,
+        scaled_sum,
+        *_pair("x", "W", scaled, forward, rules, "alpha"),
+        saved=saved,
+        meanings=meanings,
+    )
 
 
 _XW = (
@@ -83,48 +105,48 @@ _XW = (
     torch.matmul,
     (lambda v: _g(v) @ v["W"].mH, lambda v: v["x"].mH @ _g(v)),
 )
-enter(
+_with_sum(
     "AddmmBackward0",
     "y = c + x·W: the gradient g gives g·Wᵀ for x, xᵀ·g for W, and g summed over the batch for c.",
-    *_scaled(*_XW),
-    saved={"x": "mat1", "W": "mat2"},
-    meanings={"c": "the bias", "W": "the second matrix: for a Linear its weight, transposed"},
+    _XW,
+    {"x": "mat1", "W": "mat2"},
+    {"c": "the bias", "W": "the second matrix: for a Linear its weight, transposed"},
 )
-enter(
+_with_sum(
     "BaddbmmBackward0",
     "Batched y = c + x·W: for each batch, g·Wᵀ for x, xᵀ·g for W, and g for c.",
-    *_scaled(*_XW),
-    saved={"x": "batch1", "W": "batch2"},
+    _XW,
+    {"x": "batch1", "W": "batch2"},
 )
-enter(
+_with_sum(
     "AddbmmBackward0",
     "y = c + Σ x·W over the batch: each batch's x gets g·Wᵀ, its W gets xᵀ·g.",
-    *_scaled(
+    (
         ("g · Wᵀ", "xᵀ · g"),
         lambda a, b: torch.bmm(a, b).sum(0),
         (lambda v: _g(v) @ v["W"].mH, lambda v: v["x"].mH @ _g(v)),
     ),
-    saved={"x": "batch1", "W": "batch2"},
+    {"x": "batch1", "W": "batch2"},
 )
-enter(
+_with_sum(
     "AddmvBackward0",
     "y = c + x·W, a matrix times a vector: the outer product of g and W for x, xᵀ·g for W.",
-    *_scaled(
+    (
         ("outer(g, W)", "xᵀ · g"),
         torch.mv,
         (lambda v: torch.outer(_g(v), v["W"].conj()), lambda v: v["x"].mH @ _g(v)),
     ),
-    saved={"x": "mat", "W": "vec"},
+    {"x": "mat", "W": "vec"},
 )
-enter(
+_with_sum(
     "AddrBackward0",
     "y = c + outer(x, W): g·W for x, gᵀ·x for W.",
-    *_scaled(
+    (
         ("g · W", "gᵀ · x"),
         torch.outer,
         (lambda v: _g(v) @ v["W"].conj(), lambda v: _g(v).mT @ v["x"].conj()),
     ),
-    saved={"x": "vec1", "W": "vec2"},
+    {"x": "vec1", "W": "vec2"},
 )
 
 
@@ -142,25 +164,41 @@ def _convolve(given: Given, x: Tensor, w: Tensor) -> Tensor:
     )
 
 
-enter(
-    "ConvolutionBackward0",
+def _convolution(text_x: str, text_w: str, words: str, transposed: bool) -> None:
+    symbols = ("s", "p")
+    enter(
+        "ConvolutionBackward0",
+        words,
+        Transposed(
+            "x", text_x, lambda given, z, other: _convolve(given, z, other), "W", shown=symbols
+        ),
+        Transposed(
+            "W", text_w, lambda given, z, other: _convolve(given, other, z), "x", shown=symbols
+        ),
+        Computed("b", "Σ g over samples and places", lambda given: _per_channel(given.gradient())),
+        saved={"x": "input", "W": "weight", "s": "stride", "p": "padding"},
+        when=lambda given: given["transposed"] == transposed,
+        meanings={
+            "W": "the filters, one window k for each pair of an output and an input channel",
+            "s": "the stride",
+            "p": "the padding",
+        },
+    )
+
+
+_convolution(
+    "Σ g[n, o, i] · W[o, c, j - s·i + p]",
+    "Σ g[n, o, i] · x[n, c, s·i + k - p]",
     "Correlates g with the weight (flipped) for the input, and the input with g for the weight;"
     " sums g for the bias.",
-    Transposed(
-        "x",
-        "Σ g[n, o, place] · W[o, c, place of x in its window], over every window with x in it",
-        lambda given, z, other: _convolve(given, z, other),
-        "W",
-    ),
-    Transposed(
-        "W",
-        "Σ g[n, o, place] · x[n, c, place · stride + k - padding], over samples and places",
-        lambda given, z, other: _convolve(given, other, z),
-        "x",
-    ),
-    Computed("b", "Σ g over samples and places", lambda given: _per_channel(given.gradient())),
-    saved={"x": "input", "W": "weight"},
-    meanings={"W": "the filters: output channels × input channels × window"},
+    False,
+)
+_convolution(
+    "Σ g[n, o, s·j + k - p] · W[c, o, k]",
+    "Σ g[n, o, s·j + k - p] · x[n, c, j]",
+    "A transposed convolution goes back as a convolution: of g with the weight for the input, of g"
+    " with the input for the weight; sums g for the bias.",
+    True,
 )
 
 

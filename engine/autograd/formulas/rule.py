@@ -143,17 +143,20 @@ class Rule:
             shape = tuple(given.gradient(output).shape)
             return Symbol(name, meaning or "the gradient that comes in", shape=shape)
         saved = given.torch_name(name)
-        meaning = meaning or _meaning(saved)
         try:
             value = given[name]
         except NotKept as missing:
             default = _default(formula, name)
             if default is not None:
-                return Symbol(pretty(name), meaning, saved, text=number_text(default))
-            return Symbol(pretty(name), meaning, saved, note=str(missing))
+                return Symbol(
+                    pretty(name), meaning or "none given", saved, text=number_text(default)
+                )
+            return Symbol(pretty(name), meaning or _meaning(saved), saved, note=str(missing))
         if torch.is_tensor(value):
             stale = given.stale.get(saved, "")
-            return Symbol(pretty(name), meaning, saved, tuple(value.shape), note=stale)
+            shape = tuple(value.shape)
+            return Symbol(pretty(name), meaning or _meaning(saved), saved, shape, note=stale)
+        meaning = meaning or "a parameter of the operation"
         if value is None:
             value = _default(formula, name)
         text = (

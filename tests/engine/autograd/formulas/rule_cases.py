@@ -187,7 +187,10 @@ CASES: dict[str, Case] = {
     "AddbmmBackward0": lambda: torch.addbmm(S(3, 5), S(2, 3, 4), S(2, 4, 5), beta=2),
     "AddmvBackward0": lambda: torch.addmv(S(3), S(3, 4), S(4), alpha=2),
     "AddrBackward0": lambda: torch.addr(S(3, 4), S(3), S(4), alpha=2),
-    "ConvolutionBackward0": lambda: F.conv2d(S(2, 4, 5, 5), S(6, 2, 3, 3), S(6), 2, 1, groups=2),
+    "ConvolutionBackward0": lambda: (
+        F.conv2d(S(2, 4, 5, 5), S(6, 2, 3, 3), S(6), 2, 1, groups=2).sum()
+        + F.conv_transpose2d(S(2, 4, 3, 3), S(4, 3, 3, 3), S(6), 2, 1, 1, groups=2).square().sum()
+    ),
     # views
     "ViewBackward0": lambda: S(3, 4).view(12),
     "UnsafeViewBackward0": lambda: S(3, 4).t().reshape(12),
