@@ -182,12 +182,14 @@ class Application(QObject):
         from .presenters.backward import BackwardPresenter
         from .presenters.derivatives import DerivativesPresenter
         from .presenters.flow import FlowPresenter
+        from .presenters.rules import RulesPresenter
         from .presenters.graph_picture import GraphPicturePresenter
 
         page = AutogradPage()
         let_drops_through(page.steps.graph)
         self.presenters["autograd"] = AutogradPresenter(self.bench, page.steps, self)
         self.presenters["backward"] = BackwardPresenter(self.bench, page.steps, self)
+        self.presenters["rules"] = RulesPresenter(self.bench, page.steps, self)
         self.presenters["graph_picture"] = GraphPicturePresenter(
             self.bench, page.steps.graph_pane, self
         )

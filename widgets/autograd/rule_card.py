@@ -52,7 +52,7 @@ class RuleCard(QTabWidget):
     def show_rule(self, snapshot: RuleSnapshot) -> None:
         """Show a rule. With the same node as before, check and operators stay."""
         has_run = snapshot.outgoing is not None
-        if (snapshot.node, has_run) != (self._node, self._has_run):
+        if (snapshot.node, has_run) != (self._node, self._has_run) or not has_run:
             self._node, self._has_run = snapshot.node, has_run
             self.check.clear(ready=has_run)
             self.ops.clear(ready=has_run)
@@ -66,11 +66,9 @@ class RuleCard(QTabWidget):
         if snapshot.node == self._node:
             self.ops.show_ops(snapshot)
 
-    def show_problem(self, text: str) -> None:
-        """What was asked for last cannot be had: said on the page in front."""
-        page = self.currentWidget()
-        assert isinstance(page, RuleFormula | RuleCheck | RuleOps)
-        page.show_problem(text)
+    def forget_step(self) -> None:
+        """The pass has moved: what was found of an earlier step of this node is not of the next."""
+        self._has_run = False
 
     def clear(self, text: str = EMPTY_TEXT) -> None:
         """Return to the empty state."""

@@ -148,6 +148,10 @@ class RuleFormula(QScrollArea):
         """What was asked for is not there: the rule shown before stays."""
         _say(self._note, text)
 
+    def problem(self) -> str:
+        """What is said below the numbers."""
+        return self._note.text()
+
     def clear(self, text: str = EMPTY_TEXT) -> None:
         self._snapshot = None
         self._show_numbers(None)

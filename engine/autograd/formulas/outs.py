@@ -349,7 +349,9 @@ class Transposed:
         wide = torch.promote_types(torch.promote_types(gradient.dtype, factors.dtype), torch.double)
         products = at_gradient.to(wide) * factors.to(wide)
         terms = []
-        for i, index in enumerate(found[:SHOWN_TERMS].tolist()):
+        told = torch.argsort((products == 0).to(torch.uint8), stable=True)[:SHOWN_TERMS].tolist()
+        for i in told:  # those that are not zero say more
+            index = found[i].tolist()
             g, factor, value = item(at_gradient[i]), item(factors[i]), item(products[i])
             if other is not None:
                 partner = at(pretty(self.other), unravel(int(of_other[i]), other.shape))

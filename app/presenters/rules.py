@@ -1,0 +1,91 @@
+"""The rule of a node of the backward pass: asked for when it is shown, checked when wanted."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QObject
+
+from app.presenters.questions import Questions
+from app.workbench import Workbench
+from engine.protocol import (
+    BackwardSnapshot,
+    CheckRuleCommand,
+    Command,
+    ErrorReport,
+    ForwardSnapshot,
+    GraphSnapshot,
+    RuleCommand,
+    RuleOpsCommand,
+    Snapshot,
+)
+from widgets.autograd.autograd_view import AutogradView
+from widgets.autograd.rule_card import RuleCard
+
+
+class RulesPresenter(QObject):
+    """Puts a RuleCard under the step's values, and keeps it at the node that is looked at: the
+    last that ran, or the one chosen in the graph."""
+
+    def __init__(self, bench: Workbench, view: AutogradView, parent: QObject) -> None:
+        super().__init__(parent)
+        self._bench = bench
+        self._questions = Questions(bench, self)
+        self._where: tuple[int, int] | None = None
+        self.card = RuleCard()
+        view.backward.set_rule_card(self.card)
+        self.card.rule_requested.connect(self.ask)
+        self.card.check_requested.connect(lambda node: self._ask(CheckRuleCommand(node=node)))
+        self.card.ops_requested.connect(lambda node: self._ask(RuleOpsCommand(node=node)))
+        view.node_selected.connect(self.ask)
+        bench.store.snapshot.connect(self._on_snapshot)
+        bench.store.revision_changed.connect(self._clear)
+        bench.link.state_changed.connect(self._on_engine_state)
+
+    def ask(self, node: int, input_nr: int = -1, element: tuple[int, ...] | None = None) -> None:
+        """Show the rule of a node for one of its inputs, with the numbers of an element."""
+        if self._bench.store.newest(BackwardSnapshot) is not None:
+            self._ask(RuleCommand(node=node, input=input_nr, element=element))
+
+    def _ask(self, command: Command) -> None:
+        card = self.card
+        page, shown = {
+            RuleCommand: (card.formula, card.show_rule),
+            CheckRuleCommand: (card.check, card.show_check),
+            RuleOpsCommand: (card.ops, card.show_ops),
+        }[type(command)]
+
+        def failed(error: ErrorReport) -> None:
+            page.show_problem(f"{error.message} {error.hint}".strip())
+
+        self._questions.ask(command, shown, failed)
+
+    def _on_snapshot(self, snapshot: Snapshot) -> None:
+        match snapshot:
+            case BackwardSnapshot():
+                self._follow(snapshot)
+            case GraphSnapshot() | ForwardSnapshot():
+                self._clear()
+
+    def _follow(self, snapshot: BackwardSnapshot) -> None:
+        """Go to the step at which the pass stands now, if it has moved."""
+        where = snapshot.pass_number, snapshot.position
+        if where == self._where:
+            return
+        self._where = where
+        self.card.forget_step()
+        node = self._first if snapshot.step is None else snapshot.step.node
+        if node is not None:
+            self.ask(node)
+
+    @property
+    def _first(self) -> int | None:
+        graph = self._bench.store.newest(GraphSnapshot)
+        return graph.plan[0] if graph is not None and graph.plan else None
+
+    def _on_engine_state(self, state: str) -> None:
+        if state != "ready":
+            self._clear()
+
+    def _clear(self) -> None:
+        self._where = None
+        self._questions.drop()
+        self.card.clear()

@@ -1,0 +1,125 @@
+"""A node's rule through the window: follows the steps and the selection, checked, stepped into."""
+
+from __future__ import annotations
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QPushButton
+
+from app import templates
+from engine.protocol import BackwardSnapshot, GraphSnapshot
+
+
+@pytest.fixture
+def lab(program, qtbot):
+    program.bench.files.new(templates.load_template("mlp"))
+    program.window.show_workspace("autograd")
+    program.bench.link.drain()
+    return program
+
+
+def view(program):
+    return program.window.page("autograd").steps
+
+
+def card(program):
+    return program.presenters["rules"].card
+
+
+def start_backward(program) -> None:
+    view(program).forward_start_requested.emit(0)
+    view(program).backward_start_requested.emit()
+    program.bench.link.drain()
+
+
+def move(program, to: str, node: int = -1) -> BackwardSnapshot:
+    view(program).backward_move_requested.emit(to, node)
+    program.bench.link.drain()
+    snapshot = program.bench.store.newest(BackwardSnapshot)
+    assert snapshot is not None
+    return snapshot
+
+
+def formula(program) -> str:
+    return card(program).formula.text().splitlines()[1]
+
+
+def node_named(program, name: str) -> int:
+    graph = program.bench.store.newest(GraphSnapshot)
+    return next(node.id for node in graph.nodes if node.name == name)
+
+
+def test_the_card_stands_under_the_steps_values(lab):
+    assert view(lab).backward.isAncestorOf(card(lab))
+
+
+def test_the_rule_follows_the_steps(lab):
+    start_backward(lab)
+    graph = lab.bench.store.newest(GraphSnapshot)
+    assert card(lab).node == graph.plan[0] and formula(lab).startswith("∂L/∂x = ")
+    for _ in range(3):
+        snapshot = move(lab, "step")
+        assert card(lab).node == snapshot.step.node
+    assert "= " in card(lab).formula.text().splitlines()[-1]
+    snapshot = move(lab, "back")
+    assert card(lab).node == snapshot.step.node
+
+
+def test_choosing_a_node_shows_its_rule(lab):
+    start_backward(lab)
+    move(lab, "end")
+    node = node_named(lab, "ReluBackward0")
+    view(lab).node_selected.emit(node)
+    lab.bench.link.drain()
+    assert formula(lab) == "∂L/∂x = g if y > 0 else 0"
+
+
+def test_another_element_and_input_are_asked_for(lab, qtbot):
+    start_backward(lab)
+    node = node_named(lab, "AddmmBackward0")
+    move(lab, "to", node)
+    page = card(lab).formula
+    page.element.setText("1")
+    qtbot.keyClick(page.element, Qt.Key.Key_Return)
+    lab.bench.link.drain()
+    assert "∂L/∂c[1] = " in page.text()
+    page.inputs.setCurrentIndex(page.inputs.count() - 1)
+    page.inputs.activated.emit(page.inputs.count() - 1)
+    lab.bench.link.drain()
+    assert formula(lab) == "∂L/∂W = xᵀ · g"
+
+
+def test_the_rule_is_checked_and_stepped_into(lab, qtbot):
+    start_backward(lab)
+    node = node_named(lab, "AddmmBackward0")
+    move(lab, "to", node)
+    shown = card(lab)
+    for name in ("rule_check", "rule_ops"):
+        button = shown.findChild(QPushButton, name)
+        assert button.isEnabled()
+        button.click()
+        lab.bench.link.drain()
+        assert button.isEnabled()
+    verdicts = [row[4] for row in shown.check.table.rows()]
+    assert verdicts and set(verdicts) == {"right"}
+    assert "mm" in [row[1].strip() for row in shown.ops.table.rows()]
+    move(lab, "step")
+    assert shown.check.table.rowCount() == shown.ops.table.rowCount() == 0
+
+
+def test_an_index_that_is_not_there_is_told_in_place(lab, qtbot):
+    start_backward(lab)
+    move(lab, "to", node_named(lab, "AddmmBackward0"))
+    page = card(lab).formula
+    before = page.text()
+    page.element.setText("9999")
+    qtbot.keyClick(page.element, Qt.Key.Key_Return)
+    lab.bench.link.drain()
+    assert "no element" in page.problem() and page.text() == before
+
+
+def test_another_model_clears_the_card(lab):
+    start_backward(lab)
+    lab.bench.files.new(templates.load_template("lenet"))
+    lab.bench.link.drain()
+    assert card(lab).node is None and card(lab).formula.text() == ""
