@@ -55,17 +55,17 @@ def facts_text(snapshot: BackwardSnapshot) -> str:
 def incoming_text(snapshot: BackwardSnapshot, node: int) -> str:
     """What has come to a node that has not run, in a line."""
     pending = next((p for p in snapshot.pending if p.node == node), None)
-    words = [_arrived(pending)] if pending else ["no gradient has arrived yet"]
-    if snapshot.next is not None and snapshot.next.node == node and snapshot.next.hooks:
-        words.append(snapshot.next.hooks)
+    words = [gradients_text(pending)] if pending else ["no gradient has arrived yet"]
+    following = snapshot.next
+    is_next = following is not None and following.node == node
+    if is_next and following.edited:
+        norms = [_norm(value.summary if value else None) for value in following.edited]
+        words[0] += f" → {', '.join(norms)}"
+    if pending and pending.expected > 1:
+        words.append(f"{pending.arrived} of {pending.expected} contributions")
+    if is_next and following.hooks:
+        words.append(following.hooks)
     return " · ".join(words)
-
-
-def _arrived(pending: PendingGradient) -> str:
-    text = gradients_text(pending)
-    if pending.expected == 1:
-        return text
-    return f"{text} · {pending.arrived} of {pending.expected} contributions"
 
 
 def gradients_text(pending: PendingGradient) -> str:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from itertools import product
 
-from PySide6.QtCore import QSignalBlocker, Qt, Signal
+from PySide6.QtCore import QSignalBlocker, QSize, Qt, Signal
 from PySide6.QtGui import QKeySequence, QShortcut
 from PySide6.QtWidgets import (
     QAbstractItemView,
@@ -149,6 +149,7 @@ class BreakpointList(QWidget):
             for state in self._states:
                 words = breakpoint_words(state.breakpoint)
                 item = QTreeWidgetItem([words, f"{state.hits:,}"])
+                item.setSizeHint(0, QSize(0, 3 * GRID))
                 item.setToolTip(0, words)
                 item.setToolTip(1, "How often it has held since the pass began")
                 on = Qt.CheckState.Checked if state.breakpoint.enabled else Qt.CheckState.Unchecked

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import QSignalBlocker, Qt, Signal
+from PySide6.QtCore import QSignalBlocker, QSize, Qt, Signal
 from PySide6.QtGui import QKeySequence, QShortcut
 from PySide6.QtWidgets import (
     QHeaderView,
@@ -65,6 +65,7 @@ class NodeList(QWidget):
             self._list.clear()
             for node, texts in rows:
                 item = QTreeWidgetItem(list(texts))
+                item.setSizeHint(0, QSize(0, 3 * GRID))
                 item.setData(0, Qt.ItemDataRole.UserRole, node)
                 for column, text in enumerate(texts):
                     item.setToolTip(column, text)
