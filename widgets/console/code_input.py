@@ -65,6 +65,7 @@ class CodeInput(QPlainTextEdit):
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.history = history
         self._asked: tuple[str, int] | None = None
+        self._asked_by_key = False
         self._answer: CompletionsSnapshot | None = None
         self._popup: CompletionPopup | None = None
         self._highlighter = PythonHighlighter(self.document())
@@ -109,7 +110,9 @@ class CodeInput(QPlainTextEdit):
             return
         self._answer = snapshot
         fitting = self._fitting()
-        if len(fitting) == 1 and self._word() and not self.popup.isVisible():
+        # Only Tab inserts at once, and only where it was pressed: whoever types on types the rest.
+        by_key = self._asked_by_key and here == asked_at
+        if len(fitting) == 1 and self._word() and by_key and not self.popup.isVisible():
             self._insert_completion(fitting[0].text)
             return
         self.popup.show_at(self._caret_rect(), fitting)
@@ -157,7 +160,7 @@ class CodeInput(QPlainTextEdit):
         else:
             super().keyPressEvent(event)
             if event.text() == ".":
-                self._ask()
+                self._ask(by_key=False)
 
     def focusOutEvent(self, event: QFocusEvent) -> None:
         super().focusOutEvent(event)
@@ -231,8 +234,9 @@ class CodeInput(QPlainTextEdit):
 
     # -- completion ------------------------------------------------------------------------------
 
-    def _ask(self) -> None:
+    def _ask(self, by_key: bool = True) -> None:
         self._asked = self.source(), self.textCursor().position()
+        self._asked_by_key = by_key
         self._answer = None
         self.completion_wanted.emit(*self._asked)
 

@@ -9,6 +9,7 @@ from typing import Literal
 from PySide6.QtCore import Qt
 from PySide6.QtGui import (
     QFont,
+    QTextBlock,
     QTextBlockFormat,
     QTextCharFormat,
     QTextCursor,
@@ -82,8 +83,9 @@ class Transcript(QPlainTextEdit):
         self._use_theme()
 
     def add_input(self, source: str) -> None:
-        """A cell begins."""
+        """A cell begins: what it gives is wanted in sight, wherever one was reading."""
         self._add(_Entry("input", source.rstrip()))
+        self._follow(True)
 
     def add_output(self, kind: Kind, text: str) -> None:
         """What a cell printed, joined to what it printed before."""
@@ -97,7 +99,11 @@ class Transcript(QPlainTextEdit):
 
     def add_error(self, error: ErrorReport, line_in_input: int | None) -> None:
         """How a cell failed: its traceback (or message) whole, what to try, a picture of the
-        operands that failed, and the 1-based line of the last input marked."""
+        operands that failed, and the 1-based line of the last input marked. Where all of it has
+        no room, its beginning is in sight: one reads on from there."""
+        follows = self._follows()
+        start = self._end()
+        start.setKeepPositionOnInsert(True)
         if line_in_input is not None:
             for entry in reversed(self._entries):
                 if entry.kind == "input":
@@ -110,6 +116,8 @@ class Transcript(QPlainTextEdit):
             self._add(_Entry("hint", f"{error.hint}\n"))
         if error.operands is not None:
             self._add(_Entry("operands", operands=error.operands))
+        if follows:
+            self._show_from(start.block())
 
     def add_note(self, text: str) -> None:
         """A word of the program's own."""
@@ -249,6 +257,11 @@ class Transcript(QPlainTextEdit):
         if follows:
             bar = self.verticalScrollBar()
             bar.setValue(bar.maximum())
+
+    def _show_from(self, block: QTextBlock) -> None:
+        """Scroll back to a block, and the line above it, that have left by the top."""
+        bar = self.verticalScrollBar()
+        bar.setValue(min(bar.value(), block.firstLineNumber() - 1))
 
     def _use_theme(self) -> None:
         """Write all anew in the theme's colours."""

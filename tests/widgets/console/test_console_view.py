@@ -264,6 +264,30 @@ def test_tab_fills_in_the_only_name(console):
     assert console.input.source() == "torch.zeros_like"
 
 
+def test_a_late_answer_to_a_dot_writes_nothing_into_what_is_typed_on(console):
+    type_(console, "np.")
+    source, cursor = console.input._asked
+    type_(console, "aran")
+    assert console.input._asked == (source, cursor)
+    console.show_completions(
+        CompletionsSnapshot(start=3, completions=(Completion("arange", "function"),))
+    )
+    type_(console, "ge(6)")
+    assert console.input.source() == "np.arange(6)"
+
+
+def test_a_late_answer_to_tab_writes_nothing_into_what_is_typed_on(console):
+    type_(console, "torch.zer")
+    press(console, Qt.Key.Key_Escape)
+    press(console, Qt.Key.Key_Tab)
+    type_(console, "os_l")
+    console.show_completions(
+        CompletionsSnapshot(start=6, completions=(Completion("zeros_like", "function"),))
+    )
+    type_(console, "ike")
+    assert console.input.source() == "torch.zeros_like"
+
+
 def test_escape_closes_and_a_late_answer_for_another_text_is_dropped(console):
     type_(console, "x.")
     answer(console, *TWO)
@@ -409,3 +433,50 @@ def test_a_picture_whose_lines_are_long_gone_goes_too(console, qapp):
 def test_an_error_without_operands_has_no_picture(console):
     fail(console, None)
     assert console.output.pictures() == []
+
+
+# -- what is in sight ----------------------------------------------------------------------------
+
+TRACEBACK = "Traceback (most recent call last):\n" + "  a frame\n" * 5 + "RuntimeError: no"
+
+
+def top_line(console) -> str:
+    return console.output.firstVisibleBlock().text()
+
+
+@pytest.mark.parametrize("operands", [OPERANDS, None])
+def test_of_an_error_with_no_room_for_all_the_beginning_is_in_sight(console, qapp, operands):
+    console.resize(800, 160)
+    for _ in range(30):
+        console.submit("x = 1")
+        console.finish_cell(None)
+    console.submit("x + y")
+    console.finish_cell(ErrorReport("RuntimeError", "no", "a hint", 1, TRACEBACK, operands))
+    qapp.processEvents()
+    assert top_line(console) == "x + y"
+    console.submit("z = 2")  # what comes next is in sight again
+    qapp.processEvents()
+    bar = console.output.verticalScrollBar()
+    assert bar.value() == bar.maximum()
+
+
+def test_an_error_that_has_room_leaves_the_end_in_sight(console, qapp):
+    for _ in range(30):
+        console.submit("x = 1")
+        console.finish_cell(None)
+    fail(console)
+    qapp.processEvents()
+    bar = console.output.verticalScrollBar()
+    assert bar.value() == bar.maximum()
+
+
+def test_a_cell_that_is_run_is_in_sight_though_one_was_reading_further_up(console, qapp):
+    for _ in range(30):
+        console.submit("x = 1")
+        console.finish_cell(None)
+    bar = console.output.verticalScrollBar()
+    bar.setValue(0)
+    console.add_output(OutputSnapshot(stream="stdout", text="late\n"))
+    assert bar.value() == 0  # reading is left alone
+    console.submit("y = 2")
+    assert bar.value() == bar.maximum()
