@@ -26,7 +26,7 @@ def pane(qtbot) -> GraphPane:
     """Laid out at once: the tests' worker is the window's own thread."""
     pane = GraphPane()
     view = pane.view
-    view.layout_requested.connect(lambda v, d: view.show_layout(v, layout_nested(v, d)))
+    view.layout_requested.connect(lambda v, d, s: view.show_layout(v, layout_nested(v, d, s)))
     qtbot.addWidget(pane)
     pane.resize(900, 840)
     pane.show()
@@ -306,6 +306,12 @@ def test_open_all_and_close_all_keep_the_selected_node_known(nested: GraphView) 
     assert nested.selected == 6 and nested.selected_box == place(nested, "body")
 
 
+def test_escape_selects_nothing(nested: GraphView, qtbot) -> None:
+    nested.select(3)
+    qtbot.keyClick(nested, Qt.Key.Key_Escape)
+    assert nested.selected is None and nested.selected_box is None
+
+
 def test_open_all_inside_a_box(nested: GraphView) -> None:
     nested.close_all()
     nested.open_inside(place(nested, "body"))
@@ -316,7 +322,7 @@ def test_answers_to_older_requests_are_dropped(qtbot) -> None:
     view = GraphView()
     qtbot.addWidget(view)
     asked: list[VisibleGraph] = []
-    view.layout_requested.connect(lambda visible, direction: asked.append(visible))
+    view.layout_requested.connect(lambda visible, *_: asked.append(visible))
     view.show_graph(NESTED)
     view.set_open(frozenset())
     older, newer = asked
@@ -328,6 +334,34 @@ def test_answers_to_older_requests_are_dropped(qtbot) -> None:
     view.clear("nothing")
     view.show_layout(asked[-1], layout_nested(asked[-1]))
     assert view.facts is None
+
+
+def test_links_have_curves_or_corners(nested: GraphView, pane: GraphPane, qtbot) -> None:
+    button = pane.findChild(QToolButton, "graph_style")
+    assert button is not None and nested._item.geometry.curved
+    qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
+    geometry = nested._item.geometry
+    assert not geometry.curved
+    pieces = geometry.pieces(np.arange(len(geometry.ends)), 1.0)
+    straight = (pieces[:, 0] == pieces[:, 2]) | (pieces[:, 1] == pieces[:, 3])
+    assert len(pieces) and straight.all()
+
+
+def test_curves_are_cut_into_pieces_that_lie_on_them(nested: GraphView) -> None:
+    nested.open_all()
+    geometry = nested._item.geometry
+    for link in range(len(geometry.ends)):
+        pieces = geometry.pieces(np.array([link]), 1.0)
+        path = geometry.path(link)
+        assert pieces[0, :2].tolist() == pytest.approx(path.pointAtPercent(0).toTuple())
+        assert pieces[-1, 2:].tolist() == pytest.approx(path.pointAtPercent(1).toTuple())
+        assert pieces[1:, :2].tolist() == pieces[:-1, 2:].tolist()  # without a gap
+        length = np.hypot(pieces[:, 2] - pieces[:, 0], pieces[:, 3] - pieces[:, 1]).sum()
+        assert length == pytest.approx(path.length(), rel=0.01)
+    whole = geometry.pieces(np.arange(len(geometry.ends)), 1.0)
+    assert len(whole) == sum(
+        len(geometry.pieces(np.array([link]), 1.0)) for link in range(len(geometry.ends))
+    )
 
 
 def test_a_new_direction_turns_the_picture_round(nested: GraphView) -> None:
@@ -416,6 +450,11 @@ def test_search_marks_counts_and_goes_through_the_hits(
     assert field is not None
     qtbot.keyClicks(field, "weight 8x8")
     assert hits(pane) == "2 found" and marked(nested) == {"head", "body.fc"}
+    nested.search("addmm"), nested.close_all()
+    assert nested._item.hits is not None
+    assert nested._item.hits.tolist() == [0, 1, 1]  # the loss, the head, the body
+    nested.set_open(frozenset({"body"}))
+    nested.search("weight 8x8")
     qtbot.keyClick(field, Qt.Key.Key_Return)
     assert hits(pane) == "1 of 2" and nested.selected == 6  # the plan comes to body.fc first
     assert "#6" in keys(nested) and "#2" not in keys(nested)

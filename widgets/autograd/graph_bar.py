@@ -120,6 +120,13 @@ class GraphBar(QWidget):
         )
         self._forward.setCheckable(True)
         self._forward.toggled.connect(self._turn)
+        self._angles = self._button(
+            "style", "mdi6.vector-polyline", "Right angles: draw the links with corners, not curves"
+        )
+        self._angles.setCheckable(True)
+        self._angles.toggled.connect(
+            lambda on: self._view.set_style("orthogonal" if on else "smooth")
+        )
         self._paths = self._button(
             "paths",
             "mdi6.source-branch",
@@ -218,8 +225,8 @@ class GraphBar(QWidget):
     def _follow_view(self) -> None:
         """There is something to search, open and save while a graph is drawn."""
         drawn = self._view.facts is not None
-        for widget in (self.field, self._filter_button, self._forward, self._paths, self._follow,
-                       self._open_all, self._close_all, self._save):  # fmt: skip
+        for widget in (self.field, self._filter_button, self._forward, self._angles, self._paths,
+                       self._follow, self._open_all, self._close_all, self._save):  # fmt: skip
             widget.setEnabled(drawn)
         if not drawn:
             self._show_hits(0, -1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QPainter
 from PySide6.QtWidgets import QGraphicsItem, QStyleOptionGraphicsItem, QWidget
@@ -13,6 +14,9 @@ from widgets.autograd.graph_facts import Bools, GraphFacts
 from widgets.autograd.graph_geometry import GraphGeometry, Ints
 from widgets.autograd.graph_links import LinkPainter
 from widgets.autograd.graph_paint import pen
+from widgets.canvas.style import font, text_width
+
+Counts = NDArray[np.int64]
 
 SHORT_PX = 3.0
 """Links shorter than this on screen lie within the gap between two boxes: they are not drawn."""
@@ -24,7 +28,8 @@ class GraphItem(QGraphicsItem):
     """Paints what `facts` and `geometry` say, culled and in levels of detail.
 
     The marks are arrays by box, None where there are none: `lit` boxes stand out and all others
-    are dimmed, `hits` answer to a search, `breakpoints` have one inside.
+    are dimmed, `hits` counts the nodes in each that answer to a search, `breakpoints` have one
+    inside.
     """
 
     def __init__(self) -> None:
@@ -36,7 +41,7 @@ class GraphItem(QGraphicsItem):
         self._links: LinkPainter | None = None
         self.selected: int | None = None
         self.lit: Bools | None = None
-        self.hits: Bools | None = None
+        self.hits: Counts | None = None
         self.breakpoints: Bools | None = None
 
     # -- what it shows ---------------------------------------------------------------------------
@@ -114,9 +119,7 @@ class GraphItem(QGraphicsItem):
         painter.setBrush(Qt.BrushStyle.NoBrush)
         near, rects = zoom >= TEXT_MIN_ZOOM, self.geometry.rects
         if self.hits is not None:
-            painter.setPen(pen("warning", 2))
-            for x, y, w, h in rects[boxes[self.hits[boxes]]].tolist():
-                painter.drawRoundedRect(QRectF(x - 2, y - 2, w + 4, h + 4), 6, 6)
+            self._paint_hits(painter, boxes[self.hits[boxes] > 0], near)
         if self.selected is not None:
             painter.setPen(pen("accent", 2))
             off = 4.0 if near else 2 / zoom
@@ -128,3 +131,25 @@ class GraphItem(QGraphicsItem):
             painter.setBrush(theme.current().color("error"))
             for x, y, _, _ in rects[boxes[self.breakpoints[boxes]]].tolist():
                 painter.drawEllipse(QPointF(x, y), radius, radius)
+
+    def _paint_hits(self, painter: QPainter, boxes: Ints, near: bool) -> None:
+        """A ring around each, and how many are inside where there are several."""
+        assert self.hits is not None
+        painter.setPen(pen("warning", 2))
+        for x, y, w, h in self.geometry.rects[boxes].tolist():
+            painter.drawRoundedRect(QRectF(x - 2, y - 2, w + 4, h + 4), 6, 6)
+        if not near:
+            return
+        face = font(10, bold=True)
+        painter.setFont(face)
+        for box in boxes[self.hits[boxes] > 1].tolist():
+            text = f"{self.hits[box]:,} hits"
+            x, y, width, _ = self.geometry.rects[box].tolist()
+            wide = text_width(text, face) + 10
+            plate = QRectF(x + width - wide - 8, y - 9, wide, 15)
+            painter.setPen(Qt.PenStyle.NoPen)
+            painter.setBrush(theme.current().color("warning"))
+            painter.drawRoundedRect(plate, 7, 7)
+            painter.setPen(theme.current().color("canvas"))
+            painter.drawText(plate, Qt.AlignmentFlag.AlignCenter, text)
+        painter.setBrush(Qt.BrushStyle.NoBrush)

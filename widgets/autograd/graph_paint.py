@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import shiboken6
 from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
-from PySide6.QtGui import QColor, QPainter, QPen
+from PySide6.QtGui import QColor, QFont, QPainter, QPen
 
 from widgets import theme
 from widgets.autograd.graph_geometry import Floats
-from widgets.canvas.style import font, text_width
+from widgets.canvas.style import elided, font, text_width
 
 
 def pen(
@@ -28,6 +28,13 @@ def mixed(over: str, under: str, strength: float) -> QColor:
     top, ground = theme.current().color(over), theme.current().color(under)
     parts = zip(top.getRgb()[:3], ground.getRgb()[:3], strict=True)
     return QColor(*(round(a * strength + b * (1 - strength)) for a, b in parts))
+
+
+def shortened(name: str, face: QFont, width: float) -> str:
+    """A dotted name without as many of its first parts as do not fit, then elided."""
+    while "." in name and text_width(name, face) > width:
+        name = name.partition(".")[2]
+    return elided(name, face, width)
 
 
 def draw_lines(painter: QPainter, lines: Floats) -> None:

@@ -20,7 +20,7 @@ from PySide6.QtWidgets import QGraphicsScene, QMenu, QToolTip, QWidget
 from engine.protocol import BackwardSnapshot, GraphSnapshot
 from widgets import theme
 from widgets.autograd import graph_menu
-from widgets.autograd.boxes import Direction, NestedLayout, VisibleGraph
+from widgets.autograd.boxes import Direction, EdgeStyle, NestedLayout, VisibleGraph
 from widgets.autograd.graph_facts import Bools, GraphFacts
 from widgets.autograd.graph_finder import Finder, Reach
 from widgets.autograd.graph_geometry import GraphGeometry
@@ -67,13 +67,14 @@ class GraphView(CanvasView):
     `show_layout` answers it, and the box that was clicked stays under the cursor. Arrow keys walk:
     down and up along the links, left and right within a layer. Enter or a double click asks to
     run to a node, and opens or closes a box; + and - open and close too (without a selection, or
-    with Ctrl, they zoom).
+    with Ctrl, they zoom). Esc selects nothing.
     """
 
     node_selected = Signal(int)
     run_to_requested = Signal(int)
-    layout_requested = Signal(object, str)
-    """(VisibleGraph, direction): to be answered by `show_layout`, off the window's thread."""
+    layout_requested = Signal(object, str, str)
+    """(VisibleGraph, direction, style of the links): to be answered by `show_layout`, off the
+    window's thread."""
     breakpoint_toggled = Signal(str)
     """The key of a box: `#17` for node 17, else a module's path or a repeat."""
     code_requested = Signal(int)
@@ -99,6 +100,7 @@ class GraphView(CanvasView):
         self._reach: Reach | None = None
         self._open: frozenset[str] = frozenset()
         self._direction: Direction = "backward"
+        self._style: EdgeStyle = "smooth"
         self._requested: VisibleGraph | None = None
         self._arrive: Callable[[], None] = lambda: None
         self._backward: BackwardSnapshot | None = None
@@ -177,7 +179,7 @@ class GraphView(CanvasView):
         self._arrive = arrive
         self._requested = self._hierarchy.visible(self._open)
         self.viewport().update()
-        self.layout_requested.emit(self._requested, self._direction)
+        self.layout_requested.emit(self._requested, self._direction, self._style)
 
     def _look_at_start(self) -> None:
         """All of the graph, or where that is too small to read, its first box at the top."""
@@ -265,6 +267,12 @@ class GraphView(CanvasView):
         else:
             self._selected_node = None
             self._mark(box)
+
+    def select_none(self) -> None:
+        self._selected_node = self._item.selected = None
+        self.setAccessibleDescription("")
+        self._show_marks()
+        self.changed.emit()
 
     def _mark(self, box: int) -> None:
         facts = self._item.facts
@@ -409,6 +417,15 @@ class GraphView(CanvasView):
         if direction == self._direction:
             return
         self._direction = direction
+        self._lay_out_again()
+
+    def set_style(self, style: EdgeStyle) -> None:
+        """Draw links as curves or with right angles."""
+        if style != self._style:
+            self._style = style
+            self._lay_out_again()
+
+    def _lay_out_again(self) -> None:
         anchor = self._anchor(self._item.selected)
         self._ask_for_layout(
             self._look_at_start if anchor is None else lambda: self._settle(anchor)
@@ -461,7 +478,8 @@ class GraphView(CanvasView):
         item.hits = None
         if hits is not None:
             lit = facts.holds(hits)
-            item.hits = lit & ~item.geometry.open
+            counts = np.maximum(facts.sums(hits), lit)  # a cut is one hit
+            item.hits = np.where(item.geometry.open, 0, counts).astype(np.int64)
         if self._paths and item.selected is not None:
             ways = facts.holds(self._ways(item.selected))
             lit = ways if lit is None else lit & ways
@@ -538,6 +556,8 @@ class GraphView(CanvasView):
                 self.toggle(box)
         elif plain and box is not None and key == Qt.Key.Key_Minus:
             self._close_around(box)
+        elif key == Qt.Key.Key_Escape and box is not None:
+            self.select_none()
         elif not plain and key in (Qt.Key.Key_Plus, Qt.Key.Key_Equal):
             self.zoom_by(1.2)
         elif not plain and key == Qt.Key.Key_Minus:
