@@ -32,6 +32,7 @@ from .store import Store
 from .workbench import Workbench
 
 if TYPE_CHECKING:
+    from .autograd_page import AutogradPage
     from .presenters.autograd import AutogradPresenter
     from .presenters.model import ModelPresenter
     from .presenters.tensors import TensorsPresenter
@@ -158,6 +159,7 @@ class Application(QObject):
         page = TensorsPage(ConsoleHistory(self._recovery.parent / CONSOLE_HISTORY))
         self._take_docks("tensors", page)
         console = ConsolePresenter(self.bench, self.cells, page.console, self)
+        page.variables.graph_requested.connect(self._show_graph)
         self.presenters["tensors"] = TensorsPresenter(self.bench, page, console, self)
         return page
 
@@ -182,8 +184,9 @@ class Application(QObject):
         from .presenters.backward import BackwardPresenter
         from .presenters.derivatives import DerivativesPresenter
         from .presenters.flow import FlowPresenter
-        from .presenters.rules import RulesPresenter
         from .presenters.graph_picture import GraphPicturePresenter
+        from .presenters.mistakes import MistakesPresenter
+        from .presenters.rules import RulesPresenter
 
         page = AutogradPage()
         let_drops_through(page.steps.graph)
@@ -197,6 +200,10 @@ class Application(QObject):
         derivatives.run_requested.connect(lambda source: self.tensors.submit(source))
         self.presenters["derivatives"] = derivatives
         self.presenters["flow"] = FlowPresenter(self.bench, page.flow, self)
+        mistakes = MistakesPresenter(self.bench, page.mistakes, self)
+        mistakes.run_requested.connect(lambda source: self.tensors.submit(source))
+        mistakes.graph_requested.connect(self._show_graph)
+        self.presenters["mistakes"] = mistakes
         return page
 
     def _make_train(self) -> QWidget:
@@ -247,8 +254,18 @@ class Application(QObject):
         self.window.show_workspace("model")
         self.model.edits.add_chosen(kind)
 
+    def _show_graph(self, root: str) -> None:
+        """The autograd graph of a tensor of the console, in its workspace."""
+        self.window.show_workspace("autograd")
+        page = cast("AutogradPage", self.window.page("autograd"))
+        page.setCurrentWidget(page.steps)
+        self.autograd.show_graph_of(root)
+
     def _lead_to(self, workspace, method: str) -> None:
         self.window.show_workspace(workspace)
+        if workspace == "autograd":
+            page = cast("AutogradPage", self.window.page("autograd"))
+            page.setCurrentWidget(page.steps)
         getattr(self._presenter(workspace), method)()
 
 

@@ -7,6 +7,7 @@ from PySide6.QtWidgets import QTabWidget, QWidget
 from widgets.autograd.autograd_view import AutogradView
 from widgets.autograd.derivative_view import DerivativeView
 from widgets.autograd.flow_view import FlowView
+from widgets.autograd.mistakes_view import MistakesView
 
 
 class AutogradPage(QTabWidget):
@@ -31,6 +32,12 @@ class AutogradPage(QTabWidget):
             self.flow,
             "Gradient flow",
             "The size of each layer's gradients while the model trains, from three beginnings.",
+        )
+        self.mistakes = MistakesView()
+        self.add_room(
+            self.mistakes,
+            "Mistakes",
+            "The usual mistakes with autograd: make them, see them on the graph, write it right.",
         )
         self.setFocusProxy(self.steps)
 

@@ -25,7 +25,8 @@ PASS_SNAPSHOTS = (
     ComparisonSnapshot,
     ValueSnapshot,
 )
-"""They tell of one forward and backward pass; an edit of the model ends it."""
+"""They tell of one forward and backward pass; an edit of the model ends it, unless the backward
+pass is that of a tensor of the console."""
 
 DOCUMENT_SNAPSHOTS = (ModelSnapshot, *PASS_SNAPSHOTS)
 """They tell of one revision of the document. All others tell of runs, files and the engine, and
@@ -69,7 +70,7 @@ class Store(QObject):
         changed = any(parts) and _computation(old) != _computation(project)
         if changed:
             self._revision += 1
-            self.forget(*PASS_SNAPSHOTS)
+            self.forget(*(ForwardSnapshot,) if self.steps_console else PASS_SNAPSHOTS)
         self.project_changed.emit(old, project)
         if changed:
             self.revision_changed.emit(self._revision)
@@ -80,7 +81,7 @@ class Store(QObject):
 
     def take(self, snapshot: Snapshot) -> bool:
         """Keep a snapshot and announce it; False when it tells of an older document."""
-        if isinstance(snapshot, DOCUMENT_SNAPSHOTS) and snapshot.revision != self._revision:
+        if self._tells_of_document(snapshot) and snapshot.revision != self._revision:
             return False
         if isinstance(snapshot, GraphSnapshot) and snapshot.parts > 1:
             # A part of a large graph: only the whole is announced. A first part starts anew.
@@ -91,6 +92,19 @@ class Store(QObject):
         self._snapshots[type(snapshot)] = snapshot
         self.snapshot.emit(snapshot)
         return True
+
+    @property
+    def steps_console(self) -> bool:
+        """The backward pass under way is that of a tensor of the console."""
+        graph = self.newest(GraphSnapshot)
+        return graph is not None and bool(graph.root)
+
+    def _tells_of_document(self, snapshot: Snapshot) -> bool:
+        if isinstance(snapshot, GraphSnapshot):
+            return not snapshot.root
+        if isinstance(snapshot, BackwardSnapshot | ComparisonSnapshot | ValueSnapshot):
+            return not self.steps_console
+        return isinstance(snapshot, DOCUMENT_SNAPSHOTS)
 
     def newest(self, kind: type[S]) -> S | None:
         """The newest snapshot of a type; None when there is none."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Literal, cast
 
 from PySide6.QtCore import QObject, QSignalBlocker
@@ -22,9 +23,11 @@ from engine.protocol import (
     Snapshot,
     StartForwardCommand,
     ValueSnapshot,
+    VariablesSnapshot,
 )
 from widgets.autograd.autograd_view import AutogradView
-from widgets.autograd.boxes import Direction, NestedLayout, VisibleGraph
+from widgets.autograd.boxes import Direction, EdgeStyle, NestedLayout, VisibleGraph
+from widgets.autograd.derivative_form import split_inputs
 from widgets.autograd.nested_layout import layout_nested
 
 Move = Literal["step", "back", "to", "end", "reset"]
@@ -46,6 +49,7 @@ class AutogradPresenter(QObject):
         super().__init__(parent)
         self._bench, self._view = bench, view
         self._under_way = False
+        self._suggested = ""
         self.drawn: GraphSnapshot | None = None
         view.forward_start_requested.connect(self.start_forward)
         view.forward_move_requested.connect(self._move_forward)
@@ -56,11 +60,15 @@ class AutogradPresenter(QObject):
         view.block_selected.connect(lambda block: self._select(block))
         view.node_selected.connect(self._on_node_selected)
         view.graph.layout_requested.connect(self._lay_out)
+        view.roots.root_chosen.connect(self._on_root)
         bench.store.snapshot.connect(self._on_snapshot)
         bench.store.revision_changed.connect(self._on_revision)
         bench.link.state_changed.connect(view.show_engine_state)
         bench.selection.changed.connect(self._show_selection)
         view.show_engine_state(bench.link.state)
+        newest = bench.store.newest(VariablesSnapshot)
+        if newest is not None:
+            view.roots.show_variables(newest.variables)
 
     # -- what the reader wants -------------------------------------------------------------------
 
@@ -83,6 +91,10 @@ class AutogradPresenter(QObject):
             self.start_forward()
         self._send(self._view.backward.options.command(root))
 
+    def show_graph_of(self, root: str) -> None:
+        """Read and draw the graph under an expression of the console."""
+        self._view.roots.choose(root)
+
     def step_backward(self) -> None:
         """The next node; the start of the backward pass when there is none."""
         if self._bench.store.newest(BackwardSnapshot) is None:
@@ -102,6 +114,25 @@ class AutogradPresenter(QObject):
         if self._bench.store.newest(BackwardSnapshot) is None:
             self.start_backward()
         self._move_backward("run")
+
+    def _on_root(self, root: str) -> None:
+        self._suggest_gradient(root)
+        self.start_backward()
+
+    def _suggest_gradient(self, root: str) -> None:
+        """Backward from more than one number needs a gradient: offer ones, unless the reader has
+        written one."""
+        field = self._view.backward.options.gradient
+        if field.text().strip() not in ("", self._suggested):
+            return
+        known = self._bench.store.newest(VariablesSnapshot)
+        shapes = {v.name: v.shape for v in known.variables} if known is not None else {}
+        parts = [
+            "None" if math.prod(shapes.get(name) or ()) == 1 else f"torch.ones_like({name})"
+            for name in split_inputs(root)
+        ]
+        self._suggested = "" if set(parts) <= {"None"} else ", ".join(parts)
+        field.setText(self._suggested)
 
     def compare(self) -> None:
         self._send(CompareGradientsCommand())
@@ -135,6 +166,8 @@ class AutogradPresenter(QObject):
                 self._bench.store.forget(GraphSnapshot, BackwardSnapshot, ComparisonSnapshot)
                 self._view.clear_backward()
                 self._view.show_forward(snapshot, self._names())
+            case VariablesSnapshot(variables=variables):
+                self._view.roots.show_variables(variables)
             case GraphSnapshot():
                 self._view.show_graph(snapshot, self._names())
             case BackwardSnapshot():
@@ -146,12 +179,13 @@ class AutogradPresenter(QObject):
             case ErrorSnapshot(command=command, error=error) if command in COMMANDS:
                 self._view.show_problem(f"{error.message} {error.hint}".strip())
 
-    def _lay_out(self, visible: VisibleGraph, direction: Direction) -> None:
+    def _lay_out(self, visible: VisibleGraph, direction: Direction, style: EdgeStyle) -> None:
         self._bench.layout.submit(
             "graph",
             layout_nested,
             visible,
             direction,
+            style,
             then=lambda layout: self._draw(visible, cast(NestedLayout, layout)),
         )
 
@@ -161,10 +195,14 @@ class AutogradPresenter(QObject):
             self.drawn = self._bench.store.newest(GraphSnapshot)
 
     def _on_revision(self) -> None:
-        if self._under_way:
-            self._under_way = False
-            self._view.clear()
-            self._view.show_problem(_CHANGED)
+        if not self._under_way:
+            return
+        self._under_way = False
+        if self._bench.store.steps_console:
+            self._view.forward.clear()
+            return
+        self._view.clear()
+        self._view.show_problem(_CHANGED)
 
     # -- selection -------------------------------------------------------------------------------
 

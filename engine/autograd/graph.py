@@ -14,7 +14,7 @@ from torch.autograd.graph import GradientEdge, get_gradient_edge
 
 from ..protocol import TensorSpec
 from ..tensors.readable import dtype_name
-from .deep import guard_release
+from .deep import LEAF_SEQUENCE, guard_release
 
 Root = torch.Tensor | GradientEdge
 
@@ -87,8 +87,10 @@ class Node:
 
     @property
     def sequence(self) -> int:
-        """torch's sequence number within the thread of the forward pass; -1 for leaves."""
-        return -1 if self.is_leaf else self.fn._sequence_nr()
+        """torch's sequence number within the thread of the forward pass; -1 for leaves, and for
+        the node that stands where a second derivative is missing."""
+        number = self.fn._sequence_nr()
+        return -1 if number == LEAF_SEQUENCE else number
 
     @property
     def outputs(self) -> tuple[TensorSpec, ...]:

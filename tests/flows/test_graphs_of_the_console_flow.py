@@ -1,0 +1,140 @@
+"""Graphs of the console's tensors, and the usual mistakes, through the window."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QLabel, QPushButton
+
+from app import templates
+from engine.project import edits
+from engine.project.mistakes import MISTAKES
+from engine.protocol import BackwardSnapshot, GraphSnapshot
+
+CELL = """
+x = torch.tensor(3.0, requires_grad=True)
+y = x ** 3
+"""
+
+
+@pytest.fixture
+def page(program):
+    program.window.show_workspace("autograd")
+    program.tensors.submit(CELL)
+    program.bench.link.drain()
+    return program.window.page("autograd")
+
+
+def drawn(qtbot, program) -> GraphSnapshot:
+    program.bench.link.drain()
+    store, presenter = program.bench.store, program.autograd
+    qtbot.waitUntil(
+        lambda: presenter.drawn is store.newest(GraphSnapshot) is not None, timeout=30_000
+    )
+    return store.newest(GraphSnapshot)
+
+
+def press(page, name: str) -> None:
+    QTest.mouseClick(page.findChild(QPushButton, name), Qt.MouseButton.LeftButton)
+
+
+def label(page, name: str) -> str:
+    return page.findChild(QLabel, name).text()
+
+
+def test_the_graph_of_a_variable_from_the_list_of_variables(qtbot, program, page):
+    program.window.show_workspace("tensors")
+    program.window.page("tensors").variables.graph_requested.emit("y")
+    graph = drawn(qtbot, program)
+    assert program.window.workspace == "autograd" and page.currentWidget() is page.steps
+    assert (graph.root, [node.name for node in graph.nodes]) == (
+        "y", ["PowBackward0", "AccumulateGrad"],
+    )  # fmt: skip
+    assert graph.nodes[0].source.text == "y = x ** 3"
+    assert label(page, "graph_facts").startswith("2 nodes, 1 of them leaves")
+    program.autograd.step_backward()
+    program.autograd.step_backward()
+    program.bench.link.drain()
+    variables = program.bench.link._session.lab.namespace.variables
+    assert variables["x"].grad == 27
+    assert program.bench.store.newest(BackwardSnapshot).position == 2
+
+
+def test_an_edit_of_the_model_leaves_it_alone(qtbot, program, page):
+    program.bench.files.new(templates.load_template("mlp"))
+    program.tensors.submit(CELL)
+    program.bench.link.drain()
+    page.steps.roots.choose("y")
+    drawn(qtbot, program)
+    block = program.bench.store.project.model.blocks[2]
+    program.bench.edit("Change", lambda p: edits.set_param(p, block.id, "out_features", 32))
+    program.bench.link.drain()
+    program.autograd.step_backward()
+    program.bench.link.drain()
+    assert program.bench.store.newest(BackwardSnapshot).position == 1
+
+
+def test_a_tensor_without_a_graph_says_why(program, page):
+    program.tensors.submit("z = torch.ones(2)")
+    program.bench.link.drain()
+    page.steps.roots.choose("z")
+    program.bench.link.drain()
+    assert "`z` has no graph" in label(page, "autograd_problem")
+
+
+def test_a_root_of_many_numbers_is_offered_a_gradient_of_ones(qtbot, program, page):
+    program.tensors.submit("v = torch.ones(2, requires_grad=True) * 2")
+    program.bench.link.drain()
+    options = page.steps.backward.options
+    page.steps.roots.choose("v, y")
+    drawn(qtbot, program)
+    assert options.gradient.text() == "torch.ones_like(v), None"
+    page.steps.roots.choose("y")
+    assert options.gradient.text() == ""
+    options.gradient.setText("torch.full_like(v, 5)")
+    page.steps.roots.choose("v")
+    drawn(qtbot, program)
+    assert options.gradient.text() == "torch.full_like(v, 5)"
+
+
+def test_actions_lead_to_the_steps(program, page):
+    page.setCurrentWidget(page.mistakes)
+    program.bench.actions["autograd.start"].trigger()
+    assert page.currentWidget() is page.steps
+
+
+@pytest.mark.parametrize("mistake", MISTAKES, ids=lambda m: m.key)
+def test_each_mistake_runs_and_is_drawn(qtbot, program, page, mistake):
+    page.setCurrentWidget(page.mistakes)
+    page.mistakes.list.setCurrentRow(MISTAKES.index(mistake))
+    assert not page.findChild(QPushButton, "mistake_graph").isEnabled()
+    press(page, "mistake_code_run")
+    program.bench.link.drain()
+    assert label(page, "mistake_error").startswith(f"{mistake.error}: " if mistake.error else "")
+    if mistake.missing:
+        press(page, "why_ask")
+        program.bench.link.drain()
+        assert f"`{mistake.missing}`" in label(page, "why_answer") and label(page, "why_hint")
+    press(page, "mistake_graph")
+    program.bench.link.drain()
+    graph = program.bench.store.newest(GraphSnapshot)
+    assert graph is not None, label(page, "autograd_problem")
+    assert graph.root == mistake.root and page.currentWidget() is page.steps
+
+
+def test_why_wants_a_name(program, page):
+    page.mistakes.name.clear()
+    press(page, "why_ask")
+    assert label(page, "why_answer") == "Name the tensor whose gradient is missing."
+
+
+def test_nothing_is_left_of_it_when_the_engine_has_gone(program, page):
+    page.setCurrentWidget(page.mistakes)
+    press(page, "mistake_code_run")
+    program.bench.link.drain()
+    assert label(page, "mistake_error")
+    program.bench.link.state_changed.emit("lost")
+    assert not label(page, "mistake_error")
+    assert torch.is_grad_enabled()

@@ -1,0 +1,191 @@
+"""The usual mistakes with autograd: made on purpose, seen on the graph, and written right."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import (
+    QFrame,
+    QHBoxLayout,
+    QLabel,
+    QListWidget,
+    QPushButton,
+    QScrollArea,
+    QSplitter,
+    QVBoxLayout,
+    QWidget,
+)
+
+from engine.project.mistakes import MISTAKES, Mistake
+from engine.protocol import ErrorReport, WhyNoGradientSnapshot
+from widgets.autograd.code_pane import CodePane
+from widgets.icons import set_icon
+from widgets.tensor.operand_fields import ExpressionField
+from widgets.tensor.shape_view import text_label
+from widgets.theme import GRID, mono_font
+
+
+class MistakesView(QWidget):
+    """Signals: `run_requested(source)` for Python to run in the console, `graph_requested(root)`
+    to see the graph under an expression, `why_requested(name, root)` to hear why a tensor has no
+    gradient."""
+
+    run_requested = Signal(str)
+    graph_requested = Signal(str)
+    why_requested = Signal(str, str)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("mistakes_view")
+        self._mistake: Mistake = MISTAKES[0]
+        self.list = QListWidget()
+        self.list.setObjectName("mistakes")
+        self.list.setAccessibleName("Usual mistakes")
+        self.list.setToolTip("Choose a mistake: what it does, why, and what to write instead.")
+        for mistake in MISTAKES:
+            self.list.addItem(mistake.title)
+        self.list.currentRowChanged.connect(lambda row: self.show_mistake(MISTAKES[row]))
+        self.code = CodePane(
+            "mistake_code", "The mistake", "Run this in the console, where its tensors stay."
+        )
+        self.code.run_requested.connect(self._make)
+        self.instead = CodePane(
+            "mistake_instead", "What to write instead", "Run this in the console instead."
+        )
+        self.instead.run_requested.connect(self.run_requested)
+        self._happens = self._words("mistake_happens")
+        self._error = self._words("mistake_error", "error")
+        self._error.setFont(mono_font(9))
+        self._error.setToolTip("PyTorch's own message, whole.")
+        self._why = self._words("mistake_why")
+        self._look = self._words("mistake_look", "muted")
+        self._graph = QPushButton("Show on the graph")
+        self._graph.setObjectName("mistake_graph")
+        self._graph.setAccessibleName("Show on the graph")
+        self._graph.setToolTip("Read the graph of this tensor and draw it in the tab Step through.")
+        set_icon(self._graph, "mdi6.sitemap-outline")
+        self._graph.clicked.connect(lambda: self.graph_requested.emit(self._mistake.root))
+        self.name = ExpressionField(
+            "why_name", "Tensor without a gradient", "A tensor of the console whose .grad is None."
+        )
+        self.root = ExpressionField(
+            "why_root", "What backward was called on", "The loss: what backward was called on."
+        )
+        self.ask = QPushButton("Why is its .grad None?")
+        self.ask.setObjectName("why_ask")
+        self.ask.setAccessibleName("Why is its gradient None?")
+        self.ask.setToolTip("Look in the recorded graph for the way from the loss to this tensor.")
+        set_icon(self.ask, "mdi6.help-circle-outline")
+        self.ask.clicked.connect(self._ask)
+        self.name.returnPressed.connect(self._ask)
+        self.root.returnPressed.connect(self._ask)
+        self._answer = self._words("why_answer")
+        self._hint = self._words("why_hint", "muted")
+        self._lay_out()
+        self.list.setCurrentRow(0)
+        self.setFocusProxy(self.list)
+
+    def _words(self, name: str, role: str = "") -> QLabel:
+        label = text_label(name, role)
+        label.setWordWrap(True)
+        return label
+
+    def _lay_out(self) -> None:
+        page = QWidget()
+        column = QVBoxLayout(page)
+        column.setContentsMargins(2 * GRID, GRID, 2 * GRID, 2 * GRID)
+        column.setSpacing(GRID)
+        graph = QHBoxLayout()
+        graph.setSpacing(GRID)
+        graph.addWidget(self._graph)
+        graph.addWidget(self._look, 1)
+        question = QHBoxLayout()
+        question.setSpacing(GRID)
+        for text, field in (("tensor", self.name), ("after backward of", self.root)):
+            label = QLabel(text)
+            label.setProperty("role", "muted")
+            label.setBuddy(field)
+            question.addWidget(label)
+            question.addWidget(field, 1)
+        question.addWidget(self.ask)
+        heading = QLabel("A gradient that is missing")
+        heading.setProperty("role", "heading")
+        for part in (self.code, self._happens, self._error, self._why):
+            column.addWidget(part)
+        column.addLayout(graph)
+        column.addSpacing(GRID)
+        column.addWidget(self.instead)
+        column.addSpacing(GRID)
+        column.addWidget(heading)
+        column.addLayout(question)
+        column.addWidget(self._answer)
+        column.addWidget(self._hint)
+        column.addStretch(1)
+        scroll = QScrollArea()
+        scroll.setWidgetResizable(True)
+        scroll.setFrameShape(QFrame.Shape.NoFrame)
+        scroll.setWidget(page)
+        splitter = QSplitter(Qt.Orientation.Horizontal)
+        splitter.addWidget(self.list)
+        splitter.addWidget(scroll)
+        splitter.setStretchFactor(1, 1)
+        splitter.setSizes([368, 1000])
+        splitter.setChildrenCollapsible(False)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.addWidget(splitter)
+
+    # -- showing ---------------------------------------------------------------------------------
+
+    @property
+    def mistake(self) -> Mistake:
+        return self._mistake
+
+    def show_mistake(self, mistake: Mistake) -> None:
+        """Show a mistake; nothing runs."""
+        self._mistake = mistake
+        self.code.show_code(mistake.code)
+        self._happens.setText(mistake.happens)
+        self._why.setText(mistake.why)
+        self._look.setText(mistake.look)
+        self.instead.show_code(mistake.instead)
+        self._graph.setEnabled(False)
+        self._graph.setToolTip("Run the mistake first: then its graph can be read.")
+        self.name.show_text(mistake.missing)
+        self.root.show_text(mistake.root)
+        self.show_error(None)
+        self._answer.clear()
+        self._hint.clear()
+
+    def show_made(self, error: ErrorReport | None) -> None:
+        """The mistake has run, and raised `error`."""
+        self._graph.setEnabled(True)
+        self._graph.setToolTip(f"Draw the graph of {self._mistake.root} in the tab Step through.")
+        self.show_error(error)
+
+    def show_error(self, error: ErrorReport | None) -> None:
+        """torch's message under the code; None for none."""
+        self._error.setText("" if error is None else f"{error.type}: {error.message}")
+        self._error.setVisible(error is not None)
+
+    def show_why(self, snapshot: WhyNoGradientSnapshot) -> None:
+        self._answer.setText(snapshot.text)
+        self._hint.setText(snapshot.hint)
+
+    def show_problem(self, error: ErrorReport) -> None:
+        """The question could not be answered."""
+        self._answer.setText(error.message)
+        self._hint.setText(error.hint)
+
+    # -- asking ----------------------------------------------------------------------------------
+
+    def _make(self, source: str) -> None:
+        self.show_error(None)
+        self.run_requested.emit(source)
+
+    def _ask(self) -> None:
+        name = self.name.text().strip()
+        if not name:
+            self._answer.setText("Name the tensor whose gradient is missing.")
+            self._hint.setText("A variable of the console: w, net.weight, x.")
+            return
+        self.why_requested.emit(name, self.root.text().strip())
