@@ -80,12 +80,13 @@ class Provenance:
     def cuts(self, node: Node, chain: Sequence[Call] | None = None) -> Iterator[GraphCut]:
         """Where the gradient's way ends at this node, as far as the recording tells why."""
         chain = self.chain(node) if chain is None else chain
-        if not chain or not chain[-1].slots:
+        slots = _slots(chain[-1], node) if chain else ()
+        if not slots:
             return
         targets = [fn is not None for fn, _ in node.fn.next_functions]
         if all(targets):
             return
-        for input_nr, slot in enumerate(_aligned(chain[-1].slots, targets) or ()):
+        for input_nr, slot in enumerate(_aligned(slots, targets) or ()):
             if isinstance(slot, Stop):
                 yield self._cut(node, input_nr, slot)
 
@@ -110,6 +111,17 @@ def _agree(call: Call, node: Node) -> bool:
         return True
     name = call.name.rpartition("::")[2].partition(".")[0]
     return name.replace("_", "").startswith(node.op.replace("_", ""))
+
+
+def _slots(call: Call, node: Node) -> Sequence[Slot]:
+    """The tensor arguments of what made the node, in its order; empty where that is not known."""
+    if call.kind == "function" and call.name == "linear":  # x, weight, bias
+        x, weight, *bias = call.slots or (True, True)
+        in_order = {"addmm": (*bias, x, weight), "mm": (x, weight)}
+        return in_order.get(node.op, ())
+    if call.kind == "op" or call.end - call.first == 1:
+        return call.slots
+    return ()  # of a function that made several nodes, arguments and inputs differ
 
 
 def _aligned(slots: Sequence[Slot], targets: Sequence[bool]) -> Sequence[Slot] | None:

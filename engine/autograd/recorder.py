@@ -164,8 +164,7 @@ class Recorder:
             else:
                 if end > begun.first:
                     self._add_light(name, args, begun, end)
-                if begun.given:
-                    self._note_stops(name, args, begun.given, result)
+                self._note_stops(name, args, begun.given, result)
         self.quiet = False
 
     def fail_function(self, begun: _Begun, error: BaseException) -> None:
@@ -327,9 +326,8 @@ class Recorder:
         for t in result if type(result) in (tuple, list) else (result,):  # pyright: ignore
             if isinstance(t, Tensor) and not t.requires_grad:
                 pairs = [(arg, required) for arg, _, required in given]
-                place = self._place() if any(required for _, required in pairs) else None
                 title = name if isinstance(name, str) else op_name(name, args)
-                self.stops.note_result(title, pairs, t, place)
+                self.stops.note_result(title, pairs, t, self._place())
 
     def _place(self) -> Place | None:
         """The innermost line of the user's code that is running."""

@@ -13,6 +13,9 @@ from .recording import Place, Slot, Stop
 
 _DETACHING = frozenset({"detach", "detach_", "data", "aten::detach", "aten::detach_"})
 
+_CHANGING = frozenset({"requires_grad_", "detach_", "aten::detach_"})
+"""What changes whether the tensor itself requires grad."""
+
 
 class Stops:
     """Remembers, for tensors that need no gradient, what made it so; as long as they live."""
@@ -35,12 +38,16 @@ class Stops:
         self, name: str, given: Sequence[tuple[Tensor, bool]], result: Tensor, place: Place | None
     ) -> None:
         """A call gave `result`, which requires no grad, for `given` (tensor, requires_grad)."""
+        if any(result is t for t, _ in given) and name not in _CHANGING:
+            return
         reason = self._reason(name, given, result)
-        stop = Stop(reason, weakref.ref(result), place) if reason is not None else None
-        if stop is None:  # what stopped the gradient of an argument stops that of the result
+        if reason is not None:
+            stop = Stop(reason, weakref.ref(result), place)
+        else:  # what stopped the gradient of an argument stops that of the result
             stops = (self._known(t) for t, _ in given)
-            stop = next((known for known in stops if known is not None), None)
-        if stop is None:
+            stop = next((known for known in stops if known and known.reason != "input"), None)
+            stop = stop or Stop("input", weakref.ref(result), place)
+        if stop.reason == "input" and not _can_require_grad(result):
             self._stops.pop(id(result), None)
         else:
             self._stops[id(result)] = weakref.ref(result), stop
@@ -60,6 +67,8 @@ class Stops:
     ) -> CutReason | None:
         if not any(requires_grad for _, requires_grad in given):
             return None
+        if name == "requires_grad_":
+            return "frozen"
         if name in _DETACHING:
             return "detach"
         if not torch.is_grad_enabled():
