@@ -1,0 +1,160 @@
+"""Where the items of each layer stand from left to right: lines straight, in order, apart."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+
+from .layer_graph import LayerGraph
+
+ITEM_GAP = 24.0
+LINE_GAP = 14.0
+"""Between two lines that pass a layer, and between a line and an item."""
+SWEEPS = 13
+LAST_SWEEPS = 5
+"""In these items heed both their neighbours above and those below."""
+
+
+def columns(graph: LayerGraph, rows: list[list[int]]) -> list[float]:
+    """The left side of each item, from 0, in whole pixels, so that no line is almost straight.
+
+    The main way is moved straight first, then lines that pass layers, then all else: sweeps down
+    and up in which each layer takes the places nearest to what its items wish, by their weights;
+    at last the bends are taken out of the lines that pass layers.
+    """
+    return _Columns(graph, rows).run()
+
+
+class _Columns:
+    def __init__(self, graph: LayerGraph, rows: list[list[int]]) -> None:
+        self.graph, self.rows = graph, rows
+        self.left = [0.0] * len(graph.widths)
+        self.offsets = [self._offsets(row) for row in rows]
+
+    def run(self) -> list[float]:
+        for row, offsets in zip(self.rows, self.offsets, strict=True):
+            for item, offset in zip(row, offsets, strict=True):
+                self.left[item] = offset - offsets[-1] / 2
+        rows = list(zip(self.rows, self.offsets, strict=True))
+        for sweep in range(SWEEPS):  # the first and the last run down
+            down, both = sweep % 2 == 0, sweep >= SWEEPS - LAST_SWEEPS
+            for row, offsets in rows if down else reversed(rows):
+                self._pull(row, offsets, down or both, both or not down)
+        self._straighten()
+        least = min(self.left)
+        return [float(round(x - least)) for x in self.left]
+
+    def _offsets(self, row: list[int]) -> list[float]:
+        """How far each item is from the first, at least."""
+        found = [0.0]
+        for before, item in pairwise(row):
+            found.append(found[-1] + self._step(before, item))
+        return found
+
+    def _step(self, before: int, item: int) -> float:
+        widths = self.graph.widths
+        lines = widths[before] == 0 or widths[item] == 0
+        return widths[before] + (LINE_GAP if lines else ITEM_GAP)
+
+    def _pull(
+        self, row: list[int], offsets: list[float], heed_above: bool, heed_below: bool
+    ) -> None:
+        """Move a row's items towards their neighbours, keeping their order and distances: the
+        least sum of weighted squares, by pooling adjacent violators."""
+        left, graph = self.left, self.graph
+        blocks: list[tuple[float, float, int]] = []  # mean, weight, count
+        for item, offset in zip(row, offsets, strict=True):
+            wishes: list[tuple[float, float]] = []
+            if heed_above:
+                for other, x, own, main in graph.above[item]:
+                    wishes.append((left[other] + x - own, self._pull_of(other, item, main)))
+            if heed_below:
+                for other, x, own, main in graph.below[item]:
+                    wishes.append((left[other] + x - own, self._pull_of(item, other, main)))
+            mean = _median(wishes) if wishes else left[item]
+            weight = 1e6 if item in graph.spine else 10.0 if graph.is_dummy(item) else 1.0
+            mean, count = mean - offset, 1
+            while blocks and blocks[-1][0] > mean:
+                before, before_weight, before_count = blocks.pop()
+                mean = (mean * weight + before * before_weight) / (weight + before_weight)
+                weight, count = weight + before_weight, count + before_count
+            blocks.append((mean, weight, count))
+        place = 0
+        for mean, _, count in blocks:
+            for _ in range(count):
+                left[row[place]] = mean + offsets[place]
+                place += 1
+
+    def _pull_of(self, upper: int, lower: int, main: bool) -> float:
+        """How much a piece of an edge strives to be straight."""
+        graph = self.graph
+        if graph.is_dummy(upper) and graph.is_dummy(lower):
+            return 8.0
+        is_way = not graph.is_dummy(upper) and graph.main[upper] == lower
+        return (4.0 if is_way else 1.0) * (4.0 if main else 1.0)
+
+    # -- lines that pass layers ------------------------------------------------------------------
+
+    def _straighten(self) -> None:
+        """Move each chain of dummies to one x, as far as their neighbours leave them room: where
+        there is no common one, in as few pieces as it takes."""
+        self.place = {item: place for row in self.rows for place, item in enumerate(row)}
+        done: set[int] = set()
+        for edge, chain in zip(self.graph.level.edges, self.graph.chains, strict=True):
+            if not chain or chain[0] in done or chain[-1] in done:
+                continue
+            done.update(chain)
+            upper_x = self.left[edge.upper] + edge.upper_x
+            lower_x = self.left[edge.lower] + edge.lower_x
+            pieces = self._pieces(chain)
+            for number, (piece, low, high) in enumerate(pieces):
+                now = sorted(self.left[item] for item in piece)[len(piece) // 2]
+                wishes = [now]
+                if number == 0 and low <= upper_x <= high:
+                    wishes.append(upper_x)
+                if number + 1 == len(pieces) and low <= lower_x <= high:
+                    wishes.append(lower_x)
+                wish = min(wishes[1:] or wishes, key=lambda x: abs(x - now))
+                for item in piece:
+                    self.left[item] = min(max(wish, low), high)
+
+    def _pieces(self, chain: list[int]) -> list[tuple[list[int], float, float]]:
+        """A chain cut into stretches that each have an x in common, with the range of it."""
+        pieces: list[tuple[list[int], float, float]] = []
+        for item in chain:
+            low, high = self._room(item)
+            if pieces and max(low, pieces[-1][1]) <= min(high, pieces[-1][2]):
+                stretch, before_low, before_high = pieces[-1]
+                stretch.append(item)
+                pieces[-1] = stretch, max(low, before_low), min(high, before_high)
+            else:
+                pieces.append(([item], low, high))
+        return pieces
+
+    def _room(self, item: int) -> tuple[float, float]:
+        """Between which x an item can move while its neighbours stay."""
+        row, place = self.rows[self.graph.layer[item]], self.place[item]
+        low, high = -math.inf, math.inf
+        if place:
+            before = row[place - 1]
+            low = self.left[before] + self._step(before, item)
+        if place + 1 < len(row):
+            high = self.left[row[place + 1]] - self._step(item, row[place + 1])
+        return min(low, self.left[item]), max(high, self.left[item])
+
+
+def _median(wishes: list[tuple[float, float]]) -> float:
+    """The weighted median of (place, weight), midway where it lies between two. Unlike the mean
+    it makes one line straight rather than all a little bent."""
+    if len(wishes) == 1:
+        return wishes[0][0]
+    wishes.sort()
+    half = sum(weight for _, weight in wishes) / 2
+    below = 0.0
+    for number, (place, weight) in enumerate(wishes):
+        below += weight
+        if below > half:
+            return place
+        if below == half:
+            return (place + wishes[number + 1][0]) / 2
+    raise AssertionError("weights are positive")

@@ -1,0 +1,164 @@
+"""One level of boxes as a layered graph: a layer for each box, dummies where edges pass layers."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+Point = tuple[float, float]
+Size = tuple[float, float]
+Near = tuple[int, float, float, bool]
+"""A neighbour in the next layer: the item, where the line meets it, where it meets oneself, and
+whether it is an edge of the main way."""
+
+MIN_JOINED = 3
+"""So many long edges to one end join into a trunk on their way."""
+MAX_DUMMIES_PER_ITEM = 4
+"""Beyond, the longest edges go round by a lane at the side: dummies may otherwise be as many as the
+square of the items."""
+MANY_DUMMIES = 400
+"""So many are always allowed."""
+
+
+@dataclass(frozen=True)
+class LevelEdge:
+    """From the bottom of item `upper` to the top of item `lower`, each left or met `*_x` pixels
+    from its left side. `main` edges are made straight before the others."""
+
+    upper: int
+    lower: int
+    upper_x: float
+    lower_x: float
+    main: bool = True
+
+
+@dataclass(frozen=True)
+class Level:
+    """Items in an order in which every edge runs from an earlier to a later one: first `tops`
+    ports in the upper border, then the boxes, then a port in the lower border for each of
+    `bottoms`: the least of these numbers is where the main way goes on."""
+
+    sizes: tuple[Size, ...]
+    edges: tuple[LevelEdge, ...]
+    tops: int = 0
+    bottoms: tuple[int, ...] = ()
+
+
+class LayerGraph:
+    """Items are numbered as in the level, dummies follow. Of each item: its `layer`, counted from
+    the top, and its neighbours `above` and `below`. `chains` has the dummies of each edge from top
+    to bottom, None for one that takes a lane. `main` is for each item the one below that the main
+    way goes on to (-1 at the end), `spine` all items on the longest of these ways."""
+
+    def __init__(self, level: Level) -> None:
+        self.level = level
+        self.boxes = len(level.sizes)
+        self.widths = [width for width, _ in level.sizes]
+        self.heights = [height for _, height in level.sizes]
+        self.layer = self._layers()
+        self.above: list[list[Near]] = [[] for _ in level.sizes]
+        self.below: list[list[Near]] = [[] for _ in level.sizes]
+        self.chains = self._chains()
+        self.main, self.spine = self._main_ways()
+
+    def is_dummy(self, item: int) -> bool:
+        return item >= self.boxes
+
+    def _layers(self) -> list[int]:
+        level, count = self.level, len(self.level.sizes)
+        first = 1 if level.tops else 0
+        layer = [0] * level.tops + [first] * (count - level.tops)
+        has_upper, least_lower = [False] * count, [count] * count
+        for edge in sorted(level.edges, key=lambda each: each.upper):
+            has_upper[edge.lower] = True
+            if edge.lower < count - len(level.bottoms):
+                layer[edge.lower] = max(layer[edge.lower], layer[edge.upper] + 1)
+        last = max(layer) + 1
+        for item in range(count - len(level.bottoms), count):
+            layer[item] = last
+        for edge in level.edges:
+            least_lower[edge.upper] = min(least_lower[edge.upper], layer[edge.lower])
+        for item in range(level.tops, count - len(level.bottoms)):  # close to what it leads to
+            if not has_upper[item] and least_lower[item] < count:
+                layer[item] = max(layer[item], least_lower[item] - 1)
+        return layer
+
+    def _chains(self) -> list[list[int] | None]:
+        """The dummies of each edge from top to bottom; None for an edge that takes a lane. Many
+        edges to one end share their dummies there: they join into one trunk."""
+        level, layer = self.level, self.layer
+        spans = [layer[edge.lower] - layer[edge.upper] - 1 for edge in level.edges]
+        ends = [(edge.lower, edge.lower_x) for edge in level.edges]
+        joined = {end for end, count in Counter(ends).items() if count >= MIN_JOINED}
+        reach: dict[object, int] = {}
+        keys = [end if end in joined else place for place, end in enumerate(ends)]
+        for key, span in zip(keys, spans, strict=True):
+            reach[key] = max(reach.get(key, 0), span)
+        budget = max(MANY_DUMMIES, MAX_DUMMIES_PER_ITEM * self.boxes)
+        longest = _longest_within(list(reach.values()), budget)
+        trunks: dict[object, dict[int, int]] = defaultdict(dict)
+        known: set[tuple[int, int]] = set()
+        chains: list[list[int] | None] = []
+        for edge, key in zip(level.edges, keys, strict=True):
+            if reach[key] > longest:
+                chains.append(None)
+                continue
+            trunk = trunks[key]
+            dummies = []
+            for number in range(layer[edge.upper] + 1, layer[edge.lower]):
+                if number not in trunk:
+                    trunk[number] = self._add_dummy(number)
+                dummies.append(trunk[number])
+            way = [(edge.upper, edge.upper_x), *((d, 0.0) for d in dummies), ends[len(chains)]]
+            for (a, x_a), (b, x_b) in pairwise(way):
+                if a < len(level.sizes) or (a, b) not in known:
+                    known.add((a, b))
+                    self.below[a].append((b, x_b, x_a, edge.main))
+                    self.above[b].append((a, x_a, x_b, edge.main))
+            chains.append(dummies)
+        return chains
+
+    def _add_dummy(self, layer: int) -> int:
+        self.widths.append(0.0)
+        self.heights.append(0.0)
+        self.layer.append(layer)
+        self.above.append([])
+        self.below.append([])
+        return len(self.widths) - 1
+
+    def _main_ways(self) -> tuple[list[int], frozenset[int]]:
+        """For each item the one below that the main way goes on to, -1 at the end: the way that
+        leads down furthest, of several to the preferred port, of several still the one that
+        passes the most boxes. Then the items on the longest of them all, the spine."""
+        reach = [(layer, 0, 0) for layer in self.layer]
+        ports = len(self.level.sizes) - len(self.level.bottoms)
+        for place, preference in enumerate(self.level.bottoms):
+            reach[ports + place] = (self.layer[ports + place], -preference, 0)
+        main = [-1] * len(self.layer)
+        for item in sorted(range(len(self.layer)), key=self.layer.__getitem__, reverse=True):
+            is_box = int(item < len(self.level.sizes))
+            for lower, *_ in self.below[item]:
+                down, preference, boxes = reach[lower]
+                way = (down, preference, boxes + is_box)
+                if main[item] < 0 or way > reach[item]:
+                    main[item], reach[item] = lower, way
+        spine = [max(range(len(reach)), key=lambda item: (*reach[item][::-1], -item))]
+        while main[spine[-1]] >= 0:
+            spine.append(main[spine[-1]])
+        return main, frozenset(spine)
+
+
+def _longest_within(spans: Sequence[int], budget: int) -> int:
+    """The longest span such that all edges up to it need at most `budget` dummies together."""
+    count_of: dict[int, int] = defaultdict(int)
+    for span in spans:
+        count_of[span] += 1
+    total, longest = 0, 0
+    for span in sorted(count_of):
+        total += span * count_of[span]
+        if total > budget:
+            return longest
+        longest = span
+    return longest

@@ -1,0 +1,119 @@
+"""The order of the items within their layers: few crossings, the main way in the middle."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+
+from .layer_graph import LayerGraph, Near
+
+SWEEPS = 6
+THOROUGH_ITEMS = 600
+"""Up to this many items and dummies the crossings are counted, and the best order is kept."""
+
+
+def ordered_rows(graph: LayerGraph) -> list[list[int]]:
+    """The items of each layer from left to right, by barycentre sweeps down and up."""
+    return _Ordering(graph).run()
+
+
+class _Ordering:
+    def __init__(self, graph: LayerGraph) -> None:
+        self.graph = graph
+        self.widths, self.above, self.below = graph.widths, graph.above, graph.below
+        self.rows = self._first_order()
+        self.place = [0.0] * len(graph.widths)
+
+    def run(self) -> list[list[int]]:
+        thorough = len(self.widths) <= THOROUGH_ITEMS
+        for row in self.rows:
+            self._note(row)
+        best, fewest = [list(row) for row in self.rows], self._crossings() if thorough else 0
+        for sweep in range(SWEEPS if not thorough or fewest else 0):
+            down = sweep % 2 == 0
+            neighbours = self.above if down else self.below
+            for row in self.rows if down else reversed(self.rows):
+                if len(row) > 1:
+                    row.sort(key=lambda item: self._barycentre(item, neighbours))
+                    self._note(row)
+            if thorough:
+                self._swap()
+                crossings = self._crossings()
+                if crossings < fewest:
+                    best, fewest = [list(row) for row in self.rows], crossings
+                if not fewest:
+                    break
+        return best if thorough else self.rows
+
+    def _first_order(self) -> list[list[int]]:
+        """Depth first from the top, so that what hangs together comes to stand together; of the
+        items below one, that on the main way comes in the middle."""
+        main = self.graph.main
+        rows: list[list[int]] = [[] for _ in range(max(self.graph.layer) + 1)]
+        seen = [False] * len(self.widths)
+        for root in range(len(self.widths)):
+            stack = [root]
+            while stack:
+                item = stack.pop()
+                if seen[item]:
+                    continue
+                seen[item] = True
+                rows[self.graph.layer[item]].append(item)
+                others = [each for each, *_ in self.below[item] if each != main[item]]
+                half = (len(others) + 1) // 2
+                stack += others[half:][::-1]
+                if main[item] >= 0:
+                    stack.append(main[item])
+                stack += others[:half][::-1]
+        return rows
+
+    def _note(self, row: list[int]) -> None:
+        for place, item in enumerate(row):
+            self.place[item] = float(place)
+
+    def _at(self, item: int, x: float) -> float:
+        """Where along its row an item is left or met."""
+        return self.place[item] + (x / self.widths[item] if self.widths[item] else 0.5)
+
+    def _barycentre(self, item: int, neighbours: list[list[Near]]) -> float:
+        near = neighbours[item]
+        if not near:
+            return self.place[item] + 0.5
+        return sum(self._at(other, x) for other, x, *_ in near) / len(near)
+
+    def _crossings(self) -> int:
+        total = 0
+        for row in self.rows[1:]:
+            ends = sorted(
+                (self._at(upper, x), self._at(item, own))
+                for item in row
+                for upper, x, own, _ in self.above[item]
+            )
+            seen: list[float] = []
+            for _, at in ends:
+                total += len(seen) - bisect_left(seen, at + 1e-9)
+                insort(seen, at)
+        return total
+
+    def _swap(self) -> None:
+        """Exchange neighbours as long as that removes crossings."""
+        for _ in range(4):
+            improved = False
+            for row in self.rows:
+                for place in range(len(row) - 1):
+                    a, b = row[place], row[place + 1]
+                    if self._pair(a, b) > self._pair(b, a):
+                        row[place], row[place + 1] = b, a
+                        self.place[b], self.place[a] = float(place), float(place + 1)
+                        improved = True
+            if not improved:
+                return
+
+    def _pair(self, left: int, right: int) -> int:
+        """Crossings between the edges of two neighbours when they stand in this order."""
+        total = 0
+        for near in (self.above, self.below):
+            ends = [self._at(other, x) for other, x, *_ in near[left]]
+            for other, x, *_ in near[right]:
+                at = self._at(other, x)
+                total += sum(end > at + 1e-9 for end in ends)
+        return total
