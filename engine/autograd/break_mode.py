@@ -47,8 +47,9 @@ class BreakMode(SteppedPass):
         *,
         retain_graph: bool = False,
         names: Mapping[str, torch.Tensor] | None = None,
+        inputs: Sequence[torch.Tensor] | None = None,
     ) -> None:
-        super().__init__(root, gradient, create_graph, names=names)
+        super().__init__(root, gradient, create_graph, names=names, inputs=inputs)
         self.retain_graph = retain_graph or create_graph
         self._position = 0
         self._last: Step | None = None
@@ -61,7 +62,7 @@ class BreakMode(SteppedPass):
         self._turn = threading.Condition()  # guards the three flags below
         self._held = self._ended = self._aborted = False
         self._error: BaseException | None = None
-        handles = [handle for node in self.graph.nodes for handle in self._watch(node)]
+        handles = [h for node in self.plan if self.runs(node) for h in self._watch(node)]
         self._thread = threading.Thread(
             target=self._backward, args=(handles,), name="backward", daemon=True
         )
@@ -153,12 +154,8 @@ class BreakMode(SteppedPass):
         gradients = [gradient for _, gradient in self._start]
         try:
             with torch.autograd.set_multithreading_enabled(False):  # all nodes in this thread
-                torch.autograd.backward(
-                    roots,
-                    gradients,
-                    retain_graph=self.retain_graph,
-                    create_graph=self.create_graph,
-                )
+                self._run_engine(roots, gradients)
+                self._pass_captures()
         except _Abort:
             pass
         except BaseException as error:  # whatever a hook raises is for whoever steps
@@ -170,6 +167,21 @@ class BreakMode(SteppedPass):
                 self._ended = True
                 self._held = False
                 self._turn.notify_all()
+
+    def _run_engine(self, roots: list[Any], gradients: list[Any]) -> None:
+        options: Any = {"retain_graph": self.retain_graph, "create_graph": self.create_graph}
+        if self.inputs is None:
+            torch.autograd.backward(roots, gradients, **options)
+        elif self._captures:
+            self.captured = list(
+                torch.autograd.grad(roots, self.inputs, gradients, allow_unused=True, **options)
+            )
+
+    def _pass_captures(self) -> None:
+        """Nodes that the engine does not run call no hook: count them when their turn is over."""
+        while (node := self.next_node) is not None and not self.runs(node):
+            self._position += 1
+            self._count_step(node)
 
     def _watch(self, node: Node) -> tuple[Any, Any]:
         def before(grads: Gradients) -> Gradients | None:
@@ -188,6 +200,7 @@ class BreakMode(SteppedPass):
             return None
         if self._aborted:
             raise _Abort
+        self._pass_captures()
         if self.next_node is not node:
             raise RuntimeError(f"the engine took {node.name} before its turn in the plan")
         self._incoming = grads

@@ -62,6 +62,25 @@ def run_node(
     return tuple(given), () if is_leaf else tuple(results)
 
 
+def capture(fn: Any, incoming: Gradients, *, create_graph: bool = False) -> Gradients:
+    """What `torch.autograd.grad` gives for the tensors that come out of `fn` in forward when
+    `incoming` arrives there: their hooks run, the node does not."""
+    edges = [GradientEdge(fn, i) for i, g in enumerate(incoming) if g is not None]
+    found: list[torch.Tensor | None] = [None] * len(incoming)
+    if edges:
+        results = torch.autograd.grad(
+            edges,
+            edges,
+            [g for g in incoming if g is not None],
+            retain_graph=True,
+            create_graph=create_graph,
+            allow_unused=True,
+        )
+        for edge, result in zip(edges, results, strict=True):
+            found[edge.output_nr] = result
+    return tuple(found)
+
+
 def execution_order(roots: Sequence[torch.Tensor]) -> list[Any]:
     """The nodes (`grad_fn`s) in the order in which the engine will run them from these roots.
 

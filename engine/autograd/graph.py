@@ -137,6 +137,11 @@ class Graph:
         """The node of a `grad_fn`; raises KeyError if it is not in this graph."""
         return self.nodes[self._ids[fn]]
 
+    def get(self, fn: Any) -> Node | None:
+        """As `node_of`, None if it is not in this graph."""
+        place = self._ids.get(fn)
+        return None if place is None else self.nodes[place]
+
     @property
     def saved_bytes(self) -> int:
         """Bytes of all storages that the graph keeps alive, shared ones counted once."""

@@ -13,7 +13,7 @@ import torch
 
 from .engine_run import Gradients, execution_order
 from .gradients import check_fits, root_gradients
-from .graph import Graph, Node, as_roots, read_graph
+from .graph import Graph, Node, as_roots, gradient_edge, read_graph
 
 PreHook = Callable[[Gradients], Gradients]
 Edit = Gradients | PreHook
@@ -35,6 +35,10 @@ class Step:
 class SteppedPass(ABC):
     """A backward pass that stands between two nodes of its `plan`, the engine's own order.
 
+    With `inputs` it is a pass of `torch.autograd.grad`: no `.grad` changes, only nodes on the way
+    to an input run, and `captured` holds the gradient of each input once it has come. A node whose
+    gradient is wanted, and that need not run for another input, is a step that only captures.
+
     Raises ValueError when a root has no graph, a gradient is missing for a root that is no
     scalar, or does not fit its root.
     """
@@ -49,18 +53,30 @@ class SteppedPass(ABC):
         create_graph: bool = False,
         *,
         names: Mapping[str, torch.Tensor] | None = None,
+        inputs: Sequence[torch.Tensor] | None = None,
     ) -> None:
         roots: list[Any] = as_roots(root)
         self.create_graph = create_graph
         self._start = list(zip(roots, root_gradients(roots, gradient), strict=True))
         self.graph: Graph = read_graph(roots, names=names)
         self.plan: list[Node] = [self.graph.node_of(fn) for fn in execution_order(roots)]
+        self.inputs = None if inputs is None else list(inputs)
+        self.captured: list[torch.Tensor | None] = [None] * len(self.inputs or ())
+        self._captures = wanted_from(self.graph, self.inputs or ())
+        self._needed: frozenset[int] | None = None
+        if self.inputs is not None:
+            self._needed = above(self.graph, self._captures)
+            kept = self._needed | self._captures.keys()
+            self.plan = [node for node in self.plan if node.id in kept]
         self._place = {node.id: place for place, node in enumerate(self.plan)}
         self._edits: dict[int, Edit] = {}
         self._targets: dict[int, list[tuple[int, int, int]]] = {n.id: [] for n in self.graph.nodes}
         for source, input_nr, target, output_nr in self.graph.edges:
-            self._targets[source].append((input_nr, target, output_nr))
-        self.arrived: Counter[int] = Counter(node_id for node_id, _ in self.graph.roots)
+            if target in self._place:
+                self._targets[source].append((input_nr, target, output_nr))
+        self.arrived: Counter[int] = Counter(
+            node_id for node_id, _ in self.graph.roots if node_id in self._place
+        )
         """How many of their `expected` contributions have come to nodes that have not run,
         undefined ones included; only nodes that any has come to."""
 
@@ -101,6 +117,10 @@ class SteppedPass(ABC):
         """A copy of a leaf's `.grad` as it was before its step; None if it had none, for other
         nodes, and where the step is not kept."""
 
+    def runs(self, node: Node) -> bool:
+        """Whether the node runs; else its gradient is only captured."""
+        return self._needed is None or node.id in self._needed
+
     @cached_property
     def expected(self) -> Counter[int]:
         """How many contributions each node waits for, by node id: one per edge, one per root."""
@@ -135,8 +155,10 @@ class SteppedPass(ABC):
         is checked when the node runs.
         """
         node = self.graph.nodes[self._id(node)]
-        if self._place[node.id] < self.position:
+        if self._place_of(node) < self.position:
             raise ValueError(f"{node.name} has already run: step back before it, then edit")
+        if not self.runs(node):
+            raise ValueError(f"{node.name} does not run: its gradient is only captured")
         if callable(incoming) and not torch.is_tensor(incoming):
             self._edits[node.id] = incoming
             return
@@ -184,11 +206,11 @@ class SteppedPass(ABC):
     def _count_step(self, node: Node) -> None:
         """`node` has run: its contributions have come to the nodes below it."""
         del self.arrived[node.id]
-        for _, target, _ in self._targets[node.id]:
+        for _, target, _ in self._targets[node.id] if self.runs(node) else ():
             self.arrived[target] += 1
 
     def _uncount_step(self, node: Node) -> None:
-        for _, target, _ in self._targets[node.id]:
+        for _, target, _ in self._targets[node.id] if self.runs(node) else ():
             self.arrived[target] -= 1
             if not self.arrived[target]:
                 del self.arrived[target]
@@ -202,7 +224,41 @@ class SteppedPass(ABC):
         return node_id
 
     def _place_of(self, node: Node | int) -> int:
-        return self._place[self._id(node)]
+        place = self._place.get(self._id(node))
+        if place is None:
+            raise ValueError(f"{node!r} is not on the way to any of the inputs")
+        return place
+
+
+def wanted_from(graph: Graph, inputs: Sequence[torch.Tensor]) -> dict[int, list[tuple[int, int]]]:
+    """Node id -> (number of an input, output of the node whose gradient is the input's). Raises
+    ValueError for an input without a graph; one that is not in this graph is left out."""
+    found: dict[int, list[tuple[int, int]]] = {}
+    # Leaves by identity: torch finds no gradient edge for a sparse one.
+    leaves = {id(node.variable): node for node in graph.nodes if node.is_leaf} if inputs else {}
+    for number, tensor in enumerate(inputs):
+        node, output_nr = leaves.get(id(tensor)), 0
+        if node is None and (not tensor.is_leaf or not tensor.requires_grad):
+            edge = gradient_edge(tensor)
+            node, output_nr = graph.get(edge.node), edge.output_nr
+        if node is not None:
+            found.setdefault(node.id, []).append((number, output_nr))
+    return found
+
+
+def above(graph: Graph, node_ids: Iterable[int]) -> frozenset[int]:
+    """The nodes from which an edge or more lead to one of these."""
+    sources: dict[int, list[int]] = {}
+    for edge in graph.edges:
+        sources.setdefault(edge.target, []).append(edge.source)
+    found: set[int] = set()
+    waiting = list(node_ids)
+    while waiting:
+        for source in sources.get(waiting.pop(), ()):
+            if source not in found:
+                found.add(source)
+                waiting.append(source)
+    return frozenset(found)
 
 
 def check_all_fit(node: Node, gradients: Gradients) -> None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 import torch
 
-from .engine_run import Gradients, run_node
+from .engine_run import Gradients, capture, run_node
 from .graph import Node
 from .stepped_pass import Step, SteppedPass
 
@@ -55,13 +55,15 @@ class BackwardStepper(SteppedPass):
         *,
         names: Mapping[str, torch.Tensor] | None = None,
         watch: Iterable[torch.Tensor] = (),
+        inputs: Sequence[torch.Tensor] | None = None,
     ) -> None:
-        super().__init__(root, gradient, create_graph, names=names)
+        super().__init__(root, gradient, create_graph, names=names, inputs=inputs)
         self._watched = list(watch)
         self._buffers: dict[int, list[torch.Tensor | None]] = {}
         self._done: list[_Undo] = []
         for (_, grad), (node_id, output_nr) in zip(self._start, self.graph.roots, strict=True):
-            self._add(node_id, output_nr, grad)
+            if node_id in self._place:
+                self._add(node_id, output_nr, grad)
 
     # -- where it stands -------------------------------------------------------------------------
 
@@ -83,7 +85,8 @@ class BackwardStepper(SteppedPass):
 
     def grad_before(self, node: Node | int) -> torch.Tensor | None:
         place = self._place_of(node)
-        if place >= self.position or not self.plan[place].is_leaf:
+        node = self.plan[place]
+        if place >= self.position or not node.is_leaf or not self.runs(node):
             return None
         return self._done[place].grads[0][2]
 
@@ -100,15 +103,20 @@ class BackwardStepper(SteppedPass):
             return None
         undo = _Undo(Step(node, (), (), self.position + 1))
         watched = [(t, t.grad) for t in self._watched]
-        variable = node.variable
+        variable = node.variable if self.runs(node) else None
         if variable is not None:
             old = variable.grad
             undo.grads.append((variable, old, None if old is None else old.detach().clone()))
-        incoming, outgoing = self._run(node)
+        arrived = self.pending(node)
+        incoming, outgoing = self._run(node, arrived)
         undo.step = Step(node, incoming, outgoing, self.position + 1)
         undo.grads += [(t, old, None) for t, old in watched if t.grad is not old]
         undo.buffers[node.id] = self._buffers.pop(node.id, None)
-        for input_nr, target, output_nr in self._targets[node.id]:
+        for number, output_nr in self._captures.get(node.id, ()):
+            # A node that runs hands over what came before its hooks, as in the engine.
+            taken = arrived if self.runs(node) else incoming
+            self.captured[number] = taken[output_nr]
+        for input_nr, target, output_nr in self._targets[node.id] if self.runs(node) else ():
             if outgoing[input_nr] is not None:
                 if target not in undo.buffers:
                     buffer = self._buffers.get(target)
@@ -130,6 +138,8 @@ class BackwardStepper(SteppedPass):
             else:
                 self._buffers[node_id] = buffer
         self._uncount_step(undo.step.node)
+        for number, _ in self._captures.get(undo.step.node.id, ()):
+            self.captured[number] = None
         for tensor, grad, copy in undo.grads:
             _put_back(tensor, grad, copy)
         return undo.step
@@ -157,8 +167,9 @@ class BackwardStepper(SteppedPass):
 
     # -- inside ----------------------------------------------------------------------------------
 
-    def _run(self, node: Node) -> tuple[Gradients, Gradients]:
-        arrived = self.pending(node)
+    def _run(self, node: Node, arrived: Gradients) -> tuple[Gradients, Gradients]:
+        if not self.runs(node):
+            return capture(node.fn, arrived, create_graph=self.create_graph), ()
         is_edited = node.id in self._edits
         if not is_edited and not node.is_custom and all(g is None for g in arrived):
             return arrived, (None,) * len(node.fn.next_functions)
