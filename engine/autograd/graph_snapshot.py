@@ -7,7 +7,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from ..errors import sendable
-from ..protocol import GraphCut, GraphEdge, GraphNode, GraphSnapshot, SourceLine
+from ..protocol import (
+    GraphCut,
+    GraphEdge,
+    GraphNode,
+    GraphSnapshot,
+    SourceLine,
+    StaleTensor,
+)
+from .formulas import words_of
 from .graph import Graph, Node
 from .parts import in_parts
 from .provenance import Origin, Provenance
@@ -31,12 +39,14 @@ def graph_snapshots(
     blocks: Mapping[int, str] | None = None,
     root: str = "",
     max_nodes: int = MAX_SHOWN_NODES,
+    stale: Sequence[StaleTensor] = (),
 ) -> list[GraphSnapshot]:
     """The graph in parts. Only its first `max_nodes` nodes (breadth first from the root), and the
     edges between them, are told, while `plan` names them all."""
     shown = graph.nodes[:max_nodes]
     count = len(shown)
     blocks = blocks or {}
+    is_stale = {save.node for save in stale}
     lines: dict[Place, SourceLine] = {}
     nodes: list[GraphNode] = []
     cuts: list[GraphCut] = []
@@ -44,7 +54,7 @@ def graph_snapshots(
         for node in shown:
             chain = provenance.chain(node)
             origin = provenance.origin(node, chain)
-            nodes.append(_node(node, origin, blocks.get(node.id), lines))
+            nodes.append(_node(node, origin, blocks.get(node.id), lines, node.id in is_stale))
             cuts.extend(provenance.cuts(node, chain))
     edges = [
         GraphEdge(source=e.source, target=e.target, input=e.input, output=e.output)
@@ -55,12 +65,14 @@ def graph_snapshots(
         nodes=tuple(nodes),
         edges=tuple(edges),
         cuts=tuple(cuts),
+        stale=tuple(stale),
         plan=tuple(node.id for node in plan),
         modules=_classes(provenance),
+        rules={name: words for name in {n.name for n in nodes} if (words := words_of(name))},
         truncated=len(graph.nodes) - count + graph.truncated,
         root=sendable(root),
     )
-    return in_parts(whole, ("nodes", "edges", "plan", "cuts", "modules"))
+    return in_parts(whole, ("nodes", "edges", "plan", "cuts", "stale", "modules", "rules"))
 
 
 @contextmanager
@@ -77,7 +89,11 @@ def _without_collection() -> Iterator[None]:
 
 
 def _node(
-    node: Node, origin: Origin, block: str | None, lines: dict[Place, SourceLine]
+    node: Node,
+    origin: Origin,
+    block: str | None,
+    lines: dict[Place, SourceLine],
+    stale: bool,
 ) -> GraphNode:
     place, source = origin.place, None
     if place is not None:
@@ -99,6 +115,7 @@ def _node(
         aten=origin.aten,
         source=source,
         device=node.device,
+        stale=stale,
     )
 
 

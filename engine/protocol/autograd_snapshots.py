@@ -120,7 +120,8 @@ class GraphSnapshot(Snapshot, frozen=True, kw_only=True):
     the plan are cut into pieces that follow each other; `join_graph` puts them together. `root`
     is the expression whose graph this is, empty for the model's loss. `modules` gives the class
     name of each module path. `stale` are the saved tensors that backward will find overwritten,
-    the first hundred of them, all in the first part.
+    the first hundred of them, all in the first part. `rules` tells the backward rule in words for
+    the name of each node, where there are any.
     """
 
     nodes: tuple[GraphNode, ...]
@@ -130,6 +131,7 @@ class GraphSnapshot(Snapshot, frozen=True, kw_only=True):
     cuts: tuple[GraphCut, ...] = ()
     stale: tuple[StaleTensor, ...] = ()
     modules: dict[str, str] = field(default_factory=dict)
+    rules: dict[str, str] = field(default_factory=dict)
     root: str = ""
     part: int = 0
     parts: int = 1
@@ -144,6 +146,7 @@ def join_graph(parts: Sequence[GraphSnapshot]) -> GraphSnapshot:
         plan=tuple(node for part in parts for node in part.plan),
         cuts=tuple(cut for part in parts for cut in part.cuts),
         modules={path: name for part in parts for path, name in part.modules.items()},
+        rules={name: words for part in parts for name, words in part.rules.items()},
         parts=1,
     )
 

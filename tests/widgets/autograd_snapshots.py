@@ -103,6 +103,11 @@ GRAPH = GraphSnapshot(
         GraphEdge(source=4, target=5, input=0, output=0),
     ),
     plan=(0, 1, 2, 3, 4, 5),
+    rules={
+        "ReluBackward0": "Lets the gradient through where the output was above zero, and stops it"
+        " elsewhere.",
+        "AddmmBackward0": "y = c + x·W: the gradient g gives g·Wᵀ for x, xᵀ·g for W, and g for c.",
+    },
 )
 
 BIAS_GRAD = np.array([0.25, 0.5], np.float32)

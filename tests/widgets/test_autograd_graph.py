@@ -198,7 +198,8 @@ def test_tooltip_teaches(view: GraphView) -> None:
 
 def test_unknown_operations_have_words_too() -> None:
     node = GraphNode(0, "ErfinvBackward0", "erfinv", "operation", None, 0, (), op="erfinv")
-    assert rule(node) == "The backward rule of torch's erfinv."
+    graph = GraphSnapshot(nodes=(node,), edges=(), plan=(0,))
+    assert rule(node, graph) == "The backward rule of torch's erfinv."
 
 
 def test_menu_offers_to_run_and_to_save(view: GraphView) -> None:

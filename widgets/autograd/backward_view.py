@@ -323,9 +323,9 @@ class BackwardView(QWidget):
 
     def _node_words(self, node: int) -> str:
         info = self._node(node)
-        if info is None:
+        if info is None or self._graph is None:
             return "This node lies beyond the part of the graph that is shown."
-        words = rule(info)
+        words = rule(info, self._graph)
         if info.saved_bytes:
             words += f" Keeps {format_bytes(info.saved_bytes)} from forward."
         return words

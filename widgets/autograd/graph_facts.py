@@ -196,7 +196,7 @@ class GraphFacts:
         return self._module_tooltip(index, box)
 
     def _node_tooltip(self, index: int, node: GraphNode) -> str:
-        lines = [f"{self.title(index)} · {self.second_line(index)}", rule(node)]
+        lines = [f"{self.title(index)} · {self.second_line(index)}", rule(node, self.graph)]
         shapes = ", ".join(f"{format_shape(o.shape)} {o.dtype}" for o in node.outputs)
         if shapes:
             lines.append(f"Takes a gradient of {shapes}")
