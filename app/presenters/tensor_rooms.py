@@ -219,6 +219,14 @@ class ShapeRoom(Room):
         if expression:
             self._view.show_expression(expression)
 
+    def forget(self) -> None:
+        self._questions.drop()
+        self._view.forget(_GONE)
+
+    def start_anew(self) -> None:
+        self._questions.drop()
+        self._view.forget("")
+
     def refresh(self) -> None:
         self._view.refresh()
 

@@ -394,6 +394,35 @@ def test_what_was_told_of_a_line_goes_with_the_engine_and_comes_back_with_its_te
     assert view.cards[0].isVisible() and view.note.isHidden()
 
 
+@pytest.mark.parametrize(
+    ("room", "field", "grid"),
+    [
+        ("broadcast", "operand_a", "result_cells"),
+        ("reduction", "reduction_expression", "result_cells"),
+        ("product", "operand_a", "result_cells"),
+        ("pick", "pick_source", "source_cells"),
+    ],
+)
+def test_no_picture_outlives_the_engine_that_it_was_read_from(desk, room, field, grid):
+    desk.type("x = torch.arange(9.).view(3, 3)")
+    view = getattr(desk.page, room)
+    desk.go_to(view)
+    typed = "x[0]" if room == "pick" else "x"
+    for name in (field, field.replace("_a", "_b")):
+        view.findChild(QLineEdit, name).setText(typed)
+    desk.settle()
+    run, hint = view.findChild(QPushButton, "shape_run"), view.findChild(QLabel, "shape_hint")
+    assert getattr(view, grid).isVisible() and run.isEnabled()
+    desk.program.bench.link.close()
+    assert not getattr(view, grid).isVisible() and not run.isEnabled()
+    assert hint.text().startswith("The engine has ended")
+    assert view.findChild(QLineEdit, field).text() == typed
+    desk.program.bench.link.start()
+    desk.program.bench.actions["tensors.run_again"].trigger()
+    desk.settle()
+    assert getattr(view, grid).isVisible() and run.isEnabled() and hint.isHidden()
+
+
 # -- what torch refuses --------------------------------------------------------------------------
 
 

@@ -362,6 +362,21 @@ def test_empty_tensors_and_scalars_have_a_picture(qtbot) -> None:
     assert view.cell_rect(()).height() > 0
 
 
+def test_the_tensor_before_and_after_a_write_stand_side_by_side_where_there_is_room(
+    qtbot, qapp, show: Show
+) -> None:
+    view = show(PickView)
+    view.source.setText("b[[0, 2], 1] = torch.tensor([7., 8.])")
+    grids = (view.source_cells, view.result_cells, view.after_cells)
+    qtbot.waitUntil(lambda: grids[2].x() > 0)
+    assert [grid.y() for grid in grids] == [grids[0].y()] * 3
+    assert grids[0].geometry().right() < grids[1].x()
+    assert grids[1].geometry().right() < grids[2].x()
+    view.resize(320, 800)
+    qtbot.waitUntil(lambda: grids[2].y() > grids[1].y() > grids[0].y())
+    assert {grid.x() for grid in grids} == {grids[0].x()}
+
+
 @pytest.mark.parametrize("colors", [theme.LIGHT, theme.DARK], ids=["light", "dark"])
 def test_what_is_lit_looks_lit(qtbot, qapp, colors: theme.Theme) -> None:
     theme.apply(qapp, colors)

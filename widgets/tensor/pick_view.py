@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QGridLayout, QLabel, QWidget
 
 from engine.protocol import PickCommand, PickSnapshot
 from widgets.tensor.cells_grid import Index, Marks, indices, text_of, written
+from widgets.tensor.cells_row import CellsRow
 from widgets.tensor.cells_view import CellsView
 from widgets.tensor.operand_fields import ExpressionField
 from widgets.tensor.shape_view import ShapeView, text_label
@@ -66,14 +68,8 @@ class PickView(ShapeView):
         self.source_cells.show_cells(None, "")
         self.result_cells.show_cells(None, "")
         self.body.addLayout(self._parts)
-        for part in (
-            self._kind,
-            self._why,
-            self._read,
-            self.source_cells,
-            self.result_cells,
-            self.after_cells,
-        ):
+        self._cells = CellsRow((self.source_cells, self.result_cells, self.after_cells))
+        for part in (self._kind, self._why, self._read, self._cells):
             self.body.addWidget(part)
         self.body.addStretch(1)
         self._kind.setText(EMPTY_TEXT)
@@ -111,6 +107,11 @@ class PickView(ShapeView):
         if snapshot.write == "copy":
             after = f"the copy of {snapshot.expression}"
         self.after_cells.show_cells(snapshot.after, after, marks)
+        self._cells.arrange(self._room())
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._cells.arrange(self._room())
 
     def _show_parts(self, snapshot: PickSnapshot) -> None:
         while len(self._part_rows) < len(snapshot.parts):

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from PySide6.QtCore import Qt
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QCheckBox, QComboBox, QHBoxLayout, QLabel, QWidget
 
 from engine.protocol import ReductionCommand, ReductionSnapshot
 from widgets.tensor.cells_grid import Index, Marks, reads_mark, written
+from widgets.tensor.cells_row import CellsRow
 from widgets.tensor.cells_view import CellsView
 from widgets.tensor.operand_fields import ExpressionField
 from widgets.tensor.shape_view import ShapeView, text_label
@@ -86,7 +88,8 @@ class ReductionView(ShapeView):
         self.result_cells.setToolTip("Click an element to see which elements fold into it.")
         self.source_cells.cell_chosen.connect(self._choose_source)
         self.result_cells.cell_chosen.connect(self._ask)
-        for part in (self._summary, self._fold, self.source_cells, self.result_cells):
+        self._cells = CellsRow((self.source_cells, self.result_cells))
+        for part in (self._summary, self._fold, self._cells):
             self.body.addWidget(part)
         self.body.addStretch(1)
         self._choose_op(self.op.currentText())
@@ -114,6 +117,11 @@ class ReductionView(ShapeView):
         self._summary.setText(_summary(snapshot))
         self._fold.setText(_fold(snapshot))
         self._fold.setVisible(bool(self._fold.text()))
+        self._cells.arrange(self._room())
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._cells.arrange(self._room())
 
     @staticmethod
     def _source_marks(snapshot: ReductionSnapshot) -> Marks:

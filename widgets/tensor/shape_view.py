@@ -15,6 +15,7 @@ from PySide6.QtWidgets import (
     QPushButton,
     QScrollArea,
     QSizePolicy,
+    QStyle,
     QVBoxLayout,
     QWidget,
 )
@@ -77,7 +78,7 @@ class ShapeView(QWidget):
         line.setSpacing(GRID)
         line.addWidget(self._code, 1)
         line.addWidget(self._run)
-        inside = QWidget()
+        self._inside = inside = QWidget()
         inside.setLayout(self.body)
         scroll = QScrollArea()
         scroll.setWidgetResizable(True)
@@ -113,11 +114,27 @@ class ShapeView(QWidget):
         self._run.setEnabled(False)
         self._show_problem(error)
 
+    def forget(self, why: str) -> None:
+        """What was shown is about tensors that are gone: `why` stands in its place until the next
+        answer. What was typed stays."""
+        self._code.setText("")
+        self._run.setEnabled(False)
+        self._show_problem(None)
+        self._hint.setText(why)
+        self._hint.setVisible(bool(why))
+        self._inside.hide()
+
     # -- for the views ---------------------------------------------------------------------------
+
+    def _room(self) -> int:
+        """The width in pixels that the picture has, without scrolling sideways."""
+        bar = self.style().pixelMetric(QStyle.PixelMetric.PM_ScrollBarExtent)
+        return self.width() - 4 * GRID - bar
 
     def _show_answer(self, code: str, error: ErrorReport | None) -> None:
         self._code.setText(code)
         self._run.setEnabled(True)
+        self._inside.show()
         self._show_problem(error)
 
     def _show_problem(self, error: ErrorReport | None) -> None:
