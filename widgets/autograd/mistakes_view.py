@@ -43,6 +43,7 @@ class MistakesView(QWidget):
         self.list.setToolTip("Choose a mistake: what it does, why, and what to write instead.")
         for mistake in MISTAKES:
             self.list.addItem(mistake.title)
+        self.list.setSpacing(GRID // 2)
         self.list.currentRowChanged.connect(lambda row: self.show_mistake(MISTAKES[row]))
         self.code = CodePane(
             "mistake_code", "The mistake", "Run this in the console, where its tensors stay."
