@@ -31,6 +31,7 @@ from .graph_snapshot import graph_snapshots, title
 from .hooks import hooks_on
 from .release import released_bytes
 from .script import write_script
+from .stale import stale_tensors
 from .stepped_pass import Step, SteppedPass
 from .stepper import BackwardStepper
 from .subjects import Subject
@@ -129,7 +130,12 @@ class BackwardPass:
         """The graph, in parts."""
         graph, subject = self.stepper.graph, self.subject
         return graph_snapshots(
-            graph, self.stepper.plan, subject.provenance, subject.blocks(graph), subject.root
+            graph,
+            self.stepper.plan,
+            subject.provenance,
+            subject.blocks(graph),
+            subject.root,
+            stale=stale_tensors(graph.nodes, subject.last_write),
         )
 
     def snapshot(self) -> BackwardSnapshot:

@@ -14,6 +14,7 @@ from torch.autograd.graph import get_gradient_edge
 
 from ..errors import LabError
 from ..models.forward import ForwardPass
+from ..protocol import WrittenBy
 from .graph import Graph, read_graph
 from .model_script import model_data, model_source
 from .provenance import Provenance, origins
@@ -60,6 +61,10 @@ class Subject(ABC):
     def data(self, gradients: dict[str, Tensor]) -> bytes:
         """The file that the script loads; empty for none."""
         return b""
+
+    def last_write(self, t: Tensor) -> WrittenBy | None:
+        """Who last wrote into the storage under `t`, where that was seen."""
+        return None
 
     def restart(self) -> None:
         """Make the roots anew, if that can be done: their graph was freed."""
@@ -127,6 +132,7 @@ class ConsoleSubject(Subject):
         held = namespace.reached().tensors()
         self.names = dict(reversed(held.items()))  # the shortest name counts, it comes last
         self._name_of = {id(t): name for name, t in self.names.items()}
+        self._writes = namespace.writes
         self._owners = _owners(namespace.variables)
         self.provenance = Provenance(
             namespace.recordings.kept,
@@ -147,6 +153,9 @@ class ConsoleSubject(Subject):
             taken = node.label.split(", ") if node.label else []
             if name not in taken and id(t) in self._name_of and self._name_of[id(t)] == name:
                 node.label = ", ".join([*taken, name])
+
+    def last_write(self, t: Tensor) -> WrittenBy | None:
+        return self._writes.last_write(t)
 
     def plain(self) -> tuple[list[Tensor], list[Tensor | None] | None]:
         return self.roots, self.gradient

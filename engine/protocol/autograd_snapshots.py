@@ -120,7 +120,7 @@ class GraphSnapshot(Snapshot, frozen=True, kw_only=True):
     the plan are cut into pieces that follow each other; `join_graph` puts them together. `root`
     is the expression whose graph this is, empty for the model's loss. `modules` gives the class
     name of each module path. `stale` are the saved tensors that backward will find overwritten,
-    the first hundred of them, all in the first part. `rules` tells the backward rule in words for
+    the first hundred of them. `rules` tells the backward rule in words for
     the name of each node, where there are any.
     """
 
@@ -145,6 +145,7 @@ def join_graph(parts: Sequence[GraphSnapshot]) -> GraphSnapshot:
         edges=tuple(edge for part in parts for edge in part.edges),
         plan=tuple(node for part in parts for node in part.plan),
         cuts=tuple(cut for part in parts for cut in part.cuts),
+        stale=tuple(save for part in parts for save in part.stale),
         modules={path: name for part in parts for path, name in part.modules.items()},
         rules={name: words for part in parts for name, words in part.rules.items()},
         parts=1,

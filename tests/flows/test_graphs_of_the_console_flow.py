@@ -12,6 +12,7 @@ from app import templates
 from engine.project import edits
 from engine.project.mistakes import MISTAKES
 from engine.protocol import BackwardSnapshot, GraphSnapshot
+from widgets.autograd.graph_facts import stale_words
 
 CELL = """
 x = torch.tensor(3.0, requires_grad=True)
@@ -97,6 +98,23 @@ def test_a_root_of_many_numbers_is_offered_a_gradient_of_ones(qtbot, program, pa
     page.steps.roots.choose("v")
     drawn(qtbot, program)
     assert options.gradient.text() == "torch.full_like(v, 5)"
+
+
+def test_an_overwritten_tensor_is_flagged_before_backward_is_called(qtbot, program, page):
+    program.tensors.submit("y = x.exp()\nz = y * 2\nwith torch.no_grad():\n    y.add_(1)\n")
+    program.bench.link.drain()
+    page.steps.roots.choose("z")
+    graph = drawn(qtbot, program)
+    (save,) = graph.stale
+    assert (graph.nodes[save.node].name, save.saved, save.op) == ("ExpBackward0", "result", "add_")
+    assert [node.id for node in graph.nodes if node.stale] == [save.node]
+    assert label(page, "graph_facts").endswith("1 overwritten since: backward will refuse")
+    words = stale_words(save)
+    assert "saved at version 0 and is at 1" in words and "line 4: y.add_(1)" in words
+    for _ in range(3):
+        program.autograd.step_backward()
+        program.bench.link.drain()
+    assert "modified by an inplace operation" in label(page, "autograd_problem")
 
 
 def test_actions_lead_to_the_steps(program, page):

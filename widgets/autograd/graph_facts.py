@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.protocol import GraphNode, GraphSnapshot
+from engine.protocol import GraphNode, GraphSnapshot, StaleTensor
 from widgets.autograd.boxes import Box, VisibleGraph
 from widgets.autograd.words import CUTS, rule
 from widgets.text import format_bytes, format_shape
@@ -202,8 +202,7 @@ class GraphFacts:
             lines.append(f"Takes a gradient of {shapes}")
         if node.saved_bytes:
             lines.append(f"Keeps {format_bytes(node.saved_bytes)} from forward")
-        if node.stale:
-            lines.append("Stale: a tensor that it kept was overwritten, so it cannot run")
+        lines += [stale_words(save) for save in self.graph.stale if save.node == node.id]
         if node.module:
             made = "Belongs to" if node.kind == "leaf" else "Made in"
             lines.append(f"{made} {node.module}{self._class_of(node.module)}")
@@ -250,6 +249,18 @@ class GraphFacts:
     def _class_of(self, module: str) -> str:
         name = self.graph.modules.get(module)
         return f" ({name})" if name else ""
+
+
+def stale_words(save: StaleTensor) -> str:
+    """`Stale: y was saved at version 0 and is at 1: add_ wrote it, <cell 1>, line 4: y.add_(1)`"""
+    text = (
+        f"Stale: its saved tensor {save.saved!r} was saved at version {save.saved_version} and is"
+        f" at {save.version}, so backward will refuse"
+    )
+    if save.source is not None:
+        wrote = f"{save.op} wrote it" if save.op else "written"
+        text += f". {wrote}: {save.source.file}, line {save.source.line}: {save.source.text}"
+    return text
 
 
 def _levels(parents: NDArray[np.intp]) -> list[NDArray[np.intp]]:

@@ -89,6 +89,8 @@ class RootBar(QWidget):
         text = f"{count:,} nodes, {leaves:,} of them leaves · nodes save {saved}"
         if cuts := len(graph.cuts):
             text += f" · {cuts:,} {'cut' if cuts == 1 else 'cuts'}"
+        if stale := len(graph.stale):
+            text += f" · {stale:,} overwritten since: backward will refuse"
         self._facts.setText(text)
         self._facts.setToolTip(
             f"{text}. Bytes are counted at each node; storages that nodes share count at each."
