@@ -267,6 +267,41 @@ def test_steps_of_an_unrolled_cell_fold_and_share_its_weights() -> None:
     assert {(fold.key, key, 40) for key in weights} <= told(visible)
 
 
+def test_layers_that_run_twice_fold_in_each_call() -> None:
+    model = torch.nn.Sequential(*(torch.nn.Linear(4, 4) for _ in range(5)))
+    outer = torch.nn.ModuleDict({"layers": model})
+    x = torch.ones(2, 4)
+    graph = recorded(outer, lambda: model(model(x).exp()).sum())
+    hierarchy = Hierarchy(graph)
+    visible = hierarchy.visible(frozenset())
+    # The parameters are the first call's, so its layers are not like those of the second.
+    assert [(b.key, b.title) for b in visible.boxes] == [
+        ("#0", "sum"),
+        ("net.layers.[0-4]@2", "net.layers 0–4 (call 2)"),
+        ("#18", "exp"),
+        ("net.layers.[0-4]", "net.layers 0–4"),
+    ]
+
+
+def test_layers_of_two_lists_that_take_turns_fold_together() -> None:
+    class Turns(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.norms = torch.nn.ModuleList(torch.nn.LayerNorm(4) for _ in range(6))
+            self.maps = torch.nn.ModuleList(torch.nn.Linear(4, 4) for _ in range(6))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            for norm, linear in zip(self.norms, self.maps, strict=True):
+                x = x + linear(norm(x))
+            return x
+
+    model = Turns()
+    hierarchy = Hierarchy(recorded(model, lambda: model(torch.ones(2, 4)).sum()))
+    boxes = hierarchy.visible(frozenset({"net"})).boxes
+    fold = next(b for b in boxes if b.kind == "repeat")
+    assert (fold.title, fold.repeat) == ("LayerNorm, Linear, add", 6)
+
+
 def test_loops_within_loops_fold_within_each_other() -> None:
     x = torch.ones(3, requires_grad=True)
     y = x

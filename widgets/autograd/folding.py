@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 
 import numpy as np
@@ -15,6 +14,8 @@ from .box_tree import Branch, Tree, walk
 MIN_ROUNDS = 3
 MIN_FOLDED_ITEMS = 12
 """Siblings that a fold must hide, unless they are modules: less is read faster than opened."""
+DATA = ("input", "integer")
+"""Cuts that say nothing of a layer itself."""
 MAX_PERIOD = 2_000
 """Siblings in one round, at most."""
 
@@ -54,7 +55,8 @@ class _Folder:
         self._numbers: dict[object, int] = {}
         cuts: dict[int, list[tuple[int, str]]] = defaultdict(list)
         for cut in graph.cuts:
-            cuts[cut.node].append((cut.input, cut.reason))
+            if cut.reason not in DATA:  # the first of many layers is fed with data
+                cuts[cut.node].append((cut.input, cut.reason))
         self.node_kind = [
             self._number((n.name, len(n.outputs), *sorted(cuts.get(n.id, ())))) for n in graph.nodes
         ]
@@ -184,20 +186,23 @@ def repeat_key(items: list[Branch | int], rounds: int, period: int) -> str:
     """`"layers.[0-11]"` for numbered modules in a row, else its first item and the count."""
     numbered = numbers_of(items) if period == 1 else None
     if numbered:
-        prefix, low, high = numbered
-        return f"{prefix}.[{low}-{high}]" if prefix else f"[{low}-{high}]"
+        prefix, low, high, call = numbered
+        return f"{prefix}{'.' * bool(prefix)}[{low}-{high}]" + (f"@{call}" if call > 1 else "")
     first = items[0]
     return f"[{first.key if isinstance(first, Branch) else f'#{first}'}×{rounds}]"
 
 
-def numbers_of(items: list[Branch | int]) -> tuple[str, int, int] | None:
-    """(prefix, first, last) where the items are the modules prefix.first .. prefix.last."""
+def numbers_of(items: list[Branch | int]) -> tuple[str, int, int, int] | None:
+    """(prefix, first, last, call) where the items are the modules prefix.first .. prefix.last,
+    all in the same of their calls."""
     found = []
     for item in items:
-        match = re.fullmatch(r"(?:(.*)\.)?(\d+)", item.key) if isinstance(item, Branch) else None
-        if match is None:
+        if not isinstance(item, Branch) or item.kind != "module":
             return None
-        found.append((match[1] or "", int(match[2])))
-    (prefix, low), high = found[0], found[-1][1]
-    wanted = [(prefix, number) for number in range(low, high + 1)]
-    return (prefix, low, high) if found == wanted else None
+        prefix, _, last = item.path.rpartition(".")
+        if not last.isdecimal():
+            return None
+        found.append((prefix, int(last), item.call))
+    (prefix, low, call), high = found[0], found[-1][1]
+    wanted = [(prefix, number, call) for number in range(low, high + 1)]
+    return (prefix, low, high, call) if found == wanted else None

@@ -219,15 +219,15 @@ class Hierarchy:
     def _describe(self, branch: Branch, around: Branch) -> _Words:
         modules, outer = self.graph.modules, self._module_around(around)
         if branch.kind == "module":
-            title = _within(branch.path, outer) + (f" (call {branch.call})" * (branch.call > 1))
+            title = _within(branch.path, outer) + _call_words(branch.call)
             return _Words("module", title, modules.get(branch.path, ""), 1)
         if branch.kind == "round":
             return _Words("round", f"round {branch.call}", self._content(branch), 1)
         rounds, first = len(branch.children), branch.children[0]
         numbered = numbers_of(branch.children)
         if numbered:
-            prefix, low, high = numbered
-            title = f"{_within(prefix, outer)} {low}–{high}".strip()
+            prefix, low, high, call = numbered
+            title = f"{_within(prefix, outer)} {low}–{high}".strip() + _call_words(call)
         elif isinstance(first, Branch) and first.kind == "module":
             title = _within(first.path, outer)
         else:
@@ -245,7 +245,8 @@ class Hierarchy:
         if not isinstance(item, Branch):
             return node_words(self.graph.nodes[item])[0]
         if item.kind == "module":
-            return item.path.rpartition(".")[2]
+            name = item.path.rpartition(".")[2]
+            return self.graph.modules.get(item.path, name) if name.isdecimal() else name
         if item.kind == "round":
             return self._content(item)
         return f"{self._name(item.children[0])} ×{len(item.children)}"
@@ -276,6 +277,10 @@ def _cut_box(cut: GraphCut, parent: int | None) -> Box:
 
 def _holds_boxes(branch: Branch) -> bool:
     return any(isinstance(child, Branch) for child in branch.children)
+
+
+def _call_words(call: int) -> str:
+    return f" (call {call})" if call > 1 else ""
 
 
 def _within(path: str, outer: str) -> str:

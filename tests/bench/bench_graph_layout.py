@@ -1,0 +1,78 @@
+"""Boxes within boxes laid out: the time of each stage from the graph to the picture, closed (as it
+opens) and wholly open, and Graphviz dot on all nodes without boxes, where it takes seconds only.
+"""
+
+from __future__ import annotations
+
+import json
+import pickle
+import statistics
+from collections.abc import Callable
+from time import perf_counter
+
+from engine.protocol import GraphSnapshot
+from tests.engine.autograd.recorded_graphs import recorded, snapshot
+from tests.engine.autograd.shaped_models import chain, gpt2, resnet50
+from widgets.autograd.boxes import VisibleGraph
+from widgets.autograd.hierarchy import Hierarchy
+from widgets.autograd.nested_layout import NODE_HEIGHT, NODE_WIDTH, layout_nested
+from widgets.canvas.layout import LayoutNode, layered
+
+ROUNDS = 5
+MAX_DOT_NODES = 1_000
+
+
+def median_ms(run: Callable[[], object]) -> float:
+    times = []
+    for _ in range(ROUNDS + 1):  # the first warms up
+        started = perf_counter()
+        kept = run()
+        times.append((perf_counter() - started) * 1e3)
+        del kept
+    return statistics.median(times[1:])
+
+
+def dot(graph: GraphSnapshot) -> object:
+    nodes = [LayoutNode(str(node.id), NODE_WIDTH, NODE_HEIGHT) for node in graph.nodes]
+    edges = [(str(edge.source), str(edge.target)) for edge in graph.edges]
+    return layered(nodes, edges, direction="TB", splines=True)
+
+
+def measure(title: str, graph: GraphSnapshot) -> dict[str, float | int | str]:
+    hierarchy = Hierarchy(graph)
+    first, every = hierarchy.initial(), hierarchy.open_all()
+    closed, opened = hierarchy.visible(first), hierarchy.visible(every)
+    sent: VisibleGraph = pickle.loads(pickle.dumps(opened))
+    row: dict[str, float | int | str] = {
+        "bench": "graph_layout",
+        "graph": title,
+        "nodes": len(graph.nodes),
+        "boxes_at_first": len(closed.boxes),
+        "boxes_open": len(opened.boxes),
+        "build_ms": median_ms(lambda: Hierarchy(graph)),
+        "initial_ms": median_ms(hierarchy.initial),
+        "layout_at_first_ms": median_ms(lambda: layout_nested(closed)),
+        "visible_open_ms": median_ms(lambda: hierarchy.visible(every)),
+        "send_open_ms": median_ms(lambda: pickle.loads(pickle.dumps(opened))),
+        "layout_open_ms": median_ms(lambda: layout_nested(sent)),
+    }
+    if len(graph.nodes) <= MAX_DOT_NODES:
+        row["dot_ms"] = median_ms(lambda: dot(graph))
+        row["open_over_dot"] = float(row["layout_open_ms"]) / float(row["dot_ms"])
+    return row
+
+
+def main() -> None:
+    for title, make in {
+        "ResNet-50": lambda: recorded(*resnet50()),
+        "GPT-2, 12 layers": lambda: recorded(*gpt2()),
+        "GPT-2, 200 layers": lambda: recorded(*gpt2(200)),
+        "GPT-2, 800 layers": lambda: recorded(*gpt2(800)),
+        "chain of 1,000 layers": lambda: snapshot(chain(1_000)),
+        "chain of 12,500 layers": lambda: snapshot(chain(12_500)),
+    }.items():
+        print(json.dumps(measure(title, make())), flush=True)
+
+
+if __name__ == "__main__":
+    main()
