@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from engine.protocol import GraphEdge, GraphNode, GraphSnapshot, TensorSpec
-from engine.protocol.autograd_snapshots import GraphCut, SourceLine
+from engine.protocol.autograd_snapshots import GraphCut, SourceLine, StaleTensor
 
 _WIDE = TensorSpec((4, 8), "float32")
 _LINE = SourceLine("<cell 3>", 7, "x = self.act(self.fc(x))")
@@ -44,6 +44,7 @@ NESTED = GraphSnapshot(
     ),
     plan=(0, 1, 3, 4, 5, 6, 2),
     cuts=(GraphCut(4, 0, "frozen", "body.fc.bias"),),
+    stale=(StaleTensor(3, "result", 0, 1, "add_", SourceLine("<cell 3>", 8, "x.add_(1)")),),
     modules={"head": "Linear", "body": "Sequential", "body.fc": "Linear", "body.act": "Tanh"},
 )
 """loss -> head (addmm, weight) -> body (act: tanh; fc: addmm, t, weight; a frozen bias)."""

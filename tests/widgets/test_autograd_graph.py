@@ -13,8 +13,7 @@ from tests.widgets.nested_graph import NESTED
 from widgets import theme
 from widgets.autograd.boxes import Box, NestedLayout, VisibleGraph
 from widgets.autograd.graph_facts import CURRENT, EXECUTED, READY, WAITING, GraphFacts
-from widgets.autograd.graph_geometry import GraphGeometry
-from widgets.autograd.graph_item import TEXT_MIN_ZOOM
+from widgets.autograd.graph_geometry import TEXT_MIN_ZOOM, GraphGeometry
 from widgets.autograd.graph_pane import GraphPane
 from widgets.autograd.graph_view import GraphView
 from widgets.autograd.nested_layout import NODE_HEIGHT, layout_nested
@@ -241,7 +240,7 @@ def test_far_away_ten_thousand_nodes_are_boxes(qtbot) -> None:
 def test_a_large_graph_opens_legibly_at_its_root(view: GraphView) -> None:
     view.show_graph(different(200))
     view.open_all()
-    view._look_at_start()
+    view.look_at_start()
     seen = view.mapToScene(view.viewport().rect()).boundingRect()
     assert view.zoom >= TEXT_MIN_ZOOM
     assert seen.contains(view.node_rect(0)) and not seen.intersects(view.node_rect(199))
@@ -608,6 +607,32 @@ def test_the_map_is_there_while_a_part_is_seen(nested: GraphView) -> None:
     nested.map._picture = None
     nested.map.grab()
     assert nested.map._picture is not None
+
+
+def test_inside_an_open_box_there_is_canvas_to_pan_on(nested: GraphView, qtbot) -> None:
+    body = nested.box_rect("body")
+    beside = QPointF(body.left() + 4, body.center().y())
+    at = nested.viewportTransform().map(beside)
+    center = nested.center()
+    with qtbot.assertNotEmitted(nested.changed):
+        qtbot.mouseClick(nested.viewport(), Qt.MouseButton.LeftButton, pos=at.toPoint())
+    assert nested.selected_box is None and nested.center() == center
+    assert nested.box_at(at, body=True) == place(nested, "body")
+
+
+def test_a_click_selects_without_moving_the_picture(nested: GraphView, qtbot) -> None:
+    rect = nested.box_rect("#3")
+    nested.set_view(1.0, rect.center().x(), rect.bottom() + nested.viewport().height() / 2 - 10)
+    center = nested.center()
+    at = nested.viewportTransform().map(rect.center() + QPointF(0, rect.height() / 2 - 4))
+    qtbot.mouseClick(nested.viewport(), Qt.MouseButton.LeftButton, pos=at.toPoint())
+    assert nested.selected == 3 and nested.center() == center
+
+
+def test_from_afar_titles_are_as_large_to_click_as_they_look(nested: GraphView) -> None:
+    nested.set_view(0.2, *nested.node_rect(0).center().toTuple())
+    corner = nested.viewportTransform().map(nested.box_rect("body").topLeft())
+    assert nested.box_at(corner + QPointF(3, 6)) == place(nested, "body")
 
 
 def test_a_drag_pans_from_anywhere(nested: GraphView, qtbot) -> None:

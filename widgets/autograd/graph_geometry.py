@@ -16,9 +16,16 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
 MARGIN = 8.0
 HEAD_LENGTH = 7.0
+TEXT_MIN_ZOOM = 0.45
+"""Below this zoom boxes are plain, and only titles of open boxes are written."""
 MAX_PIECES = 24
 STRAIGHT_PX = 0.02
 """A point so near to the line between its neighbours lies on it."""
+
+
+def title_height(zoom: float) -> float:
+    """How high an open box's title is, in scene pixels: from afar it keeps its size on screen."""
+    return TITLE_HEIGHT if zoom >= TEXT_MIN_ZOOM else TITLE_HEIGHT * 0.9 / zoom
 
 
 class GraphGeometry:
@@ -91,11 +98,11 @@ class GraphGeometry:
         """Raises IndexError for an unknown box."""
         return QRectF(*self.rects[box].tolist())
 
-    def head_rect(self, box: int) -> QRectF:
-        """An open box's title bar; all of another box."""
+    def head_rect(self, box: int, zoom: float = 1.0) -> QRectF:
+        """An open box's title, as high as it is shown at a zoom; all of another box."""
         rect = self.rect(box)
         if self.open[box]:
-            rect.setHeight(min(TITLE_HEIGHT, rect.height()))
+            rect.setHeight(min(title_height(zoom), rect.height()))
         return rect
 
     def around(self, box: int) -> list[int]:

@@ -9,9 +9,10 @@ from PySide6.QtGui import QPainter
 from PySide6.QtWidgets import QGraphicsItem, QStyleOptionGraphicsItem, QWidget
 
 from widgets import theme
-from widgets.autograd.graph_boxes import TEXT_MIN_ZOOM, BoxPainter
+from widgets.autograd.graph_boxes import BoxPainter
 from widgets.autograd.graph_facts import Bools, GraphFacts
-from widgets.autograd.graph_geometry import GraphGeometry, Ints
+from widgets.autograd.graph_frames import FramePainter
+from widgets.autograd.graph_geometry import TEXT_MIN_ZOOM, GraphGeometry, Ints
 from widgets.autograd.graph_links import LinkPainter
 from widgets.autograd.graph_paint import pen
 from widgets.canvas.style import font, text_width
@@ -37,6 +38,7 @@ class GraphItem(QGraphicsItem):
         self.setFlag(QGraphicsItem.GraphicsItemFlag.ItemUsesExtendedStyleOption)
         self.facts: GraphFacts | None = None
         self._geometry: GraphGeometry | None = None
+        self._frames: FramePainter | None = None
         self._boxes: BoxPainter | None = None
         self._links: LinkPainter | None = None
         self.selected: int | None = None
@@ -50,11 +52,12 @@ class GraphItem(QGraphicsItem):
         """Show another picture; all marks are taken off."""
         self.clear()
         self.facts, self._geometry = facts, geometry
+        self._frames = FramePainter(facts, geometry)
         self._boxes, self._links = BoxPainter(facts, geometry), LinkPainter(facts, geometry)
 
     def clear(self) -> None:
         self.prepareGeometryChange()
-        self.facts = self._geometry = self._boxes = self._links = None
+        self.facts = self._geometry = self._frames = self._boxes = self._links = None
         self.selected = self.lit = self.hits = self.breakpoints = None
         self.update()
 
@@ -75,7 +78,7 @@ class GraphItem(QGraphicsItem):
         widget: QWidget | None = None,
     ) -> None:
         """Without a widget it is a picture to be saved: all of it is drawn as shapes."""
-        if self._boxes is None or self._links is None:
+        if self._frames is None or self._boxes is None or self._links is None:
             return
         exact = widget is None
         zoom = painter.worldTransform().m11()
@@ -84,7 +87,7 @@ class GraphItem(QGraphicsItem):
         boxes, links = geometry.boxes_in(seen), geometry.links_in(seen)
         links = links[geometry.lengths[links] * zoom >= SHORT_PX]
         frames, atoms = boxes[geometry.open[boxes]], boxes[~geometry.open[boxes]]
-        self._boxes.paint_frames(painter, frames, zoom)
+        self._frames.paint(painter, frames, zoom)
         for some, through, opacity in self._by_light(atoms, links):
             painter.setOpacity(opacity)
             if near:
@@ -94,7 +97,7 @@ class GraphItem(QGraphicsItem):
                 self._links.paint_far(painter, through, zoom)
                 self._boxes.paint_far(painter, some)
         painter.setOpacity(1.0)
-        self._boxes.paint_frame_titles(painter, frames, zoom)
+        self._frames.paint_titles(painter, frames, zoom)
         self._paint_rings(painter, boxes, zoom)
 
     def paint_map(self, painter: QPainter) -> None:

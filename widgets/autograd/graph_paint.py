@@ -13,6 +13,9 @@ from widgets import theme
 from widgets.autograd.graph_geometry import Floats
 from widgets.canvas.style import elided, font, text_width
 
+PAD = 8.0
+"""Between a box's edge and its words."""
+
 
 def pen(
     role: str, width: float = 1.0, style: Qt.PenStyle = Qt.PenStyle.SolidLine, alpha: int = 255

@@ -1,0 +1,191 @@
+"""The canvas under the autograd graph: where boxes are, what stays in place, what lies over it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from PySide6.QtCore import QEvent, QPointF, QRectF, Qt
+from PySide6.QtGui import QHelpEvent, QPainter, QResizeEvent
+from PySide6.QtWidgets import QGraphicsScene, QToolTip, QWidget
+
+from widgets import theme
+from widgets.autograd.graph_facts import GraphFacts
+from widgets.autograd.graph_item import GraphItem
+from widgets.autograd.graph_map import GraphMap
+from widgets.autograd.graph_paint import paint_chip, paint_legend
+from widgets.autograd.nested_layout import NODE_HEIGHT
+from widgets.canvas.view import CanvasView
+from widgets.canvas.zoom_bar import ZoomBar
+from widgets.theme import GRID
+
+EMPTY_TEXT = (
+    "No graph yet.\n\nRun the forward pass to the loss, then start the backward pass: the graph"
+    " that autograd recorded appears here, from the loss at the top to the parameters."
+)
+BUSY_TEXT = "Laying out the graph…"
+LEGIBLE_ZOOM = 0.6
+"""A new graph is shown at least at this zoom."""
+
+
+class Anchor(NamedTuple):
+    """A box, a point in it (fraction of its width, pixels below its top) and where on screen that
+    point is to stay."""
+
+    key: str
+    across: float
+    below: float
+    viewport_point: QPointF
+
+
+class GraphCanvas(CanvasView):
+    """Shows a picture of boxes; knows which is where, and can keep one in its place while the
+    picture changes. Over it lie a legend, the zoom bar and a map."""
+
+    MIN_ZOOM = 0.0005
+    FIT_BOTTOM_PX = 40
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        scene = QGraphicsScene()
+        super().__init__(scene, parent)
+        scene.setParent(self)
+        self._empty_text = EMPTY_TEXT
+        self._busy = False
+        self._item = GraphItem()
+        self.scene().addItem(self._item)
+        self._zoom_bar = ZoomBar(self)
+        self.map = GraphMap(self, self._item)
+        self.view_changed.connect(lambda *_: self.place_map())
+
+    @property
+    def facts(self) -> GraphFacts | None:
+        """What is drawn, None before a graph is."""
+        return self._item.facts
+
+    def show_busy(self, busy: bool) -> None:
+        """Say that another picture is on its way, or no longer."""
+        self._busy = busy
+        self.viewport().update()
+
+    # -- which box is where ----------------------------------------------------------------------
+
+    def box_of(self, node: int) -> int:
+        """The place of a node's own box, or of the closed box that it is in."""
+        assert self._item.facts is not None
+        return int(self._item.facts.visible.box_of[node])
+
+    def node_rect(self, node: int) -> QRectF:
+        """Where a node, or the closed box that it is in, is in scene pixels."""
+        return self._item.geometry.rect(self.box_of(node))
+
+    def box_rect(self, key: str) -> QRectF:
+        """Where a box is, in scene pixels; raises KeyError for one that is not to be seen."""
+        assert self._item.facts is not None
+        return self._item.geometry.rect(self._item.facts.index_of[key])
+
+    def point_of(self, node: int) -> QPointF:
+        """The middle of a node in viewport pixels (for tests and the tour)."""
+        return QPointF(self.mapFromScene(self.node_rect(node).center()))
+
+    def box_at(self, viewport_point: QPointF, body: bool = False) -> int | None:
+        """The innermost box at a point of the viewport. An open box is there by its title only,
+        unless with its `body`: the room inside is canvas to pan on."""
+        if self._item.facts is None:
+            return None
+        point, geometry = self.scene_point(viewport_point), self._item.geometry
+        box = geometry.box_at(point)
+        if box is None or body or geometry.head_rect(box, self.zoom).contains(point):
+            return box
+        return None
+
+    # -- what stays in place ---------------------------------------------------------------------
+
+    def look_at_start(self) -> None:
+        """All of the graph, or where that is too small to read, its first box at the top."""
+        self.fit()
+        facts = self._item.facts
+        if self.zoom < LEGIBLE_ZOOM and facts is not None and facts.atom.size:
+            geometry = self._item.geometry
+            first = int(np.argmin(np.where(geometry.open, np.inf, geometry.rects[:, 1])))
+            start = geometry.rect(first).center()
+            half_height = self.viewport().height() / LEGIBLE_ZOOM / 2
+            self.set_view(LEGIBLE_ZOOM, start.x(), start.y() - 2 * NODE_HEIGHT + half_height)
+
+    def anchor(self, box: int | None, at: QPointF | None = None) -> Anchor | None:
+        """The point of a box that `at` (in the viewport) lies on, or the middle of its title."""
+        if box is None or self._item.facts is None:
+            return None
+        head = self._item.geometry.head_rect(box)
+        if at is None:
+            point = head.center()
+            at = self.viewportTransform().map(point)
+        else:
+            point = self.scene_point(at)
+        across = (point.x() - head.left()) / head.width()
+        key = self._item.facts.visible.boxes[box].key
+        return Anchor(key, min(max(across, 0.0), 1.0), point.y() - head.top(), at)
+
+    def anchor_in_middle(self) -> Anchor | None:
+        """The box in the middle of the viewport, None where there is none."""
+        middle = QRectF(self.viewport().rect()).center()
+        return self.anchor(self.box_at(middle, body=True), middle)
+
+    def settle(self, anchor: Anchor | None) -> None:
+        """Put an anchor's point back where it was; look at the start when there is none."""
+        facts = self._item.facts
+        if facts is None or anchor is None or anchor.key not in facts.index_of:
+            self.look_at_start()
+            return
+        head = self._item.geometry.head_rect(facts.index_of[anchor.key])
+        below = min(max(anchor.below, 4.0), head.height() - 4.0)
+        there = QPointF(head.left() + anchor.across * head.width(), head.top() + below)
+        self._place(self.zoom, there, anchor.viewport_point)
+
+    # -- painting --------------------------------------------------------------------------------
+
+    def content_rect(self) -> QRectF:
+        return self._item.boundingRect()
+
+    def drawForeground(self, painter: QPainter, rect: QRectF | object) -> None:
+        painter.save()
+        painter.resetTransform()
+        room = QRectF(self.viewport().rect())
+        if self._item.facts is not None:
+            right = self.map.width() + GRID if self.map.isVisible() else 0
+            paint_legend(painter, room.adjusted(self._zoom_bar.geometry().right(), 0, -right, 0))
+            if self._busy:
+                paint_chip(painter, room, BUSY_TEXT)
+        else:
+            painter.setPen(theme.current().color("muted"))
+            flags = int(Qt.AlignmentFlag.AlignCenter) | int(Qt.TextFlag.TextWordWrap)
+            painter.drawText(room.adjusted(32, 32, -32, -32), flags, self._empty_text)
+        painter.restore()
+
+    def viewportEvent(self, event: QEvent) -> bool:
+        if isinstance(event, QHelpEvent) and event.type() == QEvent.Type.ToolTip:
+            facts, box = self._item.facts, self.box_at(QPointF(event.pos()))
+            if facts is None or box is None:
+                QToolTip.hideText()
+            else:
+                QToolTip.showText(event.globalPos(), facts.tooltip(box), self)
+            return True
+        return super().viewportEvent(event)
+
+    def tooltip(self, node: int) -> str:
+        """What a node, or the closed box it is in, is, does and keeps."""
+        assert self._item.facts is not None
+        return self._item.facts.tooltip(self.box_of(node))
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        bar = self._zoom_bar
+        bar.adjustSize()
+        bar.move(GRID, self.height() - bar.height() - GRID)
+        self.place_map()
+
+    def place_map(self) -> None:
+        """The map is there while the window shows only a part of the picture."""
+        whole = self.content_rect()
+        self.map.setVisible(not whole.isEmpty() and not self.visible_rect().contains(whole))
+        size = self.map.size()
+        self.map.move(self.width() - size.width() - GRID, self.height() - size.height() - GRID)
