@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QAction
-from PySide6.QtWidgets import QAbstractButton, QLabel, QTreeWidget
+from PySide6.QtWidgets import QAbstractButton, QLabel, QTabWidget, QTreeWidget
 
 from engine.protocol import (
     Breakpoint,
@@ -430,10 +430,12 @@ def test_lists_ask(qtbot) -> None:
     assert not button(tabs, "backward_again").isEnabled()
 
 
-def test_a_rule_card_stands_under_the_values(view: BackwardView) -> None:
-    card = QLabel("g / x")
+def test_values_and_rule_share_a_place(view: BackwardView) -> None:
+    card, formula = QTabWidget(), QLabel("g / x")
+    card.addTab(formula, "Formula")
     view.set_rule_card(card)
     view.show_backward(paused(), GRAPH, NAMES)
-    assert card.isVisible()
-    above = view.values.mapTo(view, view.values.rect().bottomLeft()).y()
-    assert card.mapTo(view, card.rect().topLeft()).y() > above
+    assert view.values.isVisible() and not formula.isVisible()
+    card.setCurrentWidget(formula)
+    view.show_backward(backward(3), GRAPH, NAMES)
+    assert formula.isVisible() and not view.values.isVisible()

@@ -11,6 +11,7 @@ from PySide6.QtWidgets import (
     QMenu,
     QPushButton,
     QSplitter,
+    QTabWidget,
     QToolButton,
     QVBoxLayout,
     QWidget,
@@ -47,8 +48,8 @@ EMPTY_TEXT = (
     "Start reads the graph from loss.grad_fn, finishing the forward pass if need be. Then each step"
     f" runs one node and shows the gradients that go in and out.\n\n{GRAD_FN}"
 )
-_TABS_HEIGHT = 240
-"""Pixels of the lists at first; the values get what is left."""
+_SHARES = [300, 220]
+"""Of the height, for a step's values and for the lists."""
 _ONE_WAY = ("reset", "back", "back_run")
 
 
@@ -56,7 +57,7 @@ class BackwardView(QWidget):
     """Steps through the graph's nodes; shows a node's gradients and the parameters' `.grad`.
 
     `options` say how the next pass is run, `next_node` is what can be edited, `tabs` hold the
-    lists. A widget that explains the step's rule is put under its values by `set_rule_card`.
+    lists. Tabs that explain the step's rule are put beside its values by `set_rule_card`.
     """
 
     start_requested = Signal()
@@ -133,7 +134,6 @@ class BackwardView(QWidget):
         self._splitter.addWidget(upper)
         self._splitter.addWidget(self.tabs)
         self._splitter.setStretchFactor(0, 1)
-        self._splitter.setSizes([3 * _TABS_HEIGHT // 2, _TABS_HEIGHT])
         layout = QVBoxLayout(self)
         layout.setContentsMargins(GRID, GRID, 2 * GRID, GRID)
         layout.setSpacing(GRID // 2)
@@ -151,14 +151,17 @@ class BackwardView(QWidget):
         layout.addStretch(0)
         self.clear()
 
-    def set_rule_card(self, card: QWidget) -> None:
-        """Put what explains the step's rule under its values; it may be dragged taller."""
-        halves = QSplitter(Qt.Orientation.Vertical)
-        self._above.replaceWidget(self.values, halves)
-        halves.addWidget(self.values)
-        halves.addWidget(card)
-        halves.setChildrenCollapsible(False)
-        self._above.setStretchFactor(halves, 1)
+    def set_rule_card(self, card: QTabWidget) -> None:
+        """Let the step's values and what explains its rule share a place: they are its tabs.
+
+        In halves, one above the other, neither can be read in a window of 900 pixels.
+        """
+        self._above.replaceWidget(self.values, card)
+        self._above.setStretchFactor(card, 1)
+        card.insertTab(0, self.values, "Values")
+        card.setTabToolTip(0, "The gradients that go in and out")
+        card.setCurrentIndex(0)
+        self._splitter.setSizes([4, 1])
 
     # -- showing ---------------------------------------------------------------------------------
 
@@ -171,7 +174,9 @@ class BackwardView(QWidget):
         """Show where the pass stands; `names` are the blocks' names by id."""
         self._snapshot, self._graph, self._names = snapshot, graph, names or {}
         self._selected = None
-        self._splitter.show()
+        if self._splitter.isHidden():
+            self._splitter.show()
+            self._splitter.setSizes(_SHARES)
         self._result.hide()
         finished = snapshot.position == len(graph.plan)
         self._line.setText(position_text(snapshot, graph))

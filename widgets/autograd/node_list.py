@@ -65,7 +65,8 @@ class NodeList(QWidget):
             self._list.clear()
             for node, texts in rows:
                 item = QTreeWidgetItem(list(texts))
-                item.setSizeHint(0, QSize(0, 3 * GRID))
+                width = self._list.fontMetrics().horizontalAdvance(texts[0]) + 2 * GRID
+                item.setSizeHint(0, QSize(width, 3 * GRID))
                 item.setData(0, Qt.ItemDataRole.UserRole, node)
                 for column, text in enumerate(texts):
                     item.setToolTip(column, text)

@@ -8,6 +8,7 @@ from PySide6.QtWidgets import (
     QFormLayout,
     QHBoxLayout,
     QLabel,
+    QSizePolicy,
     QToolButton,
     QVBoxLayout,
     QWidget,
@@ -104,6 +105,7 @@ class PassOptions(QWidget):
             field.returnPressed.connect(self.started)
         for box in (self.create_graph, self.accumulate, self.real_engine, self.retain_graph):
             box.toggled.connect(self._show_summary)
+        self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
         self._show_fold(False)
         self._show_summary()
 
