@@ -14,6 +14,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from types import FrameType
 from typing import Any, Literal, NamedTuple, Protocol
 
 import torch
@@ -27,6 +28,7 @@ from .kept import Keeper
 from .module_paths import ModulePaths, NameOf
 from .recording import Call, Place, Recording, Slot
 from .stops import Stops
+from .turns import Turns
 from .user_files import is_user_file
 
 MAX_CALLS = 50_000
@@ -63,7 +65,8 @@ class Recorder:
 
     `modules` names modules: a mapping, or a function that gives "" for one it does not know (that
     is named after the module around it then, or by its class). `files` tells the user's own
-    source files. Not seen are other threads, and what NumPy writes into a tensor's memory.
+    source files, and `turns` counts how often their lines ran. Not seen are other threads, and
+    what NumPy writes into a tensor's memory.
     """
 
     def __init__(
@@ -75,6 +78,7 @@ class Recorder:
         observer: Observer | None = None,
         stops: Stops | None = None,
         keeper: Keeper | None = None,
+        turns: Turns | None = None,
         max_calls: int = MAX_CALLS,
     ) -> None:
         self.keep_values = keep_values
@@ -82,6 +86,7 @@ class Recorder:
         self.keeper = keeper or Keeper()
         self.stops = stops or Stops()
         self.max_calls = max_calls
+        self._turns = turns
         self.place: Place | None = None
         """Where what no line of the user's runs is said to stand."""
         self._observer = observer
@@ -106,6 +111,8 @@ class Recorder:
             if self.keep_values:
                 stack.enter_context(_Ops(self))
             stack.enter_context(_Functions(self))
+            if self._turns is not None:
+                stack.enter_context(self._turns)
             self._entered = stack.pop_all()
         self._seen = _next_sequence()
         self.quiet = False
@@ -223,7 +230,7 @@ class Recorder:
             return
         self.quiet = True
         with torch._C.DisableTorchFunction():
-            given = [(t, None, t.requires_grad) for t in _tensors(args, kwargs)]
+            given: Given = [(t, None, t.requires_grad) for t in _tensors(args, kwargs)]
             self._note_stops(func.name().split(".")[0], args, given, result)
             self._end(call, result)
         self.quiet = False
@@ -258,6 +265,9 @@ class Recorder:
             while self._open and self._open[-1].kind != "module":
                 self._end(self._open[-1])
             if self._open:
+                error = sys.exc_info()[1]  # torch also calls this hook when forward has raised
+                if result is None and error is not None:
+                    self._fail(self._open[-1], error)
                 self._end(self._open[-1], result)
         self.quiet = False
 
@@ -276,7 +286,7 @@ class Recorder:
             self._note(f"Only the first {self.max_calls:,} calls are recorded.")
             return None
         around = self._open[-1] if self._open else None
-        is_inside = kind == "op" and around is not None and around.kind == "function"
+        frame = self._users_frame()
         now = _next_sequence()
         if kind != "op":
             self._seen = now
@@ -287,7 +297,8 @@ class Recorder:
             kind=kind,
             name=name,
             module=self._paths.current,
-            place=around.place if is_inside and around is not None else self._place(),
+            place=self.place if frame is None else (frame.f_code.co_filename, frame.f_lineno),
+            turn=0 if frame is None or self._turns is None else self._turns.of(frame),
             first=now,
             end=now,
             grad_enabled=torch.is_grad_enabled(),
@@ -331,6 +342,10 @@ class Recorder:
 
     def _place(self) -> Place | None:
         """The innermost line of the user's code that is running."""
+        frame = self._users_frame()
+        return self.place if frame is None else (frame.f_code.co_filename, frame.f_lineno)
+
+    def _users_frame(self) -> FrameType | None:
         frame = sys._getframe(1)
         known = self._known_files
         while frame is not None:
@@ -339,9 +354,9 @@ class Recorder:
             if is_users is None:
                 is_users = known[file] = self._is_user_file(file)
             if is_users:
-                return file, frame.f_lineno
+                return frame
             frame = frame.f_back
-        return self.place
+        return None
 
     def _note(self, text: str) -> None:
         if text not in self.recording.notes:
@@ -390,7 +405,7 @@ class _Ops(TorchDispatchMode):
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
         recorder = self._recorder
-        if recorder.quiet:
+        if recorder.quiet or torch.compiler.is_compiling():
             return func(*args, **kwargs)
         call = recorder.begin_op(func, args, kwargs)
         try:

@@ -48,6 +48,7 @@ class Call:
     `parent` is the index of the call around it, -1 for none. `module` is the dotted path of the
     innermost module around it, its own for a module. The nodes it made have the sequence numbers
     [first, end). `slots` are its tensor arguments (lists opened) where some need no gradient.
+    `turn` counts the times that the statement at `place` had begun; 0 where that is not known.
 
     `func`, `args`, `kwargs` and `result` are there when values are kept: `Kept` stands for each
     tensor. `error` is what it raised.
@@ -69,6 +70,7 @@ class Call:
     kwargs: dict[str, Any] = field(default_factory=dict)
     result: Any = None
     error: str = ""
+    turn: int = 0
 
     @property
     def source(self) -> SourceLine | None:

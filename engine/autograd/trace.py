@@ -18,6 +18,7 @@ from ..protocol import (
     TraceSnapshot,
     TraceStepSnapshot,
 )
+from ..tensors.readable import readable
 from .backward_pass import shown_values
 from .kept import Kept, Other
 from .parts import in_parts
@@ -32,7 +33,8 @@ class Trace:
     """A finished recording with values, and a place in it.
 
     `source` is the code that ran under the name `file`, `error` what ended it. `name_of` tells
-    what a living tensor is called. `position` is the call that the trace stands at, -1 at first.
+    what a living tensor is called, `node_of` the sequence number that the window knows a node by
+    (-1: none). `position` is the call that the trace stands at, -1 at first.
     """
 
     def __init__(
@@ -42,10 +44,11 @@ class Trace:
         file: str = "",
         error: ErrorReport | None = None,
         name_of: Callable[[torch.Tensor], str] = lambda t: "",
+        node_of: Callable[[int], int] = lambda sequence: sequence,
     ) -> None:
         self.recording, self.source, self.file, self.error = recording, source, file, error
         self.position = -1
-        self._name_of = name_of
+        self._name_of, self._node_of = name_of, node_of
         self._depths = _depths(recording.calls)
         self.marks = mark_calls(recording.calls)
 
@@ -140,6 +143,7 @@ class Trace:
             nodes=call.end - call.first,
             writes=call.writes,
             mark=mark,
+            turn=call.turn,
         )
 
     def step_snapshot(self) -> TraceStepSnapshot:
@@ -170,6 +174,7 @@ class Trace:
             arguments=tuple(arguments),
             source=call.source,
             nodes=call.end - call.first,
+            first_node=self._node_of(call.first) if call.makes_nodes else -1,
             grad_enabled=call.grad_enabled,
             error=sendable(call.error),
             note=sendable(". ".join(sorted(missing))),
@@ -183,7 +188,7 @@ class Trace:
 
 # -- NaN and inf ---------------------------------------------------------------------------------
 
-_MADE = ("made_nan", "made_inf")
+_MADE: tuple[TraceMark, ...] = ("made_nan", "made_inf")
 
 
 def mark_calls(calls: list[Call]) -> list[TraceMark]:
@@ -215,19 +220,20 @@ def _worst(values: Iterable[tuple[str, Kept]], known: dict[int, TraceMark]) -> T
         if id(kept) not in known:
             known[id(kept)] = _look(kept.tensor)
         found.add(known[id(kept)])
-    return next((mark for mark in _MADE if mark in found), "")
+    for mark in _MADE:
+        if mark in found:
+            return mark
+    return ""
 
 
 def _look(t: torch.Tensor | None) -> TraceMark:
-    if t is None or not (t.is_floating_point() or t.is_complex()) or t.is_meta:
+    if t is None or not (t.is_floating_point() or t.is_complex()):
         return ""
-    try:
-        with torch.no_grad():
-            if torch.isfinite(t).all():
-                return ""
-            return "made_nan" if torch.isnan(t).any() else "made_inf"
-    except (RuntimeError, NotImplementedError):  # layouts and dtypes without these operators
-        return ""
+    dense = readable(t).dense
+    with torch.no_grad():
+        if dense is None or torch.isfinite(dense).all():
+            return ""
+        return "made_nan" if torch.isnan(dense).any() else "made_inf"
 
 
 def _has_number_not_finite(value: Any) -> bool:

@@ -21,9 +21,11 @@ from ..tensors.namespace import namespace_of
 from .recorder import Recorder
 from .recording import Recording
 from .trace import Trace
+from .turns import Turns
 
 if TYPE_CHECKING:
     from ..lab import Lab
+    from ..models.forward import ForwardPass
 
 
 def start_trace(lab: Lab, command: StartTraceCommand) -> Iterator[Snapshot | None]:
@@ -55,7 +57,7 @@ def _of_code(lab: Lab, source: str) -> Trace:
     recordings: list[Recording] = []
 
     def recorder(**options: Any) -> Recorder:
-        made = Recorder(keep_values=True, **options)
+        made = Recorder(keep_values=True, turns=Turns(), **options)
         recordings.append(made.recording)
         return made
 
@@ -81,7 +83,25 @@ def _of_batch(lab: Lab) -> Generator[None, None, Trace]:
     except LabError as error:
         report = error_report(error)
     named = [*forward.module.state_dict(keep_vars=True).items(), ("x", forward.x), ("y", forward.y)]
-    return Trace(forward.recording, error=report, name_of=lambda t: _name_among(t, named))
+    return Trace(
+        forward.recording,
+        error=report,
+        name_of=lambda t: _name_among(t, named),
+        node_of=lambda sequence: _same_node(sequence, forward, lab.forward),
+    )
+
+
+def _same_node(sequence: int, run: ForwardPass, shown: ForwardPass | None) -> int:
+    """The sequence number in `shown` of a node of `run`, another run of the same pass; -1 where
+    it has not run that far."""
+    if shown is None or shown.order != run.order:
+        return -1
+    for block, (first, end) in run.sequence_ranges.items():
+        if first <= sequence < end:
+            there = shown.sequence_ranges.get(block, (0, 0))
+            is_same = there[1] - there[0] == end - first
+            return there[0] + sequence - first if is_same else -1
+    return -1
 
 
 def _name_among(tensor: torch.Tensor, named: Sequence[tuple[str, torch.Tensor]]) -> str:

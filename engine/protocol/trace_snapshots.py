@@ -27,7 +27,8 @@ class TraceCall(Struct, frozen=True, array_like=True):
     path of the innermost module around it (for a module: its own). `line` is the place in
     `TraceSnapshot.lines` of the line of the user's code that it ran under, -1 where there is none.
     `result` is what came out, in short: `"(32, 10) float32"`. `nodes` counts the autograd nodes
-    that it made, `writes` says that it wrote into a tensor in place.
+    that it made, `writes` says that it wrote into a tensor in place. `turn` counts the times that
+    the statement of its line had begun to run, 1 for the first (loops); 0 where it is not known.
     """
 
     parent: int
@@ -39,6 +40,7 @@ class TraceCall(Struct, frozen=True, array_like=True):
     nodes: int = 0
     writes: bool = False
     mark: TraceMark = ""
+    turn: int = 0
 
 
 class TraceSnapshot(Snapshot, frozen=True, kw_only=True):
@@ -72,7 +74,9 @@ class TraceStepSnapshot(Snapshot, frozen=True, kw_only=True):
     `inputs` and `outputs` are its tensors as they were when it ran (labelled by argument, as
     `mat1 = w` where a variable is known, `result`), whatever was written into them since.
     `arguments` are those that are no tensors: (name, text). `note` says why values are missing.
-    `nodes` counts the autograd nodes it made, `grad_enabled` says whether it could make any,
+    `nodes` counts the autograd nodes it made, and `first_node` is the sequence number of the first
+    (for the model's batch: of the same node of the pass under way; -1 where there is no such
+    node, or it has not run that far). `grad_enabled` says whether it could make any,
     `error` is what it raised.
     """
 
@@ -82,6 +86,7 @@ class TraceStepSnapshot(Snapshot, frozen=True, kw_only=True):
     arguments: tuple[tuple[str, str], ...] = ()
     source: SourceLine | None = None
     nodes: int = 0
+    first_node: int = -1
     grad_enabled: bool = True
     error: str = ""
     note: str = ""

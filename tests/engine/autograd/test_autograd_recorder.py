@@ -232,8 +232,13 @@ def test_an_error_ends_the_calls_that_it_passes() -> None:
             net(torch.ones(1, 2))
         torch.ones(3).sin()
     calls = recorder.recording.calls
-    failed = next(c for c in calls if c.error)
-    assert failed.module == "Sequential.1" and failed.name == "linear"
+    failed = [(c.name, c.module) for c in calls if c.error]
+    assert failed == [
+        ("Sequential", "Sequential"),
+        ("Linear", "Sequential.1"),
+        ("linear", "Sequential.1"),
+        ("aten::addmm", "Sequential.1"),
+    ]
     assert calls[-1].name == "aten::sin" and calls[-1].module == ""
     assert calls[calls[-1].parent].parent == -1
 
