@@ -229,16 +229,16 @@ def _leaf_rule(
     """A leaf adds to its `.grad`."""
     name = title(node)
     rule = rule_of(node, ())
-    (spec,) = node.outputs
+    shape = tuple(int(n) for n in node.outputs[0].shape)
     snapshot = RuleSnapshot(
         node=node.id,
         name=node.name,
         words=rule.words,
         general=False,
-        inputs=(RuleInput(0, name, f"{name}.grad", spec.shape),),
+        inputs=(RuleInput(0, name, f"{name}.grad", shape),),
         input=0,
         formula=f"{name}.grad ← {name}.grad + g",
-        symbols=(RuleSymbol("g", "the gradient that comes in", shape=spec.shape),),
+        symbols=(RuleSymbol("g", "the gradient that comes in", shape=shape),),
         note=_NOT_RUN if step is None else "",
     )
     gradient = step.incoming[0] if step is not None else None

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
 from .engine_run import Gradients, run_node
 from .graph import Node
@@ -129,7 +129,7 @@ class _Watch(TorchDispatchMode):
 def _text(t: Tensor) -> str:
     if t.layout != torch.strided or not 0 < t.numel() <= MAX_TEXT_ELEMENTS:
         return ""
-    with torch.utils._python_dispatch._disable_current_modes():
+    with _disable_current_modes():
         numbers = t.detach().reshape(-1).tolist()
     return ", ".join(f"{n:.4g}" if isinstance(n, float) else str(n) for n in numbers)
 

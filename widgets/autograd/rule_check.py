@@ -68,9 +68,16 @@ class CopyTable(QTableWidget):
             item.setToolTip(tips[column] if column < len(tips) and tips[column] else text)
             self.setItem(row, column, item)
 
+    def cell(self, row: int, column: int) -> QTableWidgetItem:
+        """A cell that is there. Raises IndexError for another."""
+        item = self.item(row, column)
+        if item is None:
+            raise IndexError(f"no cell {row}, {column}")
+        return item
+
     def rows(self) -> list[list[str]]:
         return [
-            [self.item(row, column).text() for column in range(self.columnCount())]
+            [self.cell(row, column).text() for column in range(self.columnCount())]
             for row in range(self.rowCount())
         ]
 
@@ -159,7 +166,7 @@ class RuleCheck(QWidget):
 
     def _recolour(self) -> None:
         for row in range(self.table.rowCount()):
-            item = self.table.item(row, 4)
+            item = self.table.cell(row, 4)
             role = _VERDICTS.get(item.text())
             if role is not None:
                 item.setForeground(QColor(getattr(theme.current(), role)))

@@ -6,7 +6,8 @@ import torch
 
 from .book import enter, pointwise
 from .given import Given
-from .outs import Computed, Let
+from .linear import Computed
+from .pointwise import Let
 
 pointwise(
     "ReluBackward0",

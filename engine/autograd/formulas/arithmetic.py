@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from torch import Tensor
+
 from .book import pointwise
 from .given import Given
-from .outs import Let
+from .pointwise import Let
 
 _AB = {"a": "self", "b": "other"}
 _INF = float("inf")
@@ -14,35 +18,38 @@ def _unscaled(given: Given) -> bool:
     return given["alpha"] == 1
 
 
-for _names, _words, _plain, _scaled in (
-    (
-        "AddBackward0 AddBackward1",
-        "Passes the gradient on to both terms, summed where one was broadcast.",
-        {"a": "g", "b": "g"},
-        {"a": "g", "b": "alpha * g"},
-    ),
-    (
-        "SubBackward0 SubBackward1",
-        "Passes g to the first term and -g to the second.",
-        {"a": "g", "b": "-g"},
-        {"a": "g", "b": "-alpha * g"},
-    ),
-    (
-        "RsubBackward0",
-        "y = b - a: passes -g to a and g to b.",
-        {"a": "-g", "b": "g"},
-        {"a": "-alpha * g", "b": "g"},
-    ),
-    (
-        "RsubBackward1",
-        "y = number - x: turns the sign of the gradient.",
-        {"x": "-g"},
-        {"x": "-alpha * g"},
-    ),
-):
-    pointwise(_names, _words, saved=_AB, when=_unscaled, **_plain)
-    pointwise(_names, _words, saved=_AB, **_scaled)
-
+pointwise(
+    "AddBackward0 AddBackward1",
+    "Passes the gradient on to both terms, summed where one was broadcast.",
+    saved=_AB,
+    when=_unscaled,
+    a="g",
+    b="g",
+)
+pointwise(
+    "AddBackward0 AddBackward1",
+    "y = a + α · b: passes g on to a, and α · g to b.",
+    saved=_AB,
+    a="g",
+    b="alpha * g",
+)
+pointwise(
+    "SubBackward0 SubBackward1",
+    "Passes g to the first term and -g to the second.",
+    saved=_AB,
+    when=_unscaled,
+    a="g",
+    b="-g",
+)
+pointwise(
+    "SubBackward0 SubBackward1",
+    "y = a - α · b: passes g on to a, and -α · g to b.",
+    saved=_AB,
+    a="g",
+    b="-alpha * g",
+)
+pointwise("RsubBackward0", "y = b - α · a: passes -α · g to a and g to b.", a="-alpha * g", b="g")
+pointwise("RsubBackward1", "y = number - α · x: turns the gradient's sign.", x="-alpha * g")
 pointwise(
     "MulBackward0",
     "Each factor gets the gradient times the other factor.",
@@ -238,5 +245,5 @@ pointwise(
 )
 
 
-def _ratio(v):  # type: ignore[no-untyped-def]
+def _ratio(v: Any) -> Tensor:
     return (v.y / v.x).nan_to_num(0.0)

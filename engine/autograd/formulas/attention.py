@@ -9,7 +9,7 @@ from torch import Tensor
 
 from .book import enter
 from .given import Given
-from .outs import Computed
+from .linear import Computed
 
 
 def _parts(given: Given) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, float]:

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from .given import Given, NotKept
-from .outs import Align, Let, Out, Pointwise, Setting
+from .outs import Out
+from .pointwise import Align, Let, Pointwise, Setting
 
 
 @dataclass(frozen=True)

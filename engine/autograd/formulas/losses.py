@@ -9,7 +9,8 @@ from torch import Tensor
 
 from .book import enter, pointwise
 from .given import Given
-from .outs import Computed, Let
+from .linear import Computed
+from .pointwise import Let
 
 
 def _count(v: Any) -> int:

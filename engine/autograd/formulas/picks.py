@@ -10,7 +10,9 @@ from torch import Tensor
 
 from .book import enter
 from .given import Given
-from .outs import Computed, Moves, Pointwise, Setting
+from .linear import Computed
+from .moves import Moves
+from .pointwise import Pointwise, Setting
 from .views import move, written
 
 _PICKED = "Puts the gradient at the places that were picked, zero elsewhere."

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import torch
 from torch import Tensor
 from torch.nn import functional as F
 
 from .book import enter
 from .given import Given
-from .outs import Transposed
+from .linear import Transposed
 from .views import move
 
 
@@ -58,13 +59,13 @@ linear(
     "AdaptiveAvgPool2DBackward0",
     _SPREADS,
     _WINDOW,
-    lambda given, z: F.adaptive_avg_pool2d(z, given.gradient().shape[-2:]),
+    lambda given, z: torch.ops.aten.adaptive_avg_pool2d(z, given.gradient().shape[-2:]),
 )
 linear(
     "AdaptiveAvgPool3DBackward0",
     _SPREADS,
     _WINDOW,
-    lambda given, z: F.adaptive_avg_pool3d(z, given.gradient().shape[-3:]),
+    lambda given, z: torch.ops.aten.adaptive_avg_pool3d(z, given.gradient().shape[-3:]),
 )
 
 

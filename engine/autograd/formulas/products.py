@@ -9,7 +9,9 @@ from torch import Tensor
 
 from .book import enter
 from .given import Given
-from .outs import Computed, Out, Pointwise, Setting, Transposed
+from .linear import Computed, Transposed
+from .outs import Out
+from .pointwise import Pointwise, Setting
 
 
 def _pair(

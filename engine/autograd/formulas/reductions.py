@@ -10,7 +10,7 @@ from torch import Tensor
 
 from .book import pointwise
 from .given import Given
-from .outs import Let
+from .pointwise import Let
 
 
 def spread(given: Given, t: Tensor) -> tuple[Tensor, tuple[int, ...]]:

@@ -14,8 +14,9 @@ from ..graph import Node
 from .book import Formula, choose
 from .expression import pretty
 from .given import Given, NotKept
+from .linear import linear_numbers
 from .numbers import Element, Numbers, number_text
-from .outs import Out, Told, linear_numbers
+from .outs import Out, Told
 
 _GENERAL = (
     "A vector-Jacobian product: each input gets the incoming gradient times the derivatives of the"

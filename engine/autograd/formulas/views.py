@@ -11,7 +11,9 @@ from torch.nn import functional as F
 
 from .book import enter, pointwise
 from .given import Given, NotKept
-from .outs import Computed, Moves, Positions, Told
+from .linear import Computed
+from .moves import Moves, Positions
+from .outs import Told
 
 _SAME = "Rearranges the gradient back into the input's shape; no number changes."
 

@@ -158,6 +158,7 @@ def test_values_overwritten_after_forward_do_not_mislead():
 def test_without_a_recording_it_says_what_to_do():
     x = torch.randn(3, requires_grad=True)
     step = BackwardStepper(x.exp(), torch.ones(3)).step()
+    assert step is not None
     with pytest.raises(CannotCheck, match="not recorded") as refusal:
         list(check_rule(step, None))
     assert "gradcheck" in refusal.value.hint
@@ -167,6 +168,7 @@ def test_a_leaf_has_no_rule():
     x = torch.randn((), requires_grad=True)
     stepper = BackwardStepper(x * 2)
     stepper.run()
+    assert stepper.last is not None
     with pytest.raises(CannotCheck, match="leaf"):
         list(check_rule(stepper.last, None))
 

@@ -9,6 +9,7 @@ import pytest
 from engine.project.files import load
 from engine.protocol import (
     AnyCommand,
+    BackwardMove,
     CheckRuleCommand,
     ErrorSnapshot,
     GraphSnapshot,
@@ -48,12 +49,12 @@ class Asked:
         assert found, self.answers
         return found[-1]
 
-    def model(self, path: Path, move: str = "end"):
+    def model(self, path: Path, move: BackwardMove | None = "end"):
         project = load(path).project if hasattr(load(path), "project") else load(path)
         self.ask(StartForwardCommand(model=project.model, training=project.training))
         return self.begin(StartBackwardCommand(), move)
 
-    def begin(self, command, move: str = "end"):
+    def begin(self, command, move: BackwardMove | None = "end"):
         parts = [a for a in self.ask(command) if isinstance(a, GraphSnapshot)]
         if move:
             self.ask(MoveBackwardCommand(move=move))
@@ -116,7 +117,7 @@ def test_an_element_and_an_input_can_be_chosen(asked):
 
 
 def test_before_it_has_run_a_node_has_a_formula_and_no_numbers(asked):
-    graph = asked.model(MLP, move="")
+    graph = asked.model(MLP, move=None)
     rule = asked.ask(RuleCommand(node=node_named(graph, "AddmmBackward0")), RuleSnapshot)
     assert rule.formula and rule.symbols and rule.numbers is None
     assert "has not run yet" in rule.note
@@ -178,6 +179,6 @@ def test_without_a_pass_it_says_so(asked):
 
 
 def test_a_node_that_has_not_run_has_nothing_to_check(asked):
-    graph = asked.model(MLP, move="")
+    graph = asked.model(MLP, move=None)
     error = asked.ask(CheckRuleCommand(node=graph.nodes[0].id), ErrorSnapshot).error
     assert "not run yet" in error.message
