@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch._C._functorch import is_functorch_wrapped_tensor
 
-from ..tensors.readable import dtype_name
+from ..tensors.readable import dtype_name, storage_fault
 from ..tensors.writes import version_of
 
 MAX_BYTES = 512 << 20
@@ -20,7 +21,7 @@ class Kept:
     """A tensor as it was at version `version`, without a graph.
 
     `tensor` shares the memory while `shared` is True, and is a copy after that. It is None where
-    the value could not be kept: `note` says why.
+    the value could not be kept: `note` says why. A ragged dimension in `shape` is -1.
     """
 
     tensor: torch.Tensor | None
@@ -100,11 +101,11 @@ class Keeper:
 
     def _kept(self, t: torch.Tensor, version: int | None) -> Kept:
         try:
-            shape = tuple(int(n) for n in t.shape)
-        except (RuntimeError, TypeError):  # nested tensors, symbols
+            shape = tuple(n if isinstance(n, int) else -1 for n in t.shape)
+        except RuntimeError:  # a nested tensor has no one shape
             shape = ()
         kept = Kept(None, version, shape, dtype_name(t.dtype), of=weakref.ref(t))
-        if torch._C._functorch.is_functorch_wrapped_tensor(t):
+        if is_functorch_wrapped_tensor(t):
             kept.note = "inside a transform of torch.func: it has no value of its own"
             return kept
         storage = _storage(t)
@@ -129,7 +130,9 @@ class Keeper:
         assert kept.tensor is not None
         kept.shared = False
         size_bytes = kept.tensor.numel() * kept.tensor.element_size()
-        if self._room(size_bytes):
+        if kept.tensor.layout == torch.strided and storage_fault(kept.tensor):
+            kept.tensor, kept.note = None, storage_fault(kept.tensor)
+        elif self._room(size_bytes):
             kept.tensor = kept.tensor.clone()
             self.held_bytes += size_bytes
         else:

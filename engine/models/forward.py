@@ -231,7 +231,8 @@ class ForwardPass:
     # -- one block
 
     def _module_paths(self) -> dict[nn.Module, str]:
-        paths = {module: name for name, module in self.module.named_modules() if name}
+        paths: dict[nn.Module, str] = {}
+        paths.update((module, name) for name, module in self.module.named_modules() if name)
         if isinstance(self.loss_function, nn.Module):
             paths[self.loss_function] = self.path_of(self.loss_id)
         return paths
