@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import QPointF, QRectF, Qt
-from PySide6.QtGui import QPainter
+from PySide6.QtGui import QColor, QPainter, QPen
 from PySide6.QtWidgets import QGraphicsItem, QStyleOptionGraphicsItem, QWidget
 
 from widgets import theme
@@ -14,13 +14,15 @@ from widgets.autograd.graph_facts import Bools, GraphFacts
 from widgets.autograd.graph_frames import FramePainter
 from widgets.autograd.graph_geometry import TEXT_MIN_ZOOM, GraphGeometry, Ints
 from widgets.autograd.graph_links import LinkPainter
-from widgets.autograd.graph_paint import pen
+from widgets.autograd.graph_paint import draw_rects, pen
 from widgets.canvas.style import font, text_width
 
 Counts = NDArray[np.int64]
 
 SHORT_PX = 3.0
 """Links shorter than this on screen lie within the gap between two boxes: they are not drawn."""
+HIT_SERIES = 3
+"""The place among the theme's series of the colour of hits: it means nothing else here."""
 DIM = 0.3
 """Opacity of what a search, a filter or the paths leave out."""
 
@@ -119,13 +121,13 @@ class GraphItem(QGraphicsItem):
     def _paint_rings(self, painter: QPainter, boxes: Ints, zoom: float) -> None:
         """What a search has found, the selection, and breakpoints: as large at every zoom."""
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        painter.setBrush(Qt.BrushStyle.NoBrush)
         near, rects = zoom >= TEXT_MIN_ZOOM, self.geometry.rects
         if self.hits is not None:
-            self._paint_hits(painter, boxes[self.hits[boxes] > 0], near)
+            self._paint_hits(painter, boxes[self.hits[boxes] > 0], zoom)
         if self.selected is not None:
             painter.setPen(pen("accent", 2))
-            off = 4.0 if near else 2 / zoom
+            painter.setBrush(Qt.BrushStyle.NoBrush)
+            off = 5.0 if near else 2 / zoom
             rect = self.geometry.rect(self.selected).adjusted(-off, -off, off, off)
             painter.drawRoundedRect(rect, 8, 8)
         if self.breakpoints is not None:
@@ -135,14 +137,27 @@ class GraphItem(QGraphicsItem):
             for x, y, _, _ in rects[boxes[self.breakpoints[boxes]]].tolist():
                 painter.drawEllipse(QPointF(x, y), radius, radius)
 
-    def _paint_hits(self, painter: QPainter, boxes: Ints, near: bool) -> None:
-        """A ring around each, and how many are inside where there are several."""
-        assert self.hits is not None
-        painter.setPen(pen("warning", 2))
-        for x, y, w, h in self.geometry.rects[boxes].tolist():
-            painter.drawRoundedRect(QRectF(x - 2, y - 2, w + 4, h + 4), 6, 6)
-        if not near:
+    def _paint_hits(self, painter: QPainter, boxes: Ints, zoom: float) -> None:
+        """A ring around each, and how many are inside where there are several; from afar the boxes
+        themselves take the colour."""
+        color, rects = QColor(theme.current().series[HIT_SERIES]), self.geometry.rects[boxes]
+        if zoom < TEXT_MIN_ZOOM:
+            painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
+            painter.setPen(Qt.PenStyle.NoPen)
+            painter.setBrush(color)
+            draw_rects(painter, rects)
+            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
             return
+        ring = QPen(color, 2)
+        ring.setCosmetic(True)
+        painter.setPen(ring)
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+        for x, y, w, h in rects.tolist():
+            painter.drawRoundedRect(QRectF(x - 2, y - 2, w + 4, h + 4), 6, 6)
+        self._paint_hit_counts(painter, boxes, color)
+
+    def _paint_hit_counts(self, painter: QPainter, boxes: Ints, color: QColor) -> None:
+        assert self.hits is not None
         face = font(10, bold=True)
         painter.setFont(face)
         for box in boxes[self.hits[boxes] > 1].tolist():
@@ -151,8 +166,7 @@ class GraphItem(QGraphicsItem):
             wide = text_width(text, face) + 10
             plate = QRectF(x + width - wide - 8, y - 9, wide, 15)
             painter.setPen(Qt.PenStyle.NoPen)
-            painter.setBrush(theme.current().color("warning"))
+            painter.setBrush(color)
             painter.drawRoundedRect(plate, 7, 7)
             painter.setPen(theme.current().color("canvas"))
             painter.drawText(plate, Qt.AlignmentFlag.AlignCenter, text)
-        painter.setBrush(Qt.BrushStyle.NoBrush)
