@@ -468,6 +468,11 @@ def test_search_marks_counts_and_goes_through_the_hits(
     assert hits(pane) == "" and nested._item.lit is None
 
 
+def lit_keys(view: GraphView) -> set[str]:
+    assert view._item.lit is not None
+    return {keys(view)[box] for box in np.flatnonzero(view._item.lit).tolist()}
+
+
 @pytest.mark.parametrize(
     ("query", "found"),
     [
@@ -516,10 +521,10 @@ def test_paths_light_the_ways_to_the_loss_and_to_the_leaves(
     button = pane.findChild(QToolButton, "graph_paths")
     assert button is not None
     qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
-    lit = {keys(nested)[box] for box in np.flatnonzero(nested._item.lit).tolist()}
+    lit = lit_keys(nested)
     assert lit == {"#0", "head", "#1", "body", "#3", "body.fc", "#4", "!4.0", "#5", "#6"}
     nested.select(2)
-    lit = {keys(nested)[box] for box in np.flatnonzero(nested._item.lit).tolist()}
+    lit = lit_keys(nested)
     assert lit == {"#0", "head", "#1", "#2"}
     qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
     assert nested._item.lit is None

@@ -76,9 +76,8 @@ class GraphFacts:
 
     def sums(self, values: Collection[float]) -> NDArray[np.float64]:
         """Each box's sum of a value per node, over all nodes inside it."""
-        out = np.bincount(
-            self._box_of, np.asarray(values, float), minlength=len(self.visible.boxes)
-        )
+        count = len(self.visible.boxes)
+        out = np.bincount(self._box_of, np.asarray(values, float), count).astype(np.float64)
         for level in self._levels:
             np.add.at(out, self._parents[level], out[level])
         return out

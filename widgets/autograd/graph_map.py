@@ -12,14 +12,14 @@ from widgets.canvas.minimap import CanvasMap
 
 if TYPE_CHECKING:
     from widgets.autograd.graph_item import GraphItem
-    from widgets.autograd.graph_view import GraphView
+    from widgets.canvas.view import CanvasView
 
 
 class GraphMap(CanvasMap):
     """Boxes in the colours of their states. Painted once until `refresh`: a pan only moves the
     frame over it."""
 
-    def __init__(self, view: GraphView, item: GraphItem) -> None:
+    def __init__(self, view: CanvasView, item: GraphItem) -> None:
         super().__init__(
             view, "The whole graph. The frame is what you see: drag it to look elsewhere."
         )

@@ -29,8 +29,15 @@ def pen(
 def mixed(over: str, under: str, strength: float) -> QColor:
     """The colour of one role laid over another with a strength of 0 to 1, opaque."""
     top, ground = theme.current().color(over), theme.current().color(under)
-    parts = zip(top.getRgb()[:3], ground.getRgb()[:3], strict=True)
-    return QColor(*(round(a * strength + b * (1 - strength)) for a, b in parts))
+
+    def part(a: int, b: int) -> int:
+        return round(a * strength + b * (1 - strength))
+
+    return QColor(
+        part(top.red(), ground.red()),
+        part(top.green(), ground.green()),
+        part(top.blue(), ground.blue()),
+    )
 
 
 def shortened(name: str, face: QFont, width: float) -> str:
