@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from .boxes import Box, Direction, EdgeStyle, Link, NestedLayout, VisibleGraph
 from .layers import Level, LevelEdge, PlacedLevel, Point, Size, place_level
 from .routes import corners, curve
+from .without_collection import without_collection
 
 NODE_WIDTH = 184.0
 NODE_HEIGHT = 44.0
@@ -36,6 +37,7 @@ PortKey = tuple[int, bool, bool, int]
 """A border, and the end of the links that share the port: all have this source, or this target."""
 
 
+@without_collection()
 def layout_nested(
     visible: VisibleGraph, direction: Direction = "backward", style: EdgeStyle = "smooth"
 ) -> NestedLayout:
@@ -112,6 +114,7 @@ class _Nesting:
         self.is_main: dict[PortKey, bool] = {}
         self.shared_by_source: dict[Border, bool] = {}
         self.sizes: list[Size] = [box_size(box) for box in visible.boxes]
+        self._around: dict[int, list[int]] = {}
         self._known: dict[Level, _Shape] = {}
 
     def run(self) -> NestedLayout:
@@ -160,10 +163,12 @@ class _Nesting:
         return _Crossing(sources, targets, around, sources[-1] < targets[-1])
 
     def _chain(self, box: int) -> list[int]:
-        chain = [box]
-        while chain[-1] != ROOT:
-            chain.append(self.parent[chain[-1]])
-        return chain
+        """A box and all boxes around it, ROOT at the end."""
+        parent = self.parent[box]
+        around = self._around.get(parent)
+        if around is None:
+            around = self._around[parent] = [ROOT] if parent == ROOT else self._chain(parent)
+        return [box, *around]
 
     def _share_ports(self, crossings: list[_Crossing]) -> None:
         """Links that cross a border share a port by their source or by their target, whichever
