@@ -22,20 +22,23 @@ from widgets.autograd.rule_card import RuleCard
 
 
 class RulesPresenter(QObject):
-    """Puts a RuleCard under the step's values, and keeps it at the node that is looked at: the
-    last that ran, or the one chosen in the graph."""
+    """Puts a RuleCard beside the step's values, and keeps it at the node that is looked at: the
+    last that ran, or the one chosen in the graph. The rule is worked out only while a tab of the
+    card is in front: on large tensors that takes longer than the step."""
 
     def __init__(self, bench: Workbench, view: AutogradView, parent: QObject) -> None:
         super().__init__(parent)
         self._bench = bench
         self._questions = Questions(bench, self)
         self._where: tuple[int, int] | None = None
+        self._looked_at: int | None = None
         self.card = RuleCard()
         view.backward.set_rule_card(self.card)
         self.card.rule_requested.connect(self.ask)
         self.card.check_requested.connect(lambda node: self._ask(CheckRuleCommand(node=node)))
         self.card.ops_requested.connect(lambda node: self._ask(RuleOpsCommand(node=node)))
-        view.node_selected.connect(self.ask)
+        self.card.currentChanged.connect(self._show)
+        view.node_selected.connect(self._look_at)
         bench.store.snapshot.connect(self._on_snapshot)
         bench.store.revision_changed.connect(self._clear)
         bench.link.state_changed.connect(self._on_engine_state)
@@ -74,6 +77,15 @@ class RulesPresenter(QObject):
         self.card.forget_step()
         node = self._first if snapshot.step is None else snapshot.step.node
         if node is not None:
+            self._look_at(node)
+
+    def _look_at(self, node: int) -> None:
+        self._looked_at = node
+        self._show()
+
+    def _show(self) -> None:
+        card, node = self.card, self._looked_at
+        if node is not None and card.rule_in_front and not card.shows_step(node):
             self.ask(node)
 
     @property
@@ -86,6 +98,6 @@ class RulesPresenter(QObject):
             self._clear()
 
     def _clear(self) -> None:
-        self._where = None
+        self._where = self._looked_at = None
         self._questions.drop()
         self.card.clear()

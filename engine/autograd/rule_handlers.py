@@ -190,6 +190,8 @@ def _with_numbers(
         note = f"No numbers: {missing}."
     except RuntimeError as error:
         note = f"No numbers: torch cannot differentiate this rule by itself ({error})."
+    if hooks := hooks_on(step.node):
+        note = f"{note} The engine's figures are after the hooks on this node: {hooks}.".strip()
     return structs.replace(
         snapshot,
         element=element,

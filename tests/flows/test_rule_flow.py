@@ -15,6 +15,7 @@ def lab(program, qtbot):
     program.bench.files.new(templates.load_template("mlp"))
     program.window.show_workspace("autograd")
     program.bench.link.drain()
+    card(program).setCurrentWidget(card(program).formula)
     return program
 
 
@@ -49,8 +50,19 @@ def node_named(program, name: str) -> int:
     return next(node.id for node in graph.nodes if node.name == name)
 
 
-def test_the_card_stands_under_the_steps_values(lab):
+def test_the_card_stands_beside_the_steps_values(lab):
     assert view(lab).backward.isAncestorOf(card(lab))
+
+
+def test_a_rule_is_worked_out_when_it_is_looked_at(lab):
+    shown = card(lab)
+    shown.setCurrentIndex(0)
+    start_backward(lab)
+    snapshot = move(lab, "step")
+    assert not shown.rule_in_front and shown.node is None
+    shown.setCurrentWidget(shown.check)
+    lab.bench.link.drain()
+    assert shown.node == snapshot.step.node and shown.check.button.isEnabled()
 
 
 def test_the_rule_follows_the_steps(lab):

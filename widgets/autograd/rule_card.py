@@ -49,6 +49,15 @@ class RuleCard(QTabWidget):
         """The node whose rule is shown."""
         return self._node
 
+    @property
+    def rule_in_front(self) -> bool:
+        """Whether one of the card's own pages is to be seen, not one that was put beside them."""
+        return self.currentWidget() in (self.formula, self.check, self.ops)
+
+    def shows_step(self, node: int) -> bool:
+        """Whether it shows this node's rule with the numbers of the step it stands at."""
+        return self._node == node and self._has_run
+
     def show_rule(self, snapshot: RuleSnapshot) -> None:
         """Show a rule. With the same node as before, check and operators stay."""
         has_run = snapshot.outgoing is not None

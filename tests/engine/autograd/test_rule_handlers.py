@@ -182,3 +182,13 @@ def test_a_node_that_has_not_run_has_nothing_to_check(asked):
     graph = asked.model(MLP, move=None)
     error = asked.ask(CheckRuleCommand(node=graph.nodes[0].id), ErrorSnapshot).error
     assert "not run yet" in error.message
+
+
+def test_hooks_are_named_where_the_engines_figure_is_after_them(asked):
+    source = "import torch\nx = torch.ones(2, requires_grad=True)\ny = (x * 3).sum()\n"
+    hook = "y.grad_fn.next_functions[0][0].register_hook(lambda gi, go: (gi[0] * 2, gi[1]))\n"
+    asked.ask(RunCellCommand(source=source + hook))
+    graph = asked.begin(StartBackwardCommand(root="y"))
+    rule = asked.ask(RuleCommand(node=node_named(graph, "MulBackward0")), RuleSnapshot)
+    assert (rule.numbers.value, rule.numbers.engine) == (3.0, 6.0)
+    assert rule.max_difference == 3.0 and "1 node hook" in rule.note
