@@ -14,11 +14,13 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from engine.protocol import GraphSnapshot, SourceLine
+from engine.protocol.autograd_snapshots import StaleTensor
 from tests.engine.autograd.recorded_graphs import recorded
 from tests.engine.autograd.shaped_models import gpt2
 from tests.widgets.nested_graph import NESTED
 from tests.widgets.random_hierarchies import graphs, opened
-from widgets.autograd.graph_files import from_json, save_graph, to_dot, to_graphml, to_json
+from widgets.autograd.graph_files import save_graph, to_dot, to_graphml
+from widgets.autograd.graph_json import from_json, to_json
 from widgets.autograd.hierarchy import Hierarchy, shape_text
 
 AWKWARD = st.text(st.characters(exclude_categories=("Cs",)), max_size=12)
@@ -28,11 +30,12 @@ AWKWARD = st.text(st.characters(exclude_categories=("Cs",)), max_size=12)
 def awkward_graphs(draw) -> GraphSnapshot:
     """Graphs whose variables and lines have any characters that text may have."""
     graph = draw(graphs(most=8))
+    stale = (StaleTensor(0, "self", 0, 1, draw(AWKWARD), SourceLine("a.py", 1)),)
     nodes = tuple(
         replace(n, label=draw(AWKWARD), source=SourceLine("<cell 1>", 3, draw(AWKWARD)))
         for n in graph.nodes
     )
-    return replace(graph, nodes=nodes, root="loss" + draw(AWKWARD))
+    return replace(graph, nodes=nodes, stale=stale, root="loss" + draw(AWKWARD))
 
 
 def read_dot(text: str) -> pygraphviz.AGraph:
@@ -113,7 +116,10 @@ def test_json_holds_all_of_a_graph(graph: GraphSnapshot, open_keys: frozenset[st
     text = to_json(graph, open_keys)
     assert from_json(text) == (graph, open_keys)
     plain = json.loads(text)
-    assert (plain["format"], plain["version"]) == ("tensorlab-graph", 1)
+    assert (plain.pop("format"), plain.pop("version")) == ("tensorlab-graph", 1)
+    assert plain.pop("open") == sorted(open_keys)
+    of_the_message = {"reply_to", "revision", "part", "parts"}
+    assert set(plain) == set(GraphSnapshot.__struct_fields__) - of_the_message
     assert [node["label"] for node in plain["nodes"]] == [node.label for node in graph.nodes]
 
 
@@ -122,12 +128,13 @@ def test_json_holds_all_of_a_graph(graph: GraphSnapshot, open_keys: frozenset[st
     [
         (lambda d: d.update(format="other"), "no graph of Tensor Lab"),
         (lambda d: d.update(version=2), "version 2"),
-        (lambda d: d.pop("edges"), "no field 'edges'"),
-        (lambda d: d["nodes"][0].update(name=3), "Expected `str`"),
-        (lambda d: d["nodes"][0].update(nme=""), "no field 'nme'"),
-        (lambda d: d["nodes"][0].pop("kind"), "kind"),
+        (lambda d: d.pop("edges"), "required field `edges`"),
+        (lambda d: d["nodes"][0].update(name=3), r"Expected `str`.*nodes\[0\].name"),
+        (lambda d: d["nodes"][0].update(nme=""), "unknown field `nme`"),
+        (lambda d: d["nodes"][0].pop("kind"), "required field `kind`"),
         (lambda d: d["nodes"][1].update(id=7), "ids are not"),
         (lambda d: d["edges"][0].update(target=99), "names node 99"),
+        (lambda d: d["cuts"][0].update(node=-1), "names node -1"),
         (lambda d: d["nodes"][4]["source"].update(line="x"), "Expected `int`"),
     ],
 )

@@ -1,18 +1,4 @@
-"""An autograd graph as a file for other programs: DOT, GraphML, and JSON that holds all of it.
-
-JSON (`"format": "tensorlab-graph"`, `"version": 1`) has these fields beside the two:
-
-- `root`: the expression whose graph it is, empty for the model's loss.
-- `nodes`: in the order of their ids, each with `id`, `name` (torch's), `label` (parameter or
-  variable), `kind` (`leaf` or `operation`), `op`, `aten`, `module` (path), `block`, `sequence`,
-  `outputs` (`shape` and `dtype` of each output in forward), `saved_bytes`, `device`, `stale` and
-  `source` (`file`, `line`, `text`, or null).
-- `edges`: `source` and `target` (ids, the gradient's way), `input` (of the source), `output` (of
-  the target). Parallel edges are separate.
-- `cuts`: `node`, `input`, `reason`, `label`, `source`: where the gradient's way ends early.
-- `modules`: the class name of each module path. `plan`: ids in the engine's order.
-- `truncated`: how many nodes the graph has beyond these. `open`: the boxes that were open.
-"""
+"""An autograd graph as a file for other programs: DOT, GraphML, and JSON that holds all of it."""
 
 from __future__ import annotations
 
@@ -22,15 +8,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from engine.project.atomic import write_atomically
-from engine.protocol import GraphCut, GraphEdge, GraphNode, GraphSnapshot, SourceLine, TensorSpec
+from engine.protocol import GraphEdge, GraphNode, GraphSnapshot, TensorSpec
 
 from .boxes import Box
+from .graph_json import to_json
 from .hierarchy import Hierarchy, node_words, shape_text
 
-FORMAT, VERSION = "tensorlab-graph", 1
 REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 """Stands for a character that a format cannot hold."""
 SUFFIXES = (".dot", ".gv", ".json", ".graphml")
@@ -51,89 +35,6 @@ def save_graph(path: str, hierarchy: Hierarchy, open_keys: frozenset[str]) -> No
             f"A graph's file name ends in {', '.join(SUFFIXES)}, not {suffix or 'nothing'}"
         )
     write_atomically(path, make[suffix]().encode())
-
-
-# -- JSON ------------------------------------------------------------------------------------------
-
-
-def to_json(graph: GraphSnapshot, open_keys: frozenset[str] = frozenset()) -> str:
-    """All of a graph, and which boxes are open; the module's docstring tells the fields."""
-    document = {
-        "format": FORMAT,
-        "version": VERSION,
-        "root": graph.root,
-        "nodes": [_fields(node) for node in graph.nodes],
-        "edges": [_fields(edge) for edge in graph.edges],
-        "cuts": [_fields(cut) for cut in graph.cuts],
-        "modules": graph.modules,
-        "plan": graph.plan,
-        "truncated": graph.truncated,
-        "open": sorted(open_keys),
-    }
-    return msgspec.json.format(msgspec.json.encode(document), indent=1).decode() + "\n"
-
-
-def from_json(text: str | bytes) -> tuple[GraphSnapshot, frozenset[str]]:
-    """The graph and the open boxes. Raises ValueError that says what is wrong with the file."""
-    try:
-        document: dict[str, Any] = msgspec.json.decode(text, type=dict)
-    except msgspec.DecodeError as error:
-        raise ValueError(f"This is no JSON file: {error}") from None
-    if document.get("format") != FORMAT:
-        raise ValueError(f'This is no graph of Tensor Lab: "format" is not "{FORMAT}"')
-    if document.get("version") != VERSION:
-        raise ValueError(
-            f"This graph has version {document.get('version')}; this program reads {VERSION}"
-        )
-    try:
-        graph = GraphSnapshot(
-            nodes=tuple(_struct(GraphNode, each) for each in document["nodes"]),
-            edges=tuple(_struct(GraphEdge, each) for each in document["edges"]),
-            cuts=tuple(_struct(GraphCut, each) for each in document["cuts"]),
-            modules=msgspec.convert(document["modules"], dict[str, str]),
-            plan=msgspec.convert(document["plan"], tuple[int, ...]),
-            truncated=msgspec.convert(document["truncated"], int),
-            root=msgspec.convert(document["root"], str),
-        )
-        open_keys = frozenset(msgspec.convert(document["open"], list[str]))
-    except KeyError as error:
-        raise ValueError(f"The graph has no field {error}") from None
-    except (msgspec.ValidationError, TypeError) as error:
-        raise ValueError(f"The graph is not as it should be: {error}") from None
-    _check_ids(graph)
-    return graph, open_keys
-
-
-def _fields(struct: msgspec.Struct) -> dict[str, Any]:
-    """A struct by its fields' names, also where messages carry it as an array."""
-    found = msgspec.structs.asdict(struct)
-    for name, value in found.items():
-        if isinstance(value, SourceLine):
-            found[name] = _fields(value)
-    return found
-
-
-def _struct(kind: type, fields: dict[str, Any]) -> Any:
-    known = {field.name: field.type for field in msgspec.structs.fields(kind)}
-    values = {}
-    for name, value in fields.items():
-        if name not in known:
-            raise TypeError(f"{kind.__name__} has no field {name!r}")
-        if name == "source" and isinstance(value, dict):
-            values[name] = _struct(SourceLine, value)
-        else:
-            values[name] = msgspec.convert(value, known[name])
-    return kind(**values)
-
-
-def _check_ids(graph: GraphSnapshot) -> None:
-    count = len(graph.nodes)
-    if [node.id for node in graph.nodes] != list(range(count)):
-        raise ValueError("The nodes' ids are not 0, 1, 2 and so on, in this order")
-    ends = [end for edge in graph.edges for end in (edge.source, edge.target)]
-    for node in (*ends, *(cut.node for cut in graph.cuts)):
-        if not 0 <= node < count:
-            raise ValueError(f"An edge or a cut names node {node}, but there are only {count}")
 
 
 # -- DOT -------------------------------------------------------------------------------------------
