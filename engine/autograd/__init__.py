@@ -23,21 +23,41 @@ with BackwardStepper(y) as stepper:
 `BreakMode` is stepped alike, and is torch's own single run of `backward()`, held before each node:
 it frees saved tensors as it goes and cannot go back.
 
+`Recorder` tells which module, function, operator and line made a node, exactly:
+
+```python
+with Recorder(keep_values=True) as recorder:        # light without: functions and lines only
+    loss = net(x).square().mean()
+node = read_graph(loss).nodes[0]
+for call in recorder.recording.chain_of(node.sequence):
+    print(call.kind, call.name, call.module, call.source)
+    # function mean  SourceLine(file='train.py', line=2, text='loss = net(x).square().mean()')
+    # op aten::mean  SourceLine(file='train.py', line=2, text='loss = net(x).square().mean()')
+```
+
+With `keep_values` each call has its arguments and results as they were then, whatever was written
+into them later (`engine.autograd.trace.Trace` steps through them).
+
 `step.incoming` and `step.outgoing` hold None where a gradient is undefined. Stepping to the end
 leaves in `.grad` the same bits as `y.backward()`.
 """
 
 from .break_mode import BreakMode
 from .graph import Edge, Graph, Node, SavedTensor, read_graph
+from .recorder import Recorder
+from .recording import Call, Recording
 from .stepped_pass import Step, SteppedPass
 from .stepper import BackwardStepper
 
 __all__ = [
     "BackwardStepper",
     "BreakMode",
+    "Call",
     "Edge",
     "Graph",
     "Node",
+    "Recorder",
+    "Recording",
     "SavedTensor",
     "Step",
     "SteppedPass",

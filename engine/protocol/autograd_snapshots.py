@@ -205,14 +205,17 @@ class BackwardSnapshot(Snapshot, frozen=True, kw_only=True):
     after it (None at the end).
 
     `stopped_by` says in words what ended a run before its goal. `pending` are the nodes that some
-    gradient has reached (`pending_more` others are left out). `freed_bytes` of `saved_bytes` are
-    what `retain_graph=False` would have freed by now (with `real_engine`: has freed).
-    `pass_number` counts the passes over this graph from 1. A `real_engine` cannot go back.
+    gradient has reached (`pending_more` others are left out, and `gradients_more` of `gradients`).
+    `freed_bytes` of `saved_bytes` are what `retain_graph=False` would have freed by now (with
+    `real_engine`: has freed). `pass_number` counts the passes over this graph from 1. A
+    `real_engine` cannot go back. With `inputs` the pass is one of `torch.autograd.grad`:
+    `gradients` are what it has found for these.
     """
 
     position: int
     step: NodeStep | None
     gradients: tuple[ParameterGradient, ...]
+    gradients_more: int = 0
     next: NextNode | None = None
     stopped_by: str = ""
     breakpoints: tuple[BreakpointState, ...] = ()
@@ -225,6 +228,7 @@ class BackwardSnapshot(Snapshot, frozen=True, kw_only=True):
     real_engine: bool = False
     retain_graph: bool = True
     create_graph: bool = False
+    inputs: tuple[str, ...] = ()
 
 
 class BackwardScriptSnapshot(Snapshot, frozen=True, kw_only=True):
@@ -238,7 +242,7 @@ class BackwardScriptSnapshot(Snapshot, frozen=True, kw_only=True):
 
 class ComparisonSnapshot(Snapshot, frozen=True, kw_only=True):
     """Stepped gradients against `loss.backward()`: the largest absolute difference, over all
-    parameters and for each."""
+    parameters and for each (of very many those with the largest)."""
 
     max_difference: float
     differences: dict[str, float]

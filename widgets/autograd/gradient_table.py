@@ -38,6 +38,7 @@ class GradientTable(QTableWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(0, len(_COLUMNS), parent)
         self._gradients: tuple[ParameterGradient, ...] = ()
+        self._more = 0
         self._differences: Mapping[str, float] = {}
         self.setObjectName("gradient_table")
         self.setAccessibleName("Parameters and their gradients")
@@ -62,8 +63,9 @@ class GradientTable(QTableWidget):
         self.currentCellChanged.connect(self._on_cell)
         theme.notifier.changed.connect(self._fill)
 
-    def show_gradients(self, gradients: Sequence[ParameterGradient]) -> None:
-        self._gradients = tuple(gradients)
+    def show_gradients(self, gradients: Sequence[ParameterGradient], more: int = 0) -> None:
+        """`more` are left out, and said to be."""
+        self._gradients, self._more = tuple(gradients), more
         self._differences = {}
         self._fill()
 
@@ -75,7 +77,7 @@ class GradientTable(QTableWidget):
     def _fill(self) -> None:
         colors = theme.current()
         self.blockSignals(True)
-        self.setRowCount(len(self._gradients))
+        self.setRowCount(len(self._gradients) + (self._more > 0))
         self.setColumnHidden(4, not self._differences)
         for row, parameter in enumerate(self._gradients):
             gradient = parameter.gradient
@@ -99,10 +101,15 @@ class GradientTable(QTableWidget):
                 elif column == 3 and bad:
                     item.setForeground(QColor(colors.error))
                 self.setItem(row, column, item)
+        if self._more:
+            item = QTableWidgetItem(f"and {self._more:,} more, not shown")
+            item.setForeground(colors.color("muted"))
+            for column in range(self.columnCount()):
+                self.setItem(len(self._gradients), column, item if column == 1 else None)
         self.blockSignals(False)
 
     def _on_cell(self, row: int, _column: int, before: int, _before_column: int) -> None:
-        if row < 0 or row == before:
+        if not 0 <= row < len(self._gradients) or row == before:
             return
         parameter = self._gradients[row]
         of = "gradient" if parameter.gradient is not None else "parameter"

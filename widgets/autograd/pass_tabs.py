@@ -114,7 +114,7 @@ class PassTabs(QTabWidget):
 
     def show_backward(self, snapshot: BackwardSnapshot, title: Callable[[int], str]) -> None:
         """Show the lists; `title` names a node."""
-        self.table.show_gradients(snapshot.gradients)
+        self.table.show_gradients(snapshot.gradients, snapshot.gradients_more)
         self.breakpoints.show_states(snapshot.breakpoints)
         self.edits.show_rows(
             [
