@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import islice
 
 import torch
 from torch import Tensor
@@ -27,6 +28,7 @@ from .break_mode import BreakMode
 from .breakpoints import Breakpoints
 from .debugger import Debugger
 from .engine_run import Gradients
+from .graph import Node
 from .graph_snapshot import graph_snapshots, title
 from .hooks import hooks_on
 from .release import released_bytes
@@ -39,6 +41,9 @@ from .subjects import Subject
 MAX_CELLS = 24_000
 """Cells in all pictures of a snapshot together: 96 KB, so that a snapshot keeps its limit."""
 MAX_DETAILED_VALUES = 64
+MAX_GRADIENTS = 500
+"""Tensors whose `.grad` a snapshot tells."""
+MAX_DIFFERENCES = 2_000
 MAX_PENDING = 24
 """Nodes whose pending gradients a snapshot tells."""
 
@@ -63,12 +68,14 @@ class BackwardPass:
         retain_graph: bool = False,
         create_graph: bool = False,
         accumulate: bool = False,
+        inputs: Sequence[str] = (),
     ) -> None:
         self.subject = subject
         self.real_engine, self.retain_graph = real_engine, retain_graph
         self.create_graph = create_graph
-        self.parameters = subject.shown
-        if not subject.root and not accumulate:
+        self.inputs = {name: subject.input(name) for name in inputs}
+        self.parameters = self.inputs or subject.shown
+        if subject.starts_empty and not accumulate and not inputs:
             for parameter in self.parameters.values():
                 parameter.grad = None
         self._summaries: dict[str, tuple[Tensor, int, TensorSummary]] = {}
@@ -82,10 +89,10 @@ class BackwardPass:
 
     def _begin(self) -> SteppedPass:
         """Stand before the first node of a pass; `.grad` is what is there by now."""
-        subject = self.subject
+        subject, inputs = self.subject, list(self.inputs.values()) or None
         self._gradients_before = {
             name: p.grad.detach().clone()
-            for name, p in self.parameters.items()
+            for name, p in subject.shown.items()
             if p.grad is not None
         }
         try:
@@ -97,6 +104,7 @@ class BackwardPass:
                     self.create_graph,
                     retain_graph=self.retain_graph,
                     names=subject.names,
+                    inputs=inputs,
                 )
             else:
                 stepped = BackwardStepper(
@@ -105,6 +113,7 @@ class BackwardPass:
                     self.create_graph,
                     names=subject.names,
                     watch=subject.retained.values(),
+                    inputs=inputs,
                 )
         except ValueError as error:
             raise LabError(str(error), hint="Give a gradient that fits its root.") from error
@@ -150,11 +159,12 @@ class BackwardPass:
                 ParameterGradient(
                     name=sendable(name),
                     shape=tuple(p.shape),
-                    gradient=self._summary(name, p.grad),
+                    gradient=self._summary(name, self.gradient_of(name)),
                     retained=name in self.subject.retained,
                 )
-                for name, p in self.parameters.items()
+                for name, p in islice(self.parameters.items(), MAX_GRADIENTS)
             ),
+            gradients_more=max(0, len(self.parameters) - MAX_GRADIENTS),
             next=self._next(),
             stopped_by=debugger.stopped_by,
             breakpoints=debugger.breakpoints.states,
@@ -167,7 +177,15 @@ class BackwardPass:
             real_engine=self.real_engine,
             retain_graph=not self.real_engine or self.retain_graph,
             create_graph=stepped.create_graph,
+            inputs=tuple(self.inputs),
         )
+
+    def gradient_of(self, name: str) -> Tensor | None:
+        """The gradient of one of `parameters`: its `.grad`, or what was found for an input.
+        Raises KeyError."""
+        if not self.inputs:
+            return self.parameters[name].grad
+        return self.stepper.captured[list(self.inputs).index(name)]
 
     def _pending(self, node_id: int) -> PendingGradient:
         return PendingGradient(
@@ -197,13 +215,13 @@ class BackwardPass:
             incoming=shown[: len(arrived)],
             edited=shown[len(arrived) :],
             problem=problem,
-            hooks=hooks_on(node, own=self.stepper.own_hooks),
+            hooks=self._hooks(node),
         )
 
     def node_step(self, step: Step) -> NodeStep:
         """A step as plain data."""
         stepper, grads = self.stepper, []
-        if step.node.variable is not None:
+        if step.node.variable is not None and stepper.runs(step.node):
             before = stepper.grad_before(step.node)
             grads = [(".grad before", before), (".grad after", step.node.variable.grad)]
         shown = shown_values([*incoming_labels(step.incoming), *self._outgoing(step), *grads])
@@ -214,20 +232,24 @@ class BackwardPass:
             outgoing=shown[count:end],
             grad_before=shown[end] if grads else None,
             grad_after=shown[end + 1] if grads else None,
-            hooks=hooks_on(step.node, own=self.stepper.own_hooks),
+            hooks=self._hooks(step.node),
             edited=self.debugger.is_edited(step.node),
         )
+
+    def _hooks(self, node: Node) -> str:
+        own = self.stepper.own_hooks if self.stepper.runs(node) else 0
+        return hooks_on(node, self.subject.results_of(node), own)
 
     def script(self) -> tuple[str, bytes]:
         """The pass as a Python script, and the file that it loads. Raises LabError for a loss
         that cannot be written as code."""
-        text = write_script(self.debugger, self.subject.source())
+        text = write_script(self.debugger, self.subject.source(tuple(self.inputs)))
         return text, self.subject.data(self._gradients_before)
 
     def zero_gradients(self, set_to_none: bool) -> None:
         """As `module.zero_grad(set_to_none)`. Going back does not undo this by itself, but steps
         over a leaf put its `.grad` back to what it was before that leaf ran."""
-        for parameter in self.parameters.values():
+        for parameter in self.subject.shown.values():
             if set_to_none or parameter.grad is None:
                 parameter.grad = None
             else:
@@ -246,6 +268,13 @@ class BackwardPass:
                 "the gradients are not complete.",
                 hint="Run the backward pass to its end, then compare.",
             )
+        if self.subject.root and self.graph_is_freed:
+            raise LabError(
+                "The real engine has freed this graph, so it cannot run once more to compare.",
+                hint="Start the pass anew with retain_graph, or node by node.",
+            )
+        if self.inputs:
+            return _comparison(self._differences_of_inputs())
         stepped = {name: p.grad for name, p in self.parameters.items()}
         for name, parameter in self.parameters.items():
             before = self._gradients_before.get(name)
@@ -261,9 +290,22 @@ class BackwardPass:
         finally:
             for name, parameter in self.parameters.items():
                 parameter.grad = stepped[name]
-        return ComparisonSnapshot(
-            max_difference=max(differences.values(), default=0.0), differences=differences
+        return _comparison(differences)
+
+    def _differences_of_inputs(self) -> dict[str, float]:
+        roots, gradient = self.subject.plain()
+        found = torch.autograd.grad(
+            roots,
+            list(self.inputs.values()),
+            gradient,
+            retain_graph=True,
+            create_graph=self.create_graph,
+            allow_unused=True,
         )
+        return {
+            name: _difference(self.gradient_of(name), plain)
+            for name, plain in zip(self.inputs, found, strict=True)
+        }
 
     def _summary(self, name: str, gradient: Tensor | None) -> TensorSummary | None:
         """Summarised once, as long as it does not change: every snapshot shows all of them."""
@@ -280,6 +322,14 @@ class BackwardPass:
         for fn, _ in step.node.fn.next_functions:
             labels.append("to nothing" if fn is None else f"to {title(graph.node_of(fn))}")
         return list(zip(labels, step.outgoing, strict=True))
+
+
+def _comparison(differences: dict[str, float]) -> ComparisonSnapshot:
+    largest = sorted(differences.items(), key=lambda pair: -pair[1])[:MAX_DIFFERENCES]
+    return ComparisonSnapshot(
+        max_difference=max(differences.values(), default=0.0),
+        differences={sendable(name): difference for name, difference in largest},
+    )
 
 
 def _difference(stepped: Tensor | None, expected: Tensor | None) -> float:

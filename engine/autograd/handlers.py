@@ -21,7 +21,7 @@ from ..protocol import (
 from ..tensors.namespace import namespace_of
 from .backward_pass import BackwardPass, shown_values
 from .debugging import backward_of, debugging
-from .subjects import ConsoleSubject, ModelSubject, Subject
+from .subjects import ConsoleSubject, GradientSubject, ModelSubject, Subject
 
 if TYPE_CHECKING:
     from ..lab import Lab
@@ -32,13 +32,17 @@ def start_backward(lab: Lab, command: StartBackwardCommand) -> Iterator[Snapshot
     a BackwardSnapshot; with a root of the console's no forward pass is touched. Raises LabError as
     ForwardPass, the subjects and BackwardPass do."""
     subject: Subject
-    if command.root.strip():
+    if command.of:
+        subject = _gradient_subject(lab, command)
+        lab.end_backward()
+    elif command.root.strip():
         namespace = namespace_of(lab)
         subject = ConsoleSubject(namespace, lab.control, command.root, command.gradient)
         lab.end_backward()
     else:
         forward = _forward(lab)
-        if lab.backward is not None and lab.backward.graph_is_freed:
+        before = lab.backward
+        if before is not None and not before.subject.root and before.graph_is_freed:
             forward.reset()
         lab.end_backward()
         if not forward.done:
@@ -54,6 +58,7 @@ def start_backward(lab: Lab, command: StartBackwardCommand) -> Iterator[Snapshot
         retain_graph=command.retain_graph,
         create_graph=command.create_graph,
         accumulate=command.accumulate,
+        inputs=command.inputs,
     )
     yield from lab.backward.graph_snapshots()
     yield lab.backward.snapshot()
@@ -84,6 +89,20 @@ def inspect_value(lab: Lab, command: InspectCommand) -> Iterator[Snapshot]:
     )
 
 
+def _gradient_subject(lab: Lab, command: StartBackwardCommand) -> GradientSubject:
+    backward = backward_of(lab)
+    if command.of not in backward.parameters:
+        raise LabError(
+            f"The pass under way has no gradient for `{command.of}`.",
+            hint="Choose a row of the gradients.",
+        )
+    value = None
+    if command.gradient.strip():
+        value = namespace_of(lab).evaluate(command.gradient, lab.control)
+    gradient = backward.gradient_of(command.of)
+    return GradientSubject(backward.subject, command.of, gradient, value)
+
+
 def _forward(lab: Lab) -> ForwardPass:
     if lab.forward is None:
         raise LabError("There is no forward pass yet.", hint="Start one with a batch of the data.")
@@ -112,7 +131,10 @@ def _gradient(lab: Lab, key: str) -> tuple[Value | None, ...]:
         step = backward.debugger.step_of(int(key))
         shown = backward.node_step(step)
         return (*shown.incoming, *shown.outgoing)
-    gradient = _parameters(lab)[key].grad
+    if lab.backward is not None and key in lab.backward.parameters:
+        gradient = lab.backward.gradient_of(key)
+    else:
+        gradient = _parameters(lab)[key].grad
     if gradient is None:
         raise LabError(f"{key} has no gradient yet.", hint="Step backward until its leaf has run.")
     return shown_values([(f"{key}.grad", gradient)])

@@ -17,7 +17,21 @@ from .script import Source
 _MAIN = 'if __name__ == "__main__":'
 
 
-def model_source(forward: ForwardPass) -> Source:
+_CALL = (
+    'if __name__ == "__main__":',
+    "    model = run_backward(sys.argv[1])",
+    "    for name, parameter in model.named_parameters():",
+    "        grad = parameter.grad",
+    '        print(name, "no gradient" if grad is None else grad.norm().item())',
+)
+_CALL_INPUTS = (
+    'if __name__ == "__main__":',
+    "    for gradient in run_backward(sys.argv[1]):",
+    '        print("no gradient" if gradient is None else gradient.norm().item())',
+)
+
+
+def model_source(forward: ForwardPass, inputs: tuple[str, ...] = ()) -> Source:
     """How the script makes the loss: the model's Python, and a batch and weights from the file
     that `model_data` writes. Raises LabError for a loss that cannot be written as code."""
     code = write(forward.document, {}).text.partition(_MAIN)[0].rstrip()
@@ -40,14 +54,9 @@ def model_source(forward: ForwardPass) -> Source:
         before=model,
         made=tuple(made),
         arguments="path",
-        call=(
-            'if __name__ == "__main__":',
-            "    model = run_backward(sys.argv[1])",
-            "    for name, parameter in model.named_parameters():",
-            "        grad = parameter.grad",
-            '        print(name, "no gradient" if grad is None else grad.norm().item())',
-        ),
+        call=_CALL_INPUTS if inputs else _CALL,
         result="model",
+        inputs=tuple(f'model.get_parameter("{name}")' for name in inputs),
     )
 
 

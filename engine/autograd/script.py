@@ -27,14 +27,18 @@ def node_below(root, *path):
     return node'''
 
 
+_CALLS = ("run_backward()", "gradients = run_backward()")
+
+
 @dataclass(frozen=True)
 class Source:
     """Where a script's roots come from.
 
     `title` is the docstring. `before` is code at the top level: a model. `made` are lines that run
     first in the function that runs backward; `arguments` are that function's parameters, `result`
-    what it returns, and `call` the lines that call it. `roots` and `gradients` are expressions,
-    one for each root, "None" for ones.
+    what it returns, and `call` the lines that call it if it takes any. `roots` and `gradients` are
+    expressions, one for each root, "None" for ones; with `inputs`, expressions too, only their
+    gradients are found, and returned.
     """
 
     title: str
@@ -44,7 +48,8 @@ class Source:
     made: tuple[str, ...] = ()
     arguments: str = ""
     result: str = ""
-    call: tuple[str, ...] = ("run_backward()",)
+    inputs: tuple[str, ...] = ()
+    call: tuple[str, ...] = ()
 
 
 def write_script(debugger: Debugger, source: Source) -> str:
@@ -58,21 +63,29 @@ def write_script(debugger: Debugger, source: Source) -> str:
     hooks += _breakpoints(debugger, paths)
     create_graph = ", create_graph=True" if debugger.stepped.create_graph else ""
     gradients = ", ".join(source.gradients)
-    backward = f"torch.autograd.backward(roots, [{gradients}], retain_graph=True{create_graph})"
+    options = f"retain_graph=True{create_graph}"
+    backward = f"torch.autograd.backward(roots, [{gradients}], {options})"
+    if source.inputs:
+        inputs = ", ".join(source.inputs)
+        backward = (
+            f"gradients = torch.autograd.grad(roots, [{inputs}], [{gradients}], "
+            f"allow_unused=True, {options})"
+        )
     body = [*source.made, f"roots = [{', '.join(source.roots)}]"]
     if hooks:
         body += ["handles = []", *hooks, "try:", f"    {backward}", "finally:"]
         body += ["    for handle in handles:", "        handle.remove()"]
     else:
         body.append(backward)
-    if source.result:
-        body.append(f"return {source.result}")
+    result = "gradients" if source.inputs else source.result
+    if result:
+        body.append(f"return {result}")
     parts = [
         source.before,
         _NODE_BELOW if hooks else "",
         *(_hook(graph.nodes[n], edits.values()) for n, edits in debugger.expressions.items()),
         "\n".join([f"def run_backward({source.arguments}):", *(f"    {line}" for line in body)]),
-        "\n".join(source.call),
+        "\n".join(source.call or (_CALLS[bool(source.inputs)],)),
     ]
     code = "\n\n\n".join(part for part in parts if part)
     return f'"""{source.title}\n"""\n\n{_imports(code)}\n\n\n{code}\n'

@@ -15,7 +15,7 @@ from torch.autograd.graph import get_gradient_edge
 from ..errors import LabError
 from ..models.forward import ForwardPass
 from ..protocol import WrittenBy
-from .graph import Graph, read_graph
+from .graph import Graph, Node, read_graph
 from .model_script import model_data, model_source
 from .provenance import Provenance, origins
 from .script import Source
@@ -34,6 +34,8 @@ class Subject(ABC):
 
     root = ""
     """The expression that the window asked for; empty for the model's loss."""
+    starts_empty = True
+    """Whether a pass begins with every `.grad` None, unless it is to accumulate."""
     roots: list[Tensor]
     gradient: list[Tensor | None] | None = None
     names: dict[str, Tensor]
@@ -45,6 +47,10 @@ class Subject(ABC):
         """Label the nodes whose results have a name. Leaves have theirs already."""
         return None
 
+    def results_of(self, node: Node) -> list[Tensor]:
+        """The tensors with a name that the node's operation gave in forward."""
+        return []
+
     def blocks(self, graph: Graph) -> dict[int, str]:
         """Node id -> the block whose forward made it."""
         return {}
@@ -54,9 +60,25 @@ class Subject(ABC):
         """Roots and gradients for plain `torch.autograd.backward`, the reference: with a graph
         that the steps have not used up."""
 
+    def input(self, name: str) -> Tensor:
+        """A tensor whose gradient alone is wanted. Raises LabError."""
+        tensor = self.names.get(name)
+        if tensor is None:
+            raise LabError(
+                f"There is no tensor named `{name}` for this pass.",
+                hint=f"Choose some of {', '.join(list(self.shown)[:8])}.",
+            )
+        if not tensor.requires_grad:
+            raise LabError(
+                f"`{name}` does not require grad, so it has no gradient.",
+                hint=f"Set {name}.requires_grad_() before it is used.",
+            )
+        return tensor
+
     @abstractmethod
-    def source(self) -> Source:
-        """How a script makes the roots. Raises LabError where it cannot be written."""
+    def source(self, inputs: tuple[str, ...] = ()) -> Source:
+        """How a script makes the roots, and the inputs whose gradients alone are wanted. Raises
+        LabError where it cannot be written."""
 
     def data(self, gradients: dict[str, Tensor]) -> bytes:
         """The file that the script loads; empty for none."""
@@ -104,8 +126,8 @@ class ModelSubject(Subject):
     def plain(self) -> tuple[list[Tensor], None]:
         return [self.forward.plain()], None
 
-    def source(self) -> Source:
-        return model_source(self.forward)
+    def source(self, inputs: tuple[str, ...] = ()) -> Source:
+        return model_source(self.forward, inputs)
 
     def data(self, gradients: dict[str, Tensor]) -> bytes:
         return model_data(self.forward, gradients)
@@ -121,7 +143,7 @@ class ConsoleSubject(Subject):
     def __init__(
         self, namespace: Namespace, control: Control, root: str, gradient: str = ""
     ) -> None:
-        self.root = root
+        self.root, self.starts_empty = root, False
         self._expressions = _split(root)
         values = [namespace.evaluate(text, control) for text in self._expressions]
         self.roots = [_root(v, text) for v, text in zip(values, self._expressions, strict=True)]
@@ -142,7 +164,7 @@ class ConsoleSubject(Subject):
         self._results = [(name, t) for name, t in held.items() if _is_result(t)]
         graph = read_graph(self.roots, names=self.names)
         self.retained = self._retained(graph)
-        self.shown = {**self._leaves(graph), **self.retained}
+        self.shown = {**leaves_of(graph), **self.retained}
 
     def name_nodes(self, graph: Graph) -> None:
         for name, t in self._results:
@@ -157,21 +179,21 @@ class ConsoleSubject(Subject):
     def last_write(self, t: Tensor) -> WrittenBy | None:
         return self._writes.last_write(t)
 
+    def results_of(self, node: Node) -> list[Tensor]:
+        return [t for _, t in self._results if get_gradient_edge(t).node == node.fn]
+
     def plain(self) -> tuple[list[Tensor], list[Tensor | None] | None]:
         return self.roots, self.gradient
 
-    def source(self) -> Source:
-        names = ", ".join(self._expressions)
+    def source(self, inputs: tuple[str, ...] = ()) -> Source:
+        names = ", ".join((*self._expressions, *inputs))
         return Source(
             title="A backward pass stepped in Tensor Lab, with hooks in place of its edits.\n\n"
             f"Put the code that makes {names} above the function.",
             roots=self._expressions,
             gradients=self._gradients or ("None",) * len(self.roots),
+            inputs=inputs,
         )
-
-    def _leaves(self, graph: Graph) -> dict[str, Tensor]:
-        leaves = [(n.label or f"leaf {n.id}", n.variable) for n in graph.nodes if n.is_leaf]
-        return {name: t for name, t in leaves if t is not None}
 
     def _retained(self, graph: Graph) -> dict[str, Tensor]:
         found = {}
@@ -205,6 +227,40 @@ class ConsoleSubject(Subject):
         ]
 
 
+class GradientSubject(Subject):
+    """A gradient that a pass with `create_graph` has found for the tensor `name`: its own graph.
+    `value` is what backward starts with, ones where there is none. Raises LabError without a
+    graph."""
+
+    def __init__(
+        self, before: Subject, name: str, gradient: Tensor | None, value: Any = None
+    ) -> None:
+        if gradient is None or not gradient.requires_grad:
+            raise LabError(
+                f"The gradient of {name} has no graph of its own."
+                if gradient is not None
+                else f"{name} has no gradient yet.",
+                hint="Start the pass with create_graph, and run it until the gradient is there.",
+            )
+        self.root = f"gradient of {name}"
+        self.roots = [gradient]
+        self.gradient = [torch.ones_like(gradient, requires_grad=False)]
+        if value is not None:
+            self.gradient = [_gradient(value, gradient, name)]
+        self.names, self.provenance = before.names, before.provenance
+        graph = read_graph(self.roots, names=self.names)
+        self.shown, self.retained = leaves_of(graph), {}
+
+    def plain(self) -> tuple[list[Tensor], list[Tensor | None] | None]:
+        return self.roots, self.gradient
+
+    def source(self, inputs: tuple[str, ...] = ()) -> Source:
+        raise LabError(
+            "A script of a gradient's own graph cannot be written from here.",
+            hint="In the console call backward(create_graph=True), and choose x.grad as the root.",
+        )
+
+
 @contextmanager
 def gradients_aside(tensors: Iterator[Tensor] | list[Tensor]) -> Iterator[None]:
     """Whatever happens inside, each `.grad` is the same object with the same content after."""
@@ -217,6 +273,12 @@ def gradients_aside(tensors: Iterator[Tensor] | list[Tensor]) -> Iterator[None]:
                 if grad is not None and copy is not None and grad.layout == torch.strided:
                     grad.copy_(copy)
                 t.grad = grad
+
+
+def leaves_of(graph: Graph) -> dict[str, Tensor]:
+    """The leaves of a graph by name."""
+    leaves = [(n.label or f"leaf {n.id}", n.variable) for n in graph.nodes if n.is_leaf]
+    return {name: t for name, t in leaves if t is not None}
 
 
 def _split(text: str) -> tuple[str, ...]:

@@ -80,6 +80,10 @@ class StartBackwardCommand(Command, frozen=True, kw_only=True):
     `real_engine` lets backward() itself run, held before each node: without `retain_graph` it frees
     saved tensors as it goes, and it cannot go back. Else each node is run by itself, and the graph
     is kept.
+
+    With `of`, the root is the gradient of that tensor as the pass under way has found it, with
+    `create_graph`: the graph of a gradient is stepped in turn. `.grad`s then start from None unless
+    `accumulate`, and the gradient it starts with is ones unless `gradient` says otherwise.
     """
 
     root: str = ""
@@ -89,6 +93,7 @@ class StartBackwardCommand(Command, frozen=True, kw_only=True):
     inputs: tuple[str, ...] = ()
     real_engine: bool = False
     retain_graph: bool = False
+    of: str = ""
 
 
 class NodeDetailCommand(Command, frozen=True, kw_only=True):

@@ -1,0 +1,217 @@
+"""Passes over the console's tensors: accumulation, inputs, gradients of gradients, scripts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from engine.errors import LabError
+from engine.lab import Lab
+from engine.protocol import (
+    BackwardSnapshot,
+    CompareGradientsCommand,
+    EditGradientCommand,
+    ExportBackwardCommand,
+    InspectCommand,
+    MoveBackwardCommand,
+    StartBackwardCommand,
+    ZeroGradientsCommand,
+)
+from engine.session import handler_of
+from engine.tensors.namespace import namespace_of
+from tests.engine.autograd.test_autograd_roots import ask, console, run
+
+LABS: list[Lab] = []
+
+
+@pytest.fixture(autouse=True)
+def no_engine_stays_held() -> Any:
+    yield
+    while LABS:
+        LABS.pop().end_backward()
+
+
+def made(*cells: str) -> Lab:
+    LABS.append(console(*cells))
+    return LABS[-1]
+
+
+def send(lab: Lab, command: Any) -> Any:
+    """The last answer."""
+    return ask(handler_of(type(command).__name__)(lab, command))[-1]
+
+
+def start(lab: Lab, **options: Any) -> BackwardSnapshot:
+    return send(lab, StartBackwardCommand(**options))
+
+
+def move(lab: Lab, where: Any) -> BackwardSnapshot:
+    return send(lab, MoveBackwardCommand(move=where))
+
+
+def variable(lab: Lab, name: str) -> torch.Tensor:
+    return namespace_of(lab).variables[name]
+
+
+@pytest.mark.parametrize("real_engine", [False, True])
+def test_passes_add_up_in_grad(real_engine: bool) -> None:
+    lab = made("x = torch.tensor(3., requires_grad=True); y = x**2")
+    options = {"root": "y", "real_engine": real_engine, "retain_graph": True}
+    start(lab, **options)
+    for total in (6.0, 12.0, 18.0):
+        done = move(lab, "end")
+        assert variable(lab, "x").grad.item() == total
+        before, after = done.step.grad_before, done.step.grad_after
+        assert (before.text if before else "0.") == f"{total - 6:g}."
+        assert after.text == f"{total:g}."
+        move(lab, "again")
+    send(lab, ZeroGradientsCommand(set_to_none=False))
+    assert variable(lab, "x").grad.item() == 0.0
+    assert move(lab, "end").step.grad_before.text == "0."
+    assert variable(lab, "x").grad.item() == 6.0
+    start(lab, **options)  # the console's .grad is the user's: another start adds to it
+    move(lab, "end")
+    assert variable(lab, "x").grad.item() == 12.0
+    assert send(lab, CompareGradientsCommand()).max_difference == 0.0
+
+
+@pytest.mark.filterwarnings("ignore:.*create_graph=True.*:UserWarning")
+@pytest.mark.parametrize("inputs", [(), ("x",)])
+@pytest.mark.parametrize("real_engine", [False, True])
+def test_the_graph_of_a_gradient_is_stepped_in_turn(inputs, real_engine: bool) -> None:
+    lab = made("x = torch.tensor(3., requires_grad=True); y = x**3")
+    options: dict[str, Any] = {"create_graph": True, "inputs": inputs, "real_engine": real_engine}
+    start(lab, root="y", **options)
+    derivatives = []
+    for _ in range(3):
+        done = move(lab, "end")
+        assert done.create_graph and done.inputs == inputs
+        (gradient,) = done.gradients
+        derivatives.append(gradient.gradient.mean)
+        assert (variable(lab, "x").grad is None) == bool(inputs)
+        start(lab, of="x", **options)
+    assert derivatives == [27.0, 18.0, 6.0]
+    variable(lab, "x").grad = None
+
+
+@pytest.mark.filterwarnings("ignore:.*create_graph=True.*:UserWarning")
+def test_x_grad_can_be_chosen_as_a_root_of_the_console() -> None:
+    lab = made("x = torch.tensor(3., requires_grad=True); y = x**3")
+    start(lab, root="y", create_graph=True)
+    move(lab, "end")
+    run(lab, "g = x.grad; x.grad = None")
+    start(lab, root="g")
+    assert move(lab, "end").gradients[0].gradient.mean == 18.0
+
+
+def test_a_gradient_without_a_graph_is_explained() -> None:
+    lab = made("x = torch.tensor(3., requires_grad=True); y = x**3")
+    start(lab, root="y")
+    with pytest.raises(LabError, match="x has no gradient yet"):
+        start(lab, of="x")
+    move(lab, "end")
+    with pytest.raises(LabError, match="no graph of its own") as raised:
+        start(lab, of="x")
+    assert "create_graph" in raised.value.hint
+    with pytest.raises(LabError, match="no gradient for `z`"):
+        start(lab, of="z")
+
+
+@pytest.mark.parametrize("real_engine", [False, True])
+def test_only_the_gradients_of_inputs(real_engine: bool) -> None:
+    lab = made(
+        "x = torch.randn(4, requires_grad=True); w = torch.randn(4, requires_grad=True)",
+        "h = x * w; y = h.sin().sum() + w.sum()",
+    )
+    plain = torch.autograd.grad(
+        variable(lab, "y"), [variable(lab, "w"), variable(lab, "h")], retain_graph=True
+    )
+    options = {"root": "y", "inputs": ("w", "h"), "real_engine": real_engine, "retain_graph": True}
+    begun = start(lab, **options)
+    assert [g.name for g in begun.gradients] == ["w", "h"]
+    done = move(lab, "end")
+    for told, wanted in zip(done.gradients, plain, strict=True):
+        assert told.gradient.norm == pytest.approx(wanted.double().norm().item())
+    assert variable(lab, "x").grad is None and variable(lab, "w").grad is None
+    assert send(lab, CompareGradientsCommand()).differences == {"w": 0.0, "h": 0.0}
+    (shown,) = send(lab, InspectCommand(of="gradient", key="h")).values
+    assert shown.summary.norm == done.gradients[1].gradient.norm
+    for inputs, words in ((("z",), "no tensor named `z`"), (("y.foo",), "no tensor named")):
+        with pytest.raises(LabError, match=words):
+            start(lab, root="y", inputs=inputs)
+    run(lab, "c = torch.ones(3)")
+    with pytest.raises(LabError, match="does not require grad"):
+        start(lab, root="y", inputs=("c",))
+
+
+def test_gradients_of_chosen_parameters_of_the_model(tmp_path: Path) -> None:
+    from tests.engine.autograd.test_autograd_handlers import begun
+
+    lab, _ = begun()
+    name = next(iter(dict(lab.forward.module.named_parameters())))
+    start(lab, inputs=(name,))
+    done = move(lab, "end")
+    assert send(lab, CompareGradientsCommand()).differences == {name: 0.0}
+    assert lab.forward.module.get_parameter(name).grad is None
+    told = send(lab, ExportBackwardCommand(path=str(tmp_path / "pass.py")))
+    namespace: dict[str, Any] = {"__name__": "script"}
+    exec(told.text, namespace)
+    with torch.random.fork_rng():
+        (found,) = namespace["run_backward"](told.data_path)
+    assert torch.equal(found, lab.backward.gradient_of(name))
+    assert done.gradients[0].gradient.norm == pytest.approx(found.double().norm().item())
+
+
+@pytest.mark.parametrize("inputs", [(), ("x", "h")])
+def test_a_script_of_the_console_is_a_cell_to_run_after_the_code(inputs) -> None:
+    cells = (
+        "x = torch.linspace(-1, 1, 6).requires_grad_(); scale = 3.0",
+        "h = x.sin(); y = h * x.exp()",
+    )
+    lab = made(*cells)
+    start(lab, root="y", gradient="torch.arange(6.)", inputs=inputs)
+    graph = lab.backward.stepper
+    sin = next(n for n in graph.plan if n.name == "SinBackward0" or n.name == "MulBackward0")
+    send(lab, EditGradientCommand(node=sin.id, expression="g.clamp(0, 2) * scale"))
+    move(lab, "end")
+    found = [lab.backward.gradient_of(name) for name in lab.backward.parameters]
+    script = send(lab, ExportBackwardCommand()).text
+    assert "torch.arange(6.0)" in script or "torch.arange(6.)" in script
+    other = made(*cells)
+    run(other, script)
+    if inputs:
+        again = list(namespace_of(other).variables["gradients"])
+    else:
+        again = [variable(other, "x").grad]
+    for a, b in zip(found, again, strict=True):
+        assert torch.equal(a, b)
+
+
+def test_hooks_on_tensors_of_the_console_are_told() -> None:
+    lab = made(
+        "x = torch.ones(2, requires_grad=True); h = x * 2; y = h.sum()",
+        "h.register_hook(lambda g: g * 2); h.retain_grad()",
+        "x.register_post_accumulate_grad_hook(lambda t: None)",
+    )
+    start(lab, root="y")
+    before = move(lab, "step")
+    assert before.next.hooks == "1 tensor hook, retain_grad"
+    ran = move(lab, "step")
+    assert ran.step.hooks == "1 tensor hook, retain_grad"
+    assert [(g.name, g.retained) for g in ran.gradients] == [("x", False), ("h", True)]
+    assert ran.gradients[1].gradient.mean == 2.0
+    assert move(lab, "step").step.hooks == "1 post-accumulate hook"
+
+
+def test_a_freed_graph_of_the_console_says_so() -> None:
+    lab = made("x = torch.ones(2, requires_grad=True); y = x.sin().sum()")
+    start(lab, root="y", real_engine=True)
+    move(lab, "end")
+    with pytest.raises(LabError, match="freed this graph"):
+        send(lab, CompareGradientsCommand())
+    start(lab, root="y", real_engine=True)
+    with pytest.raises(RuntimeError, match="second time"):
+        move(lab, "end")
