@@ -26,6 +26,16 @@ _CANVAS_KEYS = (
     ("+ - 0", "Zoom in, out, to actual size"),
     ("Esc", "Cancel what is being dragged; else select nothing"),
 )
+_GRAPH_KEYS = (
+    ("Arrows", "Walk along the links, and to what stands beside"),
+    ("Enter", "Run to the selected node; open or close the selected box"),
+    ("+ -", "Open the selected box; close it or the one around it"),
+    ("Ctrl+F", "Search; there Enter and Shift+Enter go through the hits"),
+    ("Drag", "Pan"),
+    ("Ctrl++ Ctrl+-", "Zoom in, out"),
+    ("F", "Fit the whole graph into view"),
+    ("Esc", "Select nothing"),
+)
 _CONSOLE_KEYS = (
     ("Enter", "Run what is complete; go on with an unfinished block, an empty line ends it"),
     ("Shift+Enter", "Run it as it stands"),
@@ -61,6 +71,7 @@ def shortcuts_html(actions: Actions) -> str:
             keys = action.shortcut().toString()
             groups.setdefault(spec.category, []).append((keys, spec.tip))
     groups["Canvas"] = list(_CANVAS_KEYS)
+    groups["Autograd graph"] = list(_GRAPH_KEYS)
     groups["Console"] = list(_CONSOLE_KEYS)
     muted = theme.current().muted
     parts = []

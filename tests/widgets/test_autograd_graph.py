@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from PySide6.QtCore import QPoint, QPointF, QRectF, Qt
+from PySide6.QtGui import QImage
 from PySide6.QtWidgets import QApplication, QLabel, QLineEdit, QMenu, QToolButton
 
 from engine.protocol import BackwardSnapshot, GraphEdge, GraphNode, GraphSnapshot, TensorSpec
@@ -649,3 +650,18 @@ def test_a_drag_pans_from_anywhere(nested: GraphView, qtbot) -> None:
     qtbot.mouseRelease(nested.viewport(), left, pos=start + QPoint(60, 40))
     moved = (before - nested.center()) * nested.zoom
     assert (round(moved.x()), round(moved.y())) == (60, 40)
+
+
+def test_a_large_graph_is_saved_whole_as_svg_and_within_bounds_as_png(
+    pane: GraphPane, tmp_path
+) -> None:
+    pane.view.show_graph(different(200))
+    pane.view.open_all()
+    height = pane.view.content_rect().height()
+    assert height > 8192
+    pane.view.save_svg(tmp_path / "graph.svg")
+    text = (tmp_path / "graph.svg").read_text()
+    assert "Op199Backward0" in text and "<image" not in text  # shapes and words, no pixels
+    assert float(text.split('viewBox="0 0 ')[1].split()[1].rstrip('"')) > height
+    pane.view.save_png(tmp_path / "graph.png")
+    assert QImage(str(tmp_path / "graph.png")).height() == 2 * 8192

@@ -21,6 +21,8 @@ Counts = NDArray[np.int64]
 
 SHORT_PX = 3.0
 """Links shorter than this on screen lie within the gap between two boxes: they are not drawn."""
+EXACT_MIN_ZOOM = 0.1
+"""A picture to be saved has its words down to this scale: one can look at it closely."""
 HIT_SERIES = 3
 """The place among the theme's series of the colour of hits: it means nothing else here."""
 DIM = 0.3
@@ -84,7 +86,7 @@ class GraphItem(QGraphicsItem):
             return
         exact = widget is None
         zoom = painter.worldTransform().m11()
-        near = zoom >= TEXT_MIN_ZOOM or exact
+        near = zoom >= (EXACT_MIN_ZOOM if exact else TEXT_MIN_ZOOM)
         geometry, seen = self.geometry, option.exposedRect
         boxes, links = geometry.boxes_in(seen), geometry.links_in(seen)
         links = links[geometry.lengths[links] * zoom >= SHORT_PX]

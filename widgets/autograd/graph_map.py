@@ -24,6 +24,7 @@ class GraphMap(CanvasMap):
             view, "The whole graph. The frame is what you see: drag it to look elsewhere."
         )
         self.setObjectName("graph_map")
+        self.setAccessibleName("Map of the graph")
         self._item = item
         self._picture: QPixmap | None = None
         theme.notifier.changed.connect(self.refresh)

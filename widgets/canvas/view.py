@@ -32,7 +32,7 @@ WHEEL_STEP = 1.2
 """Zoom factor of one notch of a mouse wheel (120 eighths of a degree)."""
 MIN_DOT_SPACING_PX = 12
 MAX_PICTURE_PX = 8192
-"""The longer side of a picture before PNG_SCALE: what QImage and viewers take without trouble."""
+"""The longer side of an image before PNG_SCALE: what QImage and viewers take without trouble."""
 
 
 @lru_cache(maxsize=16)
@@ -310,14 +310,16 @@ class CanvasView(QGraphicsView):
 
     # -- pictures --------------------------------------------------------------------------------
 
-    def _picture(self, scale: float) -> tuple[QSize, save_picture.Paint]:
+    def _picture(
+        self, scale: float, longest_px: float = MAX_PICTURE_PX
+    ) -> tuple[QSize, save_picture.Paint]:
         """The whole content with a margin: its size in pixels and what paints it there."""
         rect = self.content_rect()
         if rect.isEmpty():
             rect = QRectF(0, 0, 16 * GRID, 16 * GRID)
         margin = 2 * GRID
         rect = QRectF(rect.marginsAdded(QMarginsF(margin, margin, margin, margin)).toAlignedRect())
-        scale = min(scale, MAX_PICTURE_PX / max(rect.width(), rect.height()))
+        scale = min(scale, longest_px / max(rect.width(), rect.height()))
         size = (rect.size() * scale).toSize()
 
         def paint(painter: QPainter) -> None:
@@ -337,7 +339,7 @@ class CanvasView(QGraphicsView):
 
     def save_svg(self, path: str | Path) -> None:
         """Write the whole content as SVG; raises OSError when the file cannot be written."""
-        save_picture.save_picture(str(path), *self._picture(1.0))
+        save_picture.save_picture(str(path), *self._picture(1.0, math.inf))
 
     def copy_picture(self) -> None:
         """Put the whole content on the clipboard as a picture."""
@@ -346,8 +348,10 @@ class CanvasView(QGraphicsView):
     def add_picture_actions(self, menu: QMenu) -> None:
         """Add Copy picture, Save as PNG and Save as SVG."""
         menu.addAction("Copy picture", self.copy_picture)
-        for suffix in ("png", "svg"):
+        for suffix, longest_px in (("png", MAX_PICTURE_PX), ("svg", math.inf)):
             menu.addAction(
                 f"Save as {suffix.upper()}…",
-                lambda suffix=suffix: save_picture.ask_and_save(self, suffix, *self._picture(1.0)),
+                lambda suffix=suffix, longest_px=longest_px: save_picture.ask_and_save(
+                    self, suffix, *self._picture(1.0, longest_px)
+                ),
             )
