@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from .graph import Node
-from .kept import Kept
+from .kept import Kept, Other
 from .recording import Call
 from .stepped_pass import Step
 
@@ -82,8 +82,8 @@ class _Argument:
 class _Operation:
     """The recorded call, to be run on other values of its arguments."""
 
-    def __init__(self, call: Call) -> None:
-        self.func: Any = call.func
+    def __init__(self, call: Call, func: Any) -> None:
+        self.func = func
         self.arguments: list[_Argument] = []
         """The tensors that autograd may differentiate by, in the order of its inputs."""
         schema = self.func._schema.arguments
@@ -122,6 +122,25 @@ class _Operation:
         return [t for t in _flat(result) if t.is_floating_point() or t.is_complex()]
 
 
+class _CustomFunction(_Operation):
+    """A Python Function: its node has an input for each tensor among the arguments."""
+
+    def __init__(self, call: Call, function: type[torch.autograd.Function]) -> None:
+        self.func = function.apply
+        self.arguments = []
+        self._given = {str(i): self._take(value, False) for i, value in enumerate(call.args)}
+        self._by_name = set()
+
+    def _take(self, value: Any, is_tensor: bool) -> Any:
+        found = super()._take(value, is_tensor)
+        if isinstance(found, Tensor):  # integers, which autograd does not differentiate by
+            found = _Argument(found)
+            self.arguments.append(found)
+        if isinstance(found, Other):
+            raise CannotCheck(f"An argument of type {found.text} was not kept.")
+        return found
+
+
 def check_rule(step: Step, call: Call | None, seed: int = 0) -> Iterator[Check | None]:
     """Hold one step of backward against differences of the call that made its node. Yields None
     while it works, the Check at last. Raises CannotCheck."""
@@ -129,8 +148,9 @@ def check_rule(step: Step, call: Call | None, seed: int = 0) -> Iterator[Check |
     operation = _operation_of(node, call)
     assert call is not None
     try:
-        results = operation.run()
-    except (RuntimeError, TypeError) as error:  # NotImplementedError is a RuntimeError
+        with torch.no_grad():
+            results = operation.run()
+    except Exception as error:  # of a Python Function anything
         raise CannotCheck(f"{call.name} does not run in float64: {error}") from error
     weights = _weights(step, results, call)
     inputs = _matched(node, operation, step)
@@ -182,18 +202,20 @@ def node_dtype(node: Node, gradient: Tensor) -> torch.dtype:
 def _operation_of(node: Node, call: Call | None) -> _Operation:
     if node.is_leaf:
         raise CannotCheck("A leaf has no rule: its gradient is added to .grad.")
-    if call is None or call.func is None:
+    if call is None or call.result is None:
         raise CannotCheck(
             "The operation that made this node was not recorded with its values.",
-            "Step a batch of the model, whose forward pass is recorded, or check the function with"
-            " gradcheck in the tab Derivatives.",
+            "Run the code by a trace, which records them, or check the function with gradcheck in"
+            " the tab Derivatives. The model's batch is always recorded.",
         )
+    if node.is_custom:
+        return _CustomFunction(call, type(node.fn)._forward_cls)
     if call.kind != "op" or not isinstance(call.func, torch._ops.OpOverload):
         raise CannotCheck(
             f"{call.name} is no single operator of torch, so there is none to run again.",
             "Check a Python function with gradcheck in the tab Derivatives.",
         )
-    return _Operation(call)
+    return _Operation(call, call.func)
 
 
 def _weights(step: Step, results: Sequence[Tensor], call: Call) -> list[Tensor | None]:
@@ -285,7 +307,9 @@ def _loss(operation: _Operation, weights: Sequence[Tensor | None]) -> float:
     """Σ result · gradient; the real part, for complex results. NaN and infinity, which no step
     moves, are left out."""
     total = 0.0
-    for result, weight in zip(operation.run(), weights, strict=False):
+    with torch.no_grad():
+        results = operation.run()
+    for result, weight in zip(results, weights, strict=False):
         if weight is not None:
             product = result * weight.conj()
             real = product.real if product.is_complex() else product

@@ -179,3 +179,31 @@ def test_padding_rows_of_an_embedding_differ_on_purpose():
     result = one(lambda: F.embedding(index, weight, padding_idx=1))
     assert not result.passed and "On purpose" in result.notes[0]
     assert {e.element[0] for e in result.elements if e.verdict == "wrong"} == {1}
+
+
+class Cube(torch.autograd.Function):
+    """With an integer tensor and a number among its arguments."""
+
+    @staticmethod
+    def forward(ctx, index, x, slope):
+        ctx.save_for_backward(index, x)
+        ctx.slope = slope
+        return x[index] ** 3
+
+    @staticmethod
+    def backward(ctx, g):
+        index, x = ctx.saved_tensors
+        return None, torch.zeros_like(x).index_add(0, index, g * ctx.slope * x[index] ** 2), None
+
+
+def test_a_right_backward_of_a_python_function_passes():
+    x = torch.randn(4, requires_grad=True)
+    result = one(lambda: Cube.apply(torch.tensor([0, 2, 2]), x, 3.0))
+    assert result.passed and result.counts == {1: 4} and result.op == "Cube"
+
+
+def test_a_wrong_backward_of_a_python_function_is_found():
+    x = torch.tensor([1.0, 2.0, 0.0], requires_grad=True)
+    result = one(lambda: Cube.apply(torch.tensor([0, 1]), x, 2.0))
+    assert [e.verdict for e in result.elements] == ["wrong", "wrong", "right"]
+    assert [e.numeric for e in result.elements] == pytest.approx([3.0, 12.0, 0.0], abs=1e-5)

@@ -22,6 +22,7 @@ from engine.protocol import (
     RunCellCommand,
     StartBackwardCommand,
     StartForwardCommand,
+    StartTraceCommand,
     encode_snapshot,
     join_graph,
 )
@@ -192,3 +193,11 @@ def test_hooks_are_named_where_the_engines_figure_is_after_them(asked):
     rule = asked.ask(RuleCommand(node=node_named(graph, "MulBackward0")), RuleSnapshot)
     assert (rule.numbers.value, rule.numbers.engine) == (3.0, 6.0)
     assert rule.max_difference == 3.0 and "1 node hook" in rule.note
+
+
+def test_traced_code_can_be_checked(asked):
+    asked.ask(RunCellCommand(source="import torch\nx = torch.tensor([1., 3.], requires_grad=True)"))
+    asked.ask(StartTraceCommand(source="y = (x ** 3).sum()"))
+    graph = asked.begin(StartBackwardCommand(root="y"))
+    check = asked.ask(CheckRuleCommand(node=node_named(graph, "PowBackward0")), RuleCheckSnapshot)
+    assert check.passed and [e.analytic for e in check.elements] in ([3.0, 27.0], [27.0, 3.0])
