@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -268,6 +269,44 @@ def test_modules_of_the_console_are_the_paths_of_their_nodes() -> None:
     assert len(turns) == 3
 
 
+GPT2 = """\
+from tests.engine.autograd.shaped_models import GPT2
+net = GPT2(layers=12)
+"""
+
+
+def test_every_node_of_a_large_model_has_module_and_line() -> None:
+    lab = console(GPT2, "loss = net(torch.randint(0, 64, (2, 8))).square().mean()")
+    graph = begin(lab, "loss")
+    operations = [n for n in graph.nodes if n.kind == "operation"]
+    assert len(operations) > 400
+    assert all(n.source is not None for n in operations)
+    outside = {n.module for n in graph.nodes} - set(graph.modules)
+    assert outside == {""} and sum(n.module == "" for n in graph.nodes) == 2
+    blocks = {found[1] for n in graph.nodes if (found := re.search(r"\.h\.(\d+)", n.module))}
+    assert blocks == {str(i) for i in range(12)}
+    parameters = {id(p): name for name, p in variable(lab, "net").named_parameters()}
+    for node in lab.backward.stepper.graph.nodes:
+        if node.is_leaf:
+            told = graph.nodes[node.id]
+            owner = parameters[id(node.variable)].rpartition(".")[0]
+            tied = owner in ("wte", "lm_head", "transformer.wte")
+            assert tied or told.module == f"net.{owner}".rstrip(".")
+
+
+@pytest.mark.parametrize("product", ["x @ w", "x[None] @ w", "F.linear(x[None], w.T)"])
+def test_a_frozen_factor_is_found_whatever_torch_makes_of_the_product(product: str) -> None:
+    lab = console(
+        "x = torch.ones(2, 3, requires_grad=True)\nw = nn.Parameter(torch.ones(3, 4), False)",
+        f"y = ({product}).sum()",
+    )
+    cuts = begin(lab, "y").cuts
+    assert ("frozen", "w") in {(cut.reason, cut.label) for cut in cuts}
+    for cut in cuts:
+        node = lab.backward.stepper.graph.nodes[cut.node]
+        assert node.fn.next_functions[cut.input][0] is None
+
+
 def test_cuts_tell_what_made_them() -> None:
     lab = console(
         "x = torch.ones(2, requires_grad=True)\ncut = (x * 2).detach()  # here\n"
@@ -392,3 +431,15 @@ def test_details_of_freed_overwritten_and_custom_nodes() -> None:
     freed = detail(lab, named(begin(lab, "y"), "ExpBackward0").id)
     assert freed.saved[0].value is None and "freed" in freed.saved[0].note
     assert "freed" in freed.note
+
+
+def test_very_many_leaves_are_told_in_part() -> None:
+    lab = console(
+        "xs = [torch.full((1,), float(i), requires_grad=True) for i in range(2_500)]",
+        "y = torch.cat(xs).square().sum()",
+    )
+    begin(lab, "y")
+    end = move(lab, "end")
+    assert (len(end.gradients), end.gradients_more) == (500, 2_000)
+    assert compare(lab) == 0.0
+    assert variable(lab, "xs")[2_000].grad.item() == 4_000
