@@ -17,6 +17,7 @@ from . import (  # noqa: F401 - entering their formulas
     functions,
     leaves,
     losses,
+    matrices,
     norms,
     picks,
     pooling,

@@ -131,7 +131,10 @@ def linear_numbers(
     RuntimeError where that has none."""
     with torch.enable_grad():
         live = tuple(g.detach().requires_grad_() for g in gradients)
-        coefficients = torch.autograd.grad(rule(live)[element], live, allow_unused=True)
+        one = rule(live)[element]
+        if one.is_complex() or any(g.is_complex() for g in gradients):
+            return _complex_numbers(one, live, label, element)
+        coefficients = torch.autograd.grad(one, live, allow_unused=True)
     terms: list[Term] = []
     count, total = 0, 0.0
     for output, (gradient, weights) in enumerate(zip(gradients, coefficients, strict=True)):
@@ -139,16 +142,41 @@ def linear_numbers(
             continue
         found = weights.nonzero()
         count += len(found)
-        total += (
-            item((weights.double().conj() * gradient.double()).sum())
-            if not (weights.is_complex())
-            else item((weights.conj() * gradient).sum())
-        )
-        name = "g" if len(gradients) == 1 else f"g{output}"
+        total += item((weights.double() * gradient.double()).sum())
         for index in found[: SHOWN_TERMS - len(terms)].tolist():
-            weight = item(weights[tuple(index)].conj())
-            terms.append(_weighted(at(name, index), item(gradient[tuple(index)]), weight))
+            place = tuple(index)
+            name = at(_name(output, gradients), index)
+            terms.append(_weighted(name, item(gradient[place]), item(weights[place])))
     return write_sum(f"∂L/∂{at(label, element)}", terms, count, total, None)
+
+
+def _complex_numbers(one: Tensor, live: Sequence[Tensor], label: str, element: Element) -> Numbers:
+    """Of complex numbers a rule need not be a multiple (it may conjugate, or take a part): what
+    each gradient contributes is told as a whole."""
+    parts = (one.real, one.imag) if one.is_complex() else (one,)
+    slopes = [torch.autograd.grad(p, live, retain_graph=True, allow_unused=True) for p in parts]
+    terms: list[Term] = []
+    count, total = 0, 0.0
+    for output, gradient in enumerate(live):
+        shares = [
+            torch.zeros(gradient.shape)
+            if slope[output] is None
+            else (slope[output].conj() * gradient.detach()).real
+            for slope in slopes
+        ]
+        share = torch.complex(*shares) if len(shares) == 2 else shares[0]
+        found = share.nonzero()
+        count += len(found)
+        total += item(share.sum())
+        for index in found[: SHOWN_TERMS - len(terms)].tolist():
+            value = item(share[tuple(index)])
+            name = at(_name(output, live), index)
+            terms.append(Term(f"share of {name}", number_text(value), value))
+    return write_sum(f"∂L/∂{at(label, element)}", terms, count, total, None)
+
+
+def _name(output: int, gradients: Sequence[Tensor]) -> str:
+    return "g" if len(gradients) == 1 else f"g{output}"
 
 
 def _weighted(name: str, gradient: complex, weight: complex) -> Term:

@@ -181,7 +181,7 @@ def _equal(v: Any) -> Tensor:
 
 
 pointwise(
-    "MaxBackward1 MinBackward1 MedianBackward0 AmaxBackward0 AminBackward0",
+    "MaxBackward1 MinBackward1 MedianBackward0 NanmedianBackward0 AmaxBackward0 AminBackward0",
     "The gradient goes to the elements that equal the result; several share it.",
     align=_GY,
     holomorphic=False,

@@ -325,6 +325,26 @@ CASES: dict[str, Case] = {
     "UpsampleBicubic2DBackward0": lambda: F.interpolate(S(1, 1, 3, 3), 5, mode="bicubic"),
     "Im2ColBackward0": lambda: F.unfold(S(1, 2, 4, 4), 3, padding=1, stride=2),
     "Col2ImBackward0": lambda: F.fold(S(1, 8, 9), (4, 4), 2),
+    # matrices and complex parts
+    "LinalgInvExBackward0": lambda: torch.linalg.inv_ex(S(2, 3, 3))[0],
+    "LinalgDetBackward0": lambda: torch.linalg.det(S(2, 3, 3)),
+    "LinalgSolveExBackward0": lambda: (
+        torch.linalg.solve(S(3, 3), S(3)).sum() + torch.linalg.solve(S(3, 3), S(3, 2)).sum()
+    ),
+    "LinalgCrossBackward0": lambda: torch.linalg.cross(S(2, 3), S(2, 3)),
+    "DistBackward0": lambda: S(3, 4).dist(S(3, 4)),
+    "CdistBackward0": lambda: torch.cdist(S(3, 4), S(2, 4)),
+    "SpecialXlog1PyBackward0": lambda: torch.special.xlog1py(S(3), R(3)),
+    "Logaddexp2Backward0": lambda: torch.logaddexp2(S(3), S(3)),
+    "SincBackward0": lambda: torch.sinc(S(3)),
+    "NanmedianBackward0": lambda: S(3, 4).nanmedian(),
+    "ViewAsRealBackward0": lambda: torch.view_as_real(torch.complex(S(3), S(3))),
+    "ViewAsComplexBackward0": lambda: torch.view_as_complex(S(3, 2)).abs(),
+    "ComplexBackward0": lambda: torch.view_as_real(torch.complex(S(3), S(3))),
+    "ConjBackward0": lambda: torch.view_as_real(torch.complex(S(3), S(3)).conj() * 1j),
+    "ConjPhysicalBackward0": lambda: torch.view_as_real(
+        torch.conj_physical(torch.complex(S(3), S(3)))
+    ),
     # attention
     "ScaledDotProductFlashAttentionForCpuBackward0": lambda: F.scaled_dot_product_attention(
         S(1, 2, 4, 8), S(1, 2, 4, 8), S(1, 2, 4, 8), is_causal=True
