@@ -7,6 +7,7 @@ from PySide6.QtGui import QGuiApplication
 
 from app.presenters.questions import Questions
 from app.workbench import Workbench
+from engine.project.document import replace
 from engine.protocol import (
     BackwardScriptSnapshot,
     Breakpoint,
@@ -36,6 +37,7 @@ class BackwardPresenter(QObject):
         backward.tabs.zero_requested.connect(self._zero)
         backward.script_requested.connect(self._export)
         backward.node_chosen.connect(view.graph.select)
+        backward.table.opened.connect(self._open_gradient)
         view.graph.breakpoint_toggled.connect(self._breakpoints.toggle)
         bench.link.state_changed.connect(self._on_engine_state)
 
@@ -67,6 +69,11 @@ class BackwardPresenter(QObject):
         self._questions.ask(
             ZeroGradientsCommand(set_to_none=set_to_none), _nothing, self._show_error
         )
+
+    def _open_gradient(self, name: str) -> None:
+        """Step through the graph of a gradient, with the options chosen."""
+        command = self._view.backward.options.command()
+        self._bench.send(replace(command, inputs=(), of=name))
 
     # -- the script
 

@@ -173,3 +173,34 @@ def test_breakpoints_outlive_the_engine(qtbot, mlp):
     mlp.bench.actions["autograd.run_backward"].trigger()
     mlp.bench.link.drain()
     assert newest(mlp).breakpoints[0].hits >= 1
+
+
+@pytest.mark.filterwarnings("ignore:.*create_graph=True.*:UserWarning")
+def test_second_derivatives_from_the_table_of_gradients(qtbot, program):
+    program.window.show_workspace("tensors")
+    program.window.page("tensors").console.submit(
+        "x = torch.tensor(3., requires_grad=True); y = x**3"
+    )
+    program.bench.link.drain()
+    program.window.show_workspace("autograd")
+    view = program.window.page("autograd").steps
+    view.roots.choose("y")
+    program.bench.link.drain()
+    table = view.backward.table
+    found = []
+    view.backward.options.create_graph.setChecked(True)
+    press(qtbot, program, "backward_start")
+    for _ in range(3):
+        assert not view.backward.findChild(QAction, "gradient_open").isEnabled()
+        press(qtbot, program, "backward_end")
+        found.append(newest(program).gradients[0].gradient.mean)
+        table.setCurrentCell(0, 1)
+        trigger(program, "gradient_open")
+    assert found == [27.0, 18.0, 6.0]
+    program.bench.link._session.lab.namespace.variables["x"].grad = None
+    view.backward.options.inputs.setText("x")
+    press(qtbot, program, "backward_start")
+    press(qtbot, program, "backward_end")
+    assert "autograd.grad()" in text(program, "backward_line")
+    press(qtbot, program, "backward_compare")
+    assert text(program, "backward_comparison").startswith("Equals")

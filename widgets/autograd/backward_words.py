@@ -35,7 +35,11 @@ def position_text(snapshot: BackwardSnapshot, graph: GraphSnapshot) -> str:
     if graph.truncated:
         words += f" {graph.truncated:,} more nodes are not shown."
     if done == length:
-        words += " Every .grad is filled in: Compare checks it against loss.backward()."
+        words += (
+            " The gradients of the inputs are found: Compare checks them against autograd.grad()."
+            if snapshot.inputs
+            else " Every .grad is filled in: Compare checks it against loss.backward()."
+        )
     elif done and snapshot.real_engine and not snapshot.retain_graph:
         words += f" {format_bytes(snapshot.freed_bytes)} of saved tensors freed."
     return words

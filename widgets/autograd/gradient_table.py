@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QColor
+from PySide6.QtGui import QAction, QColor
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QHeaderView,
@@ -34,6 +34,8 @@ class GradientTable(QTableWidget):
 
     inspect_requested = Signal(str, str)
     """("gradient", parameter name) once it has one, else ("parameter", name)"""
+    opened = Signal(str)
+    """The graph of this parameter's gradient is wanted: it was found with create_graph."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(0, len(_COLUMNS), parent)
@@ -61,11 +63,20 @@ class GradientTable(QTableWidget):
         self.setColumnHidden(4, True)
         self.verticalHeader().setDefaultSectionSize(24)
         self.currentCellChanged.connect(self._on_cell)
+        self._open = QAction("Step through this gradient's own graph", self)
+        self._open.setObjectName("gradient_open")
+        self._open.setToolTip("Second derivatives: needs a pass with create_graph (see Options)")
+        self._open.triggered.connect(self._on_open)
+        self.addAction(self._open)
+        self.setContextMenuPolicy(Qt.ContextMenuPolicy.ActionsContextMenu)
+        self._has_graphs = False
         theme.notifier.changed.connect(self._fill)
 
-    def show_gradients(self, gradients: Sequence[ParameterGradient], more: int = 0) -> None:
-        """`more` are left out, and said to be."""
-        self._gradients, self._more = tuple(gradients), more
+    def show_gradients(
+        self, gradients: Sequence[ParameterGradient], more: int = 0, has_graphs: bool = False
+    ) -> None:
+        """`more` are left out, and said to be; `has_graphs`: they were found with create_graph."""
+        self._gradients, self._more, self._has_graphs = tuple(gradients), more, has_graphs
         self._differences = {}
         self._fill()
 
@@ -86,7 +97,7 @@ class GradientTable(QTableWidget):
             difference = self._differences.get(parameter.name)
             texts = (
                 "●" if gradient else "○",
-                parameter.name,
+                f"{parameter.name} (retain_grad)" if parameter.retained else parameter.name,
                 format_shape(parameter.shape).replace(" ", ""),
                 norm,
                 format_number(difference) if difference is not None else "–",
@@ -107,8 +118,20 @@ class GradientTable(QTableWidget):
             for column in range(self.columnCount()):
                 self.setItem(len(self._gradients), column, item if column == 1 else None)
         self.blockSignals(False)
+        self._show_open()
+
+    def _show_open(self) -> None:
+        row = self.currentRow()
+        found = 0 <= row < len(self._gradients) and self._gradients[row].gradient is not None
+        self._open.setEnabled(found and self._has_graphs)
+
+    def _on_open(self) -> None:
+        row = self.currentRow()
+        if 0 <= row < len(self._gradients) and self._gradients[row].gradient is not None:
+            self.opened.emit(self._gradients[row].name)
 
     def _on_cell(self, row: int, _column: int, before: int, _before_column: int) -> None:
+        self._show_open()
         if not 0 <= row < len(self._gradients) or row == before:
             return
         parameter = self._gradients[row]

@@ -114,7 +114,9 @@ class PassTabs(QTabWidget):
 
     def show_backward(self, snapshot: BackwardSnapshot, title: Callable[[int], str]) -> None:
         """Show the lists; `title` names a node."""
-        self.table.show_gradients(snapshot.gradients, snapshot.gradients_more)
+        self.table.show_gradients(
+            snapshot.gradients, snapshot.gradients_more, snapshot.create_graph
+        )
         self.breakpoints.show_states(snapshot.breakpoints)
         self.edits.show_rows(
             [
