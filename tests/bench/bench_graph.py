@@ -3,9 +3,10 @@ TorchLens, on the same models and batches.
 
 `read` and torchviz start from a loss whose forward pass has run; the bare walk keeps nodes and
 edges and nothing else. torchview and TorchLens run forward themselves, so they stand beside
-`record`: the forward pass under our Recorder, then the graph and all facts of its nodes. Each tool
-runs in a process of its own, for two of them patch torch. `*_mb` is by how much the peak of the
-process's resident memory grows, in a fresh fork of a process that has warmed up on a small model.
+`record`: the forward pass under our Recorder, then the graph with all facts of its nodes as the
+window is told of it. Each tool runs in a process of its own, for two of them patch torch. `*_mb`
+is by how much the peak of the process's resident memory grows, in a fresh fork of a process that
+has warmed up on a small model.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ import torch
 from torch import nn
 
 from engine.autograd import read_graph
-from engine.autograd.recorder import Recorder
 from tests.engine.autograd import shaped_models
+from tests.engine.autograd.recorded_graphs import recorded
 
 ROUNDS, LEAST_ROUNDS, ENOUGH_S = 9, 3, 8.0
 """So many rounds, or fewer once so many seconds have gone."""
@@ -85,14 +86,7 @@ def walk(loss: torch.Tensor) -> tuple[list[Any], list[tuple[Any, Any]]]:
 
 
 def record(model: nn.Module, x: torch.Tensor) -> object:
-    with Recorder(modules=lambda module: "model" if module is model else "") as recorder:
-        loss = forward(model, x)
-    graph = read_graph(loss)
-    facts = [
-        (n.name, n.op, n.outputs, n.saved_bytes, recorder.recording.call_of(n.sequence))
-        for n in graph.nodes
-    ]
-    return graph, facts
+    return recorded(model, lambda: forward(model, x))
 
 
 def torchviz(loss: torch.Tensor) -> object:
@@ -191,27 +185,35 @@ def elapsed_ms(each: Measured, case: Case) -> float:
 
 
 def peak_growth_mb(each: Measured, case: Case) -> float | None:
-    """Of a single call, in a fork; None where it fails, or where there is no /proc."""
+    """Of a single call, in a fork (TorchLens refuses to run in one: in this process); None where
+    it fails, or where there is no /proc."""
     if not Path("/proc/self/clear_refs").exists():
         return None
+    if each.act is torchlens:
+        return growth_mb(each, case)
     reader, writer = os.pipe()
     child = os.fork()
     if not child:
         try:
-            arguments = each.prepare(*case)
-            gc.collect()
-            Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
-            before_kb = resident_kb("VmRSS")
-            kept = each.act(*arguments)
-            os.write(writer, str((resident_kb("VmHWM") - before_kb) / 1e3).encode())
-            del kept
+            os.write(writer, str(growth_mb(each, case)).encode())
         finally:
             os._exit(0)
     os.close(writer)
     with os.fdopen(reader) as pipe:
         told = pipe.read()
     os.waitpid(child, 0)
-    return max(0.0, float(told)) if told else None
+    return float(told) if told else None
+
+
+def growth_mb(each: Measured, case: Case) -> float:
+    arguments = each.prepare(*case)
+    gc.collect()
+    Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
+    before_kb = resident_kb("VmRSS")
+    kept = each.act(*arguments)
+    grown_kb = resident_kb("VmHWM") - before_kb
+    del kept
+    return max(0, grown_kb) / 1e3
 
 
 def resident_kb(field: str) -> int:

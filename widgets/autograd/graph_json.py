@@ -105,7 +105,7 @@ def _named(kind: Any) -> Any:
         _struct_of[named] = kind
         return named
     inner = tuple(each if each is ... else _named(each) for each in get_args(kind))
-    origin: Any = get_origin(kind)
+    origin = get_origin(kind)
     if origin in (Union, UnionType):
         return reduce(or_, inner)
-    return origin[inner] if origin in (tuple, dict) else kind
+    return origin.__class_getitem__(inner) if origin in (tuple, dict) else kind
