@@ -187,6 +187,7 @@ class Application(QObject):
         from .presenters.graph_picture import GraphPicturePresenter
         from .presenters.mistakes import MistakesPresenter
         from .presenters.rules import RulesPresenter
+        from .presenters.trace import TracePresenter
 
         page = AutogradPage()
         let_drops_through(page.steps.graph)
@@ -196,6 +197,9 @@ class Application(QObject):
         self.presenters["graph_picture"] = GraphPicturePresenter(
             self.bench, page.steps.graph_pane, self
         )
+        trace = TracePresenter(self.bench, self.cells, page.trace, self)
+        trace.node_requested.connect(page.show_node)
+        self.presenters["trace"] = trace
         derivatives = DerivativesPresenter(self.bench, page.derivatives, self)
         derivatives.run_requested.connect(lambda source: self.tensors.submit(source))
         self.presenters["derivatives"] = derivatives

@@ -8,6 +8,7 @@ from widgets.autograd.autograd_view import AutogradView
 from widgets.autograd.derivative_view import DerivativeView
 from widgets.autograd.flow_view import FlowView
 from widgets.autograd.mistakes_view import MistakesView
+from widgets.autograd.trace_view import TraceView
 
 
 class AutogradPage(QTabWidget):
@@ -20,6 +21,12 @@ class AutogradPage(QTabWidget):
         self.steps = AutogradView()
         self.add_room(
             self.steps, "Step through", "One pass forward and backward, node by node on its graph."
+        )
+        self.trace = TraceView()
+        self.add_room(
+            self.trace,
+            "Forward, op by op",
+            "Everything torch ran in your code or in the model, call by call, forth and back.",
         )
         self.derivatives = DerivativeView()
         self.add_room(
@@ -40,6 +47,11 @@ class AutogradPage(QTabWidget):
             "The usual mistakes with autograd: make them, see them on the graph, write it right.",
         )
         self.setFocusProxy(self.steps)
+
+    def show_node(self, node: int) -> None:
+        """Show a node of the graph of the pass under way."""
+        self.setCurrentWidget(self.steps)
+        self.steps.graph.select(node)
 
     def add_room(self, view: QWidget, title: str, tip: str) -> None:
         """Add a tab; `tip` says in a sentence what it shows."""

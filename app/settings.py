@@ -38,6 +38,15 @@ class Settings:
     def remove_recent_file(self, path: str) -> None:
         self._store.setValue("recent_files", [p for p in self.recent_files if p != path])
 
+    @property
+    def trace_code(self) -> str:
+        """The Python that was traced last; empty when there is none."""
+        return str(self._store.value("trace/code", ""))
+
+    @trace_code.setter
+    def trace_code(self, source: str) -> None:
+        self._store.setValue("trace/code", source)
+
     def bytes(self, name: str) -> QByteArray:
         """A saved geometry or dock state; empty when there is none."""
         value = self._store.value(f"window/{name}")

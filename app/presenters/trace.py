@@ -1,0 +1,163 @@
+"""The tab Forward, op by op, of the Autograd workspace."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from PySide6.QtCore import QObject, Signal
+
+from app.presenters.cells import CellsPresenter
+from app.presenters.questions import Questions
+from app.workbench import Workbench
+from engine.protocol import (
+    CompleteCommand,
+    CompletionsSnapshot,
+    ErrorReport,
+    ForwardSnapshot,
+    GraphSnapshot,
+    InterruptSignal,
+    ModelSnapshot,
+    MoveTraceCommand,
+    OutputSnapshot,
+    Snapshot,
+    StartForwardCommand,
+    StartTraceCommand,
+    TraceMove,
+    TraceSnapshot,
+    TraceStepSnapshot,
+    join_trace,
+)
+from widgets.autograd.trace_view import TraceView
+
+_CHANGED = "The model or its data has changed: trace the batch again."
+
+
+class TracePresenter(QObject):
+    """Signal `node_requested(node)`: show a node of the graph in the tab Step through."""
+
+    node_requested = Signal(int)
+
+    def __init__(
+        self, bench: Workbench, cells: CellsPresenter, view: TraceView, parent: QObject
+    ) -> None:
+        super().__init__(parent)
+        self._bench, self._cells, self._view = bench, cells, view
+        self._questions = Questions(bench, self)
+        self._parts: list[TraceSnapshot] = []
+        self._step: TraceStepSnapshot | None = None
+        self._is_running = False
+        if bench.settings.trace_code:
+            view.source.input.set_source(bench.settings.trace_code)
+        view.started.connect(self._start)
+        view.moved.connect(self._move)
+        view.interrupt_requested.connect(lambda: bench.link.signal(InterruptSignal()))
+        view.graph_requested.connect(self._show_on_graph)
+        view.source.input.completion_wanted.connect(self._complete)
+        bench.store.snapshot.connect(self._on_snapshot)
+        bench.store.revision_changed.connect(self._on_revision)
+        bench.files.opened.connect(self._on_opened)
+        bench.link.state_changed.connect(self._on_engine_state)
+        view.show_ready(bench.link.state == "ready")
+
+    # -- what the reader wants -------------------------------------------------------------------
+
+    def _start(self, source: str) -> None:
+        if source:
+            self._bench.settings.trace_code = source
+            self._cells.note_run()
+        elif self._bench.store.newest(ForwardSnapshot) is None:
+            project = self._bench.store.project
+            self._bench.send(StartForwardCommand(model=project.model, training=project.training))
+        self._forget()
+        self._is_running = True
+        self._view.show_running()
+        self._questions.ask(StartTraceCommand(source=source), self._take, self._fail)
+
+    def _move(self, move: str, call: int) -> None:
+        command = MoveTraceCommand(move=cast(TraceMove, move), target=call)
+        self._questions.ask(command, self._show_step, self._fail)
+
+    def _complete(self, source: str, cursor: int) -> None:
+        def show(snapshot: CompletionsSnapshot) -> None:
+            self._view.source.input.show_completions(snapshot)
+
+        self._questions.ask(CompleteCommand(source=source, cursor=cursor), show, self._fail)
+
+    def _show_on_graph(self) -> None:
+        node = self._node()
+        if node is not None:
+            self.node_requested.emit(node)
+
+    # -- from the engine -------------------------------------------------------------------------
+
+    def _take(self, snapshot: Snapshot) -> None:
+        """What the running code leads to: its output, the trace in parts, its first step."""
+        match snapshot:
+            case OutputSnapshot():
+                self._view.add_output(snapshot)
+            case TraceSnapshot():
+                self._parts.append(snapshot)
+            case TraceStepSnapshot():
+                trace, self._parts = join_trace(self._parts), []
+                self._is_running = False
+                self._keep(trace)
+                model = self._bench.store.newest(ModelSnapshot)
+                self._view.show_trace(trace, "" if model is None else model.code)
+                self._show_step(snapshot)
+
+    def _show_step(self, step: TraceStepSnapshot) -> None:
+        self._step = step
+        self._view.show_step(step)
+        self._view.call.show_node(self._node() is not None)
+
+    def _fail(self, error: ErrorReport) -> None:
+        self._is_running = False
+        self._view.show_error(error)
+
+    def _keep(self, trace: TraceSnapshot) -> None:
+        """Code that ran well made variables: it is a cell of the project, once."""
+        source = trace.source.strip("\n")
+        cells = self._cells.cells
+        if source and trace.error is None and (not cells or cells[-1].source != source):
+            self._cells.keep(source)
+
+    def _node(self) -> int | None:
+        """The node that the call made last, in the graph of the pass under way."""
+        graph, step = self._bench.store.newest(GraphSnapshot), self._step
+        if graph is None or step is None or step.first_node < 0:
+            return None
+        made = range(step.first_node, step.first_node + step.nodes)
+        nodes = [node for node in graph.nodes if node.sequence in made]
+        return max(nodes, key=lambda node: node.sequence).id if nodes else None
+
+    def _on_snapshot(self, snapshot: Snapshot) -> None:
+        if isinstance(snapshot, GraphSnapshot) and self._step is not None:
+            # The call's nodes may be in it: the engine knows by which numbers.
+            self._move("to", self._step.position)
+
+    # -- what ends a trace -----------------------------------------------------------------------
+
+    def _on_revision(self) -> None:
+        trace = self._view.trace
+        if trace is not None and not trace.source:
+            self._end(_CHANGED)
+
+    def _on_opened(self) -> None:
+        if self._is_running:
+            self._bench.link.signal(InterruptSignal())
+        self._end("")
+
+    def _on_engine_state(self, state: str) -> None:
+        self._view.show_ready(state == "ready")
+        if state == "lost" and (self._is_running or self._view.trace is not None):
+            self._end("The engine has ended, and the trace with it.")
+
+    def _end(self, why: str) -> None:
+        self._forget()
+        self._view.clear()
+        if why:
+            self._view.show_problem(why)
+
+    def _forget(self) -> None:
+        self._questions.drop()
+        self._parts, self._step, self._is_running = [], None, False

@@ -1,0 +1,125 @@
+"""One call of a trace: what went in, what came out, and what it added to the graph."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout, QWidget
+
+from engine.protocol import TraceCall, TraceSnapshot, TraceStepSnapshot
+from widgets.autograd.trace_model import MARK_ROLES, name_of
+from widgets.autograd.value_stack import ValueStack
+from widgets.icons import set_icon
+from widgets.tensor.shape_view import text_label
+from widgets.theme import GRID, mono_font
+
+_MARK_SENTENCES = {
+    "made_nan": "NaN is made here: only finite numbers went in.",
+    "made_inf": "Infinity is made here: only finite numbers went in.",
+    "passed_on": "Its NaN or infinity came in already: another call made it.",
+}
+
+
+class CallView(QWidget):
+    """Shows one call. `graph_requested()`: show its node on the graph."""
+
+    graph_requested = Signal()
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("trace_call")
+        self._title = text_label("trace_call_name", "heading")
+        self._facts = text_label("trace_call_facts", "muted")
+        self._facts.setToolTip("What kind of call it is, and what it added to the autograd graph.")
+        self._mark = text_label("trace_call_mark", "error")
+        self._error = text_label("trace_call_error", "error")
+        self._arguments = text_label("trace_call_arguments")
+        self._arguments.setFont(mono_font(9))
+        self._arguments.setToolTip("Its arguments that are no tensors.")
+        self._note = text_label("trace_call_note", "muted")
+        for label in (self._facts, self._mark, self._error, self._arguments, self._note):
+            label.setWordWrap(True)
+        self._graph = QPushButton("Show on graph")
+        self._graph.setObjectName("trace_show_node")
+        self._graph.setAccessibleName("Show this call's node on the graph")
+        set_icon(self._graph, "mdi6.sitemap-outline")
+        self._graph.clicked.connect(self.graph_requested)
+        self.values = ValueStack("trace_values")
+        head = QHBoxLayout()
+        head.setSpacing(GRID)
+        head.addWidget(self._title, 1)
+        head.addWidget(self._graph)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(GRID, 0, GRID, 0)
+        layout.setSpacing(GRID // 2)
+        layout.addLayout(head)
+        for label in (self._facts, self._mark, self._error, self._arguments, self._note):
+            layout.addWidget(label)
+        layout.addWidget(self.values, 1)
+        self.show_step(None, None)
+
+    def show_step(self, trace: TraceSnapshot | None, step: TraceStepSnapshot | None) -> None:
+        """Show the call that the trace stands at; without one, what to do."""
+        if trace is None or step is None or step.position < 0:
+            self._show_nothing(trace)
+            return
+        call = trace.calls[step.position]
+        self._title.setText(name_of(call))
+        self._facts.setText(facts(call, step))
+        self._mark.setText(_MARK_SENTENCES.get(call.mark, ""))
+        self._mark.setProperty("role", MARK_ROLES.get(call.mark, "error"))
+        self._error.setText(step.error)
+        self._arguments.setText("\n".join(f"{name} = {text}" for name, text in step.arguments))
+        self._note.setText(step.note)
+        self._graph.setVisible(call.nodes > 0)
+        sections = [("In", step.inputs, ""), ("Out", step.outputs, "")]
+        self.values.show_sections([section for section in sections if section[1]])
+        self._show_what_has_text()
+
+    def show_node(self, is_there: bool) -> None:
+        """Whether the graph of the tab Step through has a node that this call made."""
+        self._graph.setEnabled(is_there)
+        self._graph.setToolTip(
+            "Go to the node that this call made, in the tab Step through."
+            if is_there
+            else "The graph in the tab Step through is not of this run. Start the backward pass"
+            " there (of the batch, or of a result of this code as its root): then it is."
+        )
+
+    def _show_nothing(self, trace: TraceSnapshot | None) -> None:
+        for label in (self._title, self._mark, self._error, self._arguments, self._note):
+            label.setText("")
+        words = ""
+        if trace is not None:
+            words = "Into goes to the first call: its values come here."
+            if not trace.calls:
+                words = "Torch ran nothing in this code."
+        self._facts.setText(words)
+        self._graph.hide()
+        self.values.show_sections([])
+        self._show_what_has_text()
+
+    def _show_what_has_text(self) -> None:
+        for label in (
+            self._title,
+            self._facts,
+            self._mark,
+            self._error,
+            self._arguments,
+            self._note,
+        ):
+            label.setVisible(bool(label.text()))
+
+
+def facts(call: TraceCall, step: TraceStepSnapshot) -> str:
+    """What kind of call it is, where, and what it did to the graph."""
+    kind = {"module": "module", "function": "torch function", "op": "operator"}[call.kind]
+    parts = [f"{kind} in {call.module}" if call.module and call.kind != "module" else kind]
+    if call.writes:
+        parts.append("writes in place")
+    if call.nodes:
+        parts.append(f"made {call.nodes:,} autograd node{'s' if call.nodes > 1 else ''}")
+    elif step.grad_enabled:
+        parts.append("made no autograd node")
+    else:
+        parts.append("grad mode is off: no autograd node")
+    return " · ".join(parts)

@@ -1,0 +1,78 @@
+"""Which calls of a trace ran under which line of its code, and in which turn."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from typing import NamedTuple
+
+from engine.protocol import TraceSnapshot
+
+
+class Mark(NamedTuple):
+    """Lines to mark (from 1), the theme's role for it, and words on where it is."""
+
+    lines: tuple[int, ...] = ()
+    role: str = "accent"
+    text: str = ""
+
+
+class TraceLines:
+    """Places in the code that was traced: `trace.source`, or the model's own."""
+
+    def __init__(self, trace: TraceSnapshot | None = None) -> None:
+        self.trace = trace
+        self._turns: dict[int, int] = {}
+        """How often each of `trace.lines` ran, by its place there."""
+        self._begins: dict[int, list[int]] = {}
+        """By line of the code: the first call of each of its turns."""
+        last: dict[int, int] = {}
+        for number, call in enumerate(trace.calls if trace is not None else ()):
+            if call.line < 0:
+                continue
+            is_first = call.line not in self._turns
+            self._turns[call.line] = max(call.turn, self._turns.get(call.line, 0))
+            if is_first or call.turn != last[call.line]:
+                assert trace is not None
+                place = trace.lines[call.line]
+                if place.file == trace.file or not trace.source:
+                    self._begins.setdefault(place.line, []).append(number)
+            last[call.line] = call.turn
+
+    def next_call(self, line: int, position: int) -> int | None:
+        """The first call of the next turn of `line` after `position`; after the last turn that of
+        the first; None where nothing ran under it."""
+        begins = self._begins.get(line)
+        if not begins:
+            return None
+        return begins[bisect_right(begins, position) % len(begins)]
+
+    def mark(self, position: int) -> Mark:
+        """Where call `position` stands; for -1, where the code failed."""
+        trace = self.trace
+        if trace is None:
+            return Mark()
+        if position < 0:
+            line = trace.error.line if trace.error is not None else None
+            if line is None:
+                return Mark(text="Before the first call")
+            return Mark((line,), "error", f"The code ended at line {line}")
+        call = trace.calls[position]
+        if call.line < 0:
+            return Mark(text="Under no line of the code")
+        place = trace.lines[call.line]
+        role = "error" if call.mark == "error" else "accent"
+        if trace.source and place.file != trace.file:
+            return Mark((), role, f"{place.file}, line {place.line}: {place.text}")
+        return Mark(
+            (place.line,), role, f"Line {place.line}{self._turn_words(call.line, call.turn)}"
+        )
+
+    def _turn_words(self, line: int, turn: int) -> str:
+        turns = self._turns[line]
+        return f", {ordinal(turn)} time of {turns:,}" if turn and turns > 1 else ""
+
+
+def ordinal(number: int) -> str:
+    """`1st`, `2nd`, `3rd`, `4th`, `11th`, `21st`."""
+    ending = {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number:,}{'th' if 10 <= number % 100 <= 20 else ending}"

@@ -1,0 +1,190 @@
+"""The calls of a trace as a tree's rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from PySide6.QtCore import QAbstractItemModel, QModelIndex, QObject, QPersistentModelIndex, Qt
+from PySide6.QtGui import QFont
+
+from engine.protocol import TraceCall, TraceSnapshot
+from widgets import theme
+
+MARK_WORDS = {
+    "": "",
+    "made_nan": "makes NaN",
+    "made_inf": "makes inf",
+    "passed_on": "passes NaN or inf on",
+    "error": "raises",
+}
+MARK_ROLES = {
+    "made_nan": "error",
+    "made_inf": "error",
+    "passed_on": "warning",
+    "error": "error",
+}
+"""The colours of marks, as roles of the theme."""
+_KINDS = {"module": "A module", "function": "A function of torch", "op": "An operator of torch"}
+
+Index = QModelIndex | QPersistentModelIndex
+
+
+@dataclass(frozen=True)
+class Column:
+    title: str
+    hint: str
+    text: Callable[[TraceModel, TraceCall], str]
+    right: bool = False
+
+
+def _marks(model: TraceModel, call: TraceCall) -> str:
+    return ", ".join(filter(None, ("in place" if call.writes else "", MARK_WORDS[call.mark])))
+
+
+def name_of(call: TraceCall) -> str:
+    """`net.0 · Linear` for a module, the name alone for others."""
+    if call.kind == "module" and call.module and call.module != call.name:
+        return f"{call.module} · {call.name}"
+    return call.name
+
+
+COLUMNS = (
+    Column(
+        "Call",
+        "What torch ran, in order: modules, the functions called in them, and the operators"
+        " (aten) that compute.",
+        lambda model, call: name_of(call),
+    ),
+    Column(
+        "Line",
+        "The line of the code it ran under.",
+        lambda model, call: str(model.trace.lines[call.line].line) if call.line >= 0 else "",
+        right=True,
+    ),
+    Column("Result", "Shape and dtype of what came out.", lambda model, call: call.result),
+    Column(
+        "Nodes",
+        "How many nodes it added to the autograd graph: none under no_grad, or where nothing"
+        " requires grad.",
+        lambda model, call: str(call.nodes) if call.nodes else "",
+        right=True,
+    ),
+    Column(
+        "Marks",
+        "in place: it wrote into a tensor. makes NaN: only finite numbers went in, and NaN came"
+        " out. passes on: they came in already. raises: it ended with an error.",
+        _marks,
+    ),
+)
+CALL, LINE, RESULT, NODES, MARKS = range(len(COLUMNS))
+EMPTY = TraceSnapshot(calls=())
+
+
+class TraceModel(QAbstractItemModel):
+    """Indices carry the number of their call. `position` is where the trace stands: calls before
+    it have run, those after it are dimmed."""
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self.trace = EMPTY
+        self.position = -1
+        self._children: list[list[int]] = []
+        self._tops: list[int] = []
+        self._rows: list[int] = []
+
+    def show_trace(self, trace: TraceSnapshot) -> None:
+        self.beginResetModel()
+        self.trace, self.position = trace, -1
+        self._children = [[] for _ in trace.calls]
+        self._tops, self._rows = [], []
+        for number, call in enumerate(trace.calls):
+            siblings = self._tops if call.parent < 0 else self._children[call.parent]
+            self._rows.append(len(siblings))
+            siblings.append(number)
+        self.endResetModel()
+
+    def index_of(self, number: int, column: int = 0) -> QModelIndex:
+        return self.createIndex(self._rows[number], column, number)
+
+    # -- what Qt asks ----------------------------------------------------------------------------
+
+    def index(self, row: int, column: int, parent: Index | None = None) -> QModelIndex:
+        siblings = self._below(parent)
+        if not 0 <= row < len(siblings) or not 0 <= column < len(COLUMNS):
+            return QModelIndex()
+        return self.createIndex(row, column, siblings[row])
+
+    def parent(self, index: Index | None = None) -> QModelIndex:  # pyright: ignore
+        if index is None or not index.isValid():
+            return QModelIndex()
+        around = self.trace.calls[index.internalId()].parent
+        return QModelIndex() if around < 0 else self.index_of(around)
+
+    def rowCount(self, parent: Index | None = None) -> int:
+        return 0 if parent is not None and parent.column() > 0 else len(self._below(parent))
+
+    def columnCount(self, parent: Index | None = None) -> int:
+        return len(COLUMNS)
+
+    def headerData(
+        self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole
+    ) -> object:
+        if orientation != Qt.Orientation.Horizontal:
+            return None
+        if role == Qt.ItemDataRole.DisplayRole:
+            return COLUMNS[section].title
+        if role == Qt.ItemDataRole.ToolTipRole:
+            return COLUMNS[section].hint
+        return None
+
+    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> object:
+        number = index.internalId()
+        call, column = self.trace.calls[number], COLUMNS[index.column()]
+        if role == Qt.ItemDataRole.DisplayRole:
+            return column.text(self, call)
+        if role == Qt.ItemDataRole.ForegroundRole:
+            return self._color(number, call, index.column())
+        if role == Qt.ItemDataRole.FontRole and index.column() == CALL:
+            return _font(call)
+        if role == Qt.ItemDataRole.ToolTipRole:
+            return self._told(call)
+        if role == Qt.ItemDataRole.TextAlignmentRole and column.right:
+            return Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
+        return None
+
+    def _below(self, parent: Index | None) -> list[int]:
+        if parent is None or not parent.isValid():
+            return self._tops
+        return self._children[parent.internalId()]
+
+    def _color(self, number: int, call: TraceCall, column: int) -> object:
+        colors = theme.current()
+        alpha = 255 if number <= self.position else 130
+        if column == MARKS:
+            return colors.color(MARK_ROLES.get(call.mark, "gradient"), alpha)
+        if number > self.position or column in (LINE, RESULT):
+            return colors.color("muted", alpha)
+        return colors.color("intermediate" if call.kind == "op" else "text")
+
+    def _told(self, call: TraceCall) -> str:
+        parts = [f"{name_of(call)}. {_KINDS[call.kind]}"]
+        if call.kind != "module" and call.module:
+            parts[0] += f", inside {call.module}"
+        if call.result:
+            parts.append(f"gives {call.result}")
+        if call.line >= 0:
+            line = self.trace.lines[call.line]
+            parts.append(f"{line.file}, line {line.line}: {line.text}")
+        marks = _marks(self, call)
+        return "\n".join([*parts, marks] if marks else parts)
+
+
+def _font(call: TraceCall) -> QFont | None:
+    if call.kind == "op":
+        return theme.mono_font(9)
+    if call.kind == "module":
+        font = QFont()
+        font.setBold(True)
+        return font
+    return None

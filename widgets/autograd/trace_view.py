@@ -1,0 +1,304 @@
+"""Forward, op by op: what torch ran, stepped through in time, with its code and values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from PySide6.QtCore import QEvent, Qt, Signal
+from PySide6.QtGui import QKeyEvent
+from PySide6.QtWidgets import (
+    QComboBox,
+    QHBoxLayout,
+    QLabel,
+    QPushButton,
+    QSplitter,
+    QVBoxLayout,
+    QWidget,
+)
+
+from engine.protocol import ErrorReport, OutputSnapshot, TraceSnapshot, TraceStepSnapshot
+from widgets.autograd.step_bar import Move, StepBar
+from widgets.autograd.trace_call import CallView
+from widgets.autograd.trace_examples import EXAMPLES
+from widgets.autograd.trace_source import TraceSource
+from widgets.autograd.trace_tree import TraceTree
+from widgets.icons import set_icon
+from widgets.tensor.shape_view import text_label
+from widgets.theme import GRID
+
+MOVES: Mapping[str, Move] = {
+    "start": Move("Start", "mdi6.skip-backward", "Stand before the first call", "", "back"),
+    "back": Move("Back", "mdi6.step-backward", "Go to the call before (Shift+F10)", "", "back"),
+    "step": Move("Into", "mdi6.debug-step-into", "Go to the next call, inside too (F11)", "", "on"),
+    "over": Move(
+        "Over", "mdi6.debug-step-over", "Go to the next call that is not inside (F10)", "", "on"
+    ),
+    "out": Move(
+        "Out", "mdi6.debug-step-out", "Go to the call after the one around (Shift+F11)", "", "on"
+    ),
+    "line": Move(
+        "Next line", "mdi6.arrow-down-bold-outline", "Go to the next line that ran (F12)", "", "on"
+    ),
+    "end": Move("End", "mdi6.skip-forward", "Go to the last call", "", "on"),
+    "origin": Move(
+        "First NaN",
+        "mdi6.alert-outline",
+        "Go to the operator that made the first NaN or infinity from finite numbers",
+        "",
+        "target",
+    ),
+}
+_NONE = Qt.KeyboardModifier.NoModifier
+_SHIFT = Qt.KeyboardModifier.ShiftModifier
+KEYS = {
+    (Qt.Key.Key_F10, _NONE): "over",
+    (Qt.Key.Key_F10, _SHIFT): "back",
+    (Qt.Key.Key_F11, _NONE): "step",
+    (Qt.Key.Key_F11, _SHIFT): "out",
+    (Qt.Key.Key_F12, _NONE): "line",
+}
+"""Keys of the trace while the focus is in it; elsewhere they step the passes of the model."""
+_EMPTY_TEXT = (
+    "Start runs the code once, and records every call of torch in it with its values. Then step"
+    " through them, forth and back, as often as you like."
+)
+
+
+class TraceView(QWidget):
+    """Emits `started(source)` ("" for the batch of the model), `moved(move, call)`,
+    `interrupt_requested()` and `graph_requested()` for the call that the trace stands at."""
+
+    started = Signal(str)
+    moved = Signal(str, int)
+    interrupt_requested = Signal()
+    graph_requested = Signal()
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("trace_view")
+        self._trace: TraceSnapshot | None = None
+        self._position = -1
+        self._is_ready = False
+        self._is_running = False
+        self.source = TraceSource()
+        self.source.input.set_source(EXAMPLES[0].source)
+        self.source.input.submitted.connect(lambda _: self.start())
+        self.source.line_chosen.connect(lambda call: self.moved.emit("to", call))
+        self.tree = TraceTree()
+        self.tree.call_chosen.connect(lambda call: self.moved.emit("to", call))
+        self.call = CallView()
+        self.call.graph_requested.connect(self.graph_requested)
+        self.what = self._make_choice()
+        self._examples = self._make_examples()
+        self._start = self._button("trace_start", "Start", "mdi6.play", "on_accent")
+        self._start.setProperty("role", "primary")
+        self._start.setToolTip(
+            "Run it once and record all that torch does (Shift+Enter in the code)"
+        )
+        self._start.clicked.connect(self.start)
+        self._interrupt = self._button("trace_interrupt", "Interrupt", "mdi6.stop", "error")
+        self._interrupt.setToolTip(
+            "Stop code that does not end. What ran until then can be stepped through."
+        )
+        self._interrupt.clicked.connect(self.interrupt_requested)
+        self._state = text_label("trace_state", "muted")
+        self._problem = text_label("trace_problem", "error")
+        self._problem.setWordWrap(True)
+        self._hint = text_label("trace_hint", "muted")
+        self._hint.setWordWrap(True)
+        self.bar = StepBar("trace", "call", self, MOVES)
+        self.bar.moved.connect(lambda move: self.moved.emit(move, -1))
+        self._lay_out()
+        self.setFocusProxy(self.source.input)
+        self.clear()
+
+    def _make_choice(self) -> QComboBox:
+        choice = QComboBox()
+        choice.setObjectName("trace_what")
+        choice.setAccessibleName("What to trace")
+        choice.setToolTip("Trace code of your own, or the batch that runs through the model.")
+        choice.addItem("Code", "code")
+        choice.addItem("Batch of the model", "batch")
+        choice.currentIndexChanged.connect(self._on_mode)
+        return choice
+
+    def _make_examples(self) -> QComboBox:
+        examples = QComboBox()
+        examples.setObjectName("trace_examples")
+        examples.setAccessibleName("Examples")
+        examples.setToolTip("Put an example in place of the code; undo brings the code back.")
+        examples.setPlaceholderText("Examples")
+        for example in EXAMPLES:
+            examples.addItem(example.title)
+            examples.setItemData(examples.count() - 1, example.tip, Qt.ItemDataRole.ToolTipRole)
+        examples.setCurrentIndex(-1)
+        examples.activated.connect(self._on_example)
+        return examples
+
+    def _button(self, name: str, text: str, icon: str, role: str) -> QPushButton:
+        button = QPushButton(text)
+        button.setObjectName(name)
+        button.setAccessibleName(text)
+        set_icon(button, icon, role)
+        return button
+
+    def _lay_out(self) -> None:
+        head = QHBoxLayout()
+        head.setSpacing(GRID)
+        label = QLabel("Trace")
+        label.setBuddy(self.what)
+        for widget in (label, self.what, self._examples, self._start, self._interrupt):
+            head.addWidget(widget)
+        head.addWidget(self._state, 1)
+        head.addWidget(self.bar, 2)
+        self._splitter = QSplitter(Qt.Orientation.Horizontal)
+        for widget in (self.tree, self.source, self.call):
+            self._splitter.addWidget(widget)
+        self._splitter.setSizes([480, 520, 400])
+        for place, stretch in enumerate((4, 5, 3)):
+            self._splitter.setStretchFactor(place, stretch)
+        self._splitter.setChildrenCollapsible(False)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(2 * GRID, GRID, GRID, GRID)
+        layout.setSpacing(GRID)
+        layout.addLayout(head)
+        layout.addWidget(self._problem)
+        layout.addWidget(self._hint)
+        layout.addWidget(self._splitter, 1)
+
+    # -- showing ---------------------------------------------------------------------------------
+
+    @property
+    def trace(self) -> TraceSnapshot | None:
+        return self._trace
+
+    def show_ready(self, ready: bool) -> None:
+        """The engine is there, or not."""
+        self._is_ready = ready
+        self._show_state()
+
+    def show_running(self) -> None:
+        """The code runs; the trace before stays until it has ended."""
+        self._is_running = True
+        self.source.clear_output()
+        self._show_problem("")
+        self._show_state()
+
+    def add_output(self, output: OutputSnapshot) -> None:
+        self.source.add_output(output.text)
+
+    def show_trace(self, trace: TraceSnapshot, model_code: str = "") -> None:
+        """Show a trace that has been made, before its first call; `model_code` is the model's
+        Python, for a trace of its batch."""
+        self._is_running = False
+        self._trace = trace
+        self._show_error(trace.error, trace.note)
+        self.tree.show_trace(trace)
+        self.source.show_trace(trace, model_code)
+        self.show_step(TraceStepSnapshot(position=-1))
+
+    def show_step(self, step: TraceStepSnapshot) -> None:
+        """Show the call that the trace stands at."""
+        if self._trace is None:
+            return
+        self._position = step.position
+        self.tree.show_position(step.position)
+        self.source.show_position(step.position)
+        self.call.show_step(self._trace, step)
+        self._show_state()
+
+    def show_error(self, error: ErrorReport) -> None:
+        """What was asked cannot be done; the trace stays."""
+        self._is_running = False
+        self._show_error(error)
+        self._show_state()
+
+    def show_problem(self, text: str) -> None:
+        self._show_problem(text)
+
+    def clear(self) -> None:
+        """Return to the empty state; the code stays."""
+        self._trace, self._position, self._is_running = None, -1, False
+        self._show_problem("", _EMPTY_TEXT)
+        self.tree.show_trace(None)
+        self.source.show_trace(None)
+        self.source.clear_output()
+        self.call.show_step(None, None)
+        self._show_state()
+
+    def _show_error(self, error: ErrorReport | None, note: str = "") -> None:
+        if error is None:
+            self._show_problem("", note)
+            return
+        name = "" if error.type == "LabError" else f"{error.type}: "
+        line = "" if error.line is None else f" (line {error.line})"
+        self._show_problem(
+            f"{name}{error.message}{line}", " ".join(filter(None, (error.hint, note)))
+        )
+
+    def _show_problem(self, text: str, hint: str = "") -> None:
+        for label, words in ((self._problem, text), (self._hint, hint)):
+            label.setText(words)
+            label.setVisible(bool(words))
+
+    def _show_state(self) -> None:
+        trace = self._trace
+        self._start.setEnabled(self._is_ready and not self._is_running)
+        self._interrupt.setVisible(self._is_running)
+        count = 0 if trace is None else len(trace.calls)
+        can_move = self._is_ready and not self._is_running
+        has_origin = trace is not None and trace.origin >= 0 and can_move
+        shown = count if can_move else 0
+        self.bar.show_position(self._position + 1 if can_move else 0, shown, has_origin)
+        self.tree.setEnabled(can_move)
+        if self._is_running:
+            self._state.setText("Running…")
+        elif trace is None:
+            self._state.setText("")
+        else:
+            self._state.setText(f"Call {self._position + 1:,} of {count:,}")
+
+    # -- asking ----------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Ask to run what is to be traced."""
+        if not self._start.isEnabled():
+            return
+        if self.what.currentData() == "batch":
+            self.started.emit("")
+        elif self.source.input.source().strip():
+            self.started.emit(self.source.input.source())
+        else:
+            self._show_problem("", "There is no code yet: write some, or choose an example.")
+
+    def _on_mode(self) -> None:
+        is_code = self.what.currentData() == "code"
+        self._examples.setVisible(is_code)
+        self.source.show_mode(self.what.currentData())
+
+    def _on_example(self, place: int) -> None:
+        self.source.input.set_source(EXAMPLES[place].source)
+        self.source.edit(True)
+        self._examples.setCurrentIndex(-1)
+
+    def _key_move(self, event: QKeyEvent) -> str | None:
+        key = (Qt.Key(event.key()), event.modifiers() & ~Qt.KeyboardModifier.KeypadModifier)
+        return KEYS.get(key)
+
+    def event(self, event: QEvent) -> bool:
+        # The same keys step the passes of the model: in here they are the trace's.
+        if (
+            event.type() == QEvent.Type.ShortcutOverride
+            and isinstance(event, QKeyEvent)
+            and self._key_move(event)
+        ):
+            event.accept()
+            return True
+        return super().event(event)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        move = self._key_move(event)
+        if move is None:
+            super().keyPressEvent(event)
+        else:
+            self.bar.buttons[move].click()
