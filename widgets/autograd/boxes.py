@@ -15,11 +15,12 @@ class Box(NamedTuple):
     """One rectangle of the picture.
 
     `key` stays the same whatever is open: a module's path (`"layers.3.attn"`, with `"@2"` for its
-    second call), a repeat (`"layers.[0-11]"`), one round of a repeat without modules
-    (`"#40:mul.[×10]/3"`), a node (`"#17"`), a cut (`"!17.1"`: node and input). Modules, repeats
-    and rounds open and close; nodes and cuts do not. `parent` is the index of the open box around
-    it, None at the top. `nodes` counts the graph's nodes inside, `repeat` how often a repeat
-    repeats (1 for all else). `node` is the graph's node id of a node or of what a cut cuts off.
+    second call), a repeat (`"layers.[0-11]"`, or its first item and how often: `"[#40×10]"`), one
+    round of such a repeat (`"[#40×10]/3"`), a node (`"#17"`), a cut (`"!17.1"`: node and input).
+    Modules, repeats and rounds open and close; nodes and cuts do not. `parent` is the index of the
+    open box around it, None at the top. `nodes` counts the graph's nodes inside, `repeat` how
+    often a repeat repeats (1 for all else). `node` is the graph's node id of a node or of what a
+    cut cuts off.
     """
 
     key: str
