@@ -22,8 +22,8 @@ def hooks_on(node: Node, tensors: Iterable[torch.Tensor] = (), own: int = 0) -> 
         "node hook": _registered(node.fn.register_hook) - own,
     }
     retained = 0
-    own = [] if node.variable is None else [node.variable]
-    for tensor in {id(t): t for t in (*tensors, *own)}.values():
+    leaf = [] if node.variable is None else [node.variable]
+    for tensor in {id(t): t for t in (*tensors, *leaf)}.values():
         counts["tensor hook"] = counts.get("tensor hook", 0) + len(tensor._backward_hooks or ())
         after = getattr(tensor, "_post_accumulate_grad_hooks", None) or ()
         counts["post-accumulate hook"] = counts.get("post-accumulate hook", 0) + len(after)

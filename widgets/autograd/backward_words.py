@@ -60,14 +60,13 @@ def incoming_text(snapshot: BackwardSnapshot, node: int) -> str:
     """What has come to a node that has not run, in a line."""
     pending = next((p for p in snapshot.pending if p.node == node), None)
     words = [gradients_text(pending)] if pending else ["no gradient has arrived yet"]
-    following = snapshot.next
-    is_next = following is not None and following.node == node
-    if is_next and following.edited:
+    following = snapshot.next if snapshot.next and snapshot.next.node == node else None
+    if following and following.edited:
         norms = [_norm(value.summary if value else None) for value in following.edited]
         words[0] += f" → {', '.join(norms)}"
     if pending and pending.expected > 1:
         words.append(f"{pending.arrived} of {pending.expected} contributions")
-    if is_next and following.hooks:
+    if following and following.hooks:
         words.append(following.hooks)
     return " · ".join(words)
 

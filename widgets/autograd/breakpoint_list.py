@@ -138,12 +138,12 @@ class BreakpointList(QWidget):
         self.changed.emit(self.breakpoints)
 
     def _remove_chosen(self) -> None:
-        place = self._list.indexOfTopLevelItem(self._list.currentItem())
+        place = self._list.currentIndex().row()
         if place >= 0:
             self._change((*self._states[:place], *self._states[place + 1 :]))
 
     def _fill(self) -> None:
-        chosen = self._list.indexOfTopLevelItem(self._list.currentItem())
+        chosen = self._list.currentIndex().row()
         with QSignalBlocker(self._list):
             self._list.clear()
             for state in self._states:
@@ -156,9 +156,8 @@ class BreakpointList(QWidget):
                 item.setCheckState(0, on)
                 self._list.addTopLevelItem(item)
             if chosen >= 0:
-                self._list.setCurrentItem(
-                    self._list.topLevelItem(min(chosen, len(self._states) - 1))
-                )
+                last = min(chosen, len(self._states) - 1)
+                self._list.setCurrentIndex(self._list.model().index(last, 0))
         self._remove.setEnabled(self._list.currentItem() is not None)
         self._list.setVisible(bool(self._states))
         self._empty.setVisible(not self._states)

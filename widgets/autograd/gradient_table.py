@@ -116,7 +116,8 @@ class GradientTable(QTableWidget):
             item = QTableWidgetItem(f"and {self._more:,} more, not shown")
             item.setForeground(colors.color("muted"))
             for column in range(self.columnCount()):
-                self.setItem(len(self._gradients), column, item if column == 1 else None)
+                self.takeItem(len(self._gradients), column)
+            self.setItem(len(self._gradients), 1, item)
         self.blockSignals(False)
         self._show_open()
 
