@@ -134,6 +134,13 @@ def _dtypes(match: re.Match[str]) -> str:
     )
 
 
+def _no_kernel(match: re.Match[str]) -> str:
+    return (
+        f"torch has no such operation for the dtype {match[1]}. Convert first: .float() computes in"
+        " float32, and .to(dtype) leads back."
+    )
+
+
 def _result_type(match: re.Match[str]) -> str:
     return (
         f"The result is {match[1]}, which a {match[2]} tensor cannot hold, so it cannot be written"
@@ -185,6 +192,18 @@ _KNOWN: tuple[_Row, ...] = (
     _row(r"expected m1 and m2 to have the same dtype, but got: (.+) != (.+)", _dtypes),
     _row(r"expected scalar type (\w+) but found (\w+)", _dtypes),
     _row(r"both vectors to have same dtype, but found (\w+) and (\w+)", _dtypes),
+    _row(r"\" not implemented for '(\w+)'", _no_kernel),
+    _row(
+        r"must be either a floating point or complex dtype\. Got: (\w+)",
+        lambda m: f"This gives fractions, which {m[1]} cannot hold. Convert first with .float().",
+    ),
+    _row(
+        r"Could not run 'aten::(\w+)\S*' with arguments from the 'Quantized",
+        lambda m: (
+            f"{m[1]} is not made for quantised tensors. x.dequantize() gives the numbers as floats,"
+            " x.int_repr() the stored integers."
+        ),
+    ),
     _row(
         r"all tensors to be on the same device|is not on the expected device",
         "The operands lie on different devices. Move one with .to(other.device); a model moves"

@@ -22,6 +22,7 @@ from .cells import (
     trial,
     window,
 )
+from .error_help import explain_error
 from .operands import Operand
 from .readable import dtype_name
 
@@ -199,9 +200,11 @@ class _Details:
 
 def _first(t: torch.Tensor, count: int) -> torch.Tensor:
     """The first elements in C order, without a copy of all the others."""
-    while t.ndim > 1 and t.shape[0] > 0 and t[0].numel() >= count:
+    if not t.numel():
+        return t.reshape(-1)
+    while t.ndim > 1 and t[0].numel() >= count:
         t = t[0]
-    if t.ndim > 1 and t[0].numel() > 0:
+    if t.ndim > 1:
         t = t[: -(-count // t[0].numel())]
     return t.reshape(-1)[:count]
 
@@ -254,7 +257,9 @@ def _explained(
 ) -> ErrorReport:
     told = error_report(error)
     return ErrorReport(
-        type=told.type, message=told.message, hint=_hint(told.message, source, op, dims)
+        type=told.type,
+        message=told.message,
+        hint=_hint(told.message, source, op, dims) or explain_error(error),
     )
 
 

@@ -84,7 +84,7 @@ class Desk:
     def until(self, answered: Callable[[], bool]) -> None:
         while not answered():
             self.qt.processEvents()
-        self.qt.processEvents()  # paints what was answered
+        self.qt.sendPostedEvents()  # paints what was answered: nothing else has its turn before
 
     def timed_ms(self, gesture: Callable[[], None], kind: type[Snapshot] | None) -> float:
         """From a gesture until an answer of a kind is painted (None: until all is painted)."""

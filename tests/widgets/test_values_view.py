@@ -268,6 +268,7 @@ def test_counting_shows_progress_and_stops(qtbot, monkeypatch: pytest.MonkeyPatc
     assert bench.text("statistics_text").startswith("1,000 elements")
     bench.held = []
     bench.view.refresh()
+    bench.answer(bench.held[0])
     held = [c for c in bench.held if isinstance(c, StatisticsCommand)]
     bench.answer(held[0])
     assert bench.text("statistics_text").startswith("first 100 of 1,000 elements")
@@ -281,6 +282,29 @@ def test_counting_shows_progress_and_stops(qtbot, monkeypatch: pytest.MonkeyPatc
     QTest.mouseClick(stop, Qt.MouseButton.LeftButton)
     assert bench.text("statistics_text").startswith("1,000 elements")
     assert not stop.isVisible()
+
+
+def test_the_numbers_in_sight_come_before_all_is_counted(qtbot) -> None:
+    bench = Bench(qtbot, "x = torch.ones(5)")
+
+    def counts() -> list[str]:
+        assert bench.held is not None
+        return [c.slice for c in bench.held if isinstance(c, StatisticsCommand)]
+
+    bench.held = []
+    bench.view.show_tensor("x")
+    assert [type(command) for command in bench.held] == [ReadValuesCommand]
+    bench.answer(bench.held[0])
+    assert bench.view.table.text_at(0, 0) == "1"
+    assert counts() == [""]
+    for command in bench.held[1:]:
+        bench.answer(command)
+    bench.held = []
+    bench.view.slice_bar.slice_changed.emit("1:3")
+    assert bench.held and counts() == []
+    for command in bench.held:
+        bench.answer(command)
+    assert counts() == ["1:3"]
 
 
 def test_out_of_sight_it_asks_for_nothing(qtbot) -> None:

@@ -7,7 +7,7 @@ from PySide6.QtWidgets import QMenu
 
 from engine.protocol import Variable, VariablesSnapshot
 from widgets.tensor.storage_color import storage_color
-from widgets.tensor.variables_model import COLUMNS, VERSION
+from widgets.tensor.variables_model import COLUMNS, DTYPE, VERSION
 from widgets.tensor.variables_view import VariablesView
 
 
@@ -58,11 +58,21 @@ def test_shows_every_field(view):
     made = tensor("s", 3, 2, shape=(), text="6.0", grad_fn="SumBackward0", requires_grad=True)
     view.show_variables(snapshot(made, Z, MODULE, left_out=7))
     assert row(view, 0) == [
-        "3", "s", "scalar", "float32", "6.0", "SumBackward0", "24 B", "2", "cpu",
+        "3", "s", "scalar", "float32", "2", "6.0", "SumBackward0", "24 B", "cpu",
     ]  # fmt: skip
-    assert row(view, 1)[5] == "leaf, requires grad"
-    assert row(view, 2) == ["", "m", "Linear", "", "9 parameters", "", "36 B", "", "cpu"]
+    assert row(view, 1)[6] == "leaf, requires grad"
+    assert row(view, 2) == ["", "m", "Linear", "", "", "9 parameters", "", "36 B", "cpu"]
     assert view._left_out.isVisible() and view._left_out.text() == "7 more are not listed."
+
+
+def test_a_long_dtype_is_not_cut_off(view):
+    view.show_variables(snapshot(X))
+    before = view.table.columnWidth(DTYPE)
+    view.show_variables(snapshot(X, tensor("f", 2, dtype="float8_e4m3fnuz")))
+    wide = view.table.columnWidth(DTYPE)
+    assert before < view.table.sizeHintForColumn(DTYPE) <= wide
+    view.show_variables(snapshot(X))
+    assert view.table.columnWidth(DTYPE) == wide
 
 
 def test_a_click_chooses_and_tells_once(view, qtbot):

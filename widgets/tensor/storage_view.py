@@ -38,6 +38,12 @@ MAX_WRAP = 512
 _TARGET = Qt.ItemDataRole.UserRole
 
 
+_NUMPY_TIP = (
+    "An element of a NumPy array over the same bytes: it is no tensor, so there is nothing to go"
+    " to. torch.from_numpy(array) makes a tensor of it that shares them."
+)
+
+
 class StorageView(QWidget):
     """Shows a `StorageSnapshot` and, for a chosen cell, the `LocationSnapshot`.
 
@@ -186,11 +192,12 @@ class StorageView(QWidget):
         for reader in location.readers:
             for index in reader.elements:
                 name = element_name(reader.expression, index)
-                if reader.kind == "numpy":  # of the same memory, and nothing that a view shows
-                    self.readers.addItem(_plain_item(f"{name} (NumPy)", Qt.ItemFlag.ItemIsEnabled))
-                    continue
                 item = QListWidgetItem(name)
-                item.setData(_TARGET, (reader.expression, index))
+                if reader.kind == "numpy":  # of the same memory, and nothing that a view shows
+                    item.setText(f"{name} (NumPy)")
+                    item.setToolTip(_NUMPY_TIP)
+                else:
+                    item.setData(_TARGET, (reader.expression, index))
                 self.readers.addItem(item)
             if reader.more:
                 self.readers.addItem(_plain_item(f"{reader.expression}: and more"))
@@ -337,7 +344,7 @@ def _label(name: str, tip: str, role: str = "") -> QLabel:
     return label
 
 
-def _plain_item(text: str, flag: Qt.ItemFlag = Qt.ItemFlag.NoItemFlags) -> QListWidgetItem:
+def _plain_item(text: str) -> QListWidgetItem:
     item = QListWidgetItem(text)
-    item.setFlags(flag)
+    item.setFlags(Qt.ItemFlag.NoItemFlags)
     return item

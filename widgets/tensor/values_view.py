@@ -76,7 +76,7 @@ class ValuesView(QWidget):
         self._asked: ReadValuesCommand | None = None
         self._more_wanted = False
         self._slice_entered = False  # the reader's, and not yet answered
-        self._stale = False
+        self._stale = self._look_due = False
 
         self.slice_bar = SliceBar()
         self.table = NumberTable()
@@ -157,7 +157,7 @@ class ValuesView(QWidget):
         self._slice = self._slice_shown = ""
         self._element = self._shown = self._asked = None
         self._dims = ()
-        self._more_wanted = self._slice_entered = False
+        self._more_wanted = self._slice_entered = self._look_due = False
         self._show_parts(bool(expression))
         self.table.show_empty("Reading …" if expression else empty_text)
         waiting = "Reading …" if expression else empty_text
@@ -228,6 +228,8 @@ class ValuesView(QWidget):
         self._show_words()
         if self._more_wanted:
             self._ask()
+        if self._look_due:
+            self._look_now()
 
     def _show_statistics(self, found: StatisticsSnapshot) -> None:
         if (found.expression, found.slice) != (self._expression, self._slice):
@@ -276,8 +278,14 @@ class ValuesView(QWidget):
         self._look_through()
 
     def _look_through(self) -> None:
-        """Begin anew with what takes a look at all elements."""
+        """Begin anew with what takes a look at all elements, once those in sight are shown."""
         self.statistics.start()
+        self._look_due = True
+        if self._asked is None:
+            self._look_now()
+
+    def _look_now(self) -> None:
+        self._look_due = False
         self._count(restart=True)
         self._trace(restart=True)
 

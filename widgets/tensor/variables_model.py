@@ -47,6 +47,13 @@ COLUMNS = (
     Column("Name", "The variable's name in the console.", lambda v: v.name),
     Column("Shape", "Sizes of its dimensions; the class of what is no tensor.", _shape),
     Column("dtype", "The type of each element.", lambda v: v.dtype),
+    Column(
+        "Ver",
+        "The version counter (_version): how often its memory was written in place. Views share"
+        " it. Bold: changed by the last cell.",
+        lambda v: "" if v.version is None else str(v.version),
+        right=True,
+    ),
     Column("Value", "A single value, or a short word on it.", lambda v: v.text),
     Column(
         "Grad",
@@ -55,16 +62,9 @@ COLUMNS = (
         grad_words,
     ),
     Column("Size", "Bytes of its elements.", lambda v: format_bytes(v.size_bytes), right=True),
-    Column(
-        "Ver",
-        "The version counter (_version): how often its memory was written in place. Views share"
-        " it. Bold: changed by the last cell.",
-        lambda v: "" if v.version is None else str(v.version),
-        right=True,
-    ),
     Column("Device", "Where its memory is.", lambda v: v.device),
 )
-MEMORY, NAME, VERSION = 0, 1, 7
+MEMORY, NAME, DTYPE, VERSION = 0, 1, 3, 4
 
 
 class VariablesModel(QAbstractTableModel):

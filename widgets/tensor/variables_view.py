@@ -32,6 +32,7 @@ from widgets import theme
 from widgets.tensor.storage_color import paint_storage_chip, storage_color
 from widgets.tensor.variables_model import (
     COLUMNS,
+    DTYPE,
     MEMORY,
     NAME,
     VARIABLE_ROLE,
@@ -39,7 +40,7 @@ from widgets.tensor.variables_model import (
 )
 
 ROW_HEIGHT = 24
-_WIDTHS = (44, 88, 96, 72, 104, 120, 72, 40, 56)
+_WIDTHS = (44, 80, 88, 72, 36, 104, 120, 72, 56)
 
 
 class VariablesView(QWidget):
@@ -103,6 +104,7 @@ class VariablesView(QWidget):
         self._following = True
         self.model.set_variables(snapshot.variables)
         self._following = False
+        self._make_room_for(DTYPE)
         if not any(variable.name == self._selected for variable in snapshot.variables):
             self._selected = ""
         self.select(self._selected)
@@ -155,6 +157,12 @@ class VariablesView(QWidget):
         self._selected = current.data(VARIABLE_ROLE).name
         self.table.viewport().update()
         self.variable_selected.emit(self._selected)
+
+    def _make_room_for(self, column: int) -> None:
+        """Widen a column whose texts would be cut off; it is left as wide afterwards."""
+        header = self.table.horizontalHeader()
+        wanted = self.table.sizeHintForColumn(column)
+        header.resizeSection(column, max(header.sectionSize(column), wanted))
 
     def _filter_by(self, text: str) -> None:
         self._following = True

@@ -9,6 +9,7 @@ from engine.errors import LabError
 from engine.tensors.namespace import Namespace
 from engine.tensors.operands import operand
 from engine.tensors.reductions import ONE_DIM, OPS, WINNERS, reduction
+from engine.tensors.texts import texts
 
 SHAPES = st.lists(st.integers(1, 4), max_size=4).map(tuple)
 
@@ -88,6 +89,7 @@ def test_too_many_elements_are_not_folded_at_every_look() -> None:
         (torch.zeros(2, 3), "sum", (1, -1), "twice"),
         (torch.zeros(2, 3), "prod", (0, 1), "one dimension"),
         (torch.zeros(0), "amax", None, "no elements"),
+        (torch.zeros(2).to(torch.float8_e4m3fn), "sum", None, ".float()"),
     ],
 )
 def test_torchs_errors_are_explained(x: torch.Tensor, op: str, dims, says: str) -> None:
@@ -97,6 +99,17 @@ def test_torchs_errors_are_explained(x: torch.Tensor, op: str, dims, says: str) 
     assert snapshot.error is not None
     assert snapshot.error.message.splitlines()[0] == str(fact.value).splitlines()[0]
     assert says in snapshot.error.hint
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (3, 0), (0,), (2, 0, 3)])
+@pytest.mark.parametrize("op", ["sum", "prod", "mean", "any", "all"])
+def test_of_no_elements_a_reduction_gives_what_torch_gives(shape: tuple[int, ...], op: str) -> None:
+    x = torch.zeros(shape)
+    snapshot = ask(x, op)
+    fact = getattr(x, op)()
+    assert snapshot.error is None and (snapshot.shape, snapshot.count) == ((), 0)
+    assert snapshot.terms == ()
+    assert snapshot.value == texts(fact)[0]
 
 
 def test_an_unknown_reduction_is_refused() -> None:
