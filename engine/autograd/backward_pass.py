@@ -91,9 +91,7 @@ class BackwardPass:
         """Stand before the first node of a pass; `.grad` is what is there by now."""
         subject, inputs = self.subject, list(self.inputs.values()) or None
         self._gradients_before = {
-            name: p.grad.detach().clone()
-            for name, p in subject.shown.items()
-            if p.grad is not None
+            name: p.grad.detach().clone() for name, p in subject.shown.items() if p.grad is not None
         }
         try:
             stepped: SteppedPass
@@ -244,7 +242,9 @@ class BackwardPass:
         """The pass as a Python script, and the file that it loads. Raises LabError for a loss
         that cannot be written as code."""
         text = write_script(self.debugger, self.subject.source(tuple(self.inputs)))
-        return text, self.subject.data(self._gradients_before)
+        used = self.debugger.variables_used()
+        tensors = {name: t for name, t in used.items() if isinstance(t, Tensor)}
+        return text, self.subject.data(self._gradients_before, tensors)
 
     def zero_gradients(self, set_to_none: bool) -> None:
         """As `module.zero_grad(set_to_none)`. Going back does not undo this by itself, but steps

@@ -35,7 +35,8 @@ class Debugger:
         guard: Callable[[], AbstractContextManager[object]] = nullcontext,
         stop: Callable[[], bool] = lambda: False,
     ) -> None:
-        self._make, self._variables, self._guard, self._stop = make, variables, guard, stop
+        self._make, self._guard, self._stop = make, guard, stop
+        self._variables: Mapping[str, Any] = {} if variables is None else variables
         self.stepped = make()
         self.breakpoints = breakpoints
         self.modules = {} if modules is None else modules
@@ -182,11 +183,11 @@ class Debugger:
     @property
     def edits(self) -> tuple[GradientEdit, ...]:
         """All edits, in the order in which their nodes run."""
+        in_turn = sorted(self.expressions, key=self.stepped.step_position)
         return tuple(
-            GradientEdit(node.id, edit.expression, edit.output, edit.names)
-            for node in self.stepped.plan
-            if node.id in self.expressions
-            for edit in self.expressions[node.id].values()
+            GradientEdit(node_id, edit.expression, edit.output, edit.names)
+            for node_id in in_turn
+            for edit in self.expressions[node_id].values()
         )
 
     def edit(self, node_id: int, expression: str, output: int = 0) -> None:
@@ -215,6 +216,12 @@ class Debugger:
         self.stepped.edit(node, self._hook(node, edits))
         self.expressions[node_id] = edits
 
+    def variables_used(self) -> dict[str, Any]:
+        """The console's variables that the edits use, by name."""
+        edits = [edit for by_output in self.expressions.values() for edit in by_output.values()]
+        names = (name for edit in edits for name in edit.names if name in self._variables)
+        return {name: self._variables[name] for name in names}
+
     def unedit(self, node_id: int) -> None:
         """Forget the edits of a node. Raises LabError when it has run already."""
         self._place_of(node_id)
@@ -233,8 +240,11 @@ class Debugger:
         node = self.stepped.next_node
         if node is None or node.id not in self.expressions:
             return ()
+        arrived = self.stepped.pending(node)
+        if not arrived:
+            return ()  # the pass has ended with an error
         with torch.random.fork_rng():  # the step itself will draw the numbers shown
-            return self.stepped.edited(node, self.stepped.pending(node))
+            return self.stepped.edited(node, arrived)
 
     @staticmethod
     def _hook(node: Node, edits: Mapping[int, GradientExpression]) -> PreHook:

@@ -69,7 +69,7 @@ def move_backward(lab: Lab, command: MoveBackwardCommand) -> Iterator[Snapshot |
     backward = backward_of(lab)
     try:
         yield from backward.debugger.go(command.move, command.target)
-    except Exception:
+    except (Exception, KeyboardInterrupt):
         yield backward.snapshot()  # a long way has come to the node that fails
         raise
     yield backward.snapshot()

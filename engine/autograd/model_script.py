@@ -56,19 +56,24 @@ def model_source(forward: ForwardPass, inputs: tuple[str, ...] = ()) -> Source:
         arguments="path",
         call=_CALL_INPUTS if inputs else _CALL,
         result="model",
+        is_alone=True,
         inputs=tuple(f'model.get_parameter("{name}")' for name in inputs),
     )
 
 
-def model_data(forward: ForwardPass, gradients: dict[str, Tensor]) -> bytes:
+def model_data(
+    forward: ForwardPass, gradients: dict[str, Tensor], variables: dict[str, Tensor]
+) -> bytes:
     """The file that the script loads: weights and buffers as they were before forward, the batch,
-    the state of the random numbers, and each parameter's `.grad` from before the pass."""
+    the state of the random numbers, each parameter's `.grad` from before the pass, and the tensors
+    of the console that edits use."""
     state = {**forward.module.state_dict(), **forward.buffers_before()}
     buffer = io.BytesIO()
     torch.save(
         {
             "weights": {name: tensor.detach().cpu() for name, tensor in state.items()},
             "gradients": {name: gradient.cpu() for name, gradient in gradients.items()},
+            "variables": {name: tensor.detach().cpu() for name, tensor in variables.items()},
             "x": forward.x.cpu(),
             "y": forward.y.cpu(),
             "random": torch.Generator().manual_seed(forward.seed).get_state(),

@@ -7,8 +7,11 @@ script needs nothing but torch and what made the root.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
+
+import torch
 
 from ..protocol import breakpoint_words
 from .debugger import Debugger
@@ -49,6 +52,8 @@ class Source:
     arguments: str = ""
     result: str = ""
     inputs: tuple[str, ...] = ()
+    is_alone: bool = False
+    """Whether the script runs without the console: its variables must come with it."""
     call: tuple[str, ...] = ()
 
 
@@ -71,7 +76,9 @@ def write_script(debugger: Debugger, source: Source) -> str:
             f"gradients = torch.autograd.grad(roots, [{inputs}], [{gradients}], "
             f"allow_unused=True, {options})"
         )
-    body = [*source.made, f"roots = [{', '.join(source.roots)}]"]
+    used = debugger.variables_used() if source.is_alone else {}
+    loaded = ['globals().update(data["variables"])'] if any(map(_is_tensor, used.values())) else []
+    body = [*source.made, *loaded, f"roots = [{', '.join(source.roots)}]"]
     if hooks:
         body += ["handles = []", *hooks, "try:", f"    {backward}", "finally:"]
         body += ["    for handle in handles:", "        handle.remove()"]
@@ -82,6 +89,7 @@ def write_script(debugger: Debugger, source: Source) -> str:
         body.append(f"return {result}")
     parts = [
         source.before,
+        "\n".join(_definitions(used)),
         _NODE_BELOW if hooks else "",
         *(_hook(graph.nodes[n], edits.values()) for n, edits in debugger.expressions.items()),
         "\n".join([f"def run_backward({source.arguments}):", *(f"    {line}" for line in body)]),
@@ -89,6 +97,19 @@ def write_script(debugger: Debugger, source: Source) -> str:
     ]
     code = "\n\n\n".join(part for part in parts if part)
     return f'"""{source.title}\n"""\n\n{_imports(code)}\n\n\n{code}\n'
+
+
+def _definitions(variables: Mapping[str, Any]) -> Iterator[str]:
+    """Lines that make the variables; tensors are loaded."""
+    for name, value in variables.items():
+        if isinstance(value, bool | int | float | complex | str):
+            yield f"{name} = {value!r}"
+        elif not _is_tensor(value):
+            yield f"# Define {name} here, a {type(value).__name__} of the console: an edit uses it."
+
+
+def _is_tensor(value: Any) -> bool:
+    return isinstance(value, torch.Tensor)
 
 
 def node_paths(graph: Graph) -> dict[int, tuple[int, tuple[int, ...]]]:

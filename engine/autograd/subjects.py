@@ -80,8 +80,9 @@ class Subject(ABC):
         """How a script makes the roots, and the inputs whose gradients alone are wanted. Raises
         LabError where it cannot be written."""
 
-    def data(self, gradients: dict[str, Tensor]) -> bytes:
-        """The file that the script loads; empty for none."""
+    def data(self, gradients: dict[str, Tensor], variables: dict[str, Tensor]) -> bytes:
+        """The file that the script loads, with each `.grad` from before the pass and the variables
+        that edits use; empty for none."""
         return b""
 
     def last_write(self, t: Tensor) -> WrittenBy | None:
@@ -129,8 +130,8 @@ class ModelSubject(Subject):
     def source(self, inputs: tuple[str, ...] = ()) -> Source:
         return model_source(self.forward, inputs)
 
-    def data(self, gradients: dict[str, Tensor]) -> bytes:
-        return model_data(self.forward, gradients)
+    def data(self, gradients: dict[str, Tensor], variables: dict[str, Tensor]) -> bytes:
+        return model_data(self.forward, gradients, variables)
 
 
 class ConsoleSubject(Subject):

@@ -587,3 +587,20 @@ def test_a_stop_signal_ends_a_run_of_the_real_engine() -> None:
     with pytest.raises(LabError, match="fails"):
         debug(lab, EditGradientCommand(node=lab.backward.stepper.next_node.id, expression="1 / 0"))
     lab.end_backward()
+
+
+def test_a_script_brings_the_variables_that_its_edits_use(tmp_path: Path) -> None:
+    lab, _ = begun()
+    start(lab)
+    namespace_of(lab).variables.update(strength=2.5, mask=torch.tensor([0.5]), helper=len)
+    debug(lab, EditGradientCommand(node=0, expression="g * strength * mask[0]"))
+    debug(lab, EditGradientCommand(node=1, expression="g if helper else g"))
+    move(lab, "end")
+    told = debug(lab, ExportBackwardCommand(path=str(tmp_path / "pass.py")))
+    assert "# Define helper here, a builtin_function_or_method of the console" in told.text
+    namespace: dict[str, Any] = {"__name__": "script", "helper": len}
+    exec(compile(told.text, "pass.py", "exec"), namespace)
+    with torch.random.fork_rng():
+        model = namespace["run_backward"](told.data_path)
+    for name, parameter in model.named_parameters():
+        assert torch.equal(parameter.grad, lab.forward.module.get_parameter(name).grad), name

@@ -1,0 +1,93 @@
+"""The backward debugger in a real engine process: interrupted, and left while it holds a pass."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+
+import pytest
+
+from engine.process import EngineProcess
+from engine.protocol import (
+    BackwardSnapshot,
+    EditGradientCommand,
+    ErrorSnapshot,
+    InterruptSignal,
+    MoveBackwardCommand,
+    StartBackwardCommand,
+)
+from tests.engine.test_engine_process import WAIT_S, answers, run_cell
+
+
+@pytest.fixture
+def engine() -> Iterator[EngineProcess]:
+    engine = EngineProcess()
+    engine.start()
+    yield engine
+    engine.close()
+
+
+@pytest.fixture
+def listener() -> Iterator[socket.socket]:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.settimeout(WAIT_S)
+        yield server
+
+
+HANGING = """
+import socket
+x = torch.ones(3, requires_grad=True)
+y = (x * 2).sum()
+line = socket.create_connection(("127.0.0.1", {port}))
+def hang(g):
+    line.sendall(b"here")
+    while True:
+        pass
+"""
+
+
+@pytest.mark.parametrize("real_engine", [False, True])
+def test_an_expression_that_hangs_is_interrupted(engine, listener, real_engine) -> None:
+    run_cell(engine, HANGING.format(port=listener.getsockname()[1]))
+    connection, _ = listener.accept()
+    with connection:
+        connection.settimeout(WAIT_S)
+        start = StartBackwardCommand(root="y", real_engine=real_engine)
+        assert isinstance(answers(engine, engine.send(start))[-1], BackwardSnapshot)
+        hanging = engine.send(EditGradientCommand(node=0, expression="hang(g)"))
+        assert connection.recv(4) == b"here"
+        engine.signal(InterruptSignal())
+        *_, error = answers(engine, hanging)
+        assert isinstance(error, ErrorSnapshot) and error.error.type == "KeyboardInterrupt"
+        # A later node: the expression is evaluated when the pass comes to it.
+        *_, edited = answers(engine, engine.send(EditGradientCommand(node=1, expression="hang(g)")))
+        assert len(edited.edits) == 1
+        running = engine.send(MoveBackwardCommand(move="end"))
+        assert connection.recv(4) == b"here"
+        engine.signal(InterruptSignal())
+        *_, error = answers(engine, running)
+        assert isinstance(error, ErrorSnapshot) and error.error.type == "KeyboardInterrupt"
+        *_, mended = answers(engine, engine.send(EditGradientCommand(node=1, expression="g * 5")))
+        assert mended.position == 1
+        *_, done = answers(engine, engine.send(MoveBackwardCommand(move="end")))
+        assert done.next is None and done.gradients[0].gradient.mean == 10.0
+
+
+def test_an_engine_that_holds_a_pass_leaves_by_itself(engine) -> None:
+    run_cell(engine, "x = torch.ones(3, requires_grad=True); y = (x * 2).sin().sum()")
+    answers(engine, engine.send(StartBackwardCommand(root="y", real_engine=True)))
+    *_, held = answers(engine, engine.send(MoveBackwardCommand(move="step")))
+    assert held.position == 1
+    engine.stop(grace_s=WAIT_S)
+    assert engine.exit().code == 0
+
+
+def test_other_passes_run_through_while_one_is_held(engine) -> None:
+    run_cell(engine, "x = torch.ones(3, requires_grad=True); y = (x * 2).sin().sum()")
+    answers(engine, engine.send(StartBackwardCommand(root="y", real_engine=True)))
+    answers(engine, engine.send(MoveBackwardCommand(move="step")))
+    source = "w = torch.ones(2, requires_grad=True)\n(w * 3).sum().backward()\nw.grad[0].item()"
+    *_, end = run_cell(engine, source)
+    assert end.ok, end.error
+    *_, done = answers(engine, engine.send(MoveBackwardCommand(move="end")))
+    assert done.next is None
