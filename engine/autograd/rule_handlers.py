@@ -50,6 +50,8 @@ _HELD = (
 )
 MAX_COMPARED = 1 << 22
 """Elements up to which the whole gradient is worked out by the formula as well."""
+MAX_SINGLED_OUT = 1 << 25
+"""Elements, coming in and going out, up to which the terms of one are looked for."""
 
 
 def tell_rule(lab: Lab, command: RuleCommand) -> Iterator[Snapshot]:
@@ -83,11 +85,16 @@ def tell_rule(lab: Lab, command: RuleCommand) -> Iterator[Snapshot]:
         ),
         note=_NOT_RUN if step is None else "",
     )
-    yield (
-        snapshot
-        if step is None
-        else _with_numbers(snapshot, rule, step, command.element, held=backward.real_engine)
-    )
+    if step is not None:
+        snapshot = _with_numbers(
+            snapshot,
+            rule,
+            step,
+            command.element,
+            may_run=not backward.real_engine,
+            hooks=_hooks(backward, node),
+        )
+    yield snapshot
 
 
 def check_step(lab: Lab, command: CheckRuleCommand) -> Iterator[Snapshot | None]:
@@ -106,7 +113,7 @@ def check_step(lab: Lab, command: CheckRuleCommand) -> Iterator[Snapshot | None]
         return
     assert found is not None
     notes = list(found.notes)
-    if hooks := hooks_on(node):
+    if hooks := _hooks(backward, node):
         notes.append(f"What goes out has passed {hooks}: a hook may change it after the rule.")
     elements = sorted(
         found.elements, key=lambda e: -(e.difference / e.tolerance if e.tolerance else 0.0)
@@ -146,7 +153,7 @@ def list_ops(lab: Lab, command: RuleOpsCommand) -> Iterator[Snapshot]:
         raise LabError(_HELD)
     with lab.control.user_code():
         found = ops_inside(node, step.incoming)
-    hooks = hooks_on(node)
+    hooks = _hooks(backward, node)
     yield RuleOpsSnapshot(
         node=node.id,
         ops=tuple(
@@ -167,7 +174,8 @@ def _with_numbers(
     step: Step,
     element: tuple[int, ...] | None,
     *,
-    held: bool,
+    may_run: bool,
+    hooks: str,
 ) -> RuleSnapshot:
     number = snapshot.input
     outgoing = step.outgoing[number]
@@ -182,15 +190,18 @@ def _with_numbers(
     if element is None:
         element = _first_element(dense)
     numbers, note = None, ""
+    count = dense.numel() + sum(g.numel() for g in step.incoming if g is not None)
     try:
-        numbers = rule.numbers(number, element, may_run=not held)
+        if count > MAX_SINGLED_OUT:
+            raise NotKept(f"the gradients have {count:,} elements, too many to look through")
+        numbers = rule.numbers(number, element, may_run=may_run)
     except IndexError as error:
         raise LabError(str(error), hint="Choose an element of the gradient.") from error
     except NotKept as missing:
         note = f"No numbers: {missing}."
     except RuntimeError as error:
         note = f"No numbers: torch cannot differentiate this rule by itself ({error})."
-    if hooks := hooks_on(step.node):
+    if hooks:
         note = f"{note} The engine's figures are after the hooks on this node: {hooks}.".strip()
     return structs.replace(
         snapshot,
@@ -293,6 +304,11 @@ def _input(backward: BackwardPass, node: Node, rule: Rule, number: int) -> RuleI
     target = title(backward.stepper.graph.node_of(fn))
     shape = tuple(int(n) for n in fn._input_metadata[output].shape)
     return RuleInput(number, rule.label(number), target, shape)
+
+
+def _hooks(backward: BackwardPass, node: Node) -> str:
+    """The hooks that the user's code has put on a node, in words."""
+    return hooks_on(node, own=backward.stepper.own_hooks)
 
 
 def _call_of(backward: BackwardPass, node: Node) -> Call | None:

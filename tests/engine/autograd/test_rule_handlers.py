@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from engine.autograd import rule_handlers
 from engine.project.files import load
 from engine.protocol import (
     AnyCommand,
@@ -51,7 +52,7 @@ class Asked:
         return found[-1]
 
     def model(self, path: Path, move: BackwardMove | None = "end"):
-        project = load(path).project if hasattr(load(path), "project") else load(path)
+        project = load(path)
         self.ask(StartForwardCommand(model=project.model, training=project.training))
         return self.begin(StartBackwardCommand(), move)
 
@@ -201,3 +202,39 @@ def test_traced_code_can_be_checked(asked):
     graph = asked.begin(StartBackwardCommand(root="y"))
     check = asked.ask(CheckRuleCommand(node=node_named(graph, "PowBackward0")), RuleCheckSnapshot)
     assert check.passed and [e.analytic for e in check.elements] in ([3.0, 27.0], [27.0, 3.0])
+
+
+def test_in_the_real_engine_the_last_step_has_its_rule_and_cannot_run_twice(asked):
+    project = load(MLP)
+    asked.ask(StartForwardCommand(model=project.model, training=project.training))
+    asked.ask(StartBackwardCommand(real_engine=True))
+    step = asked.ask(MoveBackwardCommand(move="step"))[-1].step
+    rule = asked.ask(RuleCommand(node=step.node), RuleSnapshot)
+    assert rule.formula and "hook" not in rule.note
+    error = asked.ask(RuleOpsCommand(node=step.node), ErrorSnapshot).error
+    assert "real engine" in error.message
+    assert asked.ask(CheckRuleCommand(node=step.node), RuleCheckSnapshot).passed
+
+
+def test_gradients_with_a_graph_of_their_own_have_rules_too(asked):
+    asked.ask(RunCellCommand(source="import torch\nx = torch.tensor(3., requires_grad=True)"))
+    asked.ask(RunCellCommand(source="y = x ** 3"))
+    graph = asked.begin(StartBackwardCommand(root="y", create_graph=True))
+    rule = asked.ask(RuleCommand(node=node_named(graph, "PowBackward0")), RuleSnapshot)
+    assert rule.numbers.lines[-1] == "= 27" and rule.max_difference == 0
+    asked.ask(RunCellCommand(source="z = x.grad"))
+    graph = asked.begin(StartBackwardCommand(root="z"))
+    names = {node.name for node in graph.nodes}
+    assert "MulBackward0" in names and "PowBackward0" in names
+    for node in graph.nodes:
+        assert asked.ask(RuleCommand(node=node.id), RuleSnapshot).formula
+
+
+def test_gradients_too_large_to_look_through_are_said_to_be_so(asked, monkeypatch):
+    graph = asked.model(MLP)
+    monkeypatch.setattr(rule_handlers, "MAX_SINGLED_OUT", 10)
+    monkeypatch.setattr(rule_handlers, "MAX_COMPARED", 10)
+    node = node_named(graph, "TBackward0")
+    rule = asked.ask(RuleCommand(node=node), RuleSnapshot)
+    assert rule.numbers is None and "too many" in rule.note
+    assert rule.max_difference is None and rule.outgoing is not None
