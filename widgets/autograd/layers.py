@@ -16,7 +16,7 @@ from .layer_order import ordered_rows
 
 __all__ = ["Level", "LevelEdge", "PlacedLevel", "Point", "Size", "place_level"]
 
-LAYER_GAP = 40.0
+LAYER_GAP = 32.0
 PORT_GAP = 24.0
 """Between a border that lines come in through and the first layer."""
 STEEPNESS = 0.06
