@@ -186,6 +186,7 @@ class Application(QObject):
         from .presenters.flow import FlowPresenter
         from .presenters.graph_picture import GraphPicturePresenter
         from .presenters.mistakes import MistakesPresenter
+        from .presenters.node_details import NodeDetailsPresenter
         from .presenters.rules import RulesPresenter
         from .presenters.trace import TracePresenter
 
@@ -193,7 +194,11 @@ class Application(QObject):
         let_drops_through(page.steps.graph)
         self.presenters["autograd"] = AutogradPresenter(self.bench, page.steps, self)
         self.presenters["backward"] = BackwardPresenter(self.bench, page.steps, self)
-        self.presenters["rules"] = RulesPresenter(self.bench, page.steps, self)
+        rules = RulesPresenter(self.bench, page.steps, self)
+        self.presenters["rules"] = rules
+        self.presenters["node_details"] = NodeDetailsPresenter(
+            self.bench, page.steps, rules.card, self
+        )
         self.presenters["graph_picture"] = GraphPicturePresenter(
             self.bench, page.steps.graph_pane, self
         )

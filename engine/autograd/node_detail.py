@@ -61,10 +61,7 @@ def detail(backward: BackwardPass, node_id: int) -> NodeDetailSnapshot:
         settings=tuple(_settings(node)),
         outputs=tuple(_outputs(backward, node)),
         inputs=tuple(_inputs(backward, node)),
-        callers=tuple(
-            NodeCaller(kind=call.kind, name=_caller_name(call), source=call.source)
-            for call in backward.subject.provenance.chain(node)
-        ),
+        callers=tuple(_callers(backward, node)),
         metadata=tuple(
             (sendable(str(key)), _text(value))
             for key, value in node.fn.metadata.items()
@@ -75,10 +72,19 @@ def detail(backward: BackwardPass, node_id: int) -> NodeDetailSnapshot:
     )
 
 
-def _caller_name(call: Any) -> str:
-    if call.kind == "module" and call.module:
-        return sendable(f"{call.module} ({call.name})")
-    return sendable(call.name)
+def _callers(backward: BackwardPass, node: Node) -> Iterator[NodeCaller]:
+    provenance = backward.subject.provenance
+    chain = provenance.chain(node)
+    if chain and chain[-1].module and not any(call.kind == "module" for call in chain):
+        path = chain[-1].module  # a light recording has functions only, but knows their module
+        yield NodeCaller(kind="module", name=_module(path, provenance.classes.get(path, "")))
+    for call in chain:
+        name = _module(call.module, call.name) if call.kind == "module" else sendable(call.name)
+        yield NodeCaller(kind=call.kind, name=name, source=call.source)
+
+
+def _module(path: str, title: str) -> str:
+    return sendable(f"{path} ({title})" if path and title else path or title)
 
 
 def _saved_values(

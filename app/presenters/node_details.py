@@ -1,0 +1,70 @@
+"""All that is known of the node that is looked at, asked for while its tab is open."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QObject
+from PySide6.QtWidgets import QTabWidget
+
+from app.presenters.questions import Questions
+from app.workbench import Workbench
+from engine.protocol import (
+    BackwardSnapshot,
+    ErrorReport,
+    ForwardSnapshot,
+    GraphSnapshot,
+    NodeDetailCommand,
+    Snapshot,
+)
+from widgets.autograd.autograd_view import AutogradView
+from widgets.autograd.node_page import NODE_TEXT, NodePage
+
+
+class NodeDetailsPresenter(QObject):
+    """Adds the page to `tabs`, and keeps it at the last node that ran or was chosen. What a node
+    keeps may change with every step: it is asked for anew."""
+
+    def __init__(
+        self, bench: Workbench, view: AutogradView, tabs: QTabWidget, parent: QObject
+    ) -> None:
+        super().__init__(parent)
+        self._bench, self._tabs = bench, tabs
+        self._questions = Questions(bench, self)
+        self._node: int | None = None
+        self.page = NodePage()
+        tabs.setTabToolTip(tabs.addTab(self.page, "Node"), NODE_TEXT)
+        tabs.currentChanged.connect(lambda _: self._ask())
+        view.node_selected.connect(self._look_at)
+        bench.store.snapshot.connect(self._on_snapshot)
+        bench.store.revision_changed.connect(self._clear)
+        bench.link.state_changed.connect(lambda state: self._clear() if state != "ready" else None)
+
+    def _look_at(self, node: int) -> None:
+        self._node = node
+        self._ask()
+
+    def _ask(self) -> None:
+        under_way = self._bench.store.newest(BackwardSnapshot) is not None
+        if self._node is None or self._tabs.currentWidget() is not self.page or not under_way:
+            return
+        command = NodeDetailCommand(node=self._node)
+        self._questions.ask(command, self.page.show_detail, self._fail)
+
+    def _fail(self, error: ErrorReport) -> None:
+        self.page.show_problem(f"{error.message} {error.hint}".strip())
+
+    def _on_snapshot(self, snapshot: Snapshot) -> None:
+        match snapshot:
+            case BackwardSnapshot():
+                self._look_at(self._first if snapshot.step is None else snapshot.step.node)
+            case GraphSnapshot() | ForwardSnapshot():
+                self._clear()
+
+    @property
+    def _first(self) -> int:
+        graph = self._bench.store.newest(GraphSnapshot)
+        return graph.plan[0] if graph is not None and graph.plan else 0
+
+    def _clear(self, *_: object) -> None:
+        self._node = None
+        self._questions.drop()
+        self.page.clear()
