@@ -9,7 +9,15 @@ from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QImage
 from PySide6.QtWidgets import QCheckBox, QComboBox, QLabel, QLineEdit, QPushButton, QToolButton
 
-from engine.protocol import Cells, Command, ErrorSnapshot, OutputSnapshot, RunCellCommand, Snapshot
+from engine.protocol import (
+    Cells,
+    Command,
+    ErrorReport,
+    ErrorSnapshot,
+    OutputSnapshot,
+    RunCellCommand,
+    Snapshot,
+)
 from engine.session import Session
 from tests.pictures import assert_same_picture
 from widgets import theme
@@ -360,6 +368,16 @@ def test_empty_tensors_and_scalars_have_a_picture(qtbot) -> None:
         view.grab()
         qtbot.keyClick(view, Qt.Key.Key_Down)
     assert view.cell_rect(()).height() > 0
+
+
+def test_a_message_of_many_lines_takes_no_more_room_than_there_is(qtbot, show: Show) -> None:
+    view = show(ReductionView)
+    before = view.minimumSizeHint()
+    lines = "\n".join(f"backend {number} has no such operation" for number in range(60))
+    view.show_error(ErrorReport("NotImplementedError", lines, hint="Convert first."))
+    qtbot.waitUntil(lambda: view.findChild(QLabel, "shape_error").height() > 400)
+    assert view.minimumSizeHint() == before
+    assert text(view, "shape_error") == f"NotImplementedError: {lines}"
 
 
 def test_the_tensor_before_and_after_a_write_stand_side_by_side_where_there_is_room(

@@ -78,8 +78,16 @@ class ShapeView(QWidget):
         line.setSpacing(GRID)
         line.addWidget(self._code, 1)
         line.addWidget(self._run)
-        self._inside = inside = QWidget()
-        inside.setLayout(self.body)
+        self._picture = QWidget()
+        self._picture.setLayout(self.body)
+        inside = QWidget()
+        column = QVBoxLayout(inside)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(GRID)
+        # Torch's longest messages have dozens of lines: these are scrolled with the picture.
+        for part in (self._error, self._hint, self.failed):
+            column.addWidget(part)
+        column.addWidget(self._picture, 1)
         scroll = QScrollArea()
         scroll.setWidgetResizable(True)
         scroll.setFrameShape(QFrame.Shape.NoFrame)
@@ -89,9 +97,6 @@ class ShapeView(QWidget):
         whole.setSpacing(GRID)
         whole.addLayout(self.controls)
         whole.addLayout(line)
-        whole.addWidget(self._error)
-        whole.addWidget(self._hint)
-        whole.addWidget(self.failed)
         whole.addWidget(scroll, 1)
 
     # -- for the assembly ------------------------------------------------------------------------
@@ -122,7 +127,7 @@ class ShapeView(QWidget):
         self._show_problem(None)
         self._hint.setText(why)
         self._hint.setVisible(bool(why))
-        self._inside.hide()
+        self._picture.hide()
 
     # -- for the views ---------------------------------------------------------------------------
 
@@ -134,7 +139,7 @@ class ShapeView(QWidget):
     def _show_answer(self, code: str, error: ErrorReport | None) -> None:
         self._code.setText(code)
         self._run.setEnabled(True)
-        self._inside.show()
+        self._picture.show()
         self._show_problem(error)
 
     def _show_problem(self, error: ErrorReport | None) -> None:
