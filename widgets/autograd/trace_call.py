@@ -71,7 +71,7 @@ class CallView(QWidget):
         self._arguments.setText("\n".join(f"{name} = {text}" for name, text in step.arguments))
         self._note.setText(step.note)
         self._graph.setVisible(call.nodes > 0)
-        sections = [("In", step.inputs, ""), ("Out", step.outputs, "")]
+        sections = [("Out", step.outputs, ""), ("In", step.inputs, "")]
         self.values.show_sections([section for section in sections if section[1]])
         self._show_what_has_text()
 
@@ -88,7 +88,7 @@ class CallView(QWidget):
     def _show_nothing(self, trace: TraceSnapshot | None) -> None:
         for label in (self._title, self._mark, self._error, self._arguments, self._note):
             label.setText("")
-        words = ""
+        words = "The values that go into a call and come out of it are shown here."
         if trace is not None:
             words = "Into goes to the first call: its values come here."
             if not trace.calls:
@@ -119,7 +119,7 @@ def facts(call: TraceCall, step: TraceStepSnapshot) -> str:
     if call.nodes:
         parts.append(f"made {call.nodes:,} autograd node{'s' if call.nodes > 1 else ''}")
     elif step.grad_enabled:
-        parts.append("made no autograd node")
+        parts.append("no autograd node")
     else:
-        parts.append("grad mode is off: no autograd node")
+        parts.append("no autograd node: grad mode is off")
     return " · ".join(parts)

@@ -26,12 +26,12 @@ class Halver(nn.Module):
             if x.sum() > 0:
                 x = x / 2
             else:
-                x = self.mix(x).tanh() / 2
+                x = self.mix(x).abs()
         return x
 
 torch.manual_seed(0)
 model = Halver()
-y = model(torch.tensor([[3.0, -5.0, 2.0, 1.0]]))
+y = model(torch.tensor([[6.0, -9.0, 4.0, -2.0]]))
 loss = y.square().sum()
 """,
     ),

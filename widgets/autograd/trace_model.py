@@ -15,7 +15,7 @@ MARK_WORDS = {
     "": "",
     "made_nan": "makes NaN",
     "made_inf": "makes inf",
-    "passed_on": "passes NaN or inf on",
+    "passed_on": "passes it on",
     "error": "raises",
 }
 MARK_ROLES = {
@@ -73,7 +73,7 @@ COLUMNS = (
     Column(
         "Marks",
         "in place: it wrote into a tensor. makes NaN: only finite numbers went in, and NaN came"
-        " out. passes on: they came in already. raises: it ended with an error.",
+        " out. passes it on: it came in already. raises: it ended with an error.",
         _marks,
     ),
 )

@@ -107,17 +107,22 @@ class TraceSource(QWidget):
         self.output.setMaximumHeight(OUTPUT_HEIGHT)
         self.output.setFrameShape(QFrame.Shape.NoFrame)
         self.output.setFont(theme.mono_font(9))
-        self.output.hide()
+        self._printed = QLabel("Printed")
+        self._printed.setProperty("role", "muted")
+        self._printed.setContentsMargins(GRID, GRID // 2, 0, 0)
         head = QHBoxLayout()
         head.setContentsMargins(GRID, 0, GRID // 2, 0)
         head.addWidget(self._where, 1)
         head.addWidget(self._edit)
+        head.addStrut(self._edit.sizeHint().height())
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(0)
         layout.addLayout(head)
         layout.addWidget(self._pages, 1)
+        layout.addWidget(self._printed)
         layout.addWidget(self.output)
+        self.clear_output()
         self._show_page()
 
     # -- showing ---------------------------------------------------------------------------------
@@ -159,10 +164,12 @@ class TraceSource(QWidget):
         self.output.moveCursor(QTextCursor.MoveOperation.End)
         self.output.insertPlainText(text)
         self.output.show()
+        self._printed.show()
 
     def clear_output(self) -> None:
         self.output.clear()
         self.output.hide()
+        self._printed.hide()
 
     def _show_page(self) -> None:
         is_batch = self._mode == "batch"

@@ -11,8 +11,9 @@ from widgets.autograd.trace_model import CALL, EMPTY, LINE, MARKS, NODES, RESULT
 
 OPEN_WHOLE = 200
 """A trace of up to so many calls opens with all of them in sight."""
-_CHARACTERS = {CALL: 30, LINE: 5, RESULT: 18, NODES: 6, MARKS: 12}
-"""How wide the columns begin. They do not follow their contents: these may be 50,000 rows."""
+_CHARACTERS = {LINE: 5, RESULT: 18, NODES: 5, MARKS: 12}
+"""How wide the columns begin; the calls take what is left. They do not follow their contents,
+which may be 50,000 rows."""
 
 
 class TraceTree(QTreeView):
@@ -27,16 +28,17 @@ class TraceTree(QTreeView):
         self.setUniformRowHeights(True)
         self.setAllColumnsShowFocus(True)
         self.setFrameShape(QTreeView.Shape.NoFrame)
-        self.setIndentation(2 * theme.GRID)
+        self.setIndentation(3 * theme.GRID // 2)
         self._is_told = False  # where to stand: the reader has chosen nothing
         self.calls = TraceModel(self)
         self.setModel(self.calls)
         header = self.header()
-        header.setSectionResizeMode(QHeaderView.ResizeMode.Interactive)
-        header.setStretchLastSection(True)
+        header.setStretchLastSection(False)
+        header.setMinimumSectionSize(4 * theme.GRID)
+        header.setSectionResizeMode(CALL, QHeaderView.ResizeMode.Stretch)
         character = self.fontMetrics().averageCharWidth()
         for column, characters in _CHARACTERS.items():
-            self.setColumnWidth(column, characters * character + 2 * theme.GRID)
+            self.setColumnWidth(column, characters * character + theme.GRID)
         self.selectionModel().currentChanged.connect(self._on_current)
         theme.notifier.changed.connect(self.viewport().update)
 

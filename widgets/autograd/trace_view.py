@@ -10,6 +10,7 @@ from PySide6.QtWidgets import (
     QComboBox,
     QHBoxLayout,
     QLabel,
+    QMenu,
     QPushButton,
     QSplitter,
     QVBoxLayout,
@@ -27,7 +28,7 @@ from widgets.tensor.shape_view import text_label
 from widgets.theme import GRID
 
 MOVES: Mapping[str, Move] = {
-    "start": Move("Start", "mdi6.skip-backward", "Stand before the first call", "", "back"),
+    "start": Move("First", "mdi6.skip-backward", "Stand before the first call", "", "back"),
     "back": Move("Back", "mdi6.step-backward", "Go to the call before (Shift+F10)", "", "back"),
     "step": Move("Into", "mdi6.debug-step-into", "Go to the next call, inside too (F11)", "", "on"),
     "over": Move(
@@ -39,7 +40,7 @@ MOVES: Mapping[str, Move] = {
     "line": Move(
         "Next line", "mdi6.arrow-down-bold-outline", "Go to the next line that ran (F12)", "", "on"
     ),
-    "end": Move("End", "mdi6.skip-forward", "Go to the last call", "", "on"),
+    "end": Move("Last", "mdi6.skip-forward", "Go to the last call", "", "on"),
     "origin": Move(
         "First NaN",
         "mdi6.alert-outline",
@@ -122,17 +123,16 @@ class TraceView(QWidget):
         choice.currentIndexChanged.connect(self._on_mode)
         return choice
 
-    def _make_examples(self) -> QComboBox:
-        examples = QComboBox()
-        examples.setObjectName("trace_examples")
-        examples.setAccessibleName("Examples")
+    def _make_examples(self) -> QPushButton:
+        examples = self._button("trace_examples", "Examples", "mdi6.school-outline", "text")
         examples.setToolTip("Put an example in place of the code; undo brings the code back.")
-        examples.setPlaceholderText("Examples")
+        menu = QMenu(examples)
+        menu.setToolTipsVisible(True)
         for example in EXAMPLES:
-            examples.addItem(example.title)
-            examples.setItemData(examples.count() - 1, example.tip, Qt.ItemDataRole.ToolTipRole)
-        examples.setCurrentIndex(-1)
-        examples.activated.connect(self._on_example)
+            action = menu.addAction(example.title)
+            action.setToolTip(example.tip)
+            action.triggered.connect(lambda _=False, source=example.source: self._try(source))
+        examples.setMenu(menu)
         return examples
 
     def _button(self, name: str, text: str, icon: str, role: str) -> QPushButton:
@@ -150,12 +150,12 @@ class TraceView(QWidget):
         for widget in (label, self.what, self._examples, self._start, self._interrupt):
             head.addWidget(widget)
         head.addWidget(self._state, 1)
-        head.addWidget(self.bar, 2)
+        head.addWidget(self.bar)
         self._splitter = QSplitter(Qt.Orientation.Horizontal)
         for widget in (self.tree, self.source, self.call):
             self._splitter.addWidget(widget)
-        self._splitter.setSizes([480, 520, 400])
-        for place, stretch in enumerate((4, 5, 3)):
+        self._splitter.setSizes([560, 440, 360])
+        for place, stretch in enumerate((5, 4, 3)):
             self._splitter.setStretchFactor(place, stretch)
         self._splitter.setChildrenCollapsible(False)
         layout = QVBoxLayout(self)
@@ -276,10 +276,9 @@ class TraceView(QWidget):
         self._examples.setVisible(is_code)
         self.source.show_mode(self.what.currentData())
 
-    def _on_example(self, place: int) -> None:
-        self.source.input.set_source(EXAMPLES[place].source)
+    def _try(self, example: str) -> None:
+        self.source.input.set_source(example)
         self.source.edit(True)
-        self._examples.setCurrentIndex(-1)
 
     def _key_move(self, event: QKeyEvent) -> str | None:
         key = (Qt.Key(event.key()), event.modifiers() & ~Qt.KeyboardModifier.KeypadModifier)
