@@ -219,3 +219,15 @@ def test_pinning_is_offered_only_with_a_cuda_device(form):
     assert not box.isChecked() and "pin_memory" not in form.source
     form.choose("randn")
     assert not form.editors["pin_memory"].isEnabled()
+
+
+def test_the_fields_of_every_factory_fit_into_a_narrow_dock(qtbot):
+    form = CreateForm()
+    qtbot.addWidget(form)
+    form.resize(240, 500)
+    form.show()
+    for key in FACTORIES:
+        form.choose(key)
+        qtbot.waitUntil(lambda: form.width() == 240)
+        for field in (form.factory_box, form.name_edit, *form.editors.values()):
+            assert field.mapTo(form, field.rect().topRight()).x() < 240 - 8, (key, field)

@@ -48,6 +48,9 @@ class CreateForm(QWidget):
         self.factory_box.setObjectName("create_factory")
         self.factory_box.setAccessibleName("Function that makes the tensor")
         self.factory_box.setToolTip("The function of torch that makes the tensor.")
+        self.factory_box.setSizeAdjustPolicy(
+            QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon
+        )
         self._fill_factories()
         self.name_edit = QLineEdit(self)
         self.name_edit.setObjectName("create_name")
