@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from msgspec import structs
 from PySide6.QtCore import QPoint, QPointF, QRectF, Qt
 from PySide6.QtGui import QImage
 from PySide6.QtWidgets import QApplication, QLabel, QLineEdit, QMenu, QToolButton
@@ -295,6 +296,20 @@ def test_keys_open_and_close(nested: GraphView, qtbot) -> None:
     zoom = nested.zoom
     qtbot.keyClick(nested, Qt.Key.Key_Plus, Qt.KeyboardModifier.ControlModifier)
     assert nested.zoom > zoom
+
+
+def test_leaves_are_called_as_seen_from_the_box_around_them(nested: GraphView) -> None:
+    nested.open_all()
+    assert nested.facts is not None
+    assert nested.facts.title(place(nested, "#6")) == "weight"
+    inner = structs.replace(NESTED.nodes[6], label="net[1].body.fc.weight")
+    renamed = structs.replace(NESTED, nodes=(*NESTED.nodes[:6], inner))
+    facts = GraphFacts(renamed, nested.facts.visible, {})
+    assert facts.title(place(nested, "#6")) == "weight"
+    elsewhere = structs.replace(inner, module="body.fc.inner")
+    renamed = structs.replace(NESTED, nodes=(*NESTED.nodes[:6], elsewhere))
+    facts = GraphFacts(renamed, nested.facts.visible, {})
+    assert facts.title(place(nested, "#6")) == "inner.weight"
 
 
 def test_open_all_and_close_all_keep_the_selected_node_known(nested: GraphView) -> None:
@@ -639,6 +654,21 @@ def test_from_afar_titles_are_as_large_to_click_as_they_look(nested: GraphView) 
     nested.set_view(0.2, *nested.node_rect(0).center().toTuple())
     corner = nested.viewportTransform().map(nested.box_rect("body").topLeft())
     assert nested.box_at(corner + QPointF(3, 6)) == place(nested, "body")
+
+
+def test_what_is_revealed_goes_above_the_map(nested: GraphView) -> None:
+    nested.open_all()
+    nested.set_view(1.5, *nested.node_rect(0).center().toTuple())
+    nested.select(6)
+    bottom = nested.viewportTransform().map(nested.node_rect(6).bottomLeft()).y()
+    assert nested.map.isVisible() and bottom < nested.map.y()
+
+
+def test_crumbs_tell_where_one_is_once_titles_are_out_of_sight(nested: GraphView) -> None:
+    nested.open_all()
+    assert nested.crumbs() == []
+    nested.set_view(4.0, *nested.node_rect(5).center().toTuple())
+    assert nested.crumbs() == ["body", "fc"]
 
 
 def test_a_drag_pans_from_anywhere(nested: GraphView, qtbot) -> None:

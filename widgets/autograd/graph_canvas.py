@@ -98,6 +98,21 @@ class GraphCanvas(CanvasView):
             return box
         return None
 
+    def crumbs(self) -> list[str]:
+        """What the open boxes around the middle of the view are called whose titles lie above it,
+        the outermost first."""
+        facts, seen = self._item.facts, self.visible_rect()
+        middle = self.box_at(QRectF(self.viewport().rect()).center(), body=True)
+        if facts is None or middle is None:
+            return []
+        geometry = self._item.geometry
+        around = [*reversed(geometry.around(middle)), *([middle] if geometry.open[middle] else [])]
+        return [
+            facts.title(box)
+            for box in around
+            if geometry.head_rect(box, self.zoom).center().y() < seen.top()
+        ]
+
     # -- what stays in place ---------------------------------------------------------------------
 
     def look_at_start(self) -> None:
@@ -153,6 +168,9 @@ class GraphCanvas(CanvasView):
         if self._item.facts is not None:
             right = self.map.width() + GRID if self.map.isVisible() else 0
             paint_legend(painter, room.adjusted(self._zoom_bar.geometry().right(), 0, -right, 0))
+            around = " / ".join(self.crumbs())
+            if around:
+                paint_chip(painter, room, around, at_left=True)
             if self._busy:
                 paint_chip(painter, room, BUSY_TEXT)
         else:
@@ -184,8 +202,11 @@ class GraphCanvas(CanvasView):
         self.place_map()
 
     def place_map(self) -> None:
-        """The map is there while the window shows only a part of the picture."""
+        """The map is there while the window shows only a part of the picture; what is revealed
+        then goes above it."""
         whole = self.content_rect()
-        self.map.setVisible(not whole.isEmpty() and not self.visible_rect().contains(whole))
+        needed = not whole.isEmpty() and not self.visible_rect().contains(whole)
+        self.map.setVisible(needed)
+        self.COVERED_BOTTOM_PX = self.map.height() if needed else 0
         size = self.map.size()
         self.map.move(self.width() - size.width() - GRID, self.height() - size.height() - GRID)

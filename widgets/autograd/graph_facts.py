@@ -132,10 +132,21 @@ class GraphFacts:
         return self._names.get(box.title, box.title)
 
     def _node_title(self, box: Box) -> str:
-        """A leaf is called without the path of the module whose box it is in."""
+        """A leaf is called as seen from the module whose box it is in."""
         node, title = self._node(box), node_title(self._node(box))
-        inside = f"{node.module}." if box.parent is not None and node.module else ""
-        return title.removeprefix(inside) if node.kind == "leaf" else title
+        around = self._module_around(box)
+        if node.kind != "leaf" or not around or not _is_in(node.module, around):
+            return title
+        inner = node.module.removeprefix(around).removeprefix(".")
+        return ".".join(filter(None, (inner, title.rpartition(".")[2])))
+
+    def _module_around(self, box: Box) -> str:
+        """The path of the innermost module whose open box is around a box."""
+        while box.parent is not None:
+            box = self.visible.boxes[box.parent]
+            if box.kind == "module":
+                return box.key.partition("@")[0]
+        return ""
 
     def second_line(self, index: int) -> str:
         """What made a node (where no box around it says so) or its shape; a module's class; what
@@ -260,6 +271,10 @@ def stale_words(save: StaleTensor) -> str:
         wrote = f"{save.op} wrote it" if save.op else "written"
         text += f". {wrote}: {save.source.file}, line {save.source.line}: {save.source.text}"
     return text
+
+
+def _is_in(path: str, outer: str) -> bool:
+    return path == outer or path.startswith(f"{outer}.")
 
 
 def _levels(parents: NDArray[np.intp]) -> list[NDArray[np.intp]]:

@@ -96,16 +96,19 @@ def paint_legend(painter: QPainter, room: QRectF) -> None:
         x += text_width(text, face) + 26
 
 
-def paint_chip(painter: QPainter, room: QRectF, text: str) -> None:
-    """A few words on a plate in the middle of the upper edge of `room` (viewport pixels)."""
+def paint_chip(painter: QPainter, room: QRectF, text: str, at_left: bool = False) -> None:
+    """A few words on a plate at the upper edge of `room` (viewport pixels), in the middle or at
+    the left."""
     colors = theme.current()
     face = font(12)
+    text = elided(text, face, room.width() - 40)
     width = text_width(text, face) + 24
-    box = QRectF(room.center().x() - width / 2, room.top() + 12, width, 28)
+    left = room.left() + 8 if at_left else room.center().x() - width / 2
+    box = QRectF(left, room.top() + 8, width, 26)
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
     painter.setPen(QPen(colors.color("border"), 1))
-    painter.setBrush(colors.color("raised"))
+    painter.setBrush(colors.color("surface", 235))
     painter.drawRoundedRect(box, 6, 6)
-    painter.setPen(colors.color("text"))
+    painter.setPen(colors.color("muted" if at_left else "text"))
     painter.setFont(face)
     painter.drawText(box, Qt.AlignmentFlag.AlignCenter, text)
