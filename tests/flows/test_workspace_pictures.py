@@ -7,6 +7,9 @@ import pytest
 from app import templates
 from tests.pictures import assert_same_picture
 from widgets import theme
+from widgets.autograd.trace_examples import EXAMPLES
+
+NAN = EXAMPLES[2].source
 
 
 @pytest.fixture(params=["light", "dark"])
@@ -68,6 +71,19 @@ def test_autograd(themed, qapp, qtbot):
     program.bench.link.drain()
     qapp.processEvents()
     assert_same_picture(view, f"autograd_{name}")
+
+
+def test_trace(themed, qapp):
+    program, name = themed
+    program.window.show_workspace("autograd")
+    page = program.window.page("autograd")
+    page.setCurrentWidget(page.trace)
+    page.trace.source.input.set_source(NAN)
+    page.trace.start()
+    page.trace.moved.emit("origin", -1)
+    program.bench.link.drain()
+    qapp.processEvents()
+    assert_same_picture(page, f"trace_{name}")
 
 
 def test_train(themed, qapp):

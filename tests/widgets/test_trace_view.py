@@ -322,6 +322,19 @@ def test_starting_the_batch(view):
     assert view.source.reader.marked_lines() == (2,)
 
 
+def test_choosing_what_to_trace_keeps_the_trace(traced):
+    what = traced.findChild(QComboBox, "trace_what")
+    what.setCurrentIndex(1)
+    assert traced.source.reader.isVisible() and traced.trace is TRACE
+    what.setCurrentIndex(0)
+    assert traced.source.reader.isVisible()
+    traced.show_trace(TraceSnapshot(calls=CALLS[:3], lines=LINES), "model\ncode\n")
+    what.setCurrentIndex(1)
+    assert traced.source.reader.isVisible()
+    what.setCurrentIndex(0)  # there is code to write
+    assert traced.source.input.isVisible()
+
+
 def test_examples_and_editing(traced):
     edit = traced.findChild(QToolButton, "trace_edit")
     assert traced.source.reader.isVisible()

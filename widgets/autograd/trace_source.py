@@ -128,8 +128,11 @@ class TraceSource(QWidget):
     # -- showing ---------------------------------------------------------------------------------
 
     def show_mode(self, mode: str) -> None:
-        """`code` is to be traced, or the `batch`."""
+        """`code` is to be traced, or the `batch`. A trace that is there stays in sight, but for
+        that of a batch when there is code to write."""
         self._mode = mode
+        trace = self._lines.trace
+        self._is_editing = trace is None or not trace.source
         self._show_page()
 
     def edit(self, editing: bool) -> None:
@@ -173,12 +176,11 @@ class TraceSource(QWidget):
 
     def _show_page(self) -> None:
         is_batch = self._mode == "batch"
-        trace = self._lines.trace
-        fits = trace is not None and is_batch == (not trace.source)
-        shows_input = not is_batch and (self._is_editing or not fits)
-        self._pages.setCurrentIndex(0 if shows_input else 1 if fits else 2)
-        self._where.setVisible(not shows_input and fits)
-        self._edit.setVisible(not is_batch and fits)
+        has_trace = self._lines.trace is not None
+        shows_input = not is_batch and (self._is_editing or not has_trace)
+        self._pages.setCurrentIndex(0 if shows_input else 1 if has_trace else 2)
+        self._where.setVisible(not shows_input and has_trace)
+        self._edit.setVisible(not is_batch and has_trace)
         text, icon = ("Show the trace", "mdi6.eye-outline") if shows_input else (
             "Edit", "mdi6.pencil-outline",
         )  # fmt: skip

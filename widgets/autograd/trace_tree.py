@@ -11,7 +11,7 @@ from widgets.autograd.trace_model import CALL, EMPTY, LINE, MARKS, NODES, RESULT
 
 OPEN_WHOLE = 200
 """A trace of up to so many calls opens with all of them in sight."""
-_CHARACTERS = {LINE: 5, RESULT: 18, NODES: 5, MARKS: 12}
+_CHARACTERS = {LINE: 5, RESULT: 22, NODES: 6, MARKS: 11}
 """How wide the columns begin; the calls take what is left. They do not follow their contents,
 which may be 50,000 rows."""
 
