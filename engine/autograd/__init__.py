@@ -38,11 +38,20 @@ for call in recorder.recording.chain_of(node.sequence):
 With `keep_values` each call has its arguments and results as they were then, whatever was written
 into them later (`engine.autograd.trace.Trace` steps through them).
 
+`rule_of` tells the rule of a step as a formula, computes it, and fills in its numbers:
+
+```python
+rule = rule_of(step.node, step.incoming)
+rule.formula(0)                             # "∂L/∂x = g · n · x^(n - 1)"
+rule.numbers(0, ()).lines[1:]               # ("= 1 · 3 · 3^(3 - 1)", "= 27")
+```
+
 `step.incoming` and `step.outgoing` hold None where a gradient is undefined. Stepping to the end
 leaves in `.grad` the same bits as `y.backward()`.
 """
 
 from .break_mode import BreakMode
+from .formulas import Rule, rule_of
 from .graph import Edge, Graph, Node, SavedTensor, read_graph
 from .recorder import Recorder
 from .recording import Call, Recording
@@ -58,8 +67,10 @@ __all__ = [
     "Node",
     "Recorder",
     "Recording",
+    "Rule",
     "SavedTensor",
     "Step",
     "SteppedPass",
     "read_graph",
+    "rule_of",
 ]

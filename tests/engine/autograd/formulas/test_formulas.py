@@ -279,3 +279,10 @@ def test_other_dtypes_come_out_as_torch_casts_them(dtype):
         found = rule_of(step.node, step.incoming).compute(0)
         assert found.dtype == dtype
         torch.testing.assert_close(found, step.outgoing[0], rtol=2e-2, atol=1e-2)
+
+
+def test_the_example_of_the_docstring_holds():
+    x = torch.tensor(3.0, requires_grad=True)
+    rule = rule_for(x**3, torch.tensor(1.0))
+    assert rule.formula(0) == "∂L/∂x = g · n · x^(n - 1)"
+    assert rule.numbers(0, ()).lines[1:] == ("= 1 · 3 · 3^(3 - 1)", "= 27")
