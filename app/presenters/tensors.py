@@ -107,6 +107,8 @@ class TensorsPresenter(QObject):
             for room in self.rooms:
                 room.forget()
         self._show_devices()
+        if state == "ready":  # what was typed may need no variable
+            self._refresh()
 
     def _on_opened(self) -> None:
         self._show_variables(VariablesSnapshot(variables=()))  # the engine follows

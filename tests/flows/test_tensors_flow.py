@@ -423,6 +423,17 @@ def test_no_picture_outlives_the_engine_that_it_was_read_from(desk, room, field,
     assert getattr(view, grid).isVisible() and run.isEnabled() and hint.isHidden()
 
 
+def test_shapes_that_were_typed_are_explained_again_by_the_next_engine(desk):
+    view = desk.page.broadcast
+    desk.go_to(view)
+    desk.program.bench.link.close()
+    hint = view.findChild(QLabel, "shape_hint")
+    assert hint.isVisible() and hint.y() == 0 and not view.result_cells.isVisible()
+    desk.program.bench.link.start()
+    desk.settle()
+    assert view.result_cells.isVisible() and hint.isHidden()
+
+
 # -- what torch refuses --------------------------------------------------------------------------
 
 

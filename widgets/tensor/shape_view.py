@@ -88,6 +88,7 @@ class ShapeView(QWidget):
         for part in (self._error, self._hint, self.failed):
             column.addWidget(part)
         column.addWidget(self._picture, 1)
+        column.addStretch()  # words without a picture stand at the top
         scroll = QScrollArea()
         scroll.setWidgetResizable(True)
         scroll.setFrameShape(QFrame.Shape.NoFrame)
