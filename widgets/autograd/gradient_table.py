@@ -42,6 +42,7 @@ class GradientTable(QTableWidget):
         self._gradients: tuple[ParameterGradient, ...] = ()
         self._more = 0
         self._differences: Mapping[str, float] = {}
+        self._changed = False
         self.setObjectName("gradient_table")
         self.setAccessibleName("Parameters and their gradients")
         for column, (title, tip) in enumerate(zip(_COLUMNS, _TIPS, strict=True)):
@@ -57,7 +58,7 @@ class GradientTable(QTableWidget):
         self.setTabKeyNavigation(False)
         header = self.horizontalHeader()
         header.setDefaultAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
-        header.setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
+        header.setSectionResizeMode(QHeaderView.ResizeMode.Interactive)
         header.setStretchLastSection(True)
         self.setHorizontalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
         self.setColumnHidden(4, True)
@@ -86,7 +87,9 @@ class GradientTable(QTableWidget):
         self._fill()
 
     def _fill(self) -> None:
+        """Change what differs: a step fills a row or two, and there may be hundreds."""
         colors = theme.current()
+        self._changed = False
         self.blockSignals(True)
         self.setRowCount(len(self._gradients) + (self._more > 0))
         self.setColumnHidden(4, not self._differences)
@@ -103,23 +106,33 @@ class GradientTable(QTableWidget):
                 format_number(difference) if difference is not None else "–",
             )
             for column, text in enumerate(texts):
-                item = QTableWidgetItem(text)
-                item.setToolTip(text)
-                if column == 0:
-                    item.setForeground(colors.color("gradient" if gradient else "muted"))
-                elif gradient is None:
-                    item.setForeground(colors.color("muted"))
+                role = "text" if gradient else "muted"
+                if column == 0 and gradient:
+                    role = "gradient"
                 elif column == 3 and bad:
-                    item.setForeground(QColor(colors.error))
-                self.setItem(row, column, item)
+                    role = "error"
+                self._show_cell(row, column, text, colors.color(role))
         if self._more:
-            item = QTableWidgetItem(f"and {self._more:,} more, not shown")
-            item.setForeground(colors.color("muted"))
+            words = f"and {self._more:,} more, not shown"
             for column in range(self.columnCount()):
-                self.takeItem(len(self._gradients), column)
-            self.setItem(len(self._gradients), 1, item)
+                text = words if column == 1 else ""
+                self._show_cell(len(self._gradients), column, text, colors.color("muted"))
         self.blockSignals(False)
+        if self._changed:
+            self.resizeColumnsToContents()
         self._show_open()
+
+    def _show_cell(self, row: int, column: int, text: str, color: QColor) -> None:
+        item = self.item(row, column)
+        if item is None:
+            item = QTableWidgetItem()
+            self.setItem(row, column, item)
+        if item.text() != text:
+            item.setText(text)
+            item.setToolTip(text)
+            self._changed = True
+        if item.foreground().color() != color or item.foreground().style() == Qt.BrushStyle.NoBrush:
+            item.setForeground(color)
 
     def _show_open(self) -> None:
         row = self.currentRow()
