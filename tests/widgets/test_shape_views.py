@@ -417,6 +417,22 @@ def test_operands_keep_their_number_within_limits(qtbot) -> None:
     assert field.completer().model().stringList() == ["left", "right"]
 
 
+def test_a_name_that_is_written_out_is_offered_no_more(qtbot) -> None:
+    fields = OperandFields(("", ""), 2, 2)
+    qtbot.addWidget(fields)
+    fields.show_names(["weight", "bias"])
+    fields.show()
+    qtbot.waitExposed(fields)
+    field = fields.findChild(QLineEdit, "operand_a")
+    field.setFocus()
+    popup = field.completer().popup()
+    qtbot.keyClicks(field, "weigh")
+    qtbot.waitUntil(popup.isVisible)
+    qtbot.keyClicks(field, "t")
+    qtbot.waitUntil(lambda: not popup.isVisible())
+    assert field.text() == "weight"
+
+
 @pytest.mark.parametrize("colors", [theme.LIGHT, theme.DARK], ids=["light", "dark"])
 def test_broadcasting_and_products_look_as_they_did(
     qtbot, qapp, show: Show, colors: theme.Theme

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import QSignalBlocker, QStringListModel, Qt, Signal
+from PySide6.QtCore import QSignalBlocker, QStringListModel, Qt, QTimer, Signal
 from PySide6.QtWidgets import QCompleter, QHBoxLayout, QLabel, QLineEdit, QToolButton, QWidget
 
 from widgets.icons import set_icon
@@ -27,6 +27,13 @@ class ExpressionField(QLineEdit):
         completer = QCompleter(self._names, self)
         completer.setCaseSensitivity(Qt.CaseSensitivity.CaseSensitive)
         self.setCompleter(completer)
+        self.textEdited.connect(lambda: QTimer.singleShot(0, self, self._close_idle_popup))
+
+    def _close_idle_popup(self) -> None:
+        """A list that offers only what is written out would take the next click for itself."""
+        completer = self.completer()
+        if completer.completionCount() == 1 and completer.currentCompletion() == self.text():
+            completer.popup().hide()
 
     def show_names(self, names: Sequence[str]) -> None:
         self._names.setStringList(list(names))
