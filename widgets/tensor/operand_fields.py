@@ -32,8 +32,10 @@ class ExpressionField(QLineEdit):
     def _close_idle_popup(self) -> None:
         """A list that offers only what is written out would take the next click for itself."""
         completer = self.completer()
-        if completer.completionCount() == 1 and completer.currentCompletion() == self.text():
-            completer.popup().hide()
+        idle = completer.completionCount() == 1 and completer.currentCompletion() == self.text()
+        popup = completer.popup()
+        if idle and popup is not None:
+            popup.hide()
 
     def show_names(self, names: Sequence[str]) -> None:
         self._names.setStringList(list(names))

@@ -51,8 +51,9 @@ def _reasoning(x: Layout, shape: Ints) -> list[str]:
         if first > 0:
             length = math.prod(x.shape[first : last + 1])
             told.append(
-                f"a break before dimension {first}: one step along dimension {first - 1} is"
-                f" {x.stride[first - 1]} cells, walking on would be {length * x.stride[last]}"
+                f"a break before dimension {first}: one step along dimension {first - 1} leads"
+                f" {x.stride[first - 1]} on in memory, walking on would lead"
+                f" {length * x.stride[last]}"
             )
     new_stride = view_stride(x.shape, x.stride, shape)
     if new_stride is None:
