@@ -14,7 +14,7 @@ from torch import nn
 
 from app import templates
 from engine.project import edits
-from engine.protocol import GraphSnapshot, InterruptSignal
+from engine.protocol import ForwardSnapshot, GraphSnapshot, InterruptSignal
 from widgets.autograd.trace_examples import EXAMPLES
 from widgets.autograd.trace_view import TraceView
 
@@ -297,3 +297,46 @@ def test_names_are_completed(program, view):
     QTest.keyClick(editor, Qt.Key.Key_Tab)
     program.bench.link.drain()
     assert editor.source() == "quantity"
+
+
+def test_its_keys_do_not_step_the_pass_of_the_model(program, view):
+    program.bench.files.new(templates.load_template("mlp"))
+    trace(program, view, NAN)
+    assert view.tree.hasFocus()
+    for key in (Qt.Key.Key_F11, Qt.Key.Key_F10, Qt.Key.Key_F11):
+        QTest.keyClick(view.tree, key)
+        program.bench.link.drain()
+    names = [call.name for call in view.trace.calls]
+    assert label(view, "call_name") == "aten::mean.dim" and names[:4] == [
+        "tensor", "aten::lift_fresh", "mean", "aten::mean.dim",
+    ]  # fmt: skip
+    assert program.bench.store.newest(ForwardSnapshot) is None
+    # The same key outside steps the pass.
+    program.window.page("autograd").setCurrentWidget(program.window.page("autograd").steps)
+    QTest.keyClick(program.window, Qt.Key.Key_F10)
+    program.bench.link.drain()
+    assert program.bench.store.newest(ForwardSnapshot) is not None
+
+
+def test_the_origin_of_a_nan_in_backward(program, view):
+    trace(
+        program,
+        view,
+        "x = torch.zeros(2, requires_grad=True)\ny = x.sqrt() * 0\ny.sum().backward()\n",
+    )
+    move(program, view, "origin")
+    calls = view.trace.calls
+    assert calls[calls[view.trace.origin].parent].name == "backward"
+    assert label(view, "where") == "Line 3"
+    assert np.isnan(result(view)).all()
+
+
+def test_the_operands_of_a_call_that_failed(program, view):
+    trace(program, view, "x = torch.ones(2, 3)\ny = x @ x\n")
+    assert not view.call.failed.isVisible()
+    move(program, view, "end")
+    failed = view.call.failed.failed
+    assert view.call.failed.isVisible() and failed is not None and failed.kind == "product"
+    assert [operand.text for operand in failed.operands] == ["x", "x"]
+    move(program, view, "start")
+    assert not view.call.failed.isVisible()

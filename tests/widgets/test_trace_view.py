@@ -140,6 +140,24 @@ def test_going_to_a_call_by_mouse_and_keys(traced, qtbot):
     assert moves[-1] == ("to", 11)
 
 
+def test_coming_to_the_tree_chooses_nothing(traced):
+    moves = []
+    traced.moved.connect(lambda move, call: moves.append((move, call)))
+    traced.source.reader.setFocus()
+    traced.tree.setFocus()
+    assert traced.tree.hasFocus() and moves == []
+    assert not traced.tree.currentIndex().isValid()
+    QTest.keyClick(traced.tree, Qt.Key.Key_Down)
+    assert moves == [("to", 0)]
+
+
+def test_after_a_run_the_keys_are_the_trees(view):
+    view.source.input.setFocus()
+    view.show_running()
+    view.show_trace(TRACE)
+    assert view.tree.hasFocus()
+
+
 def test_a_closed_call_opens_around_the_current_one(traced):
     traced.tree.collapseAll()
     stand(traced, 11)

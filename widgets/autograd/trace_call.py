@@ -9,6 +9,7 @@ from engine.protocol import TraceCall, TraceSnapshot, TraceStepSnapshot
 from widgets.autograd.trace_model import MARK_ROLES, name_of
 from widgets.autograd.value_stack import ValueStack
 from widgets.icons import set_icon
+from widgets.tensor.failure_view import FailureView
 from widgets.tensor.shape_view import text_label
 from widgets.theme import GRID, mono_font
 
@@ -38,6 +39,7 @@ class CallView(QWidget):
         self._note = text_label("trace_call_note", "muted")
         for label in (self._facts, self._mark, self._error, self._arguments, self._note):
             label.setWordWrap(True)
+        self.failed = FailureView()
         self._graph = QPushButton("Show on graph")
         self._graph.setObjectName("trace_show_node")
         self._graph.setAccessibleName("Show this call's node on the graph")
@@ -54,6 +56,8 @@ class CallView(QWidget):
         layout.addLayout(head)
         for label in (self._facts, self._mark, self._error, self._arguments, self._note):
             layout.addWidget(label)
+            if label is self._error:
+                layout.addWidget(self.failed)
         layout.addWidget(self.values, 1)
         self.show_step(None, None)
 
@@ -68,6 +72,9 @@ class CallView(QWidget):
         self._mark.setText(_MARK_SENTENCES.get(call.mark, ""))
         self._mark.setProperty("role", MARK_ROLES.get(call.mark, "error"))
         self._error.setText(step.error)
+        operands = trace.error.operands if step.error and trace.error is not None else None
+        self.failed.show_failed(operands)
+        self.failed.setVisible(operands is not None)
         self._arguments.setText("\n".join(f"{name} = {text}" for name, text in step.arguments))
         self._note.setText(step.note)
         self._graph.setVisible(call.nodes > 0)
@@ -95,6 +102,7 @@ class CallView(QWidget):
                 words = "Torch ran nothing in this code."
         self._facts.setText(words)
         self._graph.hide()
+        self.failed.hide()
         self.values.show_sections([])
         self._show_what_has_text()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QModelIndex, Signal
+from PySide6.QtGui import QFocusEvent
 from PySide6.QtWidgets import QHeaderView, QTreeView, QWidget
 
 from engine.protocol import TraceSnapshot
@@ -62,6 +63,14 @@ class TraceTree(QTreeView):
             self.scrollTo(self.calls.index_of(position))
         self._is_told = False
         self.viewport().update()
+
+    def focusInEvent(self, event: QFocusEvent) -> None:
+        # Qt makes the first row current when none is: the reader has chosen nothing.
+        self._is_told = True
+        super().focusInEvent(event)
+        if self.calls.position < 0:
+            self.selectionModel().clear()
+        self._is_told = False
 
     def _on_current(self, index: QModelIndex) -> None:
         if index.isValid() and not self._is_told:

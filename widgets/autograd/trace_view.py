@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from PySide6.QtCore import QEvent, Qt, Signal
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import (
+    QApplication,
     QComboBox,
     QHBoxLayout,
     QLabel,
@@ -81,6 +82,7 @@ class TraceView(QWidget):
         self._position = -1
         self._is_ready = False
         self._is_running = False
+        self._had_focus = False
         self.source = TraceSource()
         self.source.input.set_source(EXAMPLES[0].source)
         self.source.input.submitted.connect(lambda _: self.start())
@@ -179,6 +181,8 @@ class TraceView(QWidget):
 
     def show_running(self) -> None:
         """The code runs; the trace before stays until it has ended."""
+        focus = QApplication.focusWidget()
+        self._had_focus = focus is not None and self.isAncestorOf(focus)
         self._is_running = True
         self.source.clear_output()
         self._show_problem("")
@@ -196,6 +200,8 @@ class TraceView(QWidget):
         self.tree.show_trace(trace)
         self.source.show_trace(trace, model_code)
         self.show_step(TraceStepSnapshot(position=-1))
+        if trace.calls and self._had_focus:
+            self.tree.setFocus()  # what comes next is to step
 
     def show_step(self, step: TraceStepSnapshot) -> None:
         """Show the call that the trace stands at."""
