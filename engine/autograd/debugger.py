@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -41,6 +41,7 @@ class Debugger:
         self.breakpoints = breakpoints
         self.modules = {} if modules is None else modules
         self.pass_number = 1
+        self._interrupted = False
         self.stopped_by = ""
         """Why the last move ended before its goal, in words."""
         self.expressions: dict[int, dict[int, GradientExpression]] = {}
@@ -53,64 +54,67 @@ class Debugger:
 
     # -- moving ----------------------------------------------------------------------------------
 
-    def go(self, move: BackwardMove, target: int = -1) -> Iterator[None]:
-        """Move as MoveBackwardCommand says; yields after each node of a long way. Raises LabError
-        for what cannot be done here, and what a node, hook or edit raises."""
+    def go(self, move: BackwardMove, target: int = -1) -> None:
+        """Move as MoveBackwardCommand says, on long ways until `stop` says so. Raises LabError for
+        what cannot be done here, and what a node, hook or edit raises."""
         self.stopped_by = ""
+        self._interrupted = False
+        try:
+            self._go(move, target)
+        except KeyboardInterrupt:
+            self._interrupted = True
+            raise
+
+    def _go(self, move: BackwardMove, target: int) -> None:
         stepped = self.stepped
         match move:
             case "step":
                 if stepped.step() is not None:
                     self.stopped_by = self.breakpoints.reach(stepped)
             case "end":
-                yield from self._forward(lambda: False, at_breakpoints=False)
+                self._forward(lambda: False, at_breakpoints=False)
             case "run":
-                yield from self._forward(lambda: False)
+                self._forward(lambda: False)
             case "leaf":
-                yield from self._forward(lambda: self._last_is_leaf)
+                self._forward(lambda: self._last_is_leaf)
             case "out":
-                yield from self._forward_to(self._end_of_module())
+                self._forward_to(self._end_of_module())
             case "to":
-                yield from self._to(self._place_of(target))
+                self._to(self._place_of(target))
             case "back":
                 self._two_way().back()
             case "back_run":
-                yield from self._back_run()
+                self._back_run()
             case "reset":
                 self._two_way().reset()
                 self.breakpoints.begin(self.modules)
             case "again":
                 self._again()
 
-    def _forward(self, reached: Callable[[], bool], at_breakpoints: bool = True) -> Iterator[None]:
+    def _forward(self, reached: Callable[[], bool], at_breakpoints: bool = True) -> None:
         def until(stepped: SteppedPass) -> bool:
             reason = self.breakpoints.reach(stepped)
             if at_breakpoints:
                 self.stopped_by = reason
             return bool(self.stopped_by) or reached() or self._stop()
 
-        if not isinstance(self.stepped, BackwardStepper):
-            self.stepped.run(until)  # at full speed, in the engine
-            return
-        while not self._stop() and self.stepped.step() is not None and not until(self.stepped):
-            yield None
+        self.stepped.run(until)
 
-    def _forward_to(self, position: int) -> Iterator[None]:
+    def _forward_to(self, position: int) -> None:
         if self.stepped.position < position:
-            yield from self._forward(lambda: self.stepped.position >= position)
+            self._forward(lambda: self.stepped.position >= position)
 
-    def _to(self, position: int) -> Iterator[None]:
-        yield from self._forward_to(position)
+    def _to(self, position: int) -> None:
+        self._forward_to(position)
         while self.stepped.position > position:
             self._two_way().back()
 
-    def _back_run(self) -> Iterator[None]:
+    def _back_run(self) -> None:
         stepper = self._two_way()
         while not self._stop() and stepper.back() is not None:
             self.stopped_by = self.breakpoints.reason(stepper)
             if self.stopped_by:
                 break
-            yield None
 
     def _again(self) -> None:
         if self.stepped.next_node is not None:
@@ -213,6 +217,7 @@ class Debugger:
         edits = {**self.expressions.get(node_id, {}), output: edit}
         if node is self.stepped.next_node:
             self._hook(node, edits)(self.stepped.pending(node))
+        self._interrupted = False
         self.stepped.edit(node, self._hook(node, edits))
         self.expressions[node_id] = edits
 
@@ -225,6 +230,7 @@ class Debugger:
     def unedit(self, node_id: int) -> None:
         """Forget the edits of a node. Raises LabError when it has run already."""
         self._place_of(node_id)
+        self._interrupted = False
         try:
             self.stepped.unedit(node_id)
         except ValueError as error:
@@ -240,6 +246,8 @@ class Debugger:
         node = self.stepped.next_node
         if node is None or node.id not in self.expressions:
             return ()
+        if self._interrupted:  # it may be this edit that did not come to an end
+            raise LabError("The last move was interrupted.", hint="Step to try again.")
         arrived = self.stepped.pending(node)
         if not arrived:
             return ()  # the pass has ended with an error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -60,6 +61,62 @@ def run_node(
         for handle in handles:
             handle.remove()
     return tuple(given), () if is_leaf else tuple(results)
+
+
+def run_nodes(
+    fns: Sequence[Any],
+    waiting: Sequence[tuple[Any, int, torch.Tensor]],
+    before: Callable[[int], None],
+    after: Callable[[int, Gradients, Gradients], bool],
+    *,
+    create_graph: bool = False,
+) -> None:
+    """Execute nodes in one run, as far as the engine takes them in this order.
+
+    `waiting` are the gradients on their way: (node, output, gradient). `before(place)` is called
+    before `fns[place]` runs, after its pre-hooks; `after(place, outgoing, incoming)` is told what
+    it has given and been given, and says whether to stop. The engine settles ties between nodes
+    that are ready at once anew in each run: where it takes another order, the run ends.
+    """
+    task: int | None = None
+    turn = 0
+
+    def begins(place: int, _: Gradients) -> None:
+        nonlocal task
+        current = torch._C._current_graph_task_id()  # type: ignore[attr-defined]
+        if task is None:
+            task = current
+        if current != task:
+            return  # a checkpoint's own run
+        if place != turn:
+            raise _Stop
+        before(place)
+
+    def ended(place: int, grad_inputs: Gradients, grad_outputs: Gradients) -> None:
+        nonlocal turn
+        if torch._C._current_graph_task_id() != task:  # type: ignore[attr-defined]
+            return
+        turn += 1
+        if after(place, grad_inputs, grad_outputs) or turn == len(fns):
+            raise _Stop
+
+    handles = []
+    for place, fn in enumerate(fns):
+        handles.append(fn.register_prehook(partial(begins, place)))
+        handles.append(fn.register_hook(partial(ended, place)))
+    try:
+        with torch.autograd.set_multithreading_enabled(False):
+            torch.autograd.backward(
+                [GradientEdge(fn, i) for fn, i, _ in waiting],
+                [gradient for _, _, gradient in waiting],
+                retain_graph=True,
+                create_graph=create_graph,
+            )
+    except _Stop:
+        pass
+    finally:
+        for handle in handles:
+            handle.remove()
 
 
 def capture(fn: Any, incoming: Gradients, *, create_graph: bool = False) -> Gradients:

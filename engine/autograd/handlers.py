@@ -64,11 +64,11 @@ def start_backward(lab: Lab, command: StartBackwardCommand) -> Iterator[Snapshot
     yield lab.backward.snapshot()
 
 
-def move_backward(lab: Lab, command: MoveBackwardCommand) -> Iterator[Snapshot | None]:
+def move_backward(lab: Lab, command: MoveBackwardCommand) -> Iterator[Snapshot]:
     """Move and answer with a BackwardSnapshot. A stop signal leaves the pass where it is."""
     backward = backward_of(lab)
     try:
-        yield from backward.debugger.go(command.move, command.target)
+        backward.debugger.go(command.move, command.target)
     except (Exception, KeyboardInterrupt):
         yield backward.snapshot()  # a long way has come to the node that fails
         raise

@@ -114,6 +114,54 @@ def test_going_back_to_any_point_and_on_again_changes_nothing(name: str) -> None
         assert_grads(compared, [None] * len(compared))
 
 
+@pytest.mark.parametrize(
+    ("name", "create_graph"),
+    [(name, False) for name in cases.CASES]
+    + [(name, True) for name in cases.CASES if name != "checkpoint_with_reentry"],
+)
+@pytest.mark.parametrize("limit", [3, 512])
+def test_running_is_the_same_as_stepping(
+    monkeypatch: pytest.MonkeyPatch, name: str, create_graph: bool, limit: int
+) -> None:
+    monkeypatch.setattr("engine.autograd.stepper.MAX_NODES_OF_A_RUN", limit)
+
+    def made() -> tuple[BackwardStepper, list[torch.Tensor]]:
+        roots, compared = cases.CASES[name]()
+        torch.manual_seed(1)
+        watch = [t for t in compared if not t.is_leaf]
+        return BackwardStepper(roots, create_graph=create_graph, watch=watch), compared
+
+    single, expected = made()
+    waiting = []
+    while single.step() is not None:
+        waiting.append([(n, single.pending(n)) for n in sorted(single.arrived)])
+    stepper, compared = made()
+    seen = []
+
+    def until(s: BackwardStepper) -> bool:
+        seen.append([(n, s.pending(n)) for n in sorted(s.arrived)])
+        return s.position % 5 == 0
+
+    while stepper.next_node is not None:
+        stepper.run(until)
+    assert len(seen) == len(waiting) == stepper.position
+    for now, then in zip(seen, waiting, strict=True):
+        assert [n for n, _ in now] == [n for n, _ in then]
+        for (_, some), (_, others) in zip(now, then, strict=True):
+            assert all(same_bits(a, b) for a, b in zip(some, others, strict=True))
+    for node in stepper.plan:
+        a, b = stepper.step_of(node), single.step_of(node.id)
+        assert a is not None and b is not None
+        for one, other in zip(a.incoming + a.outgoing, b.incoming + b.outgoing, strict=True):
+            assert same_bits(one, other)
+    assert_grads(compared, kept(expected))
+    if name not in UNDO_LIMITS:
+        stepper.reset()
+        assert_grads(compared, [None] * len(compared))
+    for t in (*compared, *expected):
+        t.grad = None
+
+
 def test_module_backward_hooks_repeat_from_the_start() -> None:
     expected = by_backward("module_backward_hooks")
     roots, compared = cases.CASES["module_backward_hooks"]()
@@ -320,6 +368,24 @@ def test_no_hook_stays_behind() -> None:
     net(torch.ones(2, 3)).sum().backward()  # reuses the AccumulateGrad nodes
     assert_grads([net.weight, net.bias], [torch.full((1, 3), 2.0), torch.tensor([2.0])])
     assert stepper.position == position
+
+
+def test_running_calls_each_hook_once_and_stops_inside_a_long_chain() -> None:
+    called: list[int] = []
+    x = torch.ones(3, requires_grad=True)
+    y = x
+    for i in range(40):
+        y = y * 1.5
+        y.register_hook(lambda g, i=i: called.append(i))
+    stepper = BackwardStepper(y.sum())
+    stepper.run(lambda s: s.position == 11)
+    assert stepper.position == 11 and called == [*range(39, 29, -1)]
+    stepper.run()
+    assert called == [*range(39, -1, -1)]
+    x.grad = None
+    stepper.reset()
+    y.sum().backward()
+    assert len(called) == 80  # none of the stepper's hooks is left to stop this
 
 
 def test_planning_runs_no_hook_and_touches_no_gradient() -> None:
