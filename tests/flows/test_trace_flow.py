@@ -230,6 +230,10 @@ def test_the_batch_of_the_model_and_its_nodes(qtbot, program, view):
     program.autograd.start_backward()
     graph = drawn(qtbot, program)
     assert button.isEnabled()
+    # It is the same pass: the same random numbers, the same loss.
+    go(program, view, "cross_entropy")
+    assert result(view) == forward.loss.item()
+    go(program, view, "Linear")
     press(program, view, "show_node")
     page = program.window.page("autograd")
     assert page.currentWidget() is page.steps

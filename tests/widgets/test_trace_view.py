@@ -20,6 +20,7 @@ from engine.protocol import (
     Value,
 )
 from widgets import theme
+from widgets.autograd.trace_call import PASSED_ON
 from widgets.autograd.trace_examples import EXAMPLES
 from widgets.autograd.trace_lines import TraceLines, ordinal
 from widgets.autograd.trace_model import COLUMNS, MARKS, NODES, RESULT, TraceModel
@@ -254,6 +255,9 @@ def test_what_a_call_did(traced):
     assert text(traced, "trace_call_note") == "dropped: too large"
     cards = traced.call.values.shown_cards()
     assert [card._label.text() for card in cards] == ["result", "input = x"]
+    stand(traced, 7, note="Too large.")
+    assert text(traced, "trace_call_mark") == ""
+    assert text(traced, "trace_call_note") == f"{PASSED_ON} Too large."
     stand(traced, 4, grad_enabled=False)
     assert text(traced, "trace_call_mark").startswith("NaN is made here")
     assert not traced.call.values.shown_cards()

@@ -6,18 +6,18 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
 from engine.protocol import TraceCall, TraceSnapshot, TraceStepSnapshot
-from widgets.autograd.trace_model import MARK_ROLES, name_of
+from widgets.autograd.trace_model import name_of
 from widgets.autograd.value_stack import ValueStack
 from widgets.icons import set_icon
 from widgets.tensor.failure_view import FailureView
 from widgets.tensor.shape_view import text_label
 from widgets.theme import GRID, mono_font
 
-_MARK_SENTENCES = {
+_MADE = {
     "made_nan": "NaN is made here: only finite numbers went in.",
     "made_inf": "Infinity is made here: only finite numbers went in.",
-    "passed_on": "Its NaN or infinity came in already: another call made it.",
 }
+PASSED_ON = "Its NaN or infinity came in already: another call made it."
 
 
 class CallView(QWidget):
@@ -69,14 +69,14 @@ class CallView(QWidget):
         call = trace.calls[step.position]
         self._title.setText(name_of(call))
         self._facts.setText(facts(call, step))
-        self._mark.setText(_MARK_SENTENCES.get(call.mark, ""))
-        self._mark.setProperty("role", MARK_ROLES.get(call.mark, "error"))
+        self._mark.setText(_MADE.get(call.mark, ""))
         self._error.setText(step.error)
         operands = trace.error.operands if step.error and trace.error is not None else None
         self.failed.show_failed(operands)
         self.failed.setVisible(operands is not None)
         self._arguments.setText("\n".join(f"{name} = {text}" for name, text in step.arguments))
-        self._note.setText(step.note)
+        passed_on = PASSED_ON if call.mark == "passed_on" else ""
+        self._note.setText(" ".join(filter(None, (passed_on, step.note))))
         self._graph.setVisible(call.nodes > 0)
         sections = [("Out", step.outputs, ""), ("In", step.inputs, "")]
         self.values.show_sections([section for section in sections if section[1]])
