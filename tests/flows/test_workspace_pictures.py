@@ -83,7 +83,7 @@ def test_trace(themed, qapp):
     page.trace.moved.emit("origin", -1)
     program.bench.link.drain()
     qapp.processEvents()
-    assert_same_picture(page, f"trace_{name}")
+    assert_same_picture(page.trace, f"trace_{name}")
 
 
 def test_train(themed, qapp):

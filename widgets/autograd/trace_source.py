@@ -68,6 +68,7 @@ class TraceSource(QWidget):
         self._lines = TraceLines()
         self._position = -1
         self._mode = "code"
+        self._place = ""
         self._is_editing = True
         self.input = TraceInput()
         self.reader = CodeEditor(
@@ -160,7 +161,7 @@ class TraceSource(QWidget):
         self._position = position
         mark = self._lines.mark(position)
         self.reader.highlight(mark.lines, scroll=True, role=mark.role)
-        self._where.setText(mark.text)
+        self._place = mark.text
         self._show_page()
 
     def add_output(self, text: str) -> None:
@@ -179,7 +180,7 @@ class TraceSource(QWidget):
         has_trace = self._lines.trace is not None
         shows_input = not is_batch and (self._is_editing or not has_trace)
         self._pages.setCurrentIndex(0 if shows_input else 1 if has_trace else 2)
-        self._where.setVisible(not shows_input and has_trace)
+        self._where.setText("Code to trace" if shows_input else self._place)
         self._edit.setVisible(not is_batch and has_trace)
         text, icon = ("Show the trace", "mdi6.eye-outline") if shows_input else (
             "Edit", "mdi6.pencil-outline",

@@ -12,8 +12,8 @@ from widgets.autograd.trace_model import CALL, EMPTY, LINE, MARKS, NODES, RESULT
 
 OPEN_WHOLE = 200
 """A trace of up to so many calls opens with all of them in sight."""
-_CHARACTERS = {LINE: 5, RESULT: 22, NODES: 6, MARKS: 11}
-"""How wide the columns begin; the calls take what is left. They do not follow their contents,
+_CHARACTERS = {CALL: 29, LINE: 5, NODES: 6, MARKS: 11}
+"""How wide the columns begin; the result takes what is left. They do not follow their contents,
 which may be 50,000 rows."""
 
 
@@ -36,7 +36,7 @@ class TraceTree(QTreeView):
         header = self.header()
         header.setStretchLastSection(False)
         header.setMinimumSectionSize(4 * theme.GRID)
-        header.setSectionResizeMode(CALL, QHeaderView.ResizeMode.Stretch)
+        header.setSectionResizeMode(RESULT, QHeaderView.ResizeMode.Stretch)
         character = self.fontMetrics().averageCharWidth()
         for column, characters in _CHARACTERS.items():
             self.setColumnWidth(column, characters * character + theme.GRID)

@@ -60,6 +60,8 @@ KEYS = {
     (Qt.Key.Key_F12, _NONE): "line",
 }
 """Keys of the trace while the focus is in it; elsewhere they step the passes of the model."""
+CALL_WIDTH = 43 * GRID
+"""Pixels that a card of values needs, beside a scroll bar."""
 _EMPTY_TEXT = (
     "Start runs the code once, and records every call of torch in it with its values. Then step"
     " through them, forth and back, as often as you like."
@@ -90,6 +92,7 @@ class TraceView(QWidget):
         self.tree = TraceTree()
         self.tree.call_chosen.connect(lambda call: self.moved.emit("to", call))
         self.call = CallView()
+        self.call.setMinimumWidth(CALL_WIDTH)
         self.call.graph_requested.connect(self.graph_requested)
         self.what = self._make_choice()
         self._examples = self._make_examples()
