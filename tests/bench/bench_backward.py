@@ -1,21 +1,23 @@
-"""Stepping backward node by node against one `loss.backward()` on the same graph.
+"""Stepping backward node by node, and held in the real engine, against one `loss.backward()`.
 
-The stepper keeps every gradient and runs torch's engine once per node, so it is slower by
-design; what matters is the time per node, which a person waits for at each step.
+A step runs torch's engine for one node, so it is slower by design; what matters is the time per
+node, which a person waits for. `run` takes many nodes in one engine run and keeps every gradient
+of each; the real engine is held by hooks and keeps only the last.
 """
 
 from __future__ import annotations
 
 import json
 import statistics
+from collections.abc import Callable
 from time import perf_counter
 
 import torch
 from torch import nn
 
-from engine.autograd.stepper import BackwardStepper
+from engine.autograd import BackwardStepper, BreakMode
 
-ROUNDS = 15
+ROUNDS = 11
 
 
 def make_loss(layers: int) -> torch.Tensor:
@@ -26,33 +28,45 @@ def make_loss(layers: int) -> torch.Tensor:
     return nn.functional.cross_entropy(model(x_BF), y_B)
 
 
+def clocked_ms(work: Callable[[], object]) -> float:
+    started = perf_counter()
+    work()
+    return (perf_counter() - started) * 1e3
+
+
+def step_all(stepped: BackwardStepper | BreakMode) -> None:
+    while stepped.step() is not None:
+        pass
+
+
 def measure(layers: int) -> dict[str, float | int | str]:
-    whole_ms: list[float] = []
-    read_ms: list[float] = []
-    step_ms: list[float] = []
+    times: dict[str, list[float]] = {}
     nodes = 0
     for _ in range(ROUNDS + 1):  # the first round warms up
         loss = make_loss(layers)
-        started = perf_counter()
-        loss.backward(retain_graph=True)
-        whole_ms.append((perf_counter() - started) * 1e3)
-        started = perf_counter()
-        stepper = BackwardStepper(loss)
-        read_ms.append((perf_counter() - started) * 1e3)
-        nodes = len(stepper.plan)
-        started = perf_counter()
-        stepper.run()
-        step_ms.append((perf_counter() - started) * 1e3)
-    ratios = [step / whole for step, whole in zip(step_ms[1:], whole_ms[1:], strict=True)]
-    return {
-        "bench": "backward",
-        "nodes": nodes,
-        "backward_ms": statistics.median(whole_ms[1:]),
-        "read_graph_ms": statistics.median(read_ms[1:]),
-        "step_all_ms": statistics.median(step_ms[1:]),
-        "step_one_us": statistics.median(step_ms[1:]) / nodes * 1e3,
-        "stepped_over_backward": statistics.median(ratios),
+        with BackwardStepper(loss) as stepper:
+            nodes = len(stepper.plan)
+            works: dict[str, Callable[[], object]] = {
+                "backward_ms": lambda loss=loss: loss.backward(retain_graph=True),
+                "read_graph_ms": lambda loss=loss: BackwardStepper(loss),
+                "step_all_ms": lambda stepper=stepper: step_all(stepper),
+            }
+            for name, work in works.items():
+                times.setdefault(name, []).append(clocked_ms(work))
+            stepper.reset()
+            times.setdefault("run_ms", []).append(clocked_ms(stepper.run))
+        with BreakMode(loss, retain_graph=True) as engine:
+            times.setdefault("real_engine_ms", []).append(clocked_ms(engine.run))
+    medians = {name: statistics.median(found[1:]) for name, found in times.items()}
+    whole = times["backward_ms"][1:]
+    ratios = {
+        f"{name.removesuffix('_ms')}_over_backward": statistics.median(
+            [one / all_ for one, all_ in zip(times[name][1:], whole, strict=True)]
+        )
+        for name in ("step_all_ms", "run_ms", "real_engine_ms")
     }
+    step_one_us = medians["step_all_ms"] / nodes * 1e3
+    return {"bench": "backward", "nodes": nodes, **medians, "step_one_us": step_one_us, **ratios}
 
 
 def main() -> None:

@@ -329,6 +329,13 @@ def test_a_waiting_node_that_is_chosen_can_be_edited(view: BackwardView, qtbot) 
     assert shown(view, "next_title").startswith("Next: ")
 
 
+def test_the_start_is_told_for_any_root(view: BackwardView) -> None:
+    view.show_backward(backward(0), GRAPH, NAMES)
+    assert "which is 1" in shown(view, "node_about")
+    view.show_backward(backward(0), replace(GRAPH, root="y"), NAMES)
+    assert "starts with a gradient for y" in shown(view, "node_about")
+
+
 def test_stops_passes_and_freed_bytes_are_told(view: BackwardView) -> None:
     view.show_backward(
         paused(stopped_by="Before AddmmBackward0.", pass_number=2, freed_bytes=512), GRAPH, NAMES

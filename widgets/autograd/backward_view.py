@@ -32,6 +32,7 @@ from widgets.autograd.backward_words import (
     facts_text,
     incoming_text,
     position_text,
+    start_text,
 )
 from widgets.autograd.graph_facts import node_title
 from widgets.autograd.next_node import NextNode
@@ -191,10 +192,7 @@ class BackwardView(QWidget):
             self._show_step(snapshot.step)
         else:
             self._title.setText(self._node_text(graph.plan[0]) if graph.plan else "")
-            self._about.setText(
-                "Step runs this node. Backward starts with the gradient of the loss with respect to"
-                " itself, which is 1."
-            )
+            self._about.setText(start_text(graph))
             self._show_sections_of_next()
         self._show_bar()
 

@@ -26,6 +26,19 @@ def comparison_text(snapshot: ComparisonSnapshot) -> str:
     return f"Differs from loss.backward(): max difference {difference}{where}."
 
 
+def start_text(graph: GraphSnapshot) -> str:
+    """What a pass begins with."""
+    if graph.root:
+        return (
+            f"Step runs this node. Backward starts with a gradient for {graph.root}: 1 for a"
+            " number, else what Options say."
+        )
+    return (
+        "Step runs this node. Backward starts with the gradient of the loss with respect to"
+        " itself, which is 1."
+    )
+
+
 def position_text(snapshot: BackwardSnapshot, graph: GraphSnapshot) -> str:
     """How far the pass has come."""
     done, length = snapshot.position, len(graph.plan)
