@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QAbstractButton, QLabel, QTabWidget, QTreeWidget
 from engine.protocol import (
     Breakpoint,
     BreakpointState,
+    ComparisonSnapshot,
     GradientEdit,
     NextNode,
     PendingGradient,
@@ -334,6 +335,20 @@ def test_the_start_is_told_for_any_root(view: BackwardView) -> None:
     assert "which is 1" in shown(view, "node_about")
     view.show_backward(backward(0), replace(GRAPH, root="y"), NAMES)
     assert "starts with a gradient for y" in shown(view, "node_about")
+
+
+def test_the_end_names_the_call_it_equals(view: BackwardView) -> None:
+    same = ComparisonSnapshot(max_difference=0.0, differences={})
+    for root, inputs, call in (
+        ("", (), "loss.backward()"),
+        ("y", (), "y.backward()"),
+        ("y, z", (), "backward()"),
+        ("y", ("x",), "autograd.grad()"),
+    ):
+        view.show_backward(replace(backward(6), inputs=inputs), replace(GRAPH, root=root), NAMES)
+        assert shown(view, "backward_line").endswith(f"against {call}.")
+        view.show_comparison(same)
+        assert shown(view, "backward_comparison").startswith(f"Equals {call}: max difference 0")
 
 
 def test_stops_passes_and_freed_bytes_are_told(view: BackwardView) -> None:

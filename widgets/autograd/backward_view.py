@@ -31,6 +31,7 @@ from widgets.autograd.backward_words import (
     comparison_text,
     facts_text,
     incoming_text,
+    plain_call,
     position_text,
     start_text,
 )
@@ -235,7 +236,8 @@ class BackwardView(QWidget):
         self.values.show_sections([("", snapshot.values, "")])
 
     def show_comparison(self, snapshot: ComparisonSnapshot) -> None:
-        self._result.setText(comparison_text(snapshot))
+        inputs = self._snapshot.inputs if self._snapshot else ()
+        self._result.setText(comparison_text(snapshot, plain_call(self._graph, inputs)))
         equal = snapshot.max_difference == 0
         _set_role(self._result, "success" if equal else "error")
         self._result.show()

@@ -12,18 +12,29 @@ from engine.protocol import (
 from widgets.tensor.value_card import bad_numbers
 from widgets.text import format_bytes, format_number
 
+_COMPARED = ("parameters", "inputs")
 UNDEFINED = "No gradient here: it is undefined, which counts as zero"
 NOT_NEEDED = "No gradient here: this input needs none"
 
 
-def comparison_text(snapshot: ComparisonSnapshot) -> str:
-    """The result of the comparison in words."""
+def plain_call(graph: GraphSnapshot | None, inputs: tuple[str, ...] = ()) -> str:
+    """What does the whole pass in plain torch: `loss.backward()`."""
+    if inputs:
+        return "autograd.grad()"
+    root = graph.root if graph else ""
+    if not root:
+        return "loss.backward()"
+    return f"{root}.backward()" if root.isidentifier() else "backward()"
+
+
+def comparison_text(snapshot: ComparisonSnapshot, plain: str = "loss.backward()") -> str:
+    """The result of the comparison with `plain`, in words."""
     if snapshot.max_difference == 0:
-        return "Equals loss.backward(): max difference 0 over all parameters."
+        return f"Equals {plain}: max difference 0 over all {_COMPARED[plain.endswith('grad()')]}."
     worst = max(snapshot.differences, key=lambda name: snapshot.differences[name], default="")
     where = f", in {worst}" if worst else ""
     difference = format_number(snapshot.max_difference)
-    return f"Differs from loss.backward(): max difference {difference}{where}."
+    return f"Differs from {plain}: max difference {difference}{where}."
 
 
 def start_text(graph: GraphSnapshot) -> str:
@@ -48,10 +59,11 @@ def position_text(snapshot: BackwardSnapshot, graph: GraphSnapshot) -> str:
     if graph.truncated:
         words += f" {graph.truncated:,} more nodes are not shown."
     if done == length:
+        plain = plain_call(graph, snapshot.inputs)
         words += (
-            " The gradients of the inputs are found: Compare checks them against autograd.grad()."
+            f" The gradients of the inputs are found: Compare checks them against {plain}."
             if snapshot.inputs
-            else " Every .grad is filled in: Compare checks it against loss.backward()."
+            else f" Every .grad is filled in: Compare checks it against {plain}."
         )
     elif done and snapshot.real_engine and not snapshot.retain_graph:
         words += f" {format_bytes(snapshot.freed_bytes)} of saved tensors freed."
