@@ -64,10 +64,12 @@ def test_a_jacobian_whose_entries_can_be_clicked(program, view):
     assert label(view, "derivative_entry").startswith(
         "∂output[0] / ∂input[0, 0] = 3, numerically 3.0"
     )
+    assert view.result.picture.marked_cell() == (0, 0)
     view.result.picture.cell_chosen.emit((1, 3))
     program.bench.link.drain()
     entry = label(view, "derivative_entry")
     assert entry.startswith("∂output[1] / ∂input[1, 1] = 48, numerically 4")
+    assert view.result.picture.marked_cell() == (1, 3)
     of_output, of_input = view.result.values.shown_cards()[:2]
     assert of_output._label.text() == "row: ∂output[1] / ∂input"
     assert of_input._label.text() == "column: ∂output / ∂input[1, 1]"
@@ -111,6 +113,7 @@ def test_gradcheck_of_the_example(program, view):
     assert label(view, "gradcheck_verdict") == "✗ The check fails."
     worst = label(view, "gradcheck_worst")
     assert worst.startswith("∂output[1] / ∂input[1] = ") and "allowed is" in worst
+    assert [p.marked_cell() for p in view.check.pictures.values()] == [(1, 1)] * 3
     assert "Jacobian mismatch" in view.check.message.toPlainText()
 
 

@@ -67,7 +67,25 @@ def test_a_layers_step_can_be_looked_into(program, view):
     assert (got.layer, got.step) == ("linear2", 2)
     for column, told in zip(view.columns, got.runs, strict=True):
         assert column.histogram._histogram.counts == told.counts
+    assert [column.picture.marked_cell() for column in view.columns] == [(1, 2)] * 3
     assert label(view, "flow_chosen") == "The histograms: log₁₀ |gradient| of linear2 in step 3."
+
+
+def test_one_colour_is_one_size_in_all_three(program, view):
+    run(program, view)
+    pictures = [column.picture for column in view.columns]
+    lows, highs = zip(*(picture.value_range() for picture in pictures), strict=True)
+    assert len(set(lows)) == 3
+    ends = (min(lows), max(highs))
+    assert [picture._shared_range for picture in pictures] == [ends] * 3
+
+
+def test_another_initialisation_takes_the_run_of_the_last_one_away(program, view):
+    run(program, view)
+    box = view.columns[1]._box
+    box.setCurrentIndex(box.findData("orthogonal"))
+    assert view.findChild(QTableWidget, "flow_layers_2").rowCount() == 0
+    assert view.findChild(QTableWidget, "flow_layers_1").rowCount() == 5
 
 
 def test_the_same_twice_is_refused_in_place(program, view):

@@ -239,6 +239,39 @@ def test_saves_png_and_svg_and_says_what_is_wrong(view: PictureView, tmp_path: P
         save_picture(str(tmp_path / "missing" / "eye.png"), view.size(), view.paint)
 
 
+def test_a_marked_cell_stays_where_it_is(view: PictureView, qtbot) -> None:
+    view.show_picture(picture_of(np.zeros((4, 4))))
+    before = view.grab().toImage()
+    view.mark_cell((2, 3), "error")
+    marked = view.grab().toImage()
+    x, y, width, _ = view._grid().cell_rect((2, 3))
+    edge = QPoint(round(x + width / 2), round(y))
+    assert marked.pixelColor(edge) == theme.current().color("error") != before.pixelColor(edge)
+    qtbot.mouseMove(view, QPoint(20, 20))
+    assert view.marked_cell() == (2, 3)
+    view.mark_cell((4, 0))
+    assert view.marked_cell() is None, "outside"
+    view.mark_cell((3, 3))
+    view.show_picture(picture_of(np.ones((2, 2))))
+    assert view.marked_cell() is None
+
+
+def test_pictures_that_share_their_ends_have_the_same_colours(view: PictureView, qtbot) -> None:
+    other = PictureView()
+    qtbot.addWidget(other)
+    view.show_picture(picture_of(np.array([[-4.0, -2.0]])))
+    other.show_picture(picture_of(np.array([[-2.0, -1.0]])))
+    assert rgb(view, (0, 1)) != rgb(other, (0, 0))
+    for each in (view, other):
+        each.set_shared_range((-4.0, -1.0))
+    assert rgb(view, (0, 1)) == rgb(other, (0, 0))
+    assert view.colour_range() == (-4.0, -1.0) and view.value_range() == (-4.0, -2.0)
+    view.show_picture(picture_of(np.array([[-9.0, -1.0]])))
+    assert rgb(view, (0, 0)) == tuple(colormap.sequential()[0]), "beyond the ends: the end"
+    view.set_shared_range(None)
+    assert view.colour_range() == (-9.0, -1.0)
+
+
 def test_follows_the_theme(view: PictureView, qapp) -> None:
     view.show_picture(picture_of(np.array([[-1.0, 1.0]])))
     light = view.color_at((0, 0))

@@ -24,6 +24,7 @@ from engine.protocol import (
     Value,
 )
 from widgets.autograd.value_stack import ValueStack
+from widgets.tensor.picture_grid import matrix_steps
 from widgets.tensor.picture_view import PictureView
 from widgets.tensor.shape_view import text_label
 from widgets.text import format_number, format_shape
@@ -115,6 +116,7 @@ class DerivativeResult(QWidget):
         self._entry.setVisible(matrix)
         shown = snapshot.picture if matrix else snapshot.result and snapshot.result.picture
         self.picture.show_picture(shown or None, "The matrix is empty")
+        self.picture.mark_cell(None)
         if snapshot.entry is not None:
             self._show_entry(snapshot.entry)
         self._show_values(())
@@ -133,8 +135,12 @@ class DerivativeResult(QWidget):
         self.values.show_sections([s for s in (*sections, at) if s[1]])
 
     def _show_entry(self, entry: MatrixEntry) -> None:
-        assert self._snapshot is not None
-        self._entry.setText(entry_text(entry, self._snapshot.kind == "hessian"))
+        snapshot = self._snapshot
+        assert snapshot is not None
+        self._entry.setText(entry_text(entry, snapshot.kind == "hessian"))
+        if snapshot.picture is not None:
+            row_step, column_step = matrix_steps(snapshot.picture, snapshot.rows, snapshot.columns)
+            self.picture.mark_cell((entry.row // row_step, entry.column // column_step))
 
     def _show_ways(self, comparisons: tuple[DerivativeComparison, ...]) -> None:
         self._ways.setRowCount(len(comparisons))
@@ -150,8 +156,7 @@ class DerivativeResult(QWidget):
         snapshot = self._snapshot
         if snapshot is None or snapshot.picture is None:
             return
-        rows, columns = snapshot.picture.shape[-2:]
-        row_step, column_step = -(-snapshot.rows // rows), -(-snapshot.columns // columns)
+        row_step, column_step = matrix_steps(snapshot.picture, snapshot.rows, snapshot.columns)
         self.entry_chosen.emit(cell[-2] * row_step, cell[-1] * column_step)
 
 

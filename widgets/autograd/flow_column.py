@@ -43,11 +43,11 @@ _COLUMNS = (
 
 
 class FlowColumn(QWidget):
-    """Emits `chosen(layer, step)` when a cell of the heat map is chosen, and
-    `initialisation_changed()`."""
+    """Emits `chosen(layer, step)` when a cell of the heat map is chosen, and `measured()` when it
+    has other numbers."""
 
     chosen = Signal(str, int)
-    initialisation_changed = Signal()
+    measured = Signal()
 
     def __init__(self, number: int, initialisation: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -60,7 +60,7 @@ class FlowColumn(QWidget):
             self._box.addItem(title, key)
             self._box.setItemData(self._box.count() - 1, f"{tip}.", Qt.ItemDataRole.ToolTipRole)
         self._box.setCurrentIndex(self._box.findData(initialisation))
-        self._box.currentIndexChanged.connect(self.initialisation_changed)
+        self._box.currentIndexChanged.connect(lambda: self.clear())  # what it shows is of another
         self._loss = text_label(f"flow_loss_{number}", "muted")
         self._loss.setToolTip("The loss of the first batch, and that of the last one.")
         self._ended = text_label(f"flow_ended_{number}", "error")
@@ -127,7 +127,14 @@ class FlowColumn(QWidget):
         self._ended.setText(snapshot.ended)
         self._ended.setVisible(bool(snapshot.ended))
         self.picture.show_picture(log10(snapshot.rms), "This model has no parameters")
+        self.measured.emit()
         self._show_table()
+
+    def mark(self, layer: str, step: int) -> None:
+        """Frame the step of the layer whose histogram is shown."""
+        known = self._snapshot is not None and layer in self._snapshot.layers
+        row = self._snapshot.layers.index(layer) if self._snapshot is not None and known else -1
+        self.picture.mark_cell((row, step))
 
     def show_histogram(self, run: FlowHistogram | None, low: float, high: float) -> None:
         """Show how a layer's gradients are spread, in log10."""
@@ -145,6 +152,7 @@ class FlowColumn(QWidget):
         self._loss.clear()
         self._ended.hide()
         self.picture.show_picture(None, "Press Run")
+        self.measured.emit()
         self.table.setRowCount(0)
         self.histogram.show_histogram(None, "Click a layer's step above")
 

@@ -73,6 +73,7 @@ class FlowView(QWidget):
         row.setSpacing(2 * GRID)
         for column in self.columns:
             column.chosen.connect(self.histograms_requested)
+            column.measured.connect(self._share_colours)
             row.addWidget(column, 1)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(2 * GRID, GRID, 2 * GRID, GRID)
@@ -94,12 +95,21 @@ class FlowView(QWidget):
         over = snapshot.step >= snapshot.steps or bool(snapshot.ended)
         self._show_running(not (last and over) and snapshot.ended != "Stopped.")
 
+    def _share_colours(self) -> None:
+        """One colour is one size of gradient in all three heat maps."""
+        pictures = [column.picture for column in self.columns]
+        ranges = [ends for picture in pictures if any(ends := picture.value_range())]
+        ends = (min(low for low, _ in ranges), max(high for _, high in ranges)) if ranges else None
+        for picture in pictures:
+            picture.set_shared_range(ends)
+
     def show_histograms(self, snapshot: FlowHistogramsSnapshot) -> None:
         """Show the gradients of one layer in one step, in each run."""
         runs = {run.initialisation: run for run in snapshot.runs}
         for column in self.columns:
             run = runs.get(column.initialisation)  # pyright: ignore[reportArgumentType]
             column.show_histogram(run, snapshot.low, snapshot.high)
+            column.mark(snapshot.layer, snapshot.step)
         self._chosen.setText(
             f"The histograms: log₁₀ |gradient| of {snapshot.layer} in step {snapshot.step + 1}."
         )

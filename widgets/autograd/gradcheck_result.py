@@ -13,8 +13,9 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from engine.protocol import CheckedPair, GradcheckSnapshot
+from engine.protocol import CheckedPair, GradcheckSnapshot, Picture
 from widgets.autograd.derivative_result import entry_text
+from widgets.tensor.picture_grid import matrix_steps
 from widgets.tensor.picture_view import PictureView
 from widgets.tensor.shape_view import text_label
 from widgets.text import format_number
@@ -62,7 +63,9 @@ class GradcheckResult(QWidget):
             label = QLabel(name)
             label.setToolTip(f"{tip}.")
             self.pictures[name].setObjectName(f"gradcheck_{name}")
-            self.pictures[name].setToolTip(f"{tip}. Rows: output elements; columns: input's.")
+            self.pictures[name].setToolTip(
+                f"{tip}. Rows: output elements; columns: input's. The entry that fails is framed."
+            )
             grid.addWidget(label, 3, column)
             grid.addWidget(self.pictures[name], 4, column)
             grid.setColumnStretch(column, 1)
@@ -105,7 +108,16 @@ class GradcheckResult(QWidget):
         shown = (None,) * 3 if pair is None else (pair.analytic, pair.numeric, pair.difference)
         for view, picture in zip(self.pictures.values(), shown, strict=True):
             view.show_picture(picture, "There is nothing to compare")
+            view.mark_cell(None if pair is None else _worst_cell(pair, picture), "error")
         self._worst.setText("" if pair is None else worst_text(pair))
+
+
+def _worst_cell(pair: CheckedPair, picture: Picture | None) -> tuple[int, int] | None:
+    """Where the entry that fails stands in a picture of its matrix."""
+    if pair.worst is None or picture is None:
+        return None
+    row_step, column_step = matrix_steps(picture, pair.rows, pair.columns)
+    return pair.worst.row // row_step, pair.worst.column // column_step
 
 
 def worst_text(pair: CheckedPair) -> str:

@@ -50,6 +50,11 @@ def source_element(picture: Picture, cell: Cell) -> tuple[int, ...] | None:
     return tuple(int(i) for i in np.unravel_index(flat, picture.source_shape))
 
 
+def matrix_steps(picture: Picture, rows: int, columns: int) -> tuple[int, int]:
+    """By how many (rows, columns) of a matrix the picture of it goes on from cell to cell."""
+    return -(-rows // picture.shape[-2]), -(-columns // picture.shape[-1])
+
+
 @dataclass(frozen=True)
 class Grid:
     """Cells of `rows` x `columns` in each of `tiles` tiles, `tile_columns` tiles side by side.

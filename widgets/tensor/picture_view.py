@@ -35,6 +35,8 @@ LEGEND_HEIGHT = 40
 NUMBERS_MIN_CELL = (38.0, 16.0)
 """Numbers are written into cells at least this wide and high, in pixels."""
 HATCH_MIN_CELL = 5.0
+MARK_MIN = 8.0
+"""The frame of a marked cell is at least this wide and high, in pixels."""
 _ARROWS = {
     Qt.Key.Key_Left: (0, -1),
     Qt.Key.Key_Right: (0, 1),
@@ -60,6 +62,9 @@ class PictureView(QWidget):
         self._rgb: NDArray[np.uint8] = np.zeros((0, 0, 3), np.uint8)
         self._range = (0.0, 0.0)
         self._cell: Cell | None = None
+        self._marked: Cell | None = None
+        self._mark_role = "accent"
+        self._shared_range: tuple[float, float] | None = None
         self._empty_text = "Nothing to show yet"
         self._name_cell: Callable[[Cell], str] | None = None
         self.setObjectName("picture_view")
@@ -89,11 +94,30 @@ class PictureView(QWidget):
         self._values = np.zeros((0, 0), np.float32) if picture is None else values_of(picture)
         if self._cell is not None and not self._inside(self._cell):
             self._set_cell(None)
+        if self._marked is not None and not self._inside(self._marked):
+            self._marked = None
         self._recolour()
 
     def set_cell_names(self, name_cell: Callable[[Cell], str] | None) -> None:
         """What to call a cell, where the picture is only a part of a tensor."""
         self._name_cell = name_cell
+
+    def mark_cell(self, cell: Cell | None, role: str = "accent") -> None:
+        """Frame a cell in a colour of the theme, wherever the cursor goes; None for none. A cell
+        outside of the picture is not marked."""
+        self._marked = cell if cell is not None and self._inside(cell) else None
+        self._mark_role = role
+        self.update()
+
+    def marked_cell(self) -> Cell | None:
+        return self._marked
+
+    def set_shared_range(self, ends: tuple[float, float] | None) -> None:
+        """Colour by these ends, which several pictures share to be compared; None for the
+        picture's own."""
+        if ends != self._shared_range:
+            self._shared_range = ends
+            self._recolour()
 
     def value_range(self) -> tuple[float, float]:
         """(minimum, maximum) of the finite numbers; (0, 0) when there are none."""
@@ -101,7 +125,7 @@ class PictureView(QWidget):
 
     def colour_range(self) -> tuple[float, float]:
         """The numbers at the ends of the colour map: symmetric when both signs occur."""
-        low, high = self._range
+        low, high = self._shared_range or self._range
         if low < 0 < high:
             reach = max(-low, high)
             return -reach, reach
@@ -140,14 +164,16 @@ class PictureView(QWidget):
         # float64, because low and high may be the float32 extremes; a constant picture takes the
         # middle of the map.
         steps = (np.where(finite, self._values, low).astype(np.float64) - low) * scale
-        steps = np.rint(steps if scale else steps + colormap.SIZE // 2).astype(np.intp)
+        steps = np.rint(steps if scale else steps + colormap.SIZE // 2)
+        steps = np.clip(steps, 0, colormap.SIZE - 1).astype(np.intp)
         self._rgb = self._table()[steps]
         error = theme.current().color("error")
         self._rgb[~finite] = (error.red(), error.green(), error.blue())
         self.update()
 
     def _table(self) -> NDArray[np.uint8]:
-        if self._range[0] < 0 < self._range[1]:
+        low, high = self.colour_range()
+        if low < 0 < high:
             return colormap.diverging(theme.current())
         return colormap.sequential()
 
@@ -178,9 +204,11 @@ class PictureView(QWidget):
         self._paint_cells(painter, grid)
         self._paint_hatch(painter, grid)
         self._paint_numbers(painter, grid)
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+        if self._marked is not None:
+            self._paint_mark(painter, QRectF(*grid.cell_rect(self._marked)))
         if self._cell is not None:
             painter.setPen(QPen(colors.color("text"), 2))
-            painter.setBrush(Qt.BrushStyle.NoBrush)
             painter.drawRect(QRectF(*grid.cell_rect(self._cell)))
         if self._legend:
             self._paint_legend(painter)
@@ -229,6 +257,18 @@ class PictureView(QWidget):
                 painter.fillRect(QRectF(rect.x(), rect.center().y() - 8, rect.width(), 16), color)
             text = format_number(float(value), 2)
             painter.drawText(rect, Qt.AlignmentFlag.AlignCenter, text)
+
+    def _paint_mark(self, painter: QPainter, cell: QRectF) -> None:
+        """A frame around the cell, wide enough to be seen where cells are a pixel."""
+        colors = theme.current()
+        more = max(0.0, (MARK_MIN - min(cell.width(), cell.height())) / 2)
+        frame = cell.adjusted(-more, -more, more, more)
+        for width, role in (
+            (5, "surface"),
+            (3, self._mark_role),
+        ):  # the light edge parts it from any cell
+            painter.setPen(QPen(colors.color(role), width))
+            painter.drawRect(frame)
 
     def _paint_legend(self, painter: QPainter) -> None:
         colors = theme.current()
