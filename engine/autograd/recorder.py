@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from types import FrameType
 from typing import Any, Literal, NamedTuple, Protocol
@@ -20,12 +20,12 @@ from typing import Any, Literal, NamedTuple, Protocol
 import torch
 from torch import Tensor, nn
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
-from torch.overrides import TorchFunctionMode
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from ..tensors.writes import op_name, version_of
+from .arguments import tensor_arguments, tensors_of, written
 from .kept import Keeper
 from .module_paths import ModulePaths, NameOf
+from .recorder_modes import FunctionMode, OperatorMode, custom_functions
 from .recording import Call, Place, Recording, Slot
 from .stops import Stops
 from .turns import Turns
@@ -107,10 +107,10 @@ class Recorder:
             stack.callback(before.remove)
             after = register_module_forward_hook(self._after_module, always_call=True)
             stack.callback(after.remove)
-            stack.enter_context(_custom_functions(self))
+            stack.enter_context(custom_functions(self))
             if self.keep_values:
-                stack.enter_context(_Ops(self))
-            stack.enter_context(_Functions(self))
+                stack.enter_context(OperatorMode(self))
+            stack.enter_context(FunctionMode(self))
             if self._turns is not None:
                 stack.enter_context(self._turns)
             self._entered = stack.pop_all()
@@ -149,7 +149,7 @@ class Recorder:
         call = None
         self.quiet = True
         with torch._C.DisableTorchFunction():
-            given = [(t, version_of(t), t.requires_grad) for t in _tensors(args, kwargs)]
+            given = [(t, version_of(t), t.requires_grad) for t in tensors_of(args, kwargs)]
             if self.keep_values:
                 title = name if isinstance(name, str) else op_name(name, args)
                 call = self._begin("function", title, name, args, kwargs)
@@ -205,7 +205,7 @@ class Recorder:
             if (
                 self._unclaimed
                 and torch.is_grad_enabled()
-                and any(t.requires_grad for t in _tensors(args, kwargs))
+                and any(t.requires_grad for t in tensors_of(args, kwargs))
             ):
                 own = self._unclaimed.pop()
             call = self._begin("op", func.name(), func, args, kwargs)
@@ -215,11 +215,11 @@ class Recorder:
                     self.recording.made_by[own] = call.index
                     call.slots = tuple(
                         isinstance(t, Tensor) and self.stops.slot(t, t.requires_grad)
-                        for t in _tensor_arguments(func, args, kwargs)
+                        for t in tensor_arguments(func, args, kwargs)
                     )
                 if func._schema.is_mutable:
                     self._mark_write(call)
-                    self.keeper.before_write(_written(func, args, kwargs))
+                    self.keeper.before_write(written(func, args, kwargs))
         self.quiet = False
         return call
 
@@ -230,7 +230,7 @@ class Recorder:
             return
         self.quiet = True
         with torch._C.DisableTorchFunction():
-            given: Given = [(t, None, t.requires_grad) for t in _tensors(args, kwargs)]
+            given: Given = [(t, None, t.requires_grad) for t in tensors_of(args, kwargs)]
             self._note_stops(func.name().split(".")[0], args, given, result)
             self._end(call, result)
         self.quiet = False
@@ -361,113 +361,3 @@ class Recorder:
     def _note(self, text: str) -> None:
         if text not in self.recording.notes:
             self.recording.notes.append(text)
-
-
-class _Functions(TorchFunctionMode):
-    """Shows the recorder every function of torch that Python calls."""
-
-    def __init__(self, recorder: Recorder) -> None:
-        super().__init__()
-        self._recorder = recorder
-
-    def __torch_function__(self, func, types, args=(), kwargs=None):
-        kwargs = kwargs or {}
-        if torch.compiler.is_compiling():  # leaves nothing of this in a compiled graph
-            return func(*args, **kwargs)
-        begun = self._recorder.begin_function(func, args, kwargs)
-        try:
-            result = func(*args, **kwargs)
-        except BaseException as error:
-            self._recorder.fail_function(begun, error)
-            raise
-        self._recorder.end_function(begun, func, args, result)
-        return result
-
-
-WATCHING = _Functions.__torch_function__.__code__
-"""The code of the frame under which every function of torch runs in a cell: its locals are `func`,
-`args` and `kwargs`."""
-
-
-class _Ops(TorchDispatchMode):
-    """Shows the recorder every operator that torch runs."""
-
-    @classmethod
-    def _should_skip_dynamo(cls) -> bool:
-        """False: torch need not import its compiler (a second) to keep it out of here, for it
-        never compiles while such a mode is on."""
-        return False
-
-    def __init__(self, recorder: Recorder) -> None:
-        super().__init__()
-        self._recorder = recorder
-
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        kwargs = kwargs or {}
-        recorder = self._recorder
-        if recorder.quiet or torch.compiler.is_compiling():
-            return func(*args, **kwargs)
-        call = recorder.begin_op(func, args, kwargs)
-        try:
-            result = func(*args, **kwargs)
-        except BaseException as error:
-            recorder.fail_op(call, error)
-            raise
-        recorder.end_op(call, func, args, kwargs, result)
-        return result
-
-
-@contextmanager
-def _custom_functions(recorder: Recorder) -> Iterator[None]:
-    """Show the recorder each `torch.autograd.Function`: torch calls no mode for these."""
-    function = torch.autograd.Function
-    original = function.__dict__["apply"]
-    thread = threading.get_ident()
-
-    def apply(cls: type, *args: Any, **kwargs: Any) -> Any:
-        if torch.compiler.is_compiling() or threading.get_ident() != thread:
-            return original.__func__(cls, *args, **kwargs)
-        begun = recorder.begin_function(cls.__name__, args, kwargs)
-        try:
-            result = original.__func__(cls, *args, **kwargs)
-        except BaseException as error:
-            recorder.fail_function(begun, error)
-            raise
-        recorder.end_function(begun, cls.__name__, args, result)
-        return result
-
-    function.apply = classmethod(apply)  # pyright: ignore
-    try:
-        yield
-    finally:
-        function.apply = original
-
-
-def _tensors(args: Iterable[Any], kwargs: Mapping[str, Any]) -> Iterator[Tensor]:
-    for value in (*args, *kwargs.values()):
-        if isinstance(value, Tensor):
-            yield value
-        elif type(value) in (list, tuple):
-            yield from (item for item in value if isinstance(item, Tensor))
-
-
-def _tensor_arguments(func: Any, args: tuple, kwargs: Mapping[str, Any]) -> Iterator[Any]:
-    """What stands for each tensor argument of the operator's schema, lists opened."""
-    for place, argument in enumerate(func._schema.arguments):
-        if "Tensor" not in str(argument.type):
-            continue
-        value = args[place] if place < len(args) else kwargs.get(argument.name)
-        if isinstance(value, list | tuple):
-            yield from value
-        else:
-            yield value
-
-
-def _written(func: Any, args: tuple, kwargs: Mapping[str, Any]) -> Iterator[Tensor]:
-    """The tensors that the operator writes to."""
-    for place, argument in enumerate(func._schema.arguments):
-        if argument.alias_info is None or not argument.alias_info.is_write:
-            continue
-        value = args[place] if place < len(args) else kwargs.get(argument.name)
-        values = value if isinstance(value, list | tuple) else (value,)
-        yield from (t for t in values if isinstance(t, Tensor))

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from ..autograd.recorder import WATCHING
+from ..autograd.recorder_modes import WATCHING
 from ..errors import error_report, sendable
 from ..lab import Lab
 from ..output import Output
