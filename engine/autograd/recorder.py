@@ -96,9 +96,20 @@ class Recorder:
         self._open: list[Call] = []
         self._seen = 0  # the sequence number that the last event left
         self._unclaimed: list[int] = []  # nodes of the function in hand that no operator made yet
-        self.quiet = False  # what runs now is our own
+        self._quiet = False
         self._thread = 0
         self._entered = ExitStack()
+
+    @property
+    def quiet(self) -> bool:
+        """What runs now is our own."""
+        return self._quiet
+
+    @quiet.setter
+    def quiet(self, quiet: bool) -> None:
+        self._quiet = quiet
+        if self._turns is not None:
+            self._turns.listen(not quiet)
 
     def __enter__(self) -> Recorder:
         self._thread = threading.get_ident()

@@ -22,31 +22,47 @@ class Turns:
     def __init__(self, files: Callable[[str], bool] = is_user_file) -> None:
         self._is_user_file = files
         self._files: dict[str, _File | None] = {}
+        self._listen = self._make_listener()
         self._listens = False
 
     def __enter__(self) -> Turns:
         self._listens = sys.gettrace() is None
         if self._listens:
-            sys.settrace(self._on_call)
+            sys.settrace(self._listen)
         return self
 
     def __exit__(self, *error: Any) -> None:
-        if self._listens and sys.gettrace() == self._on_call:
+        if self._listens and sys.gettrace() is self._listen:
             sys.settrace(None)
+
+    def listen(self, on: bool) -> None:
+        """Listen on, or not while what runs is none of the user's: each call costs less then."""
+        if self._listens and sys.gettrace() is (None if on else self._listen):
+            sys.settrace(self._listen if on else None)
 
     def of(self, frame: FrameType) -> int:
         """Which time the statement runs that `frame` stands in: 1 for the first; 0 if unknown."""
         listener = frame.f_trace
         return listener.turn if isinstance(listener, _Frame) else 0
 
-    def _on_call(self, frame: FrameType, event: str, arg: Any) -> Any:
-        if isinstance(frame.f_trace, _Frame):  # a generator goes on
-            return frame.f_trace
-        name = frame.f_code.co_filename
-        if name not in self._files:
-            self._files[name] = _File(name) if self._is_user_file(name) else None
-        file = self._files[name]
-        return None if file is None else _Frame(file)
+    def _make_listener(self) -> Callable[[FrameType, str, Any], Any]:
+        """What Python calls at each call of a function, torch's own and ours included: these it
+        has to let go quickly."""
+        files, file_of = self._files, self._file
+
+        def listen(frame: FrameType, event: str, arg: Any) -> _Frame | None:
+            name = frame.f_code.co_filename
+            file = files[name] if name in files else file_of(name)
+            if file is None:
+                return None
+            known = frame.f_trace
+            return known if isinstance(known, _Frame) else _Frame(file)  # a generator goes on
+
+        return listen
+
+    def _file(self, name: str) -> _File | None:
+        file = self._files[name] = _File(name) if self._is_user_file(name) else None
+        return file
 
 
 class _File:
