@@ -145,7 +145,8 @@ class BreakMode(SteppedPass):
         """Until the engine is held or has ended."""
         with self._turn:
             while not (self._held or self._ended):
-                self._turn.wait()
+                with self.guard():  # who waits may be interrupted, the engine goes on
+                    self._turn.wait()
 
     # -- in the engine's thread ------------------------------------------------------------------
 

@@ -37,7 +37,7 @@ class Debugger:
     ) -> None:
         self._make, self._guard, self._stop = make, guard, stop
         self._variables: Mapping[str, Any] = {} if variables is None else variables
-        self.stepped = make()
+        self.stepped = self._made()
         self.breakpoints = breakpoints
         self.modules = {} if modules is None else modules
         self.pass_number = 1
@@ -122,13 +122,18 @@ class Debugger:
                 "This pass is not at its end yet.",
                 hint="Run it to its end, then start another over the same graph.",
             )
-        following = self._make()
+        following = self._made()
         self.stepped.close()
         self.stepped = following
         self.pass_number += 1
         for node_id, edits in self.expressions.items():
             following.edit(node_id, self._hook(following.graph.nodes[node_id], edits))
         self.breakpoints.begin(self.modules)
+
+    def _made(self) -> SteppedPass:
+        stepped = self._make()
+        stepped.guard = self._guard
+        return stepped
 
     def _two_way(self) -> BackwardStepper:
         if not isinstance(self.stepped, BackwardStepper):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any
 
@@ -24,12 +25,14 @@ def run_node(
     *,
     edit: Callable[[Gradients], Gradients] | None = None,
     create_graph: bool = False,
+    guard: Callable[[], AbstractContextManager[object]] = nullcontext,
 ) -> tuple[Gradients, Gradients]:
     """Execute one node in torch's engine: its hooks, its rule, and what the engine makes of the
     results. Returns what the rule was given and what goes out; adds to `.grad` at a leaf.
 
     `edit` is a pre-hook: from the gradients that arrive to those to use. Without it, at least one
-    of `incoming` must be defined.
+    of `incoming` must be defined. `guard()` is entered around a run that changes nothing by itself,
+    so that it may be interrupted: that of any node but a leaf.
     """
     is_leaf = isinstance(fn, AccumulateGrad)
     given: list[torch.Tensor | None] = []
@@ -49,12 +52,13 @@ def run_node(
     if edit is not None:
         handles.append(fn.register_prehook(lambda grads: edit(incoming if nothing_came else grads)))
     try:
-        torch.autograd.backward(
-            [GradientEdge(fn, i) for i, _ in live],
-            [g for _, g in live],
-            retain_graph=True,
-            create_graph=create_graph,
-        )
+        with nullcontext() if is_leaf else guard():
+            torch.autograd.backward(
+                [GradientEdge(fn, i) for i, _ in live],
+                [g for _, g in live],
+                retain_graph=True,
+                create_graph=create_graph,
+            )
     except _Stop:
         pass
     finally:

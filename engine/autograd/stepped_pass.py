@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Self
@@ -69,6 +70,8 @@ class SteppedPass(ABC):
             kept = self._needed | self._captures.keys()
             self.plan = [node for node in self.plan if node.id in kept]
         self._place = {node.id: place for place, node in enumerate(self.plan)}
+        self.guard: Callable[[], AbstractContextManager[object]] = nullcontext
+        """Entered around code that may be the user's, so that it can be interrupted."""
         self._edits: dict[int, Edit] = {}
         self._targets: dict[int, list[tuple[int, int, int]]] = {n.id: [] for n in self.graph.nodes}
         for source, input_nr, target, output_nr in self.graph.edges:

@@ -166,15 +166,19 @@ class BackwardStepper(SteppedPass):
 
     def _nodes_of_a_run(self) -> list[Node]:
         """The next nodes whose order is sure to be the plan's in a run of its own. Leaves that are
-        ready at once (they follow each other in the plan) are not, and edits go one by one."""
+        ready at once (they follow each other in the plan) are not."""
         nodes: list[Node] = []
         following = self.plan[self.position : self.position + MAX_NODES_OF_A_RUN + 1]
         for node, after in zip_longest(following, following[1:]):
             tied = node.is_leaf and after is not None and after.is_leaf
-            if tied or node.id in self._edits or len(nodes) == MAX_NODES_OF_A_RUN:
+            if tied or self._goes_alone(node) or len(nodes) == MAX_NODES_OF_A_RUN:
                 break
             nodes.append(node)
         return nodes
+
+    def _goes_alone(self, node: Node) -> bool:
+        """Code of the user's runs in it, which may be interrupted."""
+        return node.id in self._edits or node.is_custom
 
     def _before(self, node: Node) -> _Undo:
         """`node` is about to run: keep what it may change."""
@@ -261,7 +265,9 @@ class BackwardStepper(SteppedPass):
         # Undefined gradients alone: a Python Function may turn them into zeros, an edit into others
         needs_edit = is_edited or all(g is None for g in arrived)
         edit = (lambda grads: self.edited(node, grads)) if needs_edit else None
-        return run_node(node.fn, arrived, edit=edit, create_graph=self.create_graph)
+        return run_node(
+            node.fn, arrived, edit=edit, create_graph=self.create_graph, guard=self.guard
+        )
 
     def _add(self, node_id: int, output_nr: int, grad: torch.Tensor | None) -> None:
         if grad is None:

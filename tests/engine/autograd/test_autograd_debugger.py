@@ -283,15 +283,20 @@ def test_edits_see_variables_and_are_guarded() -> None:
         def __exit__(self, *_: object) -> None:
             entered.append("out")
 
-    variables: dict[str, Any] = {"scale": 3.0, "other": 1}
+    def probe() -> float:
+        inside.append(entered.count("in") > entered.count("out"))
+        return 1.0
+
+    inside: list[bool] = []
+    variables: dict[str, Any] = {"scale": 3.0, "other": 1, "probe": probe}
     d = debugger((x * 2).sum(), variables=variables, guard=Guard)
     mul = d.stepped.plan[1]
-    d.edit(mul.id, "g * scale")
-    assert d.edits[0].names == ("scale",) and not entered
+    d.edit(mul.id, "g * scale * probe()")
+    assert d.edits[0].names == ("probe", "scale") and not entered
     variables["scale"] = 5.0  # looked up when the node runs
     go(d, "end")
     assert_grads([x], [torch.full((2,), 10.0)])
-    assert entered == ["in", "out"]
+    assert inside == [True] and entered.count("in") == entered.count("out")
 
 
 def test_bad_edits_are_refused_in_words_and_change_nothing() -> None:

@@ -91,3 +91,53 @@ def test_other_passes_run_through_while_one_is_held(engine) -> None:
     assert end.ok, end.error
     *_, done = answers(engine, engine.send(MoveBackwardCommand(move="end")))
     assert done.next is None
+
+
+CUSTOM = """
+import socket, threading
+line = socket.create_connection(("127.0.0.1", {port}))
+go_on = threading.Event()
+class Slow(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, t):
+        return t * 1
+    @staticmethod
+    def backward(ctx, g):
+        line.sendall(b"here")
+        go_on.wait()
+        return g
+x = torch.ones(3, requires_grad=True)
+y = (Slow.apply(x * 2) * 3).sum()
+"""
+
+
+def test_a_function_that_hangs_in_its_backward_is_interrupted(engine, listener) -> None:
+    run_cell(engine, CUSTOM.format(port=listener.getsockname()[1]))
+    connection, _ = listener.accept()
+    with connection:
+        connection.settimeout(WAIT_S)
+        answers(engine, engine.send(StartBackwardCommand(root="y")))
+        running = engine.send(MoveBackwardCommand(move="end"))
+        assert connection.recv(4) == b"here"
+        engine.signal(InterruptSignal())
+        *_, error = answers(engine, running)
+        assert isinstance(error, ErrorSnapshot) and error.error.type == "KeyboardInterrupt"
+        run_cell(engine, "go_on.set()")
+        *_, done = answers(engine, engine.send(MoveBackwardCommand(move="end")))
+        assert done.next is None and done.gradients[0].gradient.mean == 6.0
+
+
+def test_whoever_waits_for_a_hanging_real_engine_is_freed(engine, listener) -> None:
+    run_cell(engine, CUSTOM.format(port=listener.getsockname()[1]))
+    connection, _ = listener.accept()
+    with connection:
+        connection.settimeout(WAIT_S)
+        answers(engine, engine.send(StartBackwardCommand(root="y", real_engine=True)))
+        running = engine.send(MoveBackwardCommand(move="end"))
+        assert connection.recv(4) == b"here"
+        engine.signal(InterruptSignal())
+        *_, error = answers(engine, running)
+        assert isinstance(error, ErrorSnapshot) and error.error.type == "KeyboardInterrupt"
+        run_cell(engine, "go_on.set()")  # now it ends, in its own thread
+        *_, done = answers(engine, engine.send(MoveBackwardCommand(move="end")))
+        assert done.next is None and done.gradients[0].gradient.mean == 6.0
