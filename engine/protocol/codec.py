@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
+from .any_command import AnyCommand
 from .any_snapshot import AnySnapshot
-from .commands import AnyCommand, AnySignal, Command
+from .commands import AnySignal, Command
 from .snapshots import ErrorSnapshot, Snapshot
 from .values import ErrorReport
 

@@ -45,7 +45,7 @@ class DerivativeSnapshot(Snapshot, frozen=True, kw_only=True):
     or a Hessian comes as `picture` with `summary`, and `entry` of it; a product as `result` in
     its own shape, with `picture` None. `texts` are the entries in C order, as torch prints them,
     where there are few. `input` and `output` are the point and the function's value there.
-    `comparisons` grow: the snapshot is sent again with each.
+    `comparisons` grow: the snapshot is sent again with each, and is `complete` at the end.
     """
 
     kind: DerivativeKind
@@ -60,6 +60,7 @@ class DerivativeSnapshot(Snapshot, frozen=True, kw_only=True):
     entry: MatrixEntry | None = None
     result: Value | None = None
     comparisons: tuple[DerivativeComparison, ...] = ()
+    complete: bool = False
     note: str = ""
 
 
