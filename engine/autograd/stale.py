@@ -18,7 +18,6 @@ import torch
 from ..protocol import SourceLine, StaleTensor, WrittenBy
 from .graph import Node, SavedTensor
 
-
 MAX_TOLD = 100
 
 
