@@ -207,6 +207,7 @@ class Application(QObject):
         self.presenters["trace"] = trace
         derivatives = DerivativesPresenter(self.bench, page.derivatives, self)
         derivatives.run_requested.connect(lambda source: self.tensors.submit(source))
+        page.derivatives.trace_requested.connect(page.show_code)
         self.presenters["derivatives"] = derivatives
         self.presenters["flow"] = FlowPresenter(self.bench, page.flow, self)
         mistakes = MistakesPresenter(self.bench, page.mistakes, self)

@@ -53,6 +53,11 @@ class AutogradPage(QTabWidget):
         self.setCurrentWidget(self.steps)
         self.steps.graph.select(node)
 
+    def show_code(self, source: str) -> None:
+        """Trace this code."""
+        self.setCurrentWidget(self.trace)
+        self.trace.trace_code(source)
+
     def add_room(self, view: QWidget, title: str, tip: str) -> None:
         """Add a tab; `tip` says in a sentence what it shows."""
         self.setTabToolTip(self.addTab(view, title), tip)

@@ -6,7 +6,17 @@ from PySide6.QtCore import QObject, Signal
 
 from app.presenters.questions import Questions
 from app.workbench import Workbench
-from engine.protocol import Command, ReadEntryCommand, Snapshot, VariablesSnapshot
+from engine.protocol import (
+    Command,
+    DerivativeCommand,
+    ForwardSnapshot,
+    GradcheckCommand,
+    InterruptSignal,
+    ReadEntryCommand,
+    Snapshot,
+    StartForwardCommand,
+    VariablesSnapshot,
+)
 from widgets.autograd.derivative_view import DerivativeView
 
 
@@ -17,10 +27,11 @@ class DerivativesPresenter(QObject):
 
     def __init__(self, bench: Workbench, view: DerivativeView, parent: QObject) -> None:
         super().__init__(parent)
-        self._view = view
+        self._bench, self._view = bench, view
         self._questions = Questions(bench, self)
         view.asked.connect(self._ask)
         view.run_requested.connect(self.run_requested)
+        view.interrupt_requested.connect(lambda: bench.link.signal(InterruptSignal()))
         bench.store.snapshot.connect(self._on_snapshot)
         bench.link.state_changed.connect(self._on_engine_state)
         newest = bench.store.newest(VariablesSnapshot)
@@ -31,7 +42,15 @@ class DerivativesPresenter(QObject):
         show = self._view.show_answer
         if isinstance(command, ReadEntryCommand):
             show = self._view.show_entry
+        elif isinstance(command, DerivativeCommand | GradcheckCommand) and not command.function:
+            self._begin_forward()
         self._questions.ask(command, show, self._view.show_error)
+
+    def _begin_forward(self) -> None:
+        """The model is that of a forward pass: without one, begin it."""
+        if self._bench.store.newest(ForwardSnapshot) is None:
+            project = self._bench.store.project
+            self._bench.send(StartForwardCommand(model=project.model, training=project.training))
 
     def _on_snapshot(self, snapshot: Snapshot) -> None:
         if isinstance(snapshot, VariablesSnapshot):

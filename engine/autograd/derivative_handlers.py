@@ -40,6 +40,7 @@ from .derivatives import (
     compare,
     derivative,
     numerical_entry,
+    shortened,
 )
 from .gradient_check import Pair, gradcheck
 
@@ -52,6 +53,11 @@ MAX_TEXTS = 1024
 MAX_PICTURE_CELLS = 12_000
 MAX_COMPARED = 4_096
 """Elements of the input up to which all ways are compared: each costs two evaluations a column."""
+
+_RANDOM = (
+    "the function draws random numbers: here each call draws the same ones, but others in float64"
+    " than in float32"
+)
 
 
 @dataclass
@@ -79,10 +85,12 @@ def differentiate(lab: Lab, command: DerivativeCommand) -> Iterator[Snapshot | N
         if kind in MATRIX_KINDS:
             lab.derived = Derived(at, kind, found.values, tuple(out.shape))
         snapshot = _snapshot(command, at, out, found, lab.derived)
+        if at.is_random():
+            snapshot = structs.replace(snapshot, note=_also(snapshot.note, _RANDOM))
     yield snapshot
     if at.x.numel() > MAX_COMPARED:
         note = f"not compared: the input has more than {MAX_COMPARED:,} elements"
-        yield structs.replace(snapshot, note="; ".join(filter(None, (snapshot.note, note))))
+        yield structs.replace(snapshot, note=_also(snapshot.note, note), complete=True)
         return
     comparisons: list[DerivativeComparison] = []
     ways = compare(at, kind, vector, command.mode)
@@ -91,13 +99,14 @@ def differentiate(lab: Lab, command: DerivativeCommand) -> Iterator[Snapshot | N
             try:
                 way = next(ways)
             except StopIteration:
-                return
+                break
         if way is not None:
             comparisons.append(
                 DerivativeComparison(way.way, way.max_difference, way.relative, way.note)
             )
             yield structs.replace(snapshot, comparisons=tuple(comparisons))
         yield None
+    yield structs.replace(snapshot, comparisons=tuple(comparisons), complete=True)
 
 
 def read_entry(lab: Lab, command: ReadEntryCommand) -> Iterator[Snapshot]:
@@ -142,11 +151,12 @@ def check_gradient(lab: Lab, command: GradcheckCommand) -> Iterator[Snapshot]:
                 at.function, at.inputs, command.second, command.eps, command.atol, command.rtol
             )
         )
+        random = not checked.ok and _users(at.is_random)
     yield GradcheckSnapshot(
         ok=checked.ok,
         code=check_code_of(command),
         message=checked.message,
-        hint="" if checked.ok else _check_hint(checked.message, command),
+        hint="" if checked.ok else _check_hint(checked.message, command, random),
         pairs=tuple(
             _checked_pair(pair, at.inputs, command)
             for pair in checked.pairs
@@ -165,7 +175,7 @@ def _function_and_inputs(
         if lab.forward is None:
             raise LabError(
                 "There is no batch to differentiate the model at.",
-                hint="Start a forward pass, or give a function of the console.",
+                hint="Build a model that can run, or give a function of the console.",
             )
         return copy.deepcopy(lab.forward.module).eval(), (lab.forward.x[:1],)
     namespace = namespace_of(lab)
@@ -213,7 +223,8 @@ def _users(run: Callable[[], T]) -> T:
         raise
     except Exception as error:
         raise LabError(
-            f"The function fails: {type(error).__name__}: {error}", hint=explain_error(error)
+            f"The function fails: {type(error).__name__}: {shortened(str(error))}",
+            hint=explain_error(error),
         ) from error
 
 
@@ -242,6 +253,10 @@ def _snapshot(
         texts=texts_of(found.values),
         entry=_entry(derived, 0, 0) if found.values.numel() else None,
     )
+
+
+def _also(note: str, more: str) -> str:
+    return "; ".join(filter(None, (note, more)))
 
 
 def texts_of(matrix: Tensor) -> tuple[str, ...]:
@@ -308,12 +323,22 @@ def _checked_pair(pair: Pair, inputs: tuple[Tensor, ...], command: GradcheckComm
     )
 
 
-def _check_hint(message: str, command: GradcheckCommand) -> str:
+def _check_hint(message: str, command: GradcheckCommand, random: bool) -> str:
+    if random:
+        return (
+            "The function draws random numbers, so no two calls are of the same function: put a"
+            " model in eval(), or begin the function with torch.manual_seed(0)."
+        )
     if "Jacobian mismatch" in message and not command.double:
         return "In float32 numeric derivatives are coarse: check in float64 before the backward."
     if "Jacobian mismatch" in message:
         what = "the backward of the backward" if command.second else "the backward"
         return f"The entry marked differs most: look at {what} of the operation it belongs to."
+    if "expected to be zero" in message:
+        return (
+            "The result moves when the input does, and for autograd it does not depend on it: look"
+            " for detach(), item() or numpy()."
+        )
     if "not differentiable" in message or "does not require grad" in message:
         return "Nothing leads from the inputs to the output: look for detach(), item() or numpy()."
     return explain_error(RuntimeError(message))

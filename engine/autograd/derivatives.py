@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Literal
 
 import torch
 from torch import Tensor, nn
 
 from ..errors import LabError
+from .precision import in_precision
 
 Function = Callable[..., Tensor]
 Kind = Literal["jacobian", "hessian", "jvp", "vjp", "hvp"]
@@ -31,11 +32,16 @@ MATRIX_KINDS = frozenset({"jacobian", "hessian"})
 @dataclass(frozen=True)
 class At:
     """A function at a point: `inputs` are all its arguments, the derivative is by number
-    `argument` of them. `function` is never the user's own module but a copy of it."""
+    `argument` of them. `function` is never the user's own module but a copy of it.
+
+    Every call draws the same random numbers, those that follow `randomness` (a state of torch's
+    CPU generator): with a Dropout that changed its mind in between there is no derivative.
+    """
 
     function: Function
     inputs: tuple[Tensor, ...]
     argument: int = 0
+    randomness: Tensor = field(default_factory=torch.get_rng_state)
 
     @property
     def x(self) -> Tensor:
@@ -43,28 +49,39 @@ class At:
 
     def of(self, x: Tensor) -> Tensor:
         """The function of the one argument, the others as they are."""
-        inputs = list(self.inputs)
+        inputs = [t.clone() for t in self.inputs]  # some functions write into theirs
         inputs[self.argument] = x
+        torch.set_rng_state(self.randomness)
         return self.function(*inputs)
 
     def value(self) -> Tensor:
         """The output. Raises LabError for anything but one real floating tensor."""
         with torch.no_grad():
-            return _checked(self.of(self.x))
+            return _checked(self.of(self.x.clone()))
+
+    def is_random(self) -> bool:
+        """Whether the function draws random numbers."""
+        with torch.no_grad():
+            self.of(self.x.clone())
+        return not torch.equal(torch.get_rng_state(), self.randomness)
 
     def to(self, dtype: torch.dtype) -> At:
-        """The same in another precision: floating arguments, and a module's parameters."""
+        """The same in another precision: floating arguments, a module's parameters, and whatever
+        else the function uses."""
         function = self.function
         if isinstance(function, nn.Module):
             function = copy.deepcopy(function).to(dtype)
+        else:
+            function = in_precision(function, dtype)
         inputs = tuple(t.to(dtype) if t.is_floating_point() else t for t in self.inputs)
-        return At(function, inputs, self.argument)
+        return At(function, inputs, self.argument, self.randomness)
 
 
 def at_point(function: Function, inputs: tuple[Tensor, ...], argument: int) -> At:
     """The function at detached copies of these inputs; a module is copied with its buffers.
 
-    Raises LabError when the chosen argument cannot be differentiated by.
+    Raises LabError when the chosen argument cannot be differentiated by, or an input holds no
+    numbers.
     """
     if not 0 <= argument < len(inputs):
         raise LabError(
@@ -76,7 +93,22 @@ def at_point(function: Function, inputs: tuple[Tensor, ...], argument: int) -> A
         raise LabError(
             f"Input {argument} is {str(x.dtype).removeprefix('torch.')}: derivatives are taken by"
             " real floating tensors.",
-            hint="Convert it with .float(), or differentiate by another input.",
+            hint="Take a function of torch.view_as_real(x), or differentiate by another input."
+            if x.is_complex()
+            else "Convert it with .float(), or differentiate by another input.",
+        )
+    for place, t in enumerate(inputs):
+        if t.layout != torch.strided or t.is_meta:
+            what, hint = (
+                ("on the meta device: it has no numbers", "Make it on the CPU.")
+                if t.is_meta
+                else ("not dense", "Give a dense one: x.to_dense().")
+            )
+            raise LabError(f"Input {place} is {what}.", hint=hint)
+    if x.numel() == 0:
+        raise LabError(
+            f"Input {argument} has no elements, so there is nothing to differentiate by.",
+            hint="Give one with some elements.",
         )
     if isinstance(function, nn.Module):
         function = copy.deepcopy(function)
@@ -99,7 +131,8 @@ def derivative(
     at: At, kind: Kind, vector: Tensor | None = None, mode: Mode = "reverse"
 ) -> Derivative:
     """The derivative by torch.func; row by row through autograd where a function does not allow
-    that (an autograd.Function without setup_context). `vector` is for jvp, vjp and hvp.
+    that (an autograd.Function without setup_context, a BatchNorm that counts its batches).
+    `vector` is for jvp, vjp and hvp.
 
     Raises LabError for a wrong shape of output or vector, or where a matrix would be too large.
     """
@@ -123,30 +156,29 @@ def derivative(
         vector = vector.to(wanted.dtype)
     try:
         return Derivative(_by_func(at, kind, vector, mode).detach())
-    except RuntimeError as error:
-        if "setup_context" not in str(error) and "vmap" not in str(error):
-            raise
+    except RuntimeError as error:  # what the function itself raises comes again below
         note = (
             "torch.func cannot transform this function, so autograd was asked row by row: "
-            + str(error).splitlines()[0]
+            + shortened(str(error))
         )
         return Derivative(_by_rows(at, kind, vector).detach(), note)
 
 
 def _by_func(at: At, kind: Kind, vector: Tensor | None, mode: Mode) -> Tensor:
     scalar = lambda x: at.of(x).reshape(())  # noqa: E731 - a Hessian's (1,) is a number
+    x = at.x.clone()  # it is the function's to write into
     match kind:
         case "jacobian":
             jac = torch.func.jacrev if mode == "reverse" else torch.func.jacfwd
-            return jac(at.of)(at.x).reshape(-1, at.x.numel())
+            return jac(at.of)(x).reshape(-1, x.numel())
         case "hessian":
-            return torch.func.hessian(scalar)(at.x).reshape(at.x.numel(), at.x.numel())
+            return torch.func.hessian(scalar)(x).reshape(x.numel(), x.numel())
         case "jvp":
-            return torch.func.jvp(at.of, (at.x,), (vector,))[1]
+            return torch.func.jvp(at.of, (x,), (vector,))[1]
         case "vjp":
-            return torch.func.vjp(at.of, at.x)[1](vector)[0]
+            return torch.func.vjp(at.of, x)[1](vector)[0]
         case "hvp":
-            return torch.func.jvp(torch.func.grad(scalar), (at.x,), (vector,))[1]
+            return torch.func.jvp(torch.func.grad(scalar), (x,), (vector,))[1]
 
 
 def _by_rows(at: At, kind: Kind, vector: Tensor | None) -> Tensor:
@@ -252,8 +284,8 @@ def compare(at: At, kind: Kind, vector: Tensor | None, mode: Mode) -> Iterator[C
     doubles = at.to(torch.float64)
     try:
         truth = derivative(doubles, kind, vector, mode).values
-    except (RuntimeError, TypeError) as error:  # a closure over float32 tensors, for one
-        yield Comparison("analytic, float64", math.nan, math.nan, str(error).splitlines()[0])
+    except Exception as error:  # the user's function, in a precision it was not written for
+        yield Comparison("analytic, float64", math.nan, math.nan, shortened(str(error)))
         return
     yield None
     singles = at.to(torch.float32)
@@ -265,8 +297,8 @@ def compare(at: At, kind: Kind, vector: Tensor | None, mode: Mode) -> Iterator[C
     for way, compute in ways:
         try:
             yield _against(way, compute(), truth)
-        except (RuntimeError, TypeError) as error:
-            yield Comparison(way, math.nan, math.nan, str(error).splitlines()[0])
+        except Exception as error:
+            yield Comparison(way, math.nan, math.nan, shortened(str(error)))
 
 
 def _against(way: str, values: Tensor, truth: Tensor) -> Comparison:
@@ -282,12 +314,14 @@ def _against(way: str, values: Tensor, truth: Tensor) -> Comparison:
 
 def _checked(out: object) -> Tensor:
     if not isinstance(out, Tensor):
-        what = (
-            f"{type(out).__name__} of {len(out)}" if isinstance(out, tuple | list) else "no tensor"
-        )
+        many = isinstance(out, tuple | list | Mapping)
+        what = f"{type(out).__name__} of {len(out)}" if many else type(out).__name__
+        key = repr(next(iter(out), 0)) if isinstance(out, Mapping) else "0"
         raise LabError(
-            f"The function returns a {what}; a derivative is that of one tensor.",
-            hint="Choose one: lambda x: f(x)[0].",
+            f"The function returns {what}; a derivative is that of one tensor.",
+            hint=f"Choose one: lambda x: f(x)[{key}]."
+            if many
+            else "Return the tensor itself: item(), numpy() and float() lose the way back.",
         )
     if not out.is_floating_point():
         raise LabError(
@@ -296,6 +330,12 @@ def _checked(out: object) -> Tensor:
             hint="Return .real, .abs() or the like of a complex result.",
         )
     return out
+
+
+def shortened(message: str, most: int = 240) -> str:
+    """The first line of one of torch's messages, cut where it goes on for long."""
+    line = (message.splitlines() or [""])[0]
+    return line if len(line) <= most else f"{line[: most - 1]}…"
 
 
 def _check_size(rows: int, columns: int) -> None:

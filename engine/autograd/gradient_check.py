@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 from torch.autograd.gradcheck import GradcheckError
 
+from ..errors import LabError
 from .derivatives import MAX_ENTRIES, central_difference, units, vjp_of
 
 
@@ -51,6 +52,7 @@ def gradcheck(
     all outputs and inputs that require grad; of a second check they are those of the gradient
     (its vector all ones).
     """
+    _check_outputs(function(*_fresh(inputs)), second)
     check = torch.autograd.gradgradcheck if second else torch.autograd.gradcheck
     try:
         check(function, inputs, eps=eps, atol=atol, rtol=rtol)
@@ -82,7 +84,7 @@ def _first_gradient(
 def _pairs(
     function: Callable[..., Any], inputs: tuple[Tensor, ...], eps: float, atol: float, rtol: float
 ) -> Iterator[Pair]:
-    given = tuple(t.detach().clone().requires_grad_(t.requires_grad) for t in inputs)
+    given = _fresh(inputs)
     outs = _outputs(function(*given))
     for output, out in enumerate(outs):
         for argument, x in enumerate(given):
@@ -106,6 +108,27 @@ def _pairs(
             exceeds = not bool(excess.reshape(-1)[place] <= 0)
             worst = divmod(place, x.numel()) if exceeds else None
             yield Pair(argument, output, tuple(out.shape), analytic, numeric, worst)
+
+
+def _fresh(inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+    return tuple(t.detach().clone().requires_grad_(t.requires_grad) for t in inputs)
+
+
+def _check_outputs(result: object, second: bool) -> None:
+    """Raises LabError for what torch's checks do not take, in words."""
+    outs = result if isinstance(result, tuple | list) else (result,)
+    other = next((type(out).__name__ for out in outs if not isinstance(out, Tensor)), None)
+    if other is not None:
+        what = f"{other} among its results" if outs is result else other
+        raise LabError(
+            f"The function returns {what}; a check takes one tensor or several.",
+            hint="Choose those to check: lambda x: f(x)[0].",
+        )
+    if second and not any(isinstance(out, Tensor) and out.requires_grad for out in outs):
+        raise LabError(
+            "Nothing leads from the result back to the inputs, so there is no backward to check.",
+            hint="Look for detach(), item() or numpy() in the function.",
+        )
 
 
 def _differentiable(t: object) -> bool:

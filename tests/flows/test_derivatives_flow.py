@@ -9,6 +9,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QLabel, QLineEdit, QPushButton, QTableWidget
 
 from app import templates
+from engine.protocol import InterruptSignal
 from widgets.autograd.derivative_form import split_inputs
 from widgets.autograd.derivative_view import DerivativeView
 
@@ -90,17 +91,41 @@ def test_the_line_runs_in_the_console(program, view):
     assert torch.equal(variables["H"].reshape(4, 4), torch.diag(6 * variables["x"].flatten()))
 
 
-def test_the_model_of_the_pass(program, view):
-    program.bench.files.new(templates.load_template("mlp"))
+def test_the_model_on_the_canvas(program, view):
     ask(program, view, "jacobian")
-    assert "no batch" in label(view, "derivative_problem")
-    program.autograd.start_forward()
-    program.bench.link.drain()
+    assert "no batch" in label(view, "derivative_problem"), "an empty canvas"
+    program.bench.files.new(templates.load_template("mlp"))
     ask(program, view, "jacobian")
     assert (
         label(view, "derivative_title") == "Jacobian, 10 × 64: output 1 × 10 by input 1 × 1 × 8 × 8"
     )
     assert not view.findChild(QLabel, "derivative_problem").isVisible()
+
+
+def test_a_long_computation_can_be_interrupted(program, view):
+    button = view.findChild(QPushButton, "derivative_interrupt")
+    assert not button.isVisible()
+    type_into(view, "derivative_function", "f")
+    type_into(view, "derivative_inputs", "x")
+    QTest.mouseClick(view.findChild(QPushButton, "derivative_compute"), Qt.MouseButton.LeftButton)
+    assert button.isVisible()
+    sent = []
+    program.bench.link.signal = sent.append
+    QTest.mouseClick(button, Qt.MouseButton.LeftButton)
+    assert sent == [InterruptSignal()]
+    program.bench.link.drain()
+    assert not button.isVisible(), "all comparisons have come"
+
+
+def test_the_example_is_stepped_through(program, view):
+    QTest.mouseClick(view.findChild(QPushButton, "derivative_trace"), Qt.MouseButton.LeftButton)
+    program.bench.link.drain()
+    page = program.window.page("autograd")
+    assert page.currentWidget() is page.trace
+    trace = page.trace.trace
+    lines = {trace.lines[call.line].text.strip() for call in trace.calls if call.line >= 0}
+    assert {"return 0.5 * x * (1 + torch.erf(x / math.sqrt(2)))", "y = Gelu.apply(x)"} <= lines
+    assert any(line.startswith("return g * ") for line in lines), "its backward"
 
 
 def test_gradcheck_of_the_example(program, view):

@@ -59,14 +59,14 @@ class DerivativeForm(QWidget):
             "derivative_function",
             "Function",
             "What to differentiate: f, torch.tanh, net, Gelu.apply, lambda x: (x @ w).sum()."
-            " Empty: the model of the forward pass under way.",
+            " Empty: the model on the canvas.",
         )
         self.function.setPlaceholderText("the model on the canvas")
         self.inputs = ExpressionField(
             "derivative_inputs",
             "Inputs",
             "The tensors to call it with, with commas between: x, or x, w. Empty: the first sample"
-            " of the pass's batch.",
+            " of the batch.",
         )
         self.inputs.setPlaceholderText("its first sample")
         self.argument = QSpinBox()

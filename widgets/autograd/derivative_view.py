@@ -48,16 +48,20 @@ class Gelu(torch.autograd.Function):
 
 x = torch.linspace(-2, 2, 6, requires_grad=True)
 """
+TRACED_EXAMPLE = EXAMPLE + "y = Gelu.apply(x)\ny.sum().backward()\n"
 EMPTY_TEXT = (
     "Give a function and the tensors to call it with, then Compute. With both left empty, it is the"
-    " model of the forward pass under way, at the first sample of its batch."
+    " model on the canvas, at the first sample of its batch."
 )
 
 
 class DerivativeView(QWidget):
-    """Emits `asked(Command)`, and `run_requested(source)` for Python to be run in the console."""
+    """Emits `asked(Command)`, `interrupt_requested()`, `run_requested(source)` for Python to be run
+    in the console, and `trace_requested(source)` for Python to be stepped through."""
 
     asked = Signal(object)
+    interrupt_requested = Signal()
+    trace_requested = Signal(str)
     run_requested = Signal(str)
 
     def __init__(self, parent: QWidget | None = None) -> None:
@@ -73,6 +77,9 @@ class DerivativeView(QWidget):
         self._run.setToolTip("Run this line in the console, where its result stays as a variable.")
         self._run.clicked.connect(lambda: self.run_requested.emit(self._code.text()))
         self._run.setEnabled(False)
+        self._interrupt = self._button("derivative_interrupt", "Interrupt", "mdi6.stop")
+        self._interrupt.setToolTip("Stop a function that takes too long; what has come stays.")
+        self._interrupt.clicked.connect(self.interrupt_requested)
         self._problem = text_label("derivative_problem", "error")
         self._problem.setWordWrap(True)
         self._hint = text_label("derivative_hint")
@@ -89,6 +96,7 @@ class DerivativeView(QWidget):
         line = QHBoxLayout()
         line.setSpacing(GRID)
         line.addWidget(self._code, 1)
+        line.addWidget(self._interrupt)
         line.addWidget(self._run)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(2 * GRID, GRID, 2 * GRID, GRID)
@@ -100,6 +108,7 @@ class DerivativeView(QWidget):
         layout.addWidget(self._pages, 1)
         self.setFocusProxy(self.form.function)
         self._show_problem("")
+        self._show_running(False)
 
     def _make_empty(self) -> QWidget:
         page = QWidget()
@@ -114,7 +123,16 @@ class DerivativeView(QWidget):
         column.addStretch(1)
         column.addWidget(words)
         column.addSpacing(GRID)
-        column.addWidget(example, 0, Qt.AlignmentFlag.AlignCenter)
+        steps = self._button("derivative_trace", "Step through its lines", "mdi6.debug-step-over")
+        steps.setToolTip("Run the same GELU, forward and backward, op by op beside its lines.")
+        steps.clicked.connect(lambda: self.trace_requested.emit(TRACED_EXAMPLE))
+        row = QHBoxLayout()
+        row.setSpacing(GRID)
+        row.addStretch(1)
+        row.addWidget(example)
+        row.addWidget(steps)
+        row.addStretch(1)
+        column.addLayout(row)
         column.addStretch(2)
         return page
 
@@ -133,6 +151,7 @@ class DerivativeView(QWidget):
     def show_answer(self, snapshot: DerivativeSnapshot | GradcheckSnapshot) -> None:
         """Show a derivative (again as its comparisons come) or the verdict of a check."""
         self.form.compute.setEnabled(True)
+        self._show_running(isinstance(snapshot, DerivativeSnapshot) and not snapshot.complete)
         self._show_problem("")
         self._code.setText(snapshot.code)
         self._run.setEnabled(True)
@@ -149,16 +168,21 @@ class DerivativeView(QWidget):
     def show_error(self, error: ErrorReport) -> None:
         """What was asked cannot be answered; what was shown stays."""
         self.form.compute.setEnabled(True)
+        self._show_running(False)
         name = "" if error.type == "LabError" else f"{error.type}: "
         self._show_problem(f"{name}{error.message}", error.hint)
 
     def clear(self) -> None:
         """Return to the empty state: the engine has gone."""
         self.form.compute.setEnabled(True)
+        self._show_running(False)
         self._show_problem("")
         self._code.clear()
         self._run.setEnabled(False)
         self._pages.setCurrentWidget(self._empty)
+
+    def _show_running(self, running: bool) -> None:
+        self._interrupt.setVisible(running)
 
     def _show_problem(self, text: str, hint: str = "") -> None:
         for label, words in ((self._problem, text), (self._hint, hint)):
@@ -169,6 +193,7 @@ class DerivativeView(QWidget):
 
     def _ask(self, command: Command) -> None:
         self.form.compute.setEnabled(False)
+        self._show_running(True)
         self._show_problem("")
         self.asked.emit(command)
 

@@ -280,6 +280,12 @@ class TraceView(QWidget):
         else:
             self._show_problem("", "There is no code yet: write some, or choose an example.")
 
+    def trace_code(self, source: str) -> None:
+        """Put this code in place of the reader's (undo brings that back), and run it."""
+        self.what.setCurrentIndex(self.what.findData("code"))
+        self._try(source)
+        self.start()
+
     def _on_mode(self) -> None:
         is_code = self.what.currentData() == "code"
         self._examples.setVisible(is_code)

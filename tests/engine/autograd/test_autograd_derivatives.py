@@ -142,17 +142,37 @@ def test_float32_against_float64_and_numbers():
     assert found["numeric, float32"].max_difference > found["numeric, float64"].max_difference
 
 
-def test_a_closure_over_float32_says_why_there_is_no_comparison():
+def test_what_a_function_closes_over_is_converted_too():
     w = W.float()
-    (only,) = [c for c in compare(point(lambda x: x @ w, X.float()), "jacobian", None, "reverse")]
-    assert math.isnan(only.max_difference) and "dtype" in only.note
+
+    def f(x):
+        made = torch.zeros(2, 3)
+        made[0] = (x @ w)[0]
+        return made * made.dtype.itemsize  # 8 bytes in float64
+
+    at = point(f, X.float())
+    ways = [c for c in compare(at, "jacobian", None, "reverse") if c is not None]
+    assert [c.note for c in ways] == ["", "", ""]
+    assert ways[1].max_difference < 1e-8
+    assert ways[0].relative == pytest.approx(0.5), "float32 has 4 bytes"
+    assert w.dtype == torch.float32 and f(X.float()).dtype == torch.float32
+
+
+def test_a_function_that_fails_in_float64_says_why_there_is_no_comparison():
+    def f(x):
+        if x.dtype == torch.float64:
+            raise ValueError("only float32 here")
+        return x
+
+    (only,) = compare(point(f, X.float()), "jacobian", None, "reverse")
+    assert math.isnan(only.max_difference) and only.note == "only float32 here"
 
 
 @pytest.mark.parametrize(
     ("function", "inputs", "kind", "vector", "said"),
     [
         (lambda x: x * 2, (X,), "hessian", None, "one number"),
-        (lambda x: (x, x), (X,), "jacobian", None, "returns a tuple"),
+        (lambda x: (x, x), (X,), "jacobian", None, "returns tuple of 2"),
         (lambda x: x > 0, (X,), "jacobian", None, "bool"),
         (lambda x: x, (X.long(),), "jacobian", None, "int64"),
         (lambda x: x, (X,), "jvp", None, "none was given"),

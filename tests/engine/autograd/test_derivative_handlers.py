@@ -167,6 +167,56 @@ def test_the_model_of_the_pass(talk):
     assert np.array_equal(matrix(got.picture), expected.detach().numpy())
 
 
+def test_the_last_snapshot_says_that_it_is(talk):
+    talk.ask(DerivativeCommand(kind="jacobian", function="f", inputs=("x",)), DerivativeSnapshot)
+    told = [a for a in talk.answers if isinstance(a, DerivativeSnapshot)]
+    assert [a.complete for a in told] == [False] * (len(told) - 1) + [True]
+    assert len(told[-1].comparisons) == 3
+
+
+def test_modules_of_the_console_are_compared_in_float64_and_stay_float32(talk):
+    talk.ask(RunCellCommand(source="lstm = nn.LSTM(2, 3)\nbefore = lstm.weight_hh_l0.clone()"))
+    command = DerivativeCommand(kind="jacobian", function="lambda t: lstm(t)[0]", inputs=("x",))
+    got = talk.ask(command, DerivativeSnapshot)
+    assert [c.note for c in got.comparisons] == ["", "", ""]
+    single, numeric, coarse = (c.max_difference for c in got.comparisons)
+    assert 0 < single < 1e-6 and numeric < 1e-8 and coarse < 1e-2
+    variables = talk.lab.namespace.variables
+    assert variables["lstm"].weight_hh_l0.dtype == torch.float32
+    assert torch.equal(variables["lstm"].weight_hh_l0, variables["before"])
+
+
+def test_a_function_that_draws_random_numbers_has_a_derivative(talk):
+    source = "net = nn.Sequential(nn.Linear(2, 4), nn.BatchNorm1d(4), nn.Dropout(0.5))"
+    talk.ask(RunCellCommand(source=source))
+    got = talk.ask(
+        DerivativeCommand(kind="jacobian", function="net", inputs=("x",)), DerivativeSnapshot
+    )
+    assert "row by row" in got.note and "random numbers" in got.note
+    numeric = next(c for c in got.comparisons if c.way == "numeric, float64")
+    assert numeric.max_difference < 1e-6
+    entry = talk.ask(ReadEntryCommand(row=0, column=0), EntrySnapshot).entry
+    assert entry.numeric == pytest.approx(entry.value, abs=1e-2)
+    checked = talk.ask(GradcheckCommand(function="net", inputs=("x",)), GradcheckSnapshot)
+    assert not checked.ok and "random numbers" in checked.hint
+
+
+def test_gradcheck_of_a_result_that_was_detached(talk):
+    command = GradcheckCommand(function="lambda x: x.detach() * 2", inputs=("x",))
+    checked = talk.ask(command, GradcheckSnapshot)
+    assert not checked.ok and "detach()" in checked.hint
+    assert checked.pairs[0].worst is not None
+
+
+def test_a_function_that_writes_into_its_input_sees_each_time_the_same(talk):
+    command = DerivativeCommand(
+        kind="jacobian", function="lambda x: x.mul_(2).square()", inputs=("x",), mode="forward"
+    )
+    got = talk.ask(command, DerivativeSnapshot)
+    assert np.array_equal(matrix(got.picture), np.diag([8.0, 16.0, 24.0, 32.0]))
+    assert got.comparisons[1].max_difference < 1e-6
+
+
 def test_gradcheck_marks_the_entry_that_fails(talk):
     got = talk.ask(GradcheckCommand(function="Bad.apply", inputs=("x",)), GradcheckSnapshot)
     (pair,) = got.pairs
@@ -208,6 +258,22 @@ def test_gradcheck_passes(talk):
             DerivativeCommand(kind="jacobian", function="lambda x: x @ x[0, :1]", inputs=("x",)),
             "RuntimeError",
         ),
+        (DerivativeCommand(kind="jacobian", function="torch.sin", inputs=("x[:0]",)), "no elem"),
+        (
+            DerivativeCommand(kind="jacobian", function="torch.sin", inputs=("x.to_sparse()",)),
+            "den",
+        ),
+        (
+            DerivativeCommand(kind="jacobian", function="torch.sin", inputs=("x.to('meta')",)),
+            "meta",
+        ),
+        (
+            DerivativeCommand(kind="jacobian", function="lambda x: {'a': x}", inputs=("x",)),
+            "dict of 1",
+        ),
+        (GradcheckCommand(function="lambda x: {'a': x}", inputs=("x",)), "returns dict"),
+        (GradcheckCommand(function="lambda x: (x, (x, x))", inputs=("x",)), "tuple among"),
+        (GradcheckCommand(function="torch.detach", inputs=("x",), second=True), "no backward"),
         (ReadEntryCommand(row=0, column=0), "no matrix"),
     ],
 )

@@ -1,0 +1,46 @@
+"""A function computed in another precision, with all that it closes over."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
+from torch.utils._pytree import tree_map
+
+
+def in_precision(function: Callable[..., Any], dtype: torch.dtype) -> Callable[..., Any]:
+    """`function`, for which every floating tensor that it meets is of `dtype`: weights of modules
+    that it calls, tensors from around it, those that it makes. What is around stays as it is."""
+
+    def computed(*args: Any) -> Any:
+        with _Precision(dtype):
+            return function(*args)
+
+    return computed
+
+
+class _Precision(TorchFunctionMode):
+    def __init__(self, dtype: torch.dtype) -> None:
+        super().__init__()
+        self._dtype = dtype
+        self._converted: dict[int, tuple[Tensor, Tensor]] = {}
+        """By id, the tensor itself (or its id might be given away) and its copy: what the function
+        writes in place is there when it reads it again."""
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        args, kwargs = tree_map(self._convert, (args, kwargs or {}))
+        return tree_map(self._convert, func(*args, **kwargs))
+
+    def _convert(self, value: Any) -> Any:
+        if not isinstance(value, Tensor) or not value.is_floating_point():
+            return value
+        if value.dtype == self._dtype:
+            return value
+        if id(value) not in self._converted:
+            self._converted[id(value)] = value, value.to(self._dtype)
+        return self._converted[id(value)][1]
