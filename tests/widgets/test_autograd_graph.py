@@ -280,6 +280,30 @@ def test_a_double_click_opens_in_place_and_closes_again(nested: GraphView, qtbot
     assert nested.box_rect("body.fc").contains(nested.scene_point(at))
 
 
+def test_a_click_on_a_chevron_opens_and_closes(nested: GraphView, qtbot) -> None:
+    left = Qt.MouseButton.LeftButton
+
+    def chevron(zoom: float = 1.0) -> QPoint:
+        geometry = nested._item.geometry
+        at = geometry.chevron_rect(place(nested, "body.fc"), zoom).center()
+        return nested.viewportTransform().map(at).toPoint()
+
+    qtbot.mouseClick(nested.viewport(), left, pos=viewport_point(nested, "body.fc").toPoint())
+    assert "#4" not in keys(nested)
+    qtbot.mouseClick(nested.viewport(), left, pos=chevron())
+    assert "#4" in keys(nested)
+    qtbot.mouseClick(nested.viewport(), left, pos=chevron())
+    assert "#4" not in keys(nested)
+    at = chevron()
+    qtbot.mouseClick(nested.viewport(), left, pos=at)
+    qtbot.mouseDClick(nested.viewport(), left, pos=at)  # the second half of a double click
+    assert "#4" in keys(nested)
+    nested.set_view(0.2, *nested.box_rect("body.fc").center().toTuple())
+    qtbot.mouseClick(nested.viewport(), left, pos=chevron(0.2))  # from afar, titles keep their size
+    assert "#4" not in keys(nested)
+    assert nested._item.geometry.chevron_rect(place(nested, "body.fc"), 0.2).isEmpty()
+
+
 def test_keys_open_and_close(nested: GraphView, qtbot) -> None:
     nested.select_box(place(nested, "body.fc"))
     qtbot.keyClick(nested, Qt.Key.Key_Plus)

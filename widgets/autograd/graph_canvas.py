@@ -98,6 +98,14 @@ class GraphCanvas(CanvasView):
             return box
         return None
 
+    def is_on_chevron(self, box: int, viewport_point: QPointF) -> bool:
+        """Whether a point of the viewport is on the chevron of a box that opens."""
+        facts = self._item.facts
+        if facts is None or facts.visible.boxes[box].kind in ("node", "cut"):
+            return False
+        at = self._item.geometry.chevron_rect(box, self.zoom)
+        return at.contains(self.scene_point(viewport_point))
+
     def crumbs(self) -> list[str]:
         """What the open boxes around the middle of the view are called whose titles lie above it,
         the outermost first."""

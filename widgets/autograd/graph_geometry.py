@@ -18,6 +18,8 @@ MARGIN = 8.0
 HEAD_LENGTH = 7.0
 TEXT_MIN_ZOOM = 0.45
 """Below this zoom boxes are plain, and only titles of open boxes are written."""
+CHEVRON_WIDTH = 24.0
+"""At the right end of a closed box, at the left of an open one's title."""
 MAX_PIECES = 24
 STRAIGHT_PX = 0.02
 """A point so near to the line between its neighbours lies on it."""
@@ -104,6 +106,16 @@ class GraphGeometry:
         if self.open[box]:
             rect.setHeight(min(title_height(zoom), rect.height()))
         return rect
+
+    def chevron_rect(self, box: int, zoom: float = 1.0) -> QRectF:
+        """Where a click opens or closes a box that can; nothing where no chevron is drawn."""
+        head = self.head_rect(box, zoom)
+        if self.open[box]:
+            head.setWidth(min(CHEVRON_WIDTH * head.height() / TITLE_HEIGHT, head.width()))
+            return head
+        if zoom < TEXT_MIN_ZOOM:
+            return QRectF()
+        return QRectF(head.right() - CHEVRON_WIDTH, head.top(), CHEVRON_WIDTH, TITLE_HEIGHT)
 
     def around(self, box: int) -> list[int]:
         """The open boxes around a box, innermost first."""

@@ -27,8 +27,8 @@ class GraphView(GraphCanvas):
 
     Whatever changes what is open ends in `layout_requested`; the picture changes once
     `show_layout` answers it, and the box that was clicked stays under the cursor. A click selects,
-    a double click opens or closes a box and asks to run to a node, a drag pans; `graph_keys` has
-    the keys.
+    on a chevron it opens or closes, as a double click does anywhere on a box; on a node that asks
+    to run to it. A drag pans; `graph_keys` has the keys.
     """
 
     node_selected = Signal(int)
@@ -62,6 +62,7 @@ class GraphView(GraphCanvas):
         self._selected_node: int | None = None
         self._paths = False
         self._breakpoints: frozenset[str] = frozenset()
+        self._on_chevron = False
         self.follow = False
         """Open what hides the node that ran last."""
 
@@ -381,14 +382,18 @@ class GraphView(GraphCanvas):
             super().mousePressEvent(event)
             return
         box = self.box_at(event.position())
+        self._on_chevron = box is not None and self.is_on_chevron(box, event.position())
         if box is not None:
             self.select_box(box)
+            if self._on_chevron:
+                self.toggle(box, event.position())
         self._pan_from = event.position().toPoint()  # to drag is to pan, wherever it begins
 
     def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
         box = self.box_at(event.position())
         if box is not None and event.button() == Qt.MouseButton.LeftButton:
-            self.activate(box, event.position())
+            if not self._on_chevron:  # its first click has opened or closed
+                self.activate(box, event.position())
         else:
             super().mouseDoubleClickEvent(event)
 
