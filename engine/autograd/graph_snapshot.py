@@ -70,6 +70,7 @@ def graph_snapshots(
         modules=_classes(provenance),
         rules={name: words for name in {n.name for n in nodes} if (words := words_of(name))},
         truncated=len(graph.nodes) - count + graph.truncated,
+        saved_bytes=graph.saved_bytes,
         root=sendable(root),
     )
     return in_parts(whole, ("nodes", "edges", "plan", "cuts", "stale", "modules", "rules"))

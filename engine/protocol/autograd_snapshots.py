@@ -118,7 +118,8 @@ class GraphSnapshot(Snapshot, frozen=True, kw_only=True):
 
     A large graph comes in `parts`, this is number `part` of them (from 0): nodes, edges, cuts and
     the plan are cut into pieces that follow each other; `join_graph` puts them together. `root`
-    is the expression whose graph this is, empty for the model's loss. `modules` gives the class
+    is the expression whose graph this is, empty for the model's loss. `saved_bytes` is what all
+    its nodes keep, a storage that several share counted once. `modules` gives the class
     name of each module path. `stale` are the saved tensors that backward will find overwritten,
     the first hundred of them. `rules` tells the backward rule in words for
     the name of each node, where there are any.
@@ -128,6 +129,7 @@ class GraphSnapshot(Snapshot, frozen=True, kw_only=True):
     edges: tuple[GraphEdge, ...]
     plan: tuple[int, ...]
     truncated: int = 0
+    saved_bytes: int = 0
     cuts: tuple[GraphCut, ...] = ()
     stale: tuple[StaleTensor, ...] = ()
     modules: dict[str, str] = field(default_factory=dict)

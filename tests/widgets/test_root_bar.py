@@ -64,8 +64,9 @@ def test_says_how_large_the_graph_is(bar):
         GraphNode(1, "AccumulateGrad", "w", "leaf", None, -1, scalar),
     )
     cut = GraphCut(0, 1, "detach", "h")
-    bar.show_graph(GraphSnapshot(nodes=nodes, edges=(), plan=(0, 1), cuts=(cut,), truncated=3))
+    counted = {"truncated": 3, "saved_bytes": 2048}
+    bar.show_graph(GraphSnapshot(nodes=nodes, edges=(), plan=(0, 1), cuts=(cut,), **counted))
     facts = bar.findChild(QLabel, "graph_facts")
-    assert facts.text() == "5 nodes, 1 of them leaves · nodes save 2 KiB · 1 cut"
+    assert facts.text() == "5 nodes, 1 of them leaves · 2 KiB kept · 1 cut"
     bar.show_graph(None)
     assert facts.text() == ""

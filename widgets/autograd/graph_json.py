@@ -11,6 +11,7 @@ fields of its struct in `engine.protocol.autograd_snapshots`, where all of them 
   the target). Parallel edges are separate.
 - `cuts`: where the gradient's way ends early; `stale`: saved tensors overwritten since.
 - `modules`: the class name of each module path; `rules`: the rule in words of each node's name.
+- `saved_bytes`: of all nodes together, storages that they share counted once.
 - `plan`: ids in the engine's order; `truncated`: how many nodes the graph has beyond these.
 """
 

@@ -85,15 +85,15 @@ class RootBar(QWidget):
             return
         count = len(graph.nodes) + graph.truncated
         leaves = sum(node.kind == "leaf" for node in graph.nodes)
-        saved = format_bytes(sum(node.saved_bytes for node in graph.nodes))
-        text = f"{count:,} nodes, {leaves:,} of them leaves · nodes save {saved}"
+        saved = format_bytes(graph.saved_bytes)
+        text = f"{count:,} nodes, {leaves:,} of them leaves · {saved} kept"
         if cuts := len(graph.cuts):
             text += f" · {cuts:,} {'cut' if cuts == 1 else 'cuts'}"
         if stale := len(graph.stale):
             text += f" · {stale:,} overwritten since: backward will refuse"
         self._facts.setText(text)
         self._facts.setToolTip(
-            f"{text}. Bytes are counted at each node; storages that nodes share count at each."
+            f"{text}. What backward needs from forward; a storage that nodes share counts once."
         )
 
     def _show_root(self) -> None:

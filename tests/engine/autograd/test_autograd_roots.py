@@ -368,6 +368,15 @@ def test_a_large_graph_comes_in_parts_that_join_to_the_same() -> None:
     assert len(whole.plan) == len(graph.nodes)
 
 
+def test_what_a_graph_keeps_counts_a_shared_storage_once() -> None:
+    x = torch.ones(256, requires_grad=True)
+    graph = read_graph((x.sin() * x[:128].cos().sum()).sum())  # sin and cos both save x
+    (whole,) = graph_snapshots(graph, graph.nodes, Provenance())
+    kept = {"sin": 1024, "cos": 1024, "mul": 1024 + 4}
+    assert {n.op: n.saved_bytes for n in whole.nodes if n.saved_bytes} == kept
+    assert whole.saved_bytes == 1024 + 1024 + 4
+
+
 def test_numbers_of_another_thread_name_nothing() -> None:
     lab = console("x = torch.ones(2, requires_grad=True)\nfor _ in range(5): y = x * 2")
     first = namespace_of(lab).recordings.kept[0].span[0]
