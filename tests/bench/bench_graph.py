@@ -90,19 +90,19 @@ def record(model: nn.Module, x: torch.Tensor) -> object:
 
 
 def torchviz(loss: torch.Tensor) -> object:
-    from torchviz import make_dot
+    from torchviz import make_dot  # pyright: ignore[reportMissingImports]
 
     return make_dot(loss)
 
 
 def torchview(model: nn.Module, x: torch.Tensor) -> object:
-    from torchview import draw_graph
+    from torchview import draw_graph  # pyright: ignore[reportMissingImports]
 
     return draw_graph(model, input_data=x, depth=100, device="cpu", mode="train")
 
 
 def torchlens(model: nn.Module, x: torch.Tensor) -> object:
-    import torchlens as tl
+    import torchlens as tl  # pyright: ignore[reportMissingImports]
 
     return tl.trace(model, x)
 

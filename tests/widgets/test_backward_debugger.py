@@ -204,7 +204,9 @@ def test_the_list_switches_removes_and_counts(qtbot) -> None:
     assert said[-1] == (off, second)
     points.add(first)  # switches it on again
     assert said[-1] == (first, second)
-    tree.setCurrentItem(tree.topLevelItem(1))
+    second_row = tree.topLevelItem(1)
+    assert second_row is not None
+    tree.setCurrentItem(second_row)
     tree.setFocus()
     qtbot.keyClick(tree, Qt.Key.Key_Delete)
     assert said[-1] == (first,)
@@ -309,6 +311,7 @@ def test_the_next_node_tells_what_has_arrived(view: BackwardView, qtbot) -> None
     ]
     edited = paused(edits=(GradientEdit(GRAPH.plan[1], "g * 2"),))
     half = value_of("after the edit", np.array([[6.0, 8.0]], np.float32))
+    assert edited.next is not None
     edited = replace(edited, next=replace(edited.next, edited=(half,), hooks=""))
     view.show_backward(edited, GRAPH, NAMES)
     assert shown(view, "next_facts") == "norm 5 → 10 · 2 of 2 contributions"
@@ -378,6 +381,7 @@ def test_a_leaf_shows_its_grad_before_and_after(view: BackwardView) -> None:
     added = value_of("gradient in", np.array([1.0, 1.0], np.float32))
     before = value_of(".grad before", np.array([2.0, 2.0], np.float32))
     after = value_of(".grad after", np.array([3.0, 3.0], np.float32))
+    assert base.step is not None
     step = replace(
         base.step,
         incoming=(added,),
@@ -436,7 +440,9 @@ def test_lists_ask(qtbot) -> None:
     exposed(qtbot, tabs)
     tree = tabs.edits.findChild(QTreeWidget, "edits")
     with qtbot.waitSignal(tabs.node_chosen) as chosen:
-        tree.setCurrentItem(tree.topLevelItem(0))
+        first_row = tree.topLevelItem(0)
+        assert first_row is not None
+        tree.setCurrentItem(first_row)
     assert chosen.args == [4]
     tree.setFocus()
     with qtbot.waitSignal(tabs.unedited) as undone:

@@ -25,6 +25,11 @@ pytestmark = pytest.mark.filterwarnings(
 )
 
 
+def twice_and_one(grads):
+    """An edit, as the stepper and a pre-hook of torch's take it."""
+    return (grads[0] * 2 + 1,)
+
+
 def threads() -> list[threading.Thread]:
     return [t for t in threading.enumerate() if t.name == "backward"]
 
@@ -147,7 +152,7 @@ def test_edits_equal_hooks_and_can_be_made_while_held() -> None:
             places = [p for p, n in enumerate(engine.plan) if len(n.outputs) == 1 and not n.is_leaf]
             now, later = places[1], places[-1]
             engine.run(lambda e, now=now: e.position == now)
-            engine.edit(engine.plan[now], lambda grads: (grads[0] * 2 + 1,))
+            engine.edit(engine.plan[now], twice_and_one)
             engine.edit(engine.plan[later], lambda grads: (grads[0].clamp(-0.1, 0.1),))
             engine.edit(engine.plan[places[-2]], None)
             engine.unedit(engine.plan[places[-2]])
@@ -157,7 +162,7 @@ def test_edits_equal_hooks_and_can_be_made_while_held() -> None:
         stepped = kept(compared)
         roots, compared = cases.CASES[name]()
         order = [n.fn for n in BackwardStepper(roots).plan]
-        order[now].register_prehook(lambda grads: (grads[0] * 2 + 1,))
+        order[now].register_prehook(twice_and_one)
         order[later].register_prehook(lambda grads: (grads[0].clamp(-0.1, 0.1),))
         torch.autograd.backward(roots)
         assert_grads(compared, stepped)

@@ -187,7 +187,7 @@ def test_a_script_of_the_console_is_a_cell_to_run_after_the_code(inputs) -> None
     else:
         again = [variable(other, "x").grad]
     for a, b in zip(found, again, strict=True):
-        assert torch.equal(a, b)
+        assert b is not None and torch.equal(a, b)
 
 
 def test_hooks_on_tensors_of_the_console_are_told() -> None:

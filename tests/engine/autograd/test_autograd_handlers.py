@@ -75,7 +75,7 @@ def start(lab: Lab) -> list[Any]:
     return ask(handlers.start_backward(lab, StartBackwardCommand()))
 
 
-def move(lab: Lab, where: Any, target: int = -1) -> BackwardSnapshot:
+def move(lab: Lab, where: Any, target: int = -1) -> Any:
     (snapshot,) = ask(handlers.move_backward(lab, MoveBackwardCommand(move=where, target=target)))
     assert isinstance(snapshot, BackwardSnapshot)
     return snapshot

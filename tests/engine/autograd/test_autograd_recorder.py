@@ -281,7 +281,9 @@ def test_why_an_argument_needs_no_gradient(keep_values: bool) -> None:
     lines = {"detach": "# cut here", "no_grad": "# off here"}
     for reason, text in lines.items():
         stop = recorder.recording.call_of(told[reason].grad_fn._sequence_nr()).slots[1]
-        source = linecache.getline(*stop.place).strip()
+        assert stop.place is not None
+        file, line = stop.place
+        source = linecache.getline(file, line).strip()
         assert source.endswith(text)
 
 
