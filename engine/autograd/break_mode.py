@@ -21,6 +21,11 @@ from .stepped_pass import Step, SteppedPass
 UNKNOWN: Gradients = ()
 
 
+LOOK_UP_S = 0.2
+"""Whoever waits for the engine looks up so often: a signal that comes just before a thread blocks
+does not wake it, and Python would see it only then."""
+
+
 class _Abort(BaseException):
     """Ends `backward()` from a hook. No error, so that no `except Exception` swallows it."""
 
@@ -121,7 +126,8 @@ class BreakMode(SteppedPass):
         self._last, self._incoming, self._grad_before = None, UNKNOWN, None
 
     def _advance(self, until: Callable[[Self], bool]) -> None:
-        self._wait()
+        with self.guard():
+            self._wait()
         if self._error is not None:
             raise self._error
         self._until = until
@@ -129,8 +135,9 @@ class BreakMode(SteppedPass):
             node = self.next_node
             if node is not None and node.id in self._edits:
                 self._replacement = self.edited(node, self._incoming)
-            self._let_go()
-            self._wait()
+            with self.guard():  # who waits may be interrupted; the engine goes on
+                self._let_go()
+                self._wait()
             if self._ended or self._reached:
                 break
         if self._error is not None:
@@ -144,9 +151,9 @@ class BreakMode(SteppedPass):
     def _wait(self) -> None:
         """Until the engine is held or has ended."""
         with self._turn:
+            self._turn.notify_all()  # whoever let go may have been interrupted before it said so
             while not (self._held or self._ended):
-                with self.guard():  # who waits may be interrupted, the engine goes on
-                    self._turn.wait()
+                self._turn.wait(LOOK_UP_S)
 
     # -- in the engine's thread ------------------------------------------------------------------
 
