@@ -213,6 +213,7 @@ class Application(QObject):
         mistakes = MistakesPresenter(self.bench, page.mistakes, self)
         mistakes.run_requested.connect(lambda source: self.tensors.submit(source))
         mistakes.graph_requested.connect(self._show_graph)
+        mistakes.node_requested.connect(page.show_lesson)
         self.presenters["mistakes"] = mistakes
         return page
 

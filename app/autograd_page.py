@@ -53,6 +53,11 @@ class AutogradPage(QTabWidget):
         self.setCurrentWidget(self.steps)
         self.steps.graph.select(node)
 
+    def show_lesson(self, node: int, words: str) -> None:
+        """Show a node of the graph that was just read, and say what is to be seen there."""
+        self.show_node(node)
+        self.steps.show_lesson(words)
+
     def show_code(self, source: str) -> None:
         """Trace this code."""
         self.setCurrentWidget(self.trace)

@@ -8,6 +8,7 @@ from app.presenters.questions import Questions
 from app.workbench import Workbench
 from engine.protocol import (
     CellSnapshot,
+    GraphSnapshot,
     Snapshot,
     VariablesSnapshot,
     WhyNoGradientCommand,
@@ -16,18 +17,21 @@ from widgets.autograd.mistakes_view import MistakesView
 
 
 class MistakesPresenter(QObject):
-    """Signals: `run_requested(source)` for the console, `graph_requested(root)`."""
+    """Signals: `run_requested(source)` for the console, `graph_requested(root)`, and once that
+    graph is there `node_requested(node, words)` for the node where to look, and what is there."""
 
     run_requested = Signal(str)
     graph_requested = Signal(str)
+    node_requested = Signal(int, str)
 
     def __init__(self, bench: Workbench, view: MistakesView, parent: QObject) -> None:
         super().__init__(parent)
         self._view = view
         self._questions = Questions(bench, self)
         self._running = ""
+        self._wanted: tuple[str, int | str, str] | None = None
         view.run_requested.connect(self._run)
-        view.graph_requested.connect(self.graph_requested)
+        view.graph_requested.connect(self._show_graph)
         view.why_requested.connect(self._why)
         bench.store.snapshot.connect(self._on_snapshot)
         bench.link.state_changed.connect(self._on_engine_state)
@@ -38,7 +42,13 @@ class MistakesPresenter(QObject):
 
     def _why(self, name: str, root: str) -> None:
         command = WhyNoGradientCommand(name=name, root=root)
-        self._questions.ask(command, self._view.show_why, self._view.show_problem)
+        self._questions.ask(
+            command, lambda told: self._view.show_why(told, root), self._view.show_problem
+        )
+
+    def _show_graph(self, root: str, node: int | str, words: str) -> None:
+        self._wanted = root, node, words
+        self.graph_requested.emit(root)
 
     def _on_snapshot(self, snapshot: Snapshot) -> None:
         match snapshot:
@@ -50,8 +60,23 @@ class MistakesPresenter(QObject):
                 if self._running == self._view.code.code():
                     self._view.show_made(error)
                 self._running = ""
+            case GraphSnapshot() if self._wanted is not None:
+                (root, node, words), self._wanted = self._wanted, None
+                found = node_of(snapshot, node)
+                if snapshot.root == root and found is not None:
+                    self.node_requested.emit(found, words)
 
     def _on_engine_state(self, state: str) -> None:
         if state == "lost":
             self._questions.drop()
+            self._wanted = None
             self._view.show_mistake(self._view.mistake)
+
+
+def node_of(graph: GraphSnapshot, node: int | str) -> int | None:
+    """The id of a node of a graph: itself, or the first that has this name or is a leaf of it."""
+    if isinstance(node, int):
+        return node if node < len(graph.nodes) else None
+    leaves = (n.id for n in graph.nodes if n.kind == "leaf" and n.label == node)
+    named = (n.id for n in graph.nodes if n.name == node)
+    return next(leaves, next(named, None))

@@ -115,6 +115,12 @@ class Node:
         """Bytes of the storages this node keeps alive, each counted once."""
         return sum({s.storage_id: s.storage_bytes for s in self.saved}.values())
 
+    @property
+    def is_freed(self) -> bool:
+        """Whether nothing is left of what it saved: a backward pass has run it."""
+        saved = self.saved
+        return any(s.note == "freed" for s in saved) and all(s.data is None for s in saved)
+
     def __repr__(self) -> str:
         return f"<{self.id} {self.name}{' ' + self.label if self.label else ''}>"
 
@@ -261,11 +267,19 @@ def _saved(fn: Any) -> Iterator[SavedTensor]:
             yield _saved_tensor(name, kept)
 
 
+def _why_empty(kept: Any) -> str:
+    """Why a saved tensor is none: torch refuses to unpack one that it let go of."""
+    try:
+        kept.unpack()
+    except RuntimeError:
+        return "freed"
+    return "never set"
+
+
 def _saved_tensor(name: str, kept: Any) -> SavedTensor:
     data, packed = kept.data, kept.unpack_hook is not None
     if not isinstance(data, torch.Tensor):
-        note = "packed by hooks" if packed else "freed, or never set"
-        return SavedTensor(name, None, note=note)
+        return SavedTensor(name, None, note="packed by hooks" if packed else _why_empty(kept))
     try:
         storage = data.untyped_storage()
         storage_id, size = storage._cdata, storage.nbytes()

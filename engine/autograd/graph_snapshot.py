@@ -101,7 +101,7 @@ def _node(
         source = lines.get(place)
         if source is None:
             source = lines[place] = source_line(place)
-    is_leaf, op = node.is_leaf, node.op
+    is_leaf, op, saved_bytes = node.is_leaf, node.op, node.saved_bytes
     return GraphNode(
         id=node.id,
         name=node.name,
@@ -110,13 +110,14 @@ def _node(
         block=block,
         sequence=node.sequence,
         outputs=node.outputs,
-        saved_bytes=node.saved_bytes,
+        saved_bytes=saved_bytes,
         op=op,
         module=sendable(origin.module),
         aten=origin.aten,
         source=source,
         device=node.device,
         stale=stale,
+        freed=not saved_bytes and node.is_freed,
     )
 
 

@@ -53,7 +53,6 @@ def detail(backward: BackwardPass, node_id: int) -> NodeDetailSnapshot:
         )
     node = graph.nodes[node_id]
     saved = node.saved
-    gone = bool(saved) and all(each.data is None and "freed" in each.note for each in saved)
     return NodeDetailSnapshot(
         node=node_id,
         name=node.name,
@@ -68,7 +67,9 @@ def detail(backward: BackwardPass, node_id: int) -> NodeDetailSnapshot:
             if key != _OUR_METADATA
         ),
         hooks=hooks_on(node, own=backward.stepper.own_hooks),
-        note="Nothing that it saved is left: a backward pass has freed it." if gone else "",
+        note="Nothing that it saved is left: a backward pass has freed it."
+        if node.is_freed
+        else "",
     )
 
 

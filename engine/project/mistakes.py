@@ -10,8 +10,9 @@ class Mistake:
     """`code` runs as a cell and makes the mistake; `instead` is the same without it.
 
     `happens` says what becomes of it, `why` the reason. `error` is the name of the exception's
-    type, empty where nothing is raised. `root` is the expression whose graph shows it, and `look`
-    what to look for there. `missing` names a tensor whose `.grad` is None against expectation.
+    type, empty where nothing is raised. `root` is the expression whose graph shows it, `node` the
+    first node of that name (or leaf of that label) where it shows, and `look` what to see there.
+    `missing` names a tensor whose `.grad` is None against expectation.
     """
 
     key: str
@@ -22,6 +23,7 @@ class Mistake:
     instead: str
     error: str = ""
     root: str = ""
+    node: str = ""
     look: str = ""
     missing: str = ""
 
@@ -51,7 +53,8 @@ y.backward()          # x.grad is now twice 12: gradients add up
 """),
         error="RuntimeError",
         root="y",
-        look="PowBackward0 says of its saved tensor that it was freed.",
+        node="PowBackward0",
+        look="PowBackward0 is flagged: what it saved was freed by the first backward.",
     ),
     Mistake(
         key="leaf_in_place",
@@ -73,6 +76,7 @@ with torch.no_grad():  # as every optimizer does
 """),
         error="RuntimeError",
         root="loss",
+        node="w",
         look="w is a leaf: its node is an AccumulateGrad, which adds to w.grad.",
     ),
     Mistake(
@@ -96,6 +100,7 @@ loss = (h * b).sum()
 loss.backward()
 """),
         root="loss",
+        node="MulBackward0",
         look="The way from MulBackward0 ends in a cut where h came in.",
         missing="w",
     ),
@@ -118,6 +123,7 @@ loss = b * w ** 2
 loss.backward()
 """),
         root="loss",
+        node="b",
         look="The graph has one leaf, b: nothing of w is in it.",
         missing="w",
     ),
@@ -140,6 +146,7 @@ loss = (w * i).sum()
 loss.backward()
 """),
         root="loss",
+        node="MulBackward0",
         look="MulBackward0 passes a gradient on to w alone: the way to i is cut.",
         missing="i",
     ),
@@ -161,6 +168,7 @@ loss = used ** 2 * unused
 loss.backward()
 """),
         root="loss",
+        node="used",
         look="Count the leaves: there is one.",
         missing="unused",
     ),
@@ -184,6 +192,7 @@ loss = (w * b).sum()
 loss.backward()
 """),
         root="loss",
+        node="MulBackward0",
         look="The way to w is cut at MulBackward0, though w requires grad now.",
         missing="w",
     ),
@@ -207,6 +216,7 @@ loss = (h ** 2).sum()
 loss.backward()
 """),
         root="loss",
+        node="MulBackward0",
         look="h is MulBackward0, in the midst of the graph: its incoming gradient is what h.grad"
         " would hold.",
         missing="h",
@@ -229,6 +239,7 @@ y.backward(torch.ones_like(y))  # the same as y.sum().backward()
 """),
         error="RuntimeError",
         root="y",
+        node="PowBackward0",
         look="Give a gradient in the options of the backward pass: torch.ones_like(y).",
     ),
     Mistake(
@@ -254,6 +265,7 @@ z.sum().backward()
 """),
         error="RuntimeError",
         root="z",
+        node="ExpBackward0",
         look="ExpBackward0 is marked as stale before backward is called, with the line that wrote.",
     ),
     Mistake(
@@ -282,6 +294,7 @@ optimizer.step()
 """),
         error="RuntimeError",
         root="second",
+        node="AddmmBackward0",
         look="AddmmBackward0 of the last layer saved a view of its weight, which is stale.",
     ),
     Mistake(
@@ -304,6 +317,7 @@ y = x.float() @ h
 """),
         error="RuntimeError",
         root="h",
+        node="MulBackward0",
         look="The graph ends with the last operation that ran: the product is not in it.",
     ),
     Mistake(
@@ -328,6 +342,7 @@ y = x + h
 """),
         error="RuntimeError",
         root="h",
+        node="MulBackward0",
         look="Each node says on which device its result is.",
     ),
     Mistake(
@@ -376,6 +391,7 @@ g.backward()          # x.grad is 30 · 3⁴ = 2430
 """),
         error="RuntimeError",
         root="g",
+        node="Error",
         look="Under g stands an Error node where the graph of the gradient should be.",
     ),
     Mistake(
@@ -400,6 +416,7 @@ for step in range(3):
     print(w.grad)
 """),
         root="loss",
+        node="w",
         look="w's node is an AccumulateGrad: it adds to w.grad and never replaces it.",
     ),
     Mistake(
@@ -425,6 +442,7 @@ with torch.no_grad():
         total += loss.item()
 """),
         root="total",
+        node="AddBackward0",
         look="Three times the model's graph hang under total.",
     ),
     Mistake(
@@ -445,6 +463,7 @@ y = torch.where(x > 0, safe.sqrt(), torch.zeros_like(x))
 y.sum().backward()
 """),
         root="y",
+        node="SqrtBackward0",
         look="Give a gradient of ones and stop where a NaN is made: at SqrtBackward0.",
     ),
 )

@@ -52,7 +52,7 @@ class GraphNode(Struct, frozen=True, array_like=True):
     `module` is the dotted path of the `nn.Module` whose forward made it (a leaf: the module that
     owns the parameter), `aten` the operator torch ran, `source` the line of the user's code. All
     three were recorded in forward and are empty where they were not. `stale` says that a tensor
-    it saved was overwritten since."""
+    it saved was overwritten since, `freed` that a backward pass has let go of all it saved."""
 
     id: int
     name: str
@@ -68,6 +68,7 @@ class GraphNode(Struct, frozen=True, array_like=True):
     source: SourceLine | None = None
     device: str = ""
     stale: bool = False
+    freed: bool = False
 
 
 class GraphEdge(Struct, frozen=True, array_like=True):

@@ -136,10 +136,53 @@ def test_each_mistake_runs_and_is_drawn(qtbot, program, page, mistake):
         program.bench.link.drain()
         assert f"`{mistake.missing}`" in label(page, "why_answer") and label(page, "why_hint")
     press(page, "mistake_graph")
-    program.bench.link.drain()
-    graph = program.bench.store.newest(GraphSnapshot)
-    assert graph is not None, label(page, "autograd_problem")
+    graph = drawn(qtbot, program)
     assert graph.root == mistake.root and page.currentWidget() is page.steps
+    node, view = graph.nodes[page.steps.graph.selected], page.steps.graph
+    assert mistake.node in (node.name, node.label)
+    assert view.facts.visible.boxes[view.selected_box].node == node.id
+    assert view.visible_rect().contains(view.node_rect(node.id)), "in sight"
+    assert label(page, "autograd_lesson") == f"The mistake: {mistake.title}. {mistake.look}"
+    fault = {"freed": node.freed, "overwritten": node.stale, "step_before_backward": node.stale}
+    assert fault.get(mistake.key, True)
+    if mistake.key in ("detached", "integer", "late"):
+        assert [cut.node for cut in graph.cuts] == [node.id]
+
+
+def test_what_is_to_be_seen_goes_with_its_graph(qtbot, program, page):
+    page.setCurrentWidget(page.mistakes)
+    press(page, "mistake_code_run")
+    program.bench.link.drain()
+    press(page, "mistake_graph")
+    drawn(qtbot, program)
+    lesson = page.findChild(QLabel, "autograd_lesson")
+    assert lesson.isVisible()
+    assert "1 freed by a backward pass" in label(page, "graph_facts")
+    facts = page.steps.graph.facts
+    place = facts.index_of["#0"]
+    assert facts.freed[place] and "Freed: a backward pass" in facts.tooltip(place)
+    page.steps.roots.choose("x * x")
+    drawn(qtbot, program)
+    assert not lesson.isVisible()
+
+
+def test_the_reason_of_a_missing_gradient_is_shown_on_the_graph(qtbot, program, page):
+    page.setCurrentWidget(page.mistakes)
+    place = next(i for i, m in enumerate(MISTAKES) if m.key == "detached")
+    page.mistakes.list.setCurrentRow(place)
+    where = page.findChild(QPushButton, "why_where")
+    assert not where.isVisible()
+    press(page, "mistake_code_run")
+    program.bench.link.drain()
+    press(page, "why_ask")
+    program.bench.link.drain()
+    assert where.isVisible()
+    words = label(page, "why_answer")
+    press(page, "why_where")
+    graph = drawn(qtbot, program)
+    (cut,) = graph.cuts
+    assert page.steps.graph.selected == cut.node
+    assert label(page, "autograd_lesson") == words
 
 
 def test_why_wants_a_name(program, page):

@@ -48,12 +48,8 @@ class AutogradView(QWidget):
         self.graph_pane = GraphPane()
         self.graph = self.graph_pane.view
         self.backward = BackwardView()
-        self._problem = QLabel()
-        self._problem.setObjectName("autograd_problem")
-        self._problem.setProperty("role", "error")
-        self._problem.setWordWrap(True)
-        self._problem.setContentsMargins(2 * GRID, GRID, 2 * GRID, GRID)
-        self._problem.hide()
+        self._lesson = self._words("autograd_lesson", "heading")
+        self._problem = self._words("autograd_problem", "error")
 
         splitter = QSplitter(Qt.Orientation.Horizontal)
         splitter.addWidget(self.forward)
@@ -67,6 +63,7 @@ class AutogradView(QWidget):
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(0)
         layout.addWidget(self.roots)
+        layout.addWidget(self._lesson)
         layout.addWidget(self._problem)
         layout.addWidget(splitter, 1)
 
@@ -81,6 +78,15 @@ class AutogradView(QWidget):
         self.graph.node_selected.connect(self._on_node)
         self.graph.run_to_requested.connect(lambda n: self.backward_move_requested.emit("to", n))
 
+    def _words(self, name: str, role: str) -> QLabel:
+        label = QLabel()
+        label.setObjectName(name)
+        label.setProperty("role", role)
+        label.setWordWrap(True)
+        label.setContentsMargins(2 * GRID, GRID, 2 * GRID, GRID)
+        label.hide()
+        return label
+
     # -- showing ---------------------------------------------------------------------------------
 
     def show_forward(self, snapshot: ForwardSnapshot, names: Mapping[str, str]) -> None:
@@ -92,6 +98,7 @@ class AutogradView(QWidget):
     def show_graph(self, graph: GraphSnapshot, names: Mapping[str, str]) -> None:
         """A new graph was read. It is drawn once its view was told where its boxes go."""
         self._graph, self._names = graph, names
+        self.show_lesson("")
         self.roots.show_graph(graph)
         self.graph.show_graph(graph, names)
 
@@ -111,6 +118,11 @@ class AutogradView(QWidget):
         self.forward.show_value(snapshot)
         self.backward.show_value(snapshot)
 
+    def show_lesson(self, text: str) -> None:
+        """Say what there is to be seen on the graph, until another is shown; empty: nothing."""
+        self._lesson.setText(text)
+        self._lesson.setVisible(bool(text))
+
     def show_problem(self, text: str) -> None:
         """Say what went wrong and what to try; empty takes it back."""
         self._problem.setText(text)
@@ -127,6 +139,7 @@ class AutogradView(QWidget):
     def clear_backward(self) -> None:
         """The forward pass began anew: its graph is another."""
         self._graph = None
+        self.show_lesson("")
         self.roots.show_graph(None)
         self.graph.clear()
         self.backward.clear()

@@ -45,7 +45,9 @@ class BoxPainter:
         self._paint_cuts(painter, cuts)
         self._paint_texts(painter, solid, zoom)
         self._paint_badges(painter, closed)
-        self._paint_stale_flags(painter, solid[self._facts.stale[solid]])
+        stale, freed = self._facts.stale[solid], self._facts.freed[solid]
+        self._paint_flags(painter, solid[stale], "error")
+        self._paint_flags(painter, solid[freed & ~stale], "warning")
 
     def _paint_bodies(self, painter: QPainter, boxes: Ints, zoom: float, exact: bool) -> None:
         sorts = np.stack(
@@ -177,8 +179,8 @@ class BoxPainter:
             painter.setPen(colors.color("accent"))
             painter.drawText(place, Qt.AlignmentFlag.AlignCenter, badge)
 
-    def _paint_stale_flags(self, painter: QPainter, boxes: Ints) -> None:
-        flag = icon("mdi6.alert", theme.current().error)
+    def _paint_flags(self, painter: QPainter, boxes: Ints, role: str) -> None:
+        flag = icon("mdi6.alert", theme.current().color(role).name())
         for x, y, width, height in self._geometry.rects[boxes].tolist():
             place = QRectF(x + width - 22, y + height - 20, 16, 16)
             painter.drawPixmap(place, flag, QRectF(flag.rect()))

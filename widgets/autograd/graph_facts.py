@@ -59,6 +59,7 @@ class GraphFacts:
         self.saved_bytes = self.sums([node.saved_bytes for node in nodes])
         self.leaves = self.sums([node.kind == "leaf" for node in nodes])
         self.stale = self.sums([node.stale for node in nodes]) > 0
+        self.freed = self.sums([node.freed for node in nodes]) > 0
         self.atom = np.array([box.kind in ("node", "cut") for box in boxes], bool)
         self.cut = np.array([box.kind == "cut" for box in boxes], bool)
         self.leaf = (self.leaves > 0) & self.atom
@@ -213,6 +214,8 @@ class GraphFacts:
         if node.saved_bytes:
             lines.append(f"Keeps {format_bytes(node.saved_bytes)} from forward")
         lines += [stale_words(save) for save in self.graph.stale if save.node == node.id]
+        if node.freed:
+            lines.append(FREED)
         if node.module:
             made = "Belongs to" if node.kind == "leaf" else "Made in"
             lines.append(f"{made} {node.module}{self._class_of(node.module)}")
@@ -253,12 +256,20 @@ class GraphFacts:
             lines.append(f"{int(self.executed[index]):,} of {box.nodes:,} have run")
         if self.stale[index]:
             lines.append("Stale: a tensor that one of them kept was overwritten")
+        if self.freed[index]:
+            lines.append("Freed: a backward pass has let go of what some of them kept")
         lines.append("Double click or Enter closes it" if box.open else "Double click opens it")
         return "\n".join(lines)
 
     def _class_of(self, module: str) -> str:
         name = self.graph.modules.get(module)
         return f" ({name})" if name else ""
+
+
+FREED = (
+    "Freed: a backward pass has let go of what it kept, so another cannot run it. retain_graph=True"
+    " would have kept it"
+)
 
 
 def stale_words(save: StaleTensor) -> str:

@@ -25,12 +25,12 @@ from widgets.theme import GRID, mono_font
 
 
 class MistakesView(QWidget):
-    """Signals: `run_requested(source)` for Python to run in the console, `graph_requested(root)`
-    to see the graph under an expression, `why_requested(name, root)` to hear why a tensor has no
-    gradient."""
+    """Signals: `run_requested(source)` for Python to run in the console, `graph_requested(root,
+    node, words)` to see a node (its id, or its name) of the graph under an expression, with what
+    is the matter there, `why_requested(name, root)` to hear why a tensor has no gradient."""
 
     run_requested = Signal(str)
-    graph_requested = Signal(str)
+    graph_requested = Signal(str, object, str)
     why_requested = Signal(str, str)
 
     def __init__(self, parent: QWidget | None = None) -> None:
@@ -62,9 +62,8 @@ class MistakesView(QWidget):
         self._graph = QPushButton("Show on the graph")
         self._graph.setObjectName("mistake_graph")
         self._graph.setAccessibleName("Show on the graph")
-        self._graph.setToolTip("Read the graph of this tensor and draw it in the tab Step through.")
         set_icon(self._graph, "mdi6.sitemap-outline")
-        self._graph.clicked.connect(lambda: self.graph_requested.emit(self._mistake.root))
+        self._graph.clicked.connect(self._show_graph)
         self.name = ExpressionField(
             "why_name", "Tensor without a gradient", "A tensor of the console whose .grad is None."
         )
@@ -81,6 +80,14 @@ class MistakesView(QWidget):
         self.root.returnPressed.connect(self._ask)
         self._answer = self._words("why_answer")
         self._hint = self._words("why_hint", "muted")
+        self._told: WhyNoGradientSnapshot | None = None
+        self._told_root = ""
+        self.where = QPushButton("Show where")
+        self.where.setObjectName("why_where")
+        self.where.setAccessibleName("Show where on the graph")
+        self.where.setToolTip("Go to this place of the graph, in the tab Step through.")
+        set_icon(self.where, "mdi6.sitemap-outline")
+        self.where.clicked.connect(self._show_where)
         self._lay_out()
         self.list.setCurrentRow(0)
         self.setFocusProxy(self.list)
@@ -118,7 +125,11 @@ class MistakesView(QWidget):
         column.addSpacing(GRID)
         column.addWidget(heading)
         column.addLayout(question)
-        column.addWidget(self._answer)
+        answer = QHBoxLayout()
+        answer.setSpacing(GRID)
+        answer.addWidget(self._answer, 1)
+        answer.addWidget(self.where)
+        column.addLayout(answer)
         column.addWidget(self._hint)
         column.addStretch(1)
         scroll = QScrollArea()
@@ -154,13 +165,15 @@ class MistakesView(QWidget):
         self.name.show_text(mistake.missing)
         self.root.show_text(mistake.root)
         self.show_error(None)
-        self._answer.clear()
-        self._hint.clear()
+        self._show_answer("", "")
 
     def show_made(self, error: ErrorReport | None) -> None:
         """The mistake has run, and raised `error`."""
         self._graph.setEnabled(True)
-        self._graph.setToolTip(f"Draw the graph of {self._mistake.root} in the tab Step through.")
+        self._graph.setToolTip(
+            f"Draw the graph of {self._mistake.root} in the tab Step through, and choose the node"
+            " where it shows."
+        )
         self.show_error(error)
 
     def show_error(self, error: ErrorReport | None) -> None:
@@ -168,14 +181,20 @@ class MistakesView(QWidget):
         self._error.setText("" if error is None else f"{error.type}: {error.message}")
         self._error.setVisible(error is not None)
 
-    def show_why(self, snapshot: WhyNoGradientSnapshot) -> None:
-        self._answer.setText(snapshot.text)
-        self._hint.setText(snapshot.hint)
+    def show_why(self, snapshot: WhyNoGradientSnapshot, root: str = "") -> None:
+        """Show the answer; `root` is the expression that the question was about."""
+        self._show_answer(snapshot.text, snapshot.hint)
+        self._told, self._told_root = snapshot, root
+        self.where.setVisible(bool(root) and snapshot.node is not None)
 
     def show_problem(self, error: ErrorReport) -> None:
         """The question could not be answered."""
-        self._answer.setText(error.message)
-        self._hint.setText(error.hint)
+        self._show_answer(error.message, error.hint)
+
+    def _show_answer(self, text: str, hint: str) -> None:
+        self._answer.setText(text)
+        self._hint.setText(hint)
+        self.where.hide()
 
     # -- asking ----------------------------------------------------------------------------------
 
@@ -183,10 +202,21 @@ class MistakesView(QWidget):
         self.show_error(None)
         self.run_requested.emit(source)
 
+    def _show_graph(self) -> None:
+        mistake = self._mistake
+        words = f"The mistake: {mistake.title}. {mistake.look}"
+        self.graph_requested.emit(mistake.root, mistake.node, words)
+
+    def _show_where(self) -> None:
+        assert self._told is not None
+        self.graph_requested.emit(self._told_root, self._told.node, self._told.text)
+
     def _ask(self) -> None:
         name = self.name.text().strip()
         if not name:
-            self._answer.setText("Name the tensor whose gradient is missing.")
-            self._hint.setText("A variable of the console: w, net.weight, x.")
+            self._show_answer(
+                "Name the tensor whose gradient is missing.",
+                "A variable of the console: w, net.weight, x.",
+            )
             return
         self.why_requested.emit(name, self.root.text().strip())

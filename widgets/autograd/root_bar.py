@@ -91,6 +91,8 @@ class RootBar(QWidget):
             text += f" · {cuts:,} {'cut' if cuts == 1 else 'cuts'}"
         if stale := len(graph.stale):
             text += f" · {stale:,} overwritten since: backward will refuse"
+        if freed := sum(node.freed for node in graph.nodes):
+            text += f" · {freed:,} freed by a backward pass: another cannot run them"
         self._facts.setText(text)
         self._facts.setToolTip(
             f"{text}. What backward needs from forward; a storage that nodes share counts once."

@@ -21,7 +21,17 @@ CUTS: dict[CutReason, str] = {
 """Why a gradient goes no further."""
 
 
+_RAISES = {
+    "Error": "Raises when backward comes here: this operation's backward cannot itself be"
+    " differentiated.",
+    "NotImplemented": "Raises when backward comes here: torch has no derivative of this operation.",
+}
+"""Nodes that stand where a rule is missing."""
+
+
 def rule(node: GraphNode, graph: GraphSnapshot) -> str:
     """The node's backward rule in words, as the engine tells it; g is the gradient that comes
     in."""
+    if node.name in _RAISES:
+        return _RAISES[node.name]
     return graph.rules.get(node.name, f"The backward rule of torch's {node.op or node.name}.")

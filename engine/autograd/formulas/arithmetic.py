@@ -69,16 +69,16 @@ pointwise("DivBackward1", "g divided by the number.", saved={"c": "other"}, x="g
 pointwise("NegBackward0", "Turns the sign of the gradient.", x="-g")
 pointwise(
     "PowBackward0",
-    "A power of 0 is 1 everywhere: no gradient comes back.",
+    "g times the slope: exponent · x to the power of (exponent - 1).",
     saved={"n": "exponent"},
-    when=lambda given: given["n"] == 0,
-    x="0",
+    when=lambda given: given["n"] != 0,
+    x="g * n * x**(n - 1)",
 )
 pointwise(
     "PowBackward0",
-    "g times the slope: exponent · x to the power of (exponent - 1).",
+    "A power of 0 is 1 everywhere: no gradient comes back.",
     saved={"n": "exponent"},
-    x="g * n * x**(n - 1)",
+    x="0",
 )
 pointwise(
     "PowBackward1",

@@ -85,7 +85,8 @@ def names() -> tuple[str, ...]:
 
 
 def words_of(name: str) -> str:
-    """A node's rule in a sentence, by its name; empty for one that is not in the book."""
+    """A node's rule in a sentence, by its name: that of the first entry, which is the usual one;
+    empty for one that is not in the book."""
     return _BOOK[name][0].words if name in _BOOK else ""
 
 

@@ -127,12 +127,23 @@ def test_packed_and_checkpointed_tensors_are_not_unpacked() -> None:
     assert [n.saved_bytes for n in read_graph(z).nodes] == [0, 0] and calls == [1]
 
 
+def test_what_was_freed_is_told_from_what_was_never_kept() -> None:
+    x = torch.ones(2, 1, requires_grad=True)
+    constant = torch.addmm(x, torch.ones(2, 3), torch.ones(3, 1))
+    (node, _) = read_graph(constant).nodes
+    assert {s.note for s in node.saved} == {"never set"} and not node.is_freed
+    y = x.exp()
+    y.sum().backward()
+    node = read_graph(y).nodes[0]
+    assert [s.note for s in node.saved] == ["freed"] and node.is_freed
+
+
 def test_a_freed_graph_and_one_with_an_in_place_mistake_still_read() -> None:
     x = torch.ones(3, requires_grad=True)
     loss = x.sin().exp().sum()
     loss.backward()
     notes = [s.note for n in read_graph(loss).nodes for s in n.saved]
-    assert notes == ["freed, or never set"] * 2
+    assert notes == ["freed"] * 2
     y = x * 1
     loss = y.sin().sum()
     y.add_(1)  # overwrites what sin kept

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from engine.autograd import BackwardStepper
 from engine.autograd.formulas import NotKept, names, rule_of
+from engine.autograd.formulas.book import words_of
 from engine.autograd.formulas.given import Given
 from engine.autograd.formulas.outs import Told
 from tests.engine.autograd.formulas.rule_cases import CASES
@@ -286,3 +287,8 @@ def test_the_example_of_the_docstring_holds():
     rule = rule_for(x**3, torch.tensor(1.0))
     assert rule.formula(0) == "∂L/∂x = g · n · x^(n - 1)"
     assert rule.numbers(0, ()).lines[1:] == ("= 1 · 3 · 3^(3 - 1)", "= 27")
+
+
+def test_the_words_of_a_node_are_those_of_the_usual_case():
+    assert words_of("PowBackward0").startswith("g times the slope")
+    assert words_of("NoSuchBackward0") == ""
