@@ -37,6 +37,7 @@ def test_offers_the_model_and_every_tensor_with_a_graph_newest_first(bar):
 def test_typing_chooses_an_expression_and_stays_when_the_list_changes(bar, qtbot):
     bar.show_variables((LOSS,))
     edit = box(bar).lineEdit()
+    assert edit is not None
     edit.selectAll()
     QTest.keyClicks(edit, "x.grad, loss")
     with qtbot.waitSignal(bar.root_chosen) as told:
@@ -64,8 +65,11 @@ def test_says_how_large_the_graph_is(bar):
         GraphNode(1, "AccumulateGrad", "w", "leaf", None, -1, scalar),
     )
     cut = GraphCut(0, 1, "detach", "h")
-    counted = {"truncated": 3, "saved_bytes": 2048}
-    bar.show_graph(GraphSnapshot(nodes=nodes, edges=(), plan=(0, 1), cuts=(cut,), **counted))
+    bar.show_graph(
+        GraphSnapshot(
+            nodes=nodes, edges=(), plan=(0, 1), cuts=(cut,), truncated=3, saved_bytes=2048
+        )
+    )
     facts = bar.findChild(QLabel, "graph_facts")
     assert facts.text() == "5 nodes, 1 of them leaves · 2 KiB kept · 1 cut"
     bar.show_graph(None)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 from engine.autograd.derivatives import (
+    Kind,
     at_point,
     compare,
     derivative,
@@ -109,7 +110,8 @@ def test_an_entry_is_that_of_the_matrix(data):
 
 
 def test_a_function_that_torch_func_cannot_transform_is_asked_row_by_row():
-    for kind, vector in (("jacobian", None), ("vjp", X), ("jvp", X)):
+    asked: list[tuple[Kind, torch.Tensor | None]] = [("jacobian", None), ("vjp", X), ("jvp", X)]
+    for kind, vector in asked:
         ours = derivative(point(OldGelu.apply, X), kind, vector)
         theirs = derivative(point(nn.functional.gelu, X), kind, vector)
         assert "row by row" in ours.note and not theirs.note
