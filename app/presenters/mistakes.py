@@ -7,6 +7,7 @@ from PySide6.QtCore import QObject, Signal
 from app.presenters.questions import Questions
 from app.workbench import Workbench
 from engine.protocol import (
+    BackwardSnapshot,
     CellSnapshot,
     GraphSnapshot,
     Snapshot,
@@ -17,8 +18,8 @@ from widgets.autograd.mistakes_view import MistakesView
 
 
 class MistakesPresenter(QObject):
-    """Signals: `run_requested(source)` for the console, `graph_requested(root)`, and once that
-    graph is there `node_requested(node, words)` for the node where to look, and what is there."""
+    """Signals: `run_requested(source)` for the console, `graph_requested(root)`, and once its pass
+    has begun `node_requested(node, words)` for the node where to look, and what is there."""
 
     run_requested = Signal(str)
     graph_requested = Signal(str)
@@ -26,7 +27,7 @@ class MistakesPresenter(QObject):
 
     def __init__(self, bench: Workbench, view: MistakesView, parent: QObject) -> None:
         super().__init__(parent)
-        self._view = view
+        self._bench, self._view = bench, view
         self._questions = Questions(bench, self)
         self._running = ""
         self._wanted: tuple[str, int | str, str] | None = None
@@ -60,10 +61,11 @@ class MistakesPresenter(QObject):
                 if self._running == self._view.code.code():
                     self._view.show_made(error)
                 self._running = ""
-            case GraphSnapshot() if self._wanted is not None:
+            case BackwardSnapshot() if self._wanted is not None:
                 (root, node, words), self._wanted = self._wanted, None
-                found = node_of(snapshot, node)
-                if snapshot.root == root and found is not None:
+                graph = self._bench.store.newest(GraphSnapshot)
+                found = None if graph is None else node_of(graph, node)
+                if graph is not None and graph.root == root and found is not None:
                     self.node_requested.emit(found, words)
 
     def _on_engine_state(self, state: str) -> None:

@@ -111,6 +111,8 @@ def test_an_overwritten_tensor_is_flagged_before_backward_is_called(qtbot, progr
     assert label(page, "graph_facts").endswith("1 overwritten since: backward will refuse")
     words = stale_words(save)
     assert "saved at version 0 and is at 1" in words and "line 4: y.add_(1)" in words
+    page.steps.graph.select(save.node)
+    assert f"{words}." in label(page, "node_about")
     for _ in range(3):
         program.autograd.step_backward()
         program.bench.link.drain()
@@ -160,6 +162,7 @@ def test_what_is_to_be_seen_goes_with_its_graph(qtbot, program, page):
     assert "1 freed by a backward pass" in label(page, "graph_facts")
     facts = page.steps.graph.facts
     place = facts.index_of["#0"]
+    assert label(page, "node_about").endswith("would have kept it. It has not run yet.")
     assert facts.freed[place] and "Freed: a backward pass" in facts.tooltip(place)
     page.steps.roots.choose("x * x")
     drawn(qtbot, program)

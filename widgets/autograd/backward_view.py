@@ -35,7 +35,7 @@ from widgets.autograd.backward_words import (
     position_text,
     start_text,
 )
-from widgets.autograd.graph_facts import node_title
+from widgets.autograd.graph_facts import FREED, node_title, stale_words
 from widgets.autograd.next_node import NextNode
 from widgets.autograd.pass_options import PassOptions
 from widgets.autograd.pass_tabs import PassTabs
@@ -333,6 +333,9 @@ class BackwardView(QWidget):
         words = rule(info, self._graph)
         if info.saved_bytes:
             words += f" Keeps {format_bytes(info.saved_bytes)} from forward."
+        faults = [stale_words(save) for save in self._graph.stale if save.node == node]
+        for fault in (*faults, *([FREED] if info.freed else ())):
+            words += f" {fault}."
         return words
 
     def _show_bar(self) -> None:
