@@ -225,6 +225,14 @@ def test_where_the_code_failed_is_marked_at_first(view):
     assert view.source.reader.marked_lines() == (2,) and view.source.reader.role == "accent"
 
 
+def test_an_interrupt_that_says_nothing_is_told_by_its_name(view):
+    view.show_error(
+        ErrorReport(type="KeyboardInterrupt", message="", line=3, hint="It was stopped.")
+    )
+    assert view.findChild(QLabel, "trace_problem").text() == "KeyboardInterrupt (line 3)"
+    assert view.findChild(QLabel, "trace_hint").text() == "It was stopped."
+
+
 def test_code_that_cannot_begin_stays_in_the_editor_at_its_error(view):
     view.source.input.set_source("x = 1\ny = = 2\n")
     error = ErrorReport(type="SyntaxError", message="invalid syntax", line=2)

@@ -169,8 +169,8 @@ class DerivativeView(QWidget):
         """What was asked cannot be answered; what was shown stays."""
         self.form.compute.setEnabled(True)
         self._show_running(False)
-        name = "" if error.type == "LabError" else f"{error.type}: "
-        self._show_problem(f"{name}{error.message}", error.hint)
+        name = "" if error.type == "LabError" else error.type
+        self._show_problem(": ".join(filter(None, (name, error.message))), error.hint)
 
     def clear(self) -> None:
         """Return to the empty state: the engine has gone."""

@@ -10,6 +10,7 @@ from PySide6.QtGui import QFont
 
 from engine.protocol import TraceCall, TraceSnapshot
 from widgets import theme
+from widgets.autograd.without_collection import without_collection
 
 MARK_WORDS = {
     "": "",
@@ -96,12 +97,13 @@ class TraceModel(QAbstractItemModel):
     def show_trace(self, trace: TraceSnapshot) -> None:
         self.beginResetModel()
         self.trace, self.position = trace, -1
-        self._children = [[] for _ in trace.calls]
         self._tops, self._rows = [], []
-        for number, call in enumerate(trace.calls):
-            siblings = self._tops if call.parent < 0 else self._children[call.parent]
-            self._rows.append(len(siblings))
-            siblings.append(number)
+        with without_collection():
+            self._children = [[] for _ in trace.calls]
+            for number, call in enumerate(trace.calls):
+                siblings = self._tops if call.parent < 0 else self._children[call.parent]
+                self._rows.append(len(siblings))
+                siblings.append(number)
         self.endResetModel()
 
     def index_of(self, number: int, column: int = 0) -> QModelIndex:

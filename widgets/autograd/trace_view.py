@@ -239,10 +239,11 @@ class TraceView(QWidget):
         if error is None:
             self._show_problem("", note)
             return
-        name = "" if error.type == "LabError" else f"{error.type}: "
+        name = "" if error.type == "LabError" else error.type
         line = "" if error.line is None else f" (line {error.line})"
         self._show_problem(
-            f"{name}{error.message}{line}", " ".join(filter(None, (error.hint, note)))
+            ": ".join(filter(None, (name, error.message))) + line,
+            " ".join(filter(None, (error.hint, note))),
         )
 
     def _show_problem(self, text: str, hint: str = "") -> None:
