@@ -100,6 +100,12 @@ def test_the_model_on_the_canvas(program, view):
         label(view, "derivative_title") == "Jacobian, 10 × 64: output 1 × 10 by input 1 × 1 × 8 × 8"
     )
     assert not view.findChild(QLabel, "derivative_problem").isVisible()
+    run = view.findChild(QPushButton, "derivative_run")
+    assert not run.isEnabled(), "the console has no such model"
+    type_into(view, "derivative_function", "torch.sin")
+    type_into(view, "derivative_inputs", "torch.ones(2)")
+    ask(program, view, "jacobian")
+    assert run.isEnabled()
 
 
 def test_a_long_computation_can_be_interrupted(program, view):

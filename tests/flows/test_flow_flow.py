@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QLabel, QPushButton, QTableWidget
 from app import templates
 from engine.project import edits
 from engine.protocol import FlowHistogramsSnapshot, FlowSnapshot
+from widgets import theme
 from widgets.autograd.flow_view import FlowView
 
 
@@ -78,6 +79,21 @@ def test_one_colour_is_one_size_in_all_three(program, view):
     assert len(set(lows)) == 3
     ends = (min(lows), max(highs))
     assert [picture._shared_range for picture in pictures] == [ends] * 3
+
+
+def test_dead_units_are_marked(program, view):
+    view.columns[1].choose_initialisation("zeros")
+    run(program, view)
+    table = view.findChild(QTableWidget, "flow_layers_2")
+    rows = {table.item(r, 0).text(): table.item(r, 3).text() for r in range(table.rowCount())}
+    assert rows["relu1"] == rows["relu2"] == "dead" and rows["linear3"] == ""
+    error = theme.current().color("error")
+    assert table.item(1, 2).foreground().color() == error
+
+
+def test_it_fits_a_narrow_window(program, view):
+    run(program, view)
+    assert view.minimumSizeHint().width() <= 1024 - 96
 
 
 def test_another_initialisation_takes_the_run_of_the_last_one_away(program, view):

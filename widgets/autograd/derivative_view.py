@@ -16,9 +16,11 @@ from PySide6.QtWidgets import (
 
 from engine.protocol import (
     Command,
+    DerivativeCommand,
     DerivativeSnapshot,
     EntrySnapshot,
     ErrorReport,
+    GradcheckCommand,
     GradcheckSnapshot,
     ReadEntryCommand,
     Variable,
@@ -49,6 +51,8 @@ class Gelu(torch.autograd.Function):
 x = torch.linspace(-2, 2, 6, requires_grad=True)
 """
 TRACED_EXAMPLE = EXAMPLE + "y = Gelu.apply(x)\ny.sum().backward()\n"
+_RUN_TIP = "Run this line in the console, where its result stays as a variable."
+_RUN_MODEL_TIP = "The model on the canvas is no variable of the console: this line is to be read."
 EMPTY_TEXT = (
     "Give a function and the tensors to call it with, then Compute. With both left empty, it is the"
     " model on the canvas, at the first sample of its batch."
@@ -74,7 +78,8 @@ class DerivativeView(QWidget):
         self._code.setFont(mono_font())
         self._code.setToolTip("The Python line that gives the same.")
         self._run = self._button("derivative_run", "Run in console", "mdi6.console-line")
-        self._run.setToolTip("Run this line in the console, where its result stays as a variable.")
+        self._run.setToolTip(_RUN_TIP)
+        self._of_model = False
         self._run.clicked.connect(lambda: self.run_requested.emit(self._code.text()))
         self._run.setEnabled(False)
         self._interrupt = self._button("derivative_interrupt", "Interrupt", "mdi6.stop")
@@ -154,7 +159,8 @@ class DerivativeView(QWidget):
         self._show_running(isinstance(snapshot, DerivativeSnapshot) and not snapshot.complete)
         self._show_problem("")
         self._code.setText(snapshot.code)
-        self._run.setEnabled(True)
+        self._run.setEnabled(not self._of_model)
+        self._run.setToolTip(_RUN_MODEL_TIP if self._of_model else _RUN_TIP)
         if isinstance(snapshot, GradcheckSnapshot):
             self.check.show_check(snapshot)
             self._pages.setCurrentWidget(self.check)
@@ -195,6 +201,8 @@ class DerivativeView(QWidget):
         self.form.compute.setEnabled(False)
         self._show_running(True)
         self._show_problem("")
+        if isinstance(command, DerivativeCommand | GradcheckCommand):
+            self._of_model = not command.function
         self.asked.emit(command)
 
     def _try_example(self) -> None:

@@ -34,11 +34,17 @@ INITIALISATIONS = {
     "normal_1": ("normal, std 1", "Large weights: signals and gradients grow by layer"),
     "zeros": ("zeros", "All weights zero: no gradient gets past the last layer"),
 }
+MOSTLY_DEAD = 0.5
+"""The fraction of dead units from which an activation is marked."""
 _COLUMNS = (
     ("layer", "A module with parameters of its own, or an activation with flat parts"),
     ("‖grad‖", "2-norm of its gradients in the last step"),
     ("dead", "Units that stand on a flat part for every sample of the batch"),
-    ("", "vanishing: under a thousandth of the largest layer's (RMS); exploding: 1,000 or more"),
+    (
+        "",
+        "vanishing: under a thousandth of the largest layer's (RMS); exploding: 1,000 or more;"
+        " dying: half of the units are dead, or more",
+    ),
 )
 
 
@@ -67,6 +73,8 @@ class FlowColumn(QWidget):
         self._ended.setWordWrap(True)
         caption = QLabel("log₁₀ of each layer's gradient (RMS), a column a step")
         caption.setProperty("role", "muted")
+        caption.setWordWrap(True)
+        caption.setToolTip("All three heat maps share one scale: a colour is one size of gradient.")
         self.picture = PictureView()
         self.picture.setObjectName(f"flow_picture_{number}")
         self.picture.setToolTip("Click a layer's step to see how its gradients are spread.")
@@ -170,6 +178,8 @@ class FlowColumn(QWidget):
                 norm, verdict = format_number(snapshot.norms[place]), snapshot.verdicts[place]
             if name in dead:
                 fraction = format_percent(dead[name])
+            if dead.get(name, 0.0) >= MOSTLY_DEAD:
+                verdict = "dying" if dead[name] < 1.0 else "dead"
             for column, text in enumerate((name, norm, fraction, verdict)):
                 item = QTableWidgetItem(text)
                 if verdict:

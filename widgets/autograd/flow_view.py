@@ -39,6 +39,7 @@ class FlowView(QWidget):
             " your own weights are left alone."
         )
         words.setProperty("role", "muted")
+        words.setWordWrap(True)
         self.steps = QSpinBox()
         self.steps.setObjectName("flow_steps")
         self.steps.setAccessibleName("Optimizer steps")
