@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QLabel, QLineEdit, QPushButton, QTableWidget
 
 from app import templates
 from engine.protocol import InterruptSignal
+from widgets.autograd.derivative_examples import EXAMPLES
 from widgets.autograd.derivative_form import split_inputs
 from widgets.autograd.derivative_view import DerivativeView
 
@@ -106,6 +107,33 @@ def test_the_model_on_the_canvas(program, view):
     type_into(view, "derivative_inputs", "torch.ones(2)")
     ask(program, view, "jacobian")
     assert run.isEnabled()
+
+
+def choose_example(program, view, title: str) -> None:
+    menu = view.findChild(QPushButton, "derivative_examples").menu()
+    next(action for action in menu.actions() if action.text().startswith(title)).trigger()
+    program.bench.link.drain()
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.title)
+def test_every_example_is_answered(program, view, example):
+    choose_example(program, view, example.title)
+    assert label(view, "derivative_problem") == ""
+    assert view._pages.currentWidget() is not view._empty
+
+
+def test_the_examples_show_what_they_say(program, view):
+    choose_example(program, view, "A Jacobian by hand")
+    assert view.result._snapshot.texts == ("2", "1", "8", "12")
+    choose_example(program, view, "The Jacobian of softmax")
+    s = torch.tensor([2.0, 1.0, 0.0, -1.0]).softmax(0)
+    shown = torch.tensor([float(t) for t in view.result._snapshot.texts]).reshape(4, 4)
+    torch.testing.assert_close(shown, torch.diag(s) - torch.outer(s, s))
+    choose_example(program, view, "A backward with a mistake")
+    assert label(view, "gradcheck_verdict") == "✗ The check fails."
+    assert view.check.pictures["analytic"].marked_cell() == (3, 3)
+    choose_example(program, view, "Step through the GELU")
+    assert program.window.page("autograd").trace.trace.error is None
 
 
 def test_a_long_computation_can_be_interrupted(program, view):

@@ -8,6 +8,7 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import (
     QHBoxLayout,
     QLabel,
+    QMenu,
     QPushButton,
     QStackedWidget,
     QVBoxLayout,
@@ -25,6 +26,7 @@ from engine.protocol import (
     ReadEntryCommand,
     Variable,
 )
+from widgets.autograd.derivative_examples import EXAMPLES, TRACED_GELU, Example
 from widgets.autograd.derivative_form import DerivativeForm
 from widgets.autograd.derivative_result import DerivativeResult
 from widgets.autograd.gradcheck_result import GradcheckResult
@@ -32,25 +34,6 @@ from widgets.icons import set_icon
 from widgets.tensor.shape_view import text_label
 from widgets.theme import GRID, mono_font
 
-EXAMPLE = """\
-import math
-import torch
-
-class Gelu(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x):
-        ctx.save_for_backward(x)
-        return 0.5 * x * (1 + torch.erf(x / math.sqrt(2)))
-
-    @staticmethod
-    def backward(ctx, g):
-        (x,) = ctx.saved_tensors
-        phi = torch.exp(-(x**2) / 2) / math.sqrt(2 * math.pi)
-        return g * (0.5 * (1 + torch.erf(x / math.sqrt(2))) + x * phi)
-
-x = torch.linspace(-2, 2, 6, requires_grad=True)
-"""
-TRACED_EXAMPLE = EXAMPLE + "y = Gelu.apply(x)\ny.sum().backward()\n"
 _RUN_TIP = "Run this line in the console, where its result stays as a variable."
 _RUN_MODEL_TIP = "The model on the canvas is no variable of the console: this line is to be read."
 EMPTY_TEXT = (
@@ -102,6 +85,7 @@ class DerivativeView(QWidget):
         line.setSpacing(GRID)
         line.addWidget(self._code, 1)
         line.addWidget(self._interrupt)
+        line.addWidget(self._make_examples())
         line.addWidget(self._run)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(2 * GRID, GRID, 2 * GRID, GRID)
@@ -123,14 +107,14 @@ class DerivativeView(QWidget):
         words.setAlignment(Qt.AlignmentFlag.AlignCenter)
         example = self._button("derivative_example", "Try a custom GELU", "mdi6.school-outline")
         example.setToolTip("Define GELU as an autograd.Function in the console, and check it.")
-        example.clicked.connect(self._try_example)
+        example.clicked.connect(lambda: self._try(EXAMPLES[0]))
         column = QVBoxLayout(page)
         column.addStretch(1)
         column.addWidget(words)
         column.addSpacing(GRID)
         steps = self._button("derivative_trace", "Step through its lines", "mdi6.debug-step-over")
         steps.setToolTip("Run the same GELU, forward and backward, op by op beside its lines.")
-        steps.clicked.connect(lambda: self.trace_requested.emit(TRACED_EXAMPLE))
+        steps.clicked.connect(lambda: self.trace_requested.emit(TRACED_GELU))
         row = QHBoxLayout()
         row.setSpacing(GRID)
         row.addStretch(1)
@@ -140,6 +124,22 @@ class DerivativeView(QWidget):
         column.addLayout(row)
         column.addStretch(2)
         return page
+
+    def _make_examples(self) -> QPushButton:
+        button = self._button("derivative_examples", "Examples", "mdi6.school-outline")
+        button.setToolTip("Define something in the console and ask about it.")
+        menu = QMenu(button)
+        menu.setToolTipsVisible(True)
+        for example in EXAMPLES:
+            action = menu.addAction(example.title, lambda each=example: self._try(each))
+            action.setToolTip(example.tip)
+        menu.addSeparator()
+        steps = menu.addAction(
+            "Step through the GELU's lines", lambda: self.trace_requested.emit(TRACED_GELU)
+        )
+        steps.setToolTip("Forward and backward, op by op beside the code.")
+        button.setMenu(menu)
+        return button
 
     def _button(self, name: str, text: str, icon: str) -> QPushButton:
         button = QPushButton(text)
@@ -205,7 +205,7 @@ class DerivativeView(QWidget):
             self._of_model = not command.function
         self.asked.emit(command)
 
-    def _try_example(self) -> None:
-        self.run_requested.emit(EXAMPLE)
-        self.form.show_question("gradcheck", "Gelu.apply", "x")
+    def _try(self, example: Example) -> None:
+        self.run_requested.emit(example.source)
+        self.form.show_question(example.kind, example.function, example.inputs)
         self.form.ask()
