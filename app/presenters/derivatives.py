@@ -33,6 +33,8 @@ class DerivativesPresenter(QObject):
         view.run_requested.connect(self.run_requested)
         view.interrupt_requested.connect(lambda: bench.link.signal(InterruptSignal()))
         bench.store.snapshot.connect(self._on_snapshot)
+        bench.store.revision_changed.connect(self._on_revision)
+        bench.files.opened.connect(self._forget)
         bench.link.state_changed.connect(self._on_engine_state)
         newest = bench.store.newest(VariablesSnapshot)
         if newest is not None:
@@ -56,7 +58,15 @@ class DerivativesPresenter(QObject):
         if isinstance(snapshot, VariablesSnapshot):
             self._view.show_variables(snapshot.variables)
 
+    def _on_revision(self) -> None:
+        if self._view.is_of_model:
+            self._forget()
+
     def _on_engine_state(self, state: str) -> None:
         if state == "lost":
-            self._questions.drop()
-            self._view.clear()
+            self._forget()
+
+    def _forget(self) -> None:
+        """What is shown is of a model, or of variables, that are no more."""
+        self._questions.drop()
+        self._view.clear()

@@ -35,6 +35,7 @@ class MistakesPresenter(QObject):
         view.graph_requested.connect(self._show_graph)
         view.why_requested.connect(self._why)
         bench.store.snapshot.connect(self._on_snapshot)
+        bench.files.opened.connect(self._forget)
         bench.link.state_changed.connect(self._on_engine_state)
 
     def _run(self, source: str) -> None:
@@ -70,9 +71,13 @@ class MistakesPresenter(QObject):
 
     def _on_engine_state(self, state: str) -> None:
         if state == "lost":
-            self._questions.drop()
-            self._wanted = None
-            self._view.show_mistake(self._view.mistake)
+            self._forget()
+
+    def _forget(self) -> None:
+        """The variables that a mistake made are no more."""
+        self._questions.drop()
+        self._wanted, self._running = None, ""
+        self._view.show_mistake(self._view.mistake)
 
 
 def node_of(graph: GraphSnapshot, node: int | str) -> int | None:

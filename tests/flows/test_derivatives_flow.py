@@ -9,6 +9,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QLabel, QLineEdit, QPushButton, QTableWidget
 
 from app import templates
+from engine.project import edits
 from engine.protocol import InterruptSignal
 from widgets.autograd.derivative_examples import EXAMPLES
 from widgets.autograd.derivative_form import split_inputs
@@ -188,6 +189,24 @@ def test_bad_input_is_told_in_place_and_nothing_is_lost(program, view):
     ask(program, view, "gradcheck")
     assert label(view, "derivative_problem") == "atol is a number such as 1e-5, not “small”."
     assert view.form.compute.isEnabled()
+
+
+def test_another_project_or_model_takes_the_matrix_with_it(program, view):
+    program.bench.files.new(templates.load_template("mlp"))
+    ask(program, view, "jacobian")
+    block = program.bench.store.project.model.blocks[2]
+    program.bench.edit("Change", lambda p: edits.set_param(p, block.id, "out_features", 32))
+    program.bench.link.drain()
+    assert view._pages.currentWidget() is view._empty
+    type_into(view, "derivative_function", "torch.sin")
+    type_into(view, "derivative_inputs", "torch.ones(2)")
+    ask(program, view, "jacobian")
+    program.bench.edit("Change", lambda p: edits.set_param(p, block.id, "out_features", 16))
+    program.bench.link.drain()
+    assert label(view, "derivative_title").startswith("Jacobian, 2 × 2"), "not of the model"
+    program.bench.files.new(templates.load_template("lstm"))
+    program.bench.link.drain()
+    assert view._pages.currentWidget() is view._empty
 
 
 def test_a_lost_engine_takes_the_matrix_with_it(program, view):

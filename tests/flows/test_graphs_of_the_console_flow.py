@@ -188,6 +188,17 @@ def test_the_reason_of_a_missing_gradient_is_shown_on_the_graph(qtbot, program, 
     assert label(page, "autograd_lesson") == words
 
 
+def test_another_project_takes_what_a_mistake_made(program, page):
+    page.setCurrentWidget(page.mistakes)
+    press(page, "mistake_code_run")
+    program.bench.link.drain()
+    assert page.findChild(QPushButton, "mistake_graph").isEnabled()
+    program.bench.files.new(templates.load_template("mlp"))
+    program.bench.link.drain()
+    assert not page.findChild(QPushButton, "mistake_graph").isEnabled()
+    assert label(page, "mistake_error") == ""
+
+
 def test_why_wants_a_name(program, page):
     page.mistakes.name.clear()
     press(page, "why_ask")

@@ -168,6 +168,11 @@ class DerivativeView(QWidget):
             self.result.show_derivative(snapshot)
             self._pages.setCurrentWidget(self.result)
 
+    @property
+    def is_of_model(self) -> bool:
+        """Whether what was asked last is about the model on the canvas."""
+        return self._of_model
+
     def show_entry(self, snapshot: EntrySnapshot) -> None:
         self.result.show_entry(snapshot)
 
@@ -185,6 +190,7 @@ class DerivativeView(QWidget):
         self._show_problem("")
         self._code.clear()
         self._run.setEnabled(False)
+        self._of_model = False
         self._pages.setCurrentWidget(self._empty)
 
     def _show_running(self, running: bool) -> None:
