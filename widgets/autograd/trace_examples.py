@@ -14,7 +14,9 @@ class Example(NamedTuple):
 EXAMPLES = (
     Example(
         "A model with a loop and an if",
-        "How often the loop turns, and which branch is taken, depends on the numbers.",
+        "How often the loop turns, and which branch is taken, depends on the numbers: the graph is"
+        " made anew in each pass (define-by-run). A static graph, as TensorFlow 1 had it, is"
+        " declared before there are numbers.",
         """\
 class Halver(nn.Module):
     def __init__(self):
