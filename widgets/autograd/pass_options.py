@@ -58,9 +58,9 @@ class PassOptions(QWidget):
         self.inputs.setPlaceholderText("all leaves, into .grad")
         self.create_graph = _check(
             "create_graph",
-            "Gradients get graphs of their own, so that they can be differentiated again (for second"
-            " derivatives, gradient penalties, or learning to learn, as in MAML): choose x.grad as"
-            " the graph's root then.",
+            "Gradients get graphs of their own, so that they can be differentiated again (for"
+            " second derivatives, gradient penalties, or learning to learn, as in MAML): choose"
+            " x.grad as the graph's root then.",
         )
         self.accumulate = _check(
             "add to .grad",
