@@ -265,9 +265,14 @@ class BackwardStepper(SteppedPass):
         # Undefined gradients alone: a Python Function may turn them into zeros, an edit into others
         needs_edit = is_edited or all(g is None for g in arrived)
         edit = (lambda grads: self.edited(node, grads)) if needs_edit else None
-        return run_node(
+        watched = [] if _some(arrived) else self._watched_grads()
+        ran = run_node(
             node.fn, arrived, edit=edit, create_graph=self.create_graph, guard=self.guard
         )
+        for tensor, grad in watched:  # retain_grad() saw the zeros that the run began with
+            if tensor.grad is not grad and tensor.grad_fn == node.fn:
+                tensor.grad = grad
+        return ran
 
     def _add(self, node_id: int, output_nr: int, grad: torch.Tensor | None) -> None:
         if grad is None:

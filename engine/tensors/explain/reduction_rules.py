@@ -100,6 +100,11 @@ def ordered(x: Layout, dtype: torch.dtype | None = None) -> tuple[torch.dtype, s
     return x.dtype, ""
 
 
+def _extreme(x: Layout, dtype: torch.dtype | None) -> tuple[torch.dtype, str]:
+    """As `ordered`; of no elements torch compares none, and refuses nothing."""
+    return ordered(x, dtype) if x.numel else _kept(x, dtype)
+
+
 def _truth(x: Layout, dtype: torch.dtype | None) -> tuple[torch.dtype, str]:
     if x.dtype == torch.uint8:
         return torch.uint8, "uint8 once was torch's bool: the answer is uint8."
@@ -157,8 +162,8 @@ def _ask_dims(dim: Any, name: str) -> None:
 
 _add_fold("sum", summed)
 _add_fold("mean", _averaged)
-_add_fold("amax", ordered, needs_some=True)
-_add_fold("amin", ordered, needs_some=True)
+_add_fold("amax", _extreme, needs_some=True)
+_add_fold("amin", _extreme, needs_some=True)
 _add_fold("any", _truth)
 _add_fold("all", _truth)
 

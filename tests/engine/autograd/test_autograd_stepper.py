@@ -425,3 +425,23 @@ def test_a_deep_graph_steps_and_goes_quietly() -> None:
     assert same_bits(stepped, x.grad)
     stepper.close()
     assert stepper.step() is None
+
+
+def test_a_retained_gradient_that_never_comes_stays_none() -> None:
+    """A Python Function runs also where nothing arrives; its result's `.grad` stays None."""
+
+    def made() -> tuple[torch.Tensor, torch.Tensor]:
+        x = torch.tensor(2.0, requires_grad=True)
+        inner = cases.NoGradient.apply(x * 3)
+        inner.retain_grad()
+        return cases.NoGradient.apply(inner), inner
+
+    loss, inner = made()
+    loss.backward()
+    assert inner.grad is None
+    loss, inner = made()
+    with BackwardStepper(loss, watch=[inner]) as stepper:
+        stepper.run()
+        assert inner.grad is None
+        stepper.reset()
+        assert inner.grad is None
