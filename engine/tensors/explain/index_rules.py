@@ -66,7 +66,7 @@ def setitem(x: Layout, index: Any, value: Any) -> Outcome:
                 f"Picked elements of {x.dtype} cannot be set from {value.dtype}.",
                 "Convert the value first: .to(x.dtype).",
             )
-        shape, _ = _picked(part)
+        shape, _ = _picked(part, value if isinstance(value, Layout) else None)
     sources: list[Layout] = []
     if isinstance(value, Layout):
         fitted = _fitted(value, shape)
@@ -252,9 +252,11 @@ def _index_tensors(part: _Part) -> dict[int, Layout]:
     return indices
 
 
-def _picked(part: _Part) -> tuple[Ints, Ints]:
+def _picked(part: _Part, value: Layout | None = None) -> tuple[Ints, Ints]:
     """Shape and stride of x[picks] (`AdvancedIndex` in TensorAdvancedIndexing.cpp): the index's
-    own dimensions stand where it stood, or in front when slices stand between two indices."""
+    own dimensions stand where it stood, or in front when slices stand between two indices.
+
+    That a `value` to be assigned fits is asked before whether the indices lie inside."""
     x, indices = part.layout, _index_tensors(part)
     shape = broadcast_shape([index.shape for index in indices.values()])
     if len(indices) > 1:
@@ -280,6 +282,8 @@ def _picked(part: _Part) -> tuple[Ints, Ints]:
         padded = (1,) * before + index.shape + (1,) * after
         stride = view_stride(index.shape, index.stride, padded)
         operands.append(index.fresh(padded) if stride is None else index.view(padded, stride))
+    if value is not None:
+        _fitted(value, source.shape)
     if source.numel:
         _check_ranges(part)
     return source.shape, elementwise_stride(operands, source.shape)

@@ -103,6 +103,7 @@ RAISED = {
     "x[0, 4]": IndexError,
     "x[1.0]": IndexError,
     "x[[0, 3]] = 1": IndexError,
+    "x[[0, 3]] = x[:, :2] * 1": RuntimeError,
     "x[[True, False]]": IndexError,
     "x.gather(1, i + 2)": RuntimeError,
     "x.gather(0, -i)": RuntimeError,
