@@ -86,10 +86,12 @@ def _fitted(value: Layout, shape: Ints) -> Layout:
     size = value.shape
     while size and size[0] == 1:
         size = size[1:]
-    if len(size) > len(shape) or broadcast_shape([size, shape]) != shape:
+    pairs = zip(reversed(size), reversed(shape), strict=False)
+    if len(size) > len(shape) or any(own not in (1, there) for own, there in pairs):
         raise Refusal(
             f"A value of shape {value.shape} does not fit into the {shape} that is assigned to.",
             "It must broadcast to that shape.",
+            raises=RuntimeError,
         )
     if value.shape == shape:
         return value
