@@ -1,6 +1,6 @@
 """Random expression graphs, stepped with detours, against backward() to the bit.
 
-`TENSORLAB_EXAMPLES=2000` (or any number) in the environment runs more of them.
+`TENSORLAB_EXAMPLES=20000` (or any number) in the environment runs more of them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from engine.autograd.engine_run import execution_order
 from tests.engine.autograd.backward_cases import NoGradient, NotMaterialised, Scaled
 from tests.engine.autograd.test_autograd_stepper import kept, same_bits
 
-EXAMPLES = int(os.environ.get("TENSORLAB_EXAMPLES", "150"))
+EXAMPLES = int(os.environ.get("TENSORLAB_EXAMPLES", "2000"))
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:.*create_graph=True.*:UserWarning"),
