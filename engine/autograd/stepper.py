@@ -122,7 +122,7 @@ class BackwardStepper(SteppedPass):
         while (node := self.next_node) is not None:
             position = self.position
             stopped = False
-            if self.inputs is None and not node.is_leaf and _some(self.pending(node)):
+            if self.inputs is None and not node.is_leaf and not self._something_undefined():
                 stopped = self._run_many(until)
             if self.position == position:
                 self.step()
@@ -175,6 +175,11 @@ class BackwardStepper(SteppedPass):
                 break
             nodes.append(node)
         return nodes
+
+    def _something_undefined(self) -> bool:
+        """Whether a node waits to which nothing but undefined gradients have come. A run starts
+        from defined ones only: it would leave that node out, and take those below it too early."""
+        return len(self._buffers) < len(self.arrived)
 
     def _goes_alone(self, node: Node) -> bool:
         """Code of the user's runs in it, which may be interrupted."""

@@ -445,3 +445,29 @@ def test_a_retained_gradient_that_never_comes_stays_none() -> None:
         assert inner.grad is None
         stepper.reset()
         assert inner.grad is None
+
+
+def test_beside_an_undefined_gradient_hooks_run_once() -> None:
+    """Where nothing arrives, a run of many nodes would take those below out of their order, and
+    would have called their hooks by the time that is seen."""
+    called: list[str] = []
+
+    def made() -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        x = torch.tensor(2.0, requires_grad=True)
+        inner = x.sin()
+        inner.retain_grad()
+        inner.register_hook(lambda _: called.append("inner"))
+        aside = x.cos()  # runs between the two sines
+        outer = inner.sin()
+        return outer + cases.NoGradient.apply(aside), inner, x
+
+    loss, *tensors = made()
+    loss.backward()
+    wanted = [t.grad for t in tensors]
+    assert called == ["inner"]
+    called.clear()
+    loss, *tensors = made()
+    with BackwardStepper(loss, watch=tensors[:1]) as stepper:
+        stepper.run()
+    assert called == ["inner"]
+    assert all(same_bits(t.grad, grad) for t, grad in zip(tensors, wanted, strict=True))
