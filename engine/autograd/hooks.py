@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
@@ -18,8 +18,8 @@ def hooks_on(node: Node, tensors: Iterable[torch.Tensor] = (), own: int = 0) -> 
     not be given.
     """
     counts: dict[str, int] = {
-        "node pre-hook": _registered(node.fn.register_prehook) - own,
-        "node hook": _registered(node.fn.register_hook) - own,
+        "node pre-hook": len(registered(node.fn.register_prehook)) - own,
+        "node hook": len(registered(node.fn.register_hook)) - own,
     }
     retained = 0
     leaf = [] if node.variable is None else [node.variable]
@@ -34,11 +34,13 @@ def hooks_on(node: Node, tensors: Iterable[torch.Tensor] = (), own: int = 0) -> 
     return ", ".join(words)
 
 
-def _registered(register: Any) -> int:
-    """All hooks of a kind live in one dict; registering one more shows it."""
+def registered(register: Callable[[Any], Any]) -> list[Any]:
+    """The hooks of a kind on a node, from the method that adds one: all live in one dict, which
+    registering one more shows."""
     handle = register(_nothing)
     try:
-        return len(handle.hooks_dict_ref() or ()) - 1
+        hooks = handle.hooks_dict_ref() or {}
+        return [hook for number, hook in hooks.items() if number != handle.id]
     finally:
         handle.remove()
 

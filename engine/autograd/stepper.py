@@ -15,6 +15,7 @@ from typing import Self
 
 import torch
 
+from .beside import Beside
 from .engine_run import Gradients, capture, run_node, run_nodes
 from .graph import Node
 from .stepped_pass import Step, SteppedPass
@@ -33,6 +34,20 @@ class _Undo:
         default_factory=list
     )
     watched: list[tuple[torch.Tensor, torch.Tensor | None]] = field(default_factory=list)
+    beside: Beside | None = None
+
+    def note_changes(self) -> None:
+        """The node has run, or failed: keep the `.grad`s that changed, and no others."""
+        self.grads += [(t, old, None) for t, old in self.watched if t.grad is not old]
+        self.watched = []
+        if self.beside is not None:
+            self.grads += self.beside.changed()
+
+    def put_back(self) -> None:
+        if self.beside is not None:
+            self.beside.put_back_hooks()
+        for tensor, grad, copy in self.grads:
+            _put_back(tensor, grad, copy)
 
 
 class BackwardStepper(SteppedPass):
@@ -43,12 +58,13 @@ class BackwardStepper(SteppedPass):
     is kept, as by `retain_graph=True`. As in `backward()`, gradients are added to the `.grad` of
     leaves; going back takes them out again. `watch` names other tensors whose `.grad` going back
     shall restore: those on which `retain_grad()` was called. What hooks and custom Functions do
-    outside of this (prints, counters, an optimizer in a hook) is not undone. A module's full
-    backward hooks hold state from the module's output to its input: go back to before its output.
+    outside of this (prints, counters, an optimizer in a hook) is not undone.
 
-    Where a node gets no gradient at all, its hooks are not called (torch calls them with None). A
-    step takes some 30 us, and 0.05 us more for every node below, as the engine walks them all;
-    `run` shares that among many nodes.
+    Where a node gets no gradient at all, its hooks are not called (torch calls them with None). To
+    what counts within one call of `backward` (`register_multi_grad_hook`, callbacks queued for its
+    end) every step is a call of its own: BreakMode steps the one call itself. A step takes some 30
+    us, and 0.05 us more for every node below, as the engine walks them all; `run` shares that among
+    many nodes.
 
     Raises ValueError when a root has no graph, a gradient is missing for a root that is no
     scalar, or does not fit its root.
@@ -110,7 +126,12 @@ class BackwardStepper(SteppedPass):
             return None
         undo = self._before(node)
         arrived = self.pending(node)
-        incoming, outgoing = self._run(node, arrived)
+        try:
+            incoming, outgoing = self._run(node, arrived)
+        except BaseException:  # a leaf's hook is called when its `.grad` has grown already
+            undo.note_changes()
+            undo.put_back()
+            raise
         return self._after(undo, arrived, incoming, outgoing)
 
     def run(self, until: Callable[[Self], bool] | None = None) -> None:
@@ -161,7 +182,13 @@ class BackwardStepper(SteppedPass):
             if gradient is not None
         ]
         fns = [node.fn for node in nodes]
-        run_nodes(fns, waiting, before, after, create_graph=self.create_graph)
+        try:
+            run_nodes(fns, waiting, before, after, create_graph=self.create_graph)
+        except BaseException:
+            if undo.step.node is self.next_node:
+                undo.note_changes()
+                undo.put_back()
+            raise
         return stopped
 
     def _nodes_of_a_run(self) -> list[Node]:
@@ -192,6 +219,8 @@ class BackwardStepper(SteppedPass):
         if variable is not None:
             old = variable.grad
             undo.grads.append((variable, old, None if old is None else old.detach().clone()))
+        elif node.is_custom and self.runs(node):
+            undo.beside = Beside.before(node.fn)
         return undo
 
     def _after(
@@ -200,8 +229,7 @@ class BackwardStepper(SteppedPass):
         """The node has run: its gradients come to the nodes below."""
         node = undo.step.node
         undo.step = Step(node, incoming, outgoing, self.position + 1)
-        undo.grads += [(t, old, None) for t, old in undo.watched if t.grad is not old]
-        undo.watched = []
+        undo.note_changes()
         undo.buffers[node.id] = self._buffers.pop(node.id, None)
         for number, output_nr in self._captures.get(node.id, ()):
             # A node that runs hands over what came before its hooks, as in the engine.
@@ -231,8 +259,7 @@ class BackwardStepper(SteppedPass):
         self._uncount_step(undo.step.node)
         for number, _ in self._captures.get(undo.step.node.id, ()):
             self.captured[number] = None
-        for tensor, grad, copy in undo.grads:
-            _put_back(tensor, grad, copy)
+        undo.put_back()
         return undo.step
 
     def run_to(self, node: Node | int) -> Step:
