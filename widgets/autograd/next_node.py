@@ -10,7 +10,6 @@ from PySide6.QtWidgets import (
     QComboBox,
     QFrame,
     QHBoxLayout,
-    QLabel,
     QMenu,
     QToolButton,
     QVBoxLayout,
@@ -18,6 +17,7 @@ from PySide6.QtWidgets import (
 )
 
 from engine.protocol import GradientEdit
+from widgets.autograd.labels import words_label
 from widgets.icons import set_icon
 from widgets.tensor.operand_fields import ExpressionField
 from widgets.theme import GRID
@@ -68,10 +68,10 @@ class NextNode(QFrame):
         self._shapes: tuple[tuple[int | str, ...], ...] = ()
         self.setProperty("role", "card")
         self.setObjectName("next_node")
-        self._title = _label("next_title", "heading")
-        self._facts = _label("next_facts", "muted")
-        self._edits = _label("next_edits")
-        self._problem = _label("next_problem", "error")
+        self._title = words_label("next_title", "heading")
+        self._facts = words_label("next_facts", "muted")
+        self._edits = words_label("next_edits")
+        self._problem = words_label("next_problem", "error")
         self._outputs = QComboBox()
         self._outputs.setObjectName("next_output")
         self._outputs.setAccessibleName("Output whose gradient is edited")
@@ -192,18 +192,6 @@ class NextNode(QFrame):
 
     def _end(self) -> None:
         self._editor.hide()
-
-
-def _label(name: str, role: str = "") -> QLabel:
-    label = QLabel()
-    label.setObjectName(name)
-    label.setWordWrap(True)
-    label.setTextFormat(Qt.TextFormat.PlainText)
-    label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-    label.setMinimumWidth(1)
-    if role:
-        label.setProperty("role", role)
-    return label
 
 
 def _button(name: str, icon: str, tip: str, role: str = "text") -> QToolButton:

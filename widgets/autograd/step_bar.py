@@ -6,33 +6,48 @@ from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 from PySide6.QtCore import QSize, Qt, Signal
-from PySide6.QtGui import QKeySequence, QShortcut
-from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QToolButton, QWidget
+from PySide6.QtGui import QAction, QKeySequence, QResizeEvent
+from PySide6.QtWidgets import QHBoxLayout, QMenu, QSizePolicy, QToolButton, QWidget
 
 from widgets.icons import set_icon
+
+_GAP = 2
 
 
 class Move(NamedTuple):
     """A button: what it says, its icon, its tooltip ({one} is what a step runs), its keys, and
-    where it makes sense: `before` the first, `after` the last, both, or with a `target`."""
+    where it makes sense: `before` the first, `after` the last, both, or with a `target`.
+
+    `window_keys` are those by which the window's menu does the same. Where there is no room for
+    all buttons, those with the largest `folds` go into a menu first, those with 0 never.
+    """
 
     text: str
     icon: str
     tip: str
     keys: str
     needs: str
+    window_keys: str = ""
+    folds: int = 0
 
 
 MOVES: Mapping[str, Move] = {
     "reset": Move(
-        "Reset", "mdi6.skip-backward", "Return before the first {one}", "Ctrl+Home", "back"
+        "Reset", "mdi6.skip-backward", "Return before the first {one}", "Ctrl+Home", "back", folds=1
     ),
     "back": Move("Back", "mdi6.step-backward", "Undo the last {one}", "Ctrl+Left", "back"),
-    "step": Move("Step", "mdi6.step-forward", "Run the next {one}", "Ctrl+Right", "on"),
+    "step": Move("Step", "mdi6.step-forward", "Run the next {one}", "Ctrl+Right", "on", "F10"),
     "to": Move(
-        "To here", "mdi6.debug-step-over", "Run to the selected {one} (Enter)", "", "target"
+        "To here",
+        "mdi6.debug-step-over",
+        "Run to the selected {one} (Enter)",
+        "",
+        "target",
+        folds=3,
     ),
-    "end": Move("Run all", "mdi6.skip-forward", "Run all {one}s that are left", "Ctrl+End", "on"),
+    "end": Move(
+        "Run all", "mdi6.skip-forward", "Run all {one}s that are left", "Ctrl+End", "on", folds=2
+    ),
 }
 """The moves of every pass."""
 
@@ -44,19 +59,29 @@ DEBUG_MOVES: Mapping[str, Move] = {
         "Go back to the breakpoint before",
         "Ctrl+Shift+Left",
         "back",
+        folds=6,
     ),
-    "back": MOVES["back"]._replace(text=""),
-    "step": MOVES["step"],
-    "run": Move("Run", "mdi6.play", "Run to the next breakpoint (F12)", "Ctrl+Shift+Right", "on"),
-    "leaf": Move("", "mdi6.leaf", "Run to the next leaf: a .grad is filled", "Ctrl+Down", "on"),
+    "back": MOVES["back"]._replace(text="", window_keys="Shift+F10"),
+    "step": MOVES["step"]._replace(window_keys="F11"),
+    "run": Move("Run", "mdi6.play", "Run to the next breakpoint", "Ctrl+Shift+Right", "on", "F12"),
+    "leaf": Move(
+        "",
+        "mdi6.leaf",
+        "Run to the next leaf: a .grad is filled",
+        "Ctrl+Down",
+        "on",
+        folds=3,
+    ),
     "out": Move(
         "",
         "mdi6.debug-step-out",
         "Run to the last {one} of the next {one}'s module",
         "Ctrl+Up",
         "on",
+        "Shift+F11",
+        folds=5,
     ),
-    "to": MOVES["to"]._replace(text=""),
+    "to": MOVES["to"]._replace(text="", folds=4),
     "end": MOVES["end"]._replace(text="", tip="Run all {one}s that are left, past breakpoints"),
 }
 """Those of a pass with breakpoints: texts only where they are needed most, to stay in one row."""
@@ -65,7 +90,8 @@ DEBUG_MOVES: Mapping[str, Move] = {
 class StepBar(QWidget):
     """`moved(move)` with a key of `moves`. `one` says what a step runs.
 
-    The shortcuts act while the focus is inside `scope`, the panel that the bar drives.
+    The shortcuts act while the focus is inside `scope`, the panel that the bar drives. Where the
+    row is too narrow for all, the rarer moves are in the menu `more`.
     """
 
     moved = Signal(str)
@@ -76,33 +102,52 @@ class StepBar(QWidget):
         super().__init__()
         self._moves = moves
         self.buttons: dict[str, QToolButton] = {}
-        beside = any(not move.text for move in moves.values())
-        layout = QHBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(2)
+        self._fold_order = sorted(
+            (key for key in moves if moves[key].folds), key=lambda key: -moves[key].folds
+        )
+        self._text_place = (
+            Qt.ToolButtonStyle.ToolButtonTextUnderIcon
+            if all(move.text for move in moves.values())
+            else Qt.ToolButtonStyle.ToolButtonTextBesideIcon
+        )
+        self._row = QHBoxLayout(self)
+        self._row.setContentsMargins(0, 0, 0, 0)
+        self._row.setSpacing(_GAP)
         for key, move in moves.items():
             tip = move.tip.format(one=one)
-            button = QToolButton()
-            button.setObjectName(f"{name}_{key}")
-            button.setAccessibleName(tip)
-            button.setToolTip(f"{tip} ({move.keys})" if move.keys else tip)
-            button.setText(move.text)
-            style = Qt.ToolButtonStyle.ToolButtonTextUnderIcon
-            if beside:
-                style = Qt.ToolButtonStyle.ToolButtonTextBesideIcon
-            button.setToolButtonStyle(style if move.text else Qt.ToolButtonStyle.ToolButtonIconOnly)
-            button.setIconSize(QSize(20, 20))
-            button.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
-            button.setAutoRaise(True)
-            set_icon(button, move.icon, "accent" if key == "step" else "text")
-            button.clicked.connect(lambda _=False, key=key: self.moved.emit(key))
-            layout.addWidget(button)
-            self.buttons[key] = button
+            action = QAction(tip, self)
+            action.setIconText(move.text)
+            keys = [known for known in (move.window_keys, move.keys) if known]
+            action.setToolTip(f"{tip} ({', '.join(keys)})" if keys else tip)
             if move.keys:
-                shortcut = QShortcut(QKeySequence(move.keys), scope)
-                shortcut.setContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
-                shortcut.activated.connect(button.click)
+                action.setShortcut(QKeySequence(move.keys))
+                action.setShortcutContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
+                scope.addAction(action)
+            set_icon(action, move.icon, "accent" if key == "step" else "text")
+            action.triggered.connect(lambda _=False, key=key: self.moved.emit(key))
+            self.buttons[key] = self._button(f"{name}_{key}", tip, bool(move.text))
+            self.buttons[key].setDefaultAction(action)
+        self.more = self._button(f"{name}_more", "More moves", False)
+        self.more.setToolTip("The moves for which there is no room")
+        self.more.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+        set_icon(self.more, "mdi6.dots-horizontal")
+        menu = QMenu(self.more)
+        menu.setAccessibleName("More moves")
+        self.more.setMenu(menu)
+        self.more.hide()
         self.show_position(0, 0, False)
+
+    def _button(self, name: str, words: str, has_text: bool) -> QToolButton:
+        button = QToolButton()
+        button.setObjectName(name)
+        button.setAccessibleName(words)
+        icon_only = Qt.ToolButtonStyle.ToolButtonIconOnly
+        button.setToolButtonStyle(self._text_place if has_text else icon_only)
+        button.setIconSize(QSize(20, 20))
+        button.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        button.setAutoRaise(True)
+        self._row.addWidget(button)
+        return button
 
     def show_position(
         self, position: int, length: int, can_run_to: bool, without: Collection[str] = ()
@@ -110,4 +155,42 @@ class StepBar(QWidget):
         """Enable what makes sense at `position` of `length`, `without` some moves."""
         possible = {"back": position > 0, "on": position < length, "target": can_run_to}
         for key, move in self._moves.items():
-            self.buttons[key].setEnabled(possible[move.needs] and key not in without)
+            enabled = possible[move.needs] and key not in without
+            self.buttons[key].defaultAction().setEnabled(enabled)
+
+    # -- its width -------------------------------------------------------------------------------
+
+    def minimumSizeHint(self) -> QSize:
+        """Room for what never folds."""
+        hint = super().minimumSizeHint()
+        hint.setWidth(self._width_without(self._fold_order))
+        return hint
+
+    def sizeHint(self) -> QSize:
+        hint = super().sizeHint()
+        hint.setWidth(self._width_without(()))
+        return hint
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        folded = 0
+        while (
+            folded < len(self._fold_order)
+            and self._width_without(self._fold_order[:folded]) > self.width()
+        ):
+            folded += 1
+        self._fold(self._fold_order[:folded])
+
+    def _fold(self, folded: Collection[str]) -> None:
+        for key, button in self.buttons.items():
+            button.setHidden(key in folded)
+        self.more.setHidden(not folded)
+        menu = self.more.menu()
+        menu.clear()
+        menu.addActions([b.defaultAction() for key, b in self.buttons.items() if key in folded])
+
+    def _width_without(self, folded: Collection[str]) -> int:
+        shown = [button for key, button in self.buttons.items() if key not in folded]
+        if folded:
+            shown.append(self.more)
+        return sum(button.sizeHint().width() + _GAP for button in shown) - _GAP
