@@ -709,13 +709,13 @@ def test_a_drag_pans_from_anywhere(nested: GraphView, qtbot) -> None:
 def test_a_large_graph_is_saved_whole_as_svg_and_within_bounds_as_png(
     pane: GraphPane, tmp_path
 ) -> None:
-    pane.view.show_graph(different(200))
+    pane.view.show_graph(different(4_000))
     pane.view.open_all()
     height = pane.view.content_rect().height()
     assert height > 8192
     pane.view.save_svg(tmp_path / "graph.svg")
     text = (tmp_path / "graph.svg").read_text()
-    assert "Op199Backward0" in text and "<image" not in text  # shapes and words, no pixels
+    assert "Op3999Backward0" in text and "<image" not in text  # shapes and words, no pixels
     assert float(text.split('viewBox="0 0 ')[1].split()[1].rstrip('"')) > height
     pane.view.save_png(tmp_path / "graph.png")
     assert QImage(str(tmp_path / "graph.png")).height() == 2 * 8192

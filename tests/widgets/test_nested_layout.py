@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pickle
 from itertools import pairwise
+from math import inf
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -14,10 +16,11 @@ from numpy.typing import NDArray
 from tests.engine.autograd.recorded_graphs import recorded, snapshot
 from tests.engine.autograd.shaped_models import chain, gpt2, resnet50, unrolled
 from tests.widgets.random_hierarchies import opened
+from widgets.autograd import layer_wrap
 from widgets.autograd.boxes import NestedLayout, VisibleGraph
 from widgets.autograd.hierarchy import Hierarchy
 from widgets.autograd.layers import Level, LevelEdge, place_level
-from widgets.autograd.nested_layout import TITLE_HEIGHT, layout_nested
+from widgets.autograd.nested_layout import NODE_WIDTH, TITLE_HEIGHT, layout_nested
 
 DIRECTIONS = st.sampled_from(("backward", "forward"))
 STYLES = st.sampled_from(("smooth", "orthogonal"))
@@ -56,11 +59,13 @@ def on_border(rect: NDArray[np.float64], point: NDArray[np.float64]) -> bool:
     return bool(x <= point[0] <= x + width) and point[1] in (y, y + height)
 
 
-@given(opened(), DIRECTIONS, STYLES)
-def test_layout_of_any_graph(drawn, direction, style) -> None:
+@given(opened(), DIRECTIONS, STYLES, st.sampled_from((inf, 400.0, 1.0)))
+def test_layout_of_any_graph(drawn, direction, style, column_height) -> None:
     hierarchy, open_keys = drawn
     visible = hierarchy.visible(open_keys)
-    layout = layout_nested(visible, direction, style)
+    # Columns also where they are not needed: any level is broken at any place.
+    with patch.multiple(layer_wrap, COLUMN_HEIGHT=column_height, SLENDER=0.5, WIDEST=inf):
+        layout = layout_nested(visible, direction, style)
     assert layout.curved == (style == "smooth")
     rects = layout.rects
     low, high = rects[:, :2], rects[:, :2] + rects[:, 2:]
@@ -96,6 +101,8 @@ def test_forward_is_backward_upside_down(drawn, style) -> None:
     hierarchy, open_keys = drawn
     visible = hierarchy.visible(open_keys)
     back, forth = (layout_nested(visible, d, style) for d in ("backward", "forward"))
+    if back.size[1] > layer_wrap.COLUMN_HEIGHT:
+        return  # each has its own columns
     assert back.size == forth.size
     for link in visible.links:
         towards = back.rects[link.target, 1] - back.rects[link.source, 1]
@@ -114,7 +121,8 @@ def test_whole_models_have_the_root_on_top_and_repeats_alike(model, alike) -> No
     visible = hierarchy.visible(hierarchy.open_all())
     layout = layout_nested(visible)
     for number, link in enumerate(visible.links):
-        assert layout.route(number)[0, 1] < layout.rects[link.target, 1]
+        below, right = layout.rects[link.target, 1::-1] > layout.route(number)[0, ::-1]
+        assert below or right  # in a later column
     place = {box.key: index for index, box in enumerate(visible.boxes)}
     first, second = (
         layout.rects[[i for i in range(len(place)) if place[key] in ancestors(visible, i)]]
@@ -125,22 +133,95 @@ def test_whole_models_have_the_root_on_top_and_repeats_alike(model, alike) -> No
     assert (first == second).all()
 
 
-def test_opened_layers_stand_straight_below_each_other() -> None:
+def test_opened_layers_stand_straight_below_each_other_in_columns() -> None:
     hierarchy = Hierarchy(recorded(*gpt2()))
     visible = hierarchy.visible(hierarchy.open_all())
     layout = layout_nested(visible)
-    lefts = {
-        float(layout.rects[i, 0])
-        for i, box in enumerate(visible.boxes)
-        if box.kind == "module" and box.subtitle == "Block"
-    }
-    assert max(lefts) - min(lefts) <= 8  # the first layer has no layer to pass its lines on to
+    layers = [i for i, box in enumerate(visible.boxes) if box.subtitle == "Block"]
+    corners = layout.rects[layers, :2]
+    columns: list[list[NDArray[np.float64]]] = [[corners[0]]]
+    for before, corner in pairwise(corners):
+        if corner[1] > before[1]:
+            columns[-1].append(corner)
+        else:
+            columns.append([corner])
+    assert len(columns) > 1
+    assert len({len(column) for column in columns[:-1]}) == 1
+    for column in columns:
+        lefts, tops = np.array(column).T
+        assert np.ptp(lefts) <= 8  # the first layer has no layer to pass its lines on to
+        assert tops[0] == corners[0, 1]
+    assert (np.diff([column[0][0] for column in columns]) > layout.rects[layers[0], 2]).all()
+
+
+@pytest.mark.parametrize("direction", ["backward", "forward"])
+@pytest.mark.parametrize(
+    "graph",
+    [
+        lambda: recorded(*gpt2()),
+        lambda: recorded(*gpt2(60)),
+        lambda: recorded(*resnet50()),
+        lambda: snapshot(chain(1_000)),
+        lambda: recorded(*unrolled(steps=200)),
+    ],
+    ids=["GPT-2", "60 layers", "ResNet-50", "chain", "unrolled"],
+)
+def test_a_model_opened_wholly_has_about_the_shape_of_a_window(graph, direction) -> None:
+    hierarchy = Hierarchy(graph())
+    width, height = layout_nested(hierarchy.visible(hierarchy.open_all()), direction).size
+    assert 0.5 < width / height < 2 * layer_wrap.WIDEST
+
+
+def test_to_open_a_box_moves_nothing_that_comes_before_it() -> None:
+    hierarchy = Hierarchy(snapshot(chain(1_000)))
+    (fold,) = (box.key for box in hierarchy.visible(frozenset()).boxes if box.kind == "repeat")
+    closed = hierarchy.visible(frozenset({fold}))
+    key = f"{fold}/500"
+    opened_one = hierarchy.visible(frozenset({fold, key}))
+    place = [box.key for box in closed.boxes].index(key)
+    before, after = layout_nested(closed), layout_nested(opened_one)
+    moved = after.rects[: place + 1, :2] - before.rects[: place + 1, :2]
+    assert (moved[:, 1] == 0).all()
+    # An open box is wider than a closed one: its own column is centred anew.
+    assert np.abs(moved[:, 0]).max() < NODE_WIDTH / 4
+    assert (moved[:, 0] != 0).sum() < place / 2
+
+
+def test_lines_in_columns_keep_their_order_and_do_not_cross_on_the_way() -> None:
+    """Two chains side by side in columns: each line of one goes left of the other's or above."""
+    pairs = 30
+    sizes = ((100.0, 40.0),) * (2 * pairs)
+    edges = tuple(LevelEdge(i, i + 2, 50, 50) for i in range(2 * pairs - 2))
+    placed = place_level(Level(sizes, edges))
+    with patch.multiple(layer_wrap, COLUMN_HEIGHT=500.0, WIDEST=inf):
+        wrapped = layer_wrap.in_columns(placed)
+    turning = [way for way in wrapped.ways if len(way) > 2]
+    assert turning and len(turning) % 2 == 0
+    for left, right in zip(turning[::2], turning[1::2], strict=True):
+        assert not crossings(left, right)
+
+
+def crossings(one: tuple, other: tuple) -> int:
+    """How often two lines of upright and level pieces cross."""
+
+    def crosses(a: tuple, b: tuple, c: tuple, d: tuple) -> bool:
+        upright = min(c[0], d[0]) < a[0] < max(c[0], d[0])
+        return (
+            a[0] == b[0] and c[1] == d[1] and upright and min(a[1], b[1]) < c[1] < max(a[1], b[1])
+        )
+
+    return sum(
+        crosses(*first, *second) or crosses(*second, *first)
+        for first in pairwise(one)
+        for second in pairwise(other)
+    )
 
 
 def test_the_links_of_a_shared_weight_join_into_one_trunk() -> None:
     hierarchy = Hierarchy(recorded(*unrolled(steps=120)))
     visible = hierarchy.visible(hierarchy.open_all())
-    layout = layout_nested(visible)
+    with patch.object(layer_wrap, "COLUMN_HEIGHT", inf):
+        layout = layout_nested(visible)
     assert layout.size[0] < 1_200  # a line for each step would be 14 pixels each
     (weight,) = [i for i, box in enumerate(visible.boxes) if box.title == "weight_hh"]
     entries = {
@@ -153,7 +234,7 @@ def test_a_long_chain_is_laid_out_without_recursion() -> None:
     hierarchy = Hierarchy(snapshot(chain(3_000)))
     layout = layout_nested(hierarchy.visible(hierarchy.open_all()))
     assert len(layout.rects) == 6_000 + 3_000 + 3
-    assert layout.size[0] < 400
+    assert max(layout.size) < 20_000
 
 
 def test_long_edges_beyond_the_budget_take_a_lane_at_the_side() -> None:

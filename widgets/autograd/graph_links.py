@@ -13,10 +13,10 @@ from widgets.autograd.graph_paint import draw_lines, draw_rects, mixed, pen
 from widgets.canvas.style import font, text_width
 
 CURVE_MIN_ZOOM = 0.15
-"""Below this zoom every link is the straight line between its ends."""
+"""Below this zoom the pieces of a link's way are straight."""
 FINE_MIN_ZOOM = 0.7
 """Below this zoom curves have fewer pieces, no arrow heads and no texts."""
-FINE, NEAR, FAR = 0.9, 0.6, 0.35
+FINE, NEAR, FAR, FARTHEST = 0.9, 0.6, 0.35, 0.0
 """Into how many straight pieces curves are cut (see `GraphGeometry.pieces`): as lines they are
 drawn all at once, as curves one by one in seven times the time."""
 WAITING_STRENGTH = 0.45
@@ -60,10 +60,8 @@ class LinkPainter:
             outline = QPen(color)
             outline.setCosmetic(True)
             painter.setPen(outline)
-            curved = zoom >= CURVE_MIN_ZOOM
-            geometry = self._geometry
-            lines = geometry.pieces(some, FAR) if curved else geometry.chords[some]
-            draw_lines(painter, lines)
+            fineness = FAR if zoom >= CURVE_MIN_ZOOM else FARTHEST
+            draw_lines(painter, self._geometry.pieces(some, fineness))
 
     def _paint_curves(self, painter: QPainter, links: Ints) -> None:
         painter.setBrush(Qt.BrushStyle.NoBrush)

@@ -8,7 +8,7 @@ only there do lines move sideways, so no line runs through a box.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from .layer_columns import LINE_GAP, columns
 from .layer_graph import LayerGraph, Level, LevelEdge, Point, Size
@@ -27,24 +27,43 @@ WIDEST_GAP = 96.0
 @dataclass(frozen=True)
 class PlacedLevel:
     """Top left corners, the size of all, and per edge its (x, y) stations from top to bottom:
-    between two stations at the same x it runs straight down, else it moves sideways."""
+    between two stations at the same x it runs straight down, else it moves sideways. `rows` are
+    the layers' (top, bottom): lines move sideways between them, over all of one gap."""
 
+    sizes: tuple[Size, ...]
     places: tuple[Point, ...]
     size: Size
     ways: tuple[tuple[Point, ...], ...]
+    rows: tuple[tuple[float, float], ...] = ()
     spine: frozenset[int] = frozenset()
     """The items on the main way from top to bottom."""
+    turned: bool = False
+    """Whether it is upside down: lines that have joined then share their upper end."""
+
+    def turned_over(self) -> PlacedLevel:
+        """Upside down, with the last row at the top: ways then run from `lower` to `upper`."""
+        height = self.size[1]
+        return replace(
+            self,
+            places=tuple(
+                (x, height - y - own)
+                for (x, y), (_, own) in zip(self.places, self.sizes, strict=True)
+            ),
+            ways=tuple(tuple((x, height - y) for x, y in reversed(way)) for way in self.ways),
+            rows=tuple((height - bottom, height - top) for top, bottom in reversed(self.rows)),
+            turned=not self.turned,
+        )
 
 
 def place_level(level: Level) -> PlacedLevel:
     """Places and ways of one level, the corner of all at (0, 0)."""
     if not level.sizes:
-        return PlacedLevel((), (0.0, 0.0), ())
+        return PlacedLevel((), (), (0.0, 0.0), ())
     graph = LayerGraph(level)
-    rows = ordered_rows(graph)
-    left = columns(graph, rows)
+    ordered = ordered_rows(graph)
+    left = columns(graph, ordered)
     lanes = _lanes(graph, left)
-    tops, bottoms = _heights(graph, rows, left)
+    tops, bottoms = _heights(graph, ordered, left)
     ways = tuple(
         _way(graph, number, left, tops, bottoms, lanes.get(number))
         for number in range(len(level.edges))
@@ -52,7 +71,8 @@ def place_level(level: Level) -> PlacedLevel:
     right = max(x + width for x, width in zip(left, graph.widths, strict=True))
     width = max(right, max(lanes.values(), default=0.0) + LINE_GAP)
     places = tuple((left[item], tops[graph.layer[item]]) for item in range(graph.boxes))
-    return PlacedLevel(places, (width, bottoms[-1]), ways, graph.spine)
+    rows = tuple(zip(tops, bottoms, strict=True))
+    return PlacedLevel(level.sizes, places, (width, bottoms[-1]), ways, rows, graph.spine)
 
 
 def _heights(
@@ -93,7 +113,7 @@ def _way(
     for dummy in chain or ():
         row = graph.layer[dummy]
         way += [(left[dummy], tops[row]), (left[dummy], bottoms[row])]
-    return _without_repeats([*way, (end_x, tops[last])])
+    return without_repeats([*way, (end_x, tops[last])])
 
 
 def _lanes(graph: LayerGraph, left: list[float]) -> dict[int, float]:
@@ -108,7 +128,7 @@ def _lanes(graph: LayerGraph, left: list[float]) -> dict[int, float]:
     return found
 
 
-def _without_repeats(way: list[Point]) -> tuple[Point, ...]:
+def without_repeats(way: list[Point]) -> tuple[Point, ...]:
     """Drop stations that stand where the one before stands, and those amid a straight line."""
     kept: list[Point] = []
     for point in way:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .boxes import Box, Direction, EdgeStyle, Link, NestedLayout, VisibleGraph
+from .layer_wrap import in_columns
 from .layers import Level, LevelEdge, PlacedLevel, Point, Size, place_level
 from .routes import corners, curve
 from .without_collection import without_collection
@@ -254,42 +255,34 @@ class _Nesting:
         return shape
 
     def _framed(self, placed: PlacedLevel, level: Level, is_root: bool) -> _Shape:
-        """Turn it over where asked for, and put title and padding around."""
-        width, height = placed.size
-        above = below = 0.0
-        if not is_root:
-            above = 0.0 if level.tops else PADDING
-            below = 0.0 if level.bottoms else PADDING
+        """Turn it over where asked for, break it into columns, put title and padding around."""
+        upper, lower = bool(level.tops), bool(level.bottoms)
         if self.flipped:
-            above, below = below, above
+            placed, upper, lower = placed.turned_over(), lower, upper
+        placed = in_columns(placed, upper, lower)
+        width, height = placed.size
+        above = 0.0 if is_root or upper else PADDING
+        below = 0.0 if is_root or lower else PADDING
         title = 0.0 if is_root else TITLE_HEIGHT
         side = 0.0 if is_root else max(PADDING, (NODE_WIDTH - width) / 2)
 
         def moved(point: Point) -> Point:
-            x, y = point
-            return x + side, title + above + (height - y if self.flipped else y)
+            return point[0] + side, point[1] + title + above
 
-        count = len(level.sizes)
-        inner = range(level.tops, count - len(level.bottoms))
-        boxes = []
-        for item in inner:
-            x, y = moved(placed.places[item])
-            boxes.append((x, y - level.sizes[item][1] if self.flipped else y))
-        ports = (*range(level.tops), *range(count - len(level.bottoms), count))
-        at_title = range(count - len(level.bottoms), count) if self.flipped else range(level.tops)
+        first, end = level.tops, len(level.sizes) - len(level.bottoms)
+        ports = (*range(first), *range(end, len(level.sizes)))
         draw = curve if self.smooth else corners
         points: list[Point] = []
         starts = [0]
-        for edge, way in zip(level.edges, placed.ways, strict=True):
+        for way in placed.ways:
             stations = [moved(point) for point in way]
-            if edge.upper in at_title:
+            if upper and way[0][1] == 0:  # from the border through the title
                 stations.insert(0, (stations[0][0], 0.0))
-            if edge.lower in at_title:
-                stations.append((stations[-1][0], 0.0))
-            points += draw(stations)
+            drawn = draw(stations)
+            points += reversed(drawn) if self.flipped else drawn
             starts.append(len(points))
         return _Shape(
-            np.array(boxes).reshape(-1, 2),
+            np.array([moved(place) for place in placed.places[first:end]]).reshape(-1, 2),
             [placed.places[item][0] + side for item in ports],
             [item in placed.spine for item in ports],
             np.array(points).reshape(-1, 2),

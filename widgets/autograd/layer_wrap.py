@@ -1,0 +1,202 @@
+"""A tall level broken into columns that are read one after the other, as a newspaper's text is.
+
+A line that goes on in the next column leaves at the foot of its own, rises in the channel between
+the two and comes in at the head. One that leaves the level goes back below all columns to where it
+would be without them, so that boxes in columns stand straight below each other as others do. Lines
+keep their order, so that none crosses another on these ways.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from dataclasses import replace
+from itertools import accumulate, pairwise
+
+from .layer_columns import ITEM_GAP, LINE_GAP
+from .layer_graph import Point
+from .layers import PlacedLevel, without_repeats
+
+COLUMN_HEIGHT = 2_400.0
+"""What is no higher stays whole."""
+SLENDER = 3.0
+"""What is no more than so many times as high as wide stays whole."""
+WIDEST = 2.4
+"""Columns are made higher until all together are no more than so many times as wide as high. They
+grow by doubling: opening one box hardly ever moves others to another column."""
+MAX_LINES = 40
+"""Where more lines than that would go on from column to column, the level stays whole."""
+
+
+def in_columns(placed: PlacedLevel, upper: bool = False, lower: bool = False) -> PlacedLevel:
+    """The level in columns where it is too slender. `upper` and `lower` say whether its first and
+    its last row are ports: these stay in the borders."""
+    width, height = placed.size
+    if height <= max(COLUMN_HEIGHT, SLENDER * width):
+        return placed
+    column = COLUMN_HEIGHT
+    while height / column * width > WIDEST * column:
+        column *= 2
+    cuts = _cuts(placed, column, int(upper), len(placed.rows) - 1 - int(lower))
+    return _Columns(placed, cuts, upper, lower).run() if cuts else placed
+
+
+def _cuts(placed: PlacedLevel, height: float, first: int, last: int) -> list[int]:
+    """The last row of each column but the last. A column is filled at least by half and ends where
+    the fewest lines go on; no cuts where too many would."""
+    rows, lines = placed.rows, _lines_below(placed)
+    cuts: list[int] = []
+    start = first
+    while start < last and rows[last][1] - rows[start][0] > height:
+        best, row = start, start + 1
+        while rows[row][1] - rows[start][0] <= height:
+            if rows[best][1] - rows[start][0] < height / 2 or lines[row] <= lines[best]:
+                best = row
+            row += 1
+        if lines[best] > MAX_LINES:
+            return []
+        cuts.append(best)
+        start = best + 1
+    return cuts
+
+
+def _lines_below(placed: PlacedLevel) -> list[int]:
+    """How many lines pass the gap below each row; those that have joined count as one."""
+    tops = [top for top, _ in placed.rows]
+    reach: dict[tuple[float, int], int] = {}
+    for way in placed.ways:
+        for (x0, y0), (x1, y1) in pairwise(way):
+            start, end = bisect_right(tops, y0) - 1, bisect_right(tops, y1) - 1
+            if start < end:
+                key, other = ((x0, start), end) if placed.turned else ((x1, end), start)
+                choose = max if placed.turned else min
+                reach[key] = choose(reach.get(key, other), other)
+    change = [0] * len(tops)
+    for (_, one), other in reach.items():
+        change[min(one, other)] += 1
+        change[max(one, other)] -= 1
+    return list(accumulate(change))
+
+
+_Part = tuple[int, list[Point]]
+"""Of a line: the column, and its stations there."""
+
+
+class _Columns:
+    def __init__(self, placed: PlacedLevel, cuts: list[int], upper: bool, lower: bool) -> None:
+        self.placed, self.cuts, self.upper, self.lower = placed, cuts, upper, lower
+        self.tops = [top for top, _ in placed.rows]
+        """Of the rows: every station and every item lies in one, for lines bend in the gaps."""
+
+    def run(self) -> PlacedLevel:
+        rows, items = self.placed.rows, self.placed.places
+        ways = [self._parts(way) for way in self.placed.ways]
+        self.lanes = self._lanes(ways)
+        self.returns = self._returns()
+        self.across, width = self._across(ways)
+        self.head = LINE_GAP * (1 + max(map(len, self.lanes)))
+        firsts = [int(self.upper), *(cut + 1 for cut in self.cuts)]
+        lasts = [*self.cuts, len(rows) - 1]
+        self.down = [self.head - rows[row][0] for row in firsts]
+        self.foot = max(
+            rows[last][1] + down + LINE_GAP * (lines + 1)
+            for last, down, lines in zip(lasts, self.down, [*map(len, self.lanes), 0], strict=True)
+        )
+        self.height = self.foot + LINE_GAP * (len(self.returns) + 1) * self.lower
+        return replace(
+            self.placed,
+            places=tuple(self._moved(self._column(y), (x, y)) for x, y in items),
+            size=(width, self.height),
+            ways=tuple(self._joined(way) for way in ways),
+            rows=(),
+        )
+
+    def _row(self, y: float) -> int:
+        return bisect_right(self.tops, y) - 1
+
+    def _column(self, y: float) -> int:
+        return bisect_left(self.cuts, self._row(y))
+
+    def _parts(self, way: tuple[Point, ...]) -> list[_Part]:
+        """A line cut where it goes on in another column."""
+        rows, cuts = self.placed.rows, self.cuts
+        parts: list[_Part] = [(self._column(way[0][1]), [way[0]])]
+        for (x0, _), (x1, y1) in pairwise(way):
+            for column in range(parts[-1][0], self._column(y1)):
+                parts[-1][1].append((x0, rows[cuts[column]][1]))
+                parts.append((column + 1, [(x1, rows[cuts[column] + 1][0])]))
+            parts[-1][1].append((x1, y1))
+        return parts
+
+    def _lanes(self, ways: list[list[_Part]]) -> list[dict[float, int]]:
+        """For each channel the lines in it, by their x, numbered from the left: what comes in
+        leftmost has the lane next to it, and the lowest foot."""
+        lanes: list[set[float]] = [set() for _ in self.cuts]
+        for way in ways:
+            for (column, before), (_, after) in pairwise(way):
+                lanes[column].add(self._line(before, after))
+        return [{x: lane for lane, x in enumerate(sorted(each, reverse=True))} for each in lanes]
+
+    def _line(self, before: list[Point], after: list[Point]) -> float:
+        """What lines that have joined share: where they come in, or upside down where they
+        leave."""
+        return before[-1][0] if self.placed.turned else after[0][0]
+
+    def _returns(self) -> dict[float, int]:
+        """The lines to the lower border by their x, numbered from the uppermost."""
+        last = self.tops[-1]
+        ends = {x for x, y in self.placed.places if y == last} if self.lower else set()
+        return {x: number for number, x in enumerate(sorted(ends))}
+
+    def _across(self, ways: list[list[_Part]]) -> tuple[list[float], float]:
+        """How far each column moves to the right, and the width of all."""
+        low, high = [float("inf")] * (len(self.cuts) + 1), [0.0] * (len(self.cuts) + 1)
+        spans = [(column, x, x) for way in ways for column, part in way for x, _ in part]
+        spans += [(0, x, x) for x in self.returns]
+        for (x, y), (width, _) in zip(self.placed.places, self.placed.sizes, strict=True):
+            spans.append((self._column(y), x, x + width))
+        for column, left, right in spans:
+            low[column], high[column] = min(low[column], left), max(high[column], right)
+        self.right = high
+        across, x = [], 0.0
+        for column, (left, right) in enumerate(zip(low, high, strict=True)):
+            across.append(x - left)
+            x += right - left
+            if column < len(self.lanes):
+                x += 2 * ITEM_GAP + LINE_GAP * max(0, len(self.lanes[column]) - 1)
+        return across, x
+
+    def _moved(self, column: int, point: Point) -> Point:
+        x, y = point
+        if self.upper and y == 0:
+            return x + self.across[0], 0.0
+        if self.lower and y == self.tops[-1]:
+            return x + self.across[0], self.height
+        return x + self.across[column], y + self.down[column]
+
+    def _joined(self, way: list[_Part]) -> tuple[Point, ...]:
+        stations = [self._moved(way[0][0], point) for point in way[0][1]]
+        for (column, before), (_, after) in pairwise(way):
+            stations += self._between(column, before, after, stations[-1])
+            stations += [self._moved(column + 1, point) for point in after]
+        x, y = way[-1][1][-1]
+        if self.lower and y == self.tops[-1]:
+            there, foot = stations.pop(), self.foot + LINE_GAP * self.returns[x]
+            here = x + self.across[-1]
+            stations += [(here, y + self.down[-1]), (here, foot), (there[0], foot), there]
+        return without_repeats(stations)
+
+    def _between(
+        self, column: int, before: list[Point], after: list[Point], foot: Point
+    ) -> list[Point]:
+        """The corners of a line from the `foot` of a column to the head of the next."""
+        lanes = self.lanes[column]
+        lane = lanes[self._line(before, after)]
+        lane_x = self.right[column] + self.across[column] + ITEM_GAP + LINE_GAP * lane
+        foot_y = foot[1] + LINE_GAP * (lane + 1)
+        head_y = self.head - LINE_GAP * (len(lanes) - lane)
+        return [
+            (foot[0], foot_y),
+            (lane_x, foot_y),
+            (lane_x, head_y),
+            (after[0][0] + self.across[column + 1], head_y),
+        ]
