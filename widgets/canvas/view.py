@@ -33,6 +33,8 @@ WHEEL_STEP = 1.2
 MIN_DOT_SPACING_PX = 12
 MAX_PICTURE_PX = 8192
 """The longer side of an image before PNG_SCALE: what QImage and viewers take without trouble."""
+MAX_PICTURE_AREA_PX = 16_000_000
+"""Of it: at PNG_SCALE such an image takes 256 MB, all that Qt's own reader allows."""
 
 
 @lru_cache(maxsize=16)
@@ -310,16 +312,17 @@ class CanvasView(QGraphicsView):
 
     # -- pictures --------------------------------------------------------------------------------
 
-    def _picture(
-        self, scale: float, longest_px: float = MAX_PICTURE_PX
-    ) -> tuple[QSize, save_picture.Paint]:
+    def _picture(self, scale: float, bounded: bool = True) -> tuple[QSize, save_picture.Paint]:
         """The whole content with a margin: its size in pixels and what paints it there."""
         rect = self.content_rect()
         if rect.isEmpty():
             rect = QRectF(0, 0, 16 * GRID, 16 * GRID)
         margin = 2 * GRID
         rect = QRectF(rect.marginsAdded(QMarginsF(margin, margin, margin, margin)).toAlignedRect())
-        scale = min(scale, longest_px / max(rect.width(), rect.height()))
+        if bounded:
+            width, height = rect.width(), rect.height()
+            by_area = math.sqrt(MAX_PICTURE_AREA_PX / (width * height))
+            scale = min(scale, MAX_PICTURE_PX / max(width, height), by_area)
         size = (rect.size() * scale).toSize()
 
         def paint(painter: QPainter) -> None:
@@ -333,13 +336,13 @@ class CanvasView(QGraphicsView):
 
     def save_png(self, path: str | Path, scale: float = save_picture.PNG_SCALE) -> None:
         """Write the whole content at `scale` image pixels per scene pixel (the longer side held
-        to 16,384); raises OSError when the file cannot be written."""
+        to 16,384, the area to 64 million); raises OSError when the file cannot be written."""
         size, paint = self._picture(scale / save_picture.PNG_SCALE)
         save_picture.save_picture(str(path), size, paint)
 
     def save_svg(self, path: str | Path) -> None:
         """Write the whole content as SVG; raises OSError when the file cannot be written."""
-        save_picture.save_picture(str(path), *self._picture(1.0, math.inf))
+        save_picture.save_picture(str(path), *self._picture(1.0, bounded=False))
 
     def copy_picture(self) -> None:
         """Put the whole content on the clipboard as a picture."""
