@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QRect, QSize, Qt, Signal
-from PySide6.QtGui import QContextMenuEvent, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen
-from PySide6.QtWidgets import QMenu, QSizePolicy, QWidget
+from PySide6.QtGui import QKeyEvent, QMouseEvent, QPainter, QPen
+from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from engine.protocol import BroadcastSnapshot
 from widgets import theme
-from widgets.save_picture import add_picture_actions
+from widgets.painted_widget import PaintedWidget
 from widgets.tensor.size_box import ROLES, paint_box
 
 BOX_WIDTH = 64
@@ -24,7 +24,7 @@ _MEANINGS = {
 }
 
 
-class AlignmentView(QWidget):
+class AlignmentView(PaintedWidget):
     """A row of boxes per operand and one for the result. The first `steps` dimensions, counted
     from the right, have been worked out; the newest is framed.
 
@@ -45,7 +45,6 @@ class AlignmentView(QWidget):
         )
         self._snapshot: BroadcastSnapshot | None = None
         self._steps = 0
-        theme.notifier.changed.connect(self.update)
 
     def show_steps(self, snapshot: BroadcastSnapshot | None, steps: int) -> None:
         self._snapshot, self._steps = snapshot, steps
@@ -81,11 +80,6 @@ class AlignmentView(QWidget):
         return self.sizeHint()
 
     # -- painting --------------------------------------------------------------------------------
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
-        self.paint(painter)
-        painter.end()
 
     def paint(self, painter: QPainter) -> None:
         """Paint into (0, 0, width, height)."""
@@ -171,9 +165,3 @@ class AlignmentView(QWidget):
             super().keyPressEvent(event)
             return
         self.step_chosen.emit(min(max(self._steps + by, 0), len(self._snapshot.dims)))
-
-    def contextMenuEvent(self, event: QContextMenuEvent) -> None:
-        menu = QMenu(self)
-        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        add_picture_actions(menu, self, self.paint)
-        menu.popup(event.globalPos())

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from PySide6.QtCore import QEvent, QPoint, QRect, QSize, Qt, Signal
 from PySide6.QtGui import (
-    QContextMenuEvent,
     QFontMetrics,
     QHelpEvent,
     QKeyEvent,
     QMouseEvent,
     QPainter,
-    QPaintEvent,
     QPen,
     QPolygon,
 )
-from PySide6.QtWidgets import QMenu, QSizePolicy, QToolTip, QWidget
+from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 
 from engine.protocol import Cells
 from widgets import theme
-from widgets.save_picture import add_picture_actions
+from widgets.painted_widget import PaintedWidget
 from widgets.tensor.cells_grid import (
     CAPTION,
     CELL_HEIGHT,
@@ -48,7 +46,7 @@ _STEPS = {
 }
 
 
-class CellsView(QWidget):
+class CellsView(PaintedWidget):
     """Paints a window of a tensor: the last two dimensions as rows and columns, others as tiles.
 
     A click, or the arrow keys, choose an element: `cell_chosen(index)`; Page Up and Page Down go
@@ -66,7 +64,6 @@ class CellsView(QWidget):
         self._title = ""
         self._marks: Marks = {}
         self._fixed_width: int | None = None
-        theme.notifier.changed.connect(self.update)
         self.hide()  # until there are cells
 
     def show_cells(self, cells: Cells | None, title: str, marks: Marks | None = None) -> None:
@@ -118,11 +115,6 @@ class CellsView(QWidget):
         return self.sizeHint()
 
     # -- painting --------------------------------------------------------------------------------
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
-        self.paint(painter)
-        painter.end()
 
     def paint(self, painter: QPainter) -> None:
         """Paint into (0, 0, width, height)."""
@@ -287,9 +279,3 @@ class CellsView(QWidget):
         if self._cells is None or 0 in self._cells.size:
             return None
         return self._geometry().index_at(x, y - TITLE_HEIGHT)
-
-    def contextMenuEvent(self, event: QContextMenuEvent) -> None:
-        menu = QMenu(self)
-        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        add_picture_actions(menu, self, self.paint)
-        menu.popup(event.globalPos())

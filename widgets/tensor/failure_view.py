@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from PySide6.QtCore import QRect, QSize, Qt
 from PySide6.QtGui import (
-    QContextMenuEvent,
     QFontMetrics,
     QGuiApplication,
     QPainter,
-    QPaintEvent,
     QPen,
 )
-from PySide6.QtWidgets import QMenu, QSizePolicy, QWidget
+from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from engine.protocol import FailedOperand, FailedOperands
 from widgets import theme
-from widgets.save_picture import add_picture_actions
+from widgets.painted_widget import PaintedWidget
 from widgets.tensor.size_box import paint_box
 from widgets.text import format_shape
 
@@ -43,7 +41,7 @@ _KINDS = {
 }
 
 
-class FailureView(QWidget):
+class FailureView(PaintedWidget):
     """A row for each operand: its name, a box for each dimension, its dtype and device. What does
     not fit has the colour of errors and a cross. Shrinks where there is no room for all."""
 
@@ -53,7 +51,6 @@ class FailureView(QWidget):
         self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
         self._failed: FailedOperands | None = None
         self.setFont(QGuiApplication.font())  # in a console too, whose own is for code
-        theme.notifier.changed.connect(self.update)
 
     @property
     def failed(self) -> FailedOperands | None:
@@ -98,11 +95,6 @@ class FailureView(QWidget):
         return self._place(self._failed, row, self._failed.operands[row].columns[cell])
 
     # -- painting --------------------------------------------------------------------------------
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
-        self.paint(painter)
-        painter.end()
 
     def paint(self, painter: QPainter) -> None:
         """Paint into (0, 0, width, height)."""
@@ -203,17 +195,6 @@ class FailureView(QWidget):
         return metrics.boundingRect(
             QRect(0, 0, width, 1000), Qt.TextFlag.TextWordWrap.value, failed.text
         )
-
-    def _paint_picture(self, painter: QPainter) -> None:
-        """On a ground of its own, for places other than here."""
-        painter.fillRect(self.rect(), theme.current().color("surface"))
-        self.paint(painter)
-
-    def contextMenuEvent(self, event: QContextMenuEvent) -> None:
-        menu = QMenu(self)
-        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        add_picture_actions(menu, self, self._paint_picture)
-        menu.popup(event.globalPos())
 
 
 def described(failed: FailedOperands) -> str:

@@ -4,26 +4,24 @@ from __future__ import annotations
 
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import (
-    QContextMenuEvent,
     QFont,
     QKeyEvent,
     QMouseEvent,
     QPainter,
-    QPaintEvent,
     QPen,
 )
-from PySide6.QtWidgets import QMenu, QWidget
+from PySide6.QtWidgets import QWidget
 
 from engine.protocol import Histogram
 from widgets import theme
-from widgets.save_picture import add_picture_actions
+from widgets.painted_widget import PaintedWidget
 from widgets.text import format_number
 from widgets.theme import GRID
 
 _LEFT, _TOP, _BOTTOM = 72, 28, 32
 
 
-class HistogramView(QWidget):
+class HistogramView(PaintedWidget):
     """Bars over the range of the elements; the pointer or the arrow keys name a bar."""
 
     bar_changed = Signal(object)
@@ -41,7 +39,6 @@ class HistogramView(QWidget):
         self._histogram: Histogram | None = None
         self._empty_text = "Nothing to count yet"
         self._bar: int | None = None
-        theme.notifier.changed.connect(self.update)
 
     def show_histogram(self, histogram: Histogram | None, empty_text: str = "") -> None:
         self._histogram = histogram
@@ -76,18 +73,12 @@ class HistogramView(QWidget):
     def _area(self) -> QRectF:
         return QRectF(self.rect()).adjusted(_LEFT, _TOP, -2 * GRID, -_BOTTOM)
 
-    def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
-        self.paint(painter)
-        painter.end()
-
     def paint(self, painter: QPainter) -> None:
         colors = theme.current()
         painter.fillRect(self.rect(), colors.color("surface"))
         shown = self._histogram
         if shown is None:
-            painter.setPen(colors.color("muted"))
-            painter.drawText(self.rect(), Qt.AlignmentFlag.AlignCenter, self._empty_text)
+            self.paint_empty(painter, self._empty_text)
             return
         area = self._area()
         gap = 1.0 if area.width() / len(shown.counts) > 4 else 0.0
@@ -144,9 +135,3 @@ class HistogramView(QWidget):
             return
         last = len(self._histogram.counts) - 1
         self._set_bar(0 if self._bar is None else min(max(self._bar + step, 0), last))
-
-    def contextMenuEvent(self, event: QContextMenuEvent) -> None:
-        menu = QMenu(self)
-        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        add_picture_actions(menu, self, self.paint)
-        menu.popup(event.globalPos())

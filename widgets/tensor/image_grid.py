@@ -7,12 +7,12 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import QRectF, QSize, Qt
-from PySide6.QtGui import QContextMenuEvent, QFont, QImage, QPainter, QPaintEvent
-from PySide6.QtWidgets import QMenu, QWidget
+from PySide6.QtGui import QFont, QImage, QPainter
+from PySide6.QtWidgets import QWidget
 
 from engine.protocol import Picture
 from widgets import theme
-from widgets.save_picture import add_picture_actions
+from widgets.painted_widget import PaintedWidget
 from widgets.tensor.picture_grid import fit_grid, values_of
 from widgets.text import format_number
 from widgets.theme import GRID
@@ -20,7 +20,7 @@ from widgets.theme import GRID
 _FOOT = 24
 
 
-class ImageGrid(QWidget):
+class ImageGrid(PaintedWidget):
     """Images side by side. Three channels are taken as red, green and blue, one as grey; other
     numbers of channels show each as an image of its own."""
 
@@ -35,7 +35,6 @@ class ImageGrid(QWidget):
         self._images: NDArray[np.uint8] = np.zeros((0, 0, 0, 3), np.uint8)
         self._words = ""
         self._empty_text = "Nothing to show yet"
-        theme.notifier.changed.connect(self.update)
 
     def show_picture(self, picture: Picture | None, empty_text: str = "") -> None:
         self._empty_text = empty_text or "Nothing to show"
@@ -58,17 +57,11 @@ class ImageGrid(QWidget):
     def sizeHint(self) -> QSize:
         return QSize(360, 240)
 
-    def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
-        self.paint(painter)
-        painter.end()
-
     def paint(self, painter: QPainter) -> None:
         colors = theme.current()
         painter.fillRect(self.rect(), colors.color("surface"))
         if not self._images.size:
-            painter.setPen(colors.color("muted"))
-            painter.drawText(self.rect(), Qt.AlignmentFlag.AlignCenter, self._empty_text)
+            self.paint_empty(painter, self._empty_text)
             return
         room = QRectF(self.rect()).adjusted(GRID, GRID, -GRID, -_FOOT)
         grid = fit_grid(self._images.shape[:3], max(1.0, room.width()), max(1.0, room.height()))
@@ -89,12 +82,6 @@ class ImageGrid(QWidget):
         painter.setPen(colors.color("muted"))
         foot = QRectF(GRID, self.height() - _FOOT + 4, self.width() - 2 * GRID, 16)
         painter.drawText(foot, Qt.AlignmentFlag.AlignLeft, self._words)
-
-    def contextMenuEvent(self, event: QContextMenuEvent) -> None:
-        menu = QMenu(self)
-        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        add_picture_actions(menu, self, self.paint)
-        menu.popup(event.globalPos())
 
 
 def _as_images(picture: Picture) -> tuple[NDArray[np.uint8], str]:

@@ -7,20 +7,18 @@ from numpy.typing import NDArray
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import (
     QColor,
-    QContextMenuEvent,
     QFont,
     QKeyEvent,
     QMouseEvent,
     QPainter,
-    QPaintEvent,
     QPen,
     QPolygonF,
 )
-from PySide6.QtWidgets import QMenu, QWidget
+from PySide6.QtWidgets import QWidget
 
 from engine.protocol import LinesSnapshot
 from widgets import theme
-from widgets.save_picture import add_picture_actions
+from widgets.painted_widget import PaintedWidget
 from widgets.text import format_number
 from widgets.theme import GRID
 
@@ -31,7 +29,7 @@ _DOTS_MIN_STEP = 10.0
 """Points are dotted where they lie this far apart, in pixels."""
 
 
-class LineView(QWidget):
+class LineView(PaintedWidget):
     """The first MAX_LINES rows of a tensor, each a line over the columns. Where columns are too
     many, a bin of neighbours is one point of the line: it goes down to the smallest and up to the
     largest of them, so that no spike is missed."""
@@ -58,7 +56,6 @@ class LineView(QWidget):
         self._low_at = self._high_at = np.zeros((0, 0), np.int64)
         self._bin: int | None = None
         self._empty_text = "Nothing to draw yet"
-        theme.notifier.changed.connect(self.update)
 
     def show_lines(self, found: LinesSnapshot | None, empty_text: str = "") -> None:
         """Draw what has been found so far; without anything, `empty_text`."""
@@ -125,17 +122,11 @@ class LineView(QWidget):
         low, high = float(np.nanmin(self._low)), float(np.nanmax(self._high))
         return (low, high) if high > low else (low - 0.5, high + 0.5)
 
-    def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
-        self.paint(painter)
-        painter.end()
-
     def paint(self, painter: QPainter) -> None:
         colors = theme.current()
         painter.fillRect(self.rect(), colors.color("surface"))
         if not self._low.size:
-            painter.setPen(colors.color("muted"))
-            painter.drawText(self.rect(), Qt.AlignmentFlag.AlignCenter, self._empty_text)
+            self.paint_empty(painter, self._empty_text)
             return
         self._paint_axes(painter)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
@@ -255,12 +246,6 @@ class LineView(QWidget):
             self._set_bin(0 if self._bin is None else min(max(self._bin + step, 0), last))
         else:
             super().keyPressEvent(event)
-
-    def contextMenuEvent(self, event: QContextMenuEvent) -> None:
-        menu = QMenu(self)
-        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        add_picture_actions(menu, self, self.paint)
-        menu.popup(event.globalPos())
 
 
 def _span_text(low: float, high: float) -> str:

@@ -1,0 +1,47 @@
+"""A widget that is one picture: painted alike on the screen and into a copied or saved file."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QContextMenuEvent, QPainter, QPaintEvent
+from PySide6.QtWidgets import QMenu, QWidget
+
+from widgets import theme
+from widgets.save_picture import add_picture_actions
+
+
+class PaintedWidget(QWidget):
+    """Repaints on a change of theme; its context menu copies and saves the picture."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        theme.notifier.changed.connect(self.update)
+
+    def paint(self, painter: QPainter) -> None:
+        """Paint into (0, 0, width, height)."""
+        raise NotImplementedError
+
+    def paint_picture(self, painter: QPainter) -> None:
+        """Paint what is copied or saved: on a ground of its own, for places other than here."""
+        painter.fillRect(self.rect(), theme.current().color("surface"))
+        self.paint(painter)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        self.paint(painter)
+        painter.end()
+
+    def contextMenuEvent(self, event: QContextMenuEvent) -> None:
+        menu = QMenu(self)
+        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self.fill_menu(menu)
+        menu.popup(event.globalPos())
+
+    def fill_menu(self, menu: QMenu) -> None:
+        """Actions that copy or save the picture."""
+        add_picture_actions(menu, self, self.paint_picture)
+
+    def paint_empty(self, painter: QPainter, text: str) -> None:
+        """Say in the middle why there is nothing to see."""
+        painter.setPen(theme.current().color("muted"))
+        painter.drawText(self.rect(), Qt.AlignmentFlag.AlignCenter, text)
