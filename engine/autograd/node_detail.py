@@ -56,6 +56,8 @@ def detail(backward: BackwardPass, node_id: int) -> NodeDetailSnapshot:
     return NodeDetailSnapshot(
         node=node_id,
         name=node.name,
+        sequence=node.sequence,
+        also_called=tuple(_other_names(backward, node)),
         saved=tuple(_saved_values(backward, node, saved)),
         settings=tuple(_settings(node)),
         outputs=tuple(_outputs(backward, node)),
@@ -82,6 +84,14 @@ def _callers(backward: BackwardPass, node: Node) -> Iterator[NodeCaller]:
     for call in chain:
         name = _module(call.module, call.name) if call.kind == "module" else sendable(call.name)
         yield NodeCaller(kind=call.kind, name=name, source=call.source)
+
+
+def _other_names(backward: BackwardPass, node: Node) -> Iterator[str]:
+    """A parameter that several modules share has a name in each."""
+    variable = node.variable
+    names = [name for name, t in backward.subject.names.items() if t is variable]
+    if variable is not None:
+        yield from (sendable(name) for name in reversed(names) if name != node.label)
 
 
 def _module(path: str, title: str) -> str:
@@ -173,11 +183,14 @@ def _outputs(backward: BackwardPass, node: Node) -> Iterator[NodeEnd]:
         if edge.target == node.id:
             users.setdefault(edge.output, []).append(edge.source)
     roots = {output for root, output in graph.roots if root == node.id}
-    for place, spec in enumerate(node.outputs):
+    for place, (spec, device) in enumerate(zip(node.outputs, node.devices, strict=True)):
         text = "the root: backward starts here" if place in roots else ""
+        if spec.dtype == "unknown":
+            yield NodeEnd(spec=None, nodes=(), text="no gradient comes here: integers, or None")
+            continue
         if not text and place not in users:
             text = "not used"
-        yield NodeEnd(spec=spec, nodes=tuple(users.get(place, ())), text=text)
+        yield NodeEnd(spec=spec, nodes=tuple(users.get(place, ())), text=text, device=device)
 
 
 def _inputs(backward: BackwardPass, node: Node) -> Iterator[NodeEnd]:
@@ -185,9 +198,12 @@ def _inputs(backward: BackwardPass, node: Node) -> Iterator[NodeEnd]:
     for place, (fn, output_nr) in enumerate(node.fn.next_functions):
         if fn is not None:
             target = backward.stepper.graph.node_of(fn)
-            specs = target.outputs
-            spec = specs[output_nr] if output_nr < len(specs) else None
-            yield NodeEnd(spec=spec, nodes=(target.id,))
+            yield NodeEnd(
+                spec=target.outputs[output_nr],
+                nodes=(target.id,),
+                device=target.devices[output_nr],
+                output=output_nr if len(target.outputs) > 1 else None,
+            )
             continue
         cut = cuts.get(place)
         text = "no gradient goes here"

@@ -242,7 +242,7 @@ def _leaf_rule(
     """A leaf adds to its `.grad`."""
     name = title(node)
     rule = rule_of(node, ())
-    shape = tuple(int(n) for n in node.outputs[0].shape)
+    shape = tuple(n if isinstance(n, int) else -1 for n in node.outputs[0].shape)
     snapshot = RuleSnapshot(
         node=node.id,
         name=node.name,

@@ -122,8 +122,9 @@ class SavedValue(Struct, frozen=True):
 
 class NodeEnd(Struct, frozen=True):
     """One input or output of a node: a gradient comes or goes here. `spec` is its shape and dtype
-    in forward; `nodes` are those at the other end (ids), empty where the way ends: `text` then
-    says why."""
+    in forward, `device` where it was; `nodes` are those at the other end (ids), empty where the
+    way ends: `text` then says why. `output` is the number of the output of that node which an
+    input leads to, None where it has but one."""
 
     spec: TensorSpec | None
     nodes: tuple[int, ...]
@@ -141,13 +142,16 @@ class NodeCaller(Struct, frozen=True):
 class NodeDetailSnapshot(Snapshot, frozen=True, kw_only=True):
     """All that is known of node `node` of the graph under way.
 
-    `outputs` are the outputs of the forward operation (a gradient comes in for each), `inputs` its
-    inputs (a gradient goes out to each). `settings` are what else it keeps, as text (`dim` is
+    `sequence` is torch's sequence number, -1 for a leaf. `outputs` are the outputs of the forward
+    operation (a gradient comes in for each), `inputs` its inputs (a gradient goes out to each).
+    `also_called` are a leaf's other names. `settings` are what else it keeps, as text (`dim` is
     `-1`). `callers` lead from the outermost module over the function to the op; empty where
     nothing was recorded. `metadata` is what user code put into `node.metadata`, `hooks` tells of
     hooks on it. `note` says what cannot be read.
     """
 
+    device: str = ""
+    output: int | None = None
     node: int
     name: str
     saved: tuple[SavedValue, ...] = ()
@@ -158,3 +162,5 @@ class NodeDetailSnapshot(Snapshot, frozen=True, kw_only=True):
     metadata: tuple[tuple[str, str], ...] = ()
     hooks: str = ""
     note: str = ""
+    sequence: int = -1
+    also_called: tuple[str, ...] = ()

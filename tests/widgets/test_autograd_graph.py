@@ -10,14 +10,17 @@ from PySide6.QtGui import QImage
 from PySide6.QtWidgets import QApplication, QLabel, QLineEdit, QMenu, QToolButton
 
 from engine.protocol import BackwardSnapshot, GraphEdge, GraphNode, GraphSnapshot, TensorSpec
+from engine.protocol.autograd_snapshots import GraphCut
 from tests.widgets.autograd_snapshots import GRAPH, NAMES, backward
 from tests.widgets.nested_graph import NESTED
 from widgets import theme
 from widgets.autograd.boxes import Box, NestedLayout, VisibleGraph
 from widgets.autograd.graph_facts import CURRENT, EXECUTED, READY, WAITING, GraphFacts
+from widgets.autograd.graph_finder import filtered
 from widgets.autograd.graph_geometry import TEXT_MIN_ZOOM, GraphGeometry
 from widgets.autograd.graph_pane import GraphPane
 from widgets.autograd.graph_view import GraphView
+from widgets.autograd.hierarchy import Hierarchy
 from widgets.autograd.nested_layout import NODE_HEIGHT, layout_nested
 from widgets.autograd.words import rule
 from widgets.canvas.view import MAX_PICTURE_AREA_PX
@@ -193,8 +196,9 @@ def test_tooltip_teaches(view: GraphView) -> None:
     assert view.tooltip(1) == (
         "ReluBackward0 · relu1\n"
         "Lets the gradient through where the output was above zero, and stops it elsewhere.\n"
-        "Takes a gradient of 2 × 2 float32\n"
-        "Keeps 32 B from forward"
+        "Takes a gradient of 2 × 2 float32 on cpu\n"
+        "Keeps 32 B from forward\n"
+        "Sequence number 8"
     )
 
 
@@ -522,6 +526,14 @@ def lit_keys(view: GraphView) -> set[str]:
         ("self.act", {"body.fc"}),
         ("aten::", {"body.fc"}),
         ("4 × 8 tanh", {"#3"}),
+        ("(4, 8) tanh", {"#3"}),
+        ("4×8 tanh", {"#3"}),
+        ("[8, 8]", {"head", "body.fc"}),
+        ("self.act( self.fc(x", {"body.fc"}),
+        ("self.act(self.fc(x))", {"body.fc"}),
+        ("#3", {"#3"}),
+        ("fc.bias", {"body.fc"}),  # a cut
+        ("\N{GREEK SMALL LETTER OMEGA}\\\"'<&[(", set()),
     ],
 )
 def test_search_knows_names_operations_shapes_modules_and_lines(
@@ -536,6 +548,7 @@ def test_search_knows_names_operations_shapes_modules_and_lines(
     [
         ("leaves", {"head", "body.fc"}),
         ("cuts", {"body.fc"}),
+        ("frozen", {"body.fc"}),
         ("stale", {"#3"}),
         ("saved:0", {"head", "#3"}),
         ("saved:1024", {"head"}),
@@ -546,6 +559,28 @@ def test_filters(nested: GraphView, pane: GraphPane, key: str, found: set[str]) 
     assert marked(nested) == found
     pane.bar.filters["all"].trigger()
     assert nested._item.hits is None
+
+
+def test_the_filter_of_the_frozen_leaves_other_cuts_out() -> None:
+    cuts = tuple(GraphCut(n, 1, r) for n, r in ((0, "detach"), (1, "frozen"), (4, "input")))
+    graph = structs.replace(NESTED, cuts=cuts)
+    assert np.flatnonzero(filtered(graph, "frozen")).tolist() == [1]
+    assert np.flatnonzero(filtered(graph, "cuts")).tolist() == [0, 1, 4]
+
+
+def test_a_link_to_one_of_several_outputs_tells_which() -> None:
+    spec = TensorSpec((4,), "float32")
+    nodes = (
+        GraphNode(0, "AddBackward0", "add", "operation", None, 3, (spec,)),
+        GraphNode(1, "MulBackward0", "mul", "operation", None, 2, (spec,)),
+        GraphNode(2, "SplitBackward0", "split", "operation", None, 1, (spec,) * 3),
+    )
+    ends = ((0, 1, 0, 0), (0, 2, 1, 2), (1, 2, 0, 0), (1, 2, 1, 1))
+    graph = GraphSnapshot(nodes=nodes, edges=tuple(GraphEdge(*e) for e in ends), plan=(0, 1, 2))
+    hierarchy = Hierarchy(graph)
+    facts = GraphFacts(graph, hierarchy.visible(hierarchy.open_all()), {})
+    texts = {facts.link_text(link) for link in range(len(facts.visible.links))}
+    assert texts == {"4", "output 2  4", "output 0, 1  4  ×2"}
 
 
 def test_a_cut_is_lit_with_the_node_that_it_cuts_off(nested: GraphView) -> None:

@@ -22,14 +22,19 @@ KEPT = Value("mat1", TensorSummary((2, 4), "float32", "cpu", 32), text="[1.]")
 DETAIL = NodeDetailSnapshot(
     node=7,
     name="AddmmBackward0",
+    sequence=1234,
+    also_called=("head.weight",),
     saved=(
         SavedValue("mat1", KEPT, storage_bytes=32, shared_with=("h", "#9")),
         SavedValue("mat2", None, note="packed by hooks"),
         SavedValue("result", KEPT, storage_bytes=2048, version=3, saved_version=1, note="stale"),
     ),
     settings=(("alpha", "1"),),
-    outputs=(NodeEnd(TensorSpec((2, 3), "float32"), (5,)),),
-    inputs=(NodeEnd(TensorSpec((3,), "float32"), (8,)), NodeEnd(None, (), "cut by detach(): c")),
+    outputs=(NodeEnd(TensorSpec((2, 3), "float32"), (5,), device="cpu"),),
+    inputs=(
+        NodeEnd(TensorSpec((3,), "float32"), (8,), output=2),
+        NodeEnd(None, (), "cut by detach(): c"),
+    ),
     callers=(NodeCaller("module", "net.0 (Linear)"), NodeCaller("function", "linear", LINE)),
     metadata=(("mine", "7"),),
     hooks="1 tensor hook",
@@ -60,7 +65,8 @@ def test_all_that_is_known_is_listed(page: NodePage) -> None:
     page.show_detail(DETAIL)
     assert page.node == 7
     assert said(page, "node_made_by") == (
-        "#7 AddmmBackward0\nnet.0 (Linear) → linear\n<cell 2>, line 3: y = net(x)"
+        "#7 AddmmBackward0 · sequence number 1,234\n"
+        "net.0 (Linear) → linear\n<cell 2>, line 3: y = net(x)"
     )
     assert page.saved.rows() == [
         ["mat1", "2 × 4 float32", "32 B", "h, #9"],
@@ -68,9 +74,10 @@ def test_all_that_is_known_is_listed(page: NodePage) -> None:
         ["result", "2 × 4 float32 · stale: version 3, saved at 1", "2 KiB", "only this node"],
     ]
     assert page.facts.rows() == [
-        ["in, output 0", "2 × 3 float32 · from #5"],
-        ["out, input 0", "3 float32 · to #8"],
+        ["in, output 0", "2 × 3 float32 cpu · from #5"],
+        ["out, input 0", "3 float32 · to #8 output 2"],
         ["out, input 1", "cut by detach(): c"],
+        ["also called", "head.weight"],
         ["alpha", "1"],
         ["hooks", "1 tensor hook"],
         ["metadata mine", "7"],

@@ -183,10 +183,16 @@ class GraphFacts:
         return " · ".join(filter(None, (box.subtitle, nodes)))
 
     def link_text(self, link: int) -> str:
-        """The shape of what flows on a link, and how many edges it bundles."""
+        """The shape of what flows on a link, which of several outputs it leads to, and how many
+        edges it bundles."""
         found = self.visible.links[link]
+        target = self.visible.boxes[found.target]
+        outputs = ""
+        if target.kind == "node" and found.edges and len(self._node(target).outputs) > 1:
+            numbers = sorted({self.graph.edges[edge].output for edge in found.edges})
+            outputs = "output " + ", ".join(map(str, numbers))
         count = f"×{len(found.edges)}" if len(found.edges) > 1 else ""
-        return "  ".join(filter(None, (found.text, count)))
+        return "  ".join(filter(None, (outputs, found.text, count)))
 
     def _node(self, box: Box) -> GraphNode:
         assert box.node is not None
@@ -208,14 +214,18 @@ class GraphFacts:
 
     def _node_tooltip(self, index: int, node: GraphNode) -> str:
         lines = [f"{self.title(index)} · {self.second_line(index)}", rule(node, self.graph)]
-        shapes = ", ".join(f"{format_shape(o.shape)} {o.dtype}" for o in node.outputs)
+        shapes = ", ".join(
+            f"{format_shape(o.shape)} {o.dtype}" for o in node.outputs if o.dtype != "unknown"
+        )
         if shapes:
-            lines.append(f"Takes a gradient of {shapes}")
+            lines.append(f"Takes a gradient of {shapes} on {node.device or 'an unknown device'}")
         if node.saved_bytes:
             lines.append(f"Keeps {format_bytes(node.saved_bytes)} from forward")
         lines += [stale_words(save) for save in self.graph.stale if save.node == node.id]
         if node.freed:
             lines.append(FREED)
+        if node.sequence >= 0:
+            lines.append(f"Sequence number {node.sequence:,}")
         if node.module:
             made = "Belongs to" if node.kind == "leaf" else "Made in"
             lines.append(f"{made} {node.module}{self._class_of(node.module)}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Literal
 
@@ -18,6 +19,7 @@ FILTERS = {
     "all": "Everything",
     "leaves": "Leaves only",
     "cuts": "Cuts: where gradients stop",
+    "frozen": "Frozen: parameters without a gradient",
     "stale": "Stale: overwritten since forward",
 }
 """Filter key -> what a menu calls it; `saved:BYTES` filters by what a node keeps."""
@@ -26,21 +28,29 @@ SAVED_STEPS_BYTES = (0, 1 << 10, 1 << 20, 16 << 20)
 
 
 def search_text(node: GraphNode, names: Mapping[str, str]) -> str:
-    """Everything a reader may call a node by, in lower case; `names` are the blocks' by id."""
-    shapes = (
-        f"{format_shape(spec.shape)} {'x'.join(map(str, spec.shape))} {spec.dtype}"
-        for spec in node.outputs
-    )
+    """Everything a reader may call a node by, as `_normal`; `names` are the blocks' by id."""
+    shapes = (f"{format_shape(spec.shape)} {spec.dtype}" for spec in node.outputs)
     line = f"{node.source.file}:{node.source.line} {node.source.text}" if node.source else ""
     block = names.get(node.block, "") if node.block else ""
-    words = (node.name, node.label, node.op, node.aten, node.module, block, line, *shapes)
-    return " ".join(words).lower()
+    number = f"#{node.id}"
+    words = (number, node.name, node.label, node.op, node.aten, node.module, block, line, *shapes)
+    return _normal(" ".join(words))
 
 
 def found(texts: Iterable[str], query: str) -> Bools:
     """Which texts (see `search_text`) hold every word of a query; all of them for an empty one."""
-    words = query.lower().split()
+    words = _normal(query).split()
     return np.array([all(word in text for word in words) for text in texts], bool)
+
+
+def _normal(text: str) -> str:
+    """In lower case, and with one way of writing a shape: `2 × 768`, `(2, 768)` as `2x768`."""
+    text = _BETWEEN_DIMS.sub("x", text.lower())
+    return _AROUND_SHAPE.sub(r"\1", text)
+
+
+_BETWEEN_DIMS = re.compile(r"(?<=\d)\s*[×x,]\s*(?=\d)")
+_AROUND_SHAPE = re.compile(r"(?<!\w)[(\[](\d+(?:x\d+)*)[)\]]")
 
 
 def filtered(graph: GraphSnapshot, key: str) -> Bools:
@@ -54,8 +64,8 @@ def filtered(graph: GraphSnapshot, key: str) -> Bools:
         return np.array([node.kind == "leaf" for node in graph.nodes], bool)
     if key == "stale":
         return np.array([node.stale for node in graph.nodes], bool)
-    if key == "cuts":
-        ends = {cut.node for cut in graph.cuts}
+    if key in ("cuts", "frozen"):
+        ends = {cut.node for cut in graph.cuts if key == "cuts" or cut.reason == "frozen"}
         return np.array([node.id in ends for node in graph.nodes], bool)
     if key.startswith("saved:"):
         least = int(key.removeprefix("saved:"))
@@ -115,6 +125,8 @@ class Finder:
             return
         if self._texts is None:
             self._texts = [search_text(node, self._names) for node in self._graph.nodes]
+            for cut in self._graph.cuts:
+                self._texts[cut.node] += " " + _normal(f"{cut.reason} {cut.label}")
         self.hits = found(self._texts, query) & filtered(self._graph, filter_key)
         self._order = self._in_order_of_plan(self.hits)
 

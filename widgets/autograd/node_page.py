@@ -74,7 +74,7 @@ class NodePage(QScrollArea):
         self.clear(snapshot.note)
         self._note.setVisible(bool(snapshot.note))
         self.node, self._saved = snapshot.node, snapshot.saved
-        self._made_by.setText(f"#{snapshot.node} {snapshot.name}\n{made_by(snapshot)}".strip())
+        self._made_by.setText(f"{_title(snapshot)}\n{made_by(snapshot)}".strip())
         self._made_by.show()
         self._fill(self.saved, [_saved_row(each) for each in snapshot.saved])
         for row, each in enumerate(snapshot.saved):
@@ -116,6 +116,11 @@ def made_by(snapshot: NodeDetailSnapshot) -> str:
     return f"{chain}{where}"
 
 
+def _title(snapshot: NodeDetailSnapshot) -> str:
+    number = f" · sequence number {snapshot.sequence:,}" if snapshot.sequence >= 0 else ""
+    return f"#{snapshot.node} {snapshot.name}{number}"
+
+
 def _saved_row(saved: SavedValue) -> tuple[str, ...]:
     if saved.value is None:
         return saved.name, saved.note, "–", ", ".join(saved.shared_with)
@@ -133,6 +138,8 @@ def _saved_row(saved: SavedValue) -> tuple[str, ...]:
 def _facts(snapshot: NodeDetailSnapshot) -> list[tuple[str, str]]:
     facts = [(f"in, output {i}", _end(end, "from")) for i, end in enumerate(snapshot.outputs)]
     facts += [(f"out, input {i}", _end(end, "to")) for i, end in enumerate(snapshot.inputs)]
+    if snapshot.also_called:
+        facts.append(("also called", ", ".join(snapshot.also_called)))
     facts += list(snapshot.settings)
     if snapshot.hooks:
         facts.append(("hooks", snapshot.hooks))
@@ -141,6 +148,9 @@ def _facts(snapshot: NodeDetailSnapshot) -> list[tuple[str, str]]:
 
 
 def _end(end: NodeEnd, word: str) -> str:
-    spec = "" if end.spec is None else f"{format_shape(end.spec.shape)} {end.spec.dtype}"
+    spec = ""
+    if end.spec is not None:
+        spec = f"{format_shape(end.spec.shape)} {end.spec.dtype} {end.device}".strip()
     nodes = ", ".join(f"#{node}" for node in end.nodes)
+    nodes += "" if end.output is None else f" output {end.output}"
     return " · ".join(filter(None, (spec, f"{word} {nodes}" if nodes else "", end.text)))

@@ -293,3 +293,43 @@ def test_a_chain_of_100_000_nodes_reads_and_goes_without_a_crash() -> None:
         "from the middle",
         "at exit",
     ]
+
+
+class Parted(torch.autograd.Function):
+    """Five outputs: a number, integers, one that is None, one of another dtype, one not used."""
+
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor) -> Any:
+        order = x.argsort()
+        ctx.mark_non_differentiable(order)
+        return x.sum(), order, None, x.to(torch.float64), x * 2
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: torch.Tensor) -> torch.Tensor:
+        return gradients[-1]
+
+
+@pytest.mark.parametrize("default", [torch.float32, torch.float64])
+def test_outputs_without_a_gradient_are_told_from_scalars(default: torch.dtype) -> None:
+    torch.set_default_dtype(default)
+    try:
+        results = Parted.apply(torch.ones(3, requires_grad=True))
+        (node, *_) = read_graph(results[0]).nodes
+        outputs = node.outputs
+        assert torch.get_default_dtype() is default
+    finally:
+        torch.set_default_dtype(torch.float32)
+    unknown, name = TensorSpec((), "unknown"), str(default).removeprefix("torch.")
+    assert outputs == (
+        TensorSpec((), name), unknown, unknown,
+        TensorSpec((3,), "float64"), TensorSpec((3,), name),
+    )  # fmt: skip
+    assert node.devices == ("cpu",) * 5 and node.device == "cpu"
+
+
+def test_ragged_results_have_the_dimensions_that_torch_names() -> None:
+    rows = [torch.ones(2, 3), torch.ones(4, 3)]
+    x = torch.nested.nested_tensor(rows, layout=torch.jagged, requires_grad=True)
+    y = x * 2
+    spec = TensorSpec((2, str(y.shape[1]), 3), "float32")
+    assert [node.outputs for node in read_graph(y).nodes] == [(spec,), (spec,)]

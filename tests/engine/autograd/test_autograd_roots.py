@@ -392,6 +392,24 @@ def detail(lab: Lab, node: int) -> NodeDetailSnapshot:
     return snapshot
 
 
+def console_sequence(lab: Lab, name: str) -> int:
+    return namespace_of(lab).variables[name].grad_fn._sequence_nr()
+
+
+def test_ends_tell_which_output_they_lead_to_and_leaves_all_their_names() -> None:
+    lab = console(
+        "a, b = nn.Linear(2, 2), nn.Linear(2, 2)\nb.weight = a.weight\n"
+        "top, low = torch.split(b(a(torch.ones(4, 2))), 2)\nloss = (low * 2).sum()",
+    )
+    graph = begin(lab, "loss")
+    (end,) = [e for e in detail(lab, named(graph, "MulBackward0").id).inputs if e.nodes]
+    assert (end.nodes, end.output) == ((named(graph, "SplitBackward0").id,), 1)
+    assert [e.text for e in detail(lab, end.nodes[0]).outputs] == ["not used", ""]
+    leaf = next(n for n in graph.nodes if n.label == "a.weight")
+    assert detail(lab, leaf.id).also_called == ("b.weight",)
+    assert detail(lab, 0).also_called == ()
+
+
 def test_all_that_is_known_of_a_node() -> None:
     lab = console(
         "x = torch.arange(6.0).reshape(2, 3)\nw = torch.ones(3, 4, requires_grad=True)",
@@ -415,6 +433,10 @@ def test_all_that_is_known_of_a_node() -> None:
     assert all("w" in s.shared_with for s in square.saved)
     root = detail(lab, 0)
     assert root.outputs[0].text.startswith("the root")
+    assert root.sequence == console_sequence(lab, "y") and softmax.sequence < root.sequence
+    ends = [end for n in graph.nodes for side in ("inputs", "outputs")
+            for end in getattr(detail(lab, n.id), side)]  # fmt: skip
+    assert {end.device for end in ends if end.spec is not None} == {"cpu"}
     with pytest.raises(LabError, match="no node 999"):
         detail(lab, 999)
 
