@@ -84,10 +84,12 @@ class GradientExpression:
             )
         if result is not None:
             try:
-                check_fits(result, node.fn._input_metadata[self.output], node.name)
+                metadata = node.fn._input_metadata[self.output]
+                check_fits(result, metadata, node.name, instead_of=copies[self.output])
             except ValueError as error:
                 raise LabError(
                     f"`{self.expression}` does not fit: {error}.",
-                    hint="An edit keeps shape and dtype: reduce with keepdim, expand_as(g), to(g).",
+                    hint="An edit keeps shape, dtype, device and layout: write expand_as(g), "
+                    "to(g), to_sparse() or to_dense().",
                 ) from None
         return (*grads[: self.output], result, *grads[self.output + 1 :])

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from typing import Any
 
@@ -17,6 +18,37 @@ Gradients = tuple[torch.Tensor | None, ...]
 
 class _Stop(BaseException):
     """Ends an engine run. No error, so that no `except Exception` in a hook swallows it."""
+
+
+@contextmanager
+def _stopped_by_a_hook() -> Iterator[None]:
+    """Around an engine run that a _Stop ends. Under torch's anomaly detection the engine warns of
+    it as of any exception in a node: that is not for the user."""
+    stopped = False
+    recording = warnings.catch_warnings(record=True) if torch.is_anomaly_enabled() else None
+    told: list[warnings.WarningMessage] = []
+    try:
+        with recording or nullcontext() as caught:
+            if caught is not None:
+                told = caught
+                warnings.simplefilter("always")
+            yield
+    except _Stop:
+        stopped = True
+    finally:
+        for w in told:
+            if not (stopped and _ANOMALY in str(w.message)):
+                warnings.warn_explicit(w.message, w.category, w.filename, w.lineno)
+
+
+_ANOMALY = "Error detected in"
+
+
+def _is_refused(outgoing: Iterable[torch.Tensor | None]) -> bool:
+    """Whether the engine, once the hooks are through, will raise for NaN: it detects anomalies."""
+    if not (torch.is_anomaly_enabled() and torch.is_anomaly_check_nan_enabled()):
+        return False
+    return any(g is not None and bool(g.isnan().any()) for g in outgoing)
 
 
 def run_node(
@@ -41,7 +73,7 @@ def run_node(
     def after(grad_inputs: Gradients, grad_outputs: Gradients) -> None:
         given.extend(grad_outputs)
         results.extend(grad_inputs)
-        if not is_leaf:
+        if not is_leaf and not _is_refused(results):
             raise _Stop
 
     live = [(i, g) for i, g in enumerate(incoming) if g is not None]
@@ -52,15 +84,13 @@ def run_node(
     if edit is not None:
         handles.append(fn.register_prehook(lambda grads: edit(incoming if nothing_came else grads)))
     try:
-        with nullcontext() if is_leaf else guard():
+        with _stopped_by_a_hook(), nullcontext() if is_leaf else guard():
             torch.autograd.backward(
                 [GradientEdge(fn, i) for i, _ in live],
                 [g for _, g in live],
                 retain_graph=True,
                 create_graph=create_graph,
             )
-    except _Stop:
-        pass
     finally:
         for handle in handles:
             handle.remove()
@@ -100,6 +130,8 @@ def run_nodes(
         nonlocal turn
         if torch._C._current_graph_task_id() != task:  # type: ignore[attr-defined]
             return
+        if _is_refused(grad_inputs):
+            return
         turn += 1
         if after(place, grad_inputs, grad_outputs) or turn == len(fns):
             raise _Stop
@@ -109,15 +141,13 @@ def run_nodes(
         handles.append(fn.register_prehook(partial(begins, place)))
         handles.append(fn.register_hook(partial(ended, place)))
     try:
-        with torch.autograd.set_multithreading_enabled(False):
+        with _stopped_by_a_hook(), torch.autograd.set_multithreading_enabled(False):
             torch.autograd.backward(
                 [GradientEdge(fn, i) for fn, i, _ in waiting],
                 [gradient for _, _, gradient in waiting],
                 retain_graph=True,
                 create_graph=create_graph,
             )
-    except _Stop:
-        pass
     finally:
         for handle in handles:
             handle.remove()
@@ -160,10 +190,8 @@ def execution_order(roots: Sequence[torch.Tensor]) -> list[Any]:
     fn = top.grad_fn
     handle = fn.register_prehook(ask)
     try:
-        with torch.autograd.set_multithreading_enabled(False):
+        with _stopped_by_a_hook(), torch.autograd.set_multithreading_enabled(False):
             torch.autograd.backward(top, torch.zeros(()), retain_graph=True)
-    except _Stop:
-        pass
     finally:
         handle.remove()
     plan.remove(fn)

@@ -15,15 +15,19 @@ def root_gradients(
 ) -> list[torch.Tensor]:
     """One gradient for each root, ones for scalars where none is given.
 
-    Raises ValueError when one is missing for a root that is no scalar, or does not fit its root.
+    Raises ValueError when one is missing for a root that is no scalar, or does not fit its root,
+    and TypeError for what is no tensor.
     """
-    given = [gradient] if gradient is None or torch.is_tensor(gradient) else list(gradient)
+    several = isinstance(gradient, Sequence) and not torch.is_tensor(gradient)
+    given = list(gradient) if several else [gradient]
     if gradient is None:
         given = [None] * len(roots)
     if len(given) != len(roots):
         raise ValueError(f"{len(roots)} roots need as many gradients; got {len(given)}")
     gradients = []
     for root, grad in zip(roots, given, strict=True):
+        if grad is not None and not isinstance(grad, torch.Tensor):
+            raise TypeError(f"`gradient` is a tensor, or one for each root; got {grad!r:.60}")
         edge = gradient_edge(root)
         if grad is None:
             grad = _ones(root)
@@ -35,9 +39,12 @@ def root_gradients(
     return gradients
 
 
-def check_fits(gradient: torch.Tensor, metadata: Any, whose: str) -> None:
+def check_fits(
+    gradient: torch.Tensor, metadata: Any, whose: str, instead_of: torch.Tensor | None = None
+) -> None:
     """Raise ValueError, in words, unless `gradient` has the shape, dtype and device that the
-    engine expects (an entry of a node's `_input_metadata`)."""
+    engine expects (an entry of a node's `_input_metadata`) and the layout of the one that it takes
+    the place of."""
     if metadata.is_nested_tensor:
         return  # torch tells no shape for these; the engine checks it
     expected = {
@@ -46,6 +53,8 @@ def check_fits(gradient: torch.Tensor, metadata: Any, whose: str) -> None:
         "device": metadata.device,
     }
     got = {"shape": tuple(gradient.shape), "dtype": gradient.dtype, "device": gradient.device}
+    if instead_of is not None:
+        expected["layout"], got["layout"] = instead_of.layout, gradient.layout
     for what, wanted in expected.items():
         if got[what] != wanted:
             raise ValueError(f"the gradient for {whose} has {what} {got[what]}, not {wanted}")

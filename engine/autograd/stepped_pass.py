@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import zip_longest
 from typing import Any, Self
 
 import torch
@@ -165,7 +166,13 @@ class SteppedPass(ABC):
         if callable(incoming) and not torch.is_tensor(incoming):
             self._edits[node.id] = incoming
             return
-        given = (incoming,) if incoming is None or torch.is_tensor(incoming) else tuple(incoming)
+        given = (incoming,) if incoming is None or torch.is_tensor(incoming) else incoming
+        if not isinstance(given, Sequence):
+            raise TypeError(
+                f"an edit is a tensor, a tuple with one per output, a function or None; got "
+                f"{incoming!r:.60}"
+            )
+        given = tuple(given)
         check_all_fit(node, given)
         self._edits[node.id] = given
 
@@ -186,7 +193,7 @@ class SteppedPass(ABC):
             return arrived
         with torch.set_grad_enabled(self.create_graph):  # as in a hook
             given = edit(arrived) if callable(edit) else edit
-        check_all_fit(node, given)
+        check_all_fit(node, given, arrived)
         return given
 
     # -- the end ---------------------------------------------------------------------------------
@@ -221,6 +228,8 @@ class SteppedPass(ABC):
 
     def _id(self, node: Node | int) -> int:
         node_id = node.id if isinstance(node, Node) else node
+        if not isinstance(node_id, int):
+            raise TypeError(f"a node of the graph, or its id, is wanted; got {node!r:.60}")
         known = 0 <= node_id < len(self.graph.nodes)
         if not known or (isinstance(node, Node) and self.graph.nodes[node_id].fn != node.fn):
             raise ValueError(f"{node!r} is not a node of this graph")
@@ -264,13 +273,19 @@ def above(graph: Graph, node_ids: Iterable[int]) -> frozenset[int]:
     return frozenset(found)
 
 
-def check_all_fit(node: Node, gradients: Gradients) -> None:
-    """Raise ValueError unless there is one gradient for each output of `node`, and each fits."""
+def check_all_fit(node: Node, gradients: Gradients, arrived: Gradients = ()) -> None:
+    """Raise ValueError unless there is one gradient for each output of `node`, and each fits what
+    the node takes and, where it is known, what `arrived`; TypeError for what is no tensor."""
     expected = node.fn._input_metadata
     if len(gradients) != len(expected):
         raise ValueError(
             f"{node.name} takes {len(expected)} gradients, one per output; got {len(gradients)}"
         )
-    for gradient, metadata in zip(gradients, expected, strict=True):
-        if gradient is not None:
-            check_fits(gradient, metadata, node.name)
+    for gradient, metadata, old in zip_longest(gradients, expected, arrived):
+        if gradient is None:
+            continue
+        if not isinstance(gradient, torch.Tensor):
+            raise TypeError(
+                f"a gradient for {node.name} is a tensor, or None; got {gradient!r:.60}"
+            )
+        check_fits(gradient, metadata, node.name, instead_of=old)

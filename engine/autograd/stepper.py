@@ -20,8 +20,10 @@ from .engine_run import Gradients, capture, run_node, run_nodes
 from .graph import Node
 from .stepped_pass import Step, SteppedPass
 
-MAX_NODES_OF_A_RUN = 512
-"""Hooks are put on so many nodes at a time."""
+NODES_OF_A_RUN = 512
+"""Hooks are put on so many nodes at a time, and on one in PARTS_OF_A_RUN of those that are left
+where these are more: each run walks them all."""
+PARTS_OF_A_RUN = 16
 
 
 @dataclass
@@ -195,10 +197,11 @@ class BackwardStepper(SteppedPass):
         """The next nodes whose order is sure to be the plan's in a run of its own. Leaves that are
         ready at once (they follow each other in the plan) are not."""
         nodes: list[Node] = []
-        following = self.plan[self.position : self.position + MAX_NODES_OF_A_RUN + 1]
+        limit = max(NODES_OF_A_RUN, (len(self.plan) - self.position) // PARTS_OF_A_RUN)
+        following = self.plan[self.position : self.position + limit + 1]
         for node, after in zip_longest(following, following[1:]):
             tied = node.is_leaf and after is not None and after.is_leaf
-            if tied or self._goes_alone(node) or len(nodes) == MAX_NODES_OF_A_RUN:
+            if tied or self._goes_alone(node) or len(nodes) == limit:
                 break
             nodes.append(node)
         return nodes

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 from torch import nn
+from torch.autograd.graph import register_multi_grad_hook
 from torch.nn import functional as F
 
 from engine.autograd import BackwardStepper
@@ -426,6 +427,10 @@ def test_hooks_are_counted_without_being_called() -> None:
     x.register_post_accumulate_grad_hook(hook)
     leaf = BackwardStepper(y.sum()).plan[-1]
     assert hooks_on(leaf) == "1 tensor hook, 1 post-accumulate hook"
+    register_multi_grad_hook([x, y], hook)
+    register_multi_grad_hook([x], hook, mode="any")
+    assert "1 tensor hook, 1 post-accumulate hook, 2 multi-grad hooks (each" in hooks_on(leaf)
+    assert hooks_on(leaf, own=1).endswith("2 multi-grad hooks")
     assert called == []
 
 

@@ -120,7 +120,7 @@ def test_going_back_to_any_point_and_on_again_changes_nothing(name: str) -> None
 def test_running_is_the_same_as_stepping(
     monkeypatch: pytest.MonkeyPatch, name: str, create_graph: bool, limit: int
 ) -> None:
-    monkeypatch.setattr("engine.autograd.stepper.MAX_NODES_OF_A_RUN", limit)
+    monkeypatch.setattr("engine.autograd.stepper.NODES_OF_A_RUN", limit)
 
     def made() -> tuple[BackwardStepper, list[torch.Tensor]]:
         roots, compared = cases.CASES[name]()
@@ -509,3 +509,52 @@ def test_a_checkpoint_goes_back_wherever_its_function_is_kept() -> None:
             stepper.reset()
             assert net.weight.grad is None and net.bias.grad is before
             assert_grads([net.bias], [None if before is None else torch.ones(3)])
+
+
+def test_what_is_no_tensor_is_refused_in_words() -> None:
+    x = torch.ones(3, requires_grad=True)
+    y = x * 2
+    for root in (3, "x", [y.sum(), 2.0], None):
+        with pytest.raises(TypeError, match="read from a tensor, or several"):
+            BackwardStepper(root)  # type: ignore[arg-type]
+    for gradient in (2.0, [2.0], "ones"):
+        with pytest.raises((TypeError, ValueError), match=r"`gradient` is a|as many gradients"):
+            BackwardStepper(y, gradient)  # type: ignore[arg-type]
+    stepper = BackwardStepper(y, torch.ones(3))
+    for edit, words in ((2.0, "a tuple with one per output"), ([2.0], "a tensor, or None")):
+        with pytest.raises(TypeError, match=words):
+            stepper.edit(0, edit)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="its id"):
+        stepper.run_to("leaf")  # type: ignore[arg-type]
+
+
+def test_an_edit_keeps_the_layout_as_torch_wants_it() -> None:
+    net = nn.Embedding(5, 2, sparse=True)
+    stepper = BackwardStepper(net(torch.tensor([1, 1])).sum())
+    leaf = stepper.plan[-1]
+    stepper.edit(leaf, lambda grads: (grads[0].to_dense(),))  # type: ignore[union-attr]
+    with pytest.raises(ValueError, match=r"layout torch.strided, not torch.sparse_coo"):
+        stepper.run()
+    stepper.edit(leaf, lambda grads: (grads[0] * 2,))  # type: ignore[operator]
+    stepper.run()
+    assert net.weight.grad is not None and net.weight.grad.to_dense()[1].tolist() == [4.0, 4.0]
+
+
+@pytest.mark.parametrize("single", [True, False])
+def test_under_anomaly_detection_only_real_errors_are_told(single: bool) -> None:
+    def run(stepper: BackwardStepper) -> None:
+        if single:
+            list(iter(stepper.step, None))
+        else:
+            stepper.run()
+
+    with pytest.warns(UserWarning, match="Anomaly Detection"):
+        detecting = torch.autograd.detect_anomaly(check_nan=True)
+    with detecting:
+        x = torch.zeros(2, requires_grad=True)
+        run(BackwardStepper(x.sin().cos().sum()))  # a warning would be an error here
+        with (
+            pytest.warns(UserWarning, match="Error detected in SqrtBackward0"),
+            pytest.raises(RuntimeError, match="returned nan values"),
+        ):
+            run(BackwardStepper((x.sqrt() * 0).sum()))
