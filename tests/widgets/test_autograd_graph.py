@@ -196,10 +196,18 @@ def test_tooltip_teaches(view: GraphView) -> None:
     assert view.tooltip(1) == (
         "ReluBackward0 · relu1\n"
         "Lets the gradient through where the output was above zero, and stops it elsewhere.\n"
-        "Takes a gradient of 2 × 2 float32 on cpu\n"
+        "Takes a gradient of 2 × 2 float32\n"
         "Keeps 32 B from forward\n"
         "Sequence number 8"
     )
+
+
+def test_tooltip_tells_the_device_where_it_is_known() -> None:
+    specs = (TensorSpec((2,), "float32"), TensorSpec((), "unknown"), TensorSpec((), "float64"))
+    node = GraphNode(0, "TopkBackward0", "topk", "operation", None, 3, specs, device="cuda:1")
+    graph = GraphSnapshot(nodes=(node,), edges=(), plan=(0,))
+    facts = GraphFacts(graph, Hierarchy(graph).visible(frozenset()), {})
+    assert "Takes a gradient of 2 float32, scalar float64 cuda:1" in facts.tooltip(0).splitlines()
 
 
 def test_unknown_operations_have_words_too() -> None:

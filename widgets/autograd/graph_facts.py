@@ -218,7 +218,7 @@ class GraphFacts:
             f"{format_shape(o.shape)} {o.dtype}" for o in node.outputs if o.dtype != "unknown"
         )
         if shapes:
-            lines.append(f"Takes a gradient of {shapes} on {node.device or 'an unknown device'}")
+            lines.append(f"Takes a gradient of {shapes} {node.device}".rstrip())
         if node.saved_bytes:
             lines.append(f"Keeps {format_bytes(node.saved_bytes)} from forward")
         lines += [stale_words(save) for save in self.graph.stale if save.node == node.id]
