@@ -50,6 +50,8 @@ class AutogradPresenter(QObject):
         self._bench, self._view = bench, view
         self._under_way = False
         self._suggested = ""
+        self._follows: dict[int, int] = {}
+        self._failed = 0
         self.drawn: GraphSnapshot | None = None
         view.forward_start_requested.connect(self.start_forward)
         view.forward_move_requested.connect(self._move_forward)
@@ -72,9 +74,11 @@ class AutogradPresenter(QObject):
 
     # -- what the reader wants -------------------------------------------------------------------
 
-    def start_forward(self, batch: int = 0) -> None:
+    def start_forward(self, batch: int = 0) -> int:
         project = self._bench.store.project
-        self._send(StartForwardCommand(model=project.model, training=project.training, batch=batch))
+        return self._send(
+            StartForwardCommand(model=project.model, training=project.training, batch=batch)
+        )
 
     def step_forward(self) -> None:
         """The next block; the start of a pass when there is none."""
@@ -83,13 +87,13 @@ class AutogradPresenter(QObject):
         else:
             self._move_forward("step")
 
-    def start_backward(self) -> None:
+    def start_backward(self) -> int:
         """Read the graph of the root chosen; for the model's loss without a forward pass, begin
         that first."""
-        root = self._view.roots.root
+        root, forward = self._view.roots.root, 0
         if not root and self._bench.store.newest(ForwardSnapshot) is None:
-            self.start_forward()
-        self._send(self._view.backward.options.command(root))
+            forward = self.start_forward()
+        return self._send(self._view.backward.options.command(root), follows=forward)
 
     def show_graph_of(self, root: str) -> None:
         """Read and draw the graph under an expression of the console."""
@@ -111,9 +115,10 @@ class AutogradPresenter(QObject):
 
     def run_backward(self) -> None:
         """To the next breakpoint; the start of the backward pass when there is none."""
+        start = 0
         if self._bench.store.newest(BackwardSnapshot) is None:
-            self.start_backward()
-        self._move_backward("run")
+            start = self.start_backward()
+        self._move_backward("run", follows=start)
 
     def _on_root(self, root: str) -> None:
         self._suggest_gradient(root)
@@ -140,17 +145,23 @@ class AutogradPresenter(QObject):
     def _move_forward(self, move: str, block: str = "") -> None:
         self._send(MoveForwardCommand(move=cast(Move, move), target=block))
 
-    def _move_backward(self, move: str, node: int = -1) -> None:
-        self._send(MoveBackwardCommand(move=cast(BackwardMove, move), target=node))
+    def _move_backward(self, move: str, node: int = -1, *, follows: int = 0) -> None:
+        command = MoveBackwardCommand(move=cast(BackwardMove, move), target=node)
+        self._send(command, follows=follows)
 
     def _inspect(self, of: str, key: str) -> None:
         self._send(
             InspectCommand(of=cast(Literal["activation", "parameter", "gradient"], of), key=key)
         )
 
-    def _send(self, command: Command) -> None:
-        if not self._bench.send(command):
+    def _send(self, command: Command, *, follows: int = 0) -> int:
+        """`follows` is the command, if any, without which this one cannot be done."""
+        command_id = self._bench.send(command)
+        if not command_id:
             self._view.show_problem("There is no engine: restart it from the status bar.")
+        elif follows:
+            self._follows[command_id] = follows
+        return command_id
 
     # -- what is to be shown ---------------------------------------------------------------------
 
@@ -177,7 +188,10 @@ class AutogradPresenter(QObject):
             case ValueSnapshot():
                 self._view.show_value(snapshot)
             case ErrorSnapshot(command=command, error=error) if command in COMMANDS:
-                self._view.show_problem(f"{error.message} {error.hint}".strip())
+                # Where the command before has failed, its error says why, not this one's.
+                if self._follows.pop(snapshot.reply_to, None) != self._failed:
+                    self._view.show_problem(f"{error.message} {error.hint}".strip())
+                self._failed = snapshot.reply_to
 
     def _lay_out(self, visible: VisibleGraph, direction: Direction, style: EdgeStyle) -> None:
         self._bench.layout.submit(

@@ -111,6 +111,16 @@ def test_what_cannot_be_done_is_told_in_place(mlp):
     assert mlp.window.banners.isHidden()
 
 
+@pytest.mark.parametrize("way", ["start_backward", "step_backward", "run_backward"])
+def test_what_the_first_command_lacks_is_told_not_what_the_next_misses(program, way):
+    """An empty canvas: no forward pass can start, so neither the backward pass nor its move."""
+    program.window.show_workspace("autograd")
+    for _ in range(2):
+        program.bench.actions[f"autograd.{way}"].trigger()
+        program.bench.link.drain()
+        assert "The model has no Input" in view(program)._problem.text()
+
+
 def test_a_value_is_shown_in_full_on_request(mlp):
     start(mlp)
     view(mlp).forward_move_requested.emit("end", "")
