@@ -94,15 +94,23 @@ class Node:
 
     @property
     def outputs(self) -> tuple[TensorSpec, ...]:
-        """Shape and dtype of each output of the forward operation (one gradient comes for each);
-        () and `"unknown"` where torch does not say."""
-        return tuple(_spec(metadata) for metadata in self.fn._input_metadata)
+        """Shape and dtype of each output of the forward operation (one gradient comes for each).
+        A dimension that is no number has its name (`"j1"`, ragged). () and `"unknown"` stand for
+        an output without gradient: an integer one, or none at all."""
+        metadata = self.fn._input_metadata
+        if len(metadata) == 1:
+            return (_spec(metadata[0]),)
+        return tuple(_NO_TENSOR if _is_undefined(each) else _spec(each) for each in metadata)
 
     @property
     def device(self) -> str:
-        """Where the results of the forward operation are: `"cpu"`, `"cuda:0"`, "" if unknown."""
-        metadata = self.fn._input_metadata
-        return str(metadata[0].device) if metadata else ""
+        """Where the first result of the forward operation is: `"cpu"`, `"cuda:0"`."""
+        return next(iter(self.devices), "")
+
+    @property
+    def devices(self) -> tuple[str, ...]:
+        """Where each result of the forward operation is."""
+        return tuple(str(metadata.device) for metadata in self.fn._input_metadata)
 
     @property
     def saved(self) -> tuple[SavedTensor, ...]:
@@ -236,16 +244,36 @@ def operation(name: str, *, custom: bool = False) -> str:
     return stem if custom else _WORD_STARTS.sub("_", stem).lower()
 
 
+_NO_TENSOR = TensorSpec((), "unknown")
+
+
 def _spec(metadata: Any) -> TensorSpec:
     try:
-        return _known_spec(tuple(map(int, metadata.shape)), metadata.dtype)
-    except (AttributeError, RuntimeError):  # a nested tensor, or an output never used
-        return TensorSpec((), "unknown")
+        shape = metadata.shape
+    except RuntimeError:  # a strided nested tensor has no one shape
+        return TensorSpec(("nested",), dtype_name(metadata.dtype))
+    return _known_spec(tuple(n if isinstance(n, int) else str(n) for n in shape), metadata.dtype)
 
 
 @lru_cache(maxsize=4_096)
-def _known_spec(shape: tuple[int, ...], dtype: torch.dtype) -> TensorSpec:
+def _known_spec(shape: tuple[int | str, ...], dtype: torch.dtype) -> TensorSpec:
     return TensorSpec(shape, dtype_name(dtype))
+
+
+def _is_undefined(metadata: Any) -> bool:
+    """Whether an output has no metadata: torch answers with its defaults then, whatever they are
+    at the moment."""
+    default = torch.get_default_dtype()
+    try:
+        if metadata.dtype is not default or len(metadata.shape):
+            return False
+    except RuntimeError:  # a strided nested tensor
+        return False
+    torch.set_default_dtype(torch.float64 if default is not torch.float64 else torch.float32)
+    try:
+        return metadata.dtype is not default
+    finally:
+        torch.set_default_dtype(default)
 
 
 _WORD_STARTS = re.compile(r"(?<=[a-z0-9])(?=[A-Z][a-z0-9])|(?<=[0-9][A-Z])(?=[A-Z])")

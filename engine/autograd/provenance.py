@@ -39,7 +39,8 @@ class Provenance:
     """Finds the calls that made nodes, in recordings of the thread that ran forward.
 
     `name_of` names tensors (parameters, variables), `owner_of` tells the path of the module that
-    holds a parameter.
+    holds a parameter. Nodes with numbers below `shared_below` may be of another thread: nothing is
+    said of these.
     """
 
     def __init__(
@@ -47,8 +48,10 @@ class Provenance:
         recordings: Sequence[Recording] = (),
         name_of: NameOf = lambda t: "",
         owner_of: NameOf = lambda t: "",
+        shared_below: int = 0,
     ) -> None:
         self._recordings, self._name_of, self._owner_of = recordings, name_of, owner_of
+        self._shared_below = shared_below
 
     @property
     def classes(self) -> dict[str, str]:
@@ -57,7 +60,7 @@ class Provenance:
 
     def chain(self, node: Node) -> list[Call]:
         """The calls around the node's making, from the outermost on; empty if it is not known."""
-        if node.is_leaf:
+        if node.is_leaf or node.sequence < self._shared_below:
             return []
         recording = find_recording(self._recordings, node.sequence)
         chain = [] if recording is None else recording.chain_of(node.sequence)

@@ -19,6 +19,7 @@ from .graph import Graph, Node, read_graph
 from .model_script import model_data, model_source
 from .provenance import Provenance, origins
 from .script import Source
+from .threads import shared_below
 
 if TYPE_CHECKING:
     from ..lab import Control
@@ -161,6 +162,7 @@ class ConsoleSubject(Subject):
             namespace.recordings.kept,
             name_of=lambda t: self._name_of.get(id(t), ""),
             owner_of=lambda t: self._owners.get(id(t), ""),
+            shared_below=shared_below(),
         )
         self._results = [(name, t) for name, t in held.items() if _is_result(t)]
         graph = read_graph(self.roots, names=self.names)

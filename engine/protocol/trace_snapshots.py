@@ -129,6 +129,8 @@ class NodeEnd(Struct, frozen=True):
     spec: TensorSpec | None
     nodes: tuple[int, ...]
     text: str = ""
+    device: str = ""
+    output: int | None = None
 
 
 class NodeCaller(Struct, frozen=True):
@@ -150,10 +152,10 @@ class NodeDetailSnapshot(Snapshot, frozen=True, kw_only=True):
     hooks on it. `note` says what cannot be read.
     """
 
-    device: str = ""
-    output: int | None = None
     node: int
     name: str
+    sequence: int = -1
+    also_called: tuple[str, ...] = ()
     saved: tuple[SavedValue, ...] = ()
     settings: tuple[tuple[str, str], ...] = ()
     outputs: tuple[NodeEnd, ...] = ()
@@ -162,5 +164,3 @@ class NodeDetailSnapshot(Snapshot, frozen=True, kw_only=True):
     metadata: tuple[tuple[str, str], ...] = ()
     hooks: str = ""
     note: str = ""
-    sequence: int = -1
-    also_called: tuple[str, ...] = ()

@@ -20,6 +20,7 @@ from torch import nn
 from ..autograd.recorder import Recorder
 from ..autograd.recording import Recordings
 from ..autograd.stops import Stops
+from ..autograd.threads import threads_counted
 from ..errors import LabError
 from ..lab import Control, Lab
 from ..output import Output
@@ -55,7 +56,10 @@ class Namespace:
         self._stops = Stops()
         self._next_recorder: Callable[..., Recorder] = Recorder
         # Entered around the code of each cell, given the name its frames carry.
-        self.around: list[Callable[[str], AbstractContextManager[object]]] = [self._recorded]
+        self.around: list[Callable[[str], AbstractContextManager[object]]] = [
+            lambda _: threads_counted(),
+            self._recorded,
+        ]
         self._modes = _Modes()
         # Remembers the `from __future__ import`s of cells. It takes trees as `compile` does.
         self._compile: Callable[..., CodeType] = codeop.Compile()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -385,6 +386,52 @@ def test_numbers_of_another_thread_name_nothing() -> None:
     graph = read_graph(other)
     assert graph.nodes[0].sequence > first
     assert custom.chain(graph.nodes[0]) == []
+
+
+THREADS = """
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from threading import Thread
+
+torch.ones(2, requires_grad=True).exp()
+first = torch.autograd._get_sequence_nr()
+x = torch.ones(2, requires_grad=True)
+here = [x.sin() for _ in range(5)]
+box = []
+class Own(Thread):
+    def run(self):
+        while torch.autograd._get_sequence_nr() < first:
+            x * 1
+        box.append((x * 3).sin())
+threads = [Own(), Thread(target=lambda: box.append(x.sin()))]
+for thread in threads:
+    thread.start()
+    thread.join()
+with ThreadPoolExecutor(1) as pool:
+    other = pool.submit(lambda: nn.Linear(2, 2)(x * 2)).result()
+taken = max(box[0].grad_fn._sequence_nr(), other.grad_fn._sequence_nr()) + 1
+while torch.autograd._get_sequence_nr() < taken:
+    x * 1
+loss = (box[0] + box[1] + other.sum() + here[0]).sum()
+"""
+
+
+def test_nodes_of_threads_are_never_taken_for_those_of_a_cell() -> None:
+    """Every thread counts from 0, so their numbers are those of other nodes here."""
+    start = threading.Thread.start
+    lab = console(THREADS)
+    assert threading.Thread.start is start
+    variables = namespace_of(lab).variables
+    assert all(vars(thread).get("run") is None for thread in variables["threads"])
+    graph = begin(lab, "loss")
+    last = THREADS.rstrip().count("\n") + 1
+    here = variables["here"][0].grad_fn._sequence_nr()
+    assert variables["first"] <= here < variables["taken"]  # in question: a thread has as many
+    for node in graph.nodes:
+        if node.kind == "operation":
+            lines = (None,) if node.sequence < variables["taken"] else (last,)
+            assert (node.source and node.source.line) in lines and not node.module, node
+    assert sum(node.source is not None for node in graph.nodes) == 5
 
 
 def detail(lab: Lab, node: int) -> NodeDetailSnapshot:

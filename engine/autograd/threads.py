@@ -1,0 +1,71 @@
+"""Which sequence numbers are not those of one thread alone.
+
+torch counts the nodes of each thread from 0, and a node does not tell its thread: below what
+another thread has come to, a number may be of either.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import torch
+from torch.overrides import TorchFunctionMode
+
+_next_sequence: Callable[[], int] = torch.autograd._get_sequence_nr  # pyright: ignore
+_lock = threading.Lock()
+_taken = 0
+
+
+def shared_below() -> int:
+    """The first number that no thread started under `threads_counted` has taken yet."""
+    return _taken
+
+
+@contextmanager
+def threads_counted() -> Iterator[None]:
+    """Count the nodes of all threads that Python starts meanwhile, for as long as these live. Not
+    seen are threads of torch's own: on a GPU those that run backward."""
+    start = threading.Thread.start
+
+    def counted_start(thread: threading.Thread) -> None:
+        run = thread.run
+
+        def counted_run() -> None:
+            del thread.run  # pyright: ignore[reportAttributeAccessIssue]
+            try:
+                with _Counting():
+                    run()
+            finally:
+                _count()
+
+        thread.run = counted_run
+        start(thread)
+
+    threading.Thread.start = counted_start
+    try:
+        yield
+    finally:
+        threading.Thread.start = start
+
+
+class _Counting(TorchFunctionMode):
+    """Counts after each of torch's functions, so that what they return is counted before another
+    thread can have it."""
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        if torch.compiler.is_compiling():
+            return func(*args, **(kwargs or {}))
+        try:
+            return func(*args, **(kwargs or {}))
+        finally:
+            _count()
+
+
+def _count() -> None:
+    global _taken
+    reached = _next_sequence()
+    if reached > _taken:
+        with _lock:
+            _taken = max(_taken, reached)
