@@ -47,6 +47,17 @@ def test_typing_chooses_an_expression_and_stays_when_the_list_changes(bar, qtbot
     assert (bar.root, box(bar).currentText()) == ("x.grad, loss", "x.grad, loss")
 
 
+def test_the_name_loss_is_not_completed_to_the_loss_of_the_model(bar, qtbot):
+    edit = box(bar).lineEdit()
+    assert edit is not None
+    edit.selectAll()
+    QTest.keyClicks(edit, "loss")
+    assert edit.text() == "loss"
+    with qtbot.waitSignal(bar.root_chosen) as told:
+        QTest.keyClick(edit, Qt.Key.Key_Return)
+    assert told.args == ["loss"]
+
+
 def test_choosing_tells_the_name_alone(bar, qtbot):
     bar.show_variables((LOSS,))
     with qtbot.waitSignal(bar.root_chosen) as told:

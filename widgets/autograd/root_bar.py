@@ -30,6 +30,8 @@ class RootBar(QWidget):
         self._box.setAccessibleName("Tensor whose graph is read")
         self._box.setEditable(True)
         self._box.setInsertPolicy(QComboBox.InsertPolicy.NoInsert)
+        # A completer would turn a typed `loss` into the loss of the model.
+        self._box.setCompleter(None)  # type: ignore[arg-type]
         self._box.setMinimumWidth(_WIDTH)
         self._box.setToolTip(
             "Whose graph is read: the loss of the model on the canvas, or any tensor of the console"
