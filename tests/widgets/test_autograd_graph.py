@@ -15,6 +15,7 @@ from tests.widgets.autograd_snapshots import GRAPH, NAMES, backward
 from tests.widgets.nested_graph import NESTED
 from widgets import theme
 from widgets.autograd.boxes import Box, NestedLayout, VisibleGraph
+from widgets.autograd.graph_canvas import Anchor
 from widgets.autograd.graph_facts import CURRENT, EXECUTED, READY, WAITING, GraphFacts
 from widgets.autograd.graph_finder import filtered
 from widgets.autograd.graph_geometry import TEXT_MIN_ZOOM, GraphGeometry
@@ -696,6 +697,53 @@ def test_the_map_is_there_while_a_part_is_seen(nested: GraphView) -> None:
     nested.map._picture = None
     nested.map.grab()
     assert nested.map._picture is not None
+
+
+def test_a_tower_of_boxes_is_seen_on_the_map(qtbot) -> None:
+    """Each is far narrower than a pixel there."""
+    view = GraphView()
+    qtbot.addWidget(view)
+    view.resize(900, 800)
+    visible, layout = grid(3_000, 1)
+    graph = GraphSnapshot(nodes=chain(3_000).nodes, edges=(), plan=())
+    view._item.show_picture(GraphFacts(graph, visible, {}), GraphGeometry(visible, layout))
+    view.set_view(1.0, 0.0, 0.0)
+    view.map.grab()
+    image = view.map._picture.toImage()
+    margin = round(view.map.MARGIN_PX)
+    inked = [
+        any(image.pixelColor(x, y).alpha() > 0 for x in range(image.width()))
+        for y in range(margin, image.height() - margin)
+    ]
+    assert sum(inked) > 0.9 * len(inked)
+
+
+@pytest.mark.parametrize("across", [0.0, 0.5, 1.0])
+def test_a_box_much_larger_than_the_window_opens_onto_what_is_in_it(qtbot, across: float) -> None:
+    view = GraphView()
+    qtbot.addWidget(view)
+    view.resize(900, 800)
+    boxes = (
+        Box("m", "module", None, True, "m", "", 2, 1, None),
+        Box("#0", "node", 0, False, "", "", 1, 1, 0),
+        Box("#1", "node", 0, False, "", "", 1, 1, 1),
+    )
+    rects = np.array([(0, 0, 4e4, 2e4), (3e4, 9e3, 184, 44), (100, 1e4, 184, 44)], float)
+    visible = VisibleGraph(boxes, (), np.array([1, 2], np.int32))
+    layout = NestedLayout(rects, np.zeros((0, 2)), np.zeros(1, np.int64), False, (4e4, 2e4))
+    view._item.show_picture(
+        GraphFacts(chain(2), visible, {}), GraphGeometry(visible, layout, "backward")
+    )
+    view.settle(Anchor("m", across, 10.0, QPointF(450, 400)))
+    nearest = 1 if across < 0.5 else 0  # in the middle of the box's title, the right one is nearer
+    seen = view.visible_rect()
+    assert seen.contains(view.node_rect(nearest)) and not seen.intersects(
+        view.node_rect(1 - nearest)
+    )
+    view.set_view(1.0, *view.node_rect(0).center().toTuple())
+    before = view.center()
+    view._look_at_something()
+    assert view.center() == before  # something is seen already
 
 
 def test_inside_an_open_box_there_is_canvas_to_pan_on(nested: GraphView, qtbot) -> None:

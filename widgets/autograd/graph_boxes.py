@@ -187,14 +187,18 @@ class BoxPainter:
 
     # -- far -------------------------------------------------------------------------------------
 
-    def paint_far(self, painter: QPainter, boxes: Ints) -> None:
-        """Plain rectangles in the colours of their states or meanings."""
+    def paint_far(self, painter: QPainter, boxes: Ints, least: float = 0.0) -> None:
+        """Plain rectangles in the colours of their states or meanings, of at least some width and
+        height."""
         colors = theme.current()
         painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
         painter.setPen(Qt.PenStyle.NoPen)
         cut = self._facts.cut[boxes]
+        rects = self._geometry.rects
+        if least:
+            rects = np.hstack([rects[:, :2], np.maximum(rects[:, 2:], least)])
         painter.setBrush(colors.color("warning", 150))
-        draw_rects(painter, self._geometry.rects[boxes[cut]])
+        draw_rects(painter, rects[boxes[cut]])
         boxes = boxes[~cut]
         states, meanings = self._facts.box_states[boxes], self._meanings[boxes]
         for state in (WAITING, EXECUTED, READY, CURRENT):
@@ -202,7 +206,7 @@ class BoxPainter:
                 role, alpha = _far_fill(state, meaning)
                 painter.setBrush(colors.color(role, alpha))
                 some = boxes[(states == state) & (meanings == number)]
-                draw_rects(painter, self._geometry.rects[some])
+                draw_rects(painter, rects[some])
         self._paint_progress(painter, boxes[~self._facts.atom[boxes]])
 
 

@@ -163,6 +163,22 @@ class GraphCanvas(CanvasView):
         below = min(max(anchor.below, 4.0), head.height() - 4.0)
         there = QPointF(head.left() + anchor.across * head.width(), head.top() + below)
         self._place(self.zoom, there, anchor.viewport_point)
+        self._look_at_something()
+
+    def _look_at_something(self) -> None:
+        """A box that was opened may be far larger than the window: where nothing of what is in it
+        is to be seen, go to what is nearest."""
+        geometry, seen = self._item.geometry, self.visible_rect()
+        corners = geometry.rects[~geometry.open]
+        if not len(corners):
+            return
+        left, top, width, height = corners.T
+        across = np.maximum(left - seen.right(), seen.left() - left - width).clip(0)
+        down = np.maximum(top - seen.bottom(), seen.top() - top - height).clip(0)
+        far = np.hypot(across, down)
+        if far.min() > 0:
+            x, y, w, h = corners[int(far.argmin())].tolist()
+            self.set_view(self.zoom, x + w / 2, y + h / 2)
 
     # -- painting --------------------------------------------------------------------------------
 

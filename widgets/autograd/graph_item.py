@@ -105,13 +105,13 @@ class GraphItem(QGraphicsItem):
         self._paint_rings(painter, boxes, zoom)
 
     def paint_map(self, painter: QPainter) -> None:
-        """All boxes that are not open, as small as they may be: for a map."""
+        """All boxes that are not open, a pixel large where they would be smaller: for a map."""
         if self._boxes is None:
             return
         atoms = np.flatnonzero(~self.geometry.open)
         for some, _, opacity in self._by_light(atoms, np.zeros(0, np.intp)):
             painter.setOpacity(opacity)
-            self._boxes.paint_far(painter, some)
+            self._boxes.paint_far(painter, some, least=1 / painter.worldTransform().m11())
 
     def _by_light(self, boxes: Ints, links: Ints) -> list[tuple[Ints, Ints, float]]:
         """(boxes, links, opacity): what is dimmed first, so that the rest lies over it."""
