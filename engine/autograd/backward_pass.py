@@ -165,7 +165,7 @@ class BackwardPass:
             gradients_more=max(0, len(self.parameters) - MAX_GRADIENTS),
             next=self._next(),
             stopped_by=debugger.stopped_by,
-            breakpoints=debugger.breakpoints.states,
+            breakpoints=debugger.breakpoints.states_in(stepped.plan),
             edits=debugger.edits,
             pending=tuple(map(self._pending, waiting[:MAX_PENDING])),
             pending_more=max(0, len(waiting) - MAX_PENDING),

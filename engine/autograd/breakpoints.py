@@ -24,6 +24,7 @@ class Breakpoints:
         self.modules: Mapping[int, str] = {}
         self._all: list[Breakpoint] = list(breakpoints)
         self._hits = [0] * len(self._all)
+        self._places: dict[tuple[str, str], int] = {}
 
     def replace(self, breakpoints: Iterable[Breakpoint]) -> None:
         """Have these from now on. Those there before, enabled or not, keep their counts."""
@@ -35,10 +36,20 @@ class Breakpoints:
         """A pass begins: count from 0."""
         self.modules = modules
         self._hits = [0] * len(self._all)
+        self._places.clear()
 
     @property
     def states(self) -> tuple[BreakpointState, ...]:
         return tuple(map(BreakpointState, self._all, self._hits))
+
+    def states_in(self, plan: Sequence[Node]) -> tuple[BreakpointState, ...]:
+        """As `states`, with the number of nodes of the pass's plan that each looks at."""
+        for breakpoint in self._all:
+            where = breakpoint.on, breakpoint.target
+            if where not in self._places:
+                self._places[where] = sum(self.is_at(breakpoint, node) for node in plan)
+        places = (self._places[b.on, b.target] for b in self._all)
+        return tuple(map(BreakpointState, self._all, self._hits, places))
 
     def reach(self, stepped: SteppedPass) -> str:
         """Count those that hold where the pass stands; why it should stop, "" if it need not."""

@@ -55,10 +55,13 @@ def breakpoint_words(breakpoint: Breakpoint) -> str:
 
 
 class BreakpointState(Struct, frozen=True, array_like=True):
-    """A breakpoint, and how often it has held since the pass began."""
+    """A breakpoint, and how often it has held since the pass began. `places` is the number of
+    nodes of the pass that it looks at: 0 where none has that number, op or module; -1 while no
+    pass has told."""
 
     breakpoint: Breakpoint
     hits: int
+    places: int = -1
 
 
 class GradientEdit(Struct, frozen=True):

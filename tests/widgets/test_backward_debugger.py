@@ -194,8 +194,12 @@ def test_the_list_switches_removes_and_counts(qtbot) -> None:
     points.add(second)
     points.add(first)
     assert said[-1] == (first, second) == points.breakpoints
-    points.show_states((BreakpointState(first, 3), BreakpointState(second, 0)))
+    points.show_states((BreakpointState(first, 3, 0), BreakpointState(second, 0, 9)))
     exposed(qtbot, points)
+    shown = points.findChild(QTreeWidget, "breakpoints").topLevelItem(0)
+    assert shown.text(0) == "before nodes of mul: not in this graph"
+    assert "misspelt" in shown.toolTip(0)
+    points.show_states((BreakpointState(first, 3, 1), BreakpointState(second, 0, 9)))
     tree = points.findChild(QTreeWidget, "breakpoints")
     item = tree.topLevelItem(0)
     assert (item.text(0), item.text(1)) == ("before nodes of mul", "3")

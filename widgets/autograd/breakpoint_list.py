@@ -28,6 +28,11 @@ from widgets.theme import GRID
 
 EMPTY = "No breakpoints. Add one here, or by a box's menu in the graph; Run (F12) stops at them."
 
+NOWHERE = (
+    "No node of this graph has that number, op or module: it may be misspelt. A module's path is "
+    "what the box says (gpt.layers.3); it stays in the list for other graphs."
+)
+
 
 class BreakpointList(QWidget):
     """`changed(tuple of Breakpoint)` tells every edit by the reader."""
@@ -129,7 +134,8 @@ class BreakpointList(QWidget):
 
     def _set(self, place: int, enabled: bool) -> None:
         state = self._states[place]
-        changed = BreakpointState(replace(state.breakpoint, enabled=enabled), state.hits)
+        switched = replace(state.breakpoint, enabled=enabled)
+        changed = BreakpointState(switched, state.hits, state.places)
         self._change((*self._states[:place], changed, *self._states[place + 1 :]))
 
     def _change(self, states: tuple[BreakpointState, ...]) -> None:
@@ -151,6 +157,9 @@ class BreakpointList(QWidget):
                 item = QTreeWidgetItem([words, f"{state.hits:,}"])
                 item.setSizeHint(0, QSize(0, 3 * GRID))
                 item.setToolTip(0, words)
+                if state.places == 0:
+                    item.setText(0, f"{words}: not in this graph")
+                    item.setToolTip(0, NOWHERE)
                 item.setToolTip(1, "How often it has held since the pass began")
                 on = Qt.CheckState.Checked if state.breakpoint.enabled else Qt.CheckState.Unchecked
                 item.setCheckState(0, on)

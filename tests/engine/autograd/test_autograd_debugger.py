@@ -71,6 +71,7 @@ def test_run_stops_before_each_node_of_an_op_and_counts() -> None:
     assert len(places) == 3 and stops(d) == places
     assert d.breakpoints.states == (BreakpointState(Breakpoint(on="op", target="addmm"), 3),)
     assert d.stepped.next_node is None
+    assert [s.places for s in d.breakpoints.states_in(d.stepped.plan)] == [3]
     go(d, "reset")
     assert d.breakpoints.states[0].hits == 0
     go(d, "run")
