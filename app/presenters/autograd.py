@@ -28,7 +28,7 @@ from engine.protocol import (
 from widgets.autograd.autograd_view import AutogradView
 from widgets.autograd.boxes import Direction, EdgeStyle, NestedLayout, VisibleGraph
 from widgets.autograd.derivative_form import split_inputs
-from widgets.autograd.nested_layout import layout_nested
+from widgets.autograd.nested_layout import layout_outline
 
 Move = Literal["step", "back", "to", "end", "reset"]
 COMMANDS = frozenset(
@@ -62,6 +62,7 @@ class AutogradPresenter(QObject):
         view.block_selected.connect(lambda block: self._select(block))
         view.node_selected.connect(self._on_node_selected)
         view.graph.layout_requested.connect(self._lay_out)
+        view.graph.changed.connect(self._on_graph_changed)
         view.roots.root_chosen.connect(self._on_root)
         bench.store.snapshot.connect(self._on_snapshot)
         bench.store.revision_changed.connect(self._on_revision)
@@ -196,15 +197,14 @@ class AutogradPresenter(QObject):
     def _lay_out(self, visible: VisibleGraph, direction: Direction, style: EdgeStyle) -> None:
         self._bench.layout.submit(
             "graph",
-            layout_nested,
-            visible,
+            layout_outline,
+            visible.outline,
             direction,
             style,
-            then=lambda layout: self._draw(visible, cast(NestedLayout, layout)),
+            then=lambda layout: self._view.graph.show_layout(visible, cast(NestedLayout, layout)),
         )
 
-    def _draw(self, visible: VisibleGraph, layout: NestedLayout) -> None:
-        self._view.graph.show_layout(visible, layout)
+    def _on_graph_changed(self) -> None:
         if self._view.graph.laid_out:
             self.drawn = self._bench.store.newest(GraphSnapshot)
 

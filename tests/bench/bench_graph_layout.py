@@ -13,9 +13,9 @@ from time import perf_counter
 from engine.protocol import GraphSnapshot
 from tests.engine.autograd.recorded_graphs import recorded, snapshot
 from tests.engine.autograd.shaped_models import chain, gpt2, resnet50
-from widgets.autograd.boxes import VisibleGraph
+from widgets.autograd.boxes import NODE_HEIGHT, NODE_WIDTH, VisibleGraph
 from widgets.autograd.hierarchy import Hierarchy
-from widgets.autograd.nested_layout import NODE_HEIGHT, NODE_WIDTH, layout_nested
+from widgets.autograd.nested_layout import layout_nested
 from widgets.canvas.layout import LayoutNode, layered
 
 ROUNDS = 5

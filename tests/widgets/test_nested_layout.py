@@ -17,10 +17,10 @@ from tests.engine.autograd.recorded_graphs import recorded, snapshot
 from tests.engine.autograd.shaped_models import chain, gpt2, resnet50, unrolled
 from tests.widgets.random_hierarchies import opened
 from widgets.autograd import layer_wrap
-from widgets.autograd.boxes import NestedLayout, VisibleGraph
+from widgets.autograd.boxes import NODE_WIDTH, NestedLayout, VisibleGraph
 from widgets.autograd.hierarchy import Hierarchy
 from widgets.autograd.layers import Level, LevelEdge, place_level
-from widgets.autograd.nested_layout import NODE_WIDTH, TITLE_HEIGHT, layout_nested
+from widgets.autograd.nested_layout import TITLE_HEIGHT, layout_nested
 
 DIRECTIONS = st.sampled_from(("backward", "forward"))
 STYLES = st.sampled_from(("smooth", "orthogonal"))

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 BoxKind = Literal["module", "repeat", "round", "node", "cut"]
+
+NODE_WIDTH = 184.0
+NODE_HEIGHT = 44.0
+CLOSED_WIDTH = 208.0
+CLOSED_HEIGHT = 60.0
+"""A closed box says three things: what it is, what is in it, and how much."""
+CUT_WIDTH = 128.0
+CUT_HEIGHT = 28.0
 
 
 class Box(NamedTuple):
@@ -33,6 +42,13 @@ class Box(NamedTuple):
     repeat: int = 1
     node: int | None = None
 
+    @property
+    def size(self) -> tuple[float, float]:
+        """Width and height while it is not open."""
+        if self.kind == "cut":
+            return CUT_WIDTH, CUT_HEIGHT
+        return (NODE_WIDTH, NODE_HEIGHT) if self.kind == "node" else (CLOSED_WIDTH, CLOSED_HEIGHT)
+
 
 class Link(NamedTuple):
     """A line between two boxes that are not open, in the gradient's direction (root to leaves).
@@ -48,6 +64,18 @@ class Link(NamedTuple):
 
 
 @dataclass(frozen=True)
+class Outline:
+    """What the layout of a picture depends on, as arrays, which are sent to another process in no
+    time. Of each box its `parents`' index (-1 at the top), whether it is `open`, and its
+    `sizes` (width, height) while it is closed; of each link its `ends` (source, target)."""
+
+    parents: NDArray[np.int64]
+    open: NDArray[np.bool_]
+    sizes: NDArray[np.float64]
+    ends: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
 class VisibleGraph:
     """What is to be seen while some boxes are open.
 
@@ -60,6 +88,16 @@ class VisibleGraph:
     boxes: tuple[Box, ...]
     links: tuple[Link, ...]
     box_of: NDArray[np.int32]
+
+    @cached_property
+    def outline(self) -> Outline:
+        """What the layout depends on."""
+        return Outline(
+            np.array([-1 if box.parent is None else box.parent for box in self.boxes], np.int64),
+            np.array([box.open for box in self.boxes], bool),
+            np.array([box.size for box in self.boxes], float).reshape(-1, 2),
+            np.array([link[:2] for link in self.links], np.int64).reshape(-1, 2),
+        )
 
 
 Direction = Literal["backward", "forward"]

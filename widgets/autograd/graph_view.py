@@ -17,9 +17,12 @@ from widgets.autograd.graph_facts import GraphFacts
 from widgets.autograd.graph_geometry import GraphGeometry
 from widgets.autograd.graph_marks import GraphMarks
 from widgets.autograd.hierarchy import Hierarchy
+from widgets.autograd.later import Later
 
 SMALL_GRAPH_NODES = 60
 """A graph of no more nodes opens wholly."""
+AT_ONCE_NODES = 1_000
+"""What a graph of no more nodes needs is found within a frame, in the window's thread."""
 
 
 class GraphView(GraphCanvas):
@@ -56,6 +59,8 @@ class GraphView(GraphCanvas):
         self._open: frozenset[str] = frozenset()
         self._direction: Direction = "backward"
         self._style: EdgeStyle = "smooth"
+        self._later = Later(self)
+        self._under_way = False
         self._requested: VisibleGraph | None = None
         self._arrive: Callable[[], None] = self.look_at_start
         self._backward: BackwardSnapshot | None = None
@@ -72,31 +77,46 @@ class GraphView(GraphCanvas):
         """Show a graph once it is laid out; `names` are the blocks' names by id."""
         self.clear(BUSY_TEXT)
         self._graph, self._names = graph, names or {}
-        self._hierarchy = Hierarchy(graph)
         self._marks = GraphMarks(graph, self._names)
-        small = len(graph.nodes) <= SMALL_GRAPH_NODES
-        self._open = self._hierarchy.open_all() if small else self._hierarchy.initial()
-        self._ask_for_layout(self.look_at_start)
+        self._arrive, self._under_way = self.look_at_start, True
+        self._later.run(lambda: _opened(graph), self._open_at_first, self._is_quick)
+
+    @property
+    def _is_quick(self) -> bool:
+        return self._graph is None or len(self._graph.nodes) <= AT_ONCE_NODES
+
+    def _open_at_first(self, built: tuple[Hierarchy, frozenset[str]]) -> None:
+        self._hierarchy, self._open = built
+        self._ask_for_layout(self._arrive)
 
     def show_layout(self, visible: VisibleGraph, layout: NestedLayout) -> None:
         """Draw what `layout_requested` asked for; an answer to an older request is dropped."""
         if visible is not self._requested or self._graph is None:
             return
-        self._requested = None
+        graph, names, direction = self._graph, self._names, self._direction
+        self._later.run(
+            lambda: (GraphFacts(graph, visible, names), GraphGeometry(visible, layout, direction)),
+            self._show_picture,
+            self._is_quick,
+        )
+
+    def _show_picture(self, picture: tuple[GraphFacts, GraphGeometry]) -> None:
+        self._requested, self._under_way = None, False
         before, selected = self._item.facts, self._item.selected
-        facts = GraphFacts(self._graph, visible, self._names)
-        self._item.show_picture(facts, GraphGeometry(visible, layout, self._direction))
+        self._item.show_picture(*picture)
         self.setSceneRect(self.sceneRect().united(self._item.boundingRect()))
         self._item.selected = self._box_after(before, selected)
         self._show_states()
         self._show_marks()
         self._arrive()
         self.place_map()
-        self.show_busy(False)
+        self.show_busy(self._under_way)
         self.changed.emit()
 
     def clear(self, text: str = EMPTY_TEXT) -> None:
         """Show no graph, but `text`."""
+        self._later.drop()
+        self._under_way = False
         self._graph = self._hierarchy = self._marks = None
         self._requested = self._backward = self._selected_node = None
         self._open = frozenset()
@@ -110,7 +130,7 @@ class GraphView(GraphCanvas):
     @property
     def laid_out(self) -> bool:
         """Whether what is open is what is drawn."""
-        return self._item.facts is not None and self._requested is None
+        return self._item.facts is not None and not self._under_way
 
     @property
     def hierarchy(self) -> Hierarchy | None:
@@ -119,12 +139,17 @@ class GraphView(GraphCanvas):
 
     def _ask_for_layout(self, arrive: Callable[[], None]) -> None:
         """Ask for the picture of what is open now; `arrive` looks at it once it is there."""
-        if self._hierarchy is None:
-            return
         self._arrive = arrive
-        self._requested = self._hierarchy.visible(self._open)
+        hierarchy, keys = self._hierarchy, self._open
+        if hierarchy is None:
+            return
+        self._requested, self._under_way = None, True
         self.show_busy(True)
-        self.layout_requested.emit(self._requested, self._direction, self._style)
+        self._later.run(lambda: _outlined(hierarchy, keys), self._request_layout, self._is_quick)
+
+    def _request_layout(self, visible: VisibleGraph) -> None:
+        self._requested = visible
+        self.layout_requested.emit(visible, self._direction, self._style)
 
     # -- how far backward has come -----------------------------------------------------------------
 
@@ -230,10 +255,9 @@ class GraphView(GraphCanvas):
 
     def _hidden(self, node: int) -> bool:
         """Whether a node is in a closed box of the picture, or of the one on its way."""
-        visible = self._requested or (self.facts.visible if self.facts else None)
-        if visible is None or node >= len(visible.box_of):
+        if self._hierarchy is None or node >= len(self._hierarchy.graph.nodes):
             return False
-        return visible.boxes[int(visible.box_of[node])].kind != "node"
+        return not self._hierarchy.keys_to(node) <= self._open
 
     def _box_after(self, before: GraphFacts | None, selected: int | None) -> int | None:
         """Where the selection is in a new picture: the same box, or what it was closed into."""
@@ -304,8 +328,9 @@ class GraphView(GraphCanvas):
 
     def open_to(self, node: int) -> None:
         """Select a node and open what hides it."""
-        assert self._hierarchy is not None
-        if self._hidden(node):
+        if self._hierarchy is None:
+            self._arrive = lambda: self.open_to(node)
+        elif self._hidden(node):
             self._open |= self._hierarchy.keys_to(node)
             self._ask_for_layout(lambda: self._go_to(node))
         elif self.laid_out:
@@ -410,3 +435,17 @@ class GraphView(GraphCanvas):
 
     def fill_menu(self, menu: QMenu, box: int | None, at: QPointF | None = None) -> None:
         graph_menu.fill(menu, self, box, at)
+
+
+def _opened(graph: GraphSnapshot) -> tuple[Hierarchy, frozenset[str]]:
+    """A graph's boxes, and which of them to open at first."""
+    hierarchy = Hierarchy(graph)
+    small = len(graph.nodes) <= SMALL_GRAPH_NODES
+    return hierarchy, hierarchy.open_all() if small else hierarchy.initial()
+
+
+def _outlined(hierarchy: Hierarchy, open_keys: frozenset[str]) -> VisibleGraph:
+    """What is seen, with the outline ready that the layout asks for."""
+    visible = hierarchy.visible(open_keys)
+    _ = visible.outline
+    return visible

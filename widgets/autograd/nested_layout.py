@@ -13,19 +13,12 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from .boxes import Box, Direction, EdgeStyle, Link, NestedLayout, VisibleGraph
+from .boxes import NODE_WIDTH, Direction, EdgeStyle, NestedLayout, Outline, VisibleGraph
 from .layer_wrap import in_columns
 from .layers import Level, LevelEdge, PlacedLevel, Point, Size, place_level
 from .routes import corners, curve
 from .without_collection import without_collection
 
-NODE_WIDTH = 184.0
-NODE_HEIGHT = 44.0
-CLOSED_WIDTH = 208.0
-CLOSED_HEIGHT = 60.0
-"""A closed box says three things: what it is, what is in it, and how much."""
-CUT_WIDTH = 128.0
-CUT_HEIGHT = 28.0
 TITLE_HEIGHT = 28.0
 """The bar at the top of an open box; its children begin below."""
 PADDING = 16.0
@@ -38,20 +31,18 @@ PortKey = tuple[int, bool, bool, int]
 """A border, and the end of the links that share the port: all have this source, or this target."""
 
 
-@without_collection()
 def layout_nested(
     visible: VisibleGraph, direction: Direction = "backward", style: EdgeStyle = "smooth"
 ) -> NestedLayout:
     """Place all boxes and route all links. `"backward"` has the root at the top and the leaves at
     the bottom, `"forward"` the other way round."""
-    return _Nesting(visible, direction == "forward", style == "smooth").run()
+    return layout_outline(visible.outline, direction, style)
 
 
-def box_size(box: Box) -> Size:
-    """Width and height of a box that is not open."""
-    if box.kind == "cut":
-        return CUT_WIDTH, CUT_HEIGHT
-    return (NODE_WIDTH, NODE_HEIGHT) if box.kind == "node" else (CLOSED_WIDTH, CLOSED_HEIGHT)
+@without_collection()
+def layout_outline(outline: Outline, direction: Direction, style: EdgeStyle) -> NestedLayout:
+    """As `layout_nested`, from what it depends on."""
+    return _Nesting(outline, direction == "forward", style == "smooth").run()
 
 
 _End = tuple[int | PortKey, PortKey | None]
@@ -102,24 +93,27 @@ class _Shape:
 
 
 class _Nesting:
-    def __init__(self, visible: VisibleGraph, flipped: bool, smooth: bool) -> None:
-        self.visible, self.flipped, self.smooth = visible, flipped, smooth
-        self.parent = [ROOT if b.parent is None else b.parent for b in visible.boxes]
+    def __init__(self, outline: Outline, flipped: bool, smooth: bool) -> None:
+        self.flipped, self.smooth = flipped, smooth
+        self.parent: list[int] = outline.parents.tolist()
+        self.ends: list[list[int]] = outline.ends.tolist()
         self.inside: dict[int, _Inside] = defaultdict(_Inside)
         self.inside[ROOT] = _Inside()
-        for index, box in enumerate(visible.boxes):
-            self.inside[self.parent[index]].children.append(index)
-            if box.open:
+        for index, (parent, is_open) in enumerate(
+            zip(self.parent, outline.open.tolist(), strict=True)
+        ):
+            self.inside[parent].children.append(index)
+            if is_open:
                 self.inside[index] = _Inside()
         self.port_x: dict[PortKey, float] = {}
         self.is_main: dict[PortKey, bool] = {}
         self.shared_by_source: dict[Border, bool] = {}
-        self.sizes: list[Size] = [box_size(box) for box in visible.boxes]
+        self.sizes: list[Size] = [(width, height) for width, height in outline.sizes.tolist()]
         self._around: dict[int, list[int]] = {}
         self._known: dict[Level, _Shape] = {}
 
     def run(self) -> NestedLayout:
-        crossings = [self._crossing(link) for link in self.visible.links]
+        crossings = [self._crossing(*ends) for ends in self.ends]
         self._share_ports(crossings)
         ways = [self._pieces(crossing) for crossing in crossings]
         shapes: dict[int, _Shape] = {}
@@ -153,8 +147,8 @@ class _Nesting:
 
     # -- cutting links at borders ----------------------------------------------------------------
 
-    def _crossing(self, link: Link) -> _Crossing:
-        sources, targets = self._chain(link.source), self._chain(link.target)
+    def _crossing(self, source: int, target: int) -> _Crossing:
+        sources, targets = self._chain(source), self._chain(target)
         while len(sources) > 1 and len(targets) > 1 and sources[-2] == targets[-2]:
             sources.pop()
             targets.pop()
