@@ -14,7 +14,8 @@ from engine.protocol.autograd_snapshots import GraphCut
 from tests.widgets.autograd_snapshots import GRAPH, NAMES, backward
 from tests.widgets.nested_graph import NESTED
 from widgets import theme
-from widgets.autograd.boxes import Box, NestedLayout, VisibleGraph
+from widgets.autograd import graph_view
+from widgets.autograd.boxes import NODE_HEIGHT, Box, NestedLayout, VisibleGraph
 from widgets.autograd.graph_canvas import Anchor
 from widgets.autograd.graph_facts import CURRENT, EXECUTED, READY, WAITING, GraphFacts
 from widgets.autograd.graph_finder import filtered
@@ -22,7 +23,7 @@ from widgets.autograd.graph_geometry import TEXT_MIN_ZOOM, GraphGeometry
 from widgets.autograd.graph_pane import GraphPane
 from widgets.autograd.graph_view import GraphView
 from widgets.autograd.hierarchy import Hierarchy
-from widgets.autograd.nested_layout import NODE_HEIGHT, layout_nested
+from widgets.autograd.nested_layout import layout_nested
 from widgets.autograd.words import rule
 from widgets.canvas.view import MAX_PICTURE_AREA_PX
 
@@ -799,8 +800,9 @@ def test_a_drag_pans_from_anywhere(nested: GraphView, qtbot) -> None:
 
 
 def test_a_large_graph_is_saved_whole_as_svg_and_within_bounds_as_png(
-    pane: GraphPane, tmp_path
+    pane: GraphPane, tmp_path, monkeypatch
 ) -> None:
+    monkeypatch.setattr(graph_view, "AT_ONCE_NODES", 2_000)
     pane.view.show_graph(different(2_000))
     pane.view.open_all()
     whole = pane.view.content_rect()

@@ -10,11 +10,11 @@ from PySide6.QtGui import QHelpEvent, QPainter, QResizeEvent
 from PySide6.QtWidgets import QGraphicsScene, QToolTip, QWidget
 
 from widgets import theme
+from widgets.autograd.boxes import NODE_HEIGHT
 from widgets.autograd.graph_facts import GraphFacts
 from widgets.autograd.graph_item import GraphItem
 from widgets.autograd.graph_map import GraphMap
 from widgets.autograd.graph_paint import paint_chip, paint_legend
-from widgets.autograd.nested_layout import NODE_HEIGHT
 from widgets.canvas.view import CanvasView
 from widgets.canvas.zoom_bar import ZoomBar
 from widgets.theme import GRID
@@ -42,7 +42,7 @@ class GraphCanvas(CanvasView):
     """Shows a picture of boxes; knows which is where, and can keep one in its place while the
     picture changes. Over it lie a legend, the zoom bar and a map."""
 
-    MIN_ZOOM = 0.0005
+    MIN_ZOOM = 0.0001
     FIT_BOTTOM_PX = 40
 
     def __init__(self, parent: QWidget | None = None) -> None:
