@@ -747,6 +747,15 @@ def test_a_box_much_larger_than_the_window_opens_onto_what_is_in_it(qtbot, acros
     assert view.center() == before  # something is seen already
 
 
+@pytest.mark.parametrize(
+    ("zoom", "shown"), [(1.0, "100 %"), (0.014, "1 %"), (0.0004, "0.04 %"), (1e-9, "0.01 %")]
+)
+def test_the_zoom_is_never_shown_as_nothing(nested: GraphView, zoom: float, shown: str) -> None:
+    nested.set_view(zoom, 0.0, 0.0)
+    button = nested.findChild(QToolButton, "actual_size")
+    assert button is not None and button.text() == shown
+
+
 def test_inside_an_open_box_there_is_canvas_to_pan_on(nested: GraphView, qtbot) -> None:
     body = nested.box_rect("body")
     beside = QPointF(body.left() + 4, body.center().y())

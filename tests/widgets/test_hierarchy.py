@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from hypothesis import given
+from msgspec import structs
 
 from engine.protocol import GraphEdge, GraphNode, GraphSnapshot, TensorSpec
 from tests.engine.autograd.recorded_graphs import recorded, snapshot
@@ -243,6 +244,19 @@ def test_a_frozen_layer_is_not_folded_with_the_others() -> None:
         "net.transformer.h.4",
         "net.transformer.h.[0-3]",
     ]
+
+
+def test_a_fold_is_not_called_by_the_variable_of_one_round() -> None:
+    graph = snapshot(chain(20))
+    nodes = tuple(
+        structs.replace(node, label=f"y = {node.op}") if node.kind == "operation" else node
+        for node in graph.nodes
+    )
+    hierarchy = Hierarchy(structs.replace(graph, nodes=nodes))
+    total, fold, _ = hierarchy.visible(frozenset()).boxes
+    assert (total.title, fold.title, fold.repeat) == ("y = sum", "mul, tanh", 20)
+    inside = hierarchy.visible(hierarchy.open_all()).boxes
+    assert "y = tanh" in [box.title for box in inside if box.kind == "node"]
 
 
 def test_a_chain_without_modules_folds_into_rounds() -> None:

@@ -245,8 +245,9 @@ class Hierarchy:
         return self._outer[branch.key]
 
     def _name(self, item: Branch | int) -> str:
-        if not isinstance(item, Branch):
-            return node_words(self.graph.nodes[item])[0]
+        if not isinstance(item, Branch):  # a variable names but one of what repeats
+            node = self.graph.nodes[item]
+            return node.op if node.kind == "operation" and node.op else node_words(node)[0]
         if item.kind == "module":
             name = item.path.rpartition(".")[2]
             return self.graph.modules.get(item.path, name) if name.isdecimal() else name

@@ -48,7 +48,8 @@ class ZoomBar(QFrame):
         return button
 
     def _show_zoom(self, zoom: float, *_: float) -> None:
-        self._percent.setText(f"{zoom:.0%}".replace("%", " %"))
+        percent = f"{zoom:.0%}" if zoom > 0.01 else f"{100 * zoom:.1g}%"
+        self._percent.setText(percent.replace("%", " %"))
 
     def _restyle(self) -> None:
         colors = theme.current()
