@@ -86,6 +86,15 @@ class Control:
         finally:
             self.in_user_code = False
 
+    @contextmanager
+    def own_code(self) -> Iterator[None]:
+        """Inside of `user_code`: this is the lab's own after all, and is not to be cut in two."""
+        outside, self.in_user_code = self.in_user_code, False
+        try:
+            yield
+        finally:
+            self.in_user_code = outside
+
 
 @dataclass
 class Lab:

@@ -22,7 +22,8 @@ class Debugger:
     """Drives `stepped`; `make` makes it, and makes another for another pass over the graph.
 
     `modules` are the dotted module paths by node id. `variables` are what an edit's expression may
-    use, `guard` is entered around its evaluation. `stop` is asked between nodes of a long run.
+    use, `guard` is entered around its evaluation and the runs of nodes, whose hooks are the user's,
+    `shield` around what in these is not. `stop` is asked between nodes of a long run.
     """
 
     def __init__(
@@ -33,9 +34,10 @@ class Debugger:
         modules: dict[int, str] | None = None,
         variables: Mapping[str, Any] | None = None,
         guard: Callable[[], AbstractContextManager[object]] = nullcontext,
+        shield: Callable[[], AbstractContextManager[object]] = nullcontext,
         stop: Callable[[], bool] = lambda: False,
     ) -> None:
-        self._make, self._guard, self._stop = make, guard, stop
+        self._make, self._guard, self._shield, self._stop = make, guard, shield, stop
         self._variables: Mapping[str, Any] = {} if variables is None else variables
         self.stepped = self._made()
         self.breakpoints = breakpoints
@@ -132,7 +134,7 @@ class Debugger:
 
     def _made(self) -> SteppedPass:
         stepped = self._make()
-        stepped.guard = self._guard
+        stepped.guard, stepped.shield = self._guard, self._shield
         return stepped
 
     def _two_way(self) -> BackwardStepper:

@@ -95,5 +95,6 @@ def debugging(lab: Lab) -> MakeDebugger:
         breakpoints=breakpoints_of(lab),
         variables=namespace_of(lab).variables,
         guard=lab.control.user_code,
+        shield=lab.control.own_code,
         stop=lab.control.stop.is_set,
     )

@@ -63,8 +63,7 @@ def run_node(
     results. Returns what the rule was given and what goes out; adds to `.grad` at a leaf.
 
     `edit` is a pre-hook: from the gradients that arrive to those to use. Without it, at least one
-    of `incoming` must be defined. `guard()` is entered around a run that changes nothing by itself,
-    so that it may be interrupted: that of any node but a leaf.
+    of `incoming` must be defined. `guard()` is entered around the run: hooks are the user's code.
     """
     is_leaf = isinstance(fn, AccumulateGrad)
     given: list[torch.Tensor | None] = []
@@ -84,7 +83,7 @@ def run_node(
     if edit is not None:
         handles.append(fn.register_prehook(lambda grads: edit(incoming if nothing_came else grads)))
     try:
-        with _stopped_by_a_hook(), nullcontext() if is_leaf else guard():
+        with _stopped_by_a_hook(), guard():
             torch.autograd.backward(
                 [GradientEdge(fn, i) for i, _ in live],
                 [g for _, g in live],
@@ -104,13 +103,16 @@ def run_nodes(
     after: Callable[[int, Gradients, Gradients], bool],
     *,
     create_graph: bool = False,
+    guard: Callable[[], AbstractContextManager[object]] = nullcontext,
+    shield: Callable[[], AbstractContextManager[object]] = nullcontext,
 ) -> None:
     """Execute nodes in one run, as far as the engine takes them in this order.
 
     `waiting` are the gradients on their way: (node, output, gradient). `before(place)` is called
     before `fns[place]` runs, after its pre-hooks; `after(place, outgoing, incoming)` is told what
     it has given and been given, and says whether to stop. The engine settles ties between nodes
-    that are ready at once anew in each run: where it takes another order, the run ends.
+    that are ready at once anew in each run: where it takes another order, the run ends. `guard()`
+    is entered around the run, as hooks are the user's code, and `shield()` around ours in it.
     """
     task: int | None = None
     turn = 0
@@ -124,7 +126,8 @@ def run_nodes(
             return  # a checkpoint's own run
         if place != turn:
             raise _Stop
-        before(place)
+        with shield():
+            before(place)
 
     def ended(place: int, grad_inputs: Gradients, grad_outputs: Gradients) -> None:
         nonlocal turn
@@ -132,8 +135,10 @@ def run_nodes(
             return
         if _is_refused(grad_inputs):
             return
-        turn += 1
-        if after(place, grad_inputs, grad_outputs) or turn == len(fns):
+        with shield():
+            turn += 1
+            stop = after(place, grad_inputs, grad_outputs)
+        if stop or turn == len(fns):
             raise _Stop
 
     handles = []
@@ -141,7 +146,7 @@ def run_nodes(
         handles.append(fn.register_prehook(partial(begins, place)))
         handles.append(fn.register_hook(partial(ended, place)))
     try:
-        with _stopped_by_a_hook(), torch.autograd.set_multithreading_enabled(False):
+        with _stopped_by_a_hook(), guard(), torch.autograd.set_multithreading_enabled(False):
             torch.autograd.backward(
                 [GradientEdge(fn, i) for fn, i, _ in waiting],
                 [gradient for _, _, gradient in waiting],

@@ -73,6 +73,8 @@ class SteppedPass(ABC):
         self._place = {node.id: place for place, node in enumerate(self.plan)}
         self.guard: Callable[[], AbstractContextManager[object]] = nullcontext
         """Entered around code that may be the user's, so that it can be interrupted."""
+        self.shield: Callable[[], AbstractContextManager[object]] = nullcontext
+        """Entered inside of a guard around what must not be interrupted."""
         self._edits: dict[int, Edit] = {}
         self._targets: dict[int, list[tuple[int, int, int]]] = {n.id: [] for n in self.graph.nodes}
         for source, input_nr, target, output_nr in self.graph.edges:

@@ -185,7 +185,15 @@ class BackwardStepper(SteppedPass):
         ]
         fns = [node.fn for node in nodes]
         try:
-            run_nodes(fns, waiting, before, after, create_graph=self.create_graph)
+            run_nodes(
+                fns,
+                waiting,
+                before,
+                after,
+                create_graph=self.create_graph,
+                guard=self.guard,
+                shield=self.shield,
+            )
         except BaseException:
             if undo.step.node is self.next_node:
                 undo.note_changes()
@@ -212,7 +220,7 @@ class BackwardStepper(SteppedPass):
         return len(self._buffers) < len(self.arrived)
 
     def _goes_alone(self, node: Node) -> bool:
-        """Code of the user's runs in it, which may be interrupted."""
+        """What the user's code does in it can be seen, and put back, only in a run of its own."""
         return node.id in self._edits or node.is_custom
 
     def _before(self, node: Node) -> _Undo:

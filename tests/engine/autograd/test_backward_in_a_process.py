@@ -128,6 +128,50 @@ def test_a_function_that_hangs_in_its_backward_is_interrupted(engine, listener) 
         assert done.next is None and done.gradients[0].gradient.mean == 6.0
 
 
+HOOKED = """
+import socket, threading
+line = socket.create_connection(("127.0.0.1", {port}))
+go_on = threading.Event()
+def hang(*_):
+    line.sendall(b"here")
+    while not go_on.is_set():
+        pass
+x = torch.ones(3, requires_grad=True)
+inner = x * 2
+y = (inner.sin() * 0 + inner).sum()
+{hooked}(hang)
+"""
+
+
+@pytest.mark.parametrize("move", ["end", "step"])
+@pytest.mark.parametrize(
+    "hooked",
+    ["inner.register_hook", "inner.grad_fn.register_hook", "x.register_post_accumulate_grad_hook"],
+)
+def test_a_hook_that_hangs_is_interrupted(engine, listener, hooked, move) -> None:
+    """Also in a run of many nodes; what the interrupted node did is taken back."""
+    run_cell(engine, HOOKED.format(port=listener.getsockname()[1], hooked=hooked))
+    connection, _ = listener.accept()
+    with connection:
+        connection.settimeout(WAIT_S)
+        *_, begun = answers(engine, engine.send(StartBackwardCommand(root="y")))
+        reached = begun.position
+        while True:
+            running = engine.send(MoveBackwardCommand(move=move))
+            if move == "end" or reached == (5 if hooked.startswith("x") else 4):
+                break
+            reached = answers(engine, running)[-1].position
+        assert connection.recv(4) == b"here"
+        engine.signal(InterruptSignal())
+        *_, state, error = answers(engine, running)
+        assert isinstance(error, ErrorSnapshot) and error.error.type == "KeyboardInterrupt"
+        assert state.position == (5 if hooked.startswith("x") else 4)
+        assert state.gradients[0].gradient is None
+        run_cell(engine, "go_on.set()")
+        *_, done = answers(engine, engine.send(MoveBackwardCommand(move="end")))
+        assert done.next is None and done.gradients[0].gradient.mean == 2.0
+
+
 def test_whoever_waits_for_a_hanging_real_engine_is_freed(engine, listener) -> None:
     run_cell(engine, CUSTOM.format(port=listener.getsockname()[1]))
     connection, _ = listener.accept()
