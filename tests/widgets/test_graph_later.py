@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from engine.protocol import GraphEdge, GraphNode, GraphSnapshot, TensorSpec
-from widgets.autograd import graph_view
+from widgets.autograd import graph_view, graph_work
 from widgets.autograd.graph_view import GraphView
 from widgets.autograd.later import Later
 from widgets.autograd.nested_layout import layout_nested
@@ -82,13 +82,13 @@ def view(qtbot) -> GraphView:
 
 def test_a_large_graph_does_not_hold_the_window(view, qtbot, monkeypatch) -> None:
     threads: list[int] = []
-    build = graph_view._opened
+    build = graph_work.opened
 
     def watched(graph: GraphSnapshot):
         threads.append(threading.get_ident())
         return build(graph)
 
-    monkeypatch.setattr(graph_view, "_opened", watched)
+    monkeypatch.setattr(graph_work, "opened", watched)
     view.show_graph(LARGE)
     assert not view.laid_out and view.hierarchy is None
     qtbot.waitUntil(lambda: view.laid_out)

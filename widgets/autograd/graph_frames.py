@@ -14,6 +14,8 @@ from widgets.canvas.style import elided, font, text_width
 
 ROUND_MIN_ZOOM = 0.15
 """Below this zoom open boxes have sharp corners."""
+FRAME_MIN_PX = 6.0
+"""An open box narrower or lower than this on screen is not drawn: what is in it is."""
 FRAME_TITLE_MIN_PX, FAR_FRAME_TITLE_MIN_PX = (56.0, 18.0), (56.0, 48.0)
 """An open box at least this large on screen tells its title."""
 FAR_FRAME_TITLES = 60
@@ -36,6 +38,7 @@ class FramePainter:
         painter.setPen(pen("border", 1.25))
         painter.setBrush(theme.current().color("intermediate", 16))
         rects = self._geometry.rects[frames]
+        rects = rects[(rects[:, 2:] * zoom >= FRAME_MIN_PX).all(axis=1)]
         if zoom < ROUND_MIN_ZOOM:
             draw_rects(painter, rects)
             return

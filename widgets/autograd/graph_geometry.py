@@ -21,6 +21,8 @@ TEXT_MIN_ZOOM = 0.45
 CHEVRON_WIDTH = 24.0
 """At the right end of a closed box, at the left of an open one's title."""
 MAX_PIECES = 24
+FEW_LINKS, MANY_LINKS = 500, 5_000
+"""Of a picture of many links a few are straightened by themselves: all would take a while."""
 STRAIGHT_PX = 0.02
 """A point so near to the line between its neighbours lies on it."""
 
@@ -188,17 +190,25 @@ class GraphGeometry:
         square root of its length in pixels, one where it is straight."""
         if not len(links):
             return np.zeros((0, 4))
-        if fineness not in self._pieces:
-            self._pieces[fineness] = self._straightened(fineness)
+        count = len(self.ends)
+        if fineness not in self._pieces and count > MANY_LINKS and len(links) <= FEW_LINKS:
+            counts = self._starts[links + 1] - self._starts[links]
+            points = self._points[np.repeat(self._starts[links], counts) + _ramp(counts)]
+            return self._straightened(points, _starts_of(counts), fineness)[0]
+        self.prepare(fineness)
         pieces, starts = self._pieces[fineness]
-        if len(links) == len(starts) - 1:
+        if len(links) == count:
             return pieces
         counts = starts[links + 1] - starts[links]
         return pieces[np.repeat(starts[links], counts) + _ramp(counts)]
 
-    def _straightened(self, fineness: float) -> tuple[Floats, Ints]:
-        """All ways as straight pieces (P, 4), and where each link's begin (L + 1)."""
-        points, starts = self._points, self._starts
+    def prepare(self, fineness: float) -> None:
+        """Straighten all links, unless they are: at 50,000 it takes a tenth of a second."""
+        if fineness not in self._pieces and len(self.ends):
+            self._pieces[fineness] = self._straightened(self._points, self._starts, fineness)
+
+    def _straightened(self, points: Floats, starts: Ints, fineness: float) -> tuple[Floats, Ints]:
+        """Ways as straight pieces (P, 4), and where each link's begin (L + 1)."""
         if self.curved:
             points, starts = _flattened(points, starts, fineness)
         points, starts = _without_midpoints(points, starts)
@@ -239,7 +249,7 @@ def _flattened(points: Floats, starts: Ints, fineness: float) -> tuple[Floats, I
     curve = a * (1 - t) ** 3 + 3 * b * t * (1 - t) ** 2 + 3 * c * t**2 * (1 - t) + d * t**3
     links = np.repeat(np.arange(len(cubics)), cubics)
     counts = np.bincount(links, parts, len(cubics)).astype(np.intp) + 1
-    new_starts = np.concatenate([[0], np.cumsum(counts)])
+    new_starts = _starts_of(counts)
     out = np.empty((new_starts[-1], 2))
     lasts = np.zeros(len(out), bool)
     lasts[new_starts[1:] - 1] = True
@@ -258,6 +268,11 @@ def _without_midpoints(points: Floats, starts: Ints) -> tuple[Floats, Ints]:
     keep[starts[:-1]] = keep[starts[1:] - 1] = True
     new_starts = np.concatenate([[0], np.cumsum(np.add.reduceat(keep, starts[:-1], dtype=int))])
     return points[keep], new_starts
+
+
+def _starts_of(counts: Ints) -> Ints:
+    """Where each of pieces that are so long begins, and the end of all."""
+    return np.concatenate([[0], np.cumsum(counts)])
 
 
 def _ramp(counts: Ints) -> Ints:

@@ -10,7 +10,7 @@ from PySide6.QtGui import QContextMenuEvent, QKeyEvent, QMouseEvent
 from PySide6.QtWidgets import QMenu, QWidget
 
 from engine.protocol import BackwardSnapshot, GraphSnapshot
-from widgets.autograd import graph_keys, graph_menu
+from widgets.autograd import graph_keys, graph_menu, graph_work
 from widgets.autograd.boxes import Direction, EdgeStyle, NestedLayout, VisibleGraph
 from widgets.autograd.graph_canvas import BUSY_TEXT, EMPTY_TEXT, LEGIBLE_ZOOM, Anchor, GraphCanvas
 from widgets.autograd.graph_facts import GraphFacts
@@ -19,8 +19,6 @@ from widgets.autograd.graph_marks import GraphMarks
 from widgets.autograd.hierarchy import Hierarchy
 from widgets.autograd.later import Later
 
-SMALL_GRAPH_NODES = 60
-"""A graph of no more nodes opens wholly."""
 AT_ONCE_NODES = 1_000
 """What a graph of no more nodes needs is found within a frame, in the window's thread."""
 
@@ -79,7 +77,7 @@ class GraphView(GraphCanvas):
         self._graph, self._names = graph, names or {}
         self._marks = GraphMarks(graph, self._names)
         self._arrive, self._under_way = self.look_at_start, True
-        self._later.run(lambda: _opened(graph), self._open_at_first, self._is_quick)
+        self._later.run(lambda: graph_work.opened(graph), self._open_at_first, self._is_quick)
 
     @property
     def _is_quick(self) -> bool:
@@ -95,7 +93,7 @@ class GraphView(GraphCanvas):
             return
         graph, names, direction = self._graph, self._names, self._direction
         self._later.run(
-            lambda: (GraphFacts(graph, visible, names), GraphGeometry(visible, layout, direction)),
+            lambda: graph_work.picture(graph, names, visible, layout, direction),
             self._show_picture,
             self._is_quick,
         )
@@ -145,7 +143,9 @@ class GraphView(GraphCanvas):
             return
         self._requested, self._under_way = None, True
         self.show_busy(True)
-        self._later.run(lambda: _outlined(hierarchy, keys), self._request_layout, self._is_quick)
+        self._later.run(
+            lambda: graph_work.outlined(hierarchy, keys), self._request_layout, self._is_quick
+        )
 
     def _request_layout(self, visible: VisibleGraph) -> None:
         self._requested = visible
@@ -435,17 +435,3 @@ class GraphView(GraphCanvas):
 
     def fill_menu(self, menu: QMenu, box: int | None, at: QPointF | None = None) -> None:
         graph_menu.fill(menu, self, box, at)
-
-
-def _opened(graph: GraphSnapshot) -> tuple[Hierarchy, frozenset[str]]:
-    """A graph's boxes, and which of them to open at first."""
-    hierarchy = Hierarchy(graph)
-    small = len(graph.nodes) <= SMALL_GRAPH_NODES
-    return hierarchy, hierarchy.open_all() if small else hierarchy.initial()
-
-
-def _outlined(hierarchy: Hierarchy, open_keys: frozenset[str]) -> VisibleGraph:
-    """What is seen, with the outline ready that the layout asks for."""
-    visible = hierarchy.visible(open_keys)
-    _ = visible.outline
-    return visible
