@@ -58,8 +58,9 @@ def leaves_held(fn: Any) -> list[torch.Tensor]:
     found: list[torch.Tensor] = []
     seen: set[int] = set()
     waiting = list(vars(fn).values())
-    while waiting and len(seen) < MAX_HELD:
-        value = waiting.pop()
+    for value in waiting:  # grows
+        if len(seen) == MAX_HELD:
+            break
         if id(value) in seen or isinstance(value, _PLAIN):
             continue
         seen.add(id(value))

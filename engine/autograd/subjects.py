@@ -15,6 +15,7 @@ from torch.autograd.graph import get_gradient_edge
 from ..errors import LabError
 from ..models.forward import ForwardPass
 from ..protocol import WrittenBy
+from .beside import leaves_held
 from .graph import Graph, Node, read_graph
 from .model_script import model_data, model_source
 from .provenance import Provenance, origins
@@ -167,7 +168,7 @@ class ConsoleSubject(Subject):
         self._results = [(name, t) for name, t in held.items() if _is_result(t)]
         graph = read_graph(self.roots, names=self.names)
         self.retained = self._retained(graph)
-        self.shown = {**leaves_of(graph), **self.retained}
+        self.shown = {**leaves_of(graph), **self._leaves_within(graph), **self.retained}
 
     def name_nodes(self, graph: Graph) -> None:
         for name, t in self._results:
@@ -197,6 +198,14 @@ class ConsoleSubject(Subject):
             gradients=self._gradients or ("None",) * len(self.roots),
             inputs=inputs,
         )
+
+    def _leaves_within(self, graph: Graph) -> dict[str, Tensor]:
+        """Those that a reentrant checkpoint keeps out of the graph: its own backward adds to
+        their `.grad`."""
+        known = {id(node.variable) for node in graph.nodes if node.is_leaf}
+        held = [t for node in graph.nodes if node.is_custom for t in leaves_held(node.fn)]
+        named = ((self._name_of.get(id(t), ""), t) for t in held if id(t) not in known)
+        return {name: t for name, t in named if name}
 
     def _retained(self, graph: Graph) -> dict[str, Tensor]:
         found = {}

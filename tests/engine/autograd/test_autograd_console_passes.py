@@ -107,6 +107,30 @@ def test_x_grad_can_be_chosen_as_a_root_of_the_console() -> None:
     assert move(lab, "end").gradients[0].gradient.mean == 18.0
 
 
+CHECKPOINTED = """
+from torch.utils.checkpoint import checkpoint
+net = nn.Linear(3, 3)
+x = torch.ones(2, 3, requires_grad=True)
+y = checkpoint(net, x * 2, use_reentrant=True).sum()
+"""
+
+
+def test_parameters_within_a_reentrant_checkpoint_are_told_compared_and_emptied() -> None:
+    """They are not in the graph: the checkpoint's own backward adds to their `.grad`."""
+    lab = made(CHECKPOINTED)
+    begun = start(lab, root="y")
+    assert [g.name for g in begun.gradients] == ["x", "net.weight", "net.bias"]
+    end = move(lab, "end")
+    assert [g.gradient is not None for g in end.gradients] == [True] * 3
+    net: Any = variable(lab, "net")
+    stepped = net.bias.grad.clone()
+    assert stepped.tolist() == [2.0, 2.0, 2.0]
+    compared = send(lab, CompareGradientsCommand())
+    assert compared.max_difference == 0.0 and len(compared.differences) == 3
+    assert torch.equal(net.bias.grad, stepped)
+    assert [g.gradient for g in move(lab, "reset").gradients] == [None] * 3
+
+
 def test_a_gradient_without_a_graph_is_explained() -> None:
     lab = made("x = torch.tensor(3., requires_grad=True); y = x**3")
     start(lab, root="y")
