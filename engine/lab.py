@@ -37,6 +37,7 @@ from .protocol import Initialisation, Snapshot, TrainingSnapshot, TrainingState
 if TYPE_CHECKING:
     from .autograd.derivative_handlers import Derived
     from .autograd.gradient_flow import FlowRun
+    from .autograd.journal import Journal
     from .models.live import LiveModel
     from .tensors.namespace import Namespace
     from .tensors.values_handlers import UnderWay
@@ -111,6 +112,7 @@ class Lab:
     forward: Any = None
     backward: Any = None
     breakpoints: Any = None  # of the backward pass
+    journal: Journal | None = None  # what was done in the console and in passes
     trace: Any = None  # what torch ran, call by call
     run: Any = None  # a Run, see above
     counting: UnderWay | None = None  # statistics

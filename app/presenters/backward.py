@@ -91,12 +91,9 @@ class BackwardPresenter(QObject):
         if not snapshot.path:
             QGuiApplication.clipboard().setText(snapshot.text)
             self._bench.window.say("The script is in the clipboard.")
-        elif snapshot.data_path:
-            self._bench.window.say(
-                f"Saved. Run it with: python {snapshot.path} {snapshot.data_path}"
-            )
         else:
-            self._bench.window.say(f"Saved {snapshot.path}: paste it after the code of the root.")
+            beside = " and the file that it loads" if snapshot.data_path else ""
+            self._bench.window.say(f"Saved{beside}. Run it with: python {snapshot.path}")
 
     def _show_error(self, error: ErrorReport) -> None:
         self._view.show_problem(f"{error.message} {error.hint}".strip())

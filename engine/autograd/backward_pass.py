@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from functools import partial
 from itertools import islice
 
@@ -31,6 +32,8 @@ from .engine_run import Gradients
 from .graph import Node
 from .graph_snapshot import graph_snapshots, title
 from .hooks import hooks_on
+from .journal import Journal
+from .passes import Pass, Zeroing, begin_pass
 from .release import released_bytes
 from .script import write_script
 from .stale import stale_tensors
@@ -64,6 +67,7 @@ class BackwardPass:
         subject: Subject,
         debug: MakeDebugger | None = None,
         *,
+        journal: Journal | None = None,
         real_engine: bool = False,
         retain_graph: bool = False,
         create_graph: bool = False,
@@ -75,7 +79,10 @@ class BackwardPass:
         self.create_graph = create_graph
         self.inputs = {name: subject.input(name) for name in inputs}
         self.parameters = self.inputs or subject.shown
-        if subject.starts_empty and not accumulate and not inputs:
+        self._journal = journal or Journal()
+        self._record: Pass | None = None
+        self._clears = subject.starts_empty and not accumulate and not inputs
+        if self._clears:
             for parameter in self.parameters.values():
                 parameter.grad = None
         self._summaries: dict[str, tuple[Tensor, int, TensorSummary]] = {}
@@ -116,7 +123,30 @@ class BackwardPass:
         except ValueError as error:
             raise LabError(str(error), hint="Give a gradient that fits its root.") from error
         subject.name_nodes(stepped.graph)
+        again = self._record is not None
+        self._end_record()
+        self._record = begin_pass(
+            self._journal,
+            subject,
+            stepped,
+            retain_graph=not self.real_engine or self.retain_graph,
+            create_graph=self.create_graph,
+            real_engine=self.real_engine,
+            clears=self._clears and not again,
+            inputs=tuple(self.inputs),
+        )
         return stepped
+
+    def moved(self) -> None:
+        """The debugger has moved the pass."""
+        if self._record is not None:
+            self._record.moved()
+
+    def _end_record(self) -> None:
+        record, self._record = self._record, None
+        if record is not None:
+            record.end(self.debugger, self.subject)
+            record.close()
 
     @property
     def graph_is_freed(self) -> bool:
@@ -129,6 +159,8 @@ class BackwardPass:
 
     def close(self) -> None:
         """Let go of the graph and the recorded gradients."""
+        self._end_record()
+        self._journal.current = None
         self.debugger.close()
 
     # -- what the window is told -----------------------------------------------------------------
@@ -239,16 +271,17 @@ class BackwardPass:
         return hooks_on(node, self.subject.results_of(node), own)
 
     def script(self) -> tuple[str, bytes]:
-        """The pass as a Python script, and the file that it loads. Raises LabError for a loss
-        that cannot be written as code."""
-        text = write_script(self.debugger, self.subject.source(tuple(self.inputs)))
-        used = self.debugger.variables_used()
-        tensors = {name: t for name, t in used.items() if isinstance(t, Tensor)}
-        return text, self.subject.data(self._gradients_before, tensors)
+        """All that was done up to here as a Python script, and the file that it loads, if any.
+        Raises LabError, naming the cause, for what no script can do."""
+        assert self._record is not None
+        self._record.end(self.debugger, self.subject)
+        return write_script(self._journal, self._record, self.subject.world)
 
     def zero_gradients(self, set_to_none: bool) -> None:
         """As `module.zero_grad(set_to_none)`. Going back does not undo this by itself, but steps
         over a leaf put its `.grad` back to what it was before that leaf ran."""
+        if self._record is not None:
+            self._record.zeros.append(Zeroing(set_to_none, *[self.stepper.position] * 2))
         for parameter in self.subject.shown.values():
             if set_to_none or parameter.grad is None:
                 parameter.grad = None
@@ -281,9 +314,10 @@ class BackwardPass:
             parameter.grad = None if before is None else before.clone()
         try:
             roots, gradient = self.subject.plain()
-            torch.autograd.backward(
-                roots, gradient, retain_graph=True, create_graph=self.create_graph
-            )
+            with self._record.runs_twice() if self._record else nullcontext():
+                torch.autograd.backward(
+                    roots, gradient, retain_graph=True, create_graph=self.create_graph
+                )
             differences = {
                 name: _difference(stepped[name], p.grad) for name, p in self.parameters.items()
             }

@@ -6,8 +6,6 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
-import torch
-
 from ..errors import LabError
 from ..protocol import BackwardMove, GradientEdit
 from .breakpoints import Breakpoints, is_inside
@@ -48,6 +46,7 @@ class Debugger:
         """Why the last move ended before its goal, in words."""
         self.expressions: dict[int, dict[int, GradientExpression]] = {}
         """The edits by node id and output."""
+        self._edits_made = 0
         breakpoints.begin(self.modules)
 
     def close(self) -> None:
@@ -220,19 +219,16 @@ class Debugger:
                 f"{node.name} has already run.",
                 hint="Step back before it, then edit what comes in.",
             )
-        edit = GradientExpression(expression, output, self._variables, self._guard)
+        self._edits_made += 1
+        edit = GradientExpression(
+            expression, output, self._variables, self._guard, seed=self._edits_made
+        )
         edits = {**self.expressions.get(node_id, {}), output: edit}
         if node is self.stepped.next_node:
             self._hook(node, edits)(self.stepped.pending(node))
         self._interrupted = False
         self.stepped.edit(node, self._hook(node, edits))
         self.expressions[node_id] = edits
-
-    def variables_used(self) -> dict[str, Any]:
-        """The console's variables that the edits use, by name."""
-        edits = [edit for by_output in self.expressions.values() for edit in by_output.values()]
-        names = (name for edit in edits for name in edit.names if name in self._variables)
-        return {name: self._variables[name] for name in names}
 
     def unedit(self, node_id: int) -> None:
         """Forget the edits of a node. Raises LabError when it has run already."""
@@ -258,8 +254,7 @@ class Debugger:
         arrived = self.stepped.pending(node)
         if not arrived:
             return ()  # the pass has ended with an error
-        with torch.random.fork_rng():  # the step itself will draw the numbers shown
-            return self.stepped.edited(node, arrived)
+        return self.stepped.edited(node, arrived)
 
     @staticmethod
     def _hook(node: Node, edits: Mapping[int, GradientExpression]) -> PreHook:

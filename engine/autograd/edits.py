@@ -13,6 +13,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from ..errors import LabError
+from ..training.randomness import RandomStream
 from .engine_run import Gradients
 from .gradients import check_fits
 from .graph import Node
@@ -25,8 +26,9 @@ class GradientExpression:
     """A pre-hook that replaces the gradient for output `output` by the value of `expression`.
 
     `variables` are the names it may use beside g, grads, torch, nn, F and np, looked up when it
-    runs. It runs in `guard()`. Raises LabError for what is no expression; when called, for one
-    that fails or gives what does not fit.
+    runs. It runs in `guard()`. torch's random numbers come from a stream of its own that begins
+    with `seed` each time: stepping back and forth gives the same. Raises LabError for what is no
+    expression; when called, for one that fails or gives what does not fit.
     """
 
     def __init__(
@@ -35,9 +37,12 @@ class GradientExpression:
         output: int = 0,
         variables: Mapping[str, Any] | None = None,
         guard: Callable[[], AbstractContextManager[object]] = nullcontext,
+        seed: int = 0,
     ) -> None:
         self.expression = expression.strip()
-        self.output = output
+        self.output, self.seed = output, seed
+        self.draws = False
+        """Whether it has drawn random numbers."""
         try:
             tree = ast.parse(self.expression, "<gradient>", "eval")
             self._code = compile(tree, "<gradient>", "eval")
@@ -54,16 +59,19 @@ class GradientExpression:
             )
         )
         """The variables that it uses."""
-        called = [n.attr for n in ast.walk(tree) if isinstance(n, ast.Attribute)]
-        self.in_place = any(name.endswith("_") and not name.endswith("__") for name in called)
-        """Whether it calls a method such as mul_, by its name."""
+        self.copies = any(map(_may_write, ast.walk(tree)))
+        """Whether it is given copies, so that `g.mul_(2)` leaves what others see as it is."""
 
     def __call__(self, grads: Gradients, node: Node) -> Gradients:
-        # Copies, so that an expression such as g.mul_(2) leaves what others see as it is.
-        copies = tuple(None if g is None else g.clone() for g in grads)
+        copies = grads
+        if self.copies:
+            copies = tuple(None if g is None else g.clone() for g in grads)
         scope = {**_STANDING, **self._variables, "g": copies[self.output], "grads": copies}
+        device = torch.device("cpu") if copies[self.output] is None else copies[self.output].device
+        stream = RandomStream(self.seed, device)
+        fresh = stream.state()
         try:
-            with self._guard():
+            with self._guard(), stream:
                 result = eval(self._code, scope)
         except Exception as error:  # the user's own code may raise anything
             missing = copies[self.output] is None
@@ -71,6 +79,9 @@ class GradientExpression:
                 f"`{self.expression}` fails: {type(error).__name__}: {error}",
                 hint="No gradient arrives here: g is None." if missing else HINT,
             ) from error
+        finally:
+            drawn = stream.state()
+            self.draws |= any(not torch.equal(fresh[name], drawn[name]) for name in fresh)
         if result is not None and not isinstance(result, torch.Tensor):
             raise LabError(
                 f"`{self.expression}` gives {result!r:.60}, of type {type(result).__name__}: a "
@@ -93,3 +104,15 @@ class GradientExpression:
                     "to(g), to_sparse() or to_dense().",
                 ) from None
         return (*grads[: self.output], result, *grads[self.output + 1 :])
+
+
+def _may_write(node: ast.AST) -> bool:
+    """Whether this part of an expression may write into its arguments: `g.mul_`, `out=`, or a
+    function of the user's own."""
+    if isinstance(node, ast.Call):
+        named = isinstance(node.func, ast.Name)
+        return named or any(k.arg in ("out", "inplace", None) for k in node.keywords)
+    if isinstance(node, ast.Attribute):
+        name = node.attr
+        return name.startswith("__i") or (name.endswith("_") and not name.endswith("__"))
+    return False

@@ -21,6 +21,7 @@ from ..protocol import (
 from ..tensors.namespace import namespace_of
 from .backward_pass import BackwardPass, shown_values
 from .debugging import backward_of, debugging
+from .journal import journal_of
 from .subjects import ConsoleSubject, GradientSubject, ModelSubject, Subject
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ def start_backward(lab: Lab, command: StartBackwardCommand) -> Iterator[Snapshot
     lab.backward = BackwardPass(
         subject,
         debugging(lab),
+        journal=journal_of(lab),
         real_engine=command.real_engine,
         retain_graph=command.retain_graph,
         create_graph=command.create_graph,
@@ -70,8 +72,10 @@ def move_backward(lab: Lab, command: MoveBackwardCommand) -> Iterator[Snapshot]:
     try:
         backward.debugger.go(command.move, command.target)
     except (Exception, KeyboardInterrupt):
+        backward.moved()
         yield backward.snapshot()  # a long way has come to the node that fails
         raise
+    backward.moved()
     yield backward.snapshot()
 
 
@@ -100,7 +104,7 @@ def _gradient_subject(lab: Lab, command: StartBackwardCommand) -> GradientSubjec
     if command.gradient.strip():
         value = namespace_of(lab).evaluate(command.gradient, lab.control)
     gradient = backward.gradient_of(command.of)
-    return GradientSubject(backward.subject, command.of, gradient, value)
+    return GradientSubject(backward.subject, command.of, gradient, value, command.gradient.strip())
 
 
 def _forward(lab: Lab) -> ForwardPass:

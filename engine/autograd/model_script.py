@@ -1,101 +1,128 @@
-"""The script of a backward pass over the lab's model: its Python, its batch, its loss."""
+"""How a script makes the model's loss: its Python, its batch, its weights and random numbers."""
 
 from __future__ import annotations
 
 import io
+from collections.abc import Callable, Iterable
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 from torch.nn import functional
 
 from ..errors import LabError
 from ..models.code import write
 from ..models.forward import ForwardPass
 from ..training.components import OneHotMSELoss
-from .script import Source
 
 _MAIN = 'if __name__ == "__main__":'
 
 
-_CALL = (
-    'if __name__ == "__main__":',
-    "    model = run_backward(sys.argv[1])",
-    "    for name, parameter in model.named_parameters():",
-    "        grad = parameter.grad",
-    '        print(name, "no gradient" if grad is None else grad.norm().item())',
-)
-_CALL_INPUTS = (
-    'if __name__ == "__main__":',
-    "    for gradient in run_backward(sys.argv[1]):",
-    '        print("no gradient" if gradient is None else gradient.norm().item())',
-)
+class ModelScript:
+    """The parts of a script that make the loss of `forward`. `fresh` gives a name that nothing
+    else in the script has, `data` is the name of what it loads. Raises LabError for a loss that
+    cannot be written as code."""
 
+    def __init__(self, forward: ForwardPass, fresh: Callable[[str], str], data: str) -> None:
+        self._forward, self._data = forward, data
+        self._class, self.model, self._run = fresh("Model"), fresh("model"), fresh("run_forward")
+        self._x, self._y, self._device = fresh("x"), fresh("y"), fresh("device")
+        self._loss = self._loss_lines()
 
-def model_source(forward: ForwardPass, inputs: tuple[str, ...] = ()) -> Source:
-    """How the script makes the loss: the model's Python, and a batch and weights from the file
-    that `model_data` writes. Raises LabError for a loss that cannot be written as code."""
-    code = write(forward.document, {}).text.partition(_MAIN)[0].rstrip()
-    model = code[code.index("class Model") :]
-    made = [
-        "data = torch.load(path, weights_only=True)",
-        "model = Model()",
-        'model.load_state_dict(data["weights"])',
-        "for name, parameter in model.named_parameters():",
-        '    parameter.grad = data["gradients"].get(name)',
-        'torch.set_rng_state(data["random"])',
-        'x, y = data["x"], data["y"]',
-        f"loss = {_loss(forward.loss_function)}",
-    ]
-    return Source(
-        title="A backward pass stepped in Tensor Lab, with hooks in place of its edits.\n\n"
-        "Run it with the file that was saved beside it: python THIS_FILE.py THIS_FILE.pt",
-        roots=("loss",),
-        gradients=("None",),
-        before=model,
-        made=tuple(made),
-        arguments="path",
-        call=_CALL_INPUTS if inputs else _CALL,
-        result="model",
-        is_alone=True,
-        inputs=tuple(f'model.get_parameter("{name}")' for name in inputs),
-    )
+    @property
+    def class_code(self) -> str:
+        code = write(self._forward.document, {}).text.partition(_MAIN)[0].rstrip()
+        code = code[code.index("class Model") :]
+        return code.replace("class Model", f"class {self._class}", 1)
 
+    @property
+    def made(self) -> str:
+        """Lines that make the model and the batch."""
+        on, device = f".to({self._device})", self._forward.x.device
+        lines = []
+        if device.type == "cpu":
+            on = ""
+        else:
+            there = f"torch.{device.type}.is_available()"
+            lines = [
+                f"# The passes ran on {device.type}; on another device the last bits differ.",
+                f'{self._device} = torch.device("{device.type}" if {there} else "cpu")',
+            ]
+        lines += [
+            f"{self.model} = {self._class}(){on}",
+            f'{self._x} = {self._data}["x"]{on}',
+            f'{self._y} = {self._data}["y"]{on}',
+        ]
+        return "\n".join(lines)
 
-def model_data(
-    forward: ForwardPass, gradients: dict[str, Tensor], variables: dict[str, Tensor]
-) -> bytes:
-    """The file that the script loads: weights and buffers as they were before forward, the batch,
-    the state of the random numbers, each parameter's `.grad` from before the pass, and the tensors
-    of the console that edits use."""
-    state = {**forward.module.state_dict(), **forward.buffers_before()}
-    buffer = io.BytesIO()
-    torch.save(
-        {
+    @property
+    def forward_code(self) -> str:
+        lines = [
+            f"def {self._run}():",
+            '    """The loss, each time from the same weights, buffers and random numbers."""',
+            f'    {self.model}.load_state_dict({self._data}["weights"])',
+            f"    torch.manual_seed({self._forward.seed})",
+            *(f"    {line}" for line in self._loss),
+        ]
+        return "\n".join(lines)
+
+    @property
+    def loss(self) -> str:
+        """The expression that runs the batch forward."""
+        return f"{self._run}()"
+
+    def parameter(self, name: str) -> str:
+        """The expression of a parameter."""
+        if all(part.isidentifier() for part in name.split(".")):
+            return f"{self.model}.{name}"
+        return f'{self.model}.get_parameter("{name}")'
+
+    def holds(self, names: Iterable[str]) -> bool:
+        """Whether these are all parameters of the model."""
+        return set(names) == dict(self._forward.module.named_parameters()).keys()
+
+    def values(self) -> dict[str, object]:
+        """What the script loads, on the CPU so that it loads anywhere: weights and buffers as they
+        were before forward, and the batch."""
+        state = self._forward.module.state_dict()
+        state.update({k: b for k, b in self._forward.buffers_before().items() if k in state})
+        return {
             "weights": {name: tensor.detach().cpu() for name, tensor in state.items()},
-            "gradients": {name: gradient.cpu() for name, gradient in gradients.items()},
-            "variables": {name: tensor.detach().cpu() for name, tensor in variables.items()},
-            "x": forward.x.cpu(),
-            "y": forward.y.cpu(),
-            "random": torch.Generator().manual_seed(forward.seed).get_state(),
-        },
-        buffer,
-    )
-    return buffer.getvalue()
-
-
-def _loss(function: object) -> str:
-    if isinstance(function, OneHotMSELoss):
-        target = "F.one_hot(y, prediction.shape[1]).to(prediction.dtype)"
-        return f"F.mse_loss((prediction := model(x)), {target}, reduction={function.reduction!r})"
-    if isinstance(function, nn.CrossEntropyLoss):
-        arguments = {
-            "ignore_index": (function.ignore_index, -100),
-            "reduction": (function.reduction, "mean"),
-            "label_smoothing": (function.label_smoothing, 0.0),
+            "x": self._forward.x.cpu(),
+            "y": self._forward.y.cpu(),
         }
-        given = [f"{name}={v!r}" for name, (v, default) in arguments.items() if v != default]
-        return f"F.cross_entropy({', '.join(['model(x)', 'y', *given])})"
-    name = getattr(function, "__name__", "")
-    if getattr(functional, name, None) is function:
-        return f"F.{name}(model(x), y)"
-    raise LabError("This loss cannot be written as Python.", hint="Use a loss of the catalogue.")
+
+    def _loss_lines(self) -> list[str]:
+        function, prediction = self._forward.loss_function, f"{self.model}({self._x})"
+        if isinstance(function, OneHotMSELoss):
+            return [
+                f"prediction = {prediction}",
+                f"target = F.one_hot({self._y}, prediction.shape[1]).to(prediction.dtype)",
+                f"return F.mse_loss(prediction, target{_given(function, reduction='mean')})",
+            ]
+        if isinstance(function, nn.CrossEntropyLoss):
+            given = _given(function, ignore_index=-100, reduction="mean", label_smoothing=0.0)
+            return [f"return F.cross_entropy({prediction}, {self._y}{given})"]
+        name = getattr(function, "__name__", "")
+        if getattr(functional, name, None) is function:
+            return [f"return F.{name}({prediction}, {self._y})"]
+        raise LabError(
+            "This loss cannot be written as Python.", hint="Use a loss of the catalogue."
+        )
+
+
+def _given(function: object, **defaults: object) -> str:
+    """The arguments that are not their defaults: `, reduction="sum"`."""
+    values = {name: getattr(function, name) for name in defaults}
+    return "".join(
+        f', {name}="{value}"' if isinstance(value, str) else f", {name}={value!r}"
+        for name, value in values.items()
+        if value != defaults[name]
+    )
+
+
+def packed(values: dict[str, object]) -> bytes:
+    """A file that torch.load reads with weights_only; empty for no values."""
+    buffer = io.BytesIO()
+    if values:
+        torch.save(values, buffer)
+    return buffer.getvalue()

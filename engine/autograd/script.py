@@ -1,186 +1,264 @@
-"""A backward pass as a Python script: its edits as pre-hooks on the right nodes.
+"""All that was done in backward passes as a Python script, which leaves the same bits in `.grad`.
 
-A node is found as the debugger found it, by the way from a root through `next_functions`; so the
-script needs nothing but torch and what made the root.
+The script is plain PyTorch: the cells that made the roots, or the model and its batch; backward for
+each pass, with pre-hooks in place of edits; and what was done between them.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+import ast
+import sys
+import sysconfig
+from collections.abc import Iterable
+from itertools import count
+from pathlib import Path
 from typing import Any
 
-import torch
+from ..errors import LabError
+from ..models.forward import ForwardPass
+from .journal import Cell, Journal
+from .model_script import ModelScript, packed
+from .passes import Pass
+from .random_states import States, restoring_line
+from .script_cells import STANDING, CellText, names_in, needed
+from .script_pass import FIND_NODE, STOP, PassWriter
+from .script_text import joined
 
-from ..protocol import breakpoint_words
-from .debugger import Debugger
-from .edits import GradientExpression
-from .graph import Graph, Node
+MAX_PRINTED = 6
+"""Tensors whose `.grad` the script prints."""
 
-MAX_HOOKED_NODES = 20
-"""Nodes of one breakpoint for which a hook is written."""
-
-_NODE_BELOW = '''\
-def node_below(root, *path):
-    """The node reached from `root` by these places in next_functions."""
-    node = get_gradient_edge(root).node
-    for place in path:
-        node = node.next_functions[place][0]
-    return node'''
-
-
-_CALLS = ("run_backward()", "gradients = run_backward()")
-
-
-@dataclass(frozen=True)
-class Source:
-    """Where a script's roots come from.
-
-    `title` is the docstring. `before` is code at the top level: a model. `made` are lines that run
-    first in the function that runs backward; `arguments` are that function's parameters, `result`
-    what it returns, and `call` the lines that call it if it takes any. `roots` and `gradients` are
-    expressions, one for each root, "None" for ones; with `inputs`, expressions too, only their
-    gradients are found, and returned.
-    """
-
-    title: str
-    roots: tuple[str, ...]
-    gradients: tuple[str, ...]
-    before: str = ""
-    made: tuple[str, ...] = ()
-    arguments: str = ""
-    result: str = ""
-    inputs: tuple[str, ...] = ()
-    is_alone: bool = False
-    """Whether the script runs without the console: its variables must come with it."""
-    call: tuple[str, ...] = ()
+_IMPORTS = {
+    "random": "import random",
+    "suppress": "from contextlib import suppress",
+    "Path": "from pathlib import Path",
+    "np": "import numpy as np",
+    "torch": "import torch",
+    "F": "import torch.nn.functional as F",
+    "nn": "from torch import nn",
+    "get_gradient_edge": "from torch.autograd.graph import get_gradient_edge",
+}
+_HELPERS = {"find_node": FIND_NODE, "Stop": STOP}
 
 
-def write_script(debugger: Debugger, source: Source) -> str:
-    """The pass as it stands, to its end: its roots, edits, and breakpoints as comments."""
-    graph = debugger.stepped.graph
-    paths = node_paths(graph)
-    hooks = [
-        f"handles.append({_node(paths[n])}.register_prehook({_hook_name(n)}))"
-        for n in debugger.expressions
-    ]
-    hooks += _breakpoints(debugger, paths)
-    create_graph = ", create_graph=True" if debugger.stepped.create_graph else ""
-    gradients = ", ".join(source.gradients)
-    options = f"retain_graph=True{create_graph}"
-    backward = f"torch.autograd.backward(roots, [{gradients}], {options})"
-    if source.inputs:
-        inputs = ", ".join(source.inputs)
-        backward = (
-            f"gradients = torch.autograd.grad(roots, [{inputs}], [{gradients}], "
-            f"allow_unused=True, {options})"
+def write_script(journal: Journal, current: Pass, world: object) -> tuple[str, bytes]:
+    """What was done in `world` (a forward pass, or the console's namespace) up to the pass
+    `current`, and that to its end; and the file that the script loads, empty for none. Raises
+    LabError, naming the cause, for what no script can do."""
+    return _Script(journal, current, world).written()
+
+
+class _PassPart:
+    """A pass as a part of a script: see script_cells.Part."""
+
+    imported = seeds = frozenset[str]()
+
+    def __init__(self, p: Pass, always: bool, in_console: bool) -> None:
+        self.done, self.always, self.draws = p, always, p.draws
+        texts = [g.text for g in p.roots.gradients]
+        if in_console:
+            texts += [*p.roots.expressions, *p.inputs, *p.leaves]
+        self.edited = {n for e in p.edits for edit in e.edits for n in edit.names}
+        names = self.edited.union(*map(names_in, texts))
+        self.names = self.own = frozenset(names) - STANDING
+
+
+class _Script:
+    def __init__(self, journal: Journal, current: Pass, world: Any) -> None:
+        self._journal, self._current = journal, current
+        self._is_model = isinstance(world, ForwardPass)
+        parts = self._needed(world)
+        self._entries = [part.done for part in parts]
+        cells = {part.done: part for part in parts if isinstance(part, CellText)}
+        self._cells: dict[Cell, CellText] = cells
+        self._taken = set(_IMPORTS) | set(_HELPERS) | {"stop", "error"}
+        for part in parts:
+            self._taken |= part.names
+        self._data_name = self._fresh("data")
+        self._data: dict[str, Any] = {}
+        self._random: States = {}
+        self._model = None
+        if self._is_model:
+            self._model = ModelScript(world, self._fresh, self._data_name)
+            self._data = self._model.values()
+        self._passes = PassWriter(self._fresh, cells, self._model, self._rebound())
+
+    # -- what is in it ---------------------------------------------------------------------------
+
+    def _needed(self, world: object) -> list[Any]:
+        """The passes of this world, and the cells on which they may depend."""
+        current, entries = self._current, self._journal.entries
+        passes = [e for e in entries if isinstance(e, Pass) and e.world() is world]
+        if self._is_model:
+            passes = _since_the_last_start(passes)
+        chain = {p for p in passes if p.start is current.start}
+        always = set(passes) if self._is_model else chain
+        parts = {p: _PassPart(p, p in always, not self._is_model) for p in passes}
+        self._check_names(parts.values())
+        console = world
+        if self._is_model:
+            cells = [e for e in entries if isinstance(e, Cell)]
+            uses_console = cells and any(part.own for part in parts.values())
+            console = cells[-1].world() if uses_console else None
+        found: list[Any] = []
+        for entry in entries:
+            if isinstance(entry, Pass):
+                found += [parts[entry]] if entry in parts else []
+            elif console is not None and entry.world() is console:
+                text = CellText(entry)
+                found += [] if text.is_empty else [text]
+        return needed(found)
+
+    def _check_names(self, parts: Iterable[_PassPart]) -> None:
+        bound = set[str]()
+        for entry in self._journal.entries:
+            if isinstance(entry, Cell):
+                text = CellText(entry)
+                bound |= text.assigned | text.imported
+                if "*" in text.imported:
+                    return
+        for part in parts:
+            for name in part.edited - bound:
+                raise LabError(
+                    f"No script can bring `{name}`, which an edit uses: no cell has made it.",
+                    hint=f"Make {name} in the console, and edit again.",
+                )
+
+    def _rebound(self) -> frozenset[Pass]:
+        """Passes between which, or in which, a cell binds a name that they use anew."""
+        found: set[Pass] = set()
+        starts = {e.start: e for e in self._entries if isinstance(e, Pass)}  # -> the last of it
+        for start, last in starts.items():
+            chain = [e for e in self._entries if isinstance(e, Pass) and e.start is start]
+            names = {n for p in chain for n in _PassPart(p, False, True).own}
+            begin, end = self._entries.index(start), self._entries.index(last)
+            between = [e for e in self._entries[begin:end] if isinstance(e, Cell)]
+            between += [c for p in chain for c in p.cells if c in self._cells]
+            if any(self._cells[cell].assigned & names for cell in between):
+                found.update(chain)
+        return frozenset(found)
+
+    def _fresh(self, name: str) -> str:
+        """The name, or the first with a number that is free."""
+        free = next(
+            n for i in count(1) if (n := f"{name}_{i}" if i > 1 else name) not in self._taken
         )
-    used = debugger.variables_used() if source.is_alone else {}
-    loaded = ['globals().update(data["variables"])'] if any(map(_is_tensor, used.values())) else []
-    body = [*source.made, *loaded, f"roots = [{', '.join(source.roots)}]"]
-    if hooks:
-        body += ["handles = []", *hooks, "try:", f"    {backward}", "finally:"]
-        body += ["    for handle in handles:", "        handle.remove()"]
-    else:
-        body.append(backward)
-    result = "gradients" if source.inputs else source.result
-    if result:
-        body.append(f"return {result}")
-    parts = [
-        source.before,
-        "\n".join(_definitions(used)),
-        _NODE_BELOW if hooks else "",
-        *(_hook(graph.nodes[n], edits.values()) for n, edits in debugger.expressions.items()),
-        "\n".join([f"def run_backward({source.arguments}):", *(f"    {line}" for line in body)]),
-        "\n".join(source.call or (_CALLS[bool(source.inputs)],)),
-    ]
-    code = "\n\n\n".join(part for part in parts if part)
-    return f'"""{source.title}\n"""\n\n{_imports(code)}\n\n\n{code}\n'
+        self._taken.add(free)
+        return free
 
+    # -- as text ---------------------------------------------------------------------------------
 
-def _definitions(variables: Mapping[str, Any]) -> Iterator[str]:
-    """Lines that make the variables; tensors are loaded."""
-    for name, value in variables.items():
-        if isinstance(value, bool | int | float | complex | str):
-            yield f"{name} = {value!r}"
-        elif not _is_tensor(value):
-            yield f"# Define {name} here, a {type(value).__name__} of the console: an edit uses it."
+    def written(self) -> tuple[str, bytes]:
+        blocks: list[str] = []
+        if self._model:
+            blocks += [self._model.class_code, self._model.made, self._model.forward_code]
+        for entry in self._entries:
+            inside = isinstance(entry, Cell) and entry.inside
+            if inside and inside in self._entries:
+                continue  # the pass writes it
+            blocks += self._restored(entry)
+            if isinstance(entry, Pass):
+                blocks += self._passes.blocks(entry, is_last=entry is self._current)
+            else:
+                blocks.append(self._cell(entry))
+        blocks += self._printed()
+        used = _names_used(blocks)
+        helpers = [code for name, code in _HELPERS.items() if name in used]
+        blocks = [self._opening(used), *helpers, *blocks]
+        used = _names_used(blocks)
+        imports = [line for name, line in _IMPORTS.items() if name in used]
+        future = {line for text in self._cells.values() for line in text.future_imports}
+        head = [self._title(), "\n".join(sorted(future)), _sorted_imports(imports)]
+        kept = [_without(block, imports) for block in blocks]
+        return joined([*head, *kept]), packed(self._data)
 
+    def _title(self) -> str:
+        lines = [
+            "Backward passes of Tensor Lab, as plain PyTorch: they leave the same bits in .grad."
+        ]
+        if self._data:
+            lines += ["", "The file saved beside it, of the same name with .pt, is loaded."]
+        if files := self._own_files():
+            lines += ["", f"Put beside it what it imports of yours: {', '.join(files)}."]
+        if len(lines) == 1:
+            return f'"""{lines[0]}"""'
+        return '"""' + "\n".join(lines) + '\n"""'
 
-def _is_tensor(value: Any) -> bool:
-    return isinstance(value, torch.Tensor)
+    def _opening(self, used: set[str]) -> str:
+        lines = [
+            f"torch.set_num_threads({self._journal.threads})"
+            "  # as in the lab: it decides the last bits of sums"
+        ]
+        if self._data:
+            path = 'Path(__file__).with_suffix(".pt")'
+            lines.append(f"{self._data_name} = torch.load({path}, weights_only=True)")
+        return "\n".join(lines)
 
-
-def node_paths(graph: Graph) -> dict[int, tuple[int, tuple[int, ...]]]:
-    """For each node the number of a root and the places in next_functions that lead to it, by
-    one of the shortest ways."""
-    found: dict[int, tuple[int, tuple[int, ...]]] = {}
-    for number, (node_id, _) in enumerate(graph.roots):
-        found.setdefault(node_id, (number, ()))
-    # Ids are breadth first and edges in the order of their sources, so one sweep is enough.
-    for edge in graph.edges:
-        if edge.target not in found:
-            root, path = found[edge.source]
-            found[edge.target] = root, (*path, edge.input)
-    return found
-
-
-def _imports(code: str) -> str:
-    """The imports that the code needs."""
-    named = {
-        r"\bsys\.": "import sys\n",
-        r"\bnp\.": "import numpy as np",
-        r"": "import torch",
-        r"\bF\.": "import torch.nn.functional as F",
-        r"\bnn\.": "from torch import nn",
-        r"\bget_gradient_edge\(": "from torch.autograd.graph import get_gradient_edge",
-    }
-    return "\n".join(line for pattern, line in named.items() if re.search(pattern, code))
-
-
-def _node(path: tuple[int, tuple[int, ...]]) -> str:
-    root, places = path
-    return f"node_below({', '.join([f'roots[{root}]', *map(str, places)])})"
-
-
-def _hook_name(node_id: int) -> str:
-    return f"edit_{node_id}"
-
-
-def _hook(node: Node, edits: Iterable[GradientExpression]) -> str:
-    label = f" of {node.label}" if node.label else ""
-    lines = [
-        f"def {_hook_name(node.id)}(grads):",
-        f'    """{node.name}{label}: what comes in is changed."""',
-    ]
-    for edit in edits:
-        if edit.in_place:
-            lines.append("    grads = tuple(None if g is None else g.clone() for g in grads)")
-        lines.append(f"    g = grads[{edit.output}]")
-        if len(node.fn._input_metadata) == 1:
-            lines.append(f"    grads = ({edit.expression},)")
-        else:
-            lines.append(f"    edited = {edit.expression}")
-            lines.append(
-                f"    grads = (*grads[:{edit.output}], edited, *grads[{edit.output + 1}:])"
+    def _cell(self, cell: Cell) -> str:
+        if cell.error == "KeyboardInterrupt":
+            raise LabError(
+                f"No script can repeat {cell.title}: it was stopped while it ran.",
+                hint="Run in a new console what should be in the script.",
             )
-    return "\n".join([*lines, "    return grads"])
+        lines = self._cells[cell].lines()
+        return f"# {cell.title}\n{lines}" if lines else ""
+
+    def _restored(self, entry: Cell | Pass) -> list[str]:
+        """A line for each generator that does not stand where it stood before the entry, if that
+        draws from it."""
+        lines = []
+        draws = self._cells[entry].draws if isinstance(entry, Cell) else entry.draws
+        for generator in draws:
+            state = entry.before.get(generator)
+            if state is not None and self._random.get(generator) != state:
+                lines.append(restoring_line(generator, state, self._data, self._data_name))
+        self._random.update({k: v for k, v in entry.after.items() if entry.before.get(k) != v})
+        return ["\n".join(["# Random numbers as they were in the lab.", *lines])] if lines else []
+
+    def _printed(self) -> list[str]:
+        if self._model and not self._current.inputs:
+            parameter = self._fresh("parameter")
+            return [
+                f"for name, {parameter} in {self._model.model}.named_parameters():\n"
+                f"    grad = {parameter}.grad\n"
+                '    print(name, "no gradient" if grad is None else grad.norm().item())'
+            ]
+        results = self._passes.results(self._current)[:MAX_PRINTED]
+        return ["\n".join(f'print("{title}:", {text})' for title, text in results)]
+
+    def _own_files(self) -> list[str]:
+        """Modules of the user's own that the cells import, as files or folders."""
+        found = set()
+        installed = [Path(p).resolve() for p in sysconfig.get_paths().values()]
+        for name in {m for text in self._cells.values() for m in text.modules}:
+            file = getattr(sys.modules.get(name), "__file__", None)
+            if file and not any(Path(file).resolve().is_relative_to(p) for p in installed):
+                path = Path(file)
+                found.add(f"{path.parent.name}/" if path.stem == "__init__" else path.name)
+        return sorted(found)
 
 
-def _breakpoints(
-    debugger: Debugger, paths: dict[int, tuple[int, tuple[int, ...]]]
-) -> Iterator[str]:
-    """Each breakpoint as a comment, and where it names nodes a hook that can be switched on."""
-    for state in debugger.breakpoints.states:
-        breakpoint = state.breakpoint
-        off = "" if breakpoint.enabled else " (off)"
-        yield f"# Breakpoint: {breakpoint_words(breakpoint)}{off}."
-        if breakpoint.condition != "always" or breakpoint.on not in ("node", "op"):
-            continue
-        nodes = [n for n in debugger.stepped.plan if debugger.breakpoints.is_at(breakpoint, n)]
-        for node in nodes[:MAX_HOOKED_NODES]:
-            at = _node(paths[node.id])
-            yield f"# handles.append({at}.register_prehook(lambda grads: breakpoint()))"
-        if len(nodes) > MAX_HOOKED_NODES:
-            yield f"# ... and {len(nodes) - MAX_HOOKED_NODES:,} more"
+def _since_the_last_start(passes: list[Pass]) -> list[Pass]:
+    """Passes of the model from the last on that began with every `.grad` None."""
+    starts = [i for i, p in enumerate(passes) if p.clears and not p.roots.of]
+    return passes[starts[-1] :] if starts else passes
+
+
+def _names_used(blocks: Iterable[str]) -> set[str]:
+    trees = [ast.parse(block) for block in blocks]
+    words = {n.id for tree in trees for n in ast.walk(tree) if isinstance(n, ast.Name)}
+    # Comments may hold a hook to switch on.
+    return words | {name for name in _HELPERS if any(f"{name}(" in block for block in blocks)}
+
+
+def _sorted_imports(lines: list[str]) -> str:
+    """Python's own first."""
+    own = [line for line in lines if line.split()[1] in sys.stdlib_module_names]
+    others = [line for line in lines if line not in own]
+    plain = [line for line in others if line.startswith("import")]
+    named = [line for line in others if line not in plain]
+    return "\n\n".join(filter(None, ["\n".join(own), "\n".join([*plain, *named])]))
+
+
+def _without(block: str, imports: list[str]) -> str:
+    """A block without lines that the head of the script has."""
+    return "\n".join(line for line in block.splitlines() if line not in imports)

@@ -17,9 +17,9 @@ from ..models.forward import ForwardPass
 from ..protocol import WrittenBy
 from .beside import leaves_held
 from .graph import Graph, Node, read_graph
-from .model_script import model_data, model_source
+from .passes import Given, Roots
 from .provenance import Provenance, origins
-from .script import Source
+from .random_states import States, random_states
 from .threads import shared_below
 
 if TYPE_CHECKING:
@@ -44,6 +44,12 @@ class Subject(ABC):
     shown: dict[str, Tensor]
     retained: dict[str, Tensor]
     provenance: Provenance
+    world: object
+    """Whose passes these are: a forward pass, or the namespace of the console."""
+    written: Roots
+    """The roots, as a script writes them."""
+    random: States | None = None
+    """Where the generators of random numbers stood before the roots were made."""
 
     def name_nodes(self, graph: Graph) -> None:
         """Label the nodes whose results have a name. Leaves have theirs already."""
@@ -52,6 +58,10 @@ class Subject(ABC):
     def results_of(self, node: Node) -> list[Tensor]:
         """The tensors with a name that the node's operation gave in forward."""
         return []
+
+    def result_name(self, node: Node) -> str:
+        """The variable that holds what the node's operation gave; empty without one."""
+        return ""
 
     def blocks(self, graph: Graph) -> dict[int, str]:
         """Node id -> the block whose forward made it."""
@@ -76,16 +86,6 @@ class Subject(ABC):
                 hint=f"Set {name}.requires_grad_() before it is used.",
             )
         return tensor
-
-    @abstractmethod
-    def source(self, inputs: tuple[str, ...] = ()) -> Source:
-        """How a script makes the roots, and the inputs whose gradients alone are wanted. Raises
-        LabError where it cannot be written."""
-
-    def data(self, gradients: dict[str, Tensor], variables: dict[str, Tensor]) -> bytes:
-        """The file that the script loads, with each `.grad` from before the pass and the variables
-        that edits use; empty for none."""
-        return b""
 
     def last_write(self, t: Tensor) -> WrittenBy | None:
         """Who last wrote into the storage under `t`, where that was seen."""
@@ -112,6 +112,8 @@ class ModelSubject(Subject):
             )
         self.forward = forward
         self.roots = [forward.loss]
+        self.world = forward
+        self.written = Roots(run=forward.loss.grad_fn._sequence_nr())
         self.names = dict(forward.module.named_parameters())
         self.shown, self.retained = self.names, {}
         known = {id(p): name for name, p in self.names.items()}
@@ -129,12 +131,6 @@ class ModelSubject(Subject):
     def plain(self) -> tuple[list[Tensor], None]:
         return [self.forward.plain()], None
 
-    def source(self, inputs: tuple[str, ...] = ()) -> Source:
-        return model_source(self.forward, inputs)
-
-    def data(self, gradients: dict[str, Tensor], variables: dict[str, Tensor]) -> bytes:
-        return model_data(self.forward, gradients, variables)
-
 
 class ConsoleSubject(Subject):
     """What expressions of the console give: `root` one or several with commas between, `gradient`
@@ -147,13 +143,15 @@ class ConsoleSubject(Subject):
         self, namespace: Namespace, control: Control, root: str, gradient: str = ""
     ) -> None:
         self.root, self.starts_empty = root, False
+        self.world, self.random = namespace, random_states()
         self._expressions = _split(root)
         values = [namespace.evaluate(text, control) for text in self._expressions]
         self.roots = [_root(v, text) for v, text in zip(values, self._expressions, strict=True)]
         self._gradients = _split(gradient) if gradient.strip() else ()
-        self.gradient = self._read_gradients(
-            [namespace.evaluate(text, control) for text in self._gradients]
-        )
+        values = [namespace.evaluate(text, control) for text in self._gradients]
+        self.gradient = self._read_gradients(values)
+        given = map(_given, self._gradients, values, self.gradient or ())
+        self.written = Roots(self._expressions, tuple(given) or (Given(),) * len(self.roots))
         held = namespace.reached().tensors()
         self.names = dict(reversed(held.items()))  # the shortest name counts, it comes last
         self._name_of = {id(t): name for name, t in self.names.items()}
@@ -189,15 +187,8 @@ class ConsoleSubject(Subject):
     def plain(self) -> tuple[list[Tensor], list[Tensor | None] | None]:
         return self.roots, self.gradient
 
-    def source(self, inputs: tuple[str, ...] = ()) -> Source:
-        names = ", ".join((*self._expressions, *inputs))
-        return Source(
-            title="A backward pass stepped in Tensor Lab, with hooks in place of its edits.\n\n"
-            f"Put the code that makes {names} above the function.",
-            roots=self._expressions,
-            gradients=self._gradients or ("None",) * len(self.roots),
-            inputs=inputs,
-        )
+    def result_name(self, node: Node) -> str:
+        return next((name for name, t in self._results if t.grad_fn == node.fn), "")
 
     def _leaves_within(self, graph: Graph) -> dict[str, Tensor]:
         """Those that a reentrant checkpoint keeps out of the graph: its own backward adds to
@@ -241,11 +232,16 @@ class ConsoleSubject(Subject):
 
 class GradientSubject(Subject):
     """A gradient that a pass with `create_graph` has found for the tensor `name`: its own graph.
-    `value` is what backward starts with, ones where there is none. Raises LabError without a
-    graph."""
+    `value` is what backward starts with, ones where there is none, and `text` its expression.
+    Raises LabError without a graph."""
 
     def __init__(
-        self, before: Subject, name: str, gradient: Tensor | None, value: Any = None
+        self,
+        before: Subject,
+        name: str,
+        gradient: Tensor | None,
+        value: Any = None,
+        text: str = "",
     ) -> None:
         if gradient is None or not gradient.requires_grad:
             raise LabError(
@@ -259,18 +255,17 @@ class GradientSubject(Subject):
         self.gradient = [torch.ones_like(gradient, requires_grad=False)]
         if value is not None:
             self.gradient = [_gradient(value, gradient, name)]
+        self.world = before.world
+        given = _given(text, value, self.gradient[0])
+        if value is None and gradient.dim():
+            given = Given(how="ones")
+        self.written = Roots(gradients=(given,), of=name)
         self.names, self.provenance = before.names, before.provenance
         graph = read_graph(self.roots, names=self.names)
         self.shown, self.retained = leaves_of(graph), {}
 
     def plain(self) -> tuple[list[Tensor], list[Tensor | None] | None]:
         return self.roots, self.gradient
-
-    def source(self, inputs: tuple[str, ...] = ()) -> Source:
-        raise LabError(
-            "A script of a gradient's own graph cannot be written from here.",
-            hint="In the console call backward(create_graph=True), and choose x.grad as the root.",
-        )
 
 
 @contextmanager
@@ -342,6 +337,15 @@ def _gradient(value: Any, root: Tensor, text: str) -> Tensor | None:
             hint=f"Write torch.ones_like({text}), or a number for all of them.",
         )
     return value if isinstance(value, Tensor) and value.dtype == root.dtype else given
+
+
+def _given(text: str, value: Any, gradient: Tensor | None) -> Given:
+    """How a script writes the gradient that `_gradient` made of `value`, which `text` gave."""
+    if value is None:
+        return Given()
+    if isinstance(value, bool | int | float | complex):
+        return Given(text, "full")
+    return Given(text, "as it is" if value is gradient else "tensor")
 
 
 def _is_result(t: Tensor) -> bool:

@@ -17,6 +17,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from ..autograd.journal import Journal, journal_of
 from ..autograd.recorder import Recorder
 from ..autograd.recording import Recordings
 from ..autograd.stops import Stops
@@ -33,7 +34,7 @@ from .writes import Writes
 def namespace_of(lab: Lab) -> Namespace:
     """The console's namespace, made at its first use."""
     if lab.namespace is None:
-        lab.namespace = Namespace()
+        lab.namespace = Namespace(journal_of(lab))
     return lab.namespace
 
 
@@ -42,10 +43,11 @@ class Namespace:
 
     While a cell runs the module is `__main__`, so that classes defined in it can be pickled and
     `if __name__ == "__main__":` holds. What a cell does to grad mode, default dtype and default
-    device holds for later cells and not for the rest of the engine.
+    device holds for later cells and not for the rest of the engine. Cells go down in `journal`.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, journal: Journal | None = None) -> None:
+        self.journal = journal or Journal()
         self.module = ModuleType("__main__")
         self.variables: dict[str, Any] = self.module.__dict__
         self.variables.update(torch=torch, nn=nn, F=F, np=np)
@@ -74,24 +76,26 @@ class Namespace:
         The value of a last expression goes to `output` as "result" unless it is None.
         """
         self._cells_run += 1
+        title = f"Cell {self._cells_run}" if filename == "<cell>" else Path(filename).name
         name = f"<cell {self._cells_run}>" if filename == "<cell>" else filename
         # For tracebacks, inspect.getsource and torch.jit; None keeps checkcache from dropping it.
         linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
-        try:
-            with (
-                output.redirected(),
-                self._as_main(name),
-                self._modes.users(),
-                ExitStack() as stack,
-            ):
-                for enter in self.around:
-                    stack.enter_context(enter(name))
-                with control.user_code():
-                    self._execute(source, name, output)
-        except SystemExit as error:
-            return (None if error.code in (None, 0) else error), name
-        except BaseException as error:  # user code may raise anything, and none of it is ours
-            return error, name
+        with self.journal.cell(self, source, title) as cell:
+            try:
+                with (
+                    output.redirected(),
+                    self._as_main(name),
+                    self._modes.users(),
+                    ExitStack() as stack,
+                ):
+                    for enter in self.around:
+                        stack.enter_context(enter(name))
+                    with control.user_code():
+                        self._execute(source, name, output)
+            except BaseException as error:  # user code may raise anything, and none of it is ours
+                cell.failed(error, name)
+                is_exit = isinstance(error, SystemExit) and error.code in (None, 0)
+                return (None if is_exit else error), name
         return None, name
 
     def tensors(self) -> dict[str, torch.Tensor]:

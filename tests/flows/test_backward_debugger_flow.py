@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QAbstractButton, QLabel, QLineEdit, QTreeWidget
 
 from app import templates
 from engine.protocol import BackwardSnapshot, Breakpoint, GraphSnapshot
+from tests.engine.autograd.script_runs import run_here
 
 
 @pytest.fixture
@@ -154,12 +155,10 @@ def test_the_script_is_copied_and_saved(qtbot, mlp, answers, tmp_path):
     press(qtbot, mlp, "backward_start")
     trigger(mlp, "next_zero")
     trigger(mlp, "backward_script_copy")
-    assert "grads = (torch.zeros_like(g),)" in QGuiApplication.clipboard().text()
+    assert "return (torch.zeros_like(g),)" in QGuiApplication.clipboard().text()
     answers.save = str(tmp_path / "pass.py")
     trigger(mlp, "backward_script_save")
-    namespace = {"__name__": "script"}
-    exec((tmp_path / "pass.py").read_text(), namespace)
-    model = namespace["run_backward"](str(tmp_path / "pass.pt"))
+    model = run_here((tmp_path / "pass.py").read_text(), tmp_path / "pass.py")["model"]
     assert all((p.grad == 0).all() for p in model.parameters())
 
 

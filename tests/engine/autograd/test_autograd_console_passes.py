@@ -1,4 +1,4 @@
-"""Passes over the console's tensors: accumulation, inputs, gradients of gradients, scripts."""
+"""Passes over the console's tensors: accumulation, inputs, gradients of gradients."""
 
 from __future__ import annotations
 
@@ -13,8 +13,6 @@ from engine.lab import Lab
 from engine.protocol import (
     BackwardSnapshot,
     CompareGradientsCommand,
-    EditGradientCommand,
-    ExportBackwardCommand,
     InspectCommand,
     MoveBackwardCommand,
     StartBackwardCommand,
@@ -22,6 +20,7 @@ from engine.protocol import (
 )
 from engine.session import handler_of
 from engine.tensors.namespace import namespace_of
+from tests.engine.autograd.script_runs import exported, run_here
 from tests.engine.autograd.test_autograd_roots import ask, console, run
 
 LABS: list[Lab] = []
@@ -180,38 +179,10 @@ def test_gradients_of_chosen_parameters_of_the_model(tmp_path: Path) -> None:
     done = move(lab, "end")
     assert send(lab, CompareGradientsCommand()).differences == {name: 0.0}
     assert lab.forward.module.get_parameter(name).grad is None
-    told = send(lab, ExportBackwardCommand(path=str(tmp_path / "pass.py")))
-    namespace: dict[str, Any] = {"__name__": "script"}
-    exec(told.text, namespace)
-    with torch.random.fork_rng():
-        (found,) = namespace["run_backward"](told.data_path)
+    told = exported(lab, tmp_path / "pass.py")
+    found = run_here(told.text, tmp_path / "pass.py")[f"gradient_of_{name.replace('.', '_')}"]
     assert torch.equal(found, lab.backward.gradient_of(name))
     assert done.gradients[0].gradient.norm == pytest.approx(found.double().norm().item())
-
-
-@pytest.mark.parametrize("inputs", [(), ("x", "h")])
-def test_a_script_of_the_console_is_a_cell_to_run_after_the_code(inputs) -> None:
-    cells = (
-        "x = torch.linspace(-1, 1, 6).requires_grad_(); scale = 3.0",
-        "h = x.sin(); y = h * x.exp()",
-    )
-    lab = made(*cells)
-    start(lab, root="y", gradient="torch.arange(6.)", inputs=inputs)
-    graph = lab.backward.stepper
-    sin = next(n for n in graph.plan if n.name == "SinBackward0" or n.name == "MulBackward0")
-    send(lab, EditGradientCommand(node=sin.id, expression="g.clamp(0, 2) * scale"))
-    move(lab, "end")
-    found = [lab.backward.gradient_of(name) for name in lab.backward.parameters]
-    script = send(lab, ExportBackwardCommand()).text
-    assert "torch.arange(6.0)" in script or "torch.arange(6.)" in script
-    other = made(*cells)
-    run(other, script)
-    if inputs:
-        again = list(namespace_of(other).variables["gradients"])
-    else:
-        again = [variable(other, "x").grad]
-    for a, b in zip(found, again, strict=True):
-        assert b is not None and torch.equal(a, b)
 
 
 def test_hooks_on_tensors_of_the_console_are_told() -> None:

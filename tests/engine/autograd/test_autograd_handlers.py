@@ -22,6 +22,7 @@ from engine.lab import Lab
 from engine.models.forward import ForwardPass
 from engine.models.handlers import move_forward, start_forward
 from engine.models.live import LiveModel
+from engine.output import Output
 from engine.project.document import Block, Model, Project, Wire
 from engine.project.files import load
 from engine.protocol import (
@@ -50,6 +51,7 @@ from engine.protocol import (
 )
 from engine.session import Session, handler_of
 from engine.tensors.namespace import namespace_of
+from tests.engine.autograd.script_runs import run_here
 
 TEMPLATES = sorted((Path(__file__).parents[3] / "assets" / "templates").glob("*.tlab"))
 LENET = next(path for path in TEMPLATES if "lenet" in path.stem.lower())
@@ -387,7 +389,10 @@ def test_breakpoints_outlive_a_pass_and_stop_the_next() -> None:
     _, graph, first = start(lab)
     count = sum(node.op == "addmm" for node in graph.nodes)
     assert count > 0
-    assert first.breakpoints == tuple(map(BreakpointState, wanted, (0, 0), (count, 0)))
+    assert first.breakpoints == (
+        BreakpointState(wanted[0], 0, count),
+        BreakpointState(wanted[1], 0, 0),
+    )
     stopped = move(lab, "run")
     assert stopped.stopped_by == "Before AddmmBackward0."
     assert graph.nodes[graph.plan[stopped.position]].op == "addmm"
@@ -516,12 +521,9 @@ def test_an_exported_script_runs_by_itself_to_the_same_bits(path: Path, tmp_path
     told = debug(lab, ExportBackwardCommand(path=str(tmp_path / "pass.py")))
     assert told.text == (tmp_path / "pass.py").read_text()
     assert debug(lab, ExportBackwardCommand()).text == told.text
-    stepped = {n: p.grad for n, p in lab.forward.module.named_parameters()}
-    namespace: dict[str, Any] = {"__name__": "script"}
-    exec(compile(told.text, "pass.py", "exec"), namespace)
-    with torch.random.fork_rng():
-        model = namespace["run_backward"](told.data_path)
+    model = run_here(told.text, tmp_path / "pass.py")["model"]
     found = {n: p.grad for n, p in model.named_parameters()}
+    stepped = {n: p.grad for n, p in lab.forward.module.named_parameters()}
     assert found.keys() == stepped.keys()
     for name, gradient in found.items():
         assert torch.equal(gradient, stepped[name]), name
@@ -588,18 +590,26 @@ def test_a_stop_signal_ends_a_run_of_the_real_engine() -> None:
     lab.end_backward()
 
 
-def test_a_script_brings_the_variables_that_its_edits_use(tmp_path: Path) -> None:
+def test_a_script_brings_the_cells_that_its_edits_use(tmp_path: Path) -> None:
     lab, _ = begun()
     start(lab)
-    namespace_of(lab).variables.update(strength=2.5, mask=torch.tensor([0.5]), helper=len)
-    debug(lab, EditGradientCommand(node=0, expression="g * strength * mask[0]"))
-    debug(lab, EditGradientCommand(node=1, expression="g if helper else g"))
+    for cell in (
+        "strength = 2.5; y = 'also a name of the model part'",
+        "mask = torch.tensor([0.5])",
+        "other = 3",
+        "def helper(g):\n    return g * strength",
+    ):
+        output = Output(lambda stream, text: None)
+        assert namespace_of(lab).run(cell, "<cell>", output, lab.control)[0] is None
+    debug(lab, EditGradientCommand(node=0, expression="helper(g) * mask[0]"))
     move(lab, "end")
     told = debug(lab, ExportBackwardCommand(path=str(tmp_path / "pass.py")))
-    assert "# Define helper here, a builtin_function_or_method of the console" in told.text
-    namespace: dict[str, Any] = {"__name__": "script", "helper": len}
-    exec(compile(told.text, "pass.py", "exec"), namespace)
-    with torch.random.fork_rng():
-        model = namespace["run_backward"](told.data_path)
+    assert "other" not in told.text
+    model = run_here(told.text, tmp_path / "pass.py")["model"]
     for name, parameter in model.named_parameters():
         assert torch.equal(parameter.grad, lab.forward.module.get_parameter(name).grad), name
+    namespace_of(lab).variables["from_nowhere"] = 2
+    move(lab, "reset")
+    debug(lab, EditGradientCommand(node=0, expression="g * from_nowhere"))
+    with pytest.raises(LabError, match="`from_nowhere`, which an edit uses: no cell has made it"):
+        debug(lab, ExportBackwardCommand())

@@ -1,0 +1,59 @@
+"""Where the generators of random numbers stand, and the lines of Python that put them there."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+States = dict[str, tuple[Any, ...]]
+"""By generator (torch, cuda, numpy, random) what tells its state from any other."""
+
+
+def random_states() -> States:
+    """The global generators as they stand: torch's, NumPy's, and Python's own."""
+    found: States = {"torch": (torch.get_rng_state().numpy().tobytes(), torch.initial_seed())}
+    if torch.cuda.is_initialized():
+        found["cuda"] = tuple(s.numpy().tobytes() for s in torch.cuda.get_rng_state_all())
+    numpys = np.random.get_state()
+    if isinstance(numpys, tuple):
+        name, keys, *rest = numpys
+        found["numpy"] = (str(name), np.asarray(keys).tobytes(), *rest)
+    found["random"] = random.getstate()
+    return found
+
+
+def restoring_line(generator: str, state: tuple[Any, ...], data: dict[str, Any], name: str) -> str:
+    """A line of Python that puts the generator into a state. What cannot be said by a seed is
+    added to `data`, which the line reads as `name`."""
+    if generator == "torch" and _is_fresh(*state):
+        return f"torch.manual_seed({state[1]})"
+    key = f"{generator} {len(data) + 1}"
+    kept = f'{name}["{key}"]'
+    match generator:
+        case "torch":
+            data[key] = _bytes(state[0])
+            return f"torch.set_rng_state({kept})"
+        case "cuda":
+            data[key] = torch.stack(list(map(_bytes, state)))
+            return f"torch.cuda.set_rng_state_all(list({kept}))"
+        case "numpy":
+            kind, keys, *rest = state
+            data[key] = torch.from_numpy(np.frombuffer(keys, np.uint32).astype(np.int64))
+            return f'np.random.set_state(("{kind}", {kept}.numpy(), {str(rest)[1:-1]}))'
+        case _:
+            version, keys, after = state
+            data[key] = torch.tensor(keys)
+            return f"random.setstate(({version}, tuple({kept}.tolist()), {after}))"
+
+
+def _is_fresh(state: bytes, seed: int) -> bool:
+    """Whether nothing has been drawn since torch.manual_seed(seed)."""
+    return torch.Generator().manual_seed(seed).get_state().numpy().tobytes() == state
+
+
+def _bytes(state: bytes) -> Tensor:
+    return torch.frombuffer(bytearray(state), dtype=torch.uint8)

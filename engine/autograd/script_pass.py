@@ -1,0 +1,375 @@
+"""One backward pass as lines of Python: roots, hooks in place of edits, backward, zero_grad."""
+
+from __future__ import annotations
+
+import ast
+import textwrap
+from collections.abc import Callable, Iterable, Sequence
+
+from ..errors import LabError
+from .journal import Cell
+from .model_script import ModelScript
+from .passes import EditedNode, Given, Pass, Place, Zeroing
+from .script_cells import CellText
+from .script_text import call, identifier, with_statement
+
+MAX_NAMED = 4
+"""Tensors that are named one by one; of more a loop speaks."""
+
+FIND_NODE = '''\
+def find_node(name, number, *roots):
+    """Node `number` of those with this name, going down from the roots level by level."""
+    nodes = list(dict.fromkeys(get_gradient_edge(root).node for root in roots))
+    seen = set(nodes)
+    for node in nodes:  # grows while it is walked
+        if node.name() == name:
+            number -= 1
+            if number == 0:
+                return node
+        for below, _ in node.next_functions:
+            if below is not None and below not in seen:
+                seen.add(below)
+                nodes.append(below)
+    raise LookupError(name)'''
+
+STOP = '''\
+class Stop(Exception):
+    """Ends backward between two nodes."""
+
+
+def stop(*_):
+    raise Stop'''
+
+
+class PassWriter:
+    """Writes the passes of a script one after the other. `fresh` gives a name that nothing else
+    has, `cells` are those that the script holds; passes in `rebound` cannot trust the names of the
+    console: a cell has bound them anew. Raises LabError for what no script can do."""
+
+    def __init__(
+        self,
+        fresh: Callable[[str], str],
+        cells: dict[Cell, CellText],
+        model: ModelScript | None,
+        rebound: frozenset[Pass],
+    ) -> None:
+        self._fresh, self._cells, self._model, self._rebound = fresh, cells, model, rebound
+        self._loss = fresh("loss") if model else ""
+        self._run = 0
+        self._roots: dict[Pass, list[str]] = {}
+        self._given: dict[Pass, list[str]] = {}
+        self._found: dict[Pass, dict[str, str]] = {}
+
+    def blocks(self, p: Pass, is_last: bool) -> list[str]:
+        """The code of a pass; of the last one all that is left, too."""
+        if p.trouble:
+            raise LabError(
+                f"No script can repeat this: {p.trouble}.", hint="Run the code anew, and go on."
+            )
+        inner = [c for c in p.cells if c in self._cells]
+        self._check(p, inner)
+        first = p.first or p
+        lines = [f"# {self._title(p)}"]
+        if is_last and not p.is_at_end and p.position:
+            lines.append(f"# In the lab it stood at node {p.position} of {p.size}.")
+        if p is first:
+            lines += self._begin(p, inner)
+        if p.clears:
+            lines += self._emptied(p, list(p.leaves), set_to_none=True)
+        for zeroing, names in self._zeroings(p, after=False):
+            lines += self._emptied(p, names, zeroing.set_to_none)
+        early = [c for c in inner if c.position == 0 or not self._place(p, c)]
+        blocks: list[str] = []
+        if early:
+            blocks = ["\n".join(lines), *(self._cells[c].lines() for c in early)]
+            lines = ["# And on with it."]
+        definitions, backward = self._backward(p, is_last, [c for c in inner if c not in early])
+        lines += backward
+        for zeroing, names in self._zeroings(p, after=True):
+            lines += self._emptied(p, names, zeroing.set_to_none)
+        if any(not line.startswith("#") for line in lines):
+            blocks += [*definitions, "\n".join(lines)]
+        return blocks
+
+    def results(self, p: Pass) -> list[tuple[str, str]]:
+        """What the pass has found: names of gradients, and their expressions."""
+        if p.inputs:
+            return [(f"gradient of {name}", text) for name, text in self._found[p].items()]
+        return [(f"{name}.grad", f"{self._tensor(p, name)}.grad") for name in p.leaves]
+
+    # -- where it starts -------------------------------------------------------------------------
+
+    def _title(self, p: Pass) -> str:
+        if p.first is not None:
+            return "Once more, from the same roots."
+        if p.roots.of:
+            return f"Backward through the gradient of {p.roots.of}."
+        what = ", ".join(p.roots.expressions) or "the loss of the batch"
+        return f"The gradients of {what}." if p.inputs else f"Backward from {what}."
+
+    def _begin(self, p: Pass, inner: Sequence[Cell]) -> list[str]:
+        """Lines that bind the roots."""
+        lines: list[str] = []
+        if p.roots.of:
+            assert p.previous is not None
+            made = self._gradient_of(p.previous, p.roots.of)
+            root = made
+            if not made.isidentifier():
+                root = self._fresh(f"gradient_of_{identifier(p.roots.of)}")
+                lines.append(f"{root} = {made}")
+            roots = [root]
+        elif self._model:
+            roots = [self._loss]
+            if p.roots.run != self._run:
+                lines.append(f"{self._loss} = {self._model.loss}")
+                self._run = p.roots.run
+        else:
+            roots = []
+            for expression in p.roots.expressions:
+                if expression.isidentifier() and p not in self._rebound:
+                    roots.append(expression)
+                    continue
+                roots.append(self._fresh("root"))
+                lines.append(f"{roots[-1]} = {expression}")
+        self._roots[p] = roots
+        given = [_given(g, r) for g, r in zip(p.roots.gradients, roots, strict=True)]
+        if any(g.text for g in p.roots.gradients) and (p.clears or inner or p in self._rebound):
+            for place, text in enumerate(given):
+                if text != "None":
+                    given[place] = self._fresh("gradient")
+                    lines.append(f"{given[place]} = {text}")
+        self._given[p] = given
+        return lines
+
+    def _gradient_of(self, p: Pass, name: str) -> str:
+        if p.inputs:
+            return self._found[p][name]
+        return f"{self._tensor(p, name)}.grad"
+
+    def _tensor(self, p: Pass, name: str) -> str:
+        """The expression of a tensor whose `.grad` a pass shows, or of an input."""
+        if self._model:
+            return self._model.parameter(name)
+        place, _ = p.leaves.get(name, (None, None))
+        if p not in self._rebound and _is_expression(name):
+            return name
+        if place is None or not place.is_leaf:
+            raise LabError(
+                f"No script can name {name} here: a cell has given its name to something else.",
+                hint="Give the new tensor a name of its own.",
+            )
+        return f"{self._node(p, place)}.variable"
+
+    def _node(self, p: Pass, place: Place) -> str:
+        roots = ", ".join(self._roots[p.first or p])
+        trusted = p not in self._rebound and not self._model and _is_expression(place.label)
+        if place.is_leaf and place.label and (trusted or self._model):
+            leaf = self._model.parameter(place.label) if self._model else place.label
+            return f"get_gradient_edge({leaf}).node"
+        if trusted and p.roots.expressions and not _cells_since(p):
+            return f"{place.label}.grad_fn"
+        return f'find_node("{place.name}", {place.number}, {roots})'
+
+    # -- what is changed -------------------------------------------------------------------------
+
+    def _check(self, p: Pass, inner: Iterable[Cell]) -> None:
+        for cell in inner:
+            if cell.lowest < cell.position:
+                raise LabError(
+                    f"No script can repeat this: {cell.title} ran while the pass stood at node "
+                    f"{cell.position}, and the pass has gone back before that since.",
+                    hint="Start the pass anew, and run the cell before it or in its midst.",
+                )
+        if p.went_back and p.draws:
+            raise LabError(
+                "No script can repeat this: the pass drew random numbers, and has gone back.",
+                hint="Start the pass anew, and step it one way.",
+            )
+
+    def _zeroings(self, p: Pass, after: bool) -> Iterable[tuple[Zeroing, list[str]]]:
+        """Each zero_grad with the tensors that had not, or had been reached by it. Where the pass
+        has gone back over a leaf since, that has put its `.grad` back."""
+        for zeroing in p.zeros:
+            names = []
+            for name, (_, turn) in p.leaves.items():
+                reached = turn is not None and turn < zeroing.position and not p.inputs
+                if reached == after and not (reached and zeroing.lowest <= (turn or 0)):
+                    names.append(name)
+            if names:
+                yield zeroing, names
+
+    def _emptied(self, p: Pass, names: list[str], set_to_none: bool) -> list[str]:
+        if self._model and self._model.holds(names):
+            return [f"{self._model.model}.zero_grad({'' if set_to_none else 'set_to_none=False'})"]
+        tensors = [self._tensor(p, name) for name in names]
+        if set_to_none and len(tensors) <= MAX_NAMED:
+            return [f"{tensor}.grad = None" for tensor in tensors]
+        leaf, listed = self._fresh("leaf"), ", ".join(tensors)
+        lines = [f"for {leaf} in [{listed}]:"]
+        if len(lines[0]) > 88:
+            lines = [f"for {leaf} in [", *(f"    {tensor}," for tensor in tensors), "]:"]
+        if set_to_none:
+            return [*lines, f"    {leaf}.grad = None"]
+        emptied = f"{leaf}.grad = {leaf}.grad.detach().zero_()"
+        return [*lines, f"    if {leaf}.grad is not None:", f"        {emptied}"]
+
+    def _edits(self, p: Pass, is_last: bool) -> list[EditedNode]:
+        """Those of nodes that the script runs."""
+        return [e for e in p.edits if is_last or e.turn < p.position]
+
+    # -- backward --------------------------------------------------------------------------------
+
+    def _place(self, p: Pass, cell: Cell) -> Place | None:
+        """The node at which a cell ran: after it, or in the real engine before it."""
+        return p.nodes_around.get(cell.position, (None, None))[p.real_engine]
+
+    def _backward(
+        self, p: Pass, is_last: bool, inner: Sequence[Cell]
+    ) -> tuple[list[str], list[str]]:
+        """Lines that run backward with all hooks, and with the cells that ran in its midst; before
+        them the definitions of the hooks."""
+        to_end = is_last or p.is_at_end
+        if not to_end and not (any(p.found) if p.inputs else p.position):
+            return [], []
+        definitions: list[str] = []
+        lines: list[str] = []
+        items: list[str] = []
+        nodes: dict[Place, str] = {}
+
+        def at(place: Place) -> str:
+            """The variable of a node."""
+            if place not in nodes:
+                nodes[place] = self._fresh(f"{_word(place)}_node")
+                lines.append(f"{nodes[place]} = {self._node(p, place)}")
+            return nodes[place]
+
+        way = "register_prehook" if p.real_engine else "register_hook"
+        for cell in inner:
+            place = self._place(p, cell)
+            assert place is not None
+            name = self._fresh(identifier(cell.title))
+            definitions.append(_cell_as_hook(name, self._cells[cell]))
+            items.append(f"{at(place)}.{way}({name})")
+        for edited in self._edits(p, is_last):
+            name = self._fresh(f"edit_{_word(edited.place)}")
+            definitions.append(_hook(name, edited))
+            items.append(f"{at(edited.place)}.register_prehook({name})")
+        for words, place in p.breakpoints if is_last else ():
+            lines.append(f"# Breakpoint: {words}.")
+            if place is not None:
+                hook = "register_prehook(lambda grads: breakpoint())"
+                lines.append(f"# {self._node(p, place)}.{hook}")
+        place = p.around[p.real_engine]
+        if not to_end and not p.inputs and place is not None:
+            items += ["suppress(Stop)", f"{at(place)}.{way}(stop)"]
+        return definitions, [*lines, with_statement(items, self._call(p, to_end))]
+
+    def _call(self, p: Pass, to_end: bool) -> str:
+        first = p.first or p
+        roots, given = self._roots[first], self._given[first]
+        options = ["retain_graph=True"] if p.retain_graph and not p.create_graph else []
+        options += ["create_graph=True"] if p.create_graph else []
+        several = len(roots) > 1
+        listed = [f"[{', '.join(roots)}]" if several else roots[0]]
+        if any(text != "None" for text in given):
+            listed.append(f"[{', '.join(given)}]" if several else given[0])
+        if not p.inputs:
+            if several:
+                return call("torch.autograd.backward", [*listed, *options])
+            return call(f"{roots[0]}.backward", [*listed[1:], *options])
+        got = p.found if len(p.found) == len(p.inputs) else (False,) * len(p.inputs)
+        wanted = [n for n, g in zip(p.inputs, got, strict=True) if g or to_end]
+        if not (all(got) or not to_end):
+            options.insert(0, "allow_unused=True")
+        inputs = ", ".join(self._tensor(p, name) for name in wanted)
+        arguments = [listed[0], f"[{inputs}]", *listed[1:], *options]
+        names = [self._fresh(f"gradient_of_{identifier(name)}") for name in wanted]
+        self._found[p] = dict(zip(wanted, names, strict=True))
+        target = f"({names[0]},)" if len(names) == 1 else ", ".join(names)
+        if len(names) > MAX_NAMED:
+            target = self._fresh("gradients")
+            self._found[p] = {name: f"{target}[{i}]" for i, name in enumerate(wanted)}
+        return call("torch.autograd.grad", arguments, f"{target} = ")
+
+
+def _given(given: Given, root: str) -> str:
+    match given.how:
+        case "none":
+            return "None"
+        case "ones":
+            return f"torch.ones_like({root})"
+        case "full":
+            return f"torch.full_like({root}, {given.text})"
+        case "tensor":
+            return f"torch.as_tensor({given.text}, dtype={root}.dtype, device={root}.device)"
+    return given.text
+
+
+def _hook(name: str, edited: EditedNode) -> str:
+    """A pre-hook that does the edits of a node one after the other."""
+    place = edited.place
+    label = f" ({place.label})" if 0 < len(place.label) < 30 else ""
+    node = place.name.rpartition("::")[2]
+    lines = [f"def {name}(grads):", f'    """Changes what comes in at {node}{label}."""']
+    for edit in edited.edits:
+        if edit.copies:
+            lines.append("    grads = tuple(None if g is None else g.clone() for g in grads)")
+        lines.append(f"    g = grads[{edit.output}]")
+        changed = edit.expression
+        if edit.seed is not None:
+            lines.append("    with torch.random.fork_rng():")
+            lines.append(f"        torch.manual_seed({edit.seed})")
+            lines.append(f"        g = {changed}")
+            changed = "g"
+        before = [f"*grads[:{edit.output}]"] if edit.output else []
+        after = [f"*grads[{edit.output + 1} :]"] if edit.output + 1 < edited.outputs else []
+        given = ", ".join([*before, changed, *after])
+        tuple_of = f"({given})" if before or after else f"({given},)"
+        way = "return" if edit is edited.edits[-1] else "grads ="
+        lines.append(f"    {way} {tuple_of}")
+    return "\n".join(lines)
+
+
+def _word(place: Place) -> str:
+    """What a node is called in names of the script."""
+    return identifier(place.label if place.is_leaf and place.label else place.op)
+
+
+def _cell_as_hook(name: str, text: CellText) -> str:
+    """A cell that ran in the midst of a pass as a hook."""
+    if "import *" in text.cell.source:
+        raise LabError(
+            f"No script can repeat this: {text.cell.title} imports * in the midst of a pass.",
+            hint="Import before the pass.",
+        )
+    code = text.lines()
+    if _has_long_text(code):
+        code = ast.unparse(ast.parse(code))
+    bound = ", ".join(sorted(text.assigned))
+    lines = [f"def {name}(*_):", f'    """{text.cell.title} of the console ran here."""']
+    if bound:
+        lines.append(f"    global {bound}")
+    lines += ["    with torch.enable_grad():", textwrap.indent(code, " " * 8)]
+    return "\n".join(lines)
+
+
+def _has_long_text(code: str) -> bool:
+    """Whether a text in it goes over several lines, which must not be indented."""
+    return any(
+        isinstance(node, ast.Constant | ast.JoinedStr) and node.lineno != node.end_lineno
+        for node in ast.walk(ast.parse(code))
+        if isinstance(node, ast.expr)
+    )
+
+
+def _cells_since(p: Pass) -> bool:
+    """Whether a cell has run since the roots of a pass were made."""
+    return bool(p.cells) or p.cells_before != (p.first or p).cells_before
+
+
+def _is_expression(text: str) -> bool:
+    try:
+        ast.parse(text, mode="eval")
+    except (SyntaxError, ValueError):
+        return False
+    return True

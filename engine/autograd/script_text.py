@@ -1,0 +1,54 @@
+"""Python text as formatters write it: calls that are too long in several lines, blank lines."""
+
+from __future__ import annotations
+
+import ast
+import keyword
+import re
+from collections.abc import Iterable, Sequence
+
+WIDTH = 88
+_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+
+
+def call(function: str, arguments: Sequence[str], before: str = "") -> str:
+    """`before` and the call, in one line if it fits."""
+    line = f"{before}{function}({', '.join(arguments)})"
+    if len(line) <= WIDTH:
+        return line
+    inside = f"    {', '.join(arguments)}"
+    if len(inside) <= WIDTH:
+        return f"{before}{function}(\n{inside}\n)"
+    return "\n".join([f"{before}{function}(", *(f"    {a}," for a in arguments), ")"])
+
+
+def with_statement(items: Sequence[str], body: str) -> str:
+    """`with` these around a body; the body alone without any."""
+    if not items:
+        return body
+    head = f"with {', '.join(items)}:"
+    if len(head) > WIDTH and len(items) > 1:
+        head = "\n".join(["with (", *(f"    {item}," for item in items), "):"])
+    return "\n".join([head, *(f"    {line}" if line else "" for line in body.splitlines())])
+
+
+def identifier(text: str) -> str:
+    """A name made of what is in `text`: `net[0].weight` gives net_0_weight."""
+    name = re.sub(r"\W+", "_", text).strip("_")[:24].rstrip("_").lower()
+    return f"_{name}" if not name or name[0].isdigit() or keyword.iskeyword(name) else name
+
+
+def joined(blocks: Iterable[str]) -> str:
+    """Blocks of code with one blank line between, two around definitions."""
+    text = ""
+    after_definition = False
+    for block in blocks:
+        if not block:
+            continue
+        body = ast.parse(block).body
+        begins = bool(body) and isinstance(body[0], _DEFINITIONS)
+        if text:
+            text += "\n\n\n" if begins or after_definition else "\n\n"
+        text += block
+        after_definition = bool(body) and isinstance(body[-1], _DEFINITIONS)
+    return text + "\n"
