@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QAbstractButton, QLabel, QLineEdit, QTreeWidget
 from app import templates
 from engine.protocol import BackwardSnapshot, Breakpoint, GraphSnapshot
 from tests.engine.autograd.script_runs import run_here
+from widgets.autograd.next_node import as_expression
 
 
 @pytest.fixture
@@ -118,6 +119,15 @@ def test_an_edit_by_the_menu_scales_every_gradient_below(qtbot, mlp):
     for name, grad in parameters(mlp).items():
         assert torch.equal(grad, plain[name])
     assert newest(mlp).edits == ()
+
+
+@pytest.mark.parametrize("element", ["g[1, -2] = 2.5", "g[0]=-1", "g [ 0 , 2, ] = 1e-3"])
+def test_an_element_is_set_as_python_sets_it(element):
+    g = torch.arange(6.0).view(2, 3)
+    changed = {"g": g.clone()}
+    exec(element, changed)
+    assert torch.equal(eval(as_expression(element), {"g": g, "torch": torch}), changed["g"])
+    assert torch.equal(g, torch.arange(6.0).view(2, 3))
 
 
 def test_another_pass_adds_and_zero_grad_empties(qtbot, mlp):

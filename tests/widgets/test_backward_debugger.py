@@ -24,7 +24,7 @@ from widgets.autograd.backward_view import BackwardView
 from widgets.autograd.breakpoint_form import BreakpointForm
 from widgets.autograd.breakpoint_list import BreakpointList, breakpoints_at
 from widgets.autograd.next_node import NextNode as NextNodeStrip
-from widgets.autograd.next_node import templates
+from widgets.autograd.next_node import as_expression, templates
 from widgets.autograd.pass_options import PassOptions
 from widgets.autograd.pass_tabs import PassTabs
 
@@ -252,7 +252,7 @@ def strip(qtbot, shapes=((2, 3),), **kwargs) -> NextNodeStrip:
 @pytest.mark.parametrize("key", templates(()))
 def test_every_template_is_python(key: str) -> None:
     for shape in ((), (4,), (2, 3)):
-        compile(templates(shape)[key][2], "<edit>", "eval")
+        compile(as_expression(templates(shape)[key][2]), "<edit>", "eval")
 
 
 def test_templates_fill_the_field_and_enter_applies(qtbot) -> None:
@@ -266,9 +266,10 @@ def test_templates_fill_the_field_and_enter_applies(qtbot) -> None:
     qtbot.keyClick(node.field, Qt.Key.Key_Escape)
     assert not node.field.isVisible()
     node.actions_by_key["element"].trigger()
-    assert node.field.text() == (
-        "g.index_put((torch.tensor(0), torch.tensor(0),), g.new_tensor(1.0))"
-    )
+    assert (node.field.text(), node.field.selectedText()) == ("g[0, 0] = 1.0", "0, 0")
+    qtbot.keyClicks(node.field, "1, -1")
+    qtbot.keyClick(node.field, Qt.Key.Key_Return)
+    assert asked[-1][1] == "g.index_put((torch.tensor(1), torch.tensor(-1),), g.new_tensor(1.0))"
     node.field.setText("g + 1")
     qtbot.keyClick(node.field, Qt.Key.Key_Return)
     assert asked[-1] == (5, "g + 1", 0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from PySide6.QtCore import Qt, Signal
@@ -26,8 +27,7 @@ from widgets.theme import GRID
 def templates(shape: Sequence[int | str]) -> dict[str, tuple[str, str, str, bool]]:
     """Edits of a gradient of this shape: key -> (title, tooltip, Python, whether it is done at
     once; else it waits in the field for its number)."""
-    place = ", ".join("torch.tensor(0)" for _ in shape)
-    element = f"g.index_put(({place},), g.new_tensor(1.0))" if shape else "torch.full_like(g, 1.0)"
+    element = f"g[{', '.join('0' for _ in shape)}] = 1.0" if shape else "torch.full_like(g, 1.0)"
     return {
         "scale": ("Scale…", "Multiply it by a number", "g * 2.0", False),
         "zero": ("Zero", "As if nothing came in: all zeros", "torch.zeros_like(g)", True),
@@ -52,6 +52,18 @@ def templates(shape: Sequence[int | str]) -> dict[str, tuple[str, str, str, bool
             False,
         ),
     }
+
+
+_SET_ELEMENT = re.compile(r"g\s*\[\s*(-?\d+(?:\s*,\s*-?\d+)*)\s*,?\s*\]\s*=(?!=)\s*(.+)")
+
+
+def as_expression(text: str) -> str:
+    """What is typed, as an expression: `g[0, 1] = 2` is one that gives a changed copy of g."""
+    found = _SET_ELEMENT.fullmatch(text.strip())
+    if found is None:
+        return text.strip()
+    places = ", ".join(f"torch.tensor({place.strip()})" for place in found[1].split(","))
+    return f"g.index_put(({places},), g.new_tensor({found[2]}))"
 
 
 class NextNode(QFrame):
@@ -98,7 +110,8 @@ class NextNode(QFrame):
             "next_expression",
             "Python for the gradient",
             "What the node is given instead: Python of g (the gradient that comes in), grads (all"
-            " of them), torch, F, np and your variables. Enter applies it, Esc leaves it as it is.",
+            " of them), torch, F, np and your variables. g[0, 1] = 2 sets an element. Enter applies"
+            " it, Esc leaves it as it is.",
         )
         self.field.returnPressed.connect(self._apply)
         self._apply_button = _button("next_apply", "mdi6.check", "Apply the edit (Enter)", "accent")
@@ -170,14 +183,16 @@ class NextNode(QFrame):
         self._editor.show()
         self.field.show_text(expression)
         self.field.setFocus()
-        number = expression.find("0)") if key == "element" else expression.find(".0")
-        if key in ("expression", "element") or number < 1:
+        number = expression.find(".0")
+        if key == "element" and shape:
+            self.field.setSelection(2, expression.find("]") - 2)
+        elif key == "expression" or number < 1:
             self.field.selectAll()
         else:
             self.field.setSelection(number - 1, 3)
 
     def _apply(self) -> None:
-        expression = self.field.text().strip()
+        expression = as_expression(self.field.text())
         if expression:
             self.edited.emit(self._node, expression, max(0, self._outputs.currentIndex()))
 
