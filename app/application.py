@@ -192,7 +192,7 @@ class Application(QObject):
 
         page = AutogradPage()
         let_drops_through(page.steps.graph)
-        self.presenters["autograd"] = AutogradPresenter(self.bench, page.steps, self)
+        self.presenters["autograd"] = autograd = AutogradPresenter(self.bench, page.steps, self)
         self.presenters["backward"] = BackwardPresenter(self.bench, page.steps, self)
         rules = RulesPresenter(self.bench, page.steps, self)
         self.presenters["rules"] = rules
@@ -204,6 +204,9 @@ class Application(QObject):
         )
         trace = TracePresenter(self.bench, self.cells, page.trace, self)
         trace.node_requested.connect(page.show_node)
+        trace.graph_wanted.connect(autograd.show_graph_of)
+        rules.trace_requested.connect(page.show_trace)
+        rules.trace_requested.connect(trace.trace_rule)
         self.presenters["trace"] = trace
         derivatives = DerivativesPresenter(self.bench, page.derivatives, self)
         derivatives.run_requested.connect(lambda source: self.tensors.submit(source))

@@ -63,6 +63,10 @@ class AutogradPage(QTabWidget):
         self.setCurrentWidget(self.trace)
         self.trace.trace_code(source)
 
+    def show_trace(self) -> None:
+        """Show what is stepped through line by line."""
+        self.setCurrentWidget(self.trace)
+
     def add_room(self, view: QWidget, title: str, tip: str) -> None:
         """Add a tab; `tip` says in a sentence what it shows."""
         self.setTabToolTip(self.addTab(view, title), tip)

@@ -44,6 +44,7 @@ HANDLERS: dict[str, str] = {
     "NodeDetailCommand": "autograd.node_detail:node_detail",
     "StartTraceCommand": "autograd.trace_handlers:start_trace",
     "MoveTraceCommand": "autograd.trace_handlers:move_trace",
+    "TraceRootCommand": "autograd.trace_handlers:find_root",
     "CompareGradientsCommand": "autograd.handlers:compare_gradients",
     "InspectCommand": "autograd.handlers:inspect_value",
     "TrainCommand": "training.handlers:train",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QObject
+from PySide6.QtCore import QObject, Qt, Signal
+from PySide6.QtGui import QKeySequence, QShortcut
 
 from app.presenters.questions import Questions
 from app.workbench import Workbench
@@ -24,7 +25,11 @@ from widgets.autograd.rule_card import RuleCard
 class RulesPresenter(QObject):
     """Puts a RuleCard beside the step's values, and keeps it at the node that is looked at: the
     last that ran, or the one chosen in the graph. The rule is worked out only while a tab of the
-    card is in front: on large tensors that takes longer than the step."""
+    card is in front: on large tensors that takes longer than the step.
+
+    Signal `trace_requested(node)`: step through the rule of a node that has run."""
+
+    trace_requested = Signal(int)
 
     def __init__(self, bench: Workbench, view: AutogradView, parent: QObject) -> None:
         super().__init__(parent)
@@ -37,6 +42,10 @@ class RulesPresenter(QObject):
         self.card.rule_requested.connect(self.ask)
         self.card.check_requested.connect(lambda node: self._ask(CheckRuleCommand(node=node)))
         self.card.ops_requested.connect(lambda node: self._ask(RuleOpsCommand(node=node)))
+        self.card.trace_requested.connect(self.trace_requested)
+        into = QShortcut(QKeySequence("Ctrl+F11"), view)
+        into.setContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
+        into.activated.connect(self._step_into)
         self.card.currentChanged.connect(self._show)
         view.node_selected.connect(self._look_at)
         bench.store.snapshot.connect(self._on_snapshot)
@@ -47,6 +56,15 @@ class RulesPresenter(QObject):
         """Show the rule of a node for one of its inputs, with the numbers of an element."""
         if self._bench.store.newest(BackwardSnapshot) is not None:
             self._ask(RuleCommand(node=node, input=input_nr, element=element))
+
+    def _step_into(self) -> None:
+        """Step through the rule that is looked at, if it has run."""
+        backward, node = self._bench.store.newest(BackwardSnapshot), self._looked_at
+        graph = self._bench.store.newest(GraphSnapshot)
+        if backward is None or graph is None or node is None:
+            return
+        if node in graph.plan[: backward.position]:
+            self.trace_requested.emit(node)
 
     def _ask(self, command: Command) -> None:
         card = self.card

@@ -13,6 +13,7 @@ from engine.protocol import (
     CompleteCommand,
     CompletionsSnapshot,
     ErrorReport,
+    ErrorSnapshot,
     ForwardSnapshot,
     GraphSnapshot,
     InterruptSignal,
@@ -23,6 +24,8 @@ from engine.protocol import (
     StartForwardCommand,
     StartTraceCommand,
     TraceMove,
+    TraceRootCommand,
+    TraceRootSnapshot,
     TraceSnapshot,
     TraceStepSnapshot,
     join_trace,
@@ -33,9 +36,12 @@ _CHANGED = "The model or its data has changed: trace the batch again."
 
 
 class TracePresenter(QObject):
-    """Signal `node_requested(node)`: show a node of the graph in the tab Step through."""
+    """Signals: `node_requested(node)`: show a node of the graph in the tab Step through;
+    `graph_wanted(root)`: read the graph under an expression of the console, or "" for the model's
+    loss."""
 
     node_requested = Signal(int)
+    graph_wanted = Signal(str)
 
     def __init__(
         self, bench: Workbench, cells: CellsPresenter, view: TraceView, parent: QObject
@@ -45,6 +51,7 @@ class TracePresenter(QObject):
         self._questions = Questions(bench, self)
         self._parts: list[TraceSnapshot] = []
         self._step: TraceStepSnapshot | None = None
+        self._wanted = -1  # the call whose node is to be shown once its graph is there
         self._is_running = False
         if bench.settings.trace_code:
             view.source.input.set_source(bench.settings.trace_code)
@@ -68,10 +75,17 @@ class TracePresenter(QObject):
         elif self._bench.store.newest(ForwardSnapshot) is None:
             project = self._bench.store.project
             self._bench.send(StartForwardCommand(model=project.model, training=project.training))
+        self._run(StartTraceCommand(source=source))
+
+    def trace_rule(self, node: int) -> None:
+        """Step through the rule of a node of the backward pass under way."""
+        self._run(StartTraceCommand(node=node))
+
+    def _run(self, command: StartTraceCommand) -> None:
         self._forget()
         self._is_running = True
         self._view.show_running()
-        self._questions.ask(StartTraceCommand(source=source), self._take, self._fail)
+        self._questions.ask(command, self._take, self._fail)
 
     def _move(self, move: str, call: int) -> None:
         command = MoveTraceCommand(move=cast(TraceMove, move), target=call)
@@ -84,9 +98,21 @@ class TracePresenter(QObject):
         self._questions.ask(CompleteCommand(source=source, cursor=cursor), show, self._fail)
 
     def _show_on_graph(self) -> None:
-        node = self._node()
+        node, trace, step = self._node(), self._view.trace, self._step
         if node is not None:
             self.node_requested.emit(node)
+        elif trace is not None and step is not None and trace.source:
+            self._questions.ask(TraceRootCommand(position=step.position), self._want, self._fail)
+        elif step is not None:
+            self._want(TraceRootSnapshot(position=step.position))
+
+    def _want(self, found: TraceRootSnapshot) -> None:
+        """Read the graph that a call's nodes are in; then its node is shown."""
+        if found.note:
+            self._view.show_problem(found.note)
+            return
+        self._wanted = found.position
+        self.graph_wanted.emit(found.root)
 
     # -- from the engine -------------------------------------------------------------------------
 
@@ -108,7 +134,11 @@ class TracePresenter(QObject):
     def _show_step(self, step: TraceStepSnapshot) -> None:
         self._step = step
         self._view.show_step(step)
-        self._view.call.show_node(self._node() is not None)
+        node = self._node()
+        self._view.call.show_node(node is not None)
+        if self._wanted == step.position and node is not None:
+            self.node_requested.emit(node)
+        self._wanted = -1
 
     def _fail(self, error: ErrorReport) -> None:
         self._is_running = False
@@ -131,15 +161,19 @@ class TracePresenter(QObject):
         return max(nodes, key=lambda node: node.sequence).id if nodes else None
 
     def _on_snapshot(self, snapshot: Snapshot) -> None:
-        if isinstance(snapshot, GraphSnapshot) and self._step is not None:
-            # The call's nodes may be in it: the engine knows by which numbers.
-            self._move("to", self._step.position)
+        match snapshot:
+            case GraphSnapshot() if self._step is not None:
+                # The call's nodes may be in it: the engine knows by which numbers.
+                self._move("to", self._step.position)
+            case ErrorSnapshot(command="StartBackwardCommand") if self._wanted >= 0:
+                self._wanted = -1
+                self._view.show_problem(f"{snapshot.error.message} {snapshot.error.hint}".strip())
 
     # -- what ends a trace -----------------------------------------------------------------------
 
     def _on_revision(self) -> None:
         trace = self._view.trace
-        if trace is not None and not trace.source:
+        if trace is not None and not trace.source and not trace.rule:
             self._end(_CHANGED)
 
     def _on_opened(self) -> None:
@@ -161,3 +195,4 @@ class TracePresenter(QObject):
     def _forget(self) -> None:
         self._questions.drop()
         self._parts, self._step, self._is_running = [], None, False
+        self._wanted = -1

@@ -16,7 +16,7 @@ from ..tensors.writes import version_of
 MAX_BYTES = 512 << 20
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False, slots=True, repr=False)
 class Kept:
     """A tensor as it was at version `version`, without a graph.
 
@@ -33,12 +33,18 @@ class Kept:
     of: weakref.ref[torch.Tensor] | None = None
     """The tensor that this is the value of, as long as it lives."""
 
+    def __repr__(self) -> str:
+        return f"{self.shape} {self.dtype}"
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True, slots=True, repr=False)
 class Other:
     """An argument that is neither tensor nor plain number or text: the name of its type."""
 
     text: str
+
+    def __repr__(self) -> str:
+        return self.text
 
 
 class Keeper:

@@ -15,7 +15,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from types import FrameType
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -24,9 +24,10 @@ from torch.nn.modules.module import register_module_forward_hook, register_modul
 from ..tensors.writes import op_name, version_of
 from .arguments import tensor_arguments, tensors_of, written
 from .kept import Keeper
+from .lines import Lines
 from .module_paths import ModulePaths, NameOf
 from .recorder_modes import FunctionMode, OperatorMode, custom_functions
-from .recording import Call, Place, Recording, Slot
+from .recording import Call, Kind, Place, Recording, Slot
 from .stops import Stops
 from .turns import Turns
 from .user_files import is_user_file
@@ -65,8 +66,9 @@ class Recorder:
 
     `modules` names modules: a mapping, or a function that gives "" for one it does not know (that
     is named after the module around it then, or by its class). `files` tells the user's own
-    source files, and `turns` counts how often their lines ran. Not seen are other threads, and
-    what NumPy writes into a tensor's memory.
+    source files. With `turns` each of their lines that runs is a call too, around what runs in it,
+    and numbered by how often it ran. Not seen are other threads, and what NumPy writes into a
+    tensor's memory.
     """
 
     def __init__(
@@ -87,6 +89,9 @@ class Recorder:
         self.stops = stops or Stops()
         self.max_calls = max_calls
         self._turns = turns
+        self._lines: Lines | None = None
+        if turns is not None:
+            turns.watcher = self._lines = Lines(self)
         self.place: Place | None = None
         """Where what no line of the user's runs is said to stand."""
         self._observer = observer
@@ -137,7 +142,7 @@ class Recorder:
         self.keeper.forget_the_dead()
         self.stops.forget_the_dead()
         if self.keeper.full:
-            self._note(self.keeper.full_note)
+            self.note(self.keeper.full_note)
 
     @contextmanager
     def scope(self, path: str, title: str) -> Iterator[None]:
@@ -200,7 +205,7 @@ class Recorder:
         )
         if index + 1 >= 2 * self.max_calls:
             recording.trim(self.max_calls)
-            self._note(f"Only the newest calls are remembered, at least {self.max_calls:,}.")
+            self.note(f"Only the newest calls are remembered, at least {self.max_calls:,}.")
 
     # -- operators ---------------------------------------------------------------------------------
 
@@ -255,6 +260,41 @@ class Recorder:
         if self._open and len(self._open) > 1 and self._open[-2].kind == "function":
             self._open[-2].writes = True
 
+    # -- lines -------------------------------------------------------------------------------------
+
+    @property
+    def is_full(self) -> bool:
+        """No more calls are recorded."""
+        return len(self.recording.calls) >= self.max_calls
+
+    @contextmanager
+    def unseen(self) -> Iterator[None]:
+        """What runs inside is our own, in the midst of a line of the user's."""
+        before, self._quiet = self._quiet, True
+        try:
+            yield
+        finally:
+            self._quiet = before
+
+    def begin_line(
+        self, frame: FrameType, turn: int, line: int, reads: dict[str, Any]
+    ) -> Call | None:
+        """`reads` are the names that it reads, with their values kept."""
+        call = self._new_call("line", "", (frame.f_code.co_filename, line), turn)
+        if call is not None:
+            call.kwargs = reads
+        return call
+
+    def end_line(self, call: Call, result: dict[str, Any]) -> None:
+        """`result` are the names that it bound or changed, with their values kept."""
+        if call in self._open:  # a module that raised has closed what was open inside it
+            self._end(call)
+        call.result = result
+
+    def fail_line(self, call: Call, error: BaseException) -> None:
+        """It raised; whether that is caught is not known yet."""
+        self._fail(call, error)
+
     # -- modules -----------------------------------------------------------------------------------
 
     def _before_module(self, module: nn.Module, args: tuple) -> None:
@@ -286,18 +326,34 @@ class Recorder:
 
     def _begin(
         self,
-        kind: Literal["module", "function", "op"],
+        kind: Kind,
         name: str,
         func: Any = None,
         args: tuple = (),
         kwargs: dict[str, Any] | None = None,
     ) -> Call | None:
+        if self.is_full:
+            self._note_full()
+            return None
+        frame = self._users_frame()
+        turn = 0
+        if frame is not None and self._turns is not None and self._lines is not None:
+            turn = self._turns.of(frame)
+            self._lines.begin_around(frame)
+        place = self.place if frame is None else (frame.f_code.co_filename, frame.f_lineno)
+        call = self._new_call(kind, name, place, turn)
+        if call is not None:
+            call.func = func
+            call.args = self.keeper.values(args)
+            call.kwargs = self.keeper.values(kwargs or {})
+        return call
+
+    def _new_call(self, kind: Kind, name: str, place: Place | None, turn: int) -> Call | None:
         calls = self.recording.calls
-        if len(calls) >= self.max_calls:
-            self._note(f"Only the first {self.max_calls:,} calls are recorded.")
+        if self.is_full:
+            self._note_full()
             return None
         around = self._open[-1] if self._open else None
-        frame = self._users_frame()
         now = _next_sequence()
         if kind != "op":
             self._seen = now
@@ -308,18 +364,18 @@ class Recorder:
             kind=kind,
             name=name,
             module=self._paths.current,
-            place=self.place if frame is None else (frame.f_code.co_filename, frame.f_lineno),
-            turn=0 if frame is None or self._turns is None else self._turns.of(frame),
+            place=place,
             first=now,
             end=now,
             grad_enabled=torch.is_grad_enabled(),
-            func=func,
-            args=self.keeper.values(args),
-            kwargs=self.keeper.values(kwargs or {}),
+            turn=turn,
         )
         self.recording.add(call)
         self._open.append(call)
         return call
+
+    def _note_full(self) -> None:
+        self.note(f"Only the first {self.max_calls:,} calls are recorded.")
 
     def _end(self, call: Call | None, result: object = None) -> None:
         if call is None:
@@ -369,6 +425,7 @@ class Recorder:
             frame = frame.f_back
         return None
 
-    def _note(self, text: str) -> None:
+    def note(self, text: str) -> None:
+        """Say once what is not in the recording."""
         if text not in self.recording.notes:
             self.recording.notes.append(text)

@@ -1,4 +1,4 @@
-"""What torch ran in forward: calls, and which of them made a node of the autograd graph.
+"""What ran in forward: calls, and which of them made a node of the autograd graph.
 
 Every node takes the next sequence number of its thread when it is made, so the numbers read before
 and after a call (`torch.autograd._get_sequence_nr()`) bracket exactly the nodes that it made.
@@ -19,9 +19,14 @@ from ..errors import sendable
 from ..protocol import CutReason, SourceLine
 
 MAX_LINE = 200
+_BRACKETING = ("module", "function")
+"""Kinds of calls that hold their nodes in brackets; an operator's are in `Recording.made_by`."""
 
 Place = tuple[str, int]
 """A file's name and a line in it, from 1."""
+
+
+Kind = Literal["line", "module", "function", "op"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +48,8 @@ Slot = Stop | bool
 
 @dataclass(eq=False, slots=True)
 class Call:
-    """One call of a module, a torch function or an operator (`"aten::mul.Tensor"`).
+    """One call of a module, a torch function or an operator (`"aten::mul.Tensor"`), or one line
+    of the user's code with all that ran in it.
 
     `parent` is the index of the call around it, -1 for none. `module` is the dotted path of the
     innermost module around it, its own for a module. The nodes it made have the sequence numbers
@@ -51,12 +57,13 @@ class Call:
     `turn` counts the times that the statement at `place` had begun; 0 where that is not known.
 
     `func`, `args`, `kwargs` and `result` are there when values are kept: `Kept` stands for each
-    tensor. `error` is what it raised.
+    tensor. A line has in `kwargs` the names that it read, in `result` those that it bound or
+    changed, with their values. `error` is what it raised.
     """
 
     index: int
     parent: int
-    kind: Literal["module", "function", "op"]
+    kind: Kind
     name: str
     module: str
     place: Place | None
@@ -104,13 +111,13 @@ class Recording:
 
     def add(self, call: Call) -> None:
         self.calls.append(call)
-        if call.kind != "op":
+        if call.kind in _BRACKETING:
             self._brackets.append(call)
             self._firsts.append(call.first)
 
     def drop_last(self) -> None:
         """Forget the last call: nothing ran in it."""
-        if self.calls.pop().kind != "op":
+        if self.calls.pop().kind in _BRACKETING:
             self._brackets.pop()
             self._firsts.pop()
 
@@ -119,7 +126,7 @@ class Recording:
         return next(self._around(sequence), None)
 
     def chain_of(self, sequence: int) -> list[Call]:
-        """All calls around the making of a node, from the outermost to the innermost."""
+        """All calls of torch around the making of a node, from the outermost to the innermost."""
         return list(self._around(sequence))[::-1]
 
     def _around(self, sequence: int) -> Iterator[Call]:
@@ -134,7 +141,7 @@ class Recording:
                 return
             call = self._brackets[place]
         while True:
-            if call.holds(sequence):
+            if call.kind != "line" and call.holds(sequence):
                 yield call
             if call.parent < 0:
                 return

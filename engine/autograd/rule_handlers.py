@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from ..lab import Lab
 
 _NOT_RUN = "It has not run yet, so there are no numbers: step backward until it has."
-_HELD = (
+HELD = (
     "The real engine is held in the midst of backward, and cannot run a node a second time. Choose"
     " stepping node by node for this."
 )
@@ -150,7 +150,7 @@ def list_ops(lab: Lab, command: RuleOpsCommand) -> Iterator[Snapshot]:
         )
         return
     if backward.real_engine:
-        raise LabError(_HELD)
+        raise LabError(HELD)
     with lab.control.user_code():
         found = ops_inside(node, step.incoming)
     hooks = _hooks(backward, node)

@@ -1,10 +1,11 @@
-"""What torch ran, call by call, to step through in time: forth and back, into modules or over."""
+"""What ran, call by call and line by line, to step through in time: forth and back, into calls or
+over them."""
 
 from __future__ import annotations
 
-import inspect
+import linecache
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
@@ -20,11 +21,14 @@ from ..protocol import (
 )
 from ..tensors.readable import readable
 from .backward_pass import shown_values
-from .kept import Kept, Other
+from .kept import Kept
+from .lines import MAX_TURNS
 from .parts import in_parts
 from .recording import Call, Place, Recording, source_line
+from .trace_texts import kept_in, named_arguments, named_results, short_result, split
 
-MAX_TEXT = 80
+MAX_SOURCE = 100_000
+"""Characters of a file that are sent with the trace of code in it."""
 _UNSET = ("aten::empty", "aten::new_empty", "aten::resize")
 """Operators whose results are whatever the memory held."""
 
@@ -32,9 +36,10 @@ _UNSET = ("aten::empty", "aten::new_empty", "aten::resize")
 class Trace:
     """A finished recording with values, and a place in it.
 
-    `source` is the code that ran under the name `file`, `error` what ended it. `name_of` tells
-    what a living tensor is called, `node_of` the sequence number that the window knows a node by
-    (-1: none). `position` is the call that the trace stands at, -1 at first.
+    `source` is the code that ran under the name `file`, `error` what ended it; `rule` names the
+    node of the graph whose rule ran, if it was that. `name_of` tells what a living tensor is
+    called, `node_of` the sequence number that the window knows a node by (-1: none). `position` is
+    the call that the trace stands at, -1 at first.
     """
 
     def __init__(
@@ -45,12 +50,15 @@ class Trace:
         error: ErrorReport | None = None,
         name_of: Callable[[torch.Tensor], str] = lambda t: "",
         node_of: Callable[[int], int] = lambda sequence: sequence,
+        rule: str = "",
     ) -> None:
         self.recording, self.source, self.file, self.error = recording, source, file, error
+        self.rule = rule
         self.position = -1
         self._name_of, self._node_of = name_of, node_of
         self._depths = _depths(recording.calls)
         self.marks = mark_calls(recording.calls)
+        self._has_lines = any(call.kind == "line" for call in recording.calls)
 
     @property
     def origin(self) -> int:
@@ -81,6 +89,8 @@ class Trace:
                 self.position = last if around < 0 else min(self._after(around), last)
             case "line":
                 self.position = self._next_line()
+            case "back_line":
+                self.position = self._line_before()
             case "origin":
                 if self.origin < 0:
                     raise LabError(
@@ -105,9 +115,22 @@ class Trace:
 
     def _next_line(self) -> int:
         calls = self.recording.calls
-        here = calls[self.position].place if self.position >= 0 else None
         later = range(self.position + 1, len(calls))
+        if self._has_lines:
+            return next((i for i in later if calls[i].kind == "line"), len(calls) - 1)
+        here = calls[self.position].place if self.position >= 0 else None
         return next((i for i in later if calls[i].place not in (None, here)), len(calls) - 1)
+
+    def _line_before(self) -> int:
+        calls = self.recording.calls
+        earlier = range(self.position - 1, -1, -1)
+        if self._has_lines:
+            return next((i for i in earlier if calls[i].kind == "line"), -1)
+        here = calls[self.position].place if self.position >= 0 else None
+        last = next((i for i in earlier if calls[i].place not in (None, here)), -1)
+        while last > 0 and calls[last - 1].place == calls[last].place:
+            last -= 1
+        return last
 
     # -- what the window is told -----------------------------------------------------------------
 
@@ -125,11 +148,25 @@ class Trace:
             modules=classes,
             source=sendable(self.source),
             file=sendable(self.file),
+            sources=self._sources(numbers),
+            rule=sendable(self.rule),
             note=" ".join(_sentence(note) for note in self.recording.notes),
             error=self.error,
             origin=self.origin,
         )
-        return in_parts(whole, ("calls", "lines", "modules"))
+        return in_parts(whole, ("calls", "lines", "modules", "sources"))
+
+    def _sources(self, places: Iterable[Place]) -> dict[str, str]:
+        """The text of the other files that lines of the trace stand in."""
+        if not self._has_lines:
+            return {}
+        files = dict.fromkeys(file for file, _ in places if file != self.file)
+        texts = {file: "".join(linecache.getlines(file)) for file in files}
+        return {
+            sendable(file): sendable(text)
+            for file, text in texts.items()
+            if 0 < len(text) <= MAX_SOURCE
+        }
 
     def _call(self, call: Call, mark: TraceMark, numbers: dict[Place, int]) -> TraceCall:
         line = -1 if call.place is None else numbers.setdefault(call.place, len(numbers))
@@ -139,7 +176,7 @@ class Trace:
             name=sendable(call.name),
             module=sendable(call.module),
             line=line,
-            result=sendable(_short(call.result)),
+            result=sendable(short_result(call)),
             nodes=call.end - call.first,
             writes=call.writes,
             mark=mark,
@@ -151,27 +188,22 @@ class Trace:
         if self.position < 0:
             return TraceStepSnapshot(position=-1)
         call = self.recording.calls[self.position]
-        tensors: list[tuple[str, Kept]] = []
-        arguments: list[tuple[str, str]] = []
-        for name, value in _named_arguments(call):
-            found = list(_kept(name, value))
-            tensors += found
-            if not found:
-                arguments.append((sendable(name), sendable(_text(value))))
-        results = list(_kept("result", call.result))
-        if not results and call.result is not None:
-            arguments.append(("result", sendable(_text(call.result))))
+        tensors, arguments = split(named_arguments(call))
+        made, results = split(named_results(call))
         shown = shown_values(
-            [(self._label(name, kept), kept.tensor) for name, kept in (*tensors, *results)]
+            [(self._label(name, kept), kept.tensor) for name, kept in (*tensors, *made)]
         )
         values = tuple(value for value in shown[: len(tensors)] if value is not None)
         outputs = tuple(value for value in shown[len(tensors) :] if value is not None)
-        missing = {f"{n}: {kept.note}" for n, kept in (*tensors, *results) if kept.tensor is None}
+        missing = {f"{n}: {kept.note}" for n, kept in (*tensors, *made) if kept.tensor is None}
+        if call.kind == "line" and call.turn > MAX_TURNS:
+            missing.add(f"its names are kept the first {MAX_TURNS:,} times that it runs")
         return TraceStepSnapshot(
             position=self.position,
             inputs=values,
             outputs=outputs,
-            arguments=tuple(arguments),
+            arguments=_sendable(arguments),
+            results=_sendable(results),
             source=call.source,
             nodes=call.end - call.first,
             first_node=self._node_of(call.first) if call.makes_nodes else -1,
@@ -183,7 +215,7 @@ class Trace:
     def _label(self, argument: str, kept: Kept) -> str:
         tensor = None if kept.of is None else kept.of()
         name = "" if tensor is None else self._name_of(tensor)
-        return sendable(f"{argument} = {name}" if name else argument)
+        return sendable(f"{argument} = {name}" if name not in ("", argument) else argument)
 
 
 # -- NaN and inf ---------------------------------------------------------------------------------
@@ -197,13 +229,13 @@ def mark_calls(calls: list[Call]) -> list[TraceMark]:
     finite: dict[int, TraceMark] = {}
     marks: list[TraceMark] = []
     for call in calls:
-        out = _worst(_kept("", call.result), finite)
+        out = _worst(kept_in("", call.result), finite)
         mark: TraceMark = ""
         if call.error:
             mark = "error"
         elif out and not call.name.startswith(_UNSET):
             given = (call.args, tuple(call.kwargs.values()))
-            passed_on = _worst(_kept("", given), finite) or _has_number_not_finite(given)
+            passed_on = _worst(kept_in("", given), finite) or _has_number_not_finite(given)
             mark = "passed_on" if passed_on or call.kind != "op" else out
         marks.append(mark)
     for index in range(len(calls) - 1, -1, -1):  # from the inside out
@@ -244,9 +276,6 @@ def _has_number_not_finite(value: Any) -> bool:
     return False
 
 
-# -- arguments and texts -------------------------------------------------------------------------
-
-
 def _depths(calls: list[Call]) -> list[int]:
     depths: list[int] = []
     for call in calls:
@@ -254,54 +283,8 @@ def _depths(calls: list[Call]) -> list[int]:
     return depths
 
 
-def _named_arguments(call: Call) -> Iterator[tuple[str, Any]]:
-    names = _parameter_names(call)
-    single = len(call.args) == 1
-    for place, value in enumerate(call.args):
-        if place < len(names):
-            yield names[place], value
-        else:
-            yield ("input" if single else f"input {place + 1}"), value
-    yield from call.kwargs.items()
-
-
-def _parameter_names(call: Call) -> list[str]:
-    if call.kind == "op":
-        return [argument.name for argument in call.func._schema.arguments]
-    if call.kind == "module" or not callable(call.func):
-        return []
-    try:
-        parameters = inspect.signature(call.func).parameters.values()
-    except (TypeError, ValueError):  # most functions of torch are written in C++
-        return []
-    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    return [p.name for p in parameters if p.kind in positional]
-
-
-def _kept(name: str, value: Any) -> Iterator[tuple[str, Kept]]:
-    """The tensors in a value, with what each is called."""
-    if isinstance(value, Kept):
-        yield name, value
-    elif isinstance(value, list | tuple):
-        for place, item in enumerate(value):
-            yield from _kept(f"{name}[{place}]", item)
-    elif isinstance(value, Mapping):
-        for key, item in value.items():
-            yield from _kept(f"{name}[{key!r}]", item)
-
-
-def _short(value: Any) -> str:
-    """A result in a few words: `(32, 10) float32`."""
-    found = [f"{kept.shape} {kept.dtype}" for _, kept in _kept("", value)]
-    if found:
-        more = f", {len(found) - 3} more" if len(found) > 3 else ""
-        return ", ".join(found[:3]) + more
-    return "" if value is None else _text(value)
-
-
-def _text(value: Any) -> str:
-    text = value.text if isinstance(value, Other) else repr(value)
-    return text if len(text) <= MAX_TEXT else f"{text[: MAX_TEXT - 1]}…"
+def _sendable(texts: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
+    return tuple((sendable(name), sendable(text)) for name, text in texts)
 
 
 def _sentence(text: str) -> str:

@@ -1,4 +1,5 @@
-"""Answers the window's commands on the trace: code run once, stepped through as often as wanted."""
+"""Answers the window's commands on the trace: code, the batch or a rule is run once, and stepped
+through as often as wanted."""
 
 from __future__ import annotations
 
@@ -15,12 +16,19 @@ from ..protocol import (
     OutputSnapshot,
     Snapshot,
     StartTraceCommand,
+    TraceRootCommand,
+    TraceRootSnapshot,
 )
 from ..tensors.handlers import cell_error, what_is_left
 from ..tensors.namespace import namespace_of
+from .debugging import backward_of
+from .engine_run import run_node
+from .graph_snapshot import title
 from .recorder import Recorder
 from .recording import Recording
+from .rule_handlers import HELD
 from .trace import Trace
+from .trace_roots import root_over
 from .turns import Turns
 
 if TYPE_CHECKING:
@@ -28,13 +36,22 @@ if TYPE_CHECKING:
     from ..models.forward import ForwardPass
 
 
+_NO_ROOT = (
+    "No variable of the console leads to this node: its result is no more, or needed no gradient."
+    " Keep what it computes under a name, and trace again."
+)
+
+
 def start_trace(lab: Lab, command: StartTraceCommand) -> Iterator[Snapshot | None]:
-    """Run code (then the console's variables follow) or the batch, and answer with TraceSnapshots
-    and a TraceStepSnapshot. Raises LabError when there is no forward pass to take a batch of."""
+    """Run code (then the console's variables follow), the batch or a rule, and answer with
+    TraceSnapshots and a TraceStepSnapshot. Raises LabError when there is no forward pass to take a
+    batch of, or the node's rule cannot run."""
     old, lab.trace = lab.trace, None
     if old is not None:
         old.recording.drop_values()  # the console's history still holds the rest of it
-    if command.source.strip():
+    if command.node >= 0:
+        lab.trace = _of_rule(lab, command.node)
+    elif command.source.strip():
         lab.trace = _of_code(lab, command.source)
         yield from what_is_left(namespace_of(lab))
     else:
@@ -49,6 +66,18 @@ def move_trace(lab: Lab, command: MoveTraceCommand) -> Iterator[Snapshot]:
         raise LabError("Nothing has been traced yet.", hint="Trace some code, or the batch.")
     lab.trace.go(command.move, command.target)
     yield lab.trace.step_snapshot()
+
+
+def find_root(lab: Lab, command: TraceRootCommand) -> Iterator[Snapshot]:
+    """Answer with a TraceRootSnapshot. Raises LabError without a trace, or such a call in it."""
+    calls = [] if lab.trace is None else lab.trace.recording.calls
+    if not 0 <= command.position < len(calls):
+        raise LabError(
+            f"There is no call {command.position} in the trace.", hint=f"It has {len(calls):,}."
+        )
+    call = calls[command.position]
+    root = root_over(call, namespace_of(lab).reached().tensors())
+    yield TraceRootSnapshot(position=command.position, root=root, note="" if root else _NO_ROOT)
 
 
 def _of_code(lab: Lab, source: str) -> Trace:
@@ -67,6 +96,36 @@ def _of_code(lab: Lab, source: str) -> Trace:
     named = list(namespace.reached().tensors().items())
     report = cell_error(error, cell)
     return Trace(recording, source, cell, report, lambda t: _name_among(t, named))
+
+
+def _of_rule(lab: Lab, node_id: int) -> Trace:
+    backward = backward_of(lab)
+    step = backward.debugger.step_of(node_id)
+    if step.node.is_leaf:
+        raise LabError(
+            "Nothing runs inside a leaf: the gradient is added to its .grad.",
+            hint="Choose a node that computes.",
+        )
+    if backward.real_engine:
+        raise LabError(HELD)
+    incoming = tuple(None if g is None else g.detach().clone() for g in step.incoming)
+    recorder = Recorder(keep_values=True, turns=Turns())
+    report: ErrorReport | None = None
+    try:
+        with lab.control.user_code(), recorder:
+            run_node(step.node.fn, incoming, edit=lambda _: incoming)
+    except (Exception, KeyboardInterrupt) as error:  # the rule is the user's own code
+        report = error_report(error)
+    gradients = [(f"g{i}" if len(incoming) > 1 else "g", g) for i, g in enumerate(incoming)]
+    named = [(name, g) for name, g in gradients if g is not None]
+    trace = Trace(
+        recorder.recording,
+        error=report,
+        name_of=lambda t: _name_among(t, named),
+        rule=title(step.node) if step.node.label else step.node.name,
+    )
+    trace.go("step")
+    return trace
 
 
 def _of_batch(lab: Lab) -> Generator[None, None, Trace]:

@@ -1,25 +1,42 @@
-"""How often each statement of the user's code has begun to run: the turns of loops."""
+"""The user's lines as they run: how often each statement has begun, and whom that is told."""
 
 from __future__ import annotations
 
-import ast
 import linecache
 import sys
 from collections.abc import Callable
 from types import CodeType, FrameType
-from typing import Any
+from typing import Any, Protocol
 
+from .statements import Statement, Statements
 from .user_files import is_user_file
 
 
-class Turns:
-    """Counts while it is entered, as a context manager, in frames that begin then.
+class Watcher(Protocol):
+    """Is told of each line of the user's code. Must be quick: it is called for every turn."""
 
-    It listens to Python's line events (`sys.settrace`) in the user's own frames. Where a debugger
+    def begins(self, frame: FrameType, at: Running) -> None: ...
+    def ends(self, frame: FrameType, at: Running, goes_on: int) -> None:
+        """The frame goes on at another line."""
+
+    def raises(self, frame: FrameType, at: Running, error: BaseException) -> None:
+        """What it raises may be caught in this frame."""
+
+    def leaves(self, frame: FrameType, at: Running, value: Any) -> None:
+        """The frame returns, yields or has raised."""
+
+
+class Turns:
+    """Counts while it is entered, as a context manager, in frames that begin then; tells
+    `watcher`, where there is one.
+
+    It listens to Python's line events (`sys.settrace`) in the user's own frames, of files whose
+    text there is. Where a debugger
     or a coverage tool listens already, that one goes on, and turns are not known (0).
     """
 
     def __init__(self, files: Callable[[str], bool] = is_user_file) -> None:
+        self.watcher: Watcher | None = None
         self._is_user_file = files
         self._files: dict[str, _File | None] = {}
         self._listen = self._make_listener()
@@ -42,65 +59,94 @@ class Turns:
 
     def of(self, frame: FrameType) -> int:
         """Which time the statement runs that `frame` stands in: 1 for the first; 0 if unknown."""
-        listener = frame.f_trace
-        return listener.turn if isinstance(listener, _Frame) else 0
+        at = running(frame)
+        return 0 if at is None else at.turn
 
     def _make_listener(self) -> Callable[[FrameType, str, Any], Any]:
         """What Python calls at each call of a function, torch's own and ours included: these it
         has to let go quickly."""
         files, file_of = self._files, self._file
 
-        def listen(frame: FrameType, event: str, arg: Any) -> _Frame | None:
+        def listen(frame: FrameType, event: str, arg: Any) -> Running | None:
             name = frame.f_code.co_filename
             file = files[name] if name in files else file_of(name)
             if file is None:
                 return None
             known = frame.f_trace
-            return known if isinstance(known, _Frame) else _Frame(file)  # a generator goes on
+            if isinstance(known, Running):  # a generator goes on
+                return known
+            return Running(file, self.watcher)
 
         return listen
 
     def _file(self, name: str) -> _File | None:
-        file = self._files[name] = _File(name) if self._is_user_file(name) else None
+        is_read = self._is_user_file(name) and bool(linecache.getlines(name))
+        file = self._files[name] = _File(name) if is_read else None
         return file
 
 
+def running(frame: FrameType) -> Running | None:
+    """What listens to this frame, if its lines are listened to."""
+    at = frame.f_trace
+    return at if isinstance(at, Running) else None
+
+
 class _File:
-    """The first line of the statement that each line belongs to, and how often statements began
-    (apart for those inside a comprehension or lambda, which have code of their own)."""
+    """How often each statement of a file began (apart for those inside a comprehension or lambda,
+    which have code of their own)."""
 
     def __init__(self, name: str) -> None:
         self.counts: dict[tuple[CodeType, int], int] = {}
-        self.first_lines: dict[int, int] = {}
-        try:
-            tree = ast.parse("".join(linecache.getlines(name)))
-        except (SyntaxError, ValueError):  # the file has changed since it was read
-            return
-        for node in ast.walk(tree):  # outer statements come before those inside them
-            if isinstance(node, ast.stmt):
-                last = node.end_lineno or node.lineno
-                self.first_lines.update(dict.fromkeys(range(node.lineno, last + 1), node.lineno))
+        self.statements = Statements(name)
 
 
-class _Frame:
-    """Listens to one frame. `turn` counts the statement that runs in it."""
+class Running:
+    """Listens to one frame. `turn` counts the statement that runs in it.
 
-    __slots__ = ("_file", "_instruction", "_line", "_statement", "turn")
+    `call` and `before` are the watcher's own: the recorded call of the line, None where there is
+    none, and the values that its names had when it began.
+    """
 
-    def __init__(self, file: _File) -> None:
+    __slots__ = (
+        "_file", "_instruction", "_line", "_statement", "_watcher", "before", "call", "turn",
+    )  # fmt: skip
+
+    def __init__(self, file: _File, watcher: Watcher | None) -> None:
         self._file = file
+        self._watcher = watcher
         self._line = self._statement = self._instruction = -1
         self.turn = 0
+        self.call: Any = None
+        self.before: dict[str, Any] = {}
 
-    def __call__(self, frame: FrameType, event: str, arg: Any) -> _Frame:
+    @property
+    def statement(self) -> Statement:
+        """The one that runs."""
+        return self._file.statements.at(self._statement)
+
+    def first_line(self, line: int) -> int:
+        """Where the statement over a line of this file begins."""
+        return self._file.statements.first_line(line)
+
+    def __call__(self, frame: FrameType, event: str, arg: Any) -> Running:
         if event == "line":
             line, instruction = frame.f_lineno, frame.f_lasti
-            statement = self._file.first_lines.get(line, line)
+            statement = self._file.statements.first_line(line)
             # A statement over several lines goes back and forth among them, but only a loop jumps
             # back in the code, or comes to the line that it is at.
             begins = statement != self._statement or line == self._line
             if begins or instruction <= self._instruction:
+                if self._watcher is not None:
+                    self._watcher.ends(frame, self, statement)
                 counts, key = self._file.counts, (frame.f_code, statement)
                 self.turn = counts[key] = counts.get(key, 0) + 1
-            self._line, self._statement, self._instruction = line, statement, instruction
+                self._statement = statement
+                if self._watcher is not None:
+                    self._watcher.begins(frame, self)
+            self._line, self._instruction = line, instruction
+        elif self._watcher is not None:
+            if event == "exception":
+                self._watcher.raises(frame, self, arg[1])
+            elif event == "return":
+                self._watcher.leaves(frame, self, arg)
         return self

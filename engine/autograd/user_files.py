@@ -6,7 +6,8 @@ import sys
 import sysconfig
 from pathlib import Path
 
-_OURS = str(Path(__file__).resolve().parents[1])
+_ROOT = Path(__file__).resolve().parents[2]
+_OURS = tuple(str(_ROOT / folder) for folder in ("engine", "app", "widgets"))
 _GENERATED = ("<frozen", "<string", "<eval_with_key", "<__", "<attrs", "<torch_package")
 """Names of code that some library wrote: imports, dataclasses, graphs of torch.fx."""
 
@@ -21,7 +22,7 @@ def is_user_file(name: str) -> bool:
 _NOT_USERS = tuple(
     folder.rstrip("/\\") + ("\\" if "\\" in folder else "/")
     for folder in {
-        _OURS,
+        *_OURS,
         *(sysconfig.get_path(key) for key in ("stdlib", "platstdlib", "purelib", "platlib")),
         *(path for path in sys.path if path.endswith(("site-packages", "dist-packages"))),
     }

@@ -23,6 +23,7 @@ from .autograd_commands import (
     StartBackwardCommand,
     StartForwardCommand,
     StartTraceCommand,
+    TraceRootCommand,
     UneditGradientCommand,
     WhyNoGradientCommand,
     ZeroGradientsCommand,
@@ -66,6 +67,7 @@ AnyCommand = (
     | NodeDetailCommand
     | StartTraceCommand
     | MoveTraceCommand
+    | TraceRootCommand
     | SetBreakpointsCommand
     | EditGradientCommand
     | UneditGradientCommand

@@ -42,7 +42,12 @@ from .tensor_snapshots import (
     StorageSnapshot,
     ValuesSnapshot,
 )
-from .trace_snapshots import NodeDetailSnapshot, TraceSnapshot, TraceStepSnapshot
+from .trace_snapshots import (
+    NodeDetailSnapshot,
+    TraceRootSnapshot,
+    TraceSnapshot,
+    TraceStepSnapshot,
+)
 
 AnySnapshot = (
     ReadySnapshot
@@ -78,6 +83,7 @@ AnySnapshot = (
     | NodeDetailSnapshot
     | TraceSnapshot
     | TraceStepSnapshot
+    | TraceRootSnapshot
     | WhyNoGradientSnapshot
     | DerivativeSnapshot
     | EntrySnapshot

@@ -74,14 +74,18 @@ class StartTraceCommand(Command, frozen=True, kw_only=True):
     TraceSnapshots and a TraceStepSnapshot that stands before the first call.
 
     `source` runs as a cell of the console does, and what it leaves stays. Empty: the batch of the
-    forward pass under way runs through the model, in a pass of its own. An exception or an
-    InterruptSignal ends the trace, not what it has recorded.
+    forward pass under way runs through the model, in a pass of its own; with `node` (an id), the
+    rule of that node of the backward pass under way runs once more, on copies, and the trace stands
+    at its first call. An exception or an InterruptSignal ends the trace, not what it has recorded.
     """
 
     source: str = ""
+    node: int = -1
 
 
-TraceMove = Literal["step", "over", "out", "back", "to", "start", "end", "line", "origin"]
+TraceMove = Literal[
+    "step", "over", "out", "back", "to", "start", "end", "line", "back_line", "origin"
+]
 
 
 class MoveTraceCommand(Command, frozen=True, kw_only=True):
@@ -89,12 +93,20 @@ class MoveTraceCommand(Command, frozen=True, kw_only=True):
 
     `step` goes to the next call, into modules and functions; `over` to the next that is not inside
     this one, `out` to the next that is not inside the call around it; `back` to the one before;
-    `to` to number `target`; `start` before the first, `end` to the last; `line` to the first call
-    under another line of the user's code; `origin` to the first that made NaN or inf.
+    `to` to number `target`; `start` before the first, `end` to the last; `line` to the next line of
+    the user's code that ran, into functions too, `back_line` to the one before; `origin` to the
+    first that made NaN or inf.
     """
 
     move: TraceMove
     target: int = -1
+
+
+class TraceRootCommand(Command, frozen=True, kw_only=True):
+    """Of which tensor of the console is the graph that the nodes of call `position` of the trace
+    are in -> TraceRootSnapshot."""
+
+    position: int
 
 
 BackwardMove = Literal[

@@ -11,7 +11,7 @@ from .autograd_snapshots import SourceLine
 from .snapshots import Snapshot
 from .values import ErrorReport, TensorSpec, Value
 
-CallKind = Literal["module", "function", "op"]
+CallKind = Literal["line", "module", "function", "op"]
 
 TraceMark = Literal["", "made_nan", "made_inf", "passed_on", "error"]
 """What became of the numbers in a call: `made_nan`, `made_inf` (only finite numbers went in, and
@@ -22,11 +22,14 @@ class TraceCall(Struct, frozen=True, array_like=True):
     """One call as it ran. `parent` is the index of the call around it (-1: none), always smaller
     than its own index.
 
-    A module's call is named by its class (`"Linear"`), a function's as people write it
-    (`"linear"`, `"+"`, `"[0] ="`), an op's by its schema (`"aten::addmm"`). `module` is the dotted
-    path of the innermost module around it (for a module: its own). `line` is the place in
-    `TraceSnapshot.lines` of the line of the user's code that it ran under, -1 where there is none.
-    `result` is what came out, in short: `"(32, 10) float32"`. `nodes` counts the autograd nodes
+    A line of the user's code is a call too, around all that ran in it; its text stands for a name
+    (`name` is empty). A module's call is named by its class (`"Linear"`), a function's as people
+    write it (`"linear"`, `"+"`, `"[0] ="`), an op's by its schema (`"aten::addmm"`). `module` is
+    the dotted path of the innermost module around it (for a module: its own). `line` is the place
+    in `TraceSnapshot.lines` of the line of the user's code that it ran under, -1 where there is
+    none.
+    `result` is what came out, in short: `"(32, 10) float32"`; of a line the names that it bound or
+    changed: `"k = 3, y (13,) float32"`. `nodes` counts the autograd nodes
     that it made, `writes` says that it wrote into a tensor in place. `turn` counts the times that
     the statement of its line had begun to run, 1 for the first (loops); 0 where it is not known.
     """
@@ -49,8 +52,10 @@ class TraceSnapshot(Snapshot, frozen=True, kw_only=True):
 
     A long trace comes in `parts` (this is number `part`, from 0) that follow each other: `calls`
     and `lines` are cut into pieces, see `join_trace`. `source` is the code that was traced under
-    the name `file` (both empty for the model's batch, whose blocks are the outermost calls). Each
-    of `lines` is a different line that ran. `note` says in words what is not in the trace.
+    the name `file` (both empty for the model's batch, whose blocks are the outermost calls);
+    `sources` has the text of other files of the user's that lines of it stand in. `rule` names the
+    node of the graph whose rule was traced, empty for what is none. Each of `lines` is a different
+    line that ran. `note` says in words what is not in the trace.
     `error` is what ended the code before its end. `origin` is the first call that made NaN or
     inf from finite numbers, -1 without one (an op rather than the function around it).
     """
@@ -60,6 +65,8 @@ class TraceSnapshot(Snapshot, frozen=True, kw_only=True):
     modules: dict[str, str] = field(default_factory=dict)
     source: str = ""
     file: str = ""
+    sources: dict[str, str] = field(default_factory=dict)
+    rule: str = ""
     note: str = ""
     error: ErrorReport | None = None
     origin: int = -1
@@ -73,7 +80,9 @@ class TraceStepSnapshot(Snapshot, frozen=True, kw_only=True):
 
     `inputs` and `outputs` are its tensors as they were when it ran (labelled by argument, as
     `mat1 = w` where a variable is known, `result`), whatever was written into them since.
-    `arguments` are those that are no tensors: (name, text). `note` says why values are missing.
+    `arguments` and `results` are those that are no tensors: (name, text). For a line they are the
+    names that it read, and those that it bound or changed; beside these `return` or `yield` for
+    what it gave, and `goes on at` for where a branch went. `note` says why values are missing.
     `nodes` counts the autograd nodes it made, and `first_node` is the sequence number of the first
     (for the model's batch: of the same node of the pass under way; -1 where there is no such
     node, or it has not run that far). `grad_enabled` says whether it could make any,
@@ -84,11 +93,21 @@ class TraceStepSnapshot(Snapshot, frozen=True, kw_only=True):
     inputs: tuple[Value, ...] = ()
     outputs: tuple[Value, ...] = ()
     arguments: tuple[tuple[str, str], ...] = ()
+    results: tuple[tuple[str, str], ...] = ()
     source: SourceLine | None = None
     nodes: int = 0
     first_node: int = -1
     grad_enabled: bool = True
     error: str = ""
+    note: str = ""
+
+
+class TraceRootSnapshot(Snapshot, frozen=True, kw_only=True):
+    """In which graph the nodes of call `position` are: that of `root`, an expression of the
+    console; empty where no variable leads to them, and `note` says so."""
+
+    position: int
+    root: str = ""
     note: str = ""
 
 
@@ -99,6 +118,7 @@ def join_trace(parts: Sequence[TraceSnapshot]) -> TraceSnapshot:
         calls=tuple(call for part in parts for call in part.calls),
         lines=tuple(line for part in parts for line in part.lines),
         modules={path: name for part in parts for path, name in part.modules.items()},
+        sources={file: text for part in parts for file, text in part.sources.items()},
         parts=1,
     )
 

@@ -239,7 +239,7 @@ def test_code_that_cannot_begin_stays_in_the_editor_at_its_error(view):
     view.show_trace(TraceSnapshot(calls=(), source="x = 1\ny = = 2\n", file=FILE, error=error))
     assert view.source.input.isVisible()
     assert view.source.input.textCursor().blockNumber() == 1
-    assert text(view, "trace_call_facts") == "Torch ran nothing in this code."
+    assert text(view, "trace_call_facts") == "Nothing of this code ran."
 
 
 # -- the call
@@ -276,8 +276,9 @@ def test_the_node_on_the_graph(traced, qtbot):
     stand(traced, 0, nodes=1, first_node=5)
     assert button.isVisible()
     traced.call.show_node(False)
-    assert not button.isEnabled() and "Start the backward pass" in button.toolTip()
+    assert button.isEnabled() and "Read the graph" in button.toolTip()
     traced.call.show_node(True)
+    assert button.toolTip().startswith("Go to the node")
     with qtbot.waitSignal(traced.graph_requested):
         QTest.mouseClick(button, Qt.MouseButton.LeftButton)
 
@@ -292,9 +293,10 @@ def test_what_can_be_done_where(traced):
     on = {"step", "over", "out", "line", "end"}
     assert enabled() == {*on, "origin"}
     stand(traced, 4)
-    assert enabled() == {"start", "back", *on, "origin"}
+    back = {"start", "back", "back_line"}
+    assert enabled() == {*back, *on, "origin"}
     stand(traced, len(CALLS) - 1)
-    assert enabled() == {"start", "back", "origin"}
+    assert enabled() == {*back, "origin"}
     traced.show_running()
     assert enabled() == set() and traced.findChild(QPushButton, "trace_interrupt").isVisible()
     traced.show_ready(False)

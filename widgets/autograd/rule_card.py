@@ -27,6 +27,7 @@ class RuleCard(QTabWidget):
     """(node, input, element): the numbers of another element (a tuple; None for the first)."""
     check_requested = Signal(int)
     ops_requested = Signal(int)
+    trace_requested = Signal(int)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -43,6 +44,7 @@ class RuleCard(QTabWidget):
         self.formula.rule_requested.connect(self.rule_requested)
         self.check.check_requested.connect(self._ask_check)
         self.ops.ops_requested.connect(self._ask_ops)
+        self.ops.trace_requested.connect(self.ask_trace)
 
     @property
     def node(self) -> int | None:
@@ -93,3 +95,8 @@ class RuleCard(QTabWidget):
     def _ask_ops(self) -> None:
         if self._node is not None:
             self.ops_requested.emit(self._node)
+
+    def ask_trace(self) -> None:
+        """Step through the rule of the node that is shown, if it has run."""
+        if self._node is not None and self._has_run:
+            self.trace_requested.emit(self._node)

@@ -7,6 +7,7 @@ from PySide6.QtGui import QColor, QKeySequence, QShortcut
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QApplication,
+    QHBoxLayout,
     QHeaderView,
     QPushButton,
     QTableWidget,
@@ -33,6 +34,10 @@ CHECK_TEXT = (
     " result changes: the derivative without any rule."
 )
 OPS_TEXT = "Runs the rule once more, on copies, and lists the operators that torch runs for it."
+TRACE_TEXT = (
+    "Runs the rule once more, on copies, and steps through it with all values: line by line where"
+    " it is Python, op by op everywhere (Ctrl+F11)."
+)
 _VERDICTS = {"right": "success", "wrong": "error", "kink": "warning"}
 
 
@@ -173,9 +178,11 @@ class RuleCheck(QWidget):
 
 
 class RuleOps(QWidget):
-    """Emits `ops_requested()`; shows the operators, under the lines of Python that ran them."""
+    """Emits `ops_requested()`; shows the operators, under the lines of Python that ran them.
+    `trace_requested()`: step through them, one by one."""
 
     ops_requested = Signal()
+    trace_requested = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -186,6 +193,12 @@ class RuleOps(QWidget):
         self.button.setToolTip(OPS_TEXT)
         set_icon(self.button, "mdi6.debug-step-into")
         self.button.clicked.connect(self._ask)
+        self.trace = QPushButton("Step through")
+        self.trace.setObjectName("rule_trace")
+        self.trace.setAccessibleName("Step through the rule, line by line and op by op")
+        self.trace.setToolTip(TRACE_TEXT)
+        set_icon(self.trace, "mdi6.debug-step-over")
+        self.trace.clicked.connect(self.trace_requested)
         self._note = wrapped("rule_ops_note", "muted")
         self.table = CopyTable(
             "rule_ops_table",
@@ -200,7 +213,12 @@ class RuleOps(QWidget):
         layout = QVBoxLayout(self)
         layout.setContentsMargins(GRID // 2, GRID, GRID // 2, 0)
         layout.setSpacing(GRID)
-        layout.addWidget(self.button, 0, Qt.AlignmentFlag.AlignLeft)
+        buttons = QHBoxLayout()
+        buttons.setSpacing(GRID)
+        buttons.addWidget(self.button)
+        buttons.addWidget(self.trace)
+        buttons.addStretch(1)
+        layout.addLayout(buttons)
         layout.addWidget(self._note)
         layout.addWidget(self.table, 1)
         layout.addStretch(0)
@@ -208,6 +226,7 @@ class RuleOps(QWidget):
 
     def clear(self, *, ready: bool = False) -> None:
         self.button.setEnabled(ready)
+        self.trace.setEnabled(ready)
         self.table.setRowCount(0)
         self.table.hide()
         self._note.setText(

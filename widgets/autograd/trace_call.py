@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
 
 from engine.protocol import TraceCall, TraceSnapshot, TraceStepSnapshot
 from widgets.autograd.trace_model import name_of
@@ -13,10 +13,18 @@ from widgets.tensor.failure_view import FailureView
 from widgets.tensor.shape_view import text_label
 from widgets.theme import GRID, mono_font
 
+_KINDS = {
+    "line": "line",
+    "module": "module",
+    "function": "torch function",
+    "op": "operator",
+}
 _MADE = {
     "made_nan": "NaN is made here: only finite numbers went in.",
     "made_inf": "Infinity is made here: only finite numbers went in.",
 }
+_WORDS = ("return", "yield", "goes on at")
+"""What a line does that binds no name."""
 PASSED_ON = "Its NaN or infinity came in already: another call made it."
 
 
@@ -37,7 +45,10 @@ class CallView(QWidget):
         self._arguments.setFont(mono_font(9))
         self._arguments.setToolTip("Its arguments that are no tensors.")
         self._note = text_label("trace_call_note", "muted")
-        for label in (self._facts, self._mark, self._error, self._arguments, self._note):
+        self._results = text_label("trace_call_results")
+        self._results.setFont(mono_font(9))
+        self._results.setToolTip("What came out that is no tensor.")
+        for label in self._labels[1:]:
             label.setWordWrap(True)
         self.failed = FailureView()
         self._graph = QPushButton("Show on graph")
@@ -54,12 +65,24 @@ class CallView(QWidget):
         layout.setContentsMargins(GRID, 0, GRID, 0)
         layout.setSpacing(GRID // 2)
         layout.addLayout(head)
-        for label in (self._facts, self._mark, self._error, self._arguments, self._note):
+        for label in self._labels[1:]:
             layout.addWidget(label)
             if label is self._error:
                 layout.addWidget(self.failed)
         layout.addWidget(self.values, 1)
         self.show_step(None, None)
+
+    @property
+    def _labels(self) -> tuple[QLabel, ...]:
+        return (
+            self._title,
+            self._facts,
+            self._mark,
+            self._error,
+            self._results,
+            self._arguments,
+            self._note,
+        )
 
     def show_step(self, trace: TraceSnapshot | None, step: TraceStepSnapshot | None) -> None:
         """Show the call that the trace stands at; without one, what to do."""
@@ -67,39 +90,42 @@ class CallView(QWidget):
             self._show_nothing(trace)
             return
         call = trace.calls[step.position]
-        self._title.setText(name_of(call))
+        self._title.setText(name_of(trace, call))
         self._facts.setText(facts(call, step))
         self._mark.setText(_MADE.get(call.mark, ""))
         self._error.setText(step.error)
         operands = trace.error.operands if step.error and trace.error is not None else None
         self.failed.show_failed(operands)
         self.failed.setVisible(operands is not None)
-        self._arguments.setText("\n".join(f"{name} = {text}" for name, text in step.arguments))
+        is_line = call.kind == "line"
+        self._results.setText(_texts(step.results, "sets" if is_line else ""))
+        self._arguments.setText(_texts(step.arguments, "reads" if is_line else ""))
         passed_on = PASSED_ON if call.mark == "passed_on" else ""
         self._note.setText(" ".join(filter(None, (passed_on, step.note))))
         self._graph.setVisible(call.nodes > 0)
-        sections = [("Out", step.outputs, ""), ("In", step.inputs, "")]
+        out, given = ("Sets", "Reads") if is_line else ("Out", "In")
+        sections = [(out, step.outputs, ""), (given, step.inputs, "")]
         self.values.show_sections([section for section in sections if section[1]])
         self._show_what_has_text()
 
     def show_node(self, is_there: bool) -> None:
         """Whether the graph of the tab Step through has a node that this call made."""
-        self._graph.setEnabled(is_there)
         self._graph.setToolTip(
             "Go to the node that this call made, in the tab Step through."
             if is_there
-            else "The graph in the tab Step through is not of this run. Start the backward pass"
-            " there (of the batch, or of a result of this code as its root): then it is."
+            else "Read the graph that this call's node is in, under the loss of the model or the"
+            " variable that leads to it, and go to the node. It takes the place of the graph in"
+            " the tab Step through."
         )
 
     def _show_nothing(self, trace: TraceSnapshot | None) -> None:
-        for label in (self._title, self._mark, self._error, self._arguments, self._note):
+        for label in self._labels:
             label.setText("")
         words = "The values that go into a call and come out of it are shown here."
         if trace is not None:
-            words = "Into goes to the first call: its values come here."
+            words = "Next line goes to the first line: what it sets comes here."
             if not trace.calls:
-                words = "Torch ran nothing in this code."
+                words = "Nothing of this code ran."
         self._facts.setText(words)
         self._graph.hide()
         self.failed.hide()
@@ -107,27 +133,28 @@ class CallView(QWidget):
         self._show_what_has_text()
 
     def _show_what_has_text(self) -> None:
-        for label in (
-            self._title,
-            self._facts,
-            self._mark,
-            self._error,
-            self._arguments,
-            self._note,
-        ):
+        for label in self._labels:
             label.setVisible(bool(label.text()))
+
+
+def _texts(values: tuple[tuple[str, str], ...], verb: str = "") -> str:
+    """`k = 3` on a line each, `sets k = 3` with a verb."""
+    start = f"{verb} " if verb else ""
+    return "\n".join(
+        f"{name} {text}" if name in _WORDS else f"{start}{name} = {text}" for name, text in values
+    )
 
 
 def facts(call: TraceCall, step: TraceStepSnapshot) -> str:
     """What kind of call it is, where, and what it did to the graph."""
-    kind = {"module": "module", "function": "torch function", "op": "operator"}[call.kind]
+    kind = _KINDS[call.kind]
     parts = [f"{kind} in {call.module}" if call.module and call.kind != "module" else kind]
     if call.writes:
         parts.append("writes in place")
     if call.nodes:
         parts.append(f"made {call.nodes:,} autograd node{'s' if call.nodes > 1 else ''}")
-    elif step.grad_enabled:
+    elif step.grad_enabled and call.kind != "line":
         parts.append("no autograd node")
-    else:
+    elif not step.grad_enabled:
         parts.append("no autograd node: grad mode is off")
     return " · ".join(parts)

@@ -9,22 +9,24 @@ from engine.protocol import TraceSnapshot
 
 
 class Mark(NamedTuple):
-    """Lines to mark (from 1), the theme's role for it, and words on where it is."""
+    """Lines to mark (from 1) in a file, the theme's role for it, and words on where it is."""
 
     lines: tuple[int, ...] = ()
     role: str = "accent"
     text: str = ""
+    file: str = ""
 
 
 class TraceLines:
-    """Places in the code that was traced: `trace.source`, or the model's own."""
+    """Places in the code that was traced: `trace.source` or the model's own (its file is ""), and
+    the files of `trace.sources`."""
 
     def __init__(self, trace: TraceSnapshot | None = None) -> None:
         self.trace = trace
         self._turns: dict[int, int] = {}
         """How often each of `trace.lines` ran, by its place there."""
-        self._begins: dict[int, list[int]] = {}
-        """By line of the code: the first call of each of its turns."""
+        self._begins: dict[tuple[str, int], list[int]] = {}
+        """By file and line: the first call of each of its turns."""
         last: dict[int, int] = {}
         for number, call in enumerate(trace.calls if trace is not None else ()):
             if call.line < 0:
@@ -34,14 +36,25 @@ class TraceLines:
             if is_first or call.turn != last[call.line]:
                 assert trace is not None
                 place = trace.lines[call.line]
-                if place.file == trace.file or not trace.source:
-                    self._begins.setdefault(place.line, []).append(number)
+                self._begins.setdefault((self._file(place.file), place.line), []).append(number)
             last[call.line] = call.turn
 
-    def next_call(self, line: int, position: int) -> int | None:
-        """The first call of the next turn of `line` after `position`; after the last turn that of
+    def _file(self, file: str) -> str:
+        """The file in which a place is shown."""
+        trace = self.trace
+        return file if trace is not None and (trace.source or trace.sources) else ""
+
+    def source_of(self, file: str) -> str | None:
+        """The text of a file, None where it is not known."""
+        trace = self.trace
+        if trace is None or not file:
+            return None
+        return trace.source if trace.source and file == trace.file else trace.sources.get(file)
+
+    def next_call(self, line: int, position: int, file: str = "") -> int | None:
+        """The first call of the next turn of a line after `position`; after the last turn that of
         the first; None where nothing ran under it."""
-        begins = self._begins.get(line)
+        begins = self._begins.get((file, line))
         if not begins:
             return None
         return begins[bisect_right(begins, position) % len(begins)]
@@ -54,18 +67,20 @@ class TraceLines:
         if position < 0:
             line = trace.error.line if trace.error is not None else None
             if line is None:
-                return Mark(text="Before the first call")
-            return Mark((line,), "error", f"The code ended at line {line}")
+                return Mark(text="Before the first call", file=trace.file)
+            return Mark((line,), "error", f"The code ended at line {line}", trace.file)
         call = trace.calls[position]
         if call.line < 0:
-            return Mark(text="Under no line of the code")
+            return Mark(text="Under no line of the code", file=trace.file)
         place = trace.lines[call.line]
         role = "error" if call.mark == "error" else "accent"
-        if trace.source and place.file != trace.file:
-            return Mark((), role, f"{place.file}, line {place.line}: {place.text}")
-        return Mark(
-            (place.line,), role, f"Line {place.line}{self._turn_words(call.line, call.turn)}"
-        )
+        file = self._file(place.file)
+        where = f"Line {place.line}{self._turn_words(call.line, call.turn)}"
+        if not file or (trace.source and file == trace.file):
+            return Mark((place.line,), role, where, file)
+        if self.source_of(file) is None:
+            return Mark((), role, f"{file}, line {place.line}: {place.text}", trace.file)
+        return Mark((place.line,), role, f"{file} · {where}", file)
 
     def _turn_words(self, line: int, turn: int) -> str:
         turns = self._turns[line]

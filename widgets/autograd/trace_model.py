@@ -26,7 +26,12 @@ MARK_ROLES = {
     "error": "error",
 }
 """The colours of marks, as roles of the theme."""
-_KINDS = {"module": "A module", "function": "A function of torch", "op": "An operator of torch"}
+_KINDS = {
+    "line": "A line of the code",
+    "module": "A module",
+    "function": "A function of torch",
+    "op": "An operator of torch",
+}
 
 Index = QModelIndex | QPersistentModelIndex
 
@@ -43,8 +48,10 @@ def _marks(model: TraceModel, call: TraceCall) -> str:
     return ", ".join(filter(None, ("in place" if call.writes else "", MARK_WORDS[call.mark])))
 
 
-def name_of(call: TraceCall) -> str:
-    """`net.0 · Linear` for a module, the name alone for others."""
+def name_of(trace: TraceSnapshot, call: TraceCall) -> str:
+    """The text of a line, `net.0 · Linear` for a module, the name alone for others."""
+    if call.kind == "line":
+        return trace.lines[call.line].text
     if call.kind == "module" and call.module and call.module != call.name:
         return f"{call.module} · {call.name}"
     return call.name
@@ -53,9 +60,9 @@ def name_of(call: TraceCall) -> str:
 COLUMNS = (
     Column(
         "Call",
-        "What torch ran, in order: modules, the functions called in them, and the operators"
-        " (aten) that compute.",
-        lambda model, call: name_of(call),
+        "What ran, in order: the lines of the code, the modules and functions of torch called in"
+        " them, and the operators (aten) that compute.",
+        lambda model, call: name_of(model.trace, call),
     ),
     Column(
         "Line",
@@ -63,7 +70,11 @@ COLUMNS = (
         lambda model, call: str(model.trace.lines[call.line].line) if call.line >= 0 else "",
         right=True,
     ),
-    Column("Result", "Shape and dtype of what came out.", lambda model, call: call.result),
+    Column(
+        "Result",
+        "Shape and dtype of what came out; of a line the names that it bound or changed.",
+        lambda model, call: call.result,
+    ),
     Column(
         "Nodes",
         "How many nodes it added to the autograd graph: none under no_grad, or where nothing"
@@ -170,20 +181,21 @@ class TraceModel(QAbstractItemModel):
         return colors.color("intermediate" if call.kind == "op" else "text")
 
     def _told(self, call: TraceCall) -> str:
-        parts = [f"{name_of(call)}. {_KINDS[call.kind]}"]
+        parts = [f"{name_of(self.trace, call)}. {_KINDS[call.kind]}"]
         if call.kind != "module" and call.module:
             parts[0] += f", inside {call.module}"
         if call.result:
-            parts.append(f"gives {call.result}")
+            parts.append(f"{'sets' if call.kind == 'line' else 'gives'} {call.result}")
         if call.line >= 0:
             line = self.trace.lines[call.line]
-            parts.append(f"{line.file}, line {line.line}: {line.text}")
+            text = "" if call.kind == "line" else f": {line.text}"
+            parts.append(f"{line.file}, line {line.line}{text}")
         marks = _marks(self, call)
         return "\n".join([*parts, marks] if marks else parts)
 
 
 def _font(call: TraceCall) -> QFont | None:
-    if call.kind == "op":
+    if call.kind in ("line", "op"):
         return theme.mono_font(9)
     if call.kind == "module":
         font = QFont()

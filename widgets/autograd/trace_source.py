@@ -67,6 +67,8 @@ class TraceSource(QWidget):
         self.setObjectName("trace_source")
         self._lines = TraceLines()
         self._position = -1
+        self._file = ""  # the one in the reader; "" for the model's own code
+        self._model_code = ""
         self._mode = "code"
         self._place = ""
         self._is_editing = True
@@ -133,7 +135,7 @@ class TraceSource(QWidget):
         that of a batch when there is code to write."""
         self._mode = mode
         trace = self._lines.trace
-        self._is_editing = trace is None or not trace.source
+        self._is_editing = trace is None or not (trace.source or trace.rule)
         self._show_page()
 
     def edit(self, editing: bool) -> None:
@@ -145,9 +147,7 @@ class TraceSource(QWidget):
     def show_trace(self, trace: TraceSnapshot | None, model_code: str = "") -> None:
         """`model_code` is the model's own: what ran for its batch."""
         self._lines = TraceLines(trace)
-        source = "" if trace is None else trace.source or model_code
-        if source != self.reader.toPlainText():
-            self.reader.setPlainText(source)
+        self._model_code = model_code
         self._is_editing = trace is None or (bool(trace.source) and not trace.calls)
         error = None if trace is None else trace.error
         if error is not None and error.line is not None and self._is_editing:
@@ -160,9 +160,18 @@ class TraceSource(QWidget):
         failed."""
         self._position = position
         mark = self._lines.mark(position)
+        self._show_file(mark.file)
         self.reader.highlight(mark.lines, scroll=True, role=mark.role)
         self._place = mark.text
         self._show_page()
+
+    def _show_file(self, file: str) -> None:
+        self._file = file
+        source = self._lines.source_of(file)
+        if source is None:
+            source = "" if self._lines.trace is None else self._model_code
+        if source != self.reader.toPlainText():
+            self.reader.setPlainText(source)
 
     def add_output(self, text: str) -> None:
         self.output.moveCursor(QTextCursor.MoveOperation.End)
@@ -195,6 +204,6 @@ class TraceSource(QWidget):
         set_icon(self._edit, icon)
 
     def _on_line(self, line: int) -> None:
-        call = self._lines.next_call(line, self._position)
+        call = self._lines.next_call(line, self._position, self._file)
         if call is not None:
             self.line_chosen.emit(call)

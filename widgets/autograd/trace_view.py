@@ -1,4 +1,4 @@
-"""Forward, op by op: what torch ran, stepped through in time, with its code and values."""
+"""Line by line and op by op: what ran, stepped through in time, with its code and values."""
 
 from __future__ import annotations
 
@@ -29,7 +29,14 @@ from widgets.tensor.shape_view import text_label
 from widgets.theme import GRID
 
 MOVES: Mapping[str, Move] = {
-    "start": Move("First", "mdi6.skip-backward", "Stand before the first call", "", "back"),
+    "start": Move("First", "mdi6.skip-backward", "Stand before all that ran", "", "back"),
+    "back_line": Move(
+        "Line back",
+        "mdi6.arrow-up-bold-outline",
+        "Go to the line that ran before (Shift+F12)",
+        "",
+        "back",
+    ),
     "back": Move("Back", "mdi6.step-backward", "Go to the call before (Shift+F10)", "", "back"),
     "step": Move("Into", "mdi6.debug-step-into", "Go to the next call, inside too (F11)", "", "on"),
     "over": Move(
@@ -58,13 +65,14 @@ KEYS = {
     (Qt.Key.Key_F11, _NONE): "step",
     (Qt.Key.Key_F11, _SHIFT): "out",
     (Qt.Key.Key_F12, _NONE): "line",
+    (Qt.Key.Key_F12, _SHIFT): "back_line",
 }
 """Keys of the trace while the focus is in it; elsewhere they step the passes of the model."""
 CALL_WIDTH = 43 * GRID
 """Pixels that a card of values needs, beside a scroll bar."""
 _EMPTY_TEXT = (
-    "Start runs the code once, and records every call of torch in it with its values. Then step"
-    " through them, forth and back, as often as you like."
+    "Start runs the code once, and records each line and every call of torch in it with its values."
+    " Then step through them, forth and back, as often as you like."
 )
 
 
@@ -203,7 +211,7 @@ class TraceView(QWidget):
         self.tree.show_trace(trace)
         self.source.show_trace(trace, model_code)
         self.show_step(TraceStepSnapshot(position=-1))
-        if trace.calls and self._had_focus:
+        if trace.calls and (self._had_focus or trace.rule):
             self.tree.setFocus()  # what comes next is to step
 
     def show_step(self, step: TraceStepSnapshot) -> None:
@@ -266,7 +274,8 @@ class TraceView(QWidget):
         elif trace is None:
             self._state.setText("")
         else:
-            self._state.setText(f"Call {self._position + 1:,} of {count:,}")
+            of = f"Rule of {trace.rule}: call" if trace.rule else "Call"
+            self._state.setText(f"{of} {self._position + 1:,} of {count:,}")
 
     # -- asking ----------------------------------------------------------------------------------
 
