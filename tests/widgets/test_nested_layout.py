@@ -9,6 +9,7 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 from tests.engine.autograd.recorded_graphs import recorded, snapshot
 from tests.engine.autograd.shaped_models import chain, gpt2, resnet50, unrolled
 from tests.widgets.random_hierarchies import opened
-from widgets.autograd import layer_wrap
+from widgets.autograd import layer_graph, layer_wrap
 from widgets.autograd.boxes import NODE_WIDTH, NestedLayout, VisibleGraph
 from widgets.autograd.hierarchy import Hierarchy
 from widgets.autograd.layers import Level, LevelEdge, place_level
@@ -24,6 +25,13 @@ from widgets.autograd.nested_layout import TITLE_HEIGHT, layout_nested
 
 DIRECTIONS = st.sampled_from(("backward", "forward"))
 STYLES = st.sampled_from(("smooth", "orthogonal"))
+ROW_WIDTHS = st.sampled_from((inf, 500.0, 0.0))
+
+
+def fan(count: int, shared: bool = False) -> torch.Tensor:
+    """A sum of many parameters, or of as many products of one."""
+    ones = [torch.ones(2, requires_grad=True) for _ in range(1 if shared else count)]
+    return torch.stack([ones[0] * i for i in range(count)] if shared else ones).sum()
 
 
 def ancestors(visible: VisibleGraph, box: int) -> set[int]:
@@ -59,12 +67,13 @@ def on_border(rect: NDArray[np.float64], point: NDArray[np.float64]) -> bool:
     return bool(x <= point[0] <= x + width) and point[1] in (y, y + height)
 
 
-@given(opened(), DIRECTIONS, STYLES, st.sampled_from((inf, 400.0, 1.0)))
-def test_layout_of_any_graph(drawn, direction, style, column_height) -> None:
+@given(opened(), DIRECTIONS, STYLES, st.sampled_from((inf, 400.0, 1.0)), ROW_WIDTHS)
+def test_layout_of_any_graph(drawn, direction, style, column_height, row_width) -> None:
     hierarchy, open_keys = drawn
     visible = hierarchy.visible(open_keys)
-    # Columns also where they are not needed: any level is broken at any place.
-    with patch.multiple(layer_wrap, COLUMN_HEIGHT=column_height, SLENDER=0.5, WIDEST=inf):
+    # Columns and rows also where they are not needed: any level is broken at any place.
+    columns = patch.multiple(layer_wrap, COLUMN_HEIGHT=column_height, SLENDER=0.5, WIDEST=inf)
+    with columns, patch.object(layer_graph, "WIDE_ROW", row_width):
         layout = layout_nested(visible, direction, style)
     assert layout.curved == (style == "smooth")
     rects = layout.rects
@@ -163,8 +172,10 @@ def test_opened_layers_stand_straight_below_each_other_in_columns() -> None:
         lambda: recorded(*resnet50()),
         lambda: snapshot(chain(1_000)),
         lambda: recorded(*unrolled(steps=200)),
+        lambda: snapshot(fan(1_000)),
+        lambda: snapshot(fan(1_000, shared=True)),
     ],
-    ids=["GPT-2", "60 layers", "ResNet-50", "chain", "unrolled"],
+    ids=["GPT-2", "60 layers", "ResNet-50", "chain", "unrolled", "fan", "fan out and in"],
 )
 def test_a_model_opened_wholly_has_about_the_shape_of_a_window(graph, direction) -> None:
     hierarchy = Hierarchy(graph())
@@ -248,6 +259,24 @@ def test_long_edges_beyond_the_budget_take_a_lane_at_the_side() -> None:
     assert max(x for x, _ in longest) > right
     assert len(longest) == 4  # out to the lane in one gap, down it, and back in one gap
     assert placed.size[0] < 20_000
+
+
+def test_a_wide_layer_takes_rows_on_both_sides_of_its_trunk() -> None:
+    count = 300
+    sizes = ((100.0, 40.0),) * (count + 2)
+    edges = [LevelEdge(0, i, 50, 50) for i in range(1, count + 1)]
+    edges += [LevelEdge(i, count + 1, 50, 50) for i in range(1, count + 1)]
+    placed = place_level(Level(sizes, tuple(edges)))
+    rows: dict[float, list[float]] = {}
+    for x, y in placed.places[1:-1]:
+        rows.setdefault(y, []).append(x)
+    full = list(rows.values())[:-1]
+    assert len(rows) > 5 and len({len(row) for row in full}) == 1
+    middle = placed.places[0][0]
+    for row in rows.values():
+        assert abs((row[0] + row[-1]) / 2 - middle) < 50
+    for way in placed.ways:  # straight down the trunk, then to the side once
+        assert len({x for x, _ in way}) <= 3
 
 
 def test_layout_of_nothing_and_across_processes() -> None:

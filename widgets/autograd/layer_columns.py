@@ -90,6 +90,8 @@ class _Columns:
         graph = self.graph
         if graph.is_dummy(upper) and graph.is_dummy(lower):
             return 8.0
+        if graph.is_in_rows(upper) or graph.is_in_rows(lower):
+            return 0.01  # all of them together must not bend the trunk
         is_way = not graph.is_dummy(upper) and graph.main[upper] == lower
         return (4.0 if is_way else 1.0) * (4.0 if main else 1.0)
 

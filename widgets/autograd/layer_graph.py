@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 Point = tuple[float, float]
 Size = tuple[float, float]
@@ -20,6 +20,12 @@ MAX_DUMMIES_PER_ITEM = 4
 square of the items."""
 MANY_DUMMIES = 400
 """So many are always allowed."""
+WIDE_ROW = 6_000.0
+"""A layer wider than this is broken into rows below each other, where few trunks pass them."""
+MAX_TRUNKS = 8
+ROW_GAP = 32.0
+ROWS_SHAPE = 1.6
+"""Width over height of these rows together."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +63,7 @@ class LayerGraph:
         self.boxes = len(level.sizes)
         self.widths = [width for width, _ in level.sizes]
         self.heights = [height for _, height in level.sizes]
-        self.layer = self._layers()
+        self.layer, self.in_rows = self._in_rows(self._layers())
         self.above: list[list[Near]] = [[] for _ in level.sizes]
         self.below: list[list[Near]] = [[] for _ in level.sizes]
         self.chains = self._chains()
@@ -65,6 +71,10 @@ class LayerGraph:
 
     def is_dummy(self, item: int) -> bool:
         return item >= self.boxes
+
+    def is_in_rows(self, item: int) -> bool:
+        """Whether it is one of a layer that takes several rows."""
+        return item < self.boxes and self.in_rows[item]
 
     def _layers(self) -> list[int]:
         level, count = self.level, len(self.level.sizes)
@@ -85,21 +95,63 @@ class LayerGraph:
                 layer[item] = max(layer[item], least_lower[item] - 1)
         return layer
 
+    def _in_rows(self, layer: list[int]) -> tuple[list[int], list[bool]]:
+        """The layers with the widest ones broken into rows: those whose lines come from few ends
+        and go to few, so that they pass the rows as trunks."""
+        level = self.level
+        items: dict[int, list[int]] = defaultdict(list)
+        for item, number in enumerate(layer):
+            items[number].append(item)
+        wide = {
+            number: row
+            for number, row in items.items()
+            if sum(self.widths[item] for item in row) > WIDE_ROW
+        }
+        broken = [False] * len(layer)
+        if not wide:
+            return layer, broken
+        ends: dict[int, set[tuple[int, float]]] = defaultdict(set)
+        for edge in level.edges:
+            ends[layer[edge.lower]].add((edge.upper, edge.upper_x))
+            ends[layer[edge.upper]].add((edge.lower, edge.lower_x))
+        more = [0] * (max(layer) + 1)
+        place_in_row: dict[int, int] = {}
+        for number, row in wide.items():
+            if len(ends[number]) > MAX_TRUNKS:
+                continue
+            width = sum(self.widths[item] + ROW_GAP for item in row)
+            height = max(self.heights[item] for item in row) + ROW_GAP
+            rows = max(1, round((width / height / ROWS_SHAPE) ** 0.5))
+            in_each = -(-len(row) // rows)
+            more[number] = -(-len(row) // in_each) - 1
+            for place, item in enumerate(row):
+                place_in_row[item] = place // in_each
+                broken[item] = True
+        before = [0, *accumulate(more)]
+        found = [
+            number + before[number] + place_in_row.get(item, 0) for item, number in enumerate(layer)
+        ]
+        return found, broken
+
     def _chains(self) -> list[list[int] | None]:
         """The dummies of each edge from top to bottom; None for an edge that takes a lane. Many
-        edges to one end share their dummies there: they join into one trunk."""
+        edges to one end share their dummies there: they join into one trunk, as do those from one
+        end to a layer in rows."""
         level, layer = self.level, self.layer
         spans = [layer[edge.lower] - layer[edge.upper] - 1 for edge in level.edges]
         ends = [(edge.lower, edge.lower_x) for edge in level.edges]
         joined = {end for end, count in Counter(ends).items() if count >= MIN_JOINED}
         reach: dict[object, int] = {}
-        keys = [end if end in joined else place for place, end in enumerate(ends)]
+        keys: list[object] = []
+        for place, (edge, end) in enumerate(zip(level.edges, ends, strict=True)):
+            start = ("from", edge.upper, edge.upper_x)
+            keys.append(end if end in joined else start if self.in_rows[edge.lower] else place)
         for key, span in zip(keys, spans, strict=True):
             reach[key] = max(reach.get(key, 0), span)
         budget = max(MANY_DUMMIES, MAX_DUMMIES_PER_ITEM * self.boxes)
         longest = _longest_within(list(reach.values()), budget)
         trunks: dict[object, dict[int, int]] = defaultdict(dict)
-        known: set[tuple[int, int]] = set()
+        known: set[tuple[int, float, int]] = set()
         chains: list[list[int] | None] = []
         for edge, key in zip(level.edges, keys, strict=True):
             if reach[key] > longest:
@@ -113,8 +165,8 @@ class LayerGraph:
                 dummies.append(trunk[number])
             way = [(edge.upper, edge.upper_x), *((d, 0.0) for d in dummies), ends[len(chains)]]
             for (a, x_a), (b, x_b) in pairwise(way):
-                if a < len(level.sizes) or (a, b) not in known:
-                    known.add((a, b))
+                if max(a, b) < self.boxes or (a, x_a, b) not in known:
+                    known.add((a, x_a, b))
                     self.below[a].append((b, x_b, x_a, edge.main))
                     self.above[b].append((a, x_a, x_b, edge.main))
             chains.append(dummies)
@@ -140,6 +192,8 @@ class LayerGraph:
         for item in sorted(range(len(self.layer)), key=self.layer.__getitem__, reverse=True):
             is_box = int(item < len(self.level.sizes))
             for lower, *_ in self.below[item]:
+                if self.is_in_rows(item) or self.is_in_rows(lower):
+                    continue  # one of many: the main way goes by the trunk
                 down, preference, boxes = reach[lower]
                 way = (down, preference, boxes + is_box)
                 if main[item] < 0 or way > reach[item]:

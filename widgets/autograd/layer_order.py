@@ -21,6 +21,8 @@ class _Ordering:
         self.graph = graph
         self.widths, self.above, self.below = graph.widths, graph.above, graph.below
         self.rows = self._first_order()
+        self.free = [row for row in self.rows if not self._is_broken(row)]
+        """Rows that are ordered; those of a layer in rows stay on both sides of their trunks."""
         self.place = [0.0] * len(graph.widths)
 
     def run(self) -> list[list[int]]:
@@ -31,7 +33,7 @@ class _Ordering:
         for sweep in range(SWEEPS if not thorough or fewest else 0):
             down = sweep % 2 == 0
             neighbours = self.above if down else self.below
-            for row in self.rows if down else reversed(self.rows):
+            for row in self.free if down else reversed(self.free):
                 if len(row) > 1:
                     row.sort(key=lambda item: self._barycentre(item, neighbours))
                     self._note(row)
@@ -64,7 +66,16 @@ class _Ordering:
                 if main[item] >= 0:
                     stack.append(main[item])
                 stack += others[:half][::-1]
+        for row in filter(self._is_broken, rows):
+            trunks = [item for item in row if self.graph.is_dummy(item)]
+            items = sorted(item for item in row if not self.graph.is_dummy(item))
+            half = (len(items) + 1) // 2
+            row[:] = [*items[:half], *trunks, *items[half:]]
         return rows
+
+    def _is_broken(self, row: list[int]) -> bool:
+        """Whether a row is one of several of the same layer."""
+        return any(map(self.graph.is_in_rows, row))
 
     def _note(self, row: list[int]) -> None:
         for place, item in enumerate(row):
@@ -98,7 +109,7 @@ class _Ordering:
         """Exchange neighbours as long as that removes crossings."""
         for _ in range(4):
             improved = False
-            for row in self.rows:
+            for row in self.free:
                 for place in range(len(row) - 1):
                     a, b = row[place], row[place + 1]
                     if self._pair(a, b) > self._pair(b, a):
