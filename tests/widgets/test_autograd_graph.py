@@ -11,12 +11,14 @@ from PySide6.QtWidgets import QApplication, QLabel, QLineEdit, QMenu, QToolButto
 
 from engine.protocol import BackwardSnapshot, GraphEdge, GraphNode, GraphSnapshot, TensorSpec
 from engine.protocol.autograd_snapshots import GraphCut
+from tests.engine.autograd.recorded_graphs import recorded
+from tests.engine.autograd.shaped_models import gpt2, resnet50
 from tests.widgets.autograd_snapshots import GRAPH, NAMES, backward
 from tests.widgets.nested_graph import NESTED
 from widgets import theme
 from widgets.autograd import graph_view
 from widgets.autograd.boxes import NODE_HEIGHT, Box, NestedLayout, VisibleGraph
-from widgets.autograd.graph_canvas import Anchor
+from widgets.autograd.graph_canvas import LEGIBLE_ZOOM, Anchor
 from widgets.autograd.graph_facts import CURRENT, EXECUTED, READY, WAITING, GraphFacts
 from widgets.autograd.graph_finder import filtered
 from widgets.autograd.graph_geometry import TEXT_MIN_ZOOM, GraphGeometry
@@ -591,6 +593,50 @@ def test_a_link_to_one_of_several_outputs_tells_which() -> None:
     facts = GraphFacts(graph, hierarchy.visible(hierarchy.open_all()), {})
     texts = {facts.link_text(link) for link in range(len(facts.visible.links))}
     assert texts == {"4", "output 2  4", "output 0, 1  4  ×2"}
+
+
+def test_in_another_graph_the_same_is_sought(nested: GraphView, pane: GraphPane) -> None:
+    pane.bar.field.setText("weight")
+    assert hits(pane) == "2 found"
+    nested.show_graph(GRAPH, NAMES)
+    wanted = {n.id for n in GRAPH.nodes if "weight" in n.label}
+    assert wanted and hits(pane) == f"{len(wanted)} found"
+    assert nested._marks is not None and nested._marks.finder.hits is not None
+    assert set(np.flatnonzero(nested._marks.finder.hits).tolist()) == wanted
+    pane.bar.field.clear()
+    pane.bar.filters["frozen"].trigger()
+    button = pane.bar._filter_button
+    assert hits(pane) == "no such node" and "now: Frozen" in button.toolTip()
+    nested.show_graph(NESTED)
+    assert hits(pane) == "1 found"
+    pane.bar.filters["all"].trigger()
+    assert hits(pane) == "" and "now" not in button.toolTip()
+
+
+@pytest.mark.parametrize("model", [gpt2, resnet50])
+def test_a_large_model_opens_closed_to_a_picture_that_fits_the_window(
+    pane: GraphPane, model
+) -> None:
+    """In what a window of 1440 x 900 leaves for it."""
+    pane.resize(640, 800)
+    view = pane.view
+    view.show_graph(recorded(*model()))
+    assert view.visible_rect().contains(view.content_rect())
+    assert view.zoom >= LEGIBLE_ZOOM and view.facts is not None
+    assert any(box.repeat > 1 or not box.open for box in view.facts.visible.boxes)
+
+
+def test_the_variable_of_a_result_stands_on_its_node() -> None:
+    spec = (TensorSpec((2, 3), "float32"),)
+    nodes = (
+        GraphNode(0, "AddBackward0", "d['a = b'] = add", "operation", None, 2, spec, op="add"),
+        GraphNode(1, "MulBackward0", "mul", "operation", None, 1, spec, op="mul"),
+        GraphNode(2, "AccumulateGrad", "d['c = d']", "leaf", None, -1, spec),
+    )
+    graph = GraphSnapshot(nodes=nodes, edges=(), plan=(0, 1, 2))
+    facts = GraphFacts(graph, Hierarchy(graph).visible(frozenset()), {})
+    lines = {facts.second_line(box) for box in range(3)}
+    assert lines == {"d['a = b'] · 2 × 3", "2 × 3", "leaf · 2 × 3"}
 
 
 def test_a_cut_is_lit_with_the_node_that_it_cuts_off(nested: GraphView) -> None:

@@ -135,6 +135,7 @@ def test_json_holds_all_of_a_graph(graph: GraphSnapshot, open_keys: frozenset[st
         (lambda d: d["nodes"][1].update(id=7), "ids are not"),
         (lambda d: d["edges"][0].update(target=99), "names node 99"),
         (lambda d: d["cuts"][0].update(node=-1), "names node -1"),
+        (lambda d: d["stale"][0].update(node=7), "is of node 7"),
         (lambda d: d["nodes"][4]["source"].update(line="x"), "Expected `int`"),
     ],
 )

@@ -82,6 +82,10 @@ def test_says_how_large_the_graph_is(bar):
         )
     )
     facts = bar.findChild(QLabel, "graph_facts")
-    assert facts.text() == "5 nodes, 1 of them leaves · 2 KiB kept · 1 cut"
+    assert facts.text() == (
+        "5 nodes (shown are the 2 nearest to the root), 1 of them leaves · 2 KiB kept · 1 cut"
+    )
+    bar.show_graph(GraphSnapshot(nodes=nodes, edges=(), plan=(0, 1), saved_bytes=2048))
+    assert facts.text() == "2 nodes, 1 of them leaves · 2 KiB kept"
     bar.show_graph(None)
     assert facts.text() == ""

@@ -14,6 +14,7 @@ from widgets.text import format_bytes
 from widgets.theme import GRID
 
 _SEARCH_WIDTH = 22 * GRID
+FILTER_TIP = "Filter: which nodes stand out, the rest is dimmed"
 
 
 class GraphBar(QWidget):
@@ -28,7 +29,7 @@ class GraphBar(QWidget):
         super().__init__()
         self.setObjectName("graph_bar")
         self._view = view
-        self._filter = "all"
+        self._filter, self._drawn = "all", False
         self._row = QHBoxLayout(self)
         self._row.setContentsMargins(GRID, GRID // 2, GRID, GRID // 2)
         self._row.setSpacing(2)
@@ -88,9 +89,7 @@ class GraphBar(QWidget):
         shortcut.activated.connect(self._focus_search)
 
     def _make_filter(self) -> None:
-        self._filter_button = self._button(
-            "filter", "mdi6.filter-variant", "Filter: which nodes stand out, the rest is dimmed"
-        )
+        self._filter_button = self._button("filter", "mdi6.filter-variant", FILTER_TIP)
         menu = QMenu(self._filter_button)
         menu.setAccessibleName("Filter")
         group = QActionGroup(menu)
@@ -185,6 +184,8 @@ class GraphBar(QWidget):
         self._filter = key
         icon = "mdi6.filter-variant" if key == "all" else "mdi6.filter-check"
         set_icon(self._filter_button, icon, "text" if key == "all" else "accent")
+        shown = "" if key == "all" else f" (now: {self.filters[key].text()})"
+        self._filter_button.setToolTip(FILTER_TIP + shown)
         self._search()
 
     def _turn(self, forward: bool) -> None:
@@ -216,7 +217,7 @@ class GraphBar(QWidget):
         if count < 0:
             self._count.clear()
         elif count == 0:
-            self._count.setText("no node")
+            self._count.setText("no node" if self._filter == "all" else "no such node")
         else:
             self._count.setText(f"{place:,} of {count:,}" if place else f"{count:,} found")
         for button in (self._earlier, self._later):
@@ -230,3 +231,6 @@ class GraphBar(QWidget):
             widget.setEnabled(drawn)
         if not drawn:
             self._show_hits(0, -1)
+        elif not self._drawn:
+            self._search()  # in another graph the same is sought
+        self._drawn = drawn

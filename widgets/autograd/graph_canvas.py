@@ -24,7 +24,7 @@ EMPTY_TEXT = (
     " that autograd recorded appears here, from the loss at the top to the parameters."
 )
 BUSY_TEXT = "Laying out the graph…"
-LEGIBLE_ZOOM = 0.6
+LEGIBLE_ZOOM = 0.55
 """A new graph is shown at least at this zoom."""
 
 
@@ -43,6 +43,7 @@ class GraphCanvas(CanvasView):
     picture changes. Over it lie a legend, the zoom bar and a map."""
 
     MIN_ZOOM = 0.0001
+    FIT_MARGIN_PX = 16
     FIT_BOTTOM_PX = 40
 
     def __init__(self, parent: QWidget | None = None) -> None:

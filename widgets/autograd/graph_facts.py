@@ -31,6 +31,11 @@ def node_words(node: GraphNode) -> str:
     return node.block or shape
 
 
+def variable_of(node: GraphNode) -> str:
+    """The names of an operation's result: its label is `h = mul`."""
+    return node.label.rpartition(" = ")[0] if node.kind == "operation" else ""
+
+
 def count_of(nodes: int) -> str:
     return f"{nodes:,} node{'s' * (nodes != 1)}"
 
@@ -165,9 +170,11 @@ class GraphFacts:
     def _node_line(self, box: Box) -> str:
         node = self._node(box)
         if box.parent is not None and node.kind != "leaf" and node.outputs:
-            return format_shape(node.outputs[0].shape)
-        words = node_words(node)
-        return self._names.get(words, words)
+            words = format_shape(node.outputs[0].shape)
+        else:
+            words = node_words(node)
+            words = self._names.get(words, words)
+        return " · ".join(filter(None, (variable_of(node), words)))
 
     def badge(self, index: int) -> str:
         """`×12` on a repeat, else nothing."""

@@ -150,8 +150,9 @@ def _flat(node: GraphNode, clean: Callable[[str], str] = str) -> dict[str, str |
         "line": f"{source.file}:{source.line}" if source else "",
         "code": source.text if source else "",
     }
-    numbers = {"sequence": node.sequence, "saved_bytes": node.saved_bytes, "stale": node.stale}
-    return {name: clean(text) for name, text in texts.items()} | numbers
+    numbers = {"sequence": node.sequence, "saved_bytes": node.saved_bytes}
+    flags = {"stale": node.stale, "freed": node.freed}
+    return {name: clean(text) for name, text in texts.items()} | numbers | flags
 
 
 def _shape_of(edge: GraphEdge, graph: GraphSnapshot) -> str:

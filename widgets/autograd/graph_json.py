@@ -63,9 +63,13 @@ def _check_ids(graph: GraphSnapshot) -> None:
     if [node.id for node in graph.nodes] != list(range(count)):
         raise ValueError("The nodes' ids are not 0, 1, 2 and so on, in this order")
     ends = [end for edge in graph.edges for end in (edge.source, edge.target)]
-    for node in (*ends, *(each.node for each in (*graph.cuts, *graph.stale))):
+    for node in (*ends, *(cut.node for cut in graph.cuts)):
         if not 0 <= node < count:
             raise ValueError(f"An edge or a cut names node {node}, but there are only {count}")
+    count += graph.truncated  # also of what is not shown the stale ones are told
+    for node in (save.node for save in graph.stale):
+        if not 0 <= node < count:
+            raise ValueError(f"A stale tensor is of node {node}, but there are only {count}")
 
 
 # -- structs that messages carry as arrays, by the names of their fields ---------------------------

@@ -85,10 +85,12 @@ class RootBar(QWidget):
         if graph is None:
             self._facts.clear()
             return
-        count = len(graph.nodes) + graph.truncated
+        count, shown = len(graph.nodes) + graph.truncated, ""
+        if graph.truncated:
+            shown = f" (shown are the {len(graph.nodes):,} nearest to the root)"
         leaves = sum(node.kind == "leaf" for node in graph.nodes)
         saved = format_bytes(graph.saved_bytes)
-        text = f"{count:,} nodes, {leaves:,} of them leaves · {saved} kept"
+        text = f"{count:,} nodes{shown}, {leaves:,} of them leaves · {saved} kept"
         if cuts := len(graph.cuts):
             text += f" · {cuts:,} {'cut' if cuts == 1 else 'cuts'}"
         if stale := len(graph.stale):
