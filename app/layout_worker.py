@@ -1,4 +1,4 @@
-"""Lays graphs out in a process of its own, so that the window never waits for Graphviz."""
+"""Lays graphs out in processes of their own, so that the window never waits for it."""
 
 from __future__ import annotations
 
@@ -10,15 +10,19 @@ from concurrent.futures import Future, ProcessPoolExecutor
 
 from PySide6.QtCore import QObject, Qt, Signal
 
+WORKERS = 2
+"""One does what is wanted now, the other ends what nobody waits for any longer."""
+
 
 class LayoutWorker(QObject):
-    """One spawned worker, started at the first request; answers arrive on the window's thread.
+    """Spawned workers, started as requests come; answers arrive on the window's thread.
 
-    Of the requests of one `slot` only the newest is answered. `failed(message)`: in words.
+    Of the requests of one `slot` only the newest is answered. `failed(message)`: in words, where a
+    request does not say what is to be done then.
     """
 
     failed = Signal(str)
-    _finished = Signal(object, object, object)  # (slot, future, callback)
+    _finished = Signal(object, object, object)  # (slot, future, (then, otherwise))
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -27,23 +31,33 @@ class LayoutWorker(QObject):
         self._finished.connect(self._on_finished, Qt.ConnectionType.QueuedConnection)
 
     def submit(
-        self, slot: str, function: Callable, *arguments: object, then: Callable[[object], None]
+        self,
+        slot: str,
+        function: Callable,
+        *arguments: object,
+        then: Callable[[object], None],
+        otherwise: Callable[[BaseException], None] | None = None,
     ) -> None:
-        """Call `function(*arguments)` in the worker, then `then(result)` in the window.
+        """Call `function(*arguments)` in a worker, then `then(result)` in the window, or
+        `otherwise(error)`.
 
         `function` is importable by name and imports no Qt widgets; arguments can be pickled.
         """
         if self._pool is None:
             context = multiprocessing.get_context("spawn")
             self._pool = ProcessPoolExecutor(
-                max_workers=1, mp_context=context, initializer=_end_with_the_window
+                max_workers=WORKERS, mp_context=context, initializer=_end_with_the_window
             )
+        self.cancel(slot)
+        future = self._pool.submit(function, *arguments)
+        self._newest[slot] = future
+        future.add_done_callback(lambda done: self._finished.emit(slot, done, (then, otherwise)))
+
+    def cancel(self, slot: str) -> None:
+        """Answer no request of a slot that has not been answered yet."""
         earlier = self._newest.pop(slot, None)
         if earlier is not None:
             earlier.cancel()
-        future = self._pool.submit(function, *arguments)
-        self._newest[slot] = future
-        future.add_done_callback(lambda done: self._finished.emit(slot, done, then))
 
     def close(self) -> None:
         """End the worker. Requests on their way are not answered."""
@@ -52,10 +66,11 @@ class LayoutWorker(QObject):
             self._pool.shutdown(wait=True, cancel_futures=True)
             self._pool = None
 
-    def _on_finished(self, slot: str, future: Future, then: Callable[[object], None]) -> None:
+    def _on_finished(self, slot: str, future: Future, answers: tuple[Callable, Callable | None]):
         if self._newest.get(slot) is not future:
             return
         del self._newest[slot]
+        then, otherwise = answers
         error = future.exception()
         if error is None:
             then(future.result())
@@ -63,7 +78,10 @@ class LayoutWorker(QObject):
         if self._pool is not None and getattr(self._pool, "_broken", False):
             self._pool.shutdown(wait=False)
             self._pool = None  # the next request starts a new one
-        self.failed.emit(f"The layout failed: {type(error).__name__}: {error}")
+        if otherwise is not None:
+            otherwise(error)
+        else:
+            self.failed.emit(f"The layout failed: {type(error).__name__}: {error}")
 
 
 def _end_with_the_window() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import psutil
 import pytest
@@ -37,6 +38,37 @@ def test_only_the_newest_request_is_answered(qtbot, worker):
     worker.submit("b", int, "3", then=got.append)
     qtbot.waitUntil(lambda: len(got) == 2, timeout=30_000)
     assert got == [2, 3]
+
+
+def test_what_is_cancelled_is_not_answered(qtbot, worker):
+    got: list[object] = []
+    worker.submit("a", int, "1", then=got.append)
+    worker.cancel("a")
+    worker.cancel("b")
+    worker.submit("b", int, "2", then=got.append)
+    qtbot.waitUntil(lambda: bool(got), timeout=30_000)
+    assert got == [2]
+
+
+def test_what_nobody_waits_for_holds_nothing_up(qtbot, worker, tmp_path):
+    """The first request goes on until the second, which came after it, has been answered."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    got: list[object] = []
+    worker.submit("a", Path.read_text, pipe, then=got.append)  # reads until somebody writes
+    worker.submit("a", int, "2", then=got.append)
+    qtbot.waitUntil(lambda: bool(got), timeout=30_000)
+    assert got == [2]
+    pipe.write_text("end")
+
+
+def test_a_request_may_say_what_is_to_be_done_when_it_fails(qtbot, worker):
+    told: list[str] = []
+    errors: list[BaseException] = []
+    worker.failed.connect(told.append)
+    worker.submit("a", int, "x", then=lambda _: None, otherwise=errors.append)
+    qtbot.waitUntil(lambda: bool(errors), timeout=30_000)
+    assert isinstance(errors[0], ValueError) and not told
 
 
 def test_an_error_is_told_and_the_next_request_served(qtbot, worker):
