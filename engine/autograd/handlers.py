@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from traceback import extract_tb
 from typing import TYPE_CHECKING
 
 from torch import Tensor
@@ -18,11 +19,14 @@ from ..protocol import (
     Value,
     ValueSnapshot,
 )
+from ..tensors.error_help import explain_error
 from ..tensors.namespace import namespace_of
 from .backward_pass import BackwardPass, shown_values
 from .debugging import backward_of, debugging
+from .graph import Node
 from .journal import journal_of
 from .subjects import ConsoleSubject, GradientSubject, ModelSubject, Subject
+from .user_files import is_user_file
 
 if TYPE_CHECKING:
     from ..lab import Lab
@@ -67,14 +71,19 @@ def start_backward(lab: Lab, command: StartBackwardCommand) -> Iterator[Snapshot
 
 
 def move_backward(lab: Lab, command: MoveBackwardCommand) -> Iterator[Snapshot]:
-    """Move and answer with a BackwardSnapshot. A stop signal leaves the pass where it is."""
+    """Move and answer with a BackwardSnapshot. A stop signal leaves the pass where it is.
+
+    Raises LabError for what cannot be done, and for what a node or a hook on it raises.
+    """
     backward = backward_of(lab)
     try:
         backward.debugger.go(command.move, command.target)
-    except (Exception, KeyboardInterrupt):
+    except (Exception, KeyboardInterrupt) as error:
         backward.moved()
         yield backward.snapshot()  # a long way has come to the node that fails
-        raise
+        if isinstance(error, LabError | KeyboardInterrupt):
+            raise
+        raise _failed(backward.stepper.next_node, error) from error
     backward.moved()
     yield backward.snapshot()
 
@@ -90,6 +99,19 @@ def inspect_value(lab: Lab, command: InspectCommand) -> Iterator[Snapshot]:
     values = find[command.of](lab, command.key)
     yield ValueSnapshot(
         of=command.of, key=command.key, values=tuple(v for v in values if v is not None)
+    )
+
+
+def _failed(node: Node | None, error: Exception) -> LabError:
+    """What came out of a node, in words, with the line of the user's code that raised it."""
+    lines = [f for f in extract_tb(error.__traceback__) if is_user_file(f.filename)]
+    place = f" in line {lines[-1].lineno} of {lines[-1].filename.strip('<>')}" if lines else ""
+    kind = "" if type(error) is RuntimeError else f"{type(error).__name__}: "
+    who = "The pass" if node is None else f"{node.name}{f' of {node.label}' if node.label else ''}"
+    return LabError(
+        f"{who} fails{place}: {kind}{error}",
+        hint=explain_error(error)
+        or "Mend what it uses and step again, or compute the root anew and start anew.",
     )
 
 

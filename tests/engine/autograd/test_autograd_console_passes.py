@@ -208,5 +208,33 @@ def test_a_freed_graph_of_the_console_says_so() -> None:
     with pytest.raises(LabError, match="freed this graph"):
         send(lab, CompareGradientsCommand())
     start(lab, root="y", real_engine=True)
-    with pytest.raises(RuntimeError, match="second time"):
+    with pytest.raises(LabError, match=r"^\w+Backward0 fails: Trying .* second time"):
         move(lab, "end")
+
+
+FAILING = """
+def late(g):
+    raise KeyError("late")
+x = torch.ones(3, requires_grad=True)
+inner = x.exp()
+inner.register_hook(late)
+y = inner.sin().sum()
+z = x.exp()
+w = (z * z).sum()
+z.add_(1)
+"""
+
+
+@pytest.mark.parametrize("real_engine", [False, True])
+def test_what_fails_in_a_pass_is_told_with_node_line_and_what_to_try(real_engine: bool) -> None:
+    lab = made(FAILING)
+    start(lab, root="y", real_engine=real_engine)
+    with pytest.raises(
+        LabError, match=r"^ExpBackward0 of inner fails in line 3 of cell 1: Key"
+    ) as (raised):
+        move(lab, "end")
+    assert "start anew" in raised.value.hint
+    start(lab, root="w", real_engine=real_engine)
+    with pytest.raises(LabError, match=r"^MulBackward0 fails: one of the variables") as raised:
+        move(lab, "end")
+    assert "clone() before writing" in raised.value.hint
