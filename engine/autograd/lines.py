@@ -25,13 +25,11 @@ from .glimpse import (
     len_of,
 )
 from .kept import Other
-from .turns import Running, running
+from .turns import MAX_TURNS, Running, running
 
 if TYPE_CHECKING:
     from .recorder import Recorder
 
-MAX_TURNS = 1_000
-"""Times of a statement after which it is recorded only where torch runs in it."""
 GOES_ON, RETURNS, YIELDS = "goes on at", "return", "yield"
 """What a line's result has beside names: where a branch goes on, and what the function gives."""
 TURNS_NOTE = (
@@ -84,15 +82,11 @@ class Lines:
         self._end(frame, at, more)
 
     def raises(self, frame: FrameType, at: Running, error: BaseException) -> None:
-        if at.call is None:
-            return
         if isinstance(error, StopIteration) and self._opcode(frame) in _ASKING:
             return  # a loop is over
         self._recorder.fail_line(at.call, error)
 
     def leaves(self, frame: FrameType, at: Running, value: Any) -> None:
-        if at.call is None:
-            return
         opcode, more = self._opcode(frame), {}
         if opcode == "YIELD_VALUE":
             more = {YIELDS: value}
@@ -124,8 +118,6 @@ class Lines:
     def _end(self, frame: FrameType, at: Running, more: dict[str, Any]) -> None:
         call, at.call = at.call, None
         before, at.before = at.before, {}
-        if call is None:
-            return
         with self._recorder.unseen(), torch._C.DisableTorchFunction():
             keep = self._recorder.keeper.keep
             found = _changes(frame, at, before, not call.error) if before else {}

@@ -22,10 +22,10 @@ from ..protocol import (
 from ..tensors.readable import readable
 from .backward_pass import shown_values
 from .kept import Kept
-from .lines import MAX_TURNS
 from .parts import in_parts
 from .recording import Call, Place, Recording, source_line
 from .trace_texts import kept_in, named_arguments, named_results, short_result, split
+from .turns import MAX_TURNS
 
 MAX_SOURCE = 100_000
 """Characters of a file that are sent with the trace of code in it."""

@@ -11,9 +11,13 @@ from typing import Any, Protocol
 from .statements import Statement, Statements
 from .user_files import is_user_file
 
+MAX_TURNS = 1_000
+"""Times of a statement after which its beginning is not told any more: a loop of millions of turns
+shall not take much longer."""
+
 
 class Watcher(Protocol):
-    """Is told of each line of the user's code. Must be quick: it is called for every turn."""
+    """Is told of the lines of the user's code. One that it has made no `call` for ends untold."""
 
     def begins(self, frame: FrameType, at: Running) -> None: ...
     def ends(self, frame: FrameType, at: Running, goes_on: int) -> None:
@@ -103,8 +107,8 @@ class _File:
 class Running:
     """Listens to one frame. `turn` counts the statement that runs in it.
 
-    `call` and `before` are the watcher's own: the recorded call of the line, None where there is
-    none, and the values that its names had when it began.
+    `call` and `before` are the watcher's to set: the recorded call of the line, None where there
+    is none, and the values that its names had when it began.
     """
 
     __slots__ = (
@@ -136,15 +140,15 @@ class Running:
             # back in the code, or comes to the line that it is at.
             begins = statement != self._statement or line == self._line
             if begins or instruction <= self._instruction:
-                if self._watcher is not None:
+                if self.call is not None and self._watcher is not None:
                     self._watcher.ends(frame, self, statement)
                 counts, key = self._file.counts, (frame.f_code, statement)
                 self.turn = counts[key] = counts.get(key, 0) + 1
                 self._statement = statement
-                if self._watcher is not None:
+                if self.turn <= MAX_TURNS + 1 and self._watcher is not None:
                     self._watcher.begins(frame, self)
             self._line, self._instruction = line, instruction
-        elif self._watcher is not None:
+        elif self.call is not None and self._watcher is not None:
             if event == "exception":
                 self._watcher.raises(frame, self, arg[1])
             elif event == "return":
