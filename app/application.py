@@ -28,6 +28,7 @@ from .presenters.export import ExportPresenter
 from .presenters.window import WindowPresenter, apply_theme
 from .selection import Selection
 from .settings import Settings
+from .step_keys import StepKeys, give_way
 from .store import Store
 from .workbench import Workbench
 
@@ -116,16 +117,21 @@ class Application(QObject):
 
     def close(self) -> None:
         """End the engine, the layout worker and the recovery file. Harmless when repeated."""
-        self._remember_docks()
+        self._remember_panels()
         self.bench.history.stack.blockSignals(True)  # it tells of its own end
         self.autosave.close()
         self.bench.layout.close()
         self.bench.link.close()
 
-    def _remember_docks(self) -> None:
+    def _remember_panels(self) -> None:
+        settings = self.bench.settings
         for workspace, page in self.window.pages.items():
             if isinstance(page, DockedPage):
-                self.bench.settings.set_bytes(f"{workspace}_docks", page.dock_state())
+                settings.set_bytes(f"{workspace}_docks", page.dock_state())
+        if "autograd" in self.window.pages:
+            page = cast("AutogradPage", self.window.page("autograd"))
+            for mode, state in page.steps.columns.states().items():
+                settings.set_bytes(f"autograd_{mode}_columns", state)
 
     # -- workspaces ------------------------------------------------------------------------------
 
@@ -179,6 +185,8 @@ class Application(QObject):
         return page
 
     def _make_autograd(self) -> QWidget:
+        from widgets.autograd.pass_columns import MODES
+
         from .autograd_page import AutogradPage
         from .presenters.autograd import AutogradPresenter
         from .presenters.backward import BackwardPresenter
@@ -191,6 +199,8 @@ class Application(QObject):
         from .presenters.trace import TracePresenter
 
         page = AutogradPage()
+        columns = {mode: self.bench.settings.bytes(f"autograd_{mode}_columns") for mode in MODES}
+        page.steps.columns.restore(columns)
         let_drops_through(page.steps.graph)
         self.presenters["autograd"] = autograd = AutogradPresenter(self.bench, page.steps, self)
         self.presenters["backward"] = BackwardPresenter(self.bench, page.steps, self)
@@ -218,6 +228,7 @@ class Application(QObject):
         mistakes.graph_requested.connect(self._show_graph)
         mistakes.node_requested.connect(page.show_lesson)
         self.presenters["mistakes"] = mistakes
+        StepKeys(self.bench.actions, self.window, page)
         return page
 
     def _make_train(self) -> QWidget:
@@ -259,10 +270,13 @@ class Application(QObject):
             "autograd.start_backward": ("autograd", "start_backward"),
             "autograd.step_backward": ("autograd", "step_backward"),
             "autograd.run_backward": ("autograd", "run_backward"),
+            "autograd.out_backward": ("autograd", "run_out_backward"),
+            "autograd.run_back": ("autograd", "run_back"),
             "autograd.compare": ("autograd", "compare"),
         }
         for action, (workspace, method) in rows.items():
             self.bench.actions.on(action, lambda w=workspace, m=method: self._lead_to(w, m))
+        give_way(self.bench.actions, trace_is_seen=False)
 
     def _add_block(self, kind: str) -> None:
         self.window.show_workspace("model")

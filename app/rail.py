@@ -19,7 +19,6 @@ class Rail(QFrame):
     def __init__(self, actions: Actions) -> None:
         super().__init__()
         self.setObjectName("rail")
-        self.setFixedWidth(9 * GRID)
         self.buttons: dict[Workspace, QToolButton] = {}
         icons = {spec.id: spec.icon for spec, _ in actions}
         layout = QVBoxLayout(self)
@@ -37,12 +36,17 @@ class Rail(QFrame):
             button.setIconSize(QSize(3 * GRID, 3 * GRID))
             button.setToolTip(action.toolTip())
             button.setAccessibleName(f"{name.capitalize()} workspace")
-            button.setFixedSize(9 * GRID, 7 * GRID)
             set_icon(button, f"mdi6.{icons[f'view.{name}']}")
             button.clicked.connect(action.trigger)
             layout.addWidget(button)
             self.buttons[name] = button
         layout.addStretch(1)
+        text = self.fontMetrics()
+        width = max(text.horizontalAdvance(button.text()) for button in self.buttons.values())
+        width = max(9 * GRID, width + GRID)
+        self.setFixedWidth(width)
+        for button in self.buttons.values():
+            button.setFixedSize(width, max(7 * GRID, text.height() + 5 * GRID))
         self._restyle()
         theme.notifier.changed.connect(self._restyle)
 

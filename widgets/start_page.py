@@ -142,7 +142,6 @@ class _Card(QFrame):
         self.setAccessibleName(f"Template: {title}")
         self.setAccessibleDescription(summary)
         self.setToolTip(f"{summary}\nClick to start from a copy of it.")
-        self.setFixedSize(_CARD)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setCursor(Qt.CursorShape.PointingHandCursor)
         self._image = QLabel()
@@ -159,6 +158,10 @@ class _Card(QFrame):
         layout.addWidget(self._image)
         layout.addWidget(name)
         layout.addWidget(words, 1)
+        # With larger letters than usual the card grows, so that nothing is cut off.
+        width = max(_CARD.width(), name.sizeHint().width() + 4 * theme.GRID)
+        height = layout.totalHeightForWidth(width)
+        self.setFixedSize(width, max(_CARD.height(), height))
         self._paint_picture()
         theme.notifier.changed.connect(self._paint_picture)
 

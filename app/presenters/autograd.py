@@ -116,10 +116,22 @@ class AutogradPresenter(QObject):
 
     def run_backward(self) -> None:
         """To the next breakpoint; the start of the backward pass when there is none."""
+        self._run_backward("run")
+
+    def run_out_backward(self) -> None:
+        """To the last node of the next node's module; the start of the pass when there is none."""
+        self._run_backward("out")
+
+    def run_back(self) -> None:
+        """To the breakpoint before, or the start of the backward pass."""
+        if self._bench.store.newest(BackwardSnapshot) is not None:
+            self._move_backward("back_run")
+
+    def _run_backward(self, move: str) -> None:
         start = 0
         if self._bench.store.newest(BackwardSnapshot) is None:
             start = self.start_backward()
-        self._move_backward("run", follows=start)
+        self._move_backward(move, follows=start)
 
     def _on_root(self, root: str) -> None:
         self._suggest_gradient(root)

@@ -301,6 +301,7 @@ def test_names_are_completed(program, view):
 
 def test_its_keys_do_not_step_the_pass_of_the_model(program, view):
     program.bench.files.new(templates.load_template("mlp"))
+    program.window.show_workspace("autograd")
     trace(program, view, NAN)
     assert view.tree.hasFocus()
     for key in (Qt.Key.Key_F11, Qt.Key.Key_F10, Qt.Key.Key_F11):

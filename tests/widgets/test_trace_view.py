@@ -303,27 +303,6 @@ def test_what_can_be_done_where(traced):
     assert not traced.findChild(QPushButton, "trace_start").isEnabled()
 
 
-@pytest.mark.parametrize(
-    ("key", "modifier", "move"),
-    [
-        (Qt.Key.Key_F10, Qt.KeyboardModifier.NoModifier, "over"),
-        (Qt.Key.Key_F10, Qt.KeyboardModifier.ShiftModifier, "back"),
-        (Qt.Key.Key_F11, Qt.KeyboardModifier.NoModifier, "step"),
-        (Qt.Key.Key_F11, Qt.KeyboardModifier.ShiftModifier, "out"),
-        (Qt.Key.Key_F12, Qt.KeyboardModifier.NoModifier, "line"),
-    ],
-)
-@pytest.mark.parametrize("place", ["tree", "reader"])
-def test_keys(traced, key, modifier, move, place):
-    moves = []
-    traced.moved.connect(lambda move, call: moves.append(move))
-    stand(traced, 4)
-    focus = traced.tree if place == "tree" else traced.source.reader
-    focus.setFocus()
-    QTest.keyClick(focus, key, modifier)
-    assert moves == [move]
-
-
 def test_starting_code(view):
     started = []
     view.started.connect(started.append)

@@ -1,12 +1,15 @@
-"""The Autograd workspace: forward at the left, the graph in the middle, backward at the right."""
+"""The Autograd workspace: forward at the left, the graph in the middle, backward at the right.
+
+Where that is too narrow, forward and backward share a place as tabs.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Literal
 
-from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QLabel, QSplitter, QVBoxLayout, QWidget
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QLabel, QVBoxLayout, QWidget
 
 from engine.protocol import (
     BackwardSnapshot,
@@ -18,6 +21,7 @@ from engine.protocol import (
 from widgets.autograd.backward_view import BackwardView
 from widgets.autograd.forward_view import ForwardView
 from widgets.autograd.graph_pane import GraphPane
+from widgets.autograd.pass_columns import PassColumns
 from widgets.autograd.root_bar import RootBar
 from widgets.theme import GRID
 
@@ -51,21 +55,14 @@ class AutogradView(QWidget):
         self._lesson = self._words("autograd_lesson", "heading")
         self._problem = self._words("autograd_problem", "error")
 
-        splitter = QSplitter(Qt.Orientation.Horizontal)
-        splitter.addWidget(self.forward)
-        splitter.addWidget(self.graph_pane)
-        splitter.addWidget(self.backward)
-        splitter.setStretchFactor(1, 1)
-        splitter.setSizes([336, 720, 384])
-        for index in range(3):
-            splitter.setCollapsible(index, False)
+        self.columns = PassColumns(self.forward, self.graph_pane, self.backward)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(0)
         layout.addWidget(self.roots)
         layout.addWidget(self._lesson)
         layout.addWidget(self._problem)
-        layout.addWidget(splitter, 1)
+        layout.addWidget(self.columns, 1)
 
         self.forward.start_requested.connect(self.forward_start_requested)
         self.forward.move_requested.connect(self.forward_move_requested)
@@ -94,6 +91,7 @@ class AutogradView(QWidget):
         self._names = names
         self.show_problem("")
         self.forward.show_forward(snapshot, names)
+        self.columns.bring_up(self.forward)
 
     def show_graph(self, graph: GraphSnapshot, names: Mapping[str, str]) -> None:
         """A new graph was read. It is drawn once its view was told where its boxes go."""
@@ -108,6 +106,7 @@ class AutogradView(QWidget):
             return
         self.show_problem("")
         self.backward.show_backward(snapshot, self._graph, self._names)
+        self.columns.bring_up(self.backward)
         self.graph.show_backward(snapshot)
 
     def show_comparison(self, snapshot: ComparisonSnapshot) -> None:
@@ -151,4 +150,5 @@ class AutogradView(QWidget):
 
     def _on_node(self, node: int) -> None:
         self.backward.show_selected(node)
+        self.columns.bring_up(self.backward)
         self.node_selected.emit(node)

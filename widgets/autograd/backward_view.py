@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtWidgets import QSplitter, QTabWidget, QVBoxLayout, QWidget
 
 from engine.protocol import (
@@ -37,7 +37,7 @@ EMPTY_TEXT = (
     "Start reads the graph from loss.grad_fn, finishing the forward pass if need be. Then each step"
     f" runs one node and shows the gradients that go in and out.\n\n{GRAD_FN}"
 )
-_SHARES = [300, 220]
+_SHARES = [360, 180]
 """Of the height, for a step's values and for the lists."""
 _ONE_WAY = ("reset", "back", "back_run")
 
@@ -90,10 +90,11 @@ class BackwardView(QWidget):
         self.tabs.again_requested.connect(lambda: self.move_requested.emit("again", -1))
         self.tabs.node_chosen.connect(self.node_chosen)
 
-        self._splitter = QSplitter(Qt.Orientation.Vertical)
+        self._splitter = _Shares(Qt.Orientation.Vertical)
         self._splitter.addWidget(self._pane)
         self._splitter.addWidget(self.tabs)
         self._splitter.setStretchFactor(0, 1)
+        self._splitter.setSizes(_SHARES)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(GRID, GRID, 2 * GRID, GRID)
         layout.setSpacing(GRID // 2)
@@ -114,7 +115,16 @@ class BackwardView(QWidget):
     def set_rule_card(self, card: QTabWidget) -> None:
         """Put what explains the step's rule beside its values."""
         self._pane.set_rule_card(card)
-        self._splitter.setSizes([4, 1])
+
+    @property
+    def has_pass(self) -> bool:
+        """Whether a pass has been begun."""
+        return self._snapshot is not None
+
+    def full_width(self) -> int:
+        """Pixels with which every move has its button."""
+        margins = self.layout().contentsMargins()
+        return self._bar.sizeHint().width() + margins.left() + margins.right()
 
     # -- showing ---------------------------------------------------------------------------------
 
@@ -128,9 +138,7 @@ class BackwardView(QWidget):
         words = NodeWords(graph, names or {})
         self._snapshot, self._words = snapshot, words
         self._selected = None
-        if self._splitter.isHidden():
-            self._splitter.show()
-            self._splitter.setSizes(_SHARES)
+        self._splitter.show()
         self._result.hide()
         self._line.setText(position_text(snapshot, graph))
         self._line.setToolTip(facts_text(snapshot))
@@ -251,3 +259,10 @@ class BackwardView(QWidget):
     def _move(self, move: str) -> None:
         target = self._selected if move == "to" and self._selected is not None else -1
         self.move_requested.emit(move, target)
+
+
+class _Shares(QSplitter):
+    """Wants no more than it needs: where height is short, what stands above comes first."""
+
+    def sizeHint(self) -> QSize:
+        return self.minimumSizeHint()

@@ -48,6 +48,7 @@ class BreakpointList(QWidget):
         self._list.setAccessibleName("Breakpoints")
         self._list.setToolTip("Switch one off by its box; Delete removes the chosen one")
         self._list.setColumnCount(2)
+        self._list.setMinimumHeight(5 * GRID)
         self._list.setHeaderLabels(["stop at", "hits"])
         self._list.setRootIsDecorated(False)
         self._list.setUniformRowHeights(True)

@@ -142,7 +142,7 @@ class DerivativeForm(QWidget):
             label.setBuddy(field)
             self._options.addWidget(label)
             self._options.addWidget(field)
-        self.vector.setMinimumWidth(40 * GRID)
+        self.vector.setMinimumWidth(24 * GRID)
         self._options.addStretch(1)
         grid.addLayout(self._options, 1, 0, 1, 8)
 

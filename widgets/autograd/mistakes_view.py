@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import (
-    QFrame,
     QHBoxLayout,
     QLabel,
     QListWidget,
     QPushButton,
-    QScrollArea,
     QSplitter,
     QVBoxLayout,
     QWidget,
@@ -22,6 +20,7 @@ from widgets.icons import set_icon
 from widgets.tensor.operand_fields import ExpressionField
 from widgets.tensor.shape_view import text_label
 from widgets.theme import GRID, mono_font
+from widgets.vertical_scroll import VerticalScroll
 
 
 class MistakesView(QWidget):
@@ -132,13 +131,9 @@ class MistakesView(QWidget):
         column.addLayout(answer)
         column.addWidget(self._hint)
         column.addStretch(1)
-        scroll = QScrollArea()
-        scroll.setWidgetResizable(True)
-        scroll.setFrameShape(QFrame.Shape.NoFrame)
-        scroll.setWidget(page)
         splitter = QSplitter(Qt.Orientation.Horizontal)
         splitter.addWidget(self.list)
-        splitter.addWidget(scroll)
+        splitter.addWidget(VerticalScroll(page))
         splitter.setStretchFactor(1, 1)
         splitter.setSizes([368, 1000])
         splitter.setChildrenCollapsible(False)

@@ -18,6 +18,7 @@ from engine.protocol import StartBackwardCommand
 from widgets.icons import set_icon
 from widgets.tensor.operand_fields import ExpressionField
 from widgets.theme import GRID
+from widgets.vertical_scroll import VerticalScroll
 
 
 class PassOptions(QWidget):
@@ -77,8 +78,8 @@ class PassOptions(QWidget):
             "The real engine keeps the saved tensors, so that another pass can follow. Stepping"
             " node by node always does.",
         )
-        self._form = QWidget()
-        form = QFormLayout(self._form)
+        form_page = QWidget()
+        form = QFormLayout(form_page)
         form.setContentsMargins(GRID, 0, 0, GRID)
         form.setHorizontalSpacing(GRID)
         form.setVerticalSpacing(GRID // 2)
@@ -92,6 +93,8 @@ class PassOptions(QWidget):
             row.addWidget(left, 3)
             row.addWidget(right, 2)
             form.addRow(row)
+        self._area = VerticalScroll(form_page)
+        self._area.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Maximum)
         head = QHBoxLayout()
         head.setSpacing(GRID // 2)
         head.addWidget(self._fold)
@@ -100,13 +103,13 @@ class PassOptions(QWidget):
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(0)
         layout.addLayout(head)
-        layout.addWidget(self._form)
+        layout.addWidget(self._area)
         for field in (self.gradient, self.inputs):
             field.textChanged.connect(self._show_summary)
             field.returnPressed.connect(self.started)
         for box in (self.create_graph, self.accumulate, self.real_engine, self.retain_graph):
             box.toggled.connect(self._show_summary)
-        self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
+        self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Maximum)
         self._show_fold(False)
         self._show_summary()
 
@@ -140,7 +143,7 @@ class PassOptions(QWidget):
         return " · ".join(words)
 
     def _show_fold(self, opened: bool) -> None:
-        self._form.setVisible(opened)
+        self._area.setVisible(opened)
         set_icon(self._fold, "mdi6.chevron-down" if opened else "mdi6.chevron-right", "muted")
 
     def _show_summary(self) -> None:

@@ -38,6 +38,7 @@ class PassTabs(QTabWidget):
         self.setObjectName("backward_tabs")
         self.setDocumentMode(True)
         self.table = GradientTable()
+        self.table.setMinimumHeight(5 * GRID)  # of Qt's own 9, a low window has no room
         self.breakpoints = BreakpointList()
         self.edits = NodeList(
             "edits",

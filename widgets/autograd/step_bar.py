@@ -59,6 +59,7 @@ DEBUG_MOVES: Mapping[str, Move] = {
         "Go back to the breakpoint before",
         "Ctrl+Shift+Left",
         "back",
+        "Shift+F12",
         folds=6,
     ),
     "back": MOVES["back"]._replace(text="", window_keys="Shift+F10"),
@@ -102,6 +103,7 @@ class StepBar(QWidget):
         super().__init__()
         self._moves = moves
         self.buttons: dict[str, QToolButton] = {}
+        self._actions: dict[str, QAction] = {}
         self._fold_order = sorted(
             (key for key in moves if moves[key].folds), key=lambda key: -moves[key].folds
         )
@@ -127,6 +129,7 @@ class StepBar(QWidget):
             action.triggered.connect(lambda _=False, key=key: self.moved.emit(key))
             self.buttons[key] = self._button(f"{name}_{key}", tip, bool(move.text))
             self.buttons[key].setDefaultAction(action)
+            self._actions[key] = action
         self.more = self._button(f"{name}_more", "More moves", False)
         self.more.setToolTip("The moves for which there is no room")
         self.more.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
@@ -156,7 +159,11 @@ class StepBar(QWidget):
         possible = {"back": position > 0, "on": position < length, "target": can_run_to}
         for key, move in self._moves.items():
             enabled = possible[move.needs] and key not in without
-            self.buttons[key].defaultAction().setEnabled(enabled)
+            self._actions[key].setEnabled(enabled)
+
+    def trigger(self, move: str) -> None:
+        """Do as the button does; nothing where it makes no sense."""
+        self._actions[move].trigger()
 
     # -- its width -------------------------------------------------------------------------------
 
@@ -186,8 +193,10 @@ class StepBar(QWidget):
             button.setHidden(key in folded)
         self.more.setHidden(not folded)
         menu = self.more.menu()
-        menu.clear()
-        menu.addActions([b.defaultAction() for key, b in self.buttons.items() if key in folded])
+        for key, action in self._actions.items():
+            menu.removeAction(action)
+            if key in folded:
+                menu.addAction(action)
 
     def _width_without(self, folded: Collection[str]) -> int:
         shown = [button for key, button in self.buttons.items() if key not in folded]

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from PySide6.QtCore import QEvent, Qt, Signal
-from PySide6.QtGui import QKeyEvent
+from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import (
     QApplication,
     QComboBox,
@@ -29,45 +28,51 @@ from widgets.tensor.shape_view import text_label
 from widgets.theme import GRID
 
 MOVES: Mapping[str, Move] = {
-    "start": Move("First", "mdi6.skip-backward", "Stand before all that ran", "", "back"),
+    "start": Move("First", "mdi6.skip-backward", "Stand before all that ran", "", "back", folds=5),
     "back_line": Move(
         "Line back",
         "mdi6.arrow-up-bold-outline",
-        "Go to the line that ran before (Shift+F12)",
+        "Go to the line that ran before",
         "",
         "back",
+        "Shift+F12",
+        folds=3,
     ),
-    "back": Move("Back", "mdi6.step-backward", "Go to the call before (Shift+F10)", "", "back"),
-    "step": Move("Into", "mdi6.debug-step-into", "Go to the next call, inside too (F11)", "", "on"),
+    "back": Move("Back", "mdi6.step-backward", "Go to the call before", "", "back", "Shift+F10"),
+    "step": Move(
+        "Into", "mdi6.debug-step-into", "Go to the next call, inside too", "", "on", "F11"
+    ),
     "over": Move(
-        "Over", "mdi6.debug-step-over", "Go to the next call that is not inside (F10)", "", "on"
+        "Over", "mdi6.debug-step-over", "Go to the next call that is not inside", "", "on", "F10"
     ),
     "out": Move(
-        "Out", "mdi6.debug-step-out", "Go to the call after the one around (Shift+F11)", "", "on"
+        "Out",
+        "mdi6.debug-step-out",
+        "Go to the call after the one around",
+        "",
+        "on",
+        "Shift+F11",
+        folds=2,
     ),
     "line": Move(
-        "Next line", "mdi6.arrow-down-bold-outline", "Go to the next line that ran (F12)", "", "on"
+        "Next line",
+        "mdi6.arrow-down-bold-outline",
+        "Go to the next line that ran",
+        "",
+        "on",
+        "F12",
+        folds=1,
     ),
-    "end": Move("Last", "mdi6.skip-forward", "Go to the last call", "", "on"),
+    "end": Move("Last", "mdi6.skip-forward", "Go to the last call", "", "on", folds=6),
     "origin": Move(
         "First NaN",
         "mdi6.alert-outline",
         "Go to the operator that made the first NaN or infinity from finite numbers",
         "",
         "target",
+        folds=4,
     ),
 }
-_NONE = Qt.KeyboardModifier.NoModifier
-_SHIFT = Qt.KeyboardModifier.ShiftModifier
-KEYS = {
-    (Qt.Key.Key_F10, _NONE): "over",
-    (Qt.Key.Key_F10, _SHIFT): "back",
-    (Qt.Key.Key_F11, _NONE): "step",
-    (Qt.Key.Key_F11, _SHIFT): "out",
-    (Qt.Key.Key_F12, _NONE): "line",
-    (Qt.Key.Key_F12, _SHIFT): "back_line",
-}
-"""Keys of the trace while the focus is in it; elsewhere they step the passes of the model."""
 CALL_WIDTH = 43 * GRID
 """Pixels that a card of values needs, beside a scroll bar."""
 _EMPTY_TEXT = (
@@ -107,7 +112,7 @@ class TraceView(QWidget):
         self._start = self._button("trace_start", "Start", "mdi6.play", "on_accent")
         self._start.setProperty("role", "primary")
         self._start.setToolTip(
-            "Run it once and record all that torch does (Shift+Enter in the code)"
+            "Run it once and record all that torch does (F6; Shift+Enter in the code)"
         )
         self._start.clicked.connect(self.start)
         self._interrupt = self._button("trace_interrupt", "Interrupt", "mdi6.stop", "error")
@@ -263,6 +268,7 @@ class TraceView(QWidget):
         trace = self._trace
         self._start.setEnabled(self._is_ready and not self._is_running)
         self._interrupt.setVisible(self._is_running)
+        self._start.setVisible(not self._is_running)  # there is not always room for both
         count = 0 if trace is None else len(trace.calls)
         can_move = self._is_ready and not self._is_running
         has_origin = trace is not None and trace.origin >= 0 and can_move
@@ -304,25 +310,3 @@ class TraceView(QWidget):
     def _try(self, example: str) -> None:
         self.source.input.set_source(example)
         self.source.edit(True)
-
-    def _key_move(self, event: QKeyEvent) -> str | None:
-        key = (Qt.Key(event.key()), event.modifiers() & ~Qt.KeyboardModifier.KeypadModifier)
-        return KEYS.get(key)
-
-    def event(self, event: QEvent) -> bool:
-        # The same keys step the passes of the model: in here they are the trace's.
-        if (
-            event.type() == QEvent.Type.ShortcutOverride
-            and isinstance(event, QKeyEvent)
-            and self._key_move(event)
-        ):
-            event.accept()
-            return True
-        return super().event(event)
-
-    def keyPressEvent(self, event: QKeyEvent) -> None:
-        move = self._key_move(event)
-        if move is None:
-            super().keyPressEvent(event)
-        else:
-            self.bar.buttons[move].click()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QSize, Qt
 from PySide6.QtWidgets import QLabel, QScrollArea, QVBoxLayout, QWidget
 
 from engine.protocol import Value
@@ -23,6 +23,7 @@ class ValueStack(QScrollArea):
         super().__init__(parent)
         self.setObjectName(name)
         self.setWidgetResizable(True)
+        self.setMinimumHeight(5 * GRID)
         self.setFrameShape(QScrollArea.Shape.NoFrame)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self._body = QWidget()
@@ -58,6 +59,13 @@ class ValueStack(QScrollArea):
             heading.hide()
         for card in self.cards[self._used :]:
             card.hide()
+
+    def minimumSizeHint(self) -> QSize:
+        """As wide as a card needs: it is not scrolled sideways."""
+        hint = super().minimumSizeHint()
+        bar = self.verticalScrollBar().sizeHint().width()
+        hint.setWidth(self._body.minimumSizeHint().width() + bar)
+        return hint
 
     def shown_cards(self) -> list[ValueCard]:
         return self.cards[: self._used]

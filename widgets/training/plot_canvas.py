@@ -37,7 +37,7 @@ class PlotCanvas(pg.GraphicsView):
         super().__init__()
         self._series = tuple(series)
         self._log = False
-        self.setMinimumSize(160, 96)
+        self.setMinimumSize(160, 72)
         # Put together by hand: pyqtgraph's PlotItem makes eight menus that nobody opens.
         self.box = pg.ViewBox(enableMenu=False, defaultPadding=0.0)
         self.box.disableAutoRange()
