@@ -60,9 +60,12 @@ class LayoutWorker(QObject):
             earlier.cancel()
 
     def close(self) -> None:
-        """End the worker. Requests on their way are not answered."""
+        """End the workers, at once. Requests on their way are not answered."""
         self._newest.clear()
         if self._pool is not None:
+            # A public way to end them comes with Python 3.14.
+            for process in list((self._pool._processes or {}).values()):
+                process.kill()
             self._pool.shutdown(wait=True, cancel_futures=True)
             self._pool = None
 

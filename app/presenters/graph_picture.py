@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import cast
 
+import msgspec
 from PySide6.QtCore import QObject
 
 from app.workbench import Workbench
-from widgets.autograd.graph_files import save_graph
+from engine.project.atomic import write_atomically
+from widgets.autograd.graph_files import file_of_message, save_graph, suffix_of
 from widgets.autograd.graph_pane import GraphPane
+from widgets.autograd.graph_view import AT_ONCE_NODES
+from widgets.autograd.later import Later
+
+SLOT = "graph file"
+"""Of the requests to the worker."""
 
 _FILTERS = {
     "dot": "Graphviz DOT (*.dot)",
@@ -20,8 +28,10 @@ _FILTERS = {
 class GraphPicturePresenter(QObject):
     def __init__(self, bench: Workbench, pane: GraphPane, parent: QObject) -> None:
         super().__init__(parent)
-        self._bench, self._view = bench, pane.view
+        self._bench, self._view, self._bar = bench, pane.view, pane.bar
+        self._writing = Later(self)
         pane.bar.export_requested.connect(self.export)
+        pane.bar.stop_requested.connect(self.stop)
         pane.view.code_requested.connect(self._show_code)
 
     def export(self, form: str) -> None:
@@ -37,12 +47,51 @@ class GraphPicturePresenter(QObject):
         if not path:
             return
         path = path if Path(path).suffix else f"{path}.{form}"
+        keys, graph = self._view.open_keys, hierarchy.graph
         try:
-            save_graph(path, hierarchy, self._view.open_keys)
+            suffix = suffix_of(path)
+            if len(graph.nodes) <= AT_ONCE_NODES:
+                save_graph(path, hierarchy, keys)
+                self._tell(path)
+                return
         except (OSError, ValueError) as error:
-            self._bench.window.say(f"The graph was not saved: {error}")
-        else:
+            self._tell(path, error)
+            return
+        self._bar.show_saving(True)
+        self._bench.window.say(f"Saving the graph of {len(graph.nodes):,} nodes to {path}…")
+        self._bench.layout.submit(
+            SLOT,
+            file_of_message,
+            suffix,
+            msgspec.msgpack.encode(graph),
+            keys,
+            then=lambda data: self._write(path, cast(bytes, data)),
+            otherwise=lambda error: self._tell(path, error),
+        )
+
+    def _write(self, path: str, data: bytes) -> None:
+        def write() -> OSError | None:
+            try:
+                write_atomically(path, data)
+            except OSError as error:
+                return error
+            return None
+
+        self._bar.show_saving(False)  # this cannot be stopped, nor takes it long
+        self._writing.run(write, lambda error: self._tell(path, error))
+
+    def stop(self) -> None:
+        """Do not save the graph after all: a file of that name stays as it was."""
+        self._bench.layout.cancel(SLOT)
+        self._bar.show_saving(False)
+        self._bench.window.say("The graph was not saved")
+
+    def _tell(self, path: str, error: BaseException | None = None) -> None:
+        self._bar.show_saving(False)
+        if error is None:
             self._bench.window.say(f"The graph was saved to {path}")
+        else:
+            self._bench.window.say(f"The graph was not saved: {error}")
 
     def _show_code(self, node: int) -> None:
         """A block's code lies on the Model page; of any other line its text is told."""

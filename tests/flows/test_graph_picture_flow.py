@@ -5,9 +5,13 @@ from __future__ import annotations
 import json
 
 import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QToolButton
 
 from app import templates
+from app.presenters import graph_picture
 from engine.protocol import GraphSnapshot
+from widgets.autograd.graph_files import save_graph
 
 
 @pytest.fixture
@@ -54,6 +58,55 @@ def test_a_graph_that_cannot_be_saved_is_told(drawn, answers, tmp_path):
     answers.save = str(tmp_path / "no folder" / "graph.json")
     pane.bar.export_requested.emit("json")
     assert "was not saved" in program.window.statusBar().currentMessage()
+
+
+@pytest.fixture
+def large(drawn, monkeypatch):
+    """As though the drawn graph took long to save."""
+    monkeypatch.setattr(graph_picture, "AT_ONCE_NODES", 0)
+    return drawn
+
+
+@pytest.mark.parametrize("form", ["dot", "json", "graphml"])
+def test_a_large_graph_is_saved_in_the_worker(large, answers, tmp_path, qtbot, form):
+    program, pane = large
+    hierarchy, keys = pane.view.hierarchy, pane.view.open_keys
+    save_graph(str(tmp_path / f"here.{form}"), hierarchy, keys)
+    answers.save = str(tmp_path / f"there.{form}")
+    pane.bar.export_requested.emit(form)
+    stop = pane.bar.findChild(QToolButton, "graph_stop_saving")
+    assert not stop.isHidden() and not (tmp_path / f"there.{form}").exists()
+    told = program.window.statusBar()
+    assert "Saving the graph" in told.currentMessage()
+    qtbot.waitUntil(lambda: "was saved to" in told.currentMessage(), timeout=30_000)
+    assert stop.isHidden()
+    there = (tmp_path / f"there.{form}").read_bytes()
+    assert there == (tmp_path / f"here.{form}").read_bytes()
+
+
+def test_saving_a_large_graph_is_stopped(large, answers, tmp_path, qtbot):
+    program, pane = large
+    answers.save = str(tmp_path / "first.graphml")
+    pane.bar.export_requested.emit("graphml")
+    stop = pane.bar.findChild(QToolButton, "graph_stop_saving")
+    qtbot.mouseClick(stop, Qt.MouseButton.LeftButton)
+    told = program.window.statusBar()
+    assert stop.isHidden() and told.currentMessage() == "The graph was not saved"
+    answers.save = str(tmp_path / "second.graphml")
+    pane.bar.export_requested.emit("graphml")
+    qtbot.waitUntil(lambda: "second.graphml" in told.currentMessage(), timeout=30_000)
+    qtbot.waitUntil(lambda: (tmp_path / "second.graphml").exists(), timeout=30_000)
+    assert not (tmp_path / "first.graphml").exists()
+
+
+@pytest.mark.parametrize("name", ["no folder/graph.json", "graph.txt"])
+def test_a_large_graph_that_cannot_be_saved_is_told(large, answers, tmp_path, qtbot, name):
+    program, pane = large
+    answers.save = str(tmp_path / name)
+    pane.bar.export_requested.emit("json")
+    told = program.window.statusBar()
+    qtbot.waitUntil(lambda: "was not saved: " in told.currentMessage(), timeout=30_000)
+    assert pane.bar.findChild(QToolButton, "graph_stop_saving").isHidden()
 
 
 def test_show_in_code_leads_to_the_block(drawn):

@@ -20,10 +20,12 @@ FILTER_TIP = "Filter: which nodes stand out, the rest is dimmed"
 class GraphBar(QWidget):
     """Drives a `GraphView`; Ctrl+F inside `scope` leads to the search field.
 
-    `export_requested(format)`: `dot`, `json` or `graphml`.
+    `export_requested(format)`: `dot`, `json` or `graphml`. `stop_requested()`: not to save it after
+    all.
     """
 
     export_requested = Signal(str)
+    stop_requested = Signal()
 
     def __init__(self, view: GraphView, scope: QWidget) -> None:
         super().__init__()
@@ -168,10 +170,22 @@ class GraphBar(QWidget):
                 f"Save graph as {words}…",
                 lambda format_=format_: self.export_requested.emit(format_),
             )
+        self._stop = self._button(
+            "stop_saving", "mdi6.close-circle-outline", "Stop: do not save the graph after all"
+        )
+        self._stop.setText("Saving…")
+        self._stop.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
+        self._stop.clicked.connect(lambda: self.stop_requested.emit())
+        self.show_saving(False)
         self._save.setMenu(menu)
         self._save.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
 
     # -- what it does ----------------------------------------------------------------------------
+
+    def show_saving(self, under_way: bool) -> None:
+        """Whether the graph is being saved, which can then be stopped."""
+        self._save.setVisible(not under_way)
+        self._stop.setVisible(under_way)
 
     def _focus_search(self) -> None:
         self.field.setFocus(Qt.FocusReason.ShortcutFocusReason)

@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from engine.project.atomic import write_atomically
 from engine.protocol import GraphEdge, GraphNode, GraphSnapshot, TensorSpec
 
@@ -23,18 +25,36 @@ SUFFIXES = (".dot", ".gv", ".json", ".graphml")
 def save_graph(path: str, hierarchy: Hierarchy, open_keys: frozenset[str]) -> None:
     """Write a graph; the suffix says how. DOT shows what is seen with `open_keys` open, the others
     hold all. Raises ValueError for another suffix, OSError when the file cannot be written."""
+    text = _text(suffix_of(path), hierarchy.graph, lambda: hierarchy, open_keys)
+    write_atomically(path, text.encode())
+
+
+def file_of_message(suffix: str, message: bytes, open_keys: frozenset[str]) -> bytes:
+    """What `save_graph` writes, from a `GraphSnapshot` as msgpack: for another process, because it
+    takes seconds at 50,000 nodes."""
+    graph = msgspec.msgpack.decode(message, type=GraphSnapshot)
+    return _text(suffix, graph, lambda: Hierarchy(graph), open_keys).encode()
+
+
+def suffix_of(path: str) -> str:
+    """How a file of this name is written. Raises ValueError where no graph is."""
     suffix = Path(path).suffix.lower()
-    make: dict[str, Callable[[], str]] = {
-        ".dot": lambda: to_dot(hierarchy, open_keys),
-        ".gv": lambda: to_dot(hierarchy, open_keys),
-        ".json": lambda: to_json(hierarchy.graph, open_keys),
-        ".graphml": lambda: to_graphml(hierarchy.graph),
-    }
-    if suffix not in make:
+    if suffix not in SUFFIXES:
         raise ValueError(
             f"A graph's file name ends in {', '.join(SUFFIXES)}, not {suffix or 'nothing'}"
         )
-    write_atomically(path, make[suffix]().encode())
+    return suffix
+
+
+def _text(
+    suffix: str,
+    graph: GraphSnapshot,
+    hierarchy: Callable[[], Hierarchy],
+    open_keys: frozenset[str],
+) -> str:
+    if suffix == ".json":
+        return to_json(graph, open_keys)
+    return to_graphml(graph) if suffix == ".graphml" else to_dot(hierarchy(), open_keys)
 
 
 # -- DOT -------------------------------------------------------------------------------------------
