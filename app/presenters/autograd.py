@@ -203,7 +203,10 @@ class AutogradPresenter(QObject):
             case ErrorSnapshot(command=command, error=error) if command in COMMANDS:
                 # Where the command before has failed, its error says why, not this one's.
                 if self._follows.pop(snapshot.reply_to, None) != self._failed:
-                    self._view.show_problem(f"{error.message} {error.hint}".strip())
+                    told = f"{error.message} {error.hint}".strip()
+                    if error.type == "KeyboardInterrupt":
+                        told = "Interrupted. What was under way has not run."
+                    self._view.show_problem(told)
                 self._failed = snapshot.reply_to
 
     def _lay_out(self, visible: VisibleGraph, direction: Direction, style: EdgeStyle) -> None:

@@ -9,6 +9,8 @@ from app import templates
 from engine.protocol import (
     BackwardSnapshot,
     ComparisonSnapshot,
+    ErrorReport,
+    ErrorSnapshot,
     ForwardSnapshot,
     GraphSnapshot,
     ValueSnapshot,
@@ -119,6 +121,13 @@ def test_what_the_first_command_lacks_is_told_not_what_the_next_misses(program, 
         program.bench.actions[f"autograd.{way}"].trigger()
         program.bench.link.drain()
         assert "The model has no Input" in view(program)._problem.text()
+
+
+def test_an_interrupted_step_says_so(qtbot, mlp):
+    start_backward(qtbot, mlp)
+    report = ErrorReport(type="KeyboardInterrupt", message="")
+    mlp.bench.link.snapshot.emit(ErrorSnapshot(command="MoveBackwardCommand", error=report))
+    assert view(mlp)._problem.text().startswith("Interrupted.")
 
 
 def test_a_value_is_shown_in_full_on_request(mlp):

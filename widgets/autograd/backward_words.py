@@ -53,7 +53,7 @@ def start_text(graph: GraphSnapshot) -> str:
 def position_text(snapshot: BackwardSnapshot, graph: GraphSnapshot) -> str:
     """How far the pass has come."""
     done, length = snapshot.position, len(graph.plan)
-    words = f"{done} of {length} nodes have run."
+    words = f"{done:,} of {length:,} nodes have run."
     if snapshot.pass_number > 1:
         words = f"Pass {snapshot.pass_number}: {words}"
     if graph.truncated:
