@@ -163,6 +163,35 @@ def test_the_example_is_stepped_through(program, view):
     assert any(line.startswith("return g * ") for line in lines), "its backward"
 
 
+def test_a_function_of_ones_own_is_stepped_line_by_line(program, view):
+    steps = view.findChild(QPushButton, "derivative_steps")
+    QTest.mouseClick(steps, Qt.MouseButton.LeftButton)
+    assert label(view, "derivative_hint").startswith("Give a function whose lines")
+    choose_example(program, view, "A backward with a mistake")
+    x = program.bench.link._session.lab.namespace.variables["x"]
+    QTest.mouseClick(steps, Qt.MouseButton.LeftButton)
+    program.bench.link.drain()
+    page = program.window.page("autograd")
+    assert page.currentWidget() is page.trace
+    trace = page.trace.trace
+    assert trace.error is None and x.grad is None and not x.requires_grad
+    stops = [trace.lines[call.line].text for call in trace.calls if call.kind == "line"]
+    assert stops == [
+        "traced = Cube.apply(x.detach().requires_grad_())",
+        "ctx.save_for_backward(x)",
+        "return x**3",
+        "traced.sum().backward()",
+        "(x,) = ctx.saved_tensors",
+        "return g * 3 * x",
+    ]
+    for _ in range(2):
+        QTest.mouseClick(page.trace.bar.buttons["line"], Qt.MouseButton.LeftButton)
+        program.bench.link.drain()
+    reader = page.trace.source.reader  # the cell that the Function was typed in
+    (line,) = reader.marked_lines()
+    assert reader.toPlainText().splitlines()[line - 1].strip() == "ctx.save_for_backward(x)"
+
+
 def test_gradcheck_of_the_example(program, view):
     QTest.mouseClick(view.findChild(QPushButton, "derivative_example"), Qt.MouseButton.LeftButton)
     program.bench.link.drain()

@@ -191,6 +191,11 @@ class DerivativeForm(QWidget):
 
     # -- asking ----------------------------------------------------------------------------------
 
+    def code_to_trace(self) -> str:
+        """Python that runs what stands in the fields, forward and backward; empty for the model."""
+        function = self.function.text().strip()
+        return traced_code(function, split_inputs(self.inputs.text())) if function else ""
+
     def ask(self) -> None:
         """Ask for what stands in the fields."""
         try:

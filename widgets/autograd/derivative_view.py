@@ -65,6 +65,12 @@ class DerivativeView(QWidget):
         self._of_model = False
         self._run.clicked.connect(lambda: self.run_requested.emit(self._code.text()))
         self._run.setEnabled(False)
+        self._steps = self._button("derivative_steps", "Step its lines", "mdi6.debug-step-over")
+        self._steps.setToolTip(
+            "Run the function at these inputs, forward and backward, and step through its lines in"
+            " the tab Forward, op by op."
+        )
+        self._steps.clicked.connect(self._trace)
         self._interrupt = self._button("derivative_interrupt", "Interrupt", "mdi6.stop")
         self._interrupt.setToolTip("Stop a function that takes too long; what has come stays.")
         self._interrupt.clicked.connect(self.interrupt_requested)
@@ -86,6 +92,7 @@ class DerivativeView(QWidget):
         line.addWidget(self._code, 1)
         line.addWidget(self._interrupt)
         line.addWidget(self._make_examples())
+        line.addWidget(self._steps)
         line.addWidget(self._run)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(2 * GRID, GRID, 2 * GRID, GRID)
@@ -202,6 +209,17 @@ class DerivativeView(QWidget):
             label.setVisible(bool(words))
 
     # -- asking ----------------------------------------------------------------------------------
+
+    def _trace(self) -> None:
+        code = self.form.code_to_trace()
+        if code:
+            self.trace_requested.emit(code)
+        else:
+            self._show_problem(
+                "",
+                "Give a function whose lines to step. The model on the canvas is traced in the tab"
+                " Forward, op by op: choose Batch of the model there.",
+            )
 
     def _ask(self, command: Command) -> None:
         self.form.compute.setEnabled(False)

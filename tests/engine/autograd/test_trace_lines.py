@@ -12,11 +12,14 @@ import torch
 
 from engine.autograd import lines, turns
 from engine.autograd import trace as engine_trace
+from engine.autograd.handlers import move_backward, start_backward
 from engine.autograd.trace_handlers import find_root, move_trace, start_trace
 from engine.errors import LabError
 from engine.lab import Lab
 from engine.protocol import (
+    MoveBackwardCommand,
     MoveTraceCommand,
+    StartBackwardCommand,
     StartTraceCommand,
     TraceRootCommand,
     TraceRootSnapshot,
@@ -448,3 +451,72 @@ def test_the_graph_of_a_call_is_that_of_the_number_computed_from_it() -> None:
     assert root_of(lab, exp).root == "a"
     with pytest.raises(LabError, match="no call 99"):
         root_of(lab, 99)
+
+
+# -- the rule of a node, stepped into
+
+
+def begun(source: str, root: str) -> tuple[Lab, list[Any]]:
+    """A lab in which the code has run, and a backward pass from `root` to its end."""
+    lab, _ = traced(source)
+    list(start_backward(lab, StartBackwardCommand(root=root)))
+    list(move_backward(lab, MoveBackwardCommand(move="end")))
+    return lab, lab.backward.stepper.graph.nodes
+
+
+def test_a_python_backward_is_stepped_into_with_the_gradient_that_came() -> None:
+    lab, nodes = begun(GELU.removesuffix("y.sum().backward()\n") + "loss = (y * y).sum()\n", "loss")
+    node = next(n for n in nodes if n.is_custom)
+    assert lab.namespace is not None
+    x = lab.namespace.variables["x"]
+    before, version = x.grad.clone(), x._version
+    lab, trace = traced("", lab, node=node.id)
+    assert trace.rule == "y = Gelu" and trace.error is None and trace.source == ""
+    assert (
+        list(trace.sources) == ["<cell 1>"] and "once_differentiable" in trace.sources["<cell 1>"]
+    )
+    stops = [trace.lines[c.line].line for c in trace.calls if c.kind == "line"]
+    assert stops == [23, 25, 26, 6, 7, 29]
+    assert lab.trace.position == 0 and move(lab, "line").position > 0
+    gives = at_line(lab, trace, 26)
+    plain = x.detach().clone().requires_grad_()
+    y = torch.nn.functional.gelu(plain)
+    (expected,) = torch.autograd.grad((y * y).sum(), plain)
+    (given,) = (v for v in gives.inputs if v.label.startswith("grad"))
+    assert given.label == "grad = g"
+    np.testing.assert_allclose(numbers(given), (2 * y).tolist(), rtol=1e-5)
+    (gradient,) = (v for v in gives.outputs if v.label.startswith("return[0]"))
+    np.testing.assert_allclose(numbers(gradient), expected.tolist(), rtol=1e-5)
+    assert torch.equal(x.grad, before) and x._version == version
+
+
+def test_the_rule_of_an_op_is_stepped_op_by_op_and_a_leaf_has_none() -> None:
+    lab, nodes = begun("w = torch.ones(2, requires_grad=True)\nz = (w * w).exp().sum()\n", "z")
+    exp = next(n for n in nodes if n.name == "ExpBackward0")
+    lab, trace = traced("", lab, node=exp.id)
+    # torch detaches what a node has saved of its own result when it unpacks it.
+    assert [call.name for call in trace.calls] == ["aten::detach", "aten::mul.Tensor"]
+    assert numbers(move(lab, "to", 1).outputs[0]) == pytest.approx([np.e, np.e], rel=1e-6)
+    with pytest.raises(LabError, match="inside a leaf"):
+        traced("", lab, node=next(n for n in nodes if n.is_leaf).id)
+
+
+def test_a_rule_that_raises_is_traced_to_where_it_does() -> None:
+    source = GELU.removesuffix("y.sum().backward()\n")
+    lab, nodes = begun(source + "loss = y.sum()\n", "loss")
+    node = next(n for n in nodes if n.is_custom)
+    assert lab.namespace is not None
+    lab.namespace.variables["below"] = None
+    lab, trace = traced("", lab, node=node.id)
+    assert trace.error is not None and trace.error.type == "TypeError"
+    marked = [trace.lines[c.line].line for c in trace.calls if c.mark == "error"]
+    assert marked == [26, 7]
+
+
+def test_a_rule_that_has_not_run_cannot_be_stepped_into() -> None:
+    lab, _ = traced("w = torch.ones(2, requires_grad=True)\nz = w.exp().sum()\n")
+    with pytest.raises(LabError):
+        traced("", lab, node=0)
+    list(start_backward(lab, StartBackwardCommand(root="z")))
+    with pytest.raises(LabError):
+        traced("", lab, node=0)
