@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from typing import Any
 
+import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 
@@ -14,6 +17,36 @@ def tensors_of(args: Iterable[Any], kwargs: Mapping[str, Any]) -> Iterator[Tenso
             yield value
         elif type(value) in (list, tuple):
             yield from (item for item in value if isinstance(item, Tensor))
+
+
+def in_order(name: str, kwargs: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Keyword arguments in the order in which torch's function `name` takes them; None where there
+    are several tensors and that order is not known."""
+    if sum(isinstance(value, Tensor) for value in kwargs.values()) < 2:
+        return kwargs
+    order = _order(name, frozenset(kwargs))
+    return None if order is None else {key: kwargs[key] for key in order}
+
+
+@lru_cache(maxsize=1_024)
+def _order(name: str, keywords: frozenset[str]) -> tuple[str, ...] | None:
+    packet = getattr(torch.ops.aten, name, None)
+    if not isinstance(packet, torch._ops.OpOverloadPacket):
+        return None
+    for overload in packet.overloads():
+        arguments = [each.name for each in getattr(packet, overload)._schema.arguments]
+        # What an operator calls `self` is `input` in Python.
+        known = ["input" if each == "self" else each for each in arguments]
+        if keywords <= set(known):
+            return tuple(each for each in known if each in keywords)
+    return None
+
+
+def statistics(func: Any, args: tuple) -> tuple[Any, ...]:
+    """The running statistics among a normalisation's arguments: they are given no gradient."""
+    if func is F.batch_norm or func is F.instance_norm:
+        return args[1:3]
+    return args[3:5] if func is torch.batch_norm or func is torch.instance_norm else ()
 
 
 def tensor_arguments(func: Any, args: tuple, kwargs: Mapping[str, Any]) -> Iterator[Any]:

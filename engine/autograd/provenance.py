@@ -122,6 +122,8 @@ def _slots(call: Call, node: Node) -> Sequence[Slot]:
         x, weight, *bias = call.slots or (True, True)
         in_order = {"addmm": (*bias, x, weight), "mm": (x, weight)}
         return in_order.get(node.op, ())
+    if call.kind == "function" and node.op == "convolution":  # x, weight, bias
+        return (*call.slots, *(False,) * (3 - len(call.slots)))
     if call.kind == "function" and call.name == "matmul" and node.op in ("mm", "bmm", "mv", "dot"):
         return call.slots[:2]
     if call.kind == "op" or call.end - call.first == 1:

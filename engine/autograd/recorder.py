@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 
 from ..tensors.writes import op_name, version_of
-from .arguments import tensor_arguments, tensors_of, written
+from .arguments import in_order, statistics, tensor_arguments, tensors_of, written
 from .kept import Keeper
 from .lines import Lines
 from .module_paths import ModulePaths, NameOf
@@ -52,6 +52,8 @@ class _Begun(NamedTuple):
     call: Call | None
     first: int
     given: Given
+    in_order: bool = True
+    """Whether `given` is in the order of the function's parameters."""
 
 
 class Recorder:
@@ -165,12 +167,15 @@ class Recorder:
         call = None
         self.quiet = True
         with torch._C.DisableTorchFunction():
-            given = [(t, version_of(t), t.requires_grad) for t in tensors_of(args, kwargs)]
+            ordered = in_order(getattr(name, "__name__", ""), kwargs) if kwargs else kwargs
+            given = [
+                (t, version_of(t), t.requires_grad) for t in tensors_of(args, ordered or kwargs)
+            ]
             if self.keep_values:
                 title = name if isinstance(name, str) else op_name(name, args)
                 call = self._begin("function", title, name, args, kwargs)
         self.quiet = False
-        return _Begun(call, _next_sequence(), given)
+        return _Begun(call, _next_sequence(), given, ordered is not None)
 
     def end_function(
         self, begun: _Begun, name: str | Callable, args: tuple, result: object
@@ -197,7 +202,11 @@ class Recorder:
 
     def _add_light(self, name: str | Callable, args: tuple, begun: _Begun, end: int) -> None:
         title = name if isinstance(name, str) else op_name(name, args)
-        slots, path = self._slots(begun.given), self._paths.current
+        given = begun.given
+        if left_out := [id(t) for t in statistics(name, args)]:
+            given = [each for each in given if id(each[0]) not in left_out]
+        slots = self._slots(given) if begun.in_order else ()
+        path = self._paths.current
         recording = self.recording
         index = len(recording.calls)
         recording.add(

@@ -308,6 +308,48 @@ def test_a_frozen_factor_is_found_whatever_torch_makes_of_the_product(product: s
         assert node.fn.next_functions[cut.input][0] is None
 
 
+FROZEN = {
+    "F.linear(a, bias=c, weight=b)": ("2, 3", "4, 3", "4"),
+    "torch.addmm(mat2=c, mat1=b, input=a)": ("2, 4", "2, 3", "3, 4"),
+    "torch.lerp(weight=c, end=b, input=a)": ("3", "3", "3"),
+    "F.layer_norm(a, (3,), bias=c, weight=b)": ("2, 3", "3", "3"),
+    "F.conv1d(bias=c, input=a, weight=b)": ("1, 2, 5", "3, 2, 2", "3"),
+    "F.conv2d(a, b, c, padding=1)": ("1, 2, 5, 5", "3, 2, 2, 2", "3"),
+    "F.conv1d(a, b)": ("1, 2, 5", "3, 2, 2"),
+    "F.batch_norm(a, torch.zeros(3), torch.ones(3), b, c, True)": ("4, 3", "3", "3"),
+    "torch.batch_norm(a, b, c, torch.zeros(3), torch.ones(3), False, 0.1, 1e-5, False)": (
+        ("4, 3", "3", "3")
+    ),
+}
+
+
+@pytest.mark.parametrize("call", FROZEN)
+def test_each_frozen_argument_is_told_at_the_input_that_it_stands_for(call: str) -> None:
+    """However it is given: the inputs are those that lead to it while it is not frozen."""
+    shapes = dict(zip("abc", FROZEN[call], strict=False))
+
+    def inputs(free: Iterable[str]) -> tuple[Lab, GraphSnapshot, dict[str, int]]:
+        made = (f"{n} = nn.Parameter(torch.ones({s}), {n in free})" for n, s in shapes.items())
+        lab = console("\n".join(made), f"y = {call}\nloss = y.sum()")
+        graph = begin(lab, "loss")
+        below = variable(lab, "y").grad_fn.next_functions
+        owners = {id(variable(lab, n)): n for n in shapes}
+        leaves = ((i, getattr(fn, "variable", None)) for i, (fn, _) in enumerate(below))
+        return lab, graph, {owners[id(t)]: i for i, t in leaves if id(t) in owners}
+
+    direct = inputs(shapes)[2]
+    for free in ("a", "b", "c", "ab", "ac", "bc"):
+        frozen = set(shapes) - set(free)
+        if not frozen or frozen == set(shapes):
+            continue
+        lab, graph, _ = inputs(free)
+        top = lab.backward.stepper.graph.node_of(variable(lab, "y").grad_fn).id
+        cuts = {cut.label: cut for cut in graph.cuts}
+        assert set(cuts) == frozen and {cut.reason for cut in graph.cuts} == {"frozen"}
+        for name in frozen & set(direct):
+            assert (cuts[name].node, cuts[name].input) == (top, direct[name])
+
+
 def test_cuts_tell_what_made_them() -> None:
     lab = console(
         "x = torch.ones(2, requires_grad=True)\ncut = (x * 2).detach()  # here\n"
