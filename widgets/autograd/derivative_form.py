@@ -237,6 +237,14 @@ class DerivativeForm(QWidget):
         return number
 
 
+def traced_code(function: str, inputs: Sequence[str]) -> str:
+    """Python that calls a function on copies that share the inputs' memory, and runs its backward:
+    no `.grad` of the reader's own changes."""
+    called = f"({function})" if " " in function else function
+    given = ", ".join(f"{text}.detach().requires_grad_()" for text in inputs)
+    return f"traced = {called}({given})\ntraced.sum().backward()\n"
+
+
 _CALLED = frozenset({"function", "builtin_function_or_method", "type", "FunctionMeta", "method"})
 
 
