@@ -34,7 +34,7 @@ class ForwardSnapshot(Snapshot, frozen=True, kw_only=True):
     batch_size: int = 0
 
 
-class SourceLine(Struct, frozen=True, array_like=True):
+class SourceLine(Struct, frozen=True, array_like=True, gc=False):
     """A line of the user's code: `file` is a path or a cell's name (`"<cell 3>"`), `line` counts
     from 1, `text` is the line itself without its indentation."""
 
@@ -43,7 +43,7 @@ class SourceLine(Struct, frozen=True, array_like=True):
     text: str = ""
 
 
-class GraphNode(Struct, frozen=True, array_like=True):
+class GraphNode(Struct, frozen=True, array_like=True, gc=False):
     """One node of the autograd graph. `name` is torch's (`"AddmmBackward0"`), `label` what a
     reader calls it (the parameter's or variable's name), `block` the block whose forward made it.
     `outputs` are the specs of the node's outputs in forward, `saved_bytes` the unique storages
@@ -71,7 +71,7 @@ class GraphNode(Struct, frozen=True, array_like=True):
     freed: bool = False
 
 
-class GraphEdge(Struct, frozen=True, array_like=True):
+class GraphEdge(Struct, frozen=True, array_like=True, gc=False):
     """The gradient's way: from input `input` of node `source` (its next_functions entry) to
     output `output` of node `target`. Parallel edges are kept."""
 
@@ -84,7 +84,7 @@ class GraphEdge(Struct, frozen=True, array_like=True):
 CutReason = Literal["detach", "no_grad", "frozen", "input", "integer", "unknown"]
 
 
-class GraphCut(Struct, frozen=True, array_like=True):
+class GraphCut(Struct, frozen=True, array_like=True, gc=False):
     """Where the gradient's way ends without a leaf: input `input` of node `node` needs none.
 
     `reason` is what made it so: `.detach()` or `no_grad` on the way, a frozen parameter, data

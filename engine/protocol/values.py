@@ -10,7 +10,7 @@ Dim = int | str
 """A dimension: a number of elements, or the name of a symbolic one (`"B"`, `"2B"`)."""
 
 
-class TensorSpec(Struct, frozen=True):
+class TensorSpec(Struct, frozen=True, gc=False):
     """Shape and dtype of a tensor that need not exist, e.g. `("B", 10)`, `"float32"`."""
 
     shape: tuple[Dim, ...]

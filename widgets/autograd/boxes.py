@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 BoxKind = Literal["module", "repeat", "round", "node", "cut"]
@@ -20,7 +21,7 @@ CUT_WIDTH = 128.0
 CUT_HEIGHT = 28.0
 
 
-class Box(NamedTuple):
+class Box(Struct, frozen=True, gc=False):
     """One rectangle of the picture.
 
     `key` stays the same whatever is open: a module's path (`"layers.3.attn"`, with `"@2"` for its
@@ -50,7 +51,7 @@ class Box(NamedTuple):
         return (NODE_WIDTH, NODE_HEIGHT) if self.kind == "node" else (CLOSED_WIDTH, CLOSED_HEIGHT)
 
 
-class Link(NamedTuple):
+class Link(Struct, frozen=True, gc=False):
     """A line between two boxes that are not open, in the gradient's direction (root to leaves).
 
     `edges` are the places in `GraphSnapshot.edges` of all edges it bundles; empty for the line
@@ -96,7 +97,7 @@ class VisibleGraph:
             np.array([-1 if box.parent is None else box.parent for box in self.boxes], np.int64),
             np.array([box.open for box in self.boxes], bool),
             np.array([box.size for box in self.boxes], float).reshape(-1, 2),
-            np.array([link[:2] for link in self.links], np.int64).reshape(-1, 2),
+            np.array([(link.source, link.target) for link in self.links], np.int64).reshape(-1, 2),
         )
 
 
