@@ -83,7 +83,7 @@ def test_choosing_a_node_shows_its_rule(lab):
     node = node_named(lab, "ReluBackward0")
     view(lab).node_selected.emit(node)
     lab.bench.link.drain()
-    assert formula(lab) == "∂L/∂x = g if y > 0 else 0"
+    assert formula(lab) == "∂L/∂x = 0 if y ≤ 0 else g"
 
 
 def test_another_element_and_input_are_asked_for(lab, qtbot):

@@ -13,13 +13,13 @@ pointwise(
     "ReluBackward0",
     "Lets the gradient through where the output was above zero, and stops it elsewhere.",
     holomorphic=False,
-    x="where(y > 0, g, 0)",
+    x="where(y <= 0, 0, g)",  # in this order: NaN lets it through
 )
 pointwise(
     "ThresholdBackward0 ThresholdBackward1",
     "Lets the gradient through where the input was above the threshold.",
     saved={"c": "threshold"},
-    x="where(x > c, g, 0)",
+    x="where(x <= c, 0, g)",
 )
 pointwise(
     "LeakyReluBackward0",
@@ -37,13 +37,13 @@ pointwise(
     "EluBackward0",
     "g where the input was above zero, g times the exponential elsewhere.",
     saved={"s": "scale", "k": "input_scale"},
-    x="where(x > 0, g * s, g * alpha * s * k * exp(k * x))",
+    x="where(x <= 0, g * alpha * s * k * exp(k * x), g * s)",
 )
 pointwise(
     "EluBackward1",
     "g where the output was above zero, g times the exponential elsewhere.",
     saved={"s": "scale", "k": "input_scale"},
-    x="where(y > 0, g * s, g * k * (y + alpha * s))",
+    x="where(y <= 0, g * k * (y + alpha * s), g * s)",
 )
 pointwise(
     "CeluBackward0",

@@ -218,8 +218,8 @@ pointwise(
     "Atan2Backward0",
     "The angle of the point (b, a): g · b / r² and -g · a / r².",
     saved=_AB,
-    a="g * b / (a**2 + b**2)",
-    b="-g * a / (a**2 + b**2)",
+    a="where(a == 0 and b == 0, 0, g * b / (a**2 + b**2))",
+    b="where(a == 0 and b == 0, 0, -g * a / (a**2 + b**2))",
 )
 pointwise(
     "XlogyBackward0",

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import math
+import operator
 from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
@@ -17,7 +18,7 @@ import torch
 
 _SUPERSCRIPT = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 _GREEK = {"alpha": "α", "beta": "β", "pi": "π", "sigma": "σ", "delta": "δ", "lambd": "λ"}
-_CONSTANTS = {"pi": math.pi}
+_CONSTANTS = {"pi": math.pi, "nan": math.nan}
 _PLAIN = (
     *("exp", "log", "sqrt", "abs", "sign", "sin", "cos", "tan", "sinh", "cosh", "tanh", "sigmoid"),
     *("erf", "erfinv", "digamma", "trunc", "floor", "isfinite"),
@@ -88,10 +89,9 @@ def _evaluate(tree: ast.expr, values: Mapping[str, Any]) -> Any:
             return _CONSTANTS[name] if name in _CONSTANTS else values[name]
         case ast.UnaryOp(op=ast.USub(), operand=operand):
             return -_evaluate(operand, values)
-        case ast.BinOp(left=left, op=ast.Pow(), right=right):
-            return _evaluate(left, values) ** _evaluate(right, values)
         case ast.BinOp(left=left, op=op, right=right):
-            return _OPERATORS[type(op)][2](_evaluate(left, values), _evaluate(right, values))
+            operate = operator.pow if isinstance(op, ast.Pow) else _OPERATORS[type(op)][2]
+            return _operate(operate, _evaluate(left, values), _evaluate(right, values))
         case ast.Compare(left=left, ops=[op], comparators=[right]):
             return _COMPARISONS[type(op)][1](_evaluate(left, values), _evaluate(right, values))
         case ast.BoolOp(op=op, values=parts):
@@ -108,6 +108,16 @@ def _evaluate(tree: ast.expr, values: Mapping[str, Any]) -> Any:
                 given = [a if torch.is_tensor(a) else _number(a) for a in given]
             return _FUNCTIONS[name](*given)
     raise ValueError(f"a formula cannot contain {ast.unparse(tree)!r}")
+
+
+def _operate(operate: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
+    """Plain numbers too as torch has them: 1 / 0 is inf, (-1) ** 0.5 is nan."""
+    try:
+        result = operate(left, right)
+    except (ZeroDivisionError, OverflowError):
+        return operate(_number(left), right).item()
+    was_real = not isinstance(left, complex) and not isinstance(right, complex)
+    return math.nan if isinstance(result, complex) and was_real else result
 
 
 def _number(value: complex) -> torch.Tensor:

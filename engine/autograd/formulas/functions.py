@@ -87,5 +87,5 @@ pointwise(
     "g / (x · (1 - x)): without bound near 0 and 1.",
     when=lambda given: given.number("eps", None) is None,
     holomorphic=False,
-    x="g / (x * (1 - x))",
+    x="where(x < 0 or x > 1, nan, g / (x * (1 - x)))",
 )

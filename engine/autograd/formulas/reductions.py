@@ -103,7 +103,7 @@ pointwise(
     align=_ALIGN,
     lets=_MOMENTS,
     holomorphic=False,
-    x="g * (x - m) / (N * y)",
+    x="where(y == 0, 0, g * (x - m) / (N * y))",
 )
 pointwise(
     "VarMeanBackward0",
@@ -120,7 +120,7 @@ pointwise(
     align=_ALIGN,
     lets={**_MOMENTS, "n": _COUNT},
     holomorphic=False,
-    x="g0 * (x - m) / (N * y) + g1 / n",
+    x="where(y == 0, 0, g0 * (x - m) / (N * y)) + g1 / n",
 )
 
 _NORMS = "NormBackward0 NormBackward1 LinalgVectorNormBackward0"
