@@ -35,14 +35,24 @@ class _Columns:
         for row, offsets in zip(self.rows, self.offsets, strict=True):
             for item, offset in zip(row, offsets, strict=True):
                 self.left[item] = offset - offsets[-1] / 2
-        rows = list(zip(self.rows, self.offsets, strict=True))
-        for sweep in range(SWEEPS):  # the first and the last run down
-            down, both = sweep % 2 == 0, sweep >= SWEEPS - LAST_SWEEPS
-            for row, offsets in rows if down else reversed(rows):
-                self._pull(row, offsets, down or both, both or not down)
+        self._sweep(SWEEPS - LAST_SWEEPS, both=False)
+        self._sweep(LAST_SWEEPS, both=True)
         self._straighten()
         least = min(self.left)
         return [float(round(x - least)) for x in self.left]
+
+    def _sweep(self, most: int, both: bool) -> None:
+        """Sweep down and up in turn, until nothing moves."""
+        rows = list(zip(self.rows, self.offsets, strict=True))
+        still = 0
+        for sweep in range(most):
+            down = sweep % 2 == 0
+            moved = False
+            for row, offsets in rows if down else reversed(rows):
+                moved |= self._pull(row, offsets, down or both, both or not down)
+            still = 0 if moved else still + 1
+            if still == 2:  # neither down nor up
+                return
 
     def _offsets(self, row: list[int]) -> list[float]:
         """How far each item is from the first, at least."""
@@ -58,9 +68,9 @@ class _Columns:
 
     def _pull(
         self, row: list[int], offsets: list[float], heed_above: bool, heed_below: bool
-    ) -> None:
+    ) -> bool:
         """Move a row's items towards their neighbours, keeping their order and distances: the
-        least sum of weighted squares, by pooling adjacent violators."""
+        least sum of weighted squares, by pooling adjacent violators. Whether any has moved."""
         left, graph = self.left, self.graph
         blocks: list[tuple[float, float, int]] = []  # mean, weight, count
         for item, offset in zip(row, offsets, strict=True):
@@ -79,11 +89,14 @@ class _Columns:
                 mean = (mean * weight + before * before_weight) / (weight + before_weight)
                 weight, count = weight + before_weight, count + before_count
             blocks.append((mean, weight, count))
-        place = 0
+        place, moved = 0, False
         for mean, _, count in blocks:
             for _ in range(count):
-                left[row[place]] = mean + offsets[place]
+                x = mean + offsets[place]
+                moved |= x != left[row[place]]
+                left[row[place]] = x
                 place += 1
+        return moved
 
     def _pull_of(self, upper: int, lower: int, main: bool) -> float:
         """How much a piece of an edge strives to be straight."""
