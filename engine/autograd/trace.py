@@ -188,15 +188,16 @@ class Trace:
         if self.position < 0:
             return TraceStepSnapshot(position=-1)
         call = self.recording.calls[self.position]
-        tensors, arguments = split(named_arguments(call))
-        made, results = split(named_results(call))
+        is_line = call.kind == "line"
+        tensors, arguments = split(named_arguments(call), containers=is_line)
+        made, results = split(named_results(call), containers=is_line)
         shown = shown_values(
             [(self._label(name, kept), kept.tensor) for name, kept in (*tensors, *made)]
         )
         values = tuple(value for value in shown[: len(tensors)] if value is not None)
         outputs = tuple(value for value in shown[len(tensors) :] if value is not None)
         missing = {f"{n}: {kept.note}" for n, kept in (*tensors, *made) if kept.tensor is None}
-        if call.kind == "line" and call.turn > MAX_TURNS:
+        if is_line and call.turn > MAX_TURNS:
             missing.add(f"its names are kept the first {MAX_TURNS:,} times that it runs")
         return TraceStepSnapshot(
             position=self.position,

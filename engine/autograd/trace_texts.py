@@ -37,14 +37,16 @@ def named_results(call: Call) -> Iterator[Named]:
         yield "result", call.result
 
 
-def split(values: Iterator[Named]) -> tuple[list[tuple[str, Kept]], list[tuple[str, str]]]:
-    """The tensors, and what else there is as text."""
+def split(
+    values: Iterator[Named], containers: bool = False
+) -> tuple[list[tuple[str, Kept]], list[tuple[str, str]]]:
+    """The tensors, and what else there is as text; so are `containers` of tensors."""
     tensors: list[tuple[str, Kept]] = []
     texts: list[tuple[str, str]] = []
     for name, value in values:
         found = list(kept_in(name, value))
         tensors += found
-        if not found:
+        if not found or (containers and not isinstance(value, Kept)):
             texts.append((name, text_of(value)))
     return tensors, texts
 

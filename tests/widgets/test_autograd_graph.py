@@ -217,7 +217,7 @@ def test_tooltip_tells_the_device_where_it_is_known() -> None:
 def test_unknown_operations_have_words_too() -> None:
     node = GraphNode(0, "ErfinvBackward0", "erfinv", "operation", None, 0, (), op="erfinv")
     graph = GraphSnapshot(nodes=(node,), edges=(), plan=(0,))
-    assert rule(node, graph) == "The backward rule of torch's erfinv."
+    assert rule(node, graph) == "The backward rule of erfinv."
 
 
 def test_menu_offers_to_run_and_to_save(view: GraphView) -> None:

@@ -28,7 +28,7 @@ from widgets.tensor.shape_view import text_label
 from widgets.theme import GRID
 
 MOVES: Mapping[str, Move] = {
-    "start": Move("First", "mdi6.skip-backward", "Stand before all that ran", "", "back", folds=5),
+    "start": Move("First", "mdi6.skip-backward", "Stand before all that ran", "", "back", folds=4),
     "back_line": Move(
         "Line back",
         "mdi6.arrow-up-bold-outline",
@@ -36,41 +36,50 @@ MOVES: Mapping[str, Move] = {
         "",
         "back",
         "Shift+F12",
-        folds=3,
-    ),
-    "back": Move("Back", "mdi6.step-backward", "Go to the call before", "", "back", "Shift+F10"),
-    "step": Move(
-        "Into", "mdi6.debug-step-into", "Go to the next call, inside too", "", "on", "F11"
-    ),
-    "over": Move(
-        "Over", "mdi6.debug-step-over", "Go to the next call that is not inside", "", "on", "F10"
-    ),
-    "out": Move(
-        "Out",
-        "mdi6.debug-step-out",
-        "Go to the call after the one around",
-        "",
-        "on",
-        "Shift+F11",
         folds=2,
     ),
     "line": Move(
         "Next line",
         "mdi6.arrow-down-bold-outline",
-        "Go to the next line that ran",
+        "Go to the next line that ran, into functions of the code too",
         "",
         "on",
         "F12",
+    ),
+    "back": Move("Back", "mdi6.step-backward", "Go to the call before", "", "back", "Shift+F10"),
+    "step": Move(
+        "Into",
+        "mdi6.debug-step-into",
+        "Go to the next call, of torch inside it too",
+        "",
+        "on",
+        "F11",
+    ),
+    "over": Move(
+        "Over",
+        "mdi6.debug-step-over",
+        "Go to the next line or call that is not inside",
+        "",
+        "on",
+        "F10",
+    ),
+    "out": Move(
+        "Out",
+        "mdi6.debug-step-out",
+        "Go to what ran after the call around",
+        "",
+        "on",
+        "Shift+F11",
         folds=1,
     ),
-    "end": Move("Last", "mdi6.skip-forward", "Go to the last call", "", "on", folds=6),
+    "end": Move("Last", "mdi6.skip-forward", "Go to the last call", "", "on", folds=5),
     "origin": Move(
         "First NaN",
         "mdi6.alert-outline",
         "Go to the operator that made the first NaN or infinity from finite numbers",
         "",
         "target",
-        folds=4,
+        folds=3,
     ),
 }
 CALL_WIDTH = 43 * GRID

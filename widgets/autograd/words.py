@@ -34,4 +34,4 @@ def rule(node: GraphNode, graph: GraphSnapshot) -> str:
     in."""
     if node.name in _RAISES:
         return _RAISES[node.name]
-    return graph.rules.get(node.name, f"The backward rule of torch's {node.op or node.name}.")
+    return graph.rules.get(node.name, f"The backward rule of {node.op or node.name}.")

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from .expression import pretty
-from .given import Given
+from .given import Given, NotKept
 from .numbers import (
     SHOWN_TERMS,
     Element,
@@ -135,6 +135,11 @@ def linear_numbers(
         if one.is_complex() or any(g.is_complex() for g in gradients):
             return _complex_numbers(one, live, label, element)
         coefficients = torch.autograd.grad(one, live, allow_unused=True)
+    if item(one) != 0 and all(weights is None for weights in coefficients):
+        raise NotKept(
+            "the rule does not tell autograd how it uses the gradient (once_differentiable, or"
+            " computed outside torch)"
+        )
     terms: list[Term] = []
     count, total = 0, 0.0
     for output, (gradient, weights) in enumerate(zip(gradients, coefficients, strict=True)):

@@ -160,6 +160,27 @@ def test_a_graph_of_the_console_has_rules_and_says_why_it_cannot_be_checked(aske
     assert "not recorded" in check.refused and check.hint
 
 
+def test_a_backward_that_hides_how_it_uses_the_gradient_has_no_numbers_rather_than_zero(asked):
+    source = """\
+import torch
+class Double(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * 2
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx, g):
+        return g * 2
+y = Double.apply(torch.ones(2, requires_grad=True)).sum()
+"""
+    asked.ask(RunCellCommand(source=source))
+    graph = asked.begin(StartBackwardCommand(root="y"))
+    node = node_named(graph, "DoubleBackward")
+    rule = asked.ask(RuleCommand(node=node), RuleSnapshot)
+    assert rule.numbers is None and "once_differentiable" in rule.note
+    assert rule.outgoing.summary.maximum == 2
+
+
 @pytest.mark.parametrize(
     "command",
     [

@@ -194,7 +194,8 @@ def test_what_a_line_bound_and_read() -> None:
     assert [v.label for v in step.outputs] == ["outs[0]", "outs[1]"]
     assert numbers(step.outputs[1]) == [0, 1, 2]
     assert {v.label: numbers(v) for v in step.inputs} == {"outs[0]": [0, 0, 0], "x": [0, 1, 2]}
-    assert dict(step.arguments) == {"i": "1"}
+    assert dict(step.arguments) == {"i": "1", "outs": "[(3,) float32]"}
+    assert dict(step.results) == {"outs": "[(3,) float32, (3,) float32]"}
     step = at_line(lab, trace, 6)
     assert numbers(step.inputs[0]) == [0, 1, 2] and numbers(step.outputs[0]) == [3, 4, 5]
     assert told(7)[0] == {"goes on at": "line 8"}
@@ -204,6 +205,7 @@ def test_what_a_line_bound_and_read() -> None:
     assert told(11)[0] == {"big": "an int of 1,329 bits"}
     step = at_line(lab, trace, 13)
     assert [v.label for v in step.outputs] == ["box['w'] = x"]
+    assert dict(step.results) == {"box": "{'w': (3,) float32, 'n': 2}"}
     assert trace.calls[at_line(lab, trace, 8).position].result == "a = 1, b = 2.5, c = 'text'"
 
 
@@ -224,6 +226,7 @@ def test_a_custom_function_forward_and_backward() -> None:
     unpacks = at_line(lab, trace, 25)
     assert {v.label for v in unpacks.outputs} == {"x", "_"} and unpacks.inputs == ()
     gives = at_line(lab, trace, 26)
+    assert dict(gives.results) == {"return": "((4,) float32, None)"}
     (gradient,) = (v for v in gives.outputs if v.label.startswith("return[0]"))
     plain = x.clone().requires_grad_()
     torch.nn.functional.gelu(plain).sum().backward()
