@@ -6,6 +6,7 @@ Central differences say it too: (L(x + h) - L(x - h)) / 2h, in float64, whatever
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -26,7 +27,7 @@ STEP = 6e-6
 TOLERANCES = {torch.float64: 1e-6, torch.float32: 2e-4, torch.float16: 5e-3, torch.bfloat16: 4e-2}
 """How far the rule may be off, relative to the gradient's size: rounding of its own dtype."""
 
-Verdict = Literal["right", "wrong", "kink"]
+Verdict = Literal["right", "wrong", "kink", "edge"]
 
 
 class CannotCheck(Exception):
@@ -42,7 +43,8 @@ class Checked:
     """One element: what the rule says, what the difference says.
 
     A `kink` is a place where the function has no derivative (the two sides have different slopes,
-    as relu at 0) and the rule gives a value between the two.
+    as relu at 0) and the rule gives a value between the two. At an `edge` the rule gives inf or
+    NaN (sqrt at 0, log of a negative number), which no difference can tell.
     """
 
     input: int
@@ -156,7 +158,7 @@ def check_rule(step: Step, call: Call | None, seed: int = 0) -> Iterator[Check |
     inputs = _matched(node, operation, step)
     generator = torch.Generator().manual_seed(seed)
     base = _loss(operation, weights)
-    summed = sum(float(weight.abs().sum()) for weight in weights if weight is not None)
+    summed = sum(_finite(weight.abs()).sum().item() for weight in weights if weight is not None)
     checked: list[Checked] = []
     counts: dict[int, int] = {}
     notes: list[str] = []
@@ -168,7 +170,7 @@ def check_rule(step: Step, call: Call | None, seed: int = 0) -> Iterator[Check |
             continue
         analytic = torch.zeros(value.shape) if outgoing is None else outgoing.detach().to_dense()
         counts[number] = value.numel()
-        scale = float(analytic.double().abs().mean()) if value.numel() else 0.0
+        scale = _finite(analytic.double().abs()).mean().item() if value.numel() else 0.0
         dtype = node_dtype(node, analytic)
         relative = TOLERANCES.get(dtype, 1e-6)
         # Where large terms cancel, what is left is their rounding; and the difference's own.
@@ -294,6 +296,8 @@ def _check_element(
     left, right = slopes(h)
     numeric = (left + right) / 2
     verdict: Verdict = "right" if abs(claimed - numeric) <= tolerance else "wrong"
+    if not math.isfinite(claimed):
+        return Checked(number, element, claimed, numeric, tolerance, "edge")
     apart = abs(right - left)
     if apart > 1e-3 * (abs(right) + abs(left)) + tolerance:
         near_left, near_right = slopes(h / 16)  # of a bend the difference shrinks, of a kink not
@@ -301,6 +305,10 @@ def _check_element(
         if abs(near_right - near_left) > apart / 2 and low <= claimed <= high:
             verdict = "kink"
     return Checked(number, element, claimed, numeric, tolerance, verdict)
+
+
+def _finite(t: Tensor) -> Tensor:
+    return t.nan_to_num(0.0, 0.0, 0.0)
 
 
 def _loss(operation: _Operation, weights: Sequence[Tensor | None]) -> float:
@@ -313,7 +321,7 @@ def _loss(operation: _Operation, weights: Sequence[Tensor | None]) -> float:
         if weight is not None:
             product = result * weight.conj()
             real = product.real if product.is_complex() else product
-            total += float(real.nan_to_num(0.0, 0.0, 0.0).sum())
+            total += float(_finite(real).sum())
     return total
 
 

@@ -116,7 +116,11 @@ def check_step(lab: Lab, command: CheckRuleCommand) -> Iterator[Snapshot | None]
     if hooks := _hooks(backward, node):
         notes.append(f"What goes out has passed {hooks}: a hook may change it after the rule.")
     elements = sorted(
-        found.elements, key=lambda e: -(e.difference / e.tolerance if e.tolerance else 0.0)
+        found.elements,
+        key=lambda e: (
+            e.verdict == "edge",
+            -(e.difference / e.tolerance if e.tolerance else 0.0),
+        ),
     )
     yield RuleCheckSnapshot(
         node=node.id,

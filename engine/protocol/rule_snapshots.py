@@ -70,7 +70,8 @@ class RuleSnapshot(Snapshot, frozen=True, kw_only=True):
 
 class CheckedRuleElement(Struct, frozen=True, array_like=True):
     """One element: the rule's gradient, that by central differences, and the verdict. A `kink` has
-    no derivative (relu at 0): the rule's value lies between the slopes of the two sides."""
+    no derivative (relu at 0): the rule's value lies between the slopes of the two sides. At an
+    `edge` (sqrt at 0) the rule gives inf or NaN."""
 
     label: str
     element: tuple[int, ...]
@@ -78,7 +79,7 @@ class CheckedRuleElement(Struct, frozen=True, array_like=True):
     numeric: float
     difference: float
     tolerance: float
-    verdict: Literal["right", "wrong", "kink"]
+    verdict: Literal["right", "wrong", "kink", "edge"]
 
 
 class RuleCheckSnapshot(Snapshot, frozen=True, kw_only=True):

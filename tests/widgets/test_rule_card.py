@@ -8,6 +8,7 @@ from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QLabel, QPushButton, QWidget
 
+from engine.project.document import replace
 from engine.protocol import (
     CheckedRuleElement,
     RuleCheckSnapshot,
@@ -214,6 +215,16 @@ def test_a_check_names_the_worst_first_and_says_how_many(card: RuleCard) -> None
     assert said(card, "rule_check_notes") == "A note."
     card.check.table.copy()
     assert QGuiApplication.clipboard().text().splitlines()[0] == "a[0, 1]\t2\t3\t1\twrong"
+
+
+def test_edges_and_nothing_at_all_are_said(card: RuleCard) -> None:
+    card.show_rule(rule())
+    edge = CheckedRuleElement("a", (0, 1), float("inf"), 0.0, float("inf"), 1e-4, "edge")
+    card.show_check(replace(CHECK, elements=(*CHECK.elements[1:], edge), passed=True))
+    assert "1 where the rule gives inf or NaN" in said(card, "rule_verdict")
+    card.show_check(replace(CHECK, elements=(), counts={}, passed=True))
+    assert said(card, "rule_verdict").startswith("Nothing")
+    assert label(card, "rule_verdict").property("role") == "muted"
 
 
 def test_a_refusal_says_why_and_what_to_do(card: RuleCard) -> None:

@@ -38,7 +38,7 @@ TRACE_TEXT = (
     "Runs the rule once more, on copies, and steps through it with all values: line by line where"
     " it is Python, op by op everywhere (Ctrl+F11)."
 )
-_VERDICTS = {"right": "success", "wrong": "error", "kink": "warning"}
+_VERDICTS = {"right": "success", "wrong": "error", "kink": "warning", "edge": "warning"}
 
 
 class CopyTable(QTableWidget):
@@ -152,7 +152,8 @@ class RuleCheck(QWidget):
             self._notes.setText(f"{snapshot.refused} {snapshot.hint}".strip())
             return
         self._verdict.setText(verdict_text(snapshot))
-        self._verdict.setProperty("role", "success" if snapshot.passed else "error")
+        role = ("success" if snapshot.passed else "error") if snapshot.elements else "muted"
+        self._verdict.setProperty("role", role)
         self._verdict.style().unpolish(self._verdict)
         self._verdict.style().polish(self._verdict)
         self._verdict.show()
@@ -278,6 +279,8 @@ class RuleOps(QWidget):
 def verdict_text(snapshot: RuleCheckSnapshot) -> str:
     """`Right: 12 elements of 3 × 4 agree with the differences of aten::mul.`"""
     checked, total = len(snapshot.elements), sum(snapshot.counts.values())
+    if not checked:
+        return "Nothing here can be held against differences."
     wrong = sum(each.verdict == "wrong" for each in snapshot.elements)
     kinks = sum(each.verdict == "kink" for each in snapshot.elements)
     of = (
@@ -292,6 +295,8 @@ def verdict_text(snapshot: RuleCheckSnapshot) -> str:
     )
     if kinks:
         words += f" {kinks:,} at a kink, where there is no derivative."
+    if edges := sum(each.verdict == "edge" for each in snapshot.elements):
+        words += f" {edges:,} where the rule gives inf or NaN: no difference can tell."
     return words
 
 

@@ -126,6 +126,18 @@ def test_a_kink_is_told_apart(build):
     assert result.passed
 
 
+@pytest.mark.parametrize("operation", [torch.sqrt, torch.log, torch.rsqrt, torch.reciprocal])
+def test_where_a_rule_is_not_finite_no_difference_can_tell(operation):
+    """And the elements beside it are checked as ever."""
+    x = torch.tensor([4.0, 0.0, 1.0], dtype=torch.float64, requires_grad=True)
+    result = one(lambda: operation(x))
+    assert [e.verdict for e in result.elements] == ["right", "edge", "right"]
+    wrong = one(
+        lambda: operation(x), lambda step: replace(step, outgoing=(step.outgoing[0] * 1.1,))
+    )
+    assert [e.verdict for e in wrong.elements] == ["wrong", "edge", "wrong"]
+
+
 def test_large_arguments_are_sampled():
     result = one(lambda: torch.randn(40, 40, requires_grad=True) @ torch.randn(40, 3))
     assert result.counts == {0: 1600}
