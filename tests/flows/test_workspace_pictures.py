@@ -9,7 +9,7 @@ from tests.pictures import assert_same_picture
 from widgets import theme
 from widgets.autograd.trace_examples import EXAMPLES
 
-NAN = EXAMPLES[2].source
+GELU, NAN = EXAMPLES[1].source, EXAMPLES[2].source
 
 
 @pytest.fixture(params=["light", "dark"])
@@ -84,6 +84,20 @@ def test_trace(themed, qapp):
     program.bench.link.drain()
     qapp.processEvents()
     assert_same_picture(page.trace, f"trace_{name}")
+
+
+def test_the_lines_of_a_custom_function(themed, qapp):
+    program, name = themed
+    program.window.show_workspace("autograd")
+    page = program.window.page("autograd")
+    page.setCurrentWidget(page.trace)
+    page.trace.source.input.set_source(GELU)
+    page.trace.start()
+    program.bench.link.drain()
+    page.trace.source.reader.line_clicked.emit(6)  # ctx.save_for_backward(x)
+    program.bench.link.drain()
+    qapp.processEvents()
+    assert_same_picture(page.trace, f"trace_lines_{name}")
 
 
 def test_train(themed, qapp):

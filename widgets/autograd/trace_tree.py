@@ -12,7 +12,7 @@ from widgets.autograd.trace_model import CALL, EMPTY, LINE, MARKS, NODES, RESULT
 
 OPEN_WHOLE = 200
 """A trace of up to so many calls opens with all of them in sight."""
-_CHARACTERS = {CALL: 36, LINE: 5, NODES: 6, MARKS: 11}
+_CHARACTERS = {CALL: 33, LINE: 5, NODES: 6, MARKS: 11}
 """How wide the columns begin; the result takes what is left. They do not follow their contents,
 which may be 50,000 rows."""
 
