@@ -192,6 +192,7 @@ class Application(QObject):
         from .presenters.backward import BackwardPresenter
         from .presenters.derivatives import DerivativesPresenter
         from .presenters.flow import FlowPresenter
+        from .presenters.graph_examples import GraphExamplesPresenter
         from .presenters.graph_picture import GraphPicturePresenter
         from .presenters.mistakes import MistakesPresenter
         from .presenters.node_details import NodeDetailsPresenter
@@ -212,6 +213,9 @@ class Application(QObject):
         self.presenters["graph_picture"] = GraphPicturePresenter(
             self.bench, page.steps.graph_pane, self
         )
+        examples = GraphExamplesPresenter(self.bench, page.steps, self)
+        examples.run_requested.connect(lambda source: self.tensors.submit(source))
+        self.presenters["graph_examples"] = examples
         trace = TracePresenter(self.bench, self.cells, page.trace, self)
         trace.node_requested.connect(page.show_node)
         trace.graph_wanted.connect(autograd.show_graph_of)

@@ -13,14 +13,15 @@ class VerticalScroll(QScrollArea):
 
     def __init__(self, page: QWidget) -> None:
         super().__init__()
+        self._page = page
         self.setWidgetResizable(True)
         self.setFrameShape(QScrollArea.Shape.NoFrame)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setWidget(page)
 
     def sizeHint(self) -> QSize:
-        return self.widget().sizeHint()
+        return self._page.sizeHint()
 
     def minimumSizeHint(self) -> QSize:
         bar = self.verticalScrollBar().sizeHint().width()
-        return QSize(self.widget().minimumSizeHint().width() + bar, 3 * GRID)
+        return QSize(self._page.minimumSizeHint().width() + bar, 3 * GRID)

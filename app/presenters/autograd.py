@@ -163,8 +163,14 @@ class AutogradPresenter(QObject):
         self._send(command, follows=follows)
 
     def _inspect(self, of: str, key: str) -> None:
+        setup = self._bench.store.project.training
         self._send(
-            InspectCommand(of=cast(Literal["activation", "parameter", "gradient"], of), key=key)
+            InspectCommand(
+                of=cast(Literal["activation", "parameter", "gradient"], of),
+                key=key,
+                optimizer=setup.optimizer,
+                optimizer_params=setup.optimizer_params,
+            )
         )
 
     def _send(self, command: Command, *, follows: int = 0) -> int:

@@ -14,6 +14,7 @@ from ..protocol import (
     CompareGradientsCommand,
     InspectCommand,
     MoveBackwardCommand,
+    ParameterUpdate,
     Snapshot,
     StartBackwardCommand,
     Value,
@@ -21,6 +22,7 @@ from ..protocol import (
 )
 from ..tensors.error_help import explain_error
 from ..tensors.namespace import namespace_of
+from ..training.first_update import first_update
 from .backward_pass import BackwardPass, shown_values
 from .debugging import backward_of, debugging
 from .graph import Node
@@ -98,7 +100,10 @@ def inspect_value(lab: Lab, command: InspectCommand) -> Iterator[Snapshot]:
     find = {"activation": _activation, "parameter": _parameter, "gradient": _gradient}
     values = find[command.of](lab, command.key)
     yield ValueSnapshot(
-        of=command.of, key=command.key, values=tuple(v for v in values if v is not None)
+        of=command.of,
+        key=command.key,
+        values=tuple(v for v in values if v is not None),
+        update=_update(lab, command),
     )
 
 
@@ -164,6 +169,17 @@ def _gradient(lab: Lab, key: str) -> tuple[Value | None, ...]:
     if gradient is None:
         raise LabError(f"{key} has no gradient yet.", hint="Step backward until its leaf has run.")
     return shown_values([(f"{key}.grad", gradient)])
+
+
+def _update(lab: Lab, command: InspectCommand) -> ParameterUpdate | None:
+    """What the optimizer would make of the parameter whose gradient is shown."""
+    if command.of != "gradient" or not command.optimizer or command.key.isdecimal():
+        return None
+    parameter = _parameters(lab)[command.key]
+    gradient = parameter.grad
+    if gradient is None:  # of autograd.grad(): no .grad is set, so no optimizer sees it
+        return None
+    return first_update(parameter, gradient, command.optimizer, command.optimizer_params)
 
 
 class _Named(dict[str, Tensor]):

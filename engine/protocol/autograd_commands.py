@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Literal
 
-from ..project.document import Model, TrainingSetup
+from msgspec import field
+
+from ..project.document import Model, ParamValue, TrainingSetup
 from .commands import Command
 from .derivative_snapshots import DerivativeKind
 from .flow_snapshots import Initialisation
@@ -174,11 +176,14 @@ class InspectCommand(Command, frozen=True, kw_only=True):
     """Show one value of the current pass in full -> ValueSnapshot.
 
     `of` says what `key` names: an activation (block id), a parameter or its `.grad`
-    (`"linear1.weight"`), or a node of the graph (node id as text: its last step).
+    (`"linear1.weight"`), or a node of the graph (node id as text: its last step). With an
+    `optimizer` (`"optim.SGD"`) and its options, a parameter's gradient comes with its update.
     """
 
     of: Literal["activation", "parameter", "gradient"]
     key: str
+    optimizer: str = ""
+    optimizer_params: dict[str, ParamValue] = field(default_factory=dict)
 
 
 class WhyNoGradientCommand(Command, frozen=True, kw_only=True):

@@ -251,9 +251,25 @@ class ComparisonSnapshot(Snapshot, frozen=True, kw_only=True):
     differences: dict[str, float]
 
 
+class ParameterUpdate(Struct, frozen=True, kw_only=True):
+    """The first step of an optimizer on one element of a parameter, the one at `index`.
+
+    `rule` is written in the names that `numbers` has: `old − lr · grad`; `new` is what torch's
+    own optimizer makes of it.
+    """
+
+    optimizer: str
+    index: tuple[int, ...]
+    rule: str
+    numbers: dict[str, float]
+    new: float
+
+
 class ValueSnapshot(Snapshot, frozen=True, kw_only=True):
-    """The answer to an InspectCommand: one value per output of the thing asked for."""
+    """The answer to an InspectCommand: one value per output of the thing asked for. `update` is
+    what the optimizer would make of a parameter with this gradient."""
 
     of: str
     key: str
     values: tuple[Value, ...]
+    update: ParameterUpdate | None = None

@@ -35,8 +35,9 @@ def settle(program) -> None:
 
 def press(program, widget: QWidget, key: Qt.Key, modifier=Qt.KeyboardModifier.NoModifier) -> None:
     widget.setFocus()
-    assert QApplication.focusWidget() is not None
-    QTest.keyClick(QApplication.focusWidget(), key, modifier)
+    focus = QApplication.focusWidget()
+    assert focus is not None
+    QTest.keyClick(focus, key, modifier)
     settle(program)
 
 
@@ -171,7 +172,7 @@ def _claims(window):
                 yield action, key.toString(), scope
     for shortcut in window.findChildren(QShortcut):
         whole = shortcut.context() in (context.WindowShortcut, context.ApplicationShortcut)
-        for key in shortcut.keys():
+        for key in shortcut.keys():  # noqa: SIM118 - a QShortcut is no dict
             yield shortcut, key.toString(), None if whole else shortcut.parent()
 
 

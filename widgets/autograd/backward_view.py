@@ -30,6 +30,7 @@ from widgets.autograd.pass_options import PassOptions
 from widgets.autograd.pass_tabs import PassTabs
 from widgets.autograd.step_bar import DEBUG_MOVES, StepBar
 from widgets.autograd.step_pane import StepPane, next_sections, step_sections
+from widgets.autograd.update_words import update_text
 from widgets.autograd.words import GRAD_FN
 from widgets.theme import GRID
 
@@ -39,6 +40,8 @@ EMPTY_TEXT = (
 )
 _SHARES = [360, 180]
 """Of the height, for a step's values and for the lists."""
+_MARGINS = (GRID, 2 * GRID)
+"""At the left and the right."""
 _ONE_WAY = ("reset", "back", "back_run")
 
 
@@ -96,7 +99,7 @@ class BackwardView(QWidget):
         self._splitter.setStretchFactor(0, 1)
         self._splitter.setSizes(_SHARES)
         layout = QVBoxLayout(self)
-        layout.setContentsMargins(GRID, GRID, 2 * GRID, GRID)
+        layout.setContentsMargins(_MARGINS[0], GRID, _MARGINS[1], GRID)
         layout.setSpacing(GRID // 2)
         for widget in (
             self._head,
@@ -123,8 +126,7 @@ class BackwardView(QWidget):
 
     def full_width(self) -> int:
         """Pixels with which every move has its button."""
-        margins = self.layout().contentsMargins()
-        return self._bar.sizeHint().width() + margins.left() + margins.right()
+        return self._bar.sizeHint().width() + sum(_MARGINS)
 
     # -- showing ---------------------------------------------------------------------------------
 
@@ -184,6 +186,8 @@ class BackwardView(QWidget):
         if snapshot.of == "gradient":
             title = f"{snapshot.key}.grad"
             about = "What the optimizer will use to move this parameter."
+            if snapshot.update is not None:
+                about += f"\n{update_text(snapshot.update)}"
         else:
             title = snapshot.key
             about = "The parameter itself: backward has not reached it yet."

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLabel, QWidget
+from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLabel, QMenu, QToolButton, QWidget
 
 from engine.protocol import GraphSnapshot, Variable
+from widgets.autograd.graph_examples import EXAMPLES
+from widgets.icons import set_icon
 from widgets.text import format_bytes, format_shape
 from widgets.theme import GRID
 
@@ -20,6 +22,8 @@ class RootBar(QWidget):
     `y.grad`; several with commas between), empty for the loss of the model on the canvas."""
 
     root_chosen = Signal(str)
+    example_chosen = Signal(object)
+    """An Example whose graph is wanted."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -55,7 +59,32 @@ class RootBar(QWidget):
         row.setSpacing(GRID)
         row.addWidget(label)
         row.addWidget(self._box)
+        row.addWidget(self._examples_button())
         row.addWidget(self._facts, 1)
+
+    def _examples_button(self) -> QToolButton:
+        button = QToolButton()
+        button.setObjectName("graph_examples")
+        button.setText("Examples")
+        button.setAccessibleName("Examples of graphs")
+        button.setToolTip(
+            "Small graphs to step through by hand. Their code runs in the console, so that its"
+            " variables stay."
+        )
+        button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
+        button.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+        set_icon(button, "mdi6.school-outline")
+        menu = QMenu(button)
+        menu.setAccessibleName("Examples")
+        menu.setToolTipsVisible(True)
+        for example in EXAMPLES:
+            action = menu.addAction(
+                example.title.replace("&", "&&"),
+                lambda each=example: self.example_chosen.emit(each),
+            )
+            action.setToolTip(f"{example.tip}\n\n{example.source}".rstrip())
+        button.setMenu(menu)
+        return button
 
     @property
     def root(self) -> str:

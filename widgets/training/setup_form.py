@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QComboBox, QLabel, QScrollArea, QVBoxLayout, QWidg
 
 from engine.project.catalogue import Param, datasets, losses, optimizers
 from engine.project.document import ParamValue, TrainingSetup, replace
+from engine.project.updates import update_rule
 from engine.protocol import Device
 from widgets.fields import value_text
 from widgets.forms import ParamForm
@@ -99,6 +100,7 @@ class SetupForm(QScrollArea):
         for key in optimizers():
             self._optimizer.addItem(key.removeprefix("optim."), key)
             self._optimizer.setItemData(self._optimizer.count() - 1, f"torch.{key}", _TIP)
+        self._optimizer_words = self._words("setup_optimizer_words")
         self._optimizer_form = self._params("setup_optimizer_form")
 
         self._heading("Run")
@@ -180,6 +182,7 @@ class SetupForm(QScrollArea):
         self._optimizer_form.show_params(
             optimizers().get(setup.optimizer, ()), setup.optimizer_params
         )
+        self._show_optimizer_words()
         self._run_form.show_params(
             _RUN, {"batch_size": setup.batch_size, "epochs": setup.epochs, "seed": setup.seed}
         )
@@ -194,6 +197,17 @@ class SetupForm(QScrollArea):
             )
         else:
             self._loss_words.setText("Takes raw scores (logits): the model needs no softmax.")
+
+    def _show_optimizer_words(self) -> None:
+        setup = self._setup
+        known = setup.optimizer in optimizers()
+        rule = update_rule(setup.optimizer, setup.optimizer_params) if known else None
+        text = "" if rule is None else f"new = {rule.step}\n{rule.words}".strip()
+        self._optimizer_words.setText(text)
+        self._optimizer_words.setToolTip(
+            "How each number of a parameter is moved once backward has filled its .grad. With the"
+            " numbers of a pass: Autograd, a row of Gradients."
+        )
 
     def show_devices(self, devices: Sequence[Device]) -> None:
         """Offer the devices that torch can use."""

@@ -1,0 +1,46 @@
+"""The examples of the tab Step through: run in the console, then their graph is read."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QObject, Signal
+
+from app.workbench import Workbench
+from engine.protocol import BackwardSnapshot, CellSnapshot, Snapshot
+from widgets.autograd.autograd_view import AutogradView
+from widgets.autograd.graph_examples import Example
+
+
+class GraphExamplesPresenter(QObject):
+    """Signal `run_requested(source)`: Python for the console."""
+
+    run_requested = Signal(str)
+
+    def __init__(self, bench: Workbench, view: AutogradView, parent: QObject) -> None:
+        super().__init__(parent)
+        self._view = view
+        self._running: Example | None = None
+        self._read: Example | None = None
+        view.roots.example_chosen.connect(self._run)
+        bench.store.snapshot.connect(self._on_snapshot)
+        bench.link.state_changed.connect(self._on_engine_state)
+
+    def _run(self, example: Example) -> None:
+        self._running, self._read = example, None
+        self.run_requested.emit(example.source)
+
+    def _on_snapshot(self, snapshot: Snapshot) -> None:
+        match snapshot:
+            case CellSnapshot(error=error) if self._running is not None:
+                example, self._running = self._running, None
+                if error is not None:
+                    self._view.show_problem(f"{error.message} {error.hint}".strip())
+                    return
+                self._read = example
+                self._view.roots.choose(example.root)
+            case BackwardSnapshot() if self._read is not None:
+                self._view.show_lesson(self._read.tip)
+                self._read = None
+
+    def _on_engine_state(self, state: str) -> None:
+        if state == "lost":
+            self._running = self._read = None

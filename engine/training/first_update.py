@@ -1,0 +1,46 @@
+"""What an optimizer's first step would make of one number of a parameter."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor, nn
+
+from ..project.document import ParamValue
+from ..project.updates import options_of, update_rule
+from ..protocol import ParameterUpdate
+from .components import make_optimizer
+
+
+def first_update(
+    parameter: Tensor, gradient: Tensor, optimizer: str, params: Mapping[str, ParamValue]
+) -> ParameterUpdate | None:
+    """Let torch's own optimizer step once, on a copy of the element with the largest gradient.
+
+    None where there is nothing to tell: no elements, or complex numbers. Raises LabError for an
+    unknown optimizer or bad options.
+    """
+    if gradient.is_sparse:
+        gradient = gradient.to_dense()
+    if not parameter.numel() or parameter.is_complex():
+        return None
+    with torch.no_grad():
+        place = int(gradient.abs().nan_to_num(nan=-1.0).argmax())
+        index = tuple(int(i) for i in torch.unravel_index(torch.tensor(place), parameter.shape))
+        old, grad = parameter[index].detach().clone(), gradient[index].detach().clone()
+    element = nn.Parameter(old.clone())
+    element.grad = grad
+    make_optimizer(optimizer, params, [element]).step()
+    numbers = {
+        name: float(value)
+        for name, value in options_of(optimizer, params).items()
+        if isinstance(value, int | float) and not isinstance(value, bool)
+    }
+    return ParameterUpdate(
+        optimizer=optimizer.removeprefix("optim."),
+        index=index,
+        rule=update_rule(optimizer, params).first,
+        numbers={**numbers, "old": float(old), "grad": float(grad)},
+        new=float(element.detach()),
+    )
