@@ -48,8 +48,12 @@ def initialise(lab: Lab, command: InitialiseCommand) -> Iterator[Snapshot]:
 def start_forward(lab: Lab, command: StartForwardCommand) -> Iterator[Snapshot]:
     """Stand before the first block with a batch of the training data.
 
-    Raises LabError, with the problems of the blocks, when the model cannot run on it.
+    Raises LabError, with the problems of the blocks, when the model cannot run on it. The pass
+    before is over in any case: it was of another model, or of other data.
     """
+    lab.forward = None
+    if lab.backward is not None and not lab.backward.subject.root:
+        lab.end_backward()
     checked = require_runnable(command.model, command.training)
     setup = command.training
     live = live_model(lab, command.model, setup.seed)

@@ -106,6 +106,18 @@ def test_an_edit_ends_the_pass_and_says_so(mlp):
     assert view(mlp)._problem.text() == ""
 
 
+@pytest.mark.parametrize("way", ["start_backward", "step_backward", "run_backward"])
+def test_after_an_edit_that_breaks_the_model_no_pass_of_the_old_one_is_stepped(mlp, qtbot, way):
+    start_backward(qtbot, mlp)
+    relu = next(b.id for b in mlp.bench.store.project.model.blocks if b.kind == "nn.ReLU")
+    mlp.model.edits.delete((relu,), ())
+    mlp.bench.link.drain()
+    mlp.bench.actions[f"autograd.{way}"].trigger()
+    mlp.bench.link.drain()
+    assert mlp.bench.store.newest(BackwardSnapshot) is None
+    assert "The model cannot run yet" in view(mlp)._problem.text()
+
+
 def test_what_cannot_be_done_is_told_in_place(mlp):
     view(mlp).forward_move_requested.emit("step", "")
     mlp.bench.link.drain()
