@@ -279,6 +279,19 @@ def test_a_wide_layer_takes_rows_on_both_sides_of_its_trunk() -> None:
         assert len({x for x, _ in way}) <= 3
 
 
+def test_what_joins_a_trunk_does_not_go_along_it_once_more() -> None:
+    """Else 2,000 steps of an RNN would have millions of places to go through."""
+    count = 500
+    sizes = ((100.0, 40.0),) * (count + 1)
+    steps = [LevelEdge(i, i + 1, 50, 50) for i in range(count - 1)]
+    shared = [LevelEdge(i, count, 50, 50) for i in range(count)]
+    graph = layer_graph.LayerGraph(Level(sizes, (*steps, *shared)))
+    assert sum(len(chain) for chain in graph.chains if chain) < 3 * count
+    placed = place_level(graph.level)
+    for way in placed.ways[count - 1 :]:  # all of them lead there none the less
+        assert way[-1] == placed.ways[-1][-1]
+
+
 def test_layout_of_nothing_and_across_processes() -> None:
     empty = VisibleGraph((), (), np.zeros(0, np.int32))
     layout = layout_nested(empty)

@@ -54,9 +54,10 @@ class Level:
 
 class LayerGraph:
     """Items are numbered as in the level, dummies follow. Of each item: its `layer`, counted from
-    the top, and its neighbours `above` and `below`. `chains` has the dummies of each edge from top
-    to bottom, None for one that takes a lane. `main` is for each item the one below that the main
-    way goes on to (-1 at the end), `spine` all items on the longest of these ways."""
+    the top, whether its layer was too wide and so takes several (`in_rows`), and its neighbours
+    `above` and `below`. `chains` has the dummies of each edge from top to bottom, or to where it
+    joins others; None for one that takes a lane. `main` is for each item the one below that the
+    main way goes on to (-1 at the end), `spine` all items on the longest of these ways."""
 
     def __init__(self, level: Level) -> None:
         self.level = level
@@ -135,8 +136,8 @@ class LayerGraph:
 
     def _chains(self) -> list[list[int] | None]:
         """The dummies of each edge from top to bottom; None for an edge that takes a lane. Many
-        edges to one end share their dummies there: they join into one trunk, as do those from one
-        end to a layer in rows."""
+        edges to one end share their dummies there: they join into one trunk, each with but the
+        first dummy where it does. So do edges from one end to a layer in rows."""
         level, layer = self.level, self.layer
         spans = [layer[edge.lower] - layer[edge.upper] - 1 for edge in level.edges]
         ends = [(edge.lower, edge.lower_x) for edge in level.edges]
@@ -151,22 +152,26 @@ class LayerGraph:
         budget = max(MANY_DUMMIES, MAX_DUMMIES_PER_ITEM * self.boxes)
         longest = _longest_within(list(reach.values()), budget)
         trunks: dict[object, dict[int, int]] = defaultdict(dict)
-        known: set[tuple[int, float, int]] = set()
+        known: set[tuple[int, float, int, float]] = set()
         chains: list[list[int] | None] = []
         for edge, key in zip(level.edges, keys, strict=True):
             if reach[key] > longest:
                 chains.append(None)
                 continue
             trunk = trunks[key]
-            dummies = []
+            dummies, end = [], [ends[len(chains)]]
             for number in range(layer[edge.upper] + 1, layer[edge.lower]):
+                if number in trunk and key in joined:
+                    dummies.append(trunk[number])  # from here on the way is known
+                    end = []
+                    break
                 if number not in trunk:
                     trunk[number] = self._add_dummy(number)
                 dummies.append(trunk[number])
-            way = [(edge.upper, edge.upper_x), *((d, 0.0) for d in dummies), ends[len(chains)]]
+            way = [(edge.upper, edge.upper_x), *((d, 0.0) for d in dummies), *end]
             for (a, x_a), (b, x_b) in pairwise(way):
-                if max(a, b) < self.boxes or (a, x_a, b) not in known:
-                    known.add((a, x_a, b))
+                if max(a, b) < self.boxes or (a, x_a, b, x_b) not in known:
+                    known.add((a, x_a, b, x_b))
                     self.below[a].append((b, x_b, x_a, edge.main))
                     self.above[b].append((a, x_a, x_b, edge.main))
             chains.append(dummies)

@@ -64,10 +64,8 @@ def place_level(level: Level) -> PlacedLevel:
     left = columns(graph, ordered)
     lanes = _lanes(graph, left)
     tops, bottoms = _heights(graph, ordered, left)
-    ways = tuple(
-        _way(graph, number, left, tops, bottoms, lanes.get(number))
-        for number in range(len(level.edges))
-    )
+    find = _Ways(graph, left, tops, bottoms)
+    ways = tuple(find.of(number, lanes.get(number)) for number in range(len(level.edges)))
     right = max(x + width for x, width in zip(left, graph.widths, strict=True))
     width = max(right, max(lanes.values(), default=0.0) + LINE_GAP)
     places = tuple((left[item], tops[graph.layer[item]]) for item in range(graph.boxes))
@@ -95,25 +93,47 @@ def _heights(
     return tops, bottoms
 
 
-def _way(
-    graph: LayerGraph,
-    number: int,
-    left: list[float],
-    tops: list[float],
-    bottoms: list[float],
-    lane: float | None,
-) -> tuple[Point, ...]:
-    """The stations of an edge: it passes each layer upright, and moves sideways between them."""
-    edge, chain = graph.level.edges[number], graph.chains[number]
-    start_x, end_x = left[edge.upper] + edge.upper_x, left[edge.lower] + edge.lower_x
-    first, last = graph.layer[edge.upper], graph.layer[edge.lower]
-    way = [(start_x, tops[first] + graph.heights[edge.upper]), (start_x, bottoms[first])]
-    if lane is not None:
-        way += [(lane, tops[first + 1]), (lane, bottoms[last - 1])]
-    for dummy in chain or ():
-        row = graph.layer[dummy]
-        way += [(left[dummy], tops[row]), (left[dummy], bottoms[row])]
-    return without_repeats([*way, (end_x, tops[last])])
+class _Ways:
+    """The stations of edges: they pass each layer upright, and move sideways between them."""
+
+    def __init__(
+        self, graph: LayerGraph, left: list[float], tops: list[float], bottoms: list[float]
+    ) -> None:
+        self.graph, self.left, self.tops, self.bottoms = graph, left, tops, bottoms
+        self._rest: dict[int, tuple[Point, ...]] = {}
+
+    def of(self, number: int, lane: float | None) -> tuple[Point, ...]:
+        graph, edge, chain = self.graph, self.graph.level.edges[number], self.graph.chains[number]
+        start_x, end_x = self.left[edge.upper] + edge.upper_x, self.left[edge.lower] + edge.lower_x
+        first, last = graph.layer[edge.upper], graph.layer[edge.lower]
+        way = [(start_x, self.tops[first] + graph.heights[edge.upper])]
+        way.append((start_x, self.bottoms[first]))
+        if lane is not None:
+            way += [(lane, self.tops[first + 1]), (lane, self.bottoms[last - 1])]
+        if chain and len(graph.below[chain[-1]]) == 1:
+            for dummy in chain[:-1]:
+                way += self._beside(dummy)
+            return without_repeats([*way, *self._from(chain[-1])])
+        for dummy in chain or ():
+            way += self._beside(dummy)
+        return without_repeats([*way, (end_x, self.tops[last])])
+
+    def _beside(self, dummy: int) -> tuple[Point, Point]:
+        x, row = self.left[dummy], self.graph.layer[dummy]
+        return (x, self.tops[row]), (x, self.bottoms[row])
+
+    def _from(self, dummy: int) -> tuple[Point, ...]:
+        """The stations from a dummy on, found once for all edges that join there."""
+        graph, passed, way = self.graph, [], self._rest.get(dummy)
+        while way is None:
+            passed.append(dummy)
+            dummy, x, *_ = graph.below[dummy][0]
+            way = self._rest.get(dummy)
+            if not graph.is_dummy(dummy):
+                way = ((self.left[dummy] + x, self.tops[graph.layer[dummy]]),)
+        for each in reversed(passed):
+            way = self._rest[each] = without_repeats([*self._beside(each), *way])
+        return way
 
 
 def _lanes(graph: LayerGraph, left: list[float]) -> dict[int, float]:
