@@ -31,6 +31,7 @@ from widgets.autograd.derivative_form import split_inputs
 from widgets.autograd.nested_layout import layout_outline
 
 Move = Literal["step", "back", "to", "end", "reset"]
+EngineState = Literal["starting", "ready", "lost"]
 COMMANDS = frozenset(
     {
         "StartForwardCommand",
@@ -66,7 +67,7 @@ class AutogradPresenter(QObject):
         view.roots.root_chosen.connect(self._on_root)
         bench.store.snapshot.connect(self._on_snapshot)
         bench.store.revision_changed.connect(self._on_revision)
-        bench.link.state_changed.connect(view.show_engine_state)
+        bench.link.state_changed.connect(self._on_engine_state)
         bench.selection.changed.connect(self._show_selection)
         view.show_engine_state(bench.link.state)
         newest = bench.store.newest(VariablesSnapshot)
@@ -228,6 +229,14 @@ class AutogradPresenter(QObject):
     def _on_graph_changed(self) -> None:
         if self._view.graph.laid_out:
             self.drawn = self._bench.store.newest(GraphSnapshot)
+
+    def _on_engine_state(self, state: EngineState) -> None:
+        """A new engine knows of no pass: the keys that step begin one."""
+        if state != "ready":
+            self._under_way = False
+            passes = (ForwardSnapshot, GraphSnapshot, BackwardSnapshot, ComparisonSnapshot)
+            self._bench.store.forget(*passes)
+        self._view.show_engine_state(state)
 
     def _on_revision(self) -> None:
         if not self._under_way:

@@ -172,6 +172,20 @@ def test_the_script_is_copied_and_saved(qtbot, mlp, answers, tmp_path):
     assert all((p.grad == 0).all() for p in model.parameters())
 
 
+@pytest.mark.parametrize("key", ["step_backward", "run_backward"])
+def test_in_a_new_engine_the_keys_begin_a_new_pass(qtbot, mlp, key):
+    press(qtbot, mlp, "backward_start")
+    press(qtbot, mlp, "backward_step")
+    mlp.bench.link.restart()
+    mlp.bench.link.drain()
+    assert mlp.bench.store.newest(BackwardSnapshot) is None
+    mlp.bench.actions[f"autograd.{key}"].trigger()
+    mlp.bench.link.drain()
+    assert newest(mlp).position == (
+        0 if key == "step_backward" else len(mlp.bench.store.newest(GraphSnapshot).plan)
+    )
+
+
 def test_breakpoints_outlive_the_engine(qtbot, mlp):
     backward(mlp).tabs.breakpoints.add(Breakpoint(on="op", target="relu"))
     mlp.bench.link.restart()
