@@ -83,9 +83,13 @@ class AutogradPresenter(QObject):
         )
 
     def step_forward(self) -> None:
-        """The next block; the start of a pass when there is none."""
-        if self._bench.store.newest(ForwardSnapshot) is None:
+        """The next block; the start of a pass when there is none. At its end nothing moves: the
+        backward pass that may be under way stays."""
+        forward = self._bench.store.newest(ForwardSnapshot)
+        if forward is None:
             self.start_forward()
+        elif forward.position == len(forward.order):
+            self._bench.window.say("The forward pass is at its end. F11 steps backward.")
         else:
             self._move_forward("step")
 

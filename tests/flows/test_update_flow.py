@@ -8,6 +8,7 @@ from PySide6.QtWidgets import QLabel
 
 from app import templates
 from engine.project.document import replace
+from engine.protocol import GraphSnapshot
 from widgets.text import format_number
 
 
@@ -67,6 +68,16 @@ def test_sgd_with_the_numbers_of_a_parameter(mlp):
 
     new = format_number(copy[place].item(), 6)
     assert numbers == f"= {written(old)} − 0.5 · {written(grad)} = {new}"
+
+
+def test_the_leaf_of_the_row_is_marked_in_the_graph(qtbot, mlp):
+    run_backward(mlp, "linear2.bias")
+    view = mlp.window.page("autograd").steps
+    qtbot.waitUntil(lambda: view.graph.laid_out, timeout=30_000)
+    for row in ("linear1.weight", "linear2.bias"):
+        choose(mlp, row)
+        assert mlp.bench.store.newest(GraphSnapshot).nodes[view.graph.selected].label == row
+        assert about(mlp)[0].startswith("What the optimizer")  # the row's gradient stays shown
 
 
 def test_another_optimizer_has_another_rule(mlp):

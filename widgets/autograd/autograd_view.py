@@ -72,6 +72,7 @@ class AutogradView(QWidget):
         self.backward.move_requested.connect(self.backward_move_requested)
         self.backward.compare_requested.connect(self.compare_requested)
         self.backward.inspect_requested.connect(self.inspect_requested)
+        self.backward.inspect_requested.connect(self._show_leaf)
         self.graph.node_selected.connect(self._on_node)
         self.graph.run_to_requested.connect(lambda n: self.backward_move_requested.emit("to", n))
 
@@ -147,6 +148,13 @@ class AutogradView(QWidget):
         """Return to the empty state."""
         self.forward.clear()
         self.clear_backward()
+
+    def _show_leaf(self, _of: str, key: str) -> None:
+        """A parameter was chosen from the list of gradients: mark its leaf."""
+        nodes = self._graph.nodes if self._graph is not None else ()
+        leaf = next((n.id for n in nodes if n.kind == "leaf" and n.label == key), None)
+        if leaf is not None:
+            self.graph.show_selected(leaf)
 
     def _on_node(self, node: int) -> None:
         self.backward.show_selected(node)

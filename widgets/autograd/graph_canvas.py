@@ -21,7 +21,8 @@ from widgets.theme import GRID
 
 EMPTY_TEXT = (
     "No graph yet.\n\nRun the forward pass to the loss, then start the backward pass: the graph"
-    " that autograd recorded appears here, from the loss at the top to the parameters."
+    " that autograd recorded appears here, from the loss at the top to the parameters. Or take one"
+    " of the Examples above."
 )
 BUSY_TEXT = "Laying out the graph…"
 LEGIBLE_ZOOM = 0.55
