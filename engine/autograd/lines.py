@@ -29,12 +29,16 @@ from .turns import MAX_TURNS, Running, running
 
 if TYPE_CHECKING:
     from .recorder import Recorder
+    from .recording import Call
 
 GOES_ON, RETURNS, YIELDS = "goes on at", "return", "yield"
 """What a line's result has beside names: where a branch goes on, and what the function gives."""
 TURNS_NOTE = (
     f"A line that runs more than {MAX_TURNS:,} times is recorded after that only where torch runs"
     " in it, without its names."
+)
+CUT_NOTE = (
+    "Python did not tell of all lines: the stack was full, or the code listens to its lines itself."
 )
 _RETURNING = {"RETURN_VALUE", "RETURN_CONST"}
 _ASKING = {"FOR_ITER", "SEND"}
@@ -96,12 +100,19 @@ class Lines:
 
     # -- what is made of it ----------------------------------------------------------------------
 
-    def begin_around(self, frame: FrameType | None) -> None:
-        """Begin the lines that stand open in this frame and those around it, and are not recorded
-        yet: torch runs in them."""
-        at = None if frame is None else running(frame)
-        if at is None or at.call is None:
+    def begin_around(self, frame: FrameType) -> Call | None:
+        """The line that this frame stands in. It is begun now, with those around it, where it is
+        not recorded yet: torch runs in it."""
+        at = running(frame)
+        if at is None:
             self._begin_around(frame)
+            return None
+        if at.has_gone_on(frame) and at.call is not None:
+            at.before = {}  # whatever changed since may be another line's doing
+            self._end(frame, at, {})
+        if at.call is None:
+            self._begin_around(frame)
+        return at.call
 
     def _begin_around(self, frame: FrameType | None) -> None:
         waiting: list[tuple[FrameType, Running]] = []

@@ -24,7 +24,7 @@ from torch.nn.modules.module import register_module_forward_hook, register_modul
 from ..tensors.writes import op_name, version_of
 from .arguments import in_order, statistics, tensor_arguments, tensors_of, written
 from .kept import Keeper
-from .lines import Lines
+from .lines import CUT_NOTE, Lines
 from .module_paths import ModulePaths, NameOf
 from .recorder_modes import FunctionMode, OperatorMode, custom_functions
 from .recording import Call, Kind, Place, Recording, Slot
@@ -145,6 +145,8 @@ class Recorder:
         self.stops.forget_the_dead()
         if self.keeper.full:
             self.note(self.keeper.full_note)
+        if self._turns is not None and self._turns.was_cut:
+            self.note(CUT_NOTE)
 
     @contextmanager
     def scope(self, path: str, title: str) -> Iterator[None]:
@@ -348,7 +350,7 @@ class Recorder:
         turn = 0
         if frame is not None and self._turns is not None and self._lines is not None:
             turn = self._turns.of(frame)
-            self._lines.begin_around(frame)
+            self._close_left(self._lines.begin_around(frame))
         place = self.place if frame is None else (frame.f_code.co_filename, frame.f_lineno)
         call = self._new_call(kind, name, place, turn)
         if call is not None:
@@ -382,6 +384,17 @@ class Recorder:
         self.recording.add(call)
         self._open.append(call)
         return call
+
+    def _close_left(self, line: Call | None) -> None:
+        """The innermost line that runs is this: those that Python did not tell the end of are
+        over."""
+        for call in reversed(self._open):
+            if call is line:
+                return
+            if call.kind == "line" and line in self._open:
+                while self._open[-1] is not line:
+                    self._end(self._open[-1])
+                return
 
     def _note_full(self) -> None:
         self.note(f"Only the first {self.max_calls:,} calls are recorded.")

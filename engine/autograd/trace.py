@@ -264,6 +264,10 @@ def _look(t: torch.Tensor | None) -> TraceMark:
         return ""
     dense = readable(t).dense
     with torch.no_grad():
+        if dense is not None and dense.layout == torch.strided:
+            for dim, stride in enumerate(dense.stride()):
+                if stride == 0:  # expanded: the same numbers over and over
+                    dense = dense.narrow(dim, 0, min(1, dense.shape[dim]))
         if dense is None or torch.isfinite(dense).all():
             return ""
         return "made_nan" if torch.isnan(dense).any() else "made_inf"

@@ -44,22 +44,29 @@ class Turns:
         self._is_user_file = files
         self._files: dict[str, _File | None] = {}
         self._listen = self._make_listener()
-        self._listens = False
+        self._listens = self._is_on = False
+        self.was_cut = False
+        """Python has stopped telling for a while: it does where the stack is full, or the code has
+        asked it to."""
 
     def __enter__(self) -> Turns:
         self._listens = sys.gettrace() is None
-        if self._listens:
-            sys.settrace(self._listen)
+        self.was_cut = False
+        self.listen(True)
         return self
 
     def __exit__(self, *error: Any) -> None:
-        if self._listens and sys.gettrace() is self._listen:
-            sys.settrace(None)
+        self.listen(False)
 
     def listen(self, on: bool) -> None:
         """Listen on, or not while what runs is none of the user's: each call costs less then."""
-        if self._listens and sys.gettrace() is (None if on else self._listen):
+        if not self._listens:
+            return
+        now = sys.gettrace()
+        self.was_cut |= self._is_on and now is not self._listen
+        if now is None or now is self._listen:
             sys.settrace(self._listen if on else None)
+            self._is_on = on
 
     def of(self, frame: FrameType) -> int:
         """Which time the statement runs that `frame` stands in: 1 for the first; 0 if unknown."""
@@ -132,25 +139,43 @@ class Running:
         """Where the statement over a line of this file begins."""
         return self._file.statements.first_line(line)
 
+    def has_gone_on(self, frame: FrameType) -> bool:
+        """Whether the frame stands in another statement than Python told last: `turn` is of that
+        one from now on."""
+        line: int | None = frame.f_lineno  # there are instructions of no line
+        if line is None or self.first_line(line) == self._statement:
+            return False
+        self._stand_at(frame, self.first_line(line))
+        return True
+
     def __call__(self, frame: FrameType, event: str, arg: Any) -> Running:
-        if event == "line":
-            line, instruction = frame.f_lineno, frame.f_lasti
-            statement = self._file.statements.first_line(line)
-            # A statement over several lines goes back and forth among them, but only a loop jumps
-            # back in the code, or comes to the line that it is at.
-            begins = statement != self._statement or line == self._line
-            if begins or instruction <= self._instruction:
-                if self.call is not None and self._watcher is not None:
-                    self._watcher.ends(frame, self, statement)
-                counts, key = self._file.counts, (frame.f_code, statement)
-                self.turn = counts[key] = counts.get(key, 0) + 1
-                self._statement = statement
-                if self.turn <= MAX_TURNS + 1 and self._watcher is not None:
-                    self._watcher.begins(frame, self)
-            self._line, self._instruction = line, instruction
-        elif self.call is not None and self._watcher is not None:
-            if event == "exception":
-                self._watcher.raises(frame, self, arg[1])
-            elif event == "return":
-                self._watcher.leaves(frame, self, arg)
+        try:
+            if event == "line":
+                self._at_line(frame)
+            elif self.call is not None and self._watcher is not None:
+                if event == "exception":
+                    self._watcher.raises(frame, self, arg[1])
+                elif event == "return":
+                    self._watcher.leaves(frame, self, arg)
+        except RecursionError:  # the user's code has room yet, we have none: it goes on unwatched
+            self.call, self.before = None, {}
         return self
+
+    def _at_line(self, frame: FrameType) -> None:
+        line, instruction = frame.f_lineno, frame.f_lasti
+        statement = self._file.statements.first_line(line)
+        # A statement over several lines goes back and forth among them, but only a loop jumps
+        # back in the code, or comes to the line that it is at.
+        begins = statement != self._statement or line == self._line
+        if begins or instruction <= self._instruction:
+            if self.call is not None and self._watcher is not None:
+                self._watcher.ends(frame, self, statement)
+            self._stand_at(frame, statement)
+            if self.turn <= MAX_TURNS + 1 and self._watcher is not None:
+                self._watcher.begins(frame, self)
+        self._line, self._instruction = line, instruction
+
+    def _stand_at(self, frame: FrameType, statement: int) -> None:
+        counts, key = self._file.counts, (frame.f_code, statement)
+        self.turn = counts[key] = counts.get(key, 0) + 1
+        self._statement = statement

@@ -64,13 +64,15 @@ def test_a_loop_without_end(engine, loop):
     assert isinstance(got[-1], TraceStepSnapshot)
     names = [call.name for call in trace.calls if call.kind == "function"]
     assert names[:2] == ["ones", "add"]
-    step = answers(engine, engine.send(MoveTraceCommand(move="to", target=2)))[-1]
+    add = next(i for i, call in enumerate(trace.calls) if call.name == "add")
+    step = answers(engine, engine.send(MoveTraceCommand(move="to", target=add)))[-1]
     assert isinstance(step, TraceStepSnapshot) and step.outputs[0].text == "[2., 2.]"
     # Nothing of the recorder stays behind: the next trace is whole.
     again = answers(engine, engine.send(StartTraceCommand(source="z = y * 3\n")))
     trace = join_trace([s for s in again if isinstance(s, TraceSnapshot)])
     assert trace.error is None
     assert [(call.kind, call.name, call.turn) for call in trace.calls] == [
+        ("line", "", 1),
         ("function", "mul", 1),
         ("op", "aten::mul.Tensor", 1),
     ]

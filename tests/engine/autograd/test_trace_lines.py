@@ -389,6 +389,59 @@ def test_a_loop_of_many_turns_is_recorded_where_torch_runs(monkeypatch: pytest.M
     assert late_function.outputs  # the functions keep their values
 
 
+def test_deep_recursion_ends_as_it_does_in_plain_python() -> None:
+    source = (
+        "def f(n):\n    return f(n + 1)\ntry:\n    f(0)\nexcept RecursionError:\n    z = 1\n"
+        "y = torch.ones(2) * 2\n"
+    )
+    lab, trace = traced(source + "k = 3\nw = y + k\n")
+    assert trace.error is None and sys.gettrace() is None
+    # Where the stack is full Python stops telling of lines, and goes on when torch has run.
+    assert trace.note == lines.CUT_NOTE
+    assert stops(trace)[:3] == [1, 3, 4] and stops(trace)[-3:] == [7, 8, 9]
+    after = trace.calls[[c.kind for c in trace.calls].index("function") :]
+    around = {trace.lines[trace.calls[c.parent].line].line for c in after if c.kind == "function"}
+    assert around == {7, 9} and trace.calls[trace.calls.index(after[0]) - 1].parent == -1
+    assert numbers(at_line(lab, trace, 9).outputs[0]) == [5, 5]
+    deep = "def f(n):\n    return 0 if n == 0 else f(n - 1)\nz = f(600)\n"
+    _, trace = traced(deep)
+    assert trace.error is None and stops(trace).count(2) == 601
+
+
+SORTS = """\
+import numpy as np
+array = np.arange(3)
+shared = torch.from_numpy(array)
+number = np.float32(3)
+mixed = {1: array, 'k': [shared, (shared, 2)]}
+both = other = {1, 2}
+far = range(10**30)
+ragged = torch.nested.nested_tensor([torch.ones(2), torch.ones(3)])
+sparse = torch.eye(2).to_sparse()
+nowhere = torch.ones(2, device='meta')
+wide = torch.ones(1).expand(10**6)
+def square(x):
+    y = x * x
+    return y.sum()
+slope = torch.func.grad(square)(torch.ones(3))
+doubled = torch.vmap(lambda q: q * 2)(torch.ones(4, 2))
+"""
+
+
+def test_values_of_all_sorts_are_told() -> None:
+    lab, trace = traced(SORTS)
+    assert trace.error is None
+    seen = [move(lab, "step") for _ in trace.calls]
+    told = {name: text for step in seen for name, text in step.results}
+    assert told["array"] == "array (3,) int64" and told["number"] == "float32(3.0)"
+    assert told["mixed"] == "{1: array (3,) int64, 'k': [(3,) int64, ((3,) int64, 2)]}"
+    assert told["both"] == told["other"] == "set of 2"
+    labels = {value.label for step in seen for value in step.outputs}
+    assert {"sparse", "wide", "slope", "doubled", "mixed['k'][0] = shared"} <= labels
+    inside = next(s for s in seen if s.source is not None and s.source.text == "y = x * x")
+    assert "inside a transform of torch.func" in inside.note
+
+
 def test_a_function_typed_before_has_its_own_source() -> None:
     lab, _ = traced("def f(x):\n    k = 2\n    return x * k\n")
     lab, trace = traced("y = f(torch.ones(2))\n", lab)
