@@ -22,6 +22,7 @@ from PySide6.QtWidgets import QApplication
 from engine.protocol import GraphEdge, GraphNode, GraphSnapshot, TensorSpec
 from tests.engine.autograd.recorded_graphs import recorded
 from tests.engine.autograd.shaped_models import gpt2
+from widgets.autograd import graph_view
 from widgets.autograd.boxes import NODE_HEIGHT, NODE_WIDTH, NestedLayout, VisibleGraph
 from widgets.autograd.graph_view import GraphView
 from widgets.autograd.nested_layout import layout_nested
@@ -125,8 +126,9 @@ def measure(picture: str, count: int, view: GraphView) -> list[dict]:
 
 def main() -> None:
     application = QApplication([])
+    graph_view.AT_ONCE_NODES = 100_000  # how long that takes is told by bench_graph_opening
     for picture, make in (("gpt2", gpt2_view), ("square", square_view)):
-        for count in (500, 2_000, 10_000):
+        for count in (500, 2_000, 10_000, 50_000):
             for row in measure(picture, count, make(count)):
                 print(json.dumps(row), flush=True)
     application.quit()

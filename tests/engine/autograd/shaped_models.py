@@ -172,3 +172,43 @@ def unrolled(steps: int = 200, width: int = 8) -> tuple[nn.Module, Callable[[], 
         return model["head"](h_BH).sum()
 
     return model, run
+
+
+class Double(nn.Module):
+    def __init__(self, channels: int, out: int) -> None:
+        super().__init__()
+        self.conv1 = nn.Conv2d(channels, out, 3, padding=1)
+        self.conv2 = nn.Conv2d(out, out, 3, padding=1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.conv2(self.conv1(x).relu()).relu()
+
+
+class UNet(nn.Module):
+    """Down `depth` times and up again, each stage joined with its counterpart by a long skip."""
+
+    def __init__(self, depth: int = 4, width: int = 2) -> None:
+        super().__init__()
+        widths = [width * 2**stage for stage in range(depth + 1)]
+        pairs = list(zip([3, *widths], widths, strict=False))
+        self.down = nn.ModuleList(Double(a, b) for a, b in pairs[:-1])
+        self.middle = Double(*pairs[-1])
+        self.up = nn.ModuleList(nn.ConvTranspose2d(2 * b, b, 2, 2) for b in widths[-2::-1])
+        self.join = nn.ModuleList(Double(2 * b, b) for b in widths[-2::-1])
+        self.head = nn.Conv2d(width, 1, 1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        kept = []
+        for stage in self.down.children():
+            kept.append(stage(x))
+            x = F.max_pool2d(kept[-1], 2)
+        x = self.middle(x)
+        for up, join in zip(self.up.children(), self.join.children(), strict=True):
+            x = join(torch.cat([up(x), kept.pop()], 1))
+        return self.head(x)
+
+
+def unet() -> tuple[nn.Module, Callable[[], Tensor]]:
+    torch.manual_seed(0)
+    model, x_BCHW = UNet(), torch.rand(1, 3, 32, 32)
+    return model, lambda: model(x_BCHW).mean()
