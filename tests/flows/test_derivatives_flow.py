@@ -192,6 +192,18 @@ def test_a_function_of_ones_own_is_stepped_line_by_line(program, view):
     assert reader.toPlainText().splitlines()[line - 1].strip() == "ctx.save_for_backward(x)"
 
 
+def test_arguments_that_are_no_tensors_are_given_as_they_are(program, view):
+    program.tensors.submit("def power(x, n, mode='up'):\n    return x ** n\nx = torch.arange(3.)")
+    program.bench.link.drain()
+    type_into(view, "derivative_function", "power")
+    type_into(view, "derivative_inputs", "x, 2, 'up'")
+    QTest.mouseClick(view.findChild(QPushButton, "derivative_steps"), Qt.MouseButton.LeftButton)
+    program.bench.link.drain()
+    trace = program.window.page("autograd").trace.trace
+    assert trace.error is None
+    assert trace.source.startswith("traced = power(x.detach().requires_grad_(), 2, 'up')")
+
+
 def test_gradcheck_of_the_example(program, view):
     QTest.mouseClick(view.findChild(QPushButton, "derivative_example"), Qt.MouseButton.LeftButton)
     program.bench.link.drain()

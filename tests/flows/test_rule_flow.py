@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QPushButton
+from PySide6.QtWidgets import QLabel, QPushButton
 
 from app import templates
 from engine.protocol import BackwardSnapshot, GraphSnapshot
@@ -117,6 +117,57 @@ def test_the_rule_is_checked_and_stepped_into(lab, qtbot):
     assert "mm" in [row[1].strip() for row in shown.ops.table.rows()]
     move(lab, "step")
     assert shown.check.table.rowCount() == shown.ops.table.rowCount() == 0
+
+
+FUNCTION = """\
+class Triple(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * 3
+    @staticmethod
+    def backward(ctx, g):
+        times = 3
+        return g * times
+w = torch.ones(2, requires_grad=True)
+loss = Triple.apply(w).square().sum()
+"""
+
+
+@pytest.mark.parametrize("by", ["button", "key"])
+def test_a_rule_is_stepped_into_line_by_line(program, qtbot, by):
+    program.window.show_workspace("autograd")
+    program.tensors.submit(FUNCTION)
+    program.bench.link.drain()
+    page = program.window.page("autograd")
+    page.steps.roots.choose("loss")
+    program.bench.link.drain()
+    node = node_named(program, "TripleBackward")
+    qtbot.keyClick(page.steps, Qt.Key.Key_F11, Qt.KeyboardModifier.ControlModifier)
+    program.bench.link.drain()
+    assert page.currentWidget() is page.steps  # it has not run: there is nothing to step into
+    move(program, "to", node)
+    if by == "button":
+        card(program).setCurrentWidget(card(program).ops)
+        program.bench.link.drain()
+        qtbot.mouseClick(page.findChild(QPushButton, "rule_trace"), Qt.MouseButton.LeftButton)
+    else:
+        qtbot.keyClick(page.steps, Qt.Key.Key_F11, Qt.KeyboardModifier.ControlModifier)
+    program.bench.link.drain()
+    assert page.currentWidget() is page.trace
+    trace = page.trace.trace
+    told = [(trace.lines[c.line].text, c.result) for c in trace.calls if c.kind == "line"]
+    assert told == [("times = 3", "times = 3"), ("return g * times", "return (2,) float32")]
+    assert page.trace.findChild(QLabel, "trace_state").text().startswith("Rule of Triple")
+    reader = page.trace.source.reader
+    assert reader.toPlainText() == FUNCTION and reader.marked_lines() == (7,)
+    page.trace.bar.trigger("line")
+    program.bench.link.drain()
+    assert reader.marked_lines() == (8,)
+    # The pass stands where it stood, and another edit of the model leaves the trace alone.
+    assert program.bench.store.newest(BackwardSnapshot).position == 3
+    page.trace.bar.trigger("back_line")
+    program.bench.link.drain()
+    assert reader.marked_lines() == (7,)
 
 
 def test_an_index_that_is_not_there_is_told_in_place(lab, qtbot):

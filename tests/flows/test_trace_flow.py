@@ -250,6 +250,17 @@ def test_a_node_of_the_users_code(qtbot, program, view):
     assert graph.nodes[page.steps.graph.selected].name == "ExpBackward0"
 
 
+def test_a_node_whose_result_was_thrown_away_is_told(program, view):
+    trace(program, view, "w = torch.ones(3, requires_grad=True)\n(w * 2).exp().sum()\nk = 1\n")
+    go(program, view, "exp")
+    press(program, view, "show_node")
+    assert label(view, "problem").startswith("No variable of the console leads to this node")
+    assert program.window.page("autograd").currentWidget() is view
+    go(program, view, "mul")  # and it is no hindrance
+    move(program, view, "line")
+    assert label(view, "call_results") == "sets k = 1"
+
+
 def test_an_edit_of_the_model_ends_a_trace_of_its_batch(program, view):
     program.bench.files.new(templates.load_template("mlp"))
     view.findChild(QComboBox, "trace_what").setCurrentIndex(1)

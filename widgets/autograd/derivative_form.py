@@ -238,11 +238,21 @@ class DerivativeForm(QWidget):
 
 
 def traced_code(function: str, inputs: Sequence[str]) -> str:
-    """Python that calls a function on copies that share the inputs' memory, and runs its backward:
-    no `.grad` of the reader's own changes."""
+    """Python that calls a function on tensors that share the inputs' memory, and runs its backward:
+    no `.grad` of the reader's own changes. Numbers and texts are given as they are."""
     called = f"({function})" if " " in function else function
-    given = ", ".join(f"{text}.detach().requires_grad_()" for text in inputs)
+    given = ", ".join(
+        text if _is_constant(text) else f"{text}.detach().requires_grad_()" for text in inputs
+    )
     return f"traced = {called}({given})\ntraced.sum().backward()\n"
+
+
+def _is_constant(text: str) -> bool:
+    try:
+        ast.literal_eval(text)
+    except (SyntaxError, ValueError):
+        return False
+    return True
 
 
 _CALLED = frozenset({"function", "builtin_function_or_method", "type", "FunctionMeta", "method"})
