@@ -122,9 +122,8 @@ def attribute(value: object, name: str) -> Any:
     if is_a(value, FunctionCtx) and name in _CTX_FACTS:
         return getattr(value, name, MISSING)
     if is_a(value, Tensor):
-        if name in _TENSOR_FACTS or (name == "grad" and value.is_leaf):
-            return getattr(value, name)
-        return MISSING
+        is_told = name in _TENSOR_FACTS or (name == "grad" and getattr(value, "is_leaf", False))
+        return getattr(value, name) if is_told else MISSING
     if is_a(value, ModuleType):
         return MISSING
     try:
