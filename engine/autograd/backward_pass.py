@@ -351,6 +351,8 @@ class BackwardPass:
         return known[2]
 
     def _outgoing(self, step: Step) -> list[tuple[str, Tensor | None]]:
+        if not self.stepper.runs(step.node):
+            return []  # what came was captured
         graph = self.stepper.graph
         labels = []
         for fn, _ in step.node.fn.next_functions:

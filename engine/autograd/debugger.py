@@ -223,6 +223,11 @@ class Debugger:
         edit = GradientExpression(
             expression, output, self._variables, self._guard, seed=self._edits_made
         )
+        if not self.stepped.runs(node):
+            raise LabError(
+                f"{node.name} does not run: the gradient that comes to it is what is asked for.",
+                hint="Edit at a node above it, or start the pass without inputs.",
+            )
         edits = {**self.expressions.get(node_id, {}), output: edit}
         if node is self.stepped.next_node:
             self._hook(node, edits)(self.stepped.pending(node))

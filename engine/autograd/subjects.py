@@ -321,6 +321,12 @@ def _root(value: Any, text: str) -> Tensor:
 def _gradient(value: Any, root: Tensor, text: str) -> Tensor | None:
     if value is None and root.numel() == 1:
         return None
+    is_complex = value.is_complex() if isinstance(value, Tensor) else isinstance(value, complex)
+    if is_complex and not root.is_complex():
+        raise LabError(
+            f"The gradient for `{text}` is complex, and `{text}` is real.",
+            hint="Write real numbers, or take the .real part.",
+        )
     if isinstance(value, bool | int | float | complex):
         return torch.full_like(root, value, requires_grad=False)
     try:

@@ -13,6 +13,7 @@ from engine.lab import Lab
 from engine.protocol import (
     BackwardSnapshot,
     CompareGradientsCommand,
+    EditGradientCommand,
     InspectCommand,
     MoveBackwardCommand,
     StartBackwardCommand,
@@ -238,3 +239,39 @@ def test_what_fails_in_a_pass_is_told_with_node_line_and_what_to_try(real_engine
     with pytest.raises(LabError, match=r"^MulBackward0 fails: one of the variables") as raised:
         move(lab, "end")
     assert "clone() before writing" in raised.value.hint
+
+
+@pytest.mark.parametrize("real_engine", [False, True])
+@pytest.mark.parametrize("wanted", [("inner",), ("y",), ("inner", "x"), ("spare", "inner")])
+def test_inputs_that_are_no_leaves_and_one_that_is_not_used(wanted, real_engine: bool) -> None:
+    lab = made(
+        "x = torch.randn(3, requires_grad=True); inner = x.sin(); y = (inner * 2).exp().sum()",
+        "spare = torch.ones(2, requires_grad=True)",
+    )
+    names = {name: variable(lab, name) for name in ("x", "inner", "y", "spare")}
+    expected = torch.autograd.grad(
+        names["y"], [names[name] for name in wanted], allow_unused=True, retain_graph=True
+    )
+    start(lab, root="y", inputs=wanted, real_engine=real_engine, retain_graph=True)
+    while (done := move(lab, "step")).next is not None:  # each step is told
+        pass
+    for told, plain in zip(done.gradients, expected, strict=True):
+        found = lab.backward.gradient_of(told.name)
+        assert (told.gradient is None) == (plain is None) == (found is None)
+        assert plain is None or torch.equal(found, plain)
+    assert names["x"].grad is None
+
+
+def test_a_node_that_is_only_captured_is_not_edited() -> None:
+    lab = made("x = torch.randn(3, requires_grad=True); inner = x.sin(); y = (inner * 2).sum()")
+    start(lab, root="y", inputs=("inner",))
+    node = lab.backward.stepper.graph.node_of(variable(lab, "inner").grad_fn).id
+    with pytest.raises(LabError, match="SinBackward0 does not run"):
+        send(lab, EditGradientCommand(node=node, expression="g * 2"))
+
+
+@pytest.mark.parametrize("gradient", ["1j", "torch.ones(3).cfloat()"])
+def test_a_complex_gradient_for_a_real_root_is_refused(gradient: str) -> None:
+    lab = made("x = torch.randn(3, requires_grad=True); y = x * 2")
+    with pytest.raises(LabError, match="is complex, and `y` is real"):
+        start(lab, root="y", gradient=gradient)
