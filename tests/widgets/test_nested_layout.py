@@ -73,7 +73,7 @@ def test_layout_of_any_graph(drawn, direction, style, column_height, row_width) 
     visible = hierarchy.visible(open_keys)
     # Columns and rows also where they are not needed: any level is broken at any place.
     columns = patch.multiple(layer_wrap, COLUMN_HEIGHT=column_height, SLENDER=0.5, WIDEST=inf)
-    with columns, patch.object(layer_graph, "WIDE_ROW", row_width):
+    with columns, patch.multiple(layer_graph, WIDE_ROW=row_width, MANY_IN_ROW=2):
         layout = layout_nested(visible, direction, style)
     assert layout.curved == (style == "smooth")
     rects = layout.rects
@@ -277,6 +277,14 @@ def test_a_wide_layer_takes_rows_on_both_sides_of_its_trunk() -> None:
         assert abs((row[0] + row[-1]) / 2 - middle) < 50
     for way in placed.ways:  # straight down the trunk, then to the side once
         assert len({x for x, _ in way}) <= 3
+
+
+def test_a_box_wider_than_a_row_may_be_stays_below_what_leads_to_it() -> None:
+    sizes = ((200.0, 40.0), (9_000.0, 400.0), (200.0, 40.0))
+    edges = (LevelEdge(0, 1, 100, 50), LevelEdge(1, 2, 50, 100), LevelEdge(0, 2, 20, 20))
+    placed = place_level(Level(sizes, edges))
+    (above, _), (wide, _), (below, _) = placed.places
+    assert above + 100 == wide + 50 == below + 100
 
 
 def test_what_joins_a_trunk_does_not_go_along_it_once_more() -> None:

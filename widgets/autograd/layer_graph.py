@@ -21,7 +21,9 @@ square of the items."""
 MANY_DUMMIES = 400
 """So many are always allowed."""
 WIDE_ROW = 6_000.0
-"""A layer wider than this is broken into rows below each other, where few trunks pass them."""
+"""A layer wider than this, of many items, is broken into rows below each other where few trunks
+pass them."""
+MANY_IN_ROW = 12
 MAX_TRUNKS = 8
 ROW_GAP = 32.0
 ROWS_SHAPE = 1.6
@@ -106,7 +108,7 @@ class LayerGraph:
         wide = {
             number: row
             for number, row in items.items()
-            if sum(self.widths[item] for item in row) > WIDE_ROW
+            if len(row) >= MANY_IN_ROW and sum(self.widths[item] for item in row) > WIDE_ROW
         }
         broken = [False] * len(layer)
         if not wide:
@@ -123,6 +125,8 @@ class LayerGraph:
             width = sum(self.widths[item] + ROW_GAP for item in row)
             height = max(self.heights[item] for item in row) + ROW_GAP
             rows = max(1, round((width / height / ROWS_SHAPE) ** 0.5))
+            if rows == 1:
+                continue
             in_each = -(-len(row) // rows)
             more[number] = -(-len(row) // in_each) - 1
             for place, item in enumerate(row):
