@@ -52,9 +52,12 @@ def _sgd(options: Mapping[str, ParamValue], grad: str) -> UpdateRule:
 
 
 def _adam(options: Mapping[str, ParamValue], grad: str, old: str = "old") -> UpdateRule:
-    words = "mean and square are running means of the gradient and of its square."
+    words = (
+        "mean and square are running means of the gradient and of its square, corrected for their"
+        " start at 0."
+    )
     if options["amsgrad"]:
-        words = f"{words[:-1]}; of square, the largest so far counts."
+        words += " Of square the largest so far counts."
     first = f"{old} − lr · {grad} / (|{grad}| + eps)"
     return UpdateRule(f"{old} − lr · mean / (√square + eps)", words, first)
 
