@@ -203,7 +203,7 @@ def test_the_pass_that_moves_is_in_front(program, qtbot):
     settle(program)
     assert steps.columns.in_tabs
     assert steps.backward.isVisible() and not steps.forward.isVisible()
-    program.bench.actions["autograd.step"].trigger()
+    program.bench.actions["autograd.start"].trigger()
     settle(program)
     assert steps.forward.isVisible() and not steps.backward.isVisible()
     program.bench.actions["autograd.step_backward"].trigger()
