@@ -153,7 +153,11 @@ class Debugger:
         """The position at which a node is the last that has run."""
         try:
             return self.stepped.step_position(node_id)
-        except ValueError:
+        except ValueError as error:
+            if 0 <= node_id < len(self.stepped.graph.nodes):
+                raise LabError(
+                    f"This node does not run: {error}.", hint="Start the pass without inputs."
+                ) from None
             raise LabError(
                 f"There is no node {node_id} in the graph.",
                 hint="Choose a node of the graph shown.",

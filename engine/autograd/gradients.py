@@ -18,8 +18,8 @@ def root_gradients(
     Raises ValueError when one is missing for a root that is no scalar, or does not fit its root,
     and TypeError for what is no tensor.
     """
-    several = isinstance(gradient, Sequence) and not torch.is_tensor(gradient)
-    given = list(gradient) if several else [gradient]
+    several = isinstance(gradient, Sequence) and not isinstance(gradient, torch.Tensor)
+    given: list[torch.Tensor | None] = list(gradient) if several else [gradient]  # type: ignore
     if gradient is None:
         given = [None] * len(roots)
     if len(given) != len(roots):

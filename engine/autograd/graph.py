@@ -215,7 +215,7 @@ def as_roots(root: Root | Iterable[Root]) -> list[Root]:
     """One root or several, as a list. Raises ValueError on an empty one, TypeError on what is no
     tensor."""
     several = isinstance(root, Iterable) and not isinstance(root, torch.Tensor | GradientEdge)
-    roots = list(root) if several else [root]
+    roots: list[Root] = list(root) if several else [root]  # type: ignore
     if not roots:
         raise ValueError("no root given: a graph is read from at least one tensor")
     for each in roots:

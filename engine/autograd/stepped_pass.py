@@ -238,9 +238,10 @@ class SteppedPass(ABC):
         return node_id
 
     def _place_of(self, node: Node | int) -> int:
-        place = self._place.get(self._id(node))
+        node_id = self._id(node)
+        place = self._place.get(node_id)
         if place is None:
-            raise ValueError(f"{node!r} is not on the way to any of the inputs")
+            raise ValueError(f"{self.graph.nodes[node_id]} is not on the way to any of the inputs")
         return place
 
 

@@ -268,6 +268,11 @@ def test_a_node_that_is_only_captured_is_not_edited() -> None:
     node = lab.backward.stepper.graph.node_of(variable(lab, "inner").grad_fn).id
     with pytest.raises(LabError, match="SinBackward0 does not run"):
         send(lab, EditGradientCommand(node=node, expression="g * 2"))
+    leaf = next(n.id for n in lab.backward.stepper.graph.nodes if n.is_leaf)
+    with pytest.raises(
+        LabError, match=r"does not run: .* x> is not on the way to any of the inputs"
+    ):
+        send(lab, EditGradientCommand(node=leaf, expression="g * 2"))
 
 
 @pytest.mark.parametrize("gradient", ["1j", "torch.ones(3).cfloat()"])
