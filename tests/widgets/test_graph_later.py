@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 
 import pytest
+from PySide6.QtCore import QPointF
 
 from engine.protocol import GraphEdge, GraphNode, GraphSnapshot, TensorSpec
 from widgets.autograd import graph_view, graph_work
@@ -131,3 +132,38 @@ def test_a_node_asked_for_before_there_are_boxes_is_gone_to_when_they_are(view, 
     assert view.selected is None
     qtbot.waitUntil(lambda: view.selected == 1_001)
     assert view.facts.visible.boxes[view.box_of(1_001)].key == "#1001"
+
+
+@pytest.mark.parametrize("across", [0.1, 0.5, 0.95])
+def test_a_box_that_opens_into_columns_begins_where_it_began(view, qtbot, across) -> None:
+    view.show_graph(LARGE)
+    qtbot.waitUntil(lambda: view.laid_out)
+    (fold,) = view.facts.visible.boxes
+    rect = view.box_rect(fold.key)
+    at = QPointF(view.mapFromScene(QPointF(rect.left() + across * rect.width(), rect.center().y())))
+    left = view.mapFromScene(rect.topLeft()).x()
+    view.toggle(0, at)
+    qtbot.waitUntil(lambda: view.laid_out)
+    opened = view.box_rect(fold.key)
+    assert opened.width() > 10 * rect.width()
+    assert abs(view.mapFromScene(opened.topLeft()).x() - left) <= 1
+    first = view.mapFromScene(view.box_rect(f"{fold.key}/{fold.repeat - 1}").center())
+    assert view.viewport().rect().contains(first)
+
+
+def test_a_box_in_columns_that_opens_or_closes_stays_where_it_is(view, qtbot) -> None:
+    view.show_graph(LARGE)
+    qtbot.waitUntil(lambda: view.laid_out)
+    (fold,) = view.facts.visible.boxes
+    view.set_open(frozenset({fold.key}))
+    qtbot.waitUntil(lambda: view.laid_out)
+    a_round = f"{fold.key}/{fold.repeat // 2}"  # columns before it and columns after it
+    center = view.box_rect(a_round).center()
+    view.set_view(1.0, center.x(), center.y())
+    for _ in range(2):  # open, close
+        top = view.mapFromScene(view.box_rect(a_round).topLeft())
+        at = QPointF(top.x() + 12, top.y() + 12)
+        view.toggle(view.facts.index_of[a_round], at)
+        qtbot.waitUntil(lambda: view.laid_out)
+        moved = view.mapFromScene(view.box_rect(a_round).topLeft()) - top
+        assert abs(moved.x()) <= 4 and abs(moved.y()) <= 1

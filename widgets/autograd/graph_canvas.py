@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import inf
 from typing import NamedTuple
 
 import numpy as np
@@ -27,16 +28,19 @@ EMPTY_TEXT = (
 BUSY_TEXT = "Laying out the graph…"
 LEGIBLE_ZOOM = 0.55
 """A new graph is shown at least at this zoom."""
+OPENED_WIDER = 3.0
+"""A box that has become so many times as wide was opened: into columns, maybe."""
 
 
 class Anchor(NamedTuple):
-    """A box, a point in it (fraction of its width, pixels below its top) and where on screen that
-    point is to stay."""
+    """A box, a point in it (fraction of its width, pixels below its top), where on screen that
+    point is to stay, and how wide the box is."""
 
     key: str
     across: float
     below: float
     viewport_point: QPointF
+    width: float = inf
 
 
 class GraphCanvas(CanvasView):
@@ -148,7 +152,8 @@ class GraphCanvas(CanvasView):
             point = self.scene_point(at)
         across = (point.x() - head.left()) / head.width()
         key = self._item.facts.visible.boxes[box].key
-        return Anchor(key, min(max(across, 0.0), 1.0), point.y() - head.top(), at)
+        across = min(max(across, 0.0), 1.0)
+        return Anchor(key, across, point.y() - head.top(), at, head.width())
 
     def anchor_in_middle(self) -> Anchor | None:
         """The box in the middle of the viewport, None where there is none."""
@@ -163,7 +168,9 @@ class GraphCanvas(CanvasView):
             return
         head = self._item.geometry.head_rect(facts.index_of[anchor.key])
         below = min(max(anchor.below, 4.0), head.height() - 4.0)
-        there = QPointF(head.left() + anchor.across * head.width(), head.top() + below)
+        # It is read from the left, so that it begins where it began.
+        width = anchor.width if head.width() > OPENED_WIDER * anchor.width else head.width()
+        there = QPointF(head.left() + anchor.across * width, head.top() + below)
         self._place(self.zoom, there, anchor.viewport_point)
         self._look_at_something()
 
