@@ -314,7 +314,8 @@ class BackwardPass:
             parameter.grad = None if before is None else before.clone()
         try:
             roots, gradient = self.subject.plain()
-            with self._record.runs_twice() if self._record else nullcontext():
+            again = self._record.runs_twice() if self._record else nullcontext()
+            with again, self.stepper.guard():  # hooks are the user's code
                 torch.autograd.backward(
                     roots, gradient, retain_graph=True, create_graph=self.create_graph
                 )
@@ -328,14 +329,15 @@ class BackwardPass:
 
     def _differences_of_inputs(self) -> dict[str, float]:
         roots, gradient = self.subject.plain()
-        found = torch.autograd.grad(
-            roots,
-            list(self.inputs.values()),
-            gradient,
-            retain_graph=True,
-            create_graph=self.create_graph,
-            allow_unused=True,
-        )
+        with self.stepper.guard():
+            found = torch.autograd.grad(
+                roots,
+                list(self.inputs.values()),
+                gradient,
+                retain_graph=True,
+                create_graph=self.create_graph,
+                allow_unused=True,
+            )
         return {
             name: _difference(self.gradient_of(name), plain)
             for name, plain in zip(self.inputs, found, strict=True)

@@ -10,6 +10,7 @@ import pytest
 from engine.process import EngineProcess
 from engine.protocol import (
     BackwardSnapshot,
+    CompareGradientsCommand,
     EditGradientCommand,
     ErrorSnapshot,
     InterruptSignal,
@@ -170,6 +171,27 @@ def test_a_hook_that_hangs_is_interrupted(engine, listener, hooked, move) -> Non
         run_cell(engine, "go_on.set()")
         *_, done = answers(engine, engine.send(MoveBackwardCommand(move="end")))
         assert done.next is None and done.gradients[0].gradient.mean == 2.0
+
+
+@pytest.mark.parametrize("inputs", [(), ("x",)])
+def test_a_hook_that_hangs_in_the_comparison_is_interrupted(engine, listener, inputs) -> None:
+    run_cell(engine, HOOKED.format(port=listener.getsockname()[1], hooked="inner.register_hook"))
+    connection, _ = listener.accept()
+    with connection:
+        connection.settimeout(WAIT_S)
+        run_cell(engine, "go_on.set()")
+        answers(engine, engine.send(StartBackwardCommand(root="y", inputs=inputs)))
+        answers(engine, engine.send(MoveBackwardCommand(move="end")))
+        assert connection.recv(4) == b"here"
+        run_cell(engine, "go_on.clear()")
+        comparing = engine.send(CompareGradientsCommand())
+        assert connection.recv(4) == b"here"
+        engine.signal(InterruptSignal())
+        *_, error = answers(engine, comparing)
+        assert isinstance(error, ErrorSnapshot) and error.error.type == "KeyboardInterrupt"
+        run_cell(engine, "go_on.set()")
+        *_, compared = answers(engine, engine.send(CompareGradientsCommand()))
+        assert compared.max_difference == 0.0
 
 
 def test_whoever_waits_for_a_hanging_real_engine_is_freed(engine, listener) -> None:
