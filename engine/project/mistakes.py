@@ -446,6 +446,61 @@ with torch.no_grad():
         look="Three times the model's graph hang under total.",
     ),
     Mistake(
+        key="kept_losses",
+        title="a list of losses, each with its graph",
+        code=_code("""
+w = torch.tensor(2.0, requires_grad=True)
+losses = []
+for step in range(3):
+    loss = (w * step) ** 2
+    loss.backward()
+    losses.append(loss)
+total = sum(losses)
+"""),
+        happens="Nothing is raised; the list grows by a graph with each step.",
+        why="A tensor holds its grad_fn, and that the whole graph under it. backward freed what the"
+        " nodes saved, not the nodes.",
+        instead=_code("""
+w = torch.tensor(2.0, requires_grad=True)
+losses = []
+for step in range(3):
+    loss = (w * step) ** 2
+    loss.backward()
+    losses.append(loss.item())     # or loss.detach()
+total = sum(losses)
+"""),
+        root="total",
+        node="AddBackward0",
+        look="The graphs of all three steps hang under total, freed and yet kept.",
+    ),
+    Mistake(
+        key="hook_stays",
+        title="a hook that was not removed",
+        code=_code("""
+w = torch.tensor(2.0, requires_grad=True)
+for step in range(2):
+    w.grad = None
+    handle = w.register_hook(lambda g: 2 * g)
+    loss = 3 * w
+    loss.backward()
+"""),
+        happens="w.grad is 6 at first, then 12: nothing is raised.",
+        why="Each register_hook adds one more. Hooks stay until their handle removes them, and each"
+        " is given what the one before made.",
+        instead=_code("""
+w = torch.tensor(2.0, requires_grad=True)
+for step in range(2):
+    w.grad = None
+    handle = w.register_hook(lambda g: 2 * g)
+    loss = 3 * w
+    loss.backward()
+    handle.remove()
+"""),
+        root="loss",
+        node="w",
+        look="Step to w: its tab Node lists the hooks, two of them.",
+    ),
+    Mistake(
         key="nan_where",
         title="NaN from the branch not taken",
         code=_code("""

@@ -18,7 +18,7 @@ from engine.protocol import ForwardSnapshot, GraphSnapshot, InterruptSignal
 from widgets.autograd.trace_examples import EXAMPLES
 from widgets.autograd.trace_view import TraceView
 
-LOOP, GELU, NAN, IN_PLACE = (example.source for example in EXAMPLES)
+LOOP, GELU, NAN, IN_PLACE, DESCENT = (example.source for example in EXAMPLES)
 
 
 @pytest.fixture
@@ -331,6 +331,20 @@ def test_its_keys_do_not_step_the_pass_of_the_model(program, view):
     QTest.keyClick(program.window, Qt.Key.Key_F10)
     program.bench.link.drain()
     assert program.bench.store.newest(ForwardSnapshot) is not None
+
+
+def test_gradient_descent_written_out(program, view):
+    trace(program, view, DESCENT)
+    updates = [i for i, call in enumerate(view.trace.calls) if call.name == "sub_"]
+    assert len(updates) == 3
+    expected = 0.0
+    for place in updates:  # the mean of (x w - 2 x)² has the slope 2 · mean(x²) · (w - 2)
+        expected -= 0.05 * 2 * 14 / 3 * (expected - 2)
+        view.moved.emit("to", place)
+        program.bench.link.drain()
+        np.testing.assert_allclose(result(view), [[expected]], rtol=1e-6)
+    w = program.bench.link._session.lab.namespace.variables["w"]
+    assert w.grad is None and w.is_leaf
 
 
 def test_the_origin_of_a_nan_in_backward(program, view):

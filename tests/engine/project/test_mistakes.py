@@ -85,6 +85,22 @@ def test_gradients_that_add_up():
         assert w.grad == expected
 
 
+def test_the_losses_that_are_kept():
+    _, kept = made("kept_losses")
+    graph = read_graph(kept["total"])
+    assert sum(node.name == "PowBackward0" for node in graph.nodes) == 3
+    assert any("freed" in saved.note for node in graph.nodes for saved in node.saved)
+    _, variables = run(next(m for m in MISTAKES if m.key == "kept_losses").instead)
+    assert variables["losses"] == [loss.item() for loss in kept["losses"]]
+
+
+def test_the_hook_that_stays():
+    _, variables = made("hook_stays")
+    assert variables["w"].grad == 12
+    _, removed = run(next(m for m in MISTAKES if m.key == "hook_stays").instead)
+    assert removed["w"].grad == 6
+
+
 def test_the_nan_is_made_at_the_root():
     _, variables = made("nan_where")
     y, x = variables["y"], variables["x"]
