@@ -26,6 +26,7 @@ from .arguments import in_order, statistics, tensor_arguments, tensors_of, writt
 from .kept import Keeper
 from .lines import CUT_NOTE, Lines
 from .module_paths import ModulePaths, NameOf
+from .open_calls import OpenCalls, next_sequence
 from .recorder_modes import FunctionMode, OperatorMode, custom_functions
 from .recording import Call, Kind, Place, Recording, Slot
 from .stops import Stops
@@ -33,8 +34,6 @@ from .turns import Turns
 from .user_files import is_user_file
 
 MAX_CALLS = 50_000
-
-_next_sequence: Callable[[], int] = torch.autograd._get_sequence_nr  # pyright: ignore
 
 Given = list[tuple[Tensor, int | None, bool]]
 """The tensors given to a call: each with its version and whether it required grad before."""
@@ -89,7 +88,6 @@ class Recorder:
         self.recording = Recording()
         self.keeper = keeper or Keeper()
         self.stops = stops or Stops()
-        self.max_calls = max_calls
         self._turns = turns
         self._lines: Lines | None = None
         if turns is not None:
@@ -100,9 +98,7 @@ class Recorder:
         self._paths = ModulePaths(modules, self.recording.classes)
         self._is_user_file = files
         self._known_files: dict[str, bool] = {}
-        self._open: list[Call] = []
-        self._seen = 0  # the sequence number that the last event left
-        self._unclaimed: list[int] = []  # nodes of the function in hand that no operator made yet
+        self._open = OpenCalls(self.recording, max_calls)
         self._quiet = False
         self._thread = 0
         self._entered = ExitStack()
@@ -132,7 +128,7 @@ class Recorder:
             if self._turns is not None:
                 stack.enter_context(self._turns)
             self._entered = stack.pop_all()
-        self._seen = _next_sequence()
+        self._open.start()
         self.quiet = False
         return self
 
@@ -140,7 +136,7 @@ class Recorder:
         self._entered.__exit__(*error)
         self._open.clear()
         self._paths.clear()
-        self.recording.end = _next_sequence()
+        self.recording.end = next_sequence()
         self.keeper.forget_the_dead()
         self.stops.forget_the_dead()
         if self.keeper.full:
@@ -177,12 +173,12 @@ class Recorder:
                 title = name if isinstance(name, str) else op_name(name, args)
                 call = self._begin("function", title, name, args, kwargs)
         self.quiet = False
-        return _Begun(call, _next_sequence(), given, ordered is not None)
+        return _Begun(call, next_sequence(), given, ordered is not None)
 
     def end_function(
         self, begun: _Begun, name: str | Callable, args: tuple, result: object
     ) -> None:
-        end = _next_sequence()
+        end = next_sequence()
         self.quiet = True
         with torch._C.DisableTorchFunction():
             if self._observer is not None and begun.given and not isinstance(name, str):
@@ -214,27 +210,22 @@ class Recorder:
         recording.add(
             Call(index, -1, "function", title, path, self._place(), begun.first, end, slots)
         )
-        if index + 1 >= 2 * self.max_calls:
-            recording.trim(self.max_calls)
-            self.note(f"Only the newest calls are remembered, at least {self.max_calls:,}.")
+        max_calls = self._open.max_calls
+        if index + 1 >= 2 * max_calls:
+            recording.trim(max_calls)
+            self.note(f"Only the newest calls are remembered, at least {max_calls:,}.")
 
     # -- operators ---------------------------------------------------------------------------------
 
     def begin_op(self, func: Any, args: tuple, kwargs: dict[str, Any]) -> Call | None:
-        now = _next_sequence()
-        self._unclaimed.extend(range(self._seen, now))
-        self._seen = now
         self.quiet = True
         with torch._C.DisableTorchFunction():
-            # Its node was made just before: it is the newest that no other operator has claimed
-            # (saved tensors may be cloned or packed in between).
-            own = None
-            if (
-                self._unclaimed
-                and torch.is_grad_enabled()
-                and any(t.requires_grad for t in tensors_of(args, kwargs))
-            ):
-                own = self._unclaimed.pop()
+            own = self._open.take_node(
+                lambda: (
+                    torch.is_grad_enabled()
+                    and any(t.requires_grad for t in tensors_of(args, kwargs))
+                )
+            )
             call = self._begin("op", func.name(), func, args, kwargs)
             if call is not None:
                 if own is not None:
@@ -245,7 +236,7 @@ class Recorder:
                         for t in tensor_arguments(func, args, kwargs)
                     )
                 if func._schema.is_mutable:
-                    self._mark_write(call)
+                    self._open.mark_write()
                     self.keeper.before_write(written(func, args, kwargs))
         self.quiet = False
         return call
@@ -266,17 +257,12 @@ class Recorder:
         self._fail(call, error)
         self._end(call)
 
-    def _mark_write(self, call: Call) -> None:
-        call.writes = True
-        if self._open and len(self._open) > 1 and self._open[-2].kind == "function":
-            self._open[-2].writes = True
-
     # -- lines -------------------------------------------------------------------------------------
 
     @property
     def is_full(self) -> bool:
         """No more calls are recorded."""
-        return len(self.recording.calls) >= self.max_calls
+        return self._open.is_full
 
     @contextmanager
     def unseen(self) -> Iterator[None]:
@@ -298,13 +284,12 @@ class Recorder:
 
     def end_line(self, call: Call, result: dict[str, Any]) -> None:
         """`result` are the names that it bound or changed, with their values kept."""
-        if call in self._open:  # a module that raised has closed what was open inside it
-            self._end(call)
+        self._open.end(call)
         call.result = result
 
     def fail_line(self, call: Call, error: BaseException) -> None:
         """It raised; whether that is caught is not known yet."""
-        self._fail(call, error)
+        self._open.fail(call, error)
 
     # -- modules -----------------------------------------------------------------------------------
 
@@ -324,13 +309,14 @@ class Recorder:
         self._paths.leave(module)
         self.quiet = True
         with torch._C.DisableTorchFunction():
-            while self._open and self._open[-1].kind != "module":
-                self._end(self._open[-1])
-            if self._open:
-                error = sys.exc_info()[1]  # torch also calls this hook when forward has raised
-                if result is None and error is not None:
-                    self._fail(self._open[-1], error)
-                self._end(self._open[-1], result)
+            call = self._open.innermost
+            while call is not None and call.kind != "module":
+                self._open.end(call)
+                call = self._open.innermost
+            error = sys.exc_info()[1]  # torch also calls this hook when forward has raised
+            if result is None and error is not None:
+                self._fail(call, error)
+            self._end(call, result)
         self.quiet = False
 
     # -- calls of all kinds ----------------------------------------------------------------------
@@ -343,14 +329,13 @@ class Recorder:
         args: tuple = (),
         kwargs: dict[str, Any] | None = None,
     ) -> Call | None:
-        if self.is_full:
-            self._note_full()
-            return None
+        if self._open.is_full:
+            return self._new_call(kind, name, None, 0)
         frame = self._users_frame()
         turn = 0
         if frame is not None and self._turns is not None and self._lines is not None:
             turn = self._turns.of(frame)
-            self._close_left(self._lines.begin_around(frame))
+            self._open.close_inside(self._lines.begin_around(frame))
         place = self.place if frame is None else (frame.f_code.co_filename, frame.f_lineno)
         call = self._new_call(kind, name, place, turn)
         if call is not None:
@@ -360,62 +345,19 @@ class Recorder:
         return call
 
     def _new_call(self, kind: Kind, name: str, place: Place | None, turn: int) -> Call | None:
-        calls = self.recording.calls
-        if self.is_full:
-            self._note_full()
+        if self._open.is_full:
+            self.note(f"Only the first {self._open.max_calls:,} calls are recorded.")
             return None
-        around = self._open[-1] if self._open else None
-        now = _next_sequence()
-        if kind != "op":
-            self._seen = now
-            self._unclaimed.clear()
-        call = Call(
-            index=len(calls),
-            parent=-1 if around is None else around.index,
-            kind=kind,
-            name=name,
-            module=self._paths.current,
-            place=place,
-            first=now,
-            end=now,
-            grad_enabled=torch.is_grad_enabled(),
-            turn=turn,
-        )
-        self.recording.add(call)
-        self._open.append(call)
-        return call
-
-    def _close_left(self, line: Call | None) -> None:
-        """The innermost line that runs is this: those that Python did not tell the end of are
-        over."""
-        for call in reversed(self._open):
-            if call is line:
-                return
-            if call.kind == "line" and line in self._open:
-                while self._open[-1] is not line:
-                    self._end(self._open[-1])
-                return
-
-    def _note_full(self) -> None:
-        self.note(f"Only the first {self.max_calls:,} calls are recorded.")
+        return self._open.begin(kind, name, self._paths.current, place, turn)
 
     def _end(self, call: Call | None, result: object = None) -> None:
-        if call is None:
-            return
-        while self._open and self._open.pop() is not call:
-            pass
-        call.result = self.keeper.values(result)
-        if call.kind == "op":
-            return
-        call.end = self._seen = _next_sequence()
-        self._unclaimed.clear()
-        is_last = self.recording.calls[-1] is call
-        if is_last and call.kind == "function" and not call.makes_nodes and not call.error:
-            self.recording.drop_last()  # a property, a size: torch computed nothing
+        if call is not None:
+            self._open.end(call)
+            call.result = self.keeper.values(result)
 
     def _fail(self, call: Call | None, error: BaseException) -> None:
         if call is not None:
-            call.error = f"{type(error).__name__}: {error}".partition("\n")[0]
+            self._open.fail(call, error)
 
     def _slots(self, given: Given) -> tuple[Slot, ...]:
         if all(required for _, _, required in given):
