@@ -89,8 +89,9 @@ class GradientExpression:
                 hint="For the same number everywhere write torch.full_like(g, 3.0).",
             )
         if result is not None and copies[self.output] is None:
+            which = f" for output {self.output}" if len(copies) > 1 else ""
             raise LabError(
-                f"No gradient arrives at {node.name}, and torch lets no hook put one there.",
+                f"No gradient arrives at {node.name}{which}, and torch lets no hook put one there.",
                 hint="Edit at a node above it, from where a gradient does come.",
             )
         if result is not None:

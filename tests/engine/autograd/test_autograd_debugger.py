@@ -265,7 +265,7 @@ def test_an_edit_of_one_output_of_several() -> None:
     assert_grads([x], [torch.tensor([[5.0, 5], [0, 0], [0, 0]])])
     go(d, "reset")
     d.edit(unbind.id, "torch.ones(2)", 1)
-    with pytest.raises(LabError, match="torch lets no hook put one there"):
+    with pytest.raises(LabError, match="for output 1, and torch lets no hook put one there"):
         go(d, "end")
     assert d.stepped.next_node is unbind
     with pytest.raises(LabError, match="no output 3"):
