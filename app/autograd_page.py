@@ -26,7 +26,7 @@ class AutogradPage(QTabWidget):
         self.add_room(
             self.trace,
             "Forward, op by op",
-            "Everything torch ran in your code or in the model, call by call, forth and back.",
+            "Every line of your code, and what torch ran in it or in the model, forth and back.",
         )
         self.derivatives = DerivativeView()
         self.add_room(

@@ -12,11 +12,13 @@ import torch
 
 from engine.autograd import lines, turns
 from engine.autograd import trace as engine_trace
+from engine.autograd.debugging import edit_gradient
 from engine.autograd.handlers import move_backward, start_backward
 from engine.autograd.trace_handlers import find_root, move_trace, start_trace
 from engine.errors import LabError
 from engine.lab import Lab
 from engine.protocol import (
+    EditGradientCommand,
     MoveBackwardCommand,
     MoveTraceCommand,
     StartBackwardCommand,
@@ -576,3 +578,27 @@ def test_a_rule_that_has_not_run_cannot_be_stepped_into() -> None:
     list(start_backward(lab, StartBackwardCommand(root="z")))
     with pytest.raises(LabError):
         traced("", lab, node=0)
+
+
+def test_while_the_real_engine_is_held_no_rule_runs_a_second_time() -> None:
+    lab, _ = traced("w = torch.ones(2, requires_grad=True)\nz = w.exp().sum()\n")
+    list(start_backward(lab, StartBackwardCommand(root="z", real_engine=True)))
+    try:
+        list(move_backward(lab, MoveBackwardCommand(move="step")))
+        with pytest.raises(LabError, match="real engine is held"):
+            traced("", lab, node=lab.backward.stepper.graph.nodes[0].id)
+    finally:
+        lab.end_backward()
+
+
+def test_a_rule_is_traced_with_the_gradient_as_it_was_edited() -> None:
+    source = GELU.removesuffix("y.sum().backward()\n") + "loss = y.sum()\n"
+    lab, _ = traced(source)
+    list(start_backward(lab, StartBackwardCommand(root="loss")))
+    node = next(n for n in lab.backward.stepper.graph.nodes if n.is_custom)
+    list(move_backward(lab, MoveBackwardCommand(move="step")))
+    list(edit_gradient(lab, EditGradientCommand(node=node.id, expression="g * 10")))
+    list(move_backward(lab, MoveBackwardCommand(move="end")))
+    lab, trace = traced("", lab, node=node.id)
+    (given,) = (v for v in at_line(lab, trace, 26).inputs if v.label.startswith("grad"))
+    assert numbers(given) == [10.0] * 4
