@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from PySide6.QtCore import Qt
+
 from engine.protocol import ParameterGradient
 from widgets.autograd.gradient_table import GradientTable
 
@@ -20,3 +22,21 @@ def test_what_is_left_out_is_said(qtbot) -> None:
     assert asked == [("parameter", "w1")]
     table.show_gradients(gradients)
     assert table.rowCount() == 3
+
+
+def test_passing_by_with_tab_chooses_no_row_and_an_arrow_the_first(qtbot):
+    table = GradientTable()
+    qtbot.addWidget(table)
+    table.show_gradients([ParameterGradient(name=n, shape=(2,), gradient=None) for n in "ab"])
+    asked: list[tuple[str, str]] = []
+    table.inspect_requested.connect(lambda of, name: asked.append((of, name)))
+    with qtbot.waitExposed(table):
+        table.show()
+    table.activateWindow()
+    table.setFocus(Qt.FocusReason.TabFocusReason)
+    qtbot.waitUntil(table.hasFocus)
+    assert asked == [] and table.currentRow() == -1
+    qtbot.keyClick(table, Qt.Key.Key_Down)
+    assert asked == [("parameter", "a")]
+    qtbot.keyClick(table, Qt.Key.Key_Down)
+    assert asked[-1] == ("parameter", "b")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QAction, QColor
+from PySide6.QtCore import QSignalBlocker, Qt, Signal
+from PySide6.QtGui import QAction, QColor, QFocusEvent
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QHeaderView,
@@ -73,6 +73,15 @@ class GradientTable(QTableWidget):
         self.setContextMenuPolicy(Qt.ContextMenuPolicy.ActionsContextMenu)
         self._has_graphs = False
         theme.notifier.changed.connect(self._fill)
+
+    def focusInEvent(self, event: QFocusEvent) -> None:
+        """Qt would go to the first row; who passes by with Tab has chosen none."""
+        if self.currentRow() >= 0:
+            super().focusInEvent(event)
+            return
+        with QSignalBlocker(self):
+            super().focusInEvent(event)
+            self.selectionModel().clearCurrentIndex()
 
     def show_gradients(
         self, gradients: Sequence[ParameterGradient], more: int = 0, has_graphs: bool = False
