@@ -281,7 +281,7 @@ class BackwardPass:
         """As `module.zero_grad(set_to_none)`. Going back does not undo this by itself, but steps
         over a leaf put its `.grad` back to what it was before that leaf ran."""
         if self._record is not None:
-            self._record.zeros.append(Zeroing(set_to_none, *[self.stepper.position] * 2))
+            self._record.events.append(Zeroing(set_to_none, *[self.stepper.position] * 2))
         for parameter in self.subject.shown.values():
             if set_to_none or parameter.grad is None:
                 parameter.grad = None

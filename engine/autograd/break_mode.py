@@ -26,6 +26,9 @@ LOOK_UP_S = 0.2
 does not wake it, and Python would see it only then."""
 
 
+_next_sequence: Callable[[], int] = torch.autograd._get_sequence_nr  # pyright: ignore
+
+
 class _Abort(BaseException):
     """Ends `backward()` from a hook. No error, so that no `except Exception` swallows it."""
 
@@ -64,6 +67,9 @@ class BreakMode(SteppedPass):
         self._reached = False  # the engine is held because `_until` said so, not for an edit only
         self._replacement: Gradients | None = None
         self._task: int | None = None  # the engine's number of our run; a checkpoint starts others
+        # torch numbers nodes by thread, and runs later ones first: those of a gradient's graph are
+        # to be numbered as if they were made here.
+        self._sequence = _next_sequence()
         self._turn = threading.Condition()  # guards the three flags below
         self._held = self._ended = self._aborted = False
         self._error: BaseException | None = None
@@ -122,6 +128,7 @@ class BreakMode(SteppedPass):
             self._turn.notify_all()
         if was_held or self._ended:
             self._thread.join()
+            self._go_on_counting()
         super().close()
         self._last, self._incoming, self._grad_before = None, UNKNOWN, None
 
@@ -140,8 +147,15 @@ class BreakMode(SteppedPass):
                 self._wait()
             if self._ended or self._reached:
                 break
+        if self._ended:
+            self._go_on_counting()
         if self._error is not None:
             raise self._error
+
+    def _go_on_counting(self) -> None:
+        """What is made here from now on is newer than what the engine's thread has made."""
+        if self.create_graph:
+            _count_to(self._sequence)
 
     def _let_go(self) -> None:
         with self._turn:
@@ -161,6 +175,8 @@ class BreakMode(SteppedPass):
         roots = [root for root, _ in self._start]
         gradients = [gradient for _, gradient in self._start]
         try:
+            if self.create_graph:
+                _count_to(self._sequence)
             with torch.autograd.set_multithreading_enabled(False):  # all nodes in this thread
                 self._run_engine(roots, gradients)
                 self._pass_captures()
@@ -171,6 +187,7 @@ class BreakMode(SteppedPass):
         finally:
             for handle in handles:
                 handle.remove()
+            self._sequence = _next_sequence()
             with self._turn:
                 self._ended = True
                 self._held = False
@@ -244,3 +261,12 @@ def _at_once(_: SteppedPass) -> bool:
 
 def _never(_: SteppedPass) -> bool:
     return False
+
+
+def _count_to(number: int) -> None:
+    """Let this thread's next node have at least this number: some 2 us for each that is left
+    out."""
+    t = torch.zeros((), requires_grad=True)
+    with torch.enable_grad():
+        while _next_sequence() < number:
+            t.view_as(t)

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 @dataclass(eq=False)
 class Cell:
     """Code that ran in the console. `error` names what ended it, on line `line` of `source`;
-    line 0 if nothing of it ran. `inside` is the pass that stood at `position` meanwhile, in its
-    midst; `lowest` is how far that has gone back since."""
+    line 0 if nothing of it ran. `inside` is the pass under way, which stood at `position`;
+    `lowest` is how far that has gone back since."""
 
     world: weakref.ref[Any]
     source: str
@@ -63,11 +63,10 @@ class Journal:
         """A cell runs inside this; `world` is the namespace whose variables it sees."""
         before = self.states()
         cell = Cell(weakref.ref(world), source, title, before, before)
-        current = self.current
-        if current is not None and not current.is_at_end:
-            cell.inside, cell.position = current, current.position
+        if self.current is not None:
+            cell.inside, cell.position = self.current, self.current.position
             cell.lowest = cell.position
-            current.cells.append(cell)
+            self.current.events.append(cell)
         self.entries.append(cell)
         try:
             yield cell

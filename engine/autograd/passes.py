@@ -105,8 +105,8 @@ class Pass:
     real_engine: bool = False
     clears: bool = False
     inputs: tuple[str, ...] = ()
-    zeros: list[Zeroing] = field(default_factory=list)
-    cells: list[Cell] = field(default_factory=list)
+    events: list[Cell | Zeroing] = field(default_factory=list)
+    """What was done while it stood somewhere."""
     trouble: str = ""
     """Why it cannot be repeated."""
     went_back: bool = False
@@ -118,7 +118,7 @@ class Pass:
     around: tuple[Place | None, Place | None] = (None, None)
     """The last node that ran and the one after it."""
     nodes_around: dict[int, tuple[Place | None, Place | None]] = field(default_factory=dict)
-    """The same for each position at which a cell ran."""
+    """The same for each position at which something was done."""
     found: tuple[bool, ...] = ()
     """Which inputs have got a gradient."""
     breakpoints: tuple[tuple[str, Place | None], ...] = ()
@@ -129,6 +129,11 @@ class Pass:
     @property
     def is_at_end(self) -> bool:
         return self.position == self.size
+
+    @property
+    def cells(self) -> list[Cell]:
+        """Those that ran in its midst."""
+        return [event for event in self.events if isinstance(event, Cell)]
 
     @property
     def draws(self) -> frozenset[str]:
@@ -151,7 +156,7 @@ class Pass:
         if self.position >= position:
             return
         self.went_back = True
-        for each in (*self.zeros, *self.cells):
+        for each in self.events:
             each.lowest = min(each.lowest, self.position)
         if any(getattr(t, "_post_accumulate_grad_hooks", None) for t in self.shown.values()):
             self._look_for_writes(self._versions, "the pass went back")
@@ -194,7 +199,9 @@ class Pass:
             turn = None if node is None else _turn(stepped, node)
             self.leaves[name] = (None if node is None else places.of(node)), turn
         self.around = _around(stepped, self.position, places)
-        self.nodes_around = {c.position: _around(stepped, c.position, places) for c in self.cells}
+        self.nodes_around = {
+            each.position: _around(stepped, each.position, places) for each in self.events
+        }
         self.found = tuple(g is not None for g in stepped.captured)
         self.breakpoints = tuple(_breakpoints(debugger, stepped, places))
 

@@ -80,7 +80,9 @@ class _Script:
         if self._is_model:
             self._model = ModelScript(world, self._fresh, self._data_name)
             self._data = self._model.values()
-        self._passes = PassWriter(self._fresh, cells, self._model, self._rebound())
+        chains = self._chains()
+        rebound = {start: self._rebound(chain) for start, chain in chains.items()}
+        self._passes = PassWriter(self._fresh, cells, self._model, rebound, chains, self._restored)
 
     # -- what is in it ---------------------------------------------------------------------------
 
@@ -123,19 +125,26 @@ class _Script:
                     hint=f"Make {name} in the console, and edit again.",
                 )
 
-    def _rebound(self) -> frozenset[Pass]:
-        """Passes between which, or in which, a cell binds a name that they use anew."""
-        found: set[Pass] = set()
-        starts = {e.start: e for e in self._entries if isinstance(e, Pass)}  # -> the last of it
-        for start, last in starts.items():
-            chain = [e for e in self._entries if isinstance(e, Pass) and e.start is start]
-            names = {n for p in chain for n in _PassPart(p, False, True).own}
-            begin, end = self._entries.index(start), self._entries.index(last)
-            between = [e for e in self._entries[begin:end] if isinstance(e, Cell)]
-            between += [c for p in chain for c in p.cells if c in self._cells]
-            if any(self._cells[cell].assigned & names for cell in between):
-                found.update(chain)
-        return frozenset(found)
+    def _chains(self) -> dict[Pass, list[Pass]]:
+        """The passes that start from another's roots or gradients, by the first of them."""
+        found: dict[Pass, list[Pass]] = {}
+        for entry in self._entries:
+            if isinstance(entry, Pass):
+                found.setdefault(entry.start, []).append(entry)
+        return found
+
+    def _rebound(self, chain: list[Pass]) -> frozenset[str]:
+        """Names that cells bind between these passes, or in their midst."""
+        begin, end = self._entries.index(chain[0]), self._entries.index(chain[-1])
+        between = [e for e in self._entries[begin:end] if isinstance(e, Cell)]
+        between += [c for p in chain for c in p.cells if c in self._cells]
+        texts = [self._cells[cell] for cell in between]
+        called = [
+            text.assigned_inside
+            for text in self._cells.values()
+            if any(text.assigned & each.names for each in texts)
+        ]
+        return frozenset().union(*(text.assigned for text in texts), *called)
 
     def _fresh(self, name: str) -> str:
         """The name, or the first with a number that is free."""

@@ -88,15 +88,23 @@ class CellText:
         return frozenset(found)
 
     @cached_property
-    def assigned(self) -> frozenset[str]:
-        """Names of the console that it binds."""
+    def _symbols(self) -> symtable.SymbolTable | None:
         try:
-            table = symtable.symtable(self.cell.source, "<cell>", "exec")
+            return symtable.symtable(self.cell.source, "<cell>", "exec")
         except (SyntaxError, ValueError):
-            return frozenset()
-        bound = (s for s in table.get_symbols() if s.is_assigned() or s.is_imported())
-        inside = _globals_inside(table)
-        return frozenset(symbol.get_name() for symbol in bound) | inside
+            return None
+
+    @cached_property
+    def assigned(self) -> frozenset[str]:
+        """Names of the console that it binds, or declares global in its functions."""
+        symbols = self._symbols.get_symbols() if self._symbols else ()
+        bound = (s.get_name() for s in symbols if s.is_assigned() or s.is_imported())
+        return self.assigned_inside.union(bound)
+
+    @cached_property
+    def assigned_inside(self) -> frozenset[str]:
+        """Names that its functions bind in the console when they are called."""
+        return _globals_inside(self._symbols) if self._symbols else frozenset()
 
     @cached_property
     def names(self) -> frozenset[str]:
@@ -233,6 +241,14 @@ def names_in(expression: str) -> frozenset[str]:
     except (SyntaxError, ValueError):
         return frozenset()
     return frozenset(node.id for node in ast.walk(tree) if isinstance(node, ast.Name))
+
+
+def is_expression(text: str) -> bool:
+    try:
+        ast.parse(text, mode="eval")
+    except (SyntaxError, ValueError):
+        return False
+    return True
 
 
 def _only_looks(statement: ast.stmt) -> bool:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import ast
+import re
 import textwrap
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 from ..errors import LabError
 from .journal import Cell
 from .model_script import ModelScript
 from .passes import EditedNode, Given, Pass, Place, Zeroing
-from .script_cells import CellText
+from .script_cells import CellText, is_expression, names_in
 from .script_text import call, identifier, with_statement
 
 MAX_NAMED = 4
@@ -41,19 +43,57 @@ def stop(*_):
     raise Stop'''
 
 
+_NOT_INSIDE = {
+    r"import \*": "imports *",
+    r"\bbackward\(|\bautograd\.grad\(": "runs backward",  # which would call the hooks, too
+}
+"""What code in a hook cannot do."""
+
+
+@dataclass(frozen=True)
+class _Inside:
+    """Code that ran in the midst of a pass at a node, and the names that it binds."""
+
+    place: Place
+    name: str
+    title: str
+    code: str
+    bound: frozenset[str]
+
+    def definition(self) -> str:
+        """The code as a hook."""
+        for pattern, what in _NOT_INSIDE.items():
+            if re.search(pattern, self.code):
+                raise LabError(
+                    f"No script can repeat this: {self.title} {what} in the midst of a pass.",
+                    hint="Do that before the pass, or at its end.",
+                )
+        code = ast.unparse(ast.parse(self.code)) if _has_long_text(self.code) else self.code
+        names = f"    global {', '.join(sorted(self.bound))}\n" if self.bound else ""
+        return (
+            f'def {self.name}(*_):\n    """{self.title}, in the midst of the pass."""\n{names}'
+            f"    with torch.enable_grad():\n{textwrap.indent(code, ' ' * 8)}"
+        )
+
+
 class PassWriter:
     """Writes the passes of a script one after the other. `fresh` gives a name that nothing else
-    has, `cells` are those that the script holds; passes in `rebound` cannot trust the names of the
-    console: a cell has bound them anew. Raises LabError for what no script can do."""
+    has, `cells` are those that the script holds. `rebound`: names that cells bind anew before the
+    last pass of those that have a `start` in common: the `chains`. `restored` are lines that
+    put random numbers where they were before a cell. Raises LabError for what no script can do."""
 
     def __init__(
         self,
         fresh: Callable[[str], str],
         cells: dict[Cell, CellText],
         model: ModelScript | None,
-        rebound: frozenset[Pass],
+        rebound: Mapping[Pass, frozenset[str]],
+        chains: Mapping[Pass, Sequence[Pass]],
+        restored: Callable[[Cell], list[str]],
     ) -> None:
-        self._fresh, self._cells, self._model, self._rebound = fresh, cells, model, rebound
+        self._fresh, self._cells, self._model = fresh, cells, model
+        self._rebound, self._chains, self._restored = rebound, chains, restored
+        self._kept: dict[Pass, dict[str, str]] = {}
         self._loss = fresh("loss") if model else ""
         self._run = 0
         self._roots: dict[Pass, list[str]] = {}
@@ -66,30 +106,28 @@ class PassWriter:
             raise LabError(
                 f"No script can repeat this: {p.trouble}.", hint="Run the code anew, and go on."
             )
-        inner = [c for c in p.cells if c in self._cells]
-        self._check(p, inner)
-        first = p.first or p
+        self._check(p)
         lines = [f"# {self._title(p)}"]
         if is_last and not p.is_at_end and p.position:
             lines.append(f"# In the lab it stood at node {p.position} of {p.size}.")
-        if p is first:
-            lines += self._begin(p, inner)
+        run_before = self._run
+        begun = self._begin(p) if p.first is None else []
         if p.clears:
-            lines += self._emptied(p, list(p.leaves), set_to_none=True)
-        for zeroing, names in self._zeroings(p, after=False):
-            lines += self._emptied(p, names, zeroing.set_to_none)
-        early = [c for c in inner if c.position == 0 or not self._place(p, c)]
-        blocks: list[str] = []
-        if early:
-            blocks = ["\n".join(lines), *(self._cells[c].lines() for c in early)]
-            lines = ["# And on with it."]
-        definitions, backward = self._backward(p, is_last, [c for c in inner if c not in early])
-        lines += backward
-        for zeroing, names in self._zeroings(p, after=True):
-            lines += self._emptied(p, names, zeroing.set_to_none)
-        if any(not line.startswith("#") for line in lines):
-            blocks += [*definitions, "\n".join(lines)]
-        return blocks
+            begun += self._emptied(p, list(p.leaves), set_to_none=True)
+        end = p.size if is_last else p.position
+        if p.inputs and not any(p.found) and not is_last:
+            end = 0  # nothing comes of it
+        before, inside, after = self._events(p, end)
+        definitions, backward = self._backward(p, end, inside) if end else ([], [])
+        if not (backward or before or p.clears or p.draws or self._chains[p.start][-1] is not p):
+            self._run = run_before
+            return after  # nothing has run
+        lines += begun
+        if not backward:
+            return ["\n".join(begun), *before, *after]
+        if before:
+            return ["\n".join(lines), *before, *definitions, "\n".join(backward), *after]
+        return [*definitions, "\n".join([*lines, *backward]), *after]
 
     def results(self, p: Pass) -> list[tuple[str, str]]:
         """What the pass has found: names of gradients, and their expressions."""
@@ -107,7 +145,7 @@ class PassWriter:
         what = ", ".join(p.roots.expressions) or "the loss of the batch"
         return f"The gradients of {what}." if p.inputs else f"Backward from {what}."
 
-    def _begin(self, p: Pass, inner: Sequence[Cell]) -> list[str]:
+    def _begin(self, p: Pass) -> list[str]:
         """Lines that bind the roots."""
         lines: list[str] = []
         if p.roots.of:
@@ -124,16 +162,18 @@ class PassWriter:
                 lines.append(f"{self._loss} = {self._model.loss}")
                 self._run = p.roots.run
         else:
+            lines += self._keep(p)
             roots = []
             for expression in p.roots.expressions:
-                if expression.isidentifier() and p not in self._rebound:
+                if expression.isidentifier() and not self._is_rebound(p, expression):
                     roots.append(expression)
                     continue
                 roots.append(self._fresh("root"))
                 lines.append(f"{roots[-1]} = {expression}")
         self._roots[p] = roots
         given = [_given(g, r) for g, r in zip(p.roots.gradients, roots, strict=True)]
-        if any(g.text for g in p.roots.gradients) and (p.clears or inner or p in self._rebound):
+        again = self._chains[p.start][-1] is not p
+        if any(g.text for g in p.roots.gradients) and (p.clears or p.cells or again):
             for place, text in enumerate(given):
                 if text != "None":
                     given[place] = self._fresh("gradient")
@@ -150,31 +190,41 @@ class PassWriter:
         """The expression of a tensor whose `.grad` a pass shows, or of an input."""
         if self._model:
             return self._model.parameter(name)
-        place, _ = p.leaves.get(name, (None, None))
-        if p not in self._rebound and _is_expression(name):
-            return name
-        if place is None or not place.is_leaf:
-            raise LabError(
-                f"No script can name {name} here: a cell has given its name to something else.",
-                hint="Give the new tensor a name of its own.",
-            )
+        kept = self._kept.get(p.start, {})
+        if name in kept or is_expression(name):
+            return kept.get(name, name)
+        place, _ = p.leaves[name]
+        assert place is not None and place.is_leaf  # a leaf without a name
         return f"{self._node(p, place)}.variable"
+
+    def _keep(self, p: Pass) -> list[str]:
+        """Lines that give a name to what is bound anew before the last of these passes."""
+        chain = self._chains[p]
+        names = dict.fromkeys(n for q in chain for n in (*q.inputs, *q.leaves))
+        self._kept[p] = {
+            name: self._fresh(f"{identifier(name)}_before")
+            for name in names
+            if self._is_rebound(p, name)
+        }
+        return [f"{kept} = {name}" for name, kept in self._kept[p].items()]
+
+    def _is_rebound(self, p: Pass, text: str) -> bool:
+        return bool(names_in(text) & self._rebound[p.start])
 
     def _node(self, p: Pass, place: Place) -> str:
         roots = ", ".join(self._roots[p.first or p])
-        trusted = p not in self._rebound and not self._model and _is_expression(place.label)
-        if place.is_leaf and place.label and (trusted or self._model):
-            leaf = self._model.parameter(place.label) if self._model else place.label
-            return f"get_gradient_edge({leaf}).node"
-        if trusted and p.roots.expressions and not _cells_since(p):
+        is_named = is_expression(place.label)
+        if place.is_leaf and is_named:
+            return f"get_gradient_edge({self._tensor(p, place.label)}).node"
+        if is_named and p.roots.expressions and not _cells_since(p):
             return f"{place.label}.grad_fn"
         return f'find_node("{place.name}", {place.number}, {roots})'
 
     # -- what is changed -------------------------------------------------------------------------
 
-    def _check(self, p: Pass, inner: Iterable[Cell]) -> None:
-        for cell in inner:
-            if cell.lowest < cell.position:
+    def _check(self, p: Pass) -> None:
+        for cell in p.cells:
+            if cell in self._cells and cell.lowest < cell.position:
                 raise LabError(
                     f"No script can repeat this: {cell.title} ran while the pass stood at node "
                     f"{cell.position}, and the pass has gone back before that since.",
@@ -186,17 +236,31 @@ class PassWriter:
                 hint="Start the pass anew, and step it one way.",
             )
 
-    def _zeroings(self, p: Pass, after: bool) -> Iterable[tuple[Zeroing, list[str]]]:
-        """Each zero_grad with the tensors that had not, or had been reached by it. Where the pass
-        has gone back over a leaf since, that has put its `.grad` back."""
-        for zeroing in p.zeros:
-            names = []
-            for name, (_, turn) in p.leaves.items():
-                reached = turn is not None and turn < zeroing.position and not p.inputs
-                if reached == after and not (reached and zeroing.lowest <= (turn or 0)):
-                    names.append(name)
-            if names:
-                yield zeroing, names
+    def _events(self, p: Pass, end: int) -> tuple[list[str], list[_Inside], list[str]]:
+        """What was done in a pass: before its first node, in its midst, and after node `end`."""
+        before: list[str] = []
+        inside: list[_Inside] = []
+        after: list[str] = []
+        for event in p.events:
+            if isinstance(event, Cell):
+                text = self._cells.get(event)
+                title, code = event.title, "" if text is None else text.lines()
+                bound = frozenset[str]() if text is None else text.assigned
+            else:
+                title, bound = "zero_grad()", frozenset[str]()
+                names = _emptied_for_good(p, event)
+                code = "\n".join(self._emptied(p, names, event.set_to_none)) if names else ""
+            place = p.nodes_around.get(event.position, (None, None))[p.real_engine]
+            if not code:
+                continue
+            early = event.position == 0 or place is None or not end
+            if (late := 0 < end <= event.position) or early:
+                blocks = after if late else before
+                blocks += self._restored(event) if isinstance(event, Cell) else []
+                blocks.append(f"# {title}\n{code}")
+            elif place is not None:
+                inside.append(_Inside(place, self._fresh(identifier(title)), title, code, bound))
+        return before, inside, after
 
     def _emptied(self, p: Pass, names: list[str], set_to_none: bool) -> list[str]:
         if self._model and self._model.holds(names):
@@ -213,24 +277,14 @@ class PassWriter:
         emptied = f"{leaf}.grad = {leaf}.grad.detach().zero_()"
         return [*lines, f"    if {leaf}.grad is not None:", f"        {emptied}"]
 
-    def _edits(self, p: Pass, is_last: bool) -> list[EditedNode]:
-        """Those of nodes that the script runs."""
-        return [e for e in p.edits if is_last or e.turn < p.position]
-
     # -- backward --------------------------------------------------------------------------------
 
-    def _place(self, p: Pass, cell: Cell) -> Place | None:
-        """The node at which a cell ran: after it, or in the real engine before it."""
-        return p.nodes_around.get(cell.position, (None, None))[p.real_engine]
-
     def _backward(
-        self, p: Pass, is_last: bool, inner: Sequence[Cell]
+        self, p: Pass, end: int, inside: Sequence[_Inside]
     ) -> tuple[list[str], list[str]]:
-        """Lines that run backward with all hooks, and with the cells that ran in its midst; before
-        them the definitions of the hooks."""
-        to_end = is_last or p.is_at_end
-        if not to_end and not (any(p.found) if p.inputs else p.position):
-            return [], []
+        """Lines that run the first `end` nodes with all hooks, and with what was done in their
+        midst; before them the definitions of the hooks."""
+        to_end = end == p.size
         definitions: list[str] = []
         lines: list[str] = []
         items: list[str] = []
@@ -243,18 +297,18 @@ class PassWriter:
                 lines.append(f"{nodes[place]} = {self._node(p, place)}")
             return nodes[place]
 
+        breakpoints = p.breakpoints if self._chains[p.start][-1] is p else ()
         way = "register_prehook" if p.real_engine else "register_hook"
-        for cell in inner:
-            place = self._place(p, cell)
-            assert place is not None
-            name = self._fresh(identifier(cell.title))
-            definitions.append(_cell_as_hook(name, self._cells[cell]))
-            items.append(f"{at(place)}.{way}({name})")
-        for edited in self._edits(p, is_last):
+        for event in inside:
+            definitions.append(event.definition())
+            items.append(f"{at(event.place)}.{way}({event.name})")
+        for edited in p.edits:
+            if edited.turn >= end:
+                continue
             name = self._fresh(f"edit_{_word(edited.place)}")
             definitions.append(_hook(name, edited))
             items.append(f"{at(edited.place)}.register_prehook({name})")
-        for words, place in p.breakpoints if is_last else ():
+        for words, place in breakpoints:
             lines.append(f"# Breakpoint: {words}.")
             if place is not None:
                 hook = "register_prehook(lambda grads: breakpoint())"
@@ -335,22 +389,14 @@ def _word(place: Place) -> str:
     return identifier(place.label if place.is_leaf and place.label else place.op)
 
 
-def _cell_as_hook(name: str, text: CellText) -> str:
-    """A cell that ran in the midst of a pass as a hook."""
-    if "import *" in text.cell.source:
-        raise LabError(
-            f"No script can repeat this: {text.cell.title} imports * in the midst of a pass.",
-            hint="Import before the pass.",
-        )
-    code = text.lines()
-    if _has_long_text(code):
-        code = ast.unparse(ast.parse(code))
-    bound = ", ".join(sorted(text.assigned))
-    lines = [f"def {name}(*_):", f'    """{text.cell.title} of the console ran here."""']
-    if bound:
-        lines.append(f"    global {bound}")
-    lines += ["    with torch.enable_grad():", textwrap.indent(code, " " * 8)]
-    return "\n".join(lines)
+def _emptied_for_good(p: Pass, zeroing: Zeroing) -> list[str]:
+    """The tensors whose `.grad` a zero_grad() has emptied. Where the pass has gone back over a leaf
+    since, that has put its `.grad` back."""
+    return [
+        name
+        for name, (_, turn) in p.leaves.items()
+        if p.inputs or turn is None or not zeroing.lowest <= turn < zeroing.position
+    ]
 
 
 def _has_long_text(code: str) -> bool:
@@ -365,11 +411,3 @@ def _has_long_text(code: str) -> bool:
 def _cells_since(p: Pass) -> bool:
     """Whether a cell has run since the roots of a pass were made."""
     return bool(p.cells) or p.cells_before != (p.first or p).cells_before
-
-
-def _is_expression(text: str) -> bool:
-    try:
-        ast.parse(text, mode="eval")
-    except (SyntaxError, ValueError):
-        return False
-    return True

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import random
 import subprocess
 import sys
@@ -39,7 +41,8 @@ def run_here(text: str, path: Path | None = None) -> dict[str, Any]:
     threads, dtype = torch.get_num_threads(), torch.get_default_dtype()
     numpys, pythons = np.random.get_state(), random.getstate()
     try:
-        with torch.random.fork_rng(devices=[]), torch.enable_grad():
+        said = contextlib.redirect_stdout(io.StringIO())
+        with torch.random.fork_rng(devices=[]), torch.enable_grad(), said:
             torch.manual_seed(987_654_321)
             np.random.seed(4321)
             random.seed(4321)
