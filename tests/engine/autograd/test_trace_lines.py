@@ -278,6 +278,21 @@ def test_what_raises_is_marked_and_what_returns_is_told() -> None:
     assert not at_line(lab, trace, 2, 4).error
 
 
+def test_what_is_no_error_is_not_told_as_one_and_what_raises_returns_nothing() -> None:
+    lab, trace = traced(
+        "class Two:\n    left = 2\n    def __iter__(self):\n        return self\n"
+        "    def __next__(self):\n        if not self.left:\n            raise StopIteration\n"
+        "        self.left -= 1\n        return self.left\n"
+        "for n in Two():\n    k = n\n"
+        "def f():\n    return 1 / 0\ntry:\n    f()\nexcept ZeroDivisionError:\n    k = 5\n"
+    )
+    assert trace.error is None
+    assert not at_line(lab, trace, 10, 3).error  # the loop is over
+    assert at_line(lab, trace, 7).error.startswith("StopIteration")
+    raised = at_line(lab, trace, 13)
+    assert raised.error.startswith("ZeroDivisionError") and raised.results == ()
+
+
 HOSTILE = """\
 calls = []
 class Sly:
@@ -405,6 +420,13 @@ def test_deep_recursion_ends_as_it_does_in_plain_python() -> None:
     around = {trace.lines[trace.calls[c.parent].line].line for c in after if c.kind == "function"}
     assert around == {7, 9} and trace.calls[trace.calls.index(after[0]) - 1].parent == -1
     assert numbers(at_line(lab, trace, 9).outputs[0]) == [5, 5]
+    source = (
+        "def f(n):\n    return f(n + 1)\ndef g():\n    try:\n        return f(0)\n"
+        "    except RecursionError:\n        return 1\nz = g() + torch.ones(2)\n"
+    )
+    _, trace = traced(source)
+    ones = next(call for call in trace.calls if call.name == "ones")
+    assert trace.lines[trace.calls[ones.parent].line].line == 8
     deep = "def f(n):\n    return 0 if n == 0 else f(n - 1)\nz = f(600)\n"
     _, trace = traced(deep)
     assert trace.error is None and stops(trace).count(2) == 601
@@ -442,6 +464,12 @@ def test_values_of_all_sorts_are_told() -> None:
     assert {"sparse", "wide", "slope", "doubled", "mixed['k'][0] = shared"} <= labels
     inside = next(s for s in seen if s.source is not None and s.source.text == "y = x * x")
     assert "inside a transform of torch.func" in inside.note
+
+
+def test_a_tensor_expanded_without_end_is_not_copied_to_be_looked_at() -> None:
+    _, trace = traced("wide = torch.tensor([float('nan')]).expand(2**50)\n")
+    assert trace.error is None
+    assert [c.mark for c in trace.calls if c.name.startswith("aten::expand")] == ["passed_on"]
 
 
 def test_a_function_typed_before_has_its_own_source() -> None:
