@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from msgspec import structs
-from PySide6.QtCore import QPoint, QPointF, QRectF, Qt
+from PySide6.QtCore import QPoint, QPointF, QRectF, QSize, Qt
 from PySide6.QtGui import QImage
 from PySide6.QtWidgets import QApplication, QLabel, QLineEdit, QMenu, QToolButton
 
@@ -15,7 +15,7 @@ from tests.engine.autograd.recorded_graphs import recorded
 from tests.engine.autograd.shaped_models import gpt2, resnet50
 from tests.widgets.autograd_snapshots import GRAPH, NAMES, backward
 from tests.widgets.nested_graph import NESTED
-from widgets import theme
+from widgets import save_picture, theme
 from widgets.autograd import graph_view
 from widgets.autograd.boxes import NODE_HEIGHT, Box, NestedLayout, VisibleGraph
 from widgets.autograd.graph_canvas import LEGIBLE_ZOOM, Anchor
@@ -870,3 +870,22 @@ def test_a_large_graph_is_saved_whole_as_svg_and_within_bounds_as_png(
     pane.view.save_png(tmp_path / "graph.png")
     image = QImage(str(tmp_path / "graph.png"))
     assert 0.99 < image.width() * image.height() / (4 * MAX_PICTURE_AREA_PX) <= 1
+
+
+def test_the_menu_saves_a_large_graph_whole_as_svg_and_within_bounds_as_png(
+    pane: GraphPane, monkeypatch
+) -> None:
+    monkeypatch.setattr(graph_view, "AT_ONCE_NODES", 2_000)
+    pane.view.show_graph(different(2_000))
+    pane.view.open_all()
+    asked: dict[str, QSize] = {}
+    monkeypatch.setattr(
+        save_picture, "ask_and_save", lambda _, suffix, size, __: asked.update({suffix: size})
+    )
+    menu = QMenu()
+    pane.view.add_picture_actions(menu)
+    for action in menu.actions():
+        if action.text().startswith("Save as"):
+            action.trigger()
+    assert asked["svg"].height() > pane.view.content_rect().height()
+    assert asked["png"].width() * asked["png"].height() <= MAX_PICTURE_AREA_PX

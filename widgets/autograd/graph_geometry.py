@@ -35,9 +35,9 @@ def title_height(zoom: float) -> float:
 class GraphGeometry:
     """All in scene pixels; boxes and links by their places in the `VisibleGraph`.
 
-    `rects` (N, 4) are x, y, width, height; `ends` (L, 2) the boxes of each link, source first;
-    `chords` (L, 4) the straight lines between the ends of the links' ways. `flows_up` says that
-    arrows point at the source: the picture shows the way of the data, not of the gradient.
+    `rects` (N, 4) are x, y, width, height; `ends` (L, 2) the boxes of each link, source first.
+    `flows_up` says that arrows point at the source: the picture shows the way of the data, not of
+    the gradient.
     """
 
     def __init__(
@@ -55,8 +55,6 @@ class GraphGeometry:
         self.curved = layout.curved
         self._points: Floats = np.asarray(layout.points, float).reshape(-1, 2)
         self._starts: Ints = np.asarray(layout.starts, np.intp)
-        first, last = self._points[self._starts[:-1]], self._points[self._starts[1:] - 1]
-        self.chords: Floats = np.concatenate([first, last], axis=1)
         corners = np.concatenate(
             [
                 np.minimum.reduceat(self._points, self._starts[:-1]),

@@ -351,10 +351,10 @@ class CanvasView(QGraphicsView):
     def add_picture_actions(self, menu: QMenu) -> None:
         """Add Copy picture, Save as PNG and Save as SVG."""
         menu.addAction("Copy picture", self.copy_picture)
-        for suffix, longest_px in (("png", MAX_PICTURE_PX), ("svg", math.inf)):
+        for suffix, bounded in (("png", True), ("svg", False)):
             menu.addAction(
                 f"Save as {suffix.upper()}…",
-                lambda suffix=suffix, longest_px=longest_px: save_picture.ask_and_save(
-                    self, suffix, *self._picture(1.0, longest_px)
+                lambda suffix=suffix, bounded=bounded: save_picture.ask_and_save(
+                    self, suffix, *self._picture(1.0, bounded)
                 ),
             )
