@@ -67,7 +67,8 @@ class GradientExpression:
         if self.copies:
             copies = tuple(None if g is None else g.clone() for g in grads)
         scope = {**_STANDING, **self._variables, "g": copies[self.output], "grads": copies}
-        device = torch.device("cpu") if copies[self.output] is None else copies[self.output].device
+        g = copies[self.output]
+        device = torch.device("cpu") if g is None else g.device
         stream = RandomStream(self.seed, device)
         fresh = stream.state()
         try:

@@ -75,8 +75,8 @@ class Journal:
 
     def states(self) -> States:
         """The generators as they stand; what is as it was at the last call is held once."""
-        new = random_states()
-        self._states = {k: old if (old := self._states.get(k)) == v else v for k, v in new.items()}
+        held, new = self._states, random_states()
+        self._states = {k: held[k] if held.get(k) == state else state for k, state in new.items()}
         return self._states
 
     @property

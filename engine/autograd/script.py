@@ -181,9 +181,7 @@ class _Script:
         return joined([*head, *kept]), packed(self._data)
 
     def _title(self) -> str:
-        lines = [
-            "Backward passes of Tensor Lab, as plain PyTorch: they leave the same bits in .grad."
-        ]
+        lines = ["Backward passes of Tensor Lab in plain PyTorch, to the last bit of each .grad."]
         if self._data:
             lines += ["", "The file saved beside it, of the same name with .pt, is loaded."]
         if files := self._own_files():

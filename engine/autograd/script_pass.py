@@ -99,6 +99,8 @@ class PassWriter:
         self._roots: dict[Pass, list[str]] = {}
         self._given: dict[Pass, list[str]] = {}
         self._found: dict[Pass, dict[str, str]] = {}
+        self._hooks: dict[str, str] = {}
+        self._nodes: dict[Pass, dict[Place, str]] = {}
 
     def blocks(self, p: Pass, is_last: bool) -> list[str]:
         """The code of a pass; of the last one all that is left, too."""
@@ -288,7 +290,7 @@ class PassWriter:
         definitions: list[str] = []
         lines: list[str] = []
         items: list[str] = []
-        nodes: dict[Place, str] = {}
+        nodes = self._nodes.setdefault(p.first or p, {})
 
         def at(place: Place) -> str:
             """The variable of a node."""
@@ -305,8 +307,11 @@ class PassWriter:
         for edited in p.edits:
             if edited.turn >= end:
                 continue
-            name = self._fresh(f"edit_{_word(edited.place)}")
-            definitions.append(_hook(name, edited))
+            body = _hook_body(edited)
+            name = self._hooks.get(body, "")
+            if not name:
+                name = self._hooks[body] = self._fresh(f"edit_{_word(edited.place)}")
+                definitions.append(f"def {name}(grads):\n{body}")
             items.append(f"{at(edited.place)}.register_prehook({name})")
         for words, place in breakpoints:
             lines.append(f"# Breakpoint: {words}.")
@@ -359,12 +364,12 @@ def _given(given: Given, root: str) -> str:
     return given.text
 
 
-def _hook(name: str, edited: EditedNode) -> str:
-    """A pre-hook that does the edits of a node one after the other."""
+def _hook_body(edited: EditedNode) -> str:
+    """The body of a pre-hook that does the edits of a node one after the other."""
     place = edited.place
     label = f" ({place.label})" if 0 < len(place.label) < 30 else ""
     node = place.name.rpartition("::")[2]
-    lines = [f"def {name}(grads):", f'    """Changes what comes in at {node}{label}."""']
+    lines = [f'    """Changes what comes in at {node}{label}."""']
     for edit in edited.edits:
         if edit.copies:
             lines.append("    grads = tuple(None if g is None else g.clone() for g in grads)")

@@ -113,7 +113,8 @@ class ModelSubject(Subject):
         self.forward = forward
         self.roots = [forward.loss]
         self.world = forward
-        self.written = Roots(run=forward.loss.grad_fn._sequence_nr())
+        edge = get_gradient_edge(forward.loss)
+        self.written = Roots(run=edge.node._sequence_nr())
         self.names = dict(forward.module.named_parameters())
         self.shown, self.retained = self.names, {}
         known = {id(p): name for name, p in self.names.items()}
