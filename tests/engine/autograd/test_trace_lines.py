@@ -223,6 +223,7 @@ def test_a_custom_function_forward_and_backward() -> None:
     assert numbers(saves.outputs[1]) == (x * 2).tolist()
     assert dict(at_line(lab, trace, 12).results) == {"ctx.times": "1"}
     assert dict(at_line(lab, trace, 16).results) == {"goes on at": "line 18"}
+    assert at_line(lab, trace, 6).arguments == ()  # what a module holds is no data of the line
     branch = at_line(lab, trace, 23)
     assert dict(branch.arguments) == {"ctx.needs_input_grad": "(True, False)"}
     unpacks = at_line(lab, trace, 25)
