@@ -10,6 +10,8 @@ from PySide6.QtGui import QGuiApplication, QImage, QPainter
 from PySide6.QtSvg import QSvgGenerator
 from PySide6.QtWidgets import QFileDialog, QMenu, QMessageBox, QWidget
 
+from widgets.later import Later
+
 Paint = Callable[[QPainter], None]
 """Paints the whole picture, background included, into (0, 0, width, height)."""
 
@@ -37,8 +39,7 @@ def save_picture(path: str, size: QSize, paint: Paint) -> None:
     suffix = Path(path).suffix.lower()
     if suffix not in (".png", ".svg"):
         raise ValueError(f"A picture's file name ends in .png or .svg, not {suffix or 'nothing'}")
-    with open(path, "wb"):
-        pass  # Qt's writers do not say why they failed: find out first.
+    _check(path)
     if suffix == ".png":
         image_of(size, paint).save(path)
         return
@@ -51,8 +52,15 @@ def save_picture(path: str, size: QSize, paint: Paint) -> None:
     painter.end()
 
 
+def _check(path: str) -> None:
+    """Qt's writers do not say why they failed: find out first. Raises OSError."""
+    with open(path, "wb"):
+        pass
+
+
 def ask_and_save(parent: QWidget, suffix: str, size: QSize, paint: Paint) -> None:
-    """Ask for a file name and write it; what goes wrong is told in a message box."""
+    """Ask for a file name and write it; what goes wrong is told in a message box. To paint takes a
+    moment, to pack a large image as PNG takes seconds: that is done `Later`."""
     path, _ = QFileDialog.getSaveFileName(
         parent, "Save picture", f"picture.{suffix}", f"{suffix.upper()} (*.{suffix})"
     )
@@ -61,7 +69,12 @@ def ask_and_save(parent: QWidget, suffix: str, size: QSize, paint: Paint) -> Non
     if not path.lower().endswith(f".{suffix}"):
         path += f".{suffix}"
     try:
-        save_picture(path, size, paint)
+        if suffix == "png":
+            _check(path)
+            image = image_of(size, paint)
+            Later(parent).run(lambda: image.save(path), lambda _: None)
+        else:
+            save_picture(path, size, paint)
     except OSError as error:
         QMessageBox.warning(parent, "The picture was not saved", str(error))
 

@@ -13,7 +13,7 @@ from engine.project.atomic import write_atomically
 from widgets.autograd.graph_files import file_of_message, save_graph, suffix_of
 from widgets.autograd.graph_pane import GraphPane
 from widgets.autograd.graph_view import AT_ONCE_NODES
-from widgets.autograd.later import Later
+from widgets.later import Later
 
 SLOT = "graph file"
 """Of the requests to the worker."""

@@ -10,8 +10,8 @@ from PySide6.QtCore import QPointF
 from engine.protocol import GraphEdge, GraphNode, GraphSnapshot, TensorSpec
 from widgets.autograd import graph_view, graph_work
 from widgets.autograd.graph_view import GraphView
-from widgets.autograd.later import Later
 from widgets.autograd.nested_layout import layout_nested
+from widgets.later import Later
 
 SPEC = (TensorSpec((4,), "float32"),)
 

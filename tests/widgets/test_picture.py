@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -8,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from PySide6.QtCore import QPoint, QPointF, Qt
-from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QMenu
+from PySide6.QtGui import QGuiApplication, QImage
+from PySide6.QtWidgets import QFileDialog, QMenu, QMessageBox
 
 from engine.protocol import Picture
 from widgets import colormap, theme
-from widgets.save_picture import save_picture
+from widgets.save_picture import ask_and_save, save_picture
 from widgets.tensor.picture_grid import fit_grid, source_index, values_of
 from widgets.tensor.picture_view import PictureView
 
@@ -237,6 +238,30 @@ def test_saves_png_and_svg_and_says_what_is_wrong(view: PictureView, tmp_path: P
         save_picture(str(tmp_path / "eye.gif"), view.size(), view.paint)
     with pytest.raises(OSError, match="missing"):
         save_picture(str(tmp_path / "missing" / "eye.png"), view.size(), view.paint)
+
+
+def test_a_png_is_packed_off_the_windows_thread(
+    view: PictureView, tmp_path: Path, qtbot, monkeypatch
+) -> None:
+    view.show_picture(picture_of(np.eye(3)))
+    answers = [str(tmp_path / "eye"), str(tmp_path / "missing" / "eye.png")]
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (answers.pop(0), ""))
+    threads: list[int] = []
+    save = QImage.save
+
+    def watched(image: QImage, path: str) -> bool:
+        threads.append(threading.get_ident())
+        return save(image, path)
+
+    monkeypatch.setattr(QImage, "save", watched)
+    ask_and_save(view, "png", view.size(), view.paint)
+    qtbot.waitUntil(lambda: b"IEND" in (tmp_path / "eye.png").read_bytes())
+    assert QImage(str(tmp_path / "eye.png")).width() == 800
+    assert threads and threads[0] != threading.get_ident()
+    told: list[str] = []
+    monkeypatch.setattr(QMessageBox, "warning", lambda *words: told.append(words[2]))
+    ask_and_save(view, "png", view.size(), view.paint)
+    assert "missing" in told[0]
 
 
 def test_a_marked_cell_stays_where_it_is(view: PictureView, qtbot) -> None:

@@ -17,7 +17,7 @@ from widgets.autograd.graph_facts import GraphFacts
 from widgets.autograd.graph_geometry import GraphGeometry
 from widgets.autograd.graph_marks import GraphMarks
 from widgets.autograd.hierarchy import Hierarchy
-from widgets.autograd.later import Later
+from widgets.later import Later
 
 AT_ONCE_NODES = 1_000
 """What a graph of no more nodes needs is found within a frame, in the window's thread."""

@@ -15,9 +15,9 @@ T = TypeVar("T")
 class Later(QObject):
     """One piece of work at a time counts: what is begun puts aside what was under way.
 
-    The work runs in a thread of this process, which hands over results as they are (the layout,
-    which needs less, runs in a process of its own). The window goes on meanwhile, if not quite as
-    fast: the interpreter runs one thread at a time.
+    The work runs in a thread of this process, which hands over results as they are (a graph's
+    layout, which needs less, runs in a process of its own). The window goes on meanwhile, if not
+    quite as fast: the interpreter runs one thread at a time. The program ends after the work.
     """
 
     _done = Signal(object, object)
@@ -46,7 +46,7 @@ class Later(QObject):
             if shiboken6.isValid(self):
                 self._done.emit(mine, answer)
 
-        threading.Thread(target=call, name="later", daemon=True).start()
+        threading.Thread(target=call, name="later").start()
 
     def drop(self) -> None:
         """Put aside what is under way: it will not be answered."""
