@@ -160,14 +160,23 @@ class SteppedPass(ABC):
         ValueError if the node has run already or a gradient does not fit; what a function gives
         is checked when the node runs.
         """
-        node = self.graph.nodes[self._id(node)]
+        edit = self._fitting(node, incoming)
         if self._place_of(node) < self.position:
-            raise ValueError(f"{node.name} has already run: step back before it, then edit")
+            raise ValueError("the node has already run: step back before it, then edit")
+        self._edits[self._id(node)] = edit
+
+    def _fitting(
+        self,
+        node: Node | int,
+        incoming: torch.Tensor | Sequence[torch.Tensor | None] | PreHook | None,
+    ) -> Edit:
+        """The edit of a node, held against what the node expects."""
+        node = self.graph.nodes[self._id(node)]
+        self._place_of(node)
         if not self.runs(node):
             raise ValueError(f"{node.name} does not run: its gradient is only captured")
         if callable(incoming) and not torch.is_tensor(incoming):
-            self._edits[node.id] = incoming
-            return
+            return incoming
         given = (incoming,) if incoming is None or torch.is_tensor(incoming) else incoming
         if not isinstance(given, Sequence):
             raise TypeError(
@@ -176,7 +185,7 @@ class SteppedPass(ABC):
             )
         given = tuple(given)
         check_all_fit(node, given)
-        self._edits[node.id] = given
+        return given
 
     def unedit(self, node: Node | int) -> None:
         """Forget the edit of a node that has not run. Without an edit, nothing happens."""

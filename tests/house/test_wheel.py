@@ -81,6 +81,41 @@ def test_the_installed_engine_imports_without_general_names(installed):
     assert Path(done.stdout.strip()).is_relative_to(installed)
 
 
+STEPPING = """\
+import torch
+from PLACE.autograd import read_graph, BackwardStepper
+
+x = torch.tensor(3.0, requires_grad=True)
+loss = (2 * x) ** 3
+graph = read_graph(loss)
+stepper = BackwardStepper(loss, gradient=None, create_graph=False)
+while (step := stepper.step()) is not None:
+    print(step.node.name, step.incoming, step.outgoing)
+assert x.grad == 6 * 36 and len(graph.edges) == len(graph.nodes) - 1 == 2
+node, incoming = graph.nodes[1], torch.tensor(10.0)
+stepper.back(); stepper.run_to(node); stepper.edit(node, incoming); stepper.run(); stepper.close()
+assert x.grad == 20, x.grad
+"""
+
+
+def test_the_library_is_used_alike_when_installed_and_in_a_checkout(installed):
+    script = installed / "stepping.py"
+    script.write_text(STEPPING.replace("PLACE", "tensorlab.engine"))
+    done = _run(installed, "stepping")
+    assert done.returncode == 0, done.stderr
+    code = STEPPING.replace("PLACE", "engine")
+    in_checkout = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=120
+    )
+    assert in_checkout.returncode == 0, in_checkout.stderr
+    assert in_checkout.stdout == done.stdout
+    assert [line.split()[0] for line in done.stdout.splitlines()] == [
+        "PowBackward0",
+        "MulBackward0",
+        "AccumulateGrad",
+    ]
+
+
 def test_the_installed_program_runs(installed):
     done = _run(installed, "tensorlab", "--help")
     assert done.returncode == 0, done.stderr

@@ -275,10 +275,13 @@ def test_an_edit_can_cut_and_revive_and_be_undone() -> None:
     stepper.edit(mul, None)
     stepper.run()
     assert (x.grad, w.grad) == (None, None)
+    with pytest.raises(ValueError, match="has shape"):
+        stepper.edit(mul, torch.ones(2))
     with pytest.raises(ValueError, match="already run"):
-        stepper.edit(mul, torch.tensor(1.0))
-    stepper.reset()
-    stepper.edit(stepper.plan[0], [None])
+        stepper.unedit(mul)
+    assert stepper.next_node is None
+    stepper.edit(stepper.plan[0], [None])  # it has run: the pass goes back before it
+    assert stepper.position == 0
     stepper.edit(mul, torch.tensor(10.0))
     stepper.run()
     assert_grads([x, w], [torch.tensor(30.0), torch.tensor(20.0)])
