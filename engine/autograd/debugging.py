@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -87,14 +88,22 @@ def breakpoints_of(lab: Lab) -> Breakpoints:
     return lab.breakpoints
 
 
-def debugging(lab: Lab) -> MakeDebugger:
+def debugging(
+    lab: Lab, defaults: Callable[[], AbstractContextManager[None]] = nullcontext
+) -> MakeDebugger:
     """How a debugger is made in this lab: edits see the console's variables, and an
-    InterruptSignal ends them."""
+    InterruptSignal ends them. `defaults` is entered around code of the user's."""
+
+    @contextmanager
+    def guard() -> Iterator[None]:
+        with defaults(), lab.control.user_code():
+            yield
+
     return partial(
         Debugger,
         breakpoints=breakpoints_of(lab),
         variables=namespace_of(lab).variables,
-        guard=lab.control.user_code,
+        guard=guard,
         shield=lab.control.own_code,
         stop=lab.control.stop.is_set,
     )

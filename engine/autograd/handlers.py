@@ -60,7 +60,7 @@ def start_backward(lab: Lab, command: StartBackwardCommand) -> Iterator[Snapshot
         subject = ModelSubject(forward)
     lab.backward = BackwardPass(
         subject,
-        debugging(lab),
+        debugging(lab, subject.defaults),
         journal=journal_of(lab),
         real_engine=command.real_engine,
         retain_graph=command.retain_graph,

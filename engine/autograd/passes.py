@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Literal
 
 from torch import Tensor
@@ -198,7 +199,8 @@ class Pass:
         for name, node in nodes_of(stepped.graph, self.shown):
             turn = None if node is None else _turn(stepped, node)
             self.leaves[name] = (None if node is None else places.of(node)), turn
-        self.around = _around(stepped, self.position, places)
+        if 0 < self.position < self.size:
+            self.around = _around(stepped, self.position, places)
         self.nodes_around = {
             each.position: _around(stepped, each.position, places) for each in self.events
         }
@@ -241,16 +243,23 @@ class _Places:
     """Finds for nodes of a graph how a script finds them."""
 
     def __init__(self, graph: Graph, subject: Any) -> None:
-        self._subject = subject
+        self._graph, self._subject = graph, subject
+
+    @cached_property
+    def _numbers(self) -> list[int]:
+        """For each node how many of its name there are down to it."""
         counts: Counter[str] = Counter()
-        self._numbers: dict[int, int] = {}
-        for node in graph.nodes:
+        numbers = []
+        for node in self._graph.nodes:
             counts[name := node.fn.name()] += 1
-            self._numbers[node.id] = counts[name]
+            numbers.append(counts[name])
+        return numbers
 
     def of(self, node: Node) -> Place:
+        is_named = node.is_leaf and bool(node.label)
         label = node.label if node.is_leaf else self._subject.result_name(node)
-        return Place(node.fn.name(), self._numbers[node.id], node.op, label, node.is_leaf)
+        number = 0 if is_named else self._numbers[node.id]
+        return Place(node.fn.name(), number, node.op, label, node.is_leaf)
 
 
 def nodes_of(graph: Graph, tensors: Mapping[str, Tensor]) -> Iterable[tuple[str, Node | None]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -50,6 +50,10 @@ class Subject(ABC):
     """The roots, as a script writes them."""
     random: States | None = None
     """Where the generators of random numbers stood before the roots were made."""
+
+    def defaults(self) -> AbstractContextManager[None]:
+        """The default dtype and device that code of the user's runs in during a pass."""
+        return nullcontext()
 
     def name_nodes(self, graph: Graph) -> None:
         """Label the nodes whose results have a name. Leaves have theirs already."""
@@ -145,6 +149,7 @@ class ConsoleSubject(Subject):
     ) -> None:
         self.root, self.starts_empty = root, False
         self.world, self.random = namespace, random_states()
+        self._namespace = namespace
         self._expressions = _split(root)
         values = [namespace.evaluate(text, control) for text in self._expressions]
         self.roots = [_root(v, text) for v, text in zip(values, self._expressions, strict=True)]
@@ -178,6 +183,9 @@ class ConsoleSubject(Subject):
             taken = node.label.split(", ") if node.label else []
             if name not in taken and id(t) in self._name_of and self._name_of[id(t)] == name:
                 node.label = ", ".join([*taken, name])
+
+    def defaults(self) -> AbstractContextManager[None]:
+        return self._namespace.users_defaults()
 
     def last_write(self, t: Tensor) -> WrittenBy | None:
         return self._writes.last_write(t)
@@ -256,7 +264,7 @@ class GradientSubject(Subject):
         self.gradient = [torch.ones_like(gradient, requires_grad=False)]
         if value is not None:
             self.gradient = [_gradient(value, gradient, name)]
-        self.world = before.world
+        self.world, self._before = before.world, before
         given = _given(text, value, self.gradient[0])
         if value is None and gradient.dim():
             given = Given(how="ones")
@@ -264,6 +272,9 @@ class GradientSubject(Subject):
         self.names, self.provenance = before.names, before.provenance
         graph = read_graph(self.roots, names=self.names)
         self.shown, self.retained = leaves_of(graph), {}
+
+    def defaults(self) -> AbstractContextManager[None]:
+        return self._before.defaults()
 
     def plain(self) -> tuple[list[Tensor], list[Tensor | None] | None]:
         return self.roots, self.gradient

@@ -162,8 +162,8 @@ class ZeroGradientsCommand(Command, frozen=True, kw_only=True):
 
 
 class ExportBackwardCommand(Command, frozen=True, kw_only=True):
-    """Write the pass with its edits and breakpoints as a script, to a file if `path` is given
-    -> BackwardScriptSnapshot."""
+    """Write all that was done, up to the end of this pass, as a script that runs by itself, to a
+    file if `path` is given -> BackwardScriptSnapshot."""
 
     path: str = ""
 

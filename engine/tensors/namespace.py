@@ -146,6 +146,10 @@ class Namespace:
         """The grad mode, default dtype and default device that the next cell will run in."""
         return self._modes.users()
 
+    def users_defaults(self) -> AbstractContextManager[None]:
+        """The default dtype and device that the next cell will run in."""
+        return self._modes.defaults()
+
     def _execute(self, source: str, name: str, output: Output) -> None:
         tree = ast.parse(source, name)
         last = tree.body[-1] if tree.body else None
@@ -219,6 +223,16 @@ class _Modes:
             yield
         finally:
             self._users = self._read()
+            self._write(engines)
+
+    @contextmanager
+    def defaults(self) -> Iterator[None]:
+        """The user's defaults, in the grad mode that is on."""
+        engines = self._read()
+        self._write((engines[0], *self._users[1:]))
+        try:
+            yield
+        finally:
             self._write(engines)
 
     @staticmethod

@@ -50,10 +50,10 @@ class PassHead(QWidget):
     def _script_button(self) -> QToolButton:
         button = QToolButton()
         button.setObjectName("backward_script")
-        button.setAccessibleName("The pass as a Python script")
+        button.setAccessibleName("All that was done as a Python script")
         button.setToolTip(
-            "This pass as a Python script: edits become hooks on the right nodes, and .grad comes"
-            " out the same to the bit"
+            "All that was done, to the end of this pass, as a Python script that runs by itself:"
+            " edits become hooks on the right nodes, and .grad comes out the same to the bit"
         )
         button.setAutoRaise(True)
         button.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)

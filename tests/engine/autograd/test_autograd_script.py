@@ -358,6 +358,27 @@ def test_a_pass_that_was_left_in_its_midst_ends_there() -> None:
     assert "with suppress(Stop), " in text and "def zero_grad(*_):" in text
 
 
+@pytest.mark.parametrize("real_engine", [False, True])
+def test_edits_and_custom_functions_see_the_default_dtype_of_the_console(real_engine) -> None:
+    lab = made(
+        "torch.set_default_dtype(torch.float64)",
+        "class Tenth(torch.autograd.Function):\n"
+        "    @staticmethod\n"
+        "    def forward(ctx, t):\n"
+        "        return t.clone()\n"
+        "    @staticmethod\n"
+        "    def backward(ctx, g):\n"
+        "        return g * torch.full((), 0.1)",
+        "x = torch.ones(2, requires_grad=True)\ny = (Tenth.apply(x) * 2).sum()",
+    )
+    start(lab, root="y", real_engine=real_engine)
+    edit(lab, "MulBackward0", "g * torch.full((), 0.3)")
+    move(lab, "end")
+    assert value(lab, "x.grad").tolist() == [0.3 * 2 * 0.1] * 2
+    assert torch.get_default_dtype() == torch.float32
+    check(lab, "x.grad")
+
+
 def test_names_that_are_bound_anew_are_kept() -> None:
     lab = made("x = torch.tensor(3.0, requires_grad=True)\nmade = x\ny = x**3")
     start(lab, root="y", create_graph=True)
