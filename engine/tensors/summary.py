@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 import torch
 
@@ -11,6 +12,8 @@ from .readable import Readable, dtype_name, readable
 
 MAX_TEXT_ELEMENTS = 64
 MAX_PICTURE_CELLS = 64 * 1024 // 4
+PIECE = 1 << 22
+"""Elements whose statistics are taken at once: 32 MiB as float64."""
 
 
 def summarise(t: torch.Tensor) -> TensorSummary:
@@ -63,24 +66,30 @@ def _summarise(known: Readable, t: torch.Tensor) -> TensorSummary:
     }
     if dense is None or numel == 0:
         return TensorSummary(**head)
-    is_complex = dense.is_complex()
-    x = dense.to(torch.complex128 if is_complex else torch.float64).flatten()
-    nans = int(x.isnan().sum())
-    infs = int(x.isinf().sum())
+    stored, times = _without_repeats(dense)
     absent = numel - dense.numel()  # elements a sparse tensor does not store: zeros
-    zeros = int((x == 0).sum()) + absent
-    if nans or infs:
-        x = x[torch.isfinite(x)]
-    if x.numel() + absent == 0:
+    nans = infs = count = 0
+    zeros, total, norm, ends = absent, 0.0, 0.0, [0.0] if absent else []
+    for x in _pieces(stored):
+        nan, inf = int(x.isnan().sum()), int(x.isinf().sum())
+        nans, infs = nans + nan * times, infs + inf * times
+        x = x[torch.isfinite(x)] if nan or inf else x
+        zeros += int((x == 0).sum()) * times
+        norm = math.hypot(norm, float(torch.linalg.vector_norm(x)) * math.sqrt(times))
+        count += x.numel() * times
+        if x.numel() and not x.is_complex():
+            total += float(x.sum()) * times
+            ends += [float(end) for end in torch.aminmax(x)]
+    count += absent
+    if not count:
         return TensorSummary(**head, zeros=zeros, nans=nans, infs=infs)
-    norm = float(torch.linalg.vector_norm(x))
-    if is_complex:
+    if dense.is_complex():
         return TensorSummary(**head, norm=norm, zeros=zeros, nans=nans, infs=infs)
-    count = x.numel() + absent
-    mean = float(x.sum()) / count
-    squares = float(((x - mean) ** 2).sum()) + absent * mean**2
-    ends = [float(end) for end in torch.aminmax(x)] if x.numel() else []
-    ends += [0.0] if absent else []
+    mean = total / count
+    squares = absent * mean**2
+    for x in _pieces(stored):
+        x = x[torch.isfinite(x)] if nans or infs else x
+        squares += float(((x - mean) ** 2).sum()) * times
     return TensorSummary(
         **head,
         minimum=min(ends),
@@ -94,20 +103,34 @@ def _summarise(known: Readable, t: torch.Tensor) -> TensorSummary:
     )
 
 
+def _without_repeats(dense: torch.Tensor) -> tuple[torch.Tensor, int]:
+    """The elements of expanded dimensions once, and how often each of them stands in `dense`."""
+    times = 1
+    for dim, (size, stride) in enumerate(zip(dense.shape, dense.stride(), strict=True)):
+        if stride == 0 and size > 1:
+            dense, times = dense.narrow(dim, 0, 1), times * size
+    return dense, times
+
+
+def _pieces(dense: torch.Tensor) -> Iterator[torch.Tensor]:
+    """All elements in float64 or complex128, so many at once that the copies stay small."""
+    wide = torch.complex128 if dense.is_complex() else torch.float64
+    for piece in dense.reshape(-1).split(PIECE):
+        yield piece.to(wide)
+
+
 def _picture(known: Readable, max_cells: int) -> Picture | None:
     dense = known.dense
     if dense is None or dense.numel() == 0 or known.partial or -1 in known.shape:
         return None
     if dense.ndim < 2:
         dense = dense.reshape(1, -1)
-    elif dense.ndim > 2:
-        dense = dense.flatten(0, -3)
     rows, columns = _fitting(dense.shape[-2], dense.shape[-1], max_cells)
     row_step = -(-dense.shape[-2] // rows)
     column_step = -(-dense.shape[-1] // columns)
     small = dense[..., ::row_step, ::column_step]
-    if small.ndim == 3:
-        small = small[: max(1, max_cells // (small.shape[-2] * small.shape[-1]))]
+    if small.ndim > 2:
+        small = _first_images(small, max(1, max_cells // (small.shape[-2] * small.shape[-1])))
     cells = (small.abs() if small.is_complex() else small).to(torch.float32).contiguous()
     return Picture(
         shape=tuple(cells.shape),
@@ -115,6 +138,15 @@ def _picture(known: Readable, max_cells: int) -> Picture | None:
         source_shape=known.shape,
         sampled=cells.numel() < dense.numel(),
     )
+
+
+def _first_images(images: torch.Tensor, count: int) -> torch.Tensor:
+    """(..., H, W) to the first `count` of (N, H, W), without a copy of all the others."""
+    while images.ndim > 3:
+        each = math.prod(images.shape[1:-2])
+        needed = -(-count // each)
+        images = images[0] if needed == 1 else images[:needed].flatten(0, 1)
+    return images[:count]
 
 
 def _fitting(rows: int, columns: int, cells: int) -> tuple[int, int]:

@@ -268,3 +268,28 @@ def test_large_pictures_are_thinned_within_the_limit(
 def test_text_has_one_line_a_row_and_stops_at_64_elements() -> None:
     assert value("t", torch.eye(2)).text == "[[1., 0.],\n [0., 1.]]"
     assert value("t", torch.zeros(64)).text != "" and value("t", torch.zeros(65)).text == ""
+
+
+@pytest.mark.parametrize("special", [[], [math.nan, math.inf, -math.inf, 0.0]])
+def test_statistics_in_pieces_and_of_repeated_elements(
+    monkeypatch: pytest.MonkeyPatch, special: list[float]
+) -> None:
+    monkeypatch.setattr("engine.tensors.summary.PIECE", 3)
+    t = torch.cat([torch.tensor(special, dtype=torch.float64), torch.randn(8).double()])
+    t = t.view(-1, 1, 2).expand(-1, 5, 2).unsqueeze(0).expand(4, -1, -1, -1)
+    shown = summarise(t)
+    assert_statistics(shown, t[torch.isfinite(t)])
+    assert (shown.nans, shown.infs) == (int(t.isnan().sum()), int(t.isinf().sum()))
+    norm = summarise(t.to(torch.complex128)).norm
+    assert norm == pytest.approx(shown.norm, rel=1e-12)
+
+
+def test_an_endlessly_expanded_tensor_is_read_where_it_lies() -> None:
+    """Its 80 PB would not fit in any memory."""
+    t = torch.tensor([1.0, 0.0, -3.0]).view(3, 1, 1).expand(10**5, 3, 10**5, 10**6)
+    shown = value("t", t)
+    assert shown.summary.mean == pytest.approx(-2 / 3)
+    assert shown.summary.zeros == 10**16 and shown.summary.nans == 0
+    assert shown.picture is not None and shown.picture.source_shape == tuple(t.shape)
+    first = cells(shown.picture)
+    assert first[0, 0, 0] == 1.0 and len(first) >= 1
