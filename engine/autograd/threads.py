@@ -43,7 +43,7 @@ def threads_counted() -> Iterator[None]:
         thread.run = counted_run
         start(thread)
 
-    threading.Thread.start = counted_start
+    threading.Thread.start = counted_start  # pyright: ignore[reportAttributeAccessIssue]
     try:
         yield
     finally:

@@ -574,7 +574,7 @@ def test_filters(nested: GraphView, pane: GraphPane, key: str, found: set[str]) 
 
 
 def test_the_filter_of_the_frozen_leaves_other_cuts_out() -> None:
-    cuts = tuple(GraphCut(n, 1, r) for n, r in ((0, "detach"), (1, "frozen"), (4, "input")))
+    cuts = GraphCut(0, 1, "detach"), GraphCut(1, 1, "frozen"), GraphCut(4, 1, "input")
     graph = structs.replace(NESTED, cuts=cuts)
     assert np.flatnonzero(filtered(graph, "frozen")).tolist() == [1]
     assert np.flatnonzero(filtered(graph, "cuts")).tolist() == [0, 1, 4]
