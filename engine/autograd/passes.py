@@ -45,13 +45,15 @@ class Roots:
 @dataclass(frozen=True)
 class Place:
     """How a node is found: as number `number` of those called `name` on the way down from the
-    roots, level by level; `label` is the leaf that it adds to, or the tensor that it made."""
+    roots, level by level; `label` is the leaf that it adds to, or the tensor that it made, and
+    `module` the path of the module that did."""
 
     name: str
     number: int
     op: str
     label: str = ""
     is_leaf: bool = False
+    module: str = ""
 
 
 @dataclass(frozen=True)
@@ -182,7 +184,7 @@ class Pass:
         if stepped is None or not stepped.plan:
             return
         self.position, self.size = stepped.position, len(stepped.plan)
-        places = _Places(stepped.graph, subject)
+        places = _Places(stepped.graph, subject, debugger.modules)
         self.edits = tuple(
             EditedNode(
                 places.of(node := stepped.graph.nodes[node_id]),
@@ -242,8 +244,8 @@ def begin_pass(journal: Journal, subject: Any, stepped: SteppedPass, **options: 
 class _Places:
     """Finds for nodes of a graph how a script finds them."""
 
-    def __init__(self, graph: Graph, subject: Any) -> None:
-        self._graph, self._subject = graph, subject
+    def __init__(self, graph: Graph, subject: Any, modules: Mapping[int, str]) -> None:
+        self._graph, self._subject, self._modules = graph, subject, modules
 
     @cached_property
     def _numbers(self) -> list[int]:
@@ -259,7 +261,8 @@ class _Places:
         is_named = node.is_leaf and bool(node.label)
         label = node.label if node.is_leaf else self._subject.result_name(node)
         number = 0 if is_named else self._numbers[node.id]
-        return Place(node.fn.name(), number, node.op, label, node.is_leaf)
+        module = self._modules.get(node.id, "")
+        return Place(node.fn.name(), number, node.op, label, node.is_leaf, module)
 
 
 def nodes_of(graph: Graph, tensors: Mapping[str, Tensor]) -> Iterable[tuple[str, Node | None]]:

@@ -21,7 +21,8 @@ from .model_script import ModelScript, packed
 from .passes import Pass
 from .random_states import States, restoring_line
 from .script_cells import STANDING, CellText, names_in, needed
-from .script_pass import FIND_NODE, STOP, PassWriter
+from .script_hooks import FIND_NODE, STOP
+from .script_pass import PassWriter
 from .script_text import joined
 
 MAX_PRINTED = 6

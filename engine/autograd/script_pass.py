@@ -2,78 +2,18 @@
 
 from __future__ import annotations
 
-import ast
-import re
-import textwrap
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 from ..errors import LabError
 from .journal import Cell
 from .model_script import ModelScript
-from .passes import EditedNode, Given, Pass, Place, Zeroing
+from .passes import Pass, Place, Zeroing
 from .script_cells import CellText, is_expression, names_in
+from .script_hooks import CodeInside, given_text, hook_body, word_for
 from .script_text import call, identifier, with_statement
 
 MAX_NAMED = 4
 """Tensors that are named one by one; of more a loop speaks."""
-
-FIND_NODE = '''\
-def find_node(name, number, *roots):
-    """Node `number` of those with this name, going down from the roots level by level."""
-    nodes = list(dict.fromkeys(get_gradient_edge(root).node for root in roots))
-    seen = set(nodes)
-    for node in nodes:  # grows while it is walked
-        if node.name() == name:
-            number -= 1
-            if number == 0:
-                return node
-        for below, _ in node.next_functions:
-            if below is not None and below not in seen:
-                seen.add(below)
-                nodes.append(below)
-    raise LookupError(name)'''
-
-STOP = '''\
-class Stop(Exception):
-    """Ends backward between two nodes."""
-
-
-def stop(*_):
-    raise Stop'''
-
-
-_NOT_INSIDE = {
-    r"import \*": "imports *",
-    r"\bbackward\(|\bautograd\.grad\(": "runs backward",  # which would call the hooks, too
-}
-"""What code in a hook cannot do."""
-
-
-@dataclass(frozen=True)
-class _Inside:
-    """Code that ran in the midst of a pass at a node, and the names that it binds."""
-
-    place: Place
-    name: str
-    title: str
-    code: str
-    bound: frozenset[str]
-
-    def definition(self) -> str:
-        """The code as a hook."""
-        for pattern, what in _NOT_INSIDE.items():
-            if re.search(pattern, self.code):
-                raise LabError(
-                    f"No script can repeat this: {self.title} {what} in the midst of a pass.",
-                    hint="Do that before the pass, or at its end.",
-                )
-        code = ast.unparse(ast.parse(self.code)) if _has_long_text(self.code) else self.code
-        names = f"    global {', '.join(sorted(self.bound))}\n" if self.bound else ""
-        return (
-            f'def {self.name}(*_):\n    """{self.title}, in the midst of the pass."""\n{names}'
-            f"    with torch.enable_grad():\n{textwrap.indent(code, ' ' * 8)}"
-        )
 
 
 class PassWriter:
@@ -114,7 +54,7 @@ class PassWriter:
             lines.append(f"# In the lab it stood at node {p.position} of {p.size}.")
         run_before = self._run
         begun = self._begin(p) if p.first is None else []
-        if p.clears:
+        if p.clears and not (self._model and not run_before):  # a new model has none
             begun += self._emptied(p, list(p.leaves), set_to_none=True)
         end = p.size if is_last else p.position
         if p.inputs and not any(p.found) and not is_last:
@@ -173,7 +113,7 @@ class PassWriter:
                 roots.append(self._fresh("root"))
                 lines.append(f"{roots[-1]} = {expression}")
         self._roots[p] = roots
-        given = [_given(g, r) for g, r in zip(p.roots.gradients, roots, strict=True)]
+        given = [given_text(g, r) for g, r in zip(p.roots.gradients, roots, strict=True)]
         again = self._chains[p.start][-1] is not p
         if any(g.text for g in p.roots.gradients) and (p.clears or p.cells or again):
             for place, text in enumerate(given):
@@ -238,10 +178,10 @@ class PassWriter:
                 hint="Start the pass anew, and step it one way.",
             )
 
-    def _events(self, p: Pass, end: int) -> tuple[list[str], list[_Inside], list[str]]:
+    def _events(self, p: Pass, end: int) -> tuple[list[str], list[CodeInside], list[str]]:
         """What was done in a pass: before its first node, in its midst, and after node `end`."""
         before: list[str] = []
-        inside: list[_Inside] = []
+        inside: list[CodeInside] = []
         after: list[str] = []
         for event in p.events:
             if isinstance(event, Cell):
@@ -261,7 +201,7 @@ class PassWriter:
                 blocks += self._restored(event) if isinstance(event, Cell) else []
                 blocks.append(f"# {title}\n{code}")
             elif place is not None:
-                inside.append(_Inside(place, self._fresh(identifier(title)), title, code, bound))
+                inside.append(CodeInside(place, self._fresh(identifier(title)), title, code, bound))
         return before, inside, after
 
     def _emptied(self, p: Pass, names: list[str], set_to_none: bool) -> list[str]:
@@ -282,7 +222,7 @@ class PassWriter:
     # -- backward --------------------------------------------------------------------------------
 
     def _backward(
-        self, p: Pass, end: int, inside: Sequence[_Inside]
+        self, p: Pass, end: int, inside: Sequence[CodeInside]
     ) -> tuple[list[str], list[str]]:
         """Lines that run the first `end` nodes with all hooks, and with what was done in their
         midst; before them the definitions of the hooks."""
@@ -295,7 +235,7 @@ class PassWriter:
         def at(place: Place) -> str:
             """The variable of a node."""
             if place not in nodes:
-                nodes[place] = self._fresh(f"{_word(place)}_node")
+                nodes[place] = self._fresh(f"{word_for(place)}_node")
                 lines.append(f"{nodes[place]} = {self._node(p, place)}")
             return nodes[place]
 
@@ -307,10 +247,10 @@ class PassWriter:
         for edited in p.edits:
             if edited.turn >= end:
                 continue
-            body = _hook_body(edited)
+            body = hook_body(edited)
             name = self._hooks.get(body, "")
             if not name:
-                name = self._hooks[body] = self._fresh(f"edit_{_word(edited.place)}")
+                name = self._hooks[body] = self._fresh(f"edit_{word_for(edited.place)}")
                 definitions.append(f"def {name}(grads):\n{body}")
             items.append(f"{at(edited.place)}.register_prehook({name})")
         for words, place in breakpoints:
@@ -351,47 +291,9 @@ class PassWriter:
         return call("torch.autograd.grad", arguments, f"{target} = ")
 
 
-def _given(given: Given, root: str) -> str:
-    match given.how:
-        case "none":
-            return "None"
-        case "ones":
-            return f"torch.ones_like({root})"
-        case "full":
-            return f"torch.full_like({root}, {given.text})"
-        case "tensor":
-            return f"torch.as_tensor({given.text}, dtype={root}.dtype, device={root}.device)"
-    return given.text
-
-
-def _hook_body(edited: EditedNode) -> str:
-    """The body of a pre-hook that does the edits of a node one after the other."""
-    place = edited.place
-    label = f" ({place.label})" if 0 < len(place.label) < 30 else ""
-    node = place.name.rpartition("::")[2]
-    lines = [f'    """Changes what comes in at {node}{label}."""']
-    for edit in edited.edits:
-        if edit.copies:
-            lines.append("    grads = tuple(None if g is None else g.clone() for g in grads)")
-        lines.append(f"    g = grads[{edit.output}]")
-        changed = edit.expression
-        if edit.seed is not None:
-            lines.append("    with torch.random.fork_rng():")
-            lines.append(f"        torch.manual_seed({edit.seed})")
-            lines.append(f"        g = {changed}")
-            changed = "g"
-        before = [f"*grads[:{edit.output}]"] if edit.output else []
-        after = [f"*grads[{edit.output + 1} :]"] if edit.output + 1 < edited.outputs else []
-        given = ", ".join([*before, changed, *after])
-        tuple_of = f"({given})" if before or after else f"({given},)"
-        way = "return" if edit is edited.edits[-1] else "grads ="
-        lines.append(f"    {way} {tuple_of}")
-    return "\n".join(lines)
-
-
-def _word(place: Place) -> str:
-    """What a node is called in names of the script."""
-    return identifier(place.label if place.is_leaf and place.label else place.op)
+def _cells_since(p: Pass) -> bool:
+    """Whether a cell has run since the roots of a pass were made."""
+    return bool(p.cells) or p.cells_before != (p.first or p).cells_before
 
 
 def _emptied_for_good(p: Pass, zeroing: Zeroing) -> list[str]:
@@ -402,17 +304,3 @@ def _emptied_for_good(p: Pass, zeroing: Zeroing) -> list[str]:
         for name, (_, turn) in p.leaves.items()
         if p.inputs or turn is None or not zeroing.lowest <= turn < zeroing.position
     ]
-
-
-def _has_long_text(code: str) -> bool:
-    """Whether a text in it goes over several lines, which must not be indented."""
-    return any(
-        isinstance(node, ast.Constant | ast.JoinedStr) and node.lineno != node.end_lineno
-        for node in ast.walk(ast.parse(code))
-        if isinstance(node, ast.expr)
-    )
-
-
-def _cells_since(p: Pass) -> bool:
-    """Whether a cell has run since the roots of a pass were made."""
-    return bool(p.cells) or p.cells_before != (p.first or p).cells_before
