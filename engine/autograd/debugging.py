@@ -64,8 +64,12 @@ def export_backward(lab: Lab, command: ExportBackwardCommand) -> Iterator[Snapsh
         yield BackwardScriptSnapshot(text=text)
         return
     path = Path(command.path).expanduser()
-    write(path, text.encode())
     data_path = path.with_suffix(".pt") if data else None
+    if data_path == path:
+        raise LabError(
+            f"{path.name} is what the script loads.", hint="Give it a name that ends with .py."
+        )
+    write(path, text.encode())
     if data_path is not None:
         write(data_path, data)
     yield BackwardScriptSnapshot(text=text, path=str(path), data_path=str(data_path or ""))

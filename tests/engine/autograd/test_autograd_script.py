@@ -293,6 +293,14 @@ def test_a_script_of_the_model_runs_where_only_torch_is_known() -> None:
         assert same(gradient, lab.forward.module.get_parameter(name).grad), name
 
 
+def test_a_script_does_not_overwrite_itself() -> None:
+    lab = lab_of(TEMPLATES["mlp"])
+    start(lab)
+    with pytest.raises(LabError, match=r"pass\.pt is what the script loads"):
+        exported(lab, FOLDER / "pass.pt")
+    assert not list(FOLDER.iterdir())
+
+
 def test_a_script_goes_to_the_device_of_the_pass_and_to_the_cpu_without_it() -> None:
     lab = lab_of(TEMPLATES["mlp"])
     start(lab)
