@@ -387,6 +387,22 @@ def test_edits_and_custom_functions_see_the_default_dtype_of_the_console(real_en
     check(lab, "x.grad")
 
 
+def test_a_gradients_graph_is_run_in_the_same_order_whoever_made_it() -> None:
+    """torch runs the nodes of a graph by their numbers, and counts them by thread."""
+    lab = made(
+        "x = torch.tensor([0.5, -1.5, 2.0], requires_grad=True)",
+        "w = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)",
+        "h = x * w\na, b, c = (h * h).unbind()\ny = (h**3).sum() + a * b\nz = h.sin() * x",
+    )
+    start(lab, root="z, y", gradient="torch.ones(3), None", create_graph=True, real_engine=True)
+    move(lab, "end")
+    run(lab, "later = (x * x).sum()")
+    assert value(lab, "later").grad_fn._sequence_nr() > value(lab, "x.grad").grad_fn._sequence_nr()
+    start(lab, of="x")
+    move(lab, "end")
+    check(lab, "x.grad", "w.grad")
+
+
 def test_names_that_are_bound_anew_are_kept() -> None:
     lab = made("x = torch.tensor(3.0, requires_grad=True)\nmade = x\ny = x**3")
     start(lab, root="y", create_graph=True)
