@@ -265,6 +265,32 @@ def test_a_large_graph_opens_legibly_at_its_root(view: GraphView) -> None:
     assert seen.contains(view.node_rect(0)) and not seen.intersects(view.node_rect(199))
 
 
+def test_a_graph_that_came_while_hidden_is_looked_at_when_it_is_seen(
+    pane: GraphPane, qtbot
+) -> None:
+    """Another workspace was in front, and the view had another size."""
+    view = pane.view
+    view.show_graph(different(200))
+    view.open_all()
+    view.look_at_start()
+    first = view.visible_rect()
+    pane.hide()
+    pane.resize(300, 200)
+    view.show_graph(different(199))
+    view.open_all()
+    view.look_at_start()
+    pane.resize(900, 840)
+    pane.show()
+    qtbot.waitExposed(pane)
+    assert view.visible_rect().top() == pytest.approx(first.top(), abs=2)
+    view.pan_by(QPoint(0, -120))
+    moved = view.visible_rect()
+    pane.hide()
+    pane.show()
+    qtbot.waitExposed(pane)
+    assert view.visible_rect() == moved, "what a person looked at stays"
+
+
 def test_only_what_is_seen_is_painted(view: GraphView) -> None:
     seen = view.node_rect(2).adjusted(4, 4, -4, -4)
     geometry = view._item.geometry

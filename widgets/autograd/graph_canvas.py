@@ -57,11 +57,12 @@ class GraphCanvas(CanvasView):
         scene.setParent(self)
         self._empty_text = EMPTY_TEXT
         self._busy = False
+        self._at_start = False
         self._item = GraphItem()
         self.scene().addItem(self._item)
         self._zoom_bar = ZoomBar(self)
         self.map = GraphMap(self, self._item)
-        self.view_changed.connect(lambda *_: self.place_map())
+        self.view_changed.connect(self._on_view_changed)
 
     @property
     def facts(self) -> GraphFacts | None:
@@ -139,6 +140,7 @@ class GraphCanvas(CanvasView):
             start = geometry.rect(first).center()
             half_height = self.viewport().height() / LEGIBLE_ZOOM / 2
             self.set_view(LEGIBLE_ZOOM, start.x(), start.y() - 2 * NODE_HEIGHT + half_height)
+        self._at_start = True
 
     def anchor(self, box: int | None, at: QPointF | None = None) -> Anchor | None:
         """The point of a box that `at` (in the viewport) lies on, or the middle of its title."""
@@ -232,6 +234,17 @@ class GraphCanvas(CanvasView):
         bar = self._zoom_bar
         bar.adjustSize()
         bar.move(GRID, self.height() - bar.height() - GRID)
+        if self._at_start:  # nobody has looked elsewhere: as where it had come at this size
+            self.look_again()
+        self.place_map()
+
+    def look_again(self) -> None:
+        """Look at the picture as if it had just come."""
+        self.look_at_start()
+
+    def _on_view_changed(self) -> None:
+        if self.isVisible():
+            self._at_start = False
         self.place_map()
 
     def place_map(self) -> None:

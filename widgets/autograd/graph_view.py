@@ -253,6 +253,12 @@ class GraphView(GraphCanvas):
         if self._item.selected is not None:
             self.reveal(self._item.geometry.head_rect(self._item.selected))
 
+    def look_again(self) -> None:
+        super().look_again()
+        if self._backward is not None:
+            self.show_backward(self._backward)
+        self._reveal_selected()
+
     def _hidden(self, node: int) -> bool:
         """Whether a node is in a closed box of the picture, or of the one on its way."""
         if self._hierarchy is None or node >= len(self._hierarchy.graph.nodes):

@@ -307,5 +307,4 @@ class CodeInput(QPlainTextEdit):
 
     def _use_theme(self) -> None:
         self.setFont(theme.mono_font())
-        self._highlighter.use_theme()
         self.updateGeometry()

@@ -55,7 +55,7 @@ class InlineWidgets(QObject):
             self._remove(number)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        if event.type() == QEvent.Type.Resize:
+        if event.type() in (QEvent.Type.Resize, QEvent.Type.Show):
             self._arrange()
         return super().eventFilter(watched, event)
 

@@ -274,7 +274,6 @@ class Transcript(QPlainTextEdit):
             self._write_entry(entry)
         if not follows:
             self.verticalScrollBar().setValue(place)
-        self._highlighter.use_theme()
 
 
 class _InputHighlighter(PythonHighlighter):

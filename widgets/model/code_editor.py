@@ -117,7 +117,6 @@ class CodeEditor(QPlainTextEdit):
 
     def _use_theme(self) -> None:
         self.setFont(theme.mono_font(FONT_POINTS))
-        self._highlighter.use_theme()
         self.highlight(self._marked, scroll=False, role=self._role)
         self._make_room()
 

@@ -35,15 +35,15 @@ _PLAIN, _IN_DOUBLE, _IN_SINGLE = 0, 1, 2
 
 class PythonHighlighter(QSyntaxHighlighter):
     """Keywords, strings (also over several lines), comments, numbers, built-in names, and the
-    names that `class` and `def` define."""
+    names that `class` and `def` define. Follows a change of theme."""
 
     def __init__(self, document: QTextDocument) -> None:
         super().__init__(document)
         self._formats: dict[str, QTextCharFormat] = {}
-        self.use_theme()
+        theme.notifier.changed.connect(self._use_theme)
+        self._use_theme()
 
-    def use_theme(self) -> None:
-        """Take the colours of the current theme."""
+    def _use_theme(self) -> None:
         colors = theme.current()
         for kind, role in _ROLES.items():
             text_format = QTextCharFormat()

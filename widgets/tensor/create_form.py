@@ -329,7 +329,6 @@ class _Preview(QPlainTextEdit):
 
     def _use_theme(self) -> None:
         self.setFont(theme.mono_font(9))
-        self._highlighter.use_theme()
 
 
 def _label(name: str, role: str, parent: QWidget) -> QLabel:

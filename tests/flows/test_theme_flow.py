@@ -1,0 +1,90 @@
+"""A change of theme while the program runs leaves nothing in the colours of the other theme."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from PySide6.QtCore import QSettings
+from PySide6.QtGui import QImage
+from PySide6.QtWidgets import QApplication
+
+from app import templates
+from app.application import Application, build
+from app.inline_link import InlineLink
+from app.settings import Settings, ThemeChoice
+from tests.pictures import ALLOWED_FRACTION, differing_fraction
+from widgets.autograd.trace_examples import EXAMPLES
+
+WORKSPACES = ("start", "tensors", "model", "train")
+
+
+@pytest.fixture
+def made(tmp_path, answers) -> Iterator:
+    """Builds programs, each with something to see in every workspace."""
+    applications: list[Application] = []
+
+    def make(choice: ThemeChoice) -> Application:
+        folder = tmp_path / str(len(applications))
+        settings = Settings(QSettings(str(folder / "settings.ini"), QSettings.Format.IniFormat))
+        settings.theme = choice
+        application = build(InlineLink, answers, settings, folder / "recovery")
+        applications.append(application)
+        application.window.resize(1440, 900)
+        application.window.show()
+        application.start()
+        application.bench.files.new(templates.load_template("mlp"))
+        application.tensors.submit("x = torch.arange(6.).view(2, 3)  # a view\nx.view(7)")
+        trace = application.window.page("autograd").trace
+        trace.source.input.set_source(EXAMPLES[1].source)
+        trace.start()
+        steps = application.window.page("autograd").steps
+        steps.forward_start_requested.emit(0)
+        steps.forward_move_requested.emit("end", "")
+        steps.backward_start_requested.emit()
+        application.bench.link.drain()
+        return application
+
+    yield make
+    for application in applications:
+        application.window.close()
+        application.window.deleteLater()
+        application.deleteLater()
+
+
+def pictures(application: Application, qtbot) -> dict[str, QImage]:
+    window = application.window
+    found = {}
+    for name in WORKSPACES:
+        window.show_workspace(name)
+        settle(application)
+        found[name] = window.grab().toImage()
+    window.show_workspace("autograd")
+    page = window.page("autograd")
+    for place in range(page.count()):
+        page.setCurrentIndex(place)
+        settle(application)
+        if page.widget(place) is page.steps:
+            qtbot.waitUntil(lambda: page.steps.graph.laid_out, timeout=30_000)
+            settle(application)
+        found[page.tabText(place)] = window.grab().toImage()
+    return found
+
+
+def settle(application: Application) -> None:
+    for _ in range(3):
+        application.bench.link.drain()
+        QApplication.processEvents()
+
+
+def test_all_that_is_seen_follows_the_theme(made, qtbot) -> None:
+    switched = made("light")
+    light = pictures(switched, qtbot)
+    switched.bench.actions["view.theme_dark"].trigger()
+    shown = pictures(switched, qtbot)
+    fresh = pictures(made("dark"), qtbot)
+    assert len(fresh) == len(WORKSPACES) + 5
+    for name, image in fresh.items():
+        assert differing_fraction(light[name], image) > 0.5, f"{name} is dark"
+        differing = differing_fraction(shown[name], image)
+        assert differing <= ALLOWED_FRACTION, f"{differing:.1%} of {name} has other colours"
