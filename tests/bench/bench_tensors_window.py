@@ -26,7 +26,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QToolButton, QWidget
 
 from app.application import build
-from app.dialogs import Dialogs
+from app.dialogs import Dialogs, UnsavedAnswer
 from app.inline_link import InlineLink
 from app.settings import Settings
 from app.tensors_page import TensorsPage
@@ -51,13 +51,20 @@ LARGE = {
 }
 
 
+class _Dialogs(Dialogs):
+    """The cells that were run are no work to keep: nobody is there to answer for them."""
+
+    def unsaved(self, *_args) -> UnsavedAnswer:
+        return "discard"
+
+
 class Desk:
     """The program and a person at its Tensors workspace."""
 
     def __init__(self, application: QApplication, folder: Path) -> None:
         settings = Settings(QSettings(str(folder / "s.ini"), QSettings.Format.IniFormat))
         self.qt = application
-        self.program = build(InlineLink, Dialogs(native=False), settings, folder / "recovery")
+        self.program = build(InlineLink, _Dialogs(native=False), settings, folder / "recovery")
         self.window = self.program.window
         self.window.resize(1440, 900)
         self.window.show()
