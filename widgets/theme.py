@@ -189,6 +189,7 @@ def _style_sheet(theme: Theme) -> str:
     QSplitter::handle:vertical {{ height: 1px; }}
     QLabel[role="muted"] {{ color: {theme.muted}; }}
     QLabel[role="error"] {{ color: {theme.error}; }}
+    QLabel[role="warning"] {{ color: {theme.warning}; }}
     QLabel[changed="true"] {{ font-weight: bold; }}
     QLabel[role="success"] {{ color: {theme.success}; }}
     QLabel[role="heading"] {{ font-weight: 600; }}

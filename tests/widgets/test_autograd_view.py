@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from msgspec import structs
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QAbstractButton, QLabel, QPushButton, QSpinBox, QTabBar, QToolButton
 
@@ -11,6 +12,7 @@ from engine.protocol import (
     Activation,
     ComparisonSnapshot,
     ForwardSnapshot,
+    GradientEdit,
     ValueSnapshot,
 )
 from tests.widgets.autograd_snapshots import (
@@ -314,6 +316,15 @@ def test_comparison_is_told_in_words_and_per_parameter(view: AutogradView, qtbot
     )
     item = view.backward.table.item(0, 4)
     assert item is not None and item.text() == "1.5e-07"
+    label = view.findChild(QLabel, "backward_comparison")
+    assert label is not None and label.property("role") == "error"
+    edited = structs.replace(backward(6), edits=(GradientEdit(0, "g * 2"),))
+    view.show_backward(edited)
+    view.show_comparison(ComparisonSnapshot(max_difference=2.0, differences={}))
+    assert text(view, "backward_comparison") == (
+        "Differs from loss.backward(), for it was edited: max difference 2."
+    )
+    assert label.property("role") == "warning"
     view.show_backward(backward(3))
     assert text(view, "backward_comparison") == ""
 

@@ -195,9 +195,11 @@ class BackwardView(QWidget):
 
     def show_comparison(self, snapshot: ComparisonSnapshot) -> None:
         inputs = self._snapshot.inputs if self._snapshot else ()
+        edited = bool(self._snapshot and self._snapshot.edits)
         graph = self._words.graph if self._words else None
-        self._result.setText(comparison_text(snapshot, plain_call(graph, inputs)))
-        set_role(self._result, "success" if snapshot.max_difference == 0 else "error")
+        self._result.setText(comparison_text(snapshot, plain_call(graph, inputs), edited))
+        unequal = "warning" if edited else "error"
+        set_role(self._result, "success" if snapshot.max_difference == 0 else unequal)
         self._result.show()
         self.table.show_differences(snapshot.differences)
 

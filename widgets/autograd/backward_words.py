@@ -27,14 +27,17 @@ def plain_call(graph: GraphSnapshot | None, inputs: tuple[str, ...] = ()) -> str
     return f"{root}.backward()" if root.isidentifier() else "backward()"
 
 
-def comparison_text(snapshot: ComparisonSnapshot, plain: str = "loss.backward()") -> str:
-    """The result of the comparison with `plain`, in words."""
+def comparison_text(
+    snapshot: ComparisonSnapshot, plain: str = "loss.backward()", edited: bool = False
+) -> str:
+    """The result of the comparison of a pass, which may have been `edited`, with `plain`."""
     if snapshot.max_difference == 0:
         return f"Equals {plain}: max difference 0 over all {_COMPARED[plain.endswith('grad()')]}."
     worst = max(snapshot.differences, key=lambda name: snapshot.differences[name], default="")
     where = f", in {worst}" if worst else ""
     difference = format_number(snapshot.max_difference)
-    return f"Differs from {plain}: max difference {difference}{where}."
+    why = ", for it was edited" if edited else ""
+    return f"Differs from {plain}{why}: max difference {difference}{where}."
 
 
 def start_text(graph: GraphSnapshot) -> str:
