@@ -50,7 +50,7 @@ class AutogradPresenter(QObject):
         super().__init__(parent)
         self._bench, self._view = bench, view
         self._under_way = False
-        self._suggested = ""
+        self._suggested = self._meant = ""
         self._follows: dict[int, int] = {}
         self._failed = 0
         self.drawn: GraphSnapshot | None = None
@@ -96,6 +96,7 @@ class AutogradPresenter(QObject):
     def start_backward(self) -> int:
         """Read the graph of the root chosen; for the model's loss without a forward pass, begin
         that first."""
+        self._mean_root()
         root, forward = self._view.roots.root, 0
         if not root and self._bench.store.newest(ForwardSnapshot) is None:
             forward = self.start_forward()
@@ -138,7 +139,20 @@ class AutogradPresenter(QObject):
             start = self.start_backward()
         self._move_backward(move, follows=start)
 
+    def _mean_root(self) -> None:
+        """With nothing on the canvas, and nothing chosen, the console's newest tensor is meant."""
+        roots, is_empty = self._view.roots, not self._bench.store.project.model.blocks
+        if is_empty and not roots.root:
+            self._meant = roots.newest
+        elif not is_empty and roots.root == self._meant:
+            self._meant = ""
+        else:
+            return
+        roots.show_root(self._meant)
+        self._suggest_gradient(self._meant)
+
     def _on_root(self, root: str) -> None:
+        self._meant = ""
         self._suggest_gradient(root)
         self.start_backward()
 

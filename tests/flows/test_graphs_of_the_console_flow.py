@@ -63,6 +63,23 @@ def test_the_graph_of_a_variable_from_the_list_of_variables(qtbot, program, page
     assert program.bench.store.newest(BackwardSnapshot).position == 2
 
 
+def test_with_nothing_on_the_canvas_the_newest_tensor_is_meant(qtbot, program, page):
+    program.tensors.submit("z = torch.stack([x, y])")
+    program.bench.link.drain()
+    program.autograd.run_backward()
+    graph = drawn(qtbot, program)
+    assert (graph.root, graph.nodes[0].name) == ("z", "StackBackward0")
+    assert page.steps.backward.options.gradient.text() == "torch.ones_like(z)"
+    program.bench.link.drain()
+    snapshot = program.bench.store.newest(BackwardSnapshot)
+    assert snapshot is not None and snapshot.position == len(graph.plan)
+    gradient = snapshot.gradients[0].gradient
+    assert gradient is not None and gradient.mean == 1 + 3 * 3.0**2
+    program.bench.files.new(templates.load_template("mlp"))
+    program.autograd.start_backward()
+    assert drawn(qtbot, program).root == "", "a model is there now"
+
+
 def test_an_edit_of_the_model_leaves_it_alone(qtbot, program, page):
     program.bench.files.new(templates.load_template("mlp"))
     program.tensors.submit(CELL)

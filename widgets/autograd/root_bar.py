@@ -91,10 +91,19 @@ class RootBar(QWidget):
         """The expression chosen, empty for the model's loss."""
         return self._root
 
-    def choose(self, root: str) -> None:
-        """Show `root` as chosen, and say so."""
+    @property
+    def newest(self) -> str:
+        """The newest tensor of the console that has a graph, empty when none has."""
+        return self._box.itemData(1) if self._box.count() > 1 else ""
+
+    def show_root(self, root: str) -> None:
+        """Show `root` as chosen."""
         self._root = root
         self._show_root()
+
+    def choose(self, root: str) -> None:
+        """Show `root` as chosen, and say so."""
+        self.show_root(root)
         self.root_chosen.emit(root)
 
     def show_variables(self, variables: Sequence[Variable]) -> None:
