@@ -221,6 +221,7 @@ class Application(QObject):
         trace.graph_wanted.connect(autograd.show_graph_of)
         rules.trace_requested.connect(page.show_trace)
         rules.trace_requested.connect(trace.trace_rule)
+        rules.code_requested.connect(page.show_code)
         self.presenters["trace"] = trace
         derivatives = DerivativesPresenter(self.bench, page.derivatives, self)
         derivatives.run_requested.connect(lambda source: self.tensors.submit(source))

@@ -27,9 +27,11 @@ class RulesPresenter(QObject):
     last that ran, or the one chosen in the graph. The rule is worked out only while a tab of the
     card is in front: on large tensors that takes longer than the step.
 
-    Signal `trace_requested(node)`: step through the rule of a node that has run."""
+    Signals: `trace_requested(node)`: step through the rule of a node that has run;
+    `code_requested(source)`: trace code of the console."""
 
     trace_requested = Signal(int)
+    code_requested = Signal(str)
 
     def __init__(self, bench: Workbench, view: AutogradView, parent: QObject) -> None:
         super().__init__(parent)
@@ -43,6 +45,7 @@ class RulesPresenter(QObject):
         self.card.check_requested.connect(lambda node: self._ask(CheckRuleCommand(node=node)))
         self.card.ops_requested.connect(lambda node: self._ask(RuleOpsCommand(node=node)))
         self.card.trace_requested.connect(self.trace_requested)
+        self.card.code_requested.connect(self.code_requested)
         into = QShortcut(QKeySequence("Ctrl+F11"), view)
         into.setContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
         into.activated.connect(self._step_into)

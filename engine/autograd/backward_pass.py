@@ -35,7 +35,7 @@ from .hooks import hooks_on
 from .journal import Journal
 from .passes import Pass, Zeroing, begin_pass
 from .release import released_bytes
-from .script import write_script
+from .script import code_behind, write_script
 from .stale import stale_tensors
 from .stepped_pass import Step, SteppedPass
 from .stepper import BackwardStepper
@@ -276,6 +276,11 @@ class BackwardPass:
         assert self._record is not None
         self._record.end(self.debugger, self.subject)
         return write_script(self._journal, self._record, self.subject.world)
+
+    def code(self) -> str:
+        """The console's cells on which the graph may depend; empty for the model's."""
+        assert self._record is not None
+        return code_behind(self._journal, self._record, self.subject.world)
 
     def zero_gradients(self, set_to_none: bool) -> None:
         """As `module.zero_grad(set_to_none)`. Going back does not undo this by itself, but steps

@@ -31,11 +31,12 @@ Verdict = Literal["right", "wrong", "kink", "edge"]
 
 
 class CannotCheck(Exception):
-    """No check is possible. The message says why; `hint` what to do."""
+    """No check is possible. The message says why; `hint` what to do. `unrecorded`: a trace of the
+    code would make it possible."""
 
-    def __init__(self, message: str, hint: str = "") -> None:
+    def __init__(self, message: str, hint: str = "", unrecorded: bool = False) -> None:
         super().__init__(message)
-        self.hint = hint
+        self.hint, self.unrecorded = hint, unrecorded
 
 
 @dataclass(frozen=True)
@@ -207,8 +208,9 @@ def _operation_of(node: Node, call: Call | None) -> _Operation:
     if call is None or call.result is None:
         raise CannotCheck(
             "The operation that made this node was not recorded with its values.",
-            "Run the code by a trace, which records them, or check the function with gradcheck in"
-            " the tab Derivatives. The model's batch is always recorded.",
+            "A trace of the code records them; then step backward here again. The model's batch is"
+            " always recorded, and the tab Derivatives checks any function by gradcheck.",
+            unrecorded=True,
         )
     if node.is_custom:
         return _CustomFunction(call, type(node.fn)._forward_cls)

@@ -109,7 +109,8 @@ def check_step(lab: Lab, command: CheckRuleCommand) -> Iterator[Snapshot | None]
             found = each
             yield None
     except CannotCheck as refusal:
-        yield RuleCheckSnapshot(node=node.id, refused=str(refusal), hint=refusal.hint)
+        code = backward.code() if refusal.unrecorded else ""
+        yield RuleCheckSnapshot(node=node.id, refused=str(refusal), hint=refusal.hint, code=code)
         return
     assert found is not None
     notes = list(found.notes)

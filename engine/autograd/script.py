@@ -48,6 +48,15 @@ def write_script(journal: Journal, current: Pass, world: object) -> tuple[str, b
     return _Script(journal, current, world).written()
 
 
+def code_behind(journal: Journal, current: Pass, world: object) -> str:
+    """The cells on which the graph of a pass may depend, in order; empty for a model's."""
+    cells = [CellText(e) for e in journal.entries if isinstance(e, Cell) and e.world() is world]
+    ran = [cell for cell in cells if not cell.is_empty and not cell.cell.error]
+    parts: list[Any] = [*ran, _PassPart(current, always=True, in_console=True)]
+    found = (part for part in needed(parts) if isinstance(part, CellText))
+    return "\n\n".join(part.cell.source.strip("\n") for part in found)
+
+
 class _PassPart:
     """A pass as a part of a script: see script_cells.Part."""
 

@@ -85,7 +85,8 @@ class CheckedRuleElement(Struct, frozen=True, array_like=True):
 class RuleCheckSnapshot(Snapshot, frozen=True, kw_only=True):
     """A rule held against finite differences of the recorded operator `op`, in float64. `counts`
     has for each label how many elements there are; the worst checked come first. `refused` says
-    why there is no check, `hint` what to do."""
+    why there is no check, `hint` what to do; `code` are the console's cells of which a trace would
+    record what is missing, in the order in which they ran."""
 
     node: int
     op: str = ""
@@ -95,6 +96,7 @@ class RuleCheckSnapshot(Snapshot, frozen=True, kw_only=True):
     passed: bool = False
     refused: str = ""
     hint: str = ""
+    code: str = ""
 
 
 class RuleOpValue(Struct, frozen=True, array_like=True):

@@ -186,3 +186,38 @@ def test_another_model_clears_the_card(lab):
     lab.bench.files.new(templates.load_template("lenet"))
     lab.bench.link.drain()
     assert card(lab).node is None and card(lab).formula.text() == ""
+
+
+def test_a_rule_of_the_console_is_checked_once_its_code_is_traced(program, qtbot):
+    """A cell is recorded without its values: they are taken when the check asks for a trace."""
+    program.window.show_workspace("autograd")
+    page = program.window.page("autograd")
+    for cell in ("other = torch.ones(2)", "x = torch.tensor([1.0, 2.0], requires_grad=True)",
+                 "y = (x ** 3).sum()"):  # fmt: skip
+        program.tensors.submit(cell)
+        program.bench.link.drain()
+
+    def checked() -> str:
+        program.autograd.show_graph_of("y")
+        program.bench.link.drain()
+        move(program, "run")
+        page.steps.graph.node_selected.emit(node_named(program, "PowBackward0"))
+        card(program).setCurrentWidget(card(program).check)
+        program.bench.link.drain()
+        qtbot.mouseClick(card(program).check.button, Qt.MouseButton.LeftButton)
+        program.bench.link.drain()
+        name = "rule_check_notes" if card(program).check.trace.isVisible() else "rule_verdict"
+        return card(program).findChild(QLabel, name).text()
+
+    assert "was not recorded" in checked()
+    assert card(program).check.trace.isVisible()
+    qtbot.mouseClick(card(program).check.trace, Qt.MouseButton.LeftButton)
+    program.bench.link.drain()
+    assert page.currentWidget() is page.trace
+    assert page.trace.trace.source == (
+        "x = torch.tensor([1.0, 2.0], requires_grad=True)\n\ny = (x ** 3).sum()"
+    ), "what made the graph, and nothing else"
+    page.setCurrentWidget(page.steps)
+    assert checked().startswith("Right: 2 elements agree")
+    rows = card(program).check.table.rows()
+    assert sorted(float(row[1]) for row in rows) == [3.0, 12.0], "3 x², from the engine"

@@ -28,6 +28,8 @@ class RuleCard(QTabWidget):
     check_requested = Signal(int)
     ops_requested = Signal(int)
     trace_requested = Signal(int)
+    code_requested = Signal(str)
+    """Trace this code: then the rule can be checked."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -43,6 +45,7 @@ class RuleCard(QTabWidget):
             self.setTabToolTip(number, tip)
         self.formula.rule_requested.connect(self.rule_requested)
         self.check.check_requested.connect(self._ask_check)
+        self.check.code_requested.connect(self.code_requested)
         self.ops.ops_requested.connect(self._ask_ops)
         self.ops.trace_requested.connect(self.ask_trace)
 

@@ -95,9 +95,11 @@ class CopyTable(QTableWidget):
 
 
 class RuleCheck(QWidget):
-    """Emits `check_requested()`; shows the verdict, and the elements with the worst first."""
+    """Emits `check_requested()`; shows the verdict, and the elements with the worst first. Where
+    nothing was recorded to check against, `code_requested(source)` asks for a trace of the code."""
 
     check_requested = Signal()
+    code_requested = Signal(str)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -108,6 +110,16 @@ class RuleCheck(QWidget):
         self.button.setToolTip(CHECK_TEXT)
         set_icon(self.button, "mdi6.check-decagram-outline")
         self.button.clicked.connect(self._ask)
+        self._code = ""
+        self.trace = QPushButton("Trace its code")
+        self.trace.setObjectName("rule_check_trace")
+        self.trace.setAccessibleName("Trace the code that made the graph")
+        self.trace.setToolTip(
+            "Runs the cells that made this graph once more, in the tab Forward, op by op, which"
+            " records what each operation was given. Show on graph leads back to the graph."
+        )
+        set_icon(self.trace, "mdi6.debug-step-over")
+        self.trace.clicked.connect(lambda: self.code_requested.emit(self._code))
         self._verdict = wrapped("rule_verdict")
         self._notes = wrapped("rule_check_notes", "muted")
         self.table = CopyTable(
@@ -128,12 +140,14 @@ class RuleCheck(QWidget):
         layout.addWidget(self.button, 0, Qt.AlignmentFlag.AlignLeft)
         layout.addWidget(self._verdict)
         layout.addWidget(self._notes)
+        layout.addWidget(self.trace, 0, Qt.AlignmentFlag.AlignLeft)
         layout.addWidget(self.table, 1)
         layout.addStretch(0)
         self.clear()
 
     def clear(self, *, ready: bool = False) -> None:
         self.button.setEnabled(ready)
+        self.trace.hide()
         self._verdict.hide()
         self.table.setRowCount(0)
         self.table.hide()
@@ -150,6 +164,8 @@ class RuleCheck(QWidget):
         self.clear(ready=True)
         if snapshot.refused:
             self._notes.setText(f"{snapshot.refused} {snapshot.hint}".strip())
+            self._code = snapshot.code
+            self.trace.setVisible(bool(snapshot.code))
             return
         self._verdict.setText(verdict_text(snapshot))
         role = ("success" if snapshot.passed else "error") if snapshot.elements else "muted"
