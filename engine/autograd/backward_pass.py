@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager
 from functools import partial
 from itertools import islice
 
-import torch
 from torch import Tensor
 
 from ..errors import LabError, sendable
 from ..protocol import (
     BackwardSnapshot,
-    ComparisonSnapshot,
     GraphSnapshot,
     NextNode,
     NodeStep,
@@ -23,7 +20,6 @@ from ..protocol import (
     TensorSummary,
     Value,
 )
-from ..tensors.compare import max_difference
 from ..tensors.summary import summarise, value
 from .break_mode import BreakMode
 from .breakpoints import Breakpoints
@@ -46,7 +42,6 @@ MAX_CELLS = 24_000
 MAX_DETAILED_VALUES = 64
 MAX_GRADIENTS = 500
 """Tensors whose `.grad` a snapshot tells."""
-MAX_DIFFERENCES = 2_000
 MAX_PENDING = 24
 """Nodes whose pending gradients a snapshot tells."""
 
@@ -97,7 +92,7 @@ class BackwardPass:
     def _begin(self) -> SteppedPass:
         """Stand before the first node of a pass; `.grad` is what is there by now."""
         subject, inputs = self.subject, list(self.inputs.values()) or None
-        self._gradients_before = {
+        self.gradients_before = {
             name: p.grad.detach().clone() for name, p in subject.shown.items() if p.grad is not None
         }
         try:
@@ -277,6 +272,11 @@ class BackwardPass:
         self._record.end(self.debugger, self.subject)
         return write_script(self._journal, self._record, self.subject.world)
 
+    def runs_twice(self) -> AbstractContextManager[None]:
+        """Entered around a run of the user's hooks besides those of the steps."""
+        assert self._record is not None
+        return self._record.runs_twice()
+
     def code(self) -> str:
         """The console's cells on which the graph may depend; empty for the model's."""
         assert self._record is not None
@@ -292,61 +292,6 @@ class BackwardPass:
                 parameter.grad = None
             else:
                 parameter.grad = parameter.grad.detach().zero_()
-
-    def compare(self) -> ComparisonSnapshot:
-        """The stepped gradients against those of plain `backward()`, added to the same `.grad`:
-        on the same batch in a fresh forward pass from the same random state and buffers, or once
-        more through the console's graph. What is in `.grad` stays as it is.
-
-        Raises LabError before the last step.
-        """
-        if self.stepper.next_node is not None:
-            raise LabError(
-                f"{len(self.stepper.plan) - self.stepper.position:,} nodes have not run yet, so "
-                "the gradients are not complete.",
-                hint="Run the backward pass to its end, then compare.",
-            )
-        if self.subject.root and self.graph_is_freed:
-            raise LabError(
-                "The real engine has freed this graph, so it cannot run once more to compare.",
-                hint="Start the pass anew with retain_graph, or node by node.",
-            )
-        if self.inputs:
-            return _comparison(self._differences_of_inputs())
-        stepped = {name: p.grad for name, p in self.parameters.items()}
-        for name, parameter in self.parameters.items():
-            before = self._gradients_before.get(name)
-            parameter.grad = None if before is None else before.clone()
-        try:
-            roots, gradient = self.subject.plain()
-            again = self._record.runs_twice() if self._record else nullcontext()
-            with again, self.stepper.guard():  # hooks are the user's code
-                torch.autograd.backward(
-                    roots, gradient, retain_graph=True, create_graph=self.create_graph
-                )
-            differences = {
-                name: _difference(stepped[name], p.grad) for name, p in self.parameters.items()
-            }
-        finally:
-            for name, parameter in self.parameters.items():
-                parameter.grad = stepped[name]
-        return _comparison(differences)
-
-    def _differences_of_inputs(self) -> dict[str, float]:
-        roots, gradient = self.subject.plain()
-        with self.stepper.guard():
-            found = torch.autograd.grad(
-                roots,
-                list(self.inputs.values()),
-                gradient,
-                retain_graph=True,
-                create_graph=self.create_graph,
-                allow_unused=True,
-            )
-        return {
-            name: _difference(self.gradient_of(name), plain)
-            for name, plain in zip(self.inputs, found, strict=True)
-        }
 
     def _summary(self, name: str, gradient: Tensor | None) -> TensorSummary | None:
         """Summarised once, as long as it does not change: every snapshot shows all of them."""
@@ -365,20 +310,6 @@ class BackwardPass:
         for fn, _ in step.node.fn.next_functions:
             labels.append("to nothing" if fn is None else f"to {title(graph.node_of(fn))}")
         return list(zip(labels, step.outgoing, strict=True))
-
-
-def _comparison(differences: dict[str, float]) -> ComparisonSnapshot:
-    largest = sorted(differences.items(), key=lambda pair: -pair[1])[:MAX_DIFFERENCES]
-    return ComparisonSnapshot(
-        max_difference=max(differences.values(), default=0.0),
-        differences={sendable(name): difference for name, difference in largest},
-    )
-
-
-def _difference(stepped: Tensor | None, expected: Tensor | None) -> float:
-    if stepped is None or expected is None:
-        return 0.0 if stepped is expected else math.inf
-    return max_difference(stepped, expected)
 
 
 def incoming_labels(

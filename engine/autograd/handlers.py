@@ -24,6 +24,7 @@ from ..tensors.error_help import explain_error
 from ..tensors.namespace import namespace_of
 from ..training.first_update import first_update
 from .backward_pass import BackwardPass, shown_values
+from .comparing import compare
 from .debugging import backward_of, debugging
 from .graph import Node
 from .journal import journal_of
@@ -92,7 +93,7 @@ def move_backward(lab: Lab, command: MoveBackwardCommand) -> Iterator[Snapshot]:
 
 def compare_gradients(lab: Lab, command: CompareGradientsCommand) -> Iterator[Snapshot]:
     """Answer with a ComparisonSnapshot. Raises LabError before the end of the backward pass."""
-    yield backward_of(lab).compare()
+    yield compare(backward_of(lab))
 
 
 def inspect_value(lab: Lab, command: InspectCommand) -> Iterator[Snapshot]:

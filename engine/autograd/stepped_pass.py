@@ -156,14 +156,18 @@ class SteppedPass(ABC):
         after all others, that returns this tuple, or that is this function from the gradients
         that arrive to those to use. One tensor will do for a node with one output; None cuts.
 
-        Holds until `unedit`, also when the pass goes back over the node and on again. Raises
-        ValueError if the node has run already or a gradient does not fit; what a function gives
-        is checked when the node runs.
+        Holds until `unedit`, also when the pass goes back over the node and on again. Where the
+        node has run, a pass that can goes back before it. Raises ValueError where it cannot, or a
+        gradient does not fit; what a function gives is checked when the node runs.
         """
         edit = self._fitting(node, incoming)
+        self._stand_before(node)
+        self._edits[self._id(node)] = edit
+
+    def _stand_before(self, node: Node | int) -> None:
+        """Raise ValueError for a node that has run, where the pass cannot go back."""
         if self._place_of(node) < self.position:
             raise ValueError("the node has already run: step back before it, then edit")
-        self._edits[self._id(node)] = edit
 
     def _fitting(
         self,

@@ -18,7 +18,7 @@ import torch
 from .beside import Beside
 from .engine_run import Gradients, capture, run_node, run_nodes
 from .graph import Node
-from .stepped_pass import PreHook, Step, SteppedPass
+from .stepped_pass import Step, SteppedPass
 
 NODES_OF_A_RUN = 512
 """Hooks are put on so many nodes at a time, and on one in PARTS_OF_A_RUN of those that are left
@@ -283,16 +283,9 @@ class BackwardStepper(SteppedPass):
             self.back()
         return self._done[place].step
 
-    def edit(
-        self,
-        node: Node | int,
-        incoming: torch.Tensor | Sequence[torch.Tensor | None] | PreHook | None,
-    ) -> None:
-        """As in SteppedPass, and of a node that has run, too: the pass goes back before it."""
-        self._fitting(node, incoming)
+    def _stand_before(self, node: Node | int) -> None:
         while self._place_of(node) < self.position:
             self.back()
-        super().edit(node, incoming)
 
     def reset(self) -> None:
         """Go back to the start. Edits stay."""
