@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QLabel, QScrollArea, QVBoxLayout, QWidget
 
 from engine.project import catalogue
 from engine.project.document import Model
-from engine.protocol import Problem
+from engine.project.problems import Problem
 from widgets.canvas.model_canvas import ModelCanvas
 from widgets.model.code_view import CodeView
 from widgets.model.palette import BlockPalette

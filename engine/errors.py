@@ -6,7 +6,8 @@ import os
 from collections.abc import Callable
 from traceback import StackSummary, TracebackException
 
-from .protocol import ErrorReport, Problem
+from .project.problems import Problem
+from .protocol import ErrorReport
 
 MAX_TEXT = 20_000
 """Longest message or traceback that is sent, in characters."""

@@ -10,7 +10,7 @@ from app.presenters import placing
 from app.workbench import Workbench
 from engine.project import catalogue, edits
 from engine.project.document import Model, ParamValue, Project, Wire
-from engine.protocol import Fix
+from engine.project.problems import Fix
 from widgets.canvas.geometry import BLOCK_WIDTH, block_size, snap
 
 _PASTE_PX = 32.0

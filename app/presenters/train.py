@@ -8,7 +8,7 @@ from app.link import LinkState
 from app.workbench import Workbench
 from engine.project import edits
 from engine.project.document import Model, Project, TrainingSetup, replace
-from engine.project.wiring import located
+from engine.project.problems import located
 from engine.protocol import (
     ContinueTrainingCommand,
     ErrorSnapshot,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from ..project import wiring
 from ..project.document import Model, TrainingSetup
-from ..protocol import BlockReport, ModelSnapshot, Problem
+from ..project.problems import Problem
+from ..protocol import BlockReport, ModelSnapshot
 from . import code, shapes
 from .fit import check_fit
 

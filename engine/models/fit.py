@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 from ..project import catalogue, wiring
 from ..project.document import Block, Model, TrainingSetup
-from ..protocol import Fix, Problem, TensorSpec
+from ..project.problems import Fix, Problem
+from ..protocol import TensorSpec
 from .problems import shape_text
 
 # Blocks that keep the size of the last dimension: between the last Linear and the Output.

@@ -19,7 +19,8 @@ from ..autograd.recording import Place, Recording
 from ..errors import LabError
 from ..project import catalogue
 from ..project.document import Block
-from ..protocol import Activation, ForwardSnapshot, Problem, TensorSpec
+from ..project.problems import Problem
+from ..protocol import Activation, ForwardSnapshot, TensorSpec
 from ..tensors.readable import dtype_name
 from ..tensors.summary import summarise, value
 from ..training.randomness import RandomStream

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ..errors import LabError
 from ..project.document import Model, TrainingSetup
 from ..project.edits import loss_block
-from ..project.wiring import located
+from ..project.problems import located
 from ..protocol import (
     CheckModelCommand,
     ForwardSnapshot,

@@ -11,7 +11,8 @@ from collections.abc import Mapping, Sequence
 
 from ..project import catalogue
 from ..project.document import Block, ParamValue
-from ..protocol import Dim, Fix, Problem, TensorSpec
+from ..project.problems import Fix, Problem
+from ..protocol import Dim, TensorSpec
 
 Specs = Mapping[str, TensorSpec]
 

@@ -21,7 +21,8 @@ from torch.fx.node import map_arg
 
 from ..project import catalogue
 from ..project.document import Block, Model, ParamValue, Wire
-from ..protocol import Problem, TensorSpec
+from ..project.problems import Problem
+from ..protocol import TensorSpec
 from ..tensors.readable import dtype_name
 from . import problems
 from .build import BlockGraph, block_graph, explicit, has_module, has_valid_arguments, make_module

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 
-from ..protocol.values import Fix
 from . import catalogue, wiring
 from .document import (
     Block,
@@ -21,6 +20,7 @@ from .document import (
     replace,
 )
 from .names import fresh_name, name_problem
+from .problems import Fix
 
 
 class EditError(ValueError):

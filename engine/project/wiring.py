@@ -8,10 +8,10 @@ from __future__ import annotations
 import heapq
 from collections import defaultdict
 
-from ..protocol.values import Problem
 from . import catalogue
 from .document import Block, Model, Wire
 from .names import name_problem
+from .problems import Problem
 
 
 class WiringError(ValueError):
@@ -137,12 +137,6 @@ def _check_ends(model: Model) -> list[Problem]:
                 )
             )
     return problems
-
-
-def located(problem: Problem, model: Model) -> str:
-    """The problem's message, after the name of the block that has it."""
-    names = {block.id: f"“{block.name}”: " for block in model.blocks}
-    return names.get(problem.block or "", "") + problem.message
 
 
 def _check_block(block: Block, taken: set[str], wired: set[tuple[str, str]]) -> list[Problem]:

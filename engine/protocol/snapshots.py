@@ -6,12 +6,8 @@ from typing import Literal
 
 from msgspec import Struct
 
-from .values import (
-    Device,
-    ErrorReport,
-    Problem,
-    TensorSpec,
-)
+from ..project.problems import Problem
+from .values import Device, ErrorReport, TensorSpec
 
 
 class Snapshot(Struct, frozen=True, kw_only=True, tag=True):

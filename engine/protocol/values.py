@@ -1,4 +1,4 @@
-"""Plain values that snapshots are made of: summaries, pictures, problems. No torch."""
+"""Plain values that snapshots are made of: summaries, pictures, failures. No torch."""
 
 from __future__ import annotations
 
@@ -60,29 +60,6 @@ class Value(Struct, frozen=True):
     summary: TensorSummary
     picture: Picture | None = None
     text: str = ""
-
-
-class Fix(Struct, frozen=True):
-    """An edit that would cure a problem: set parameter `param` of block `block` to `value`."""
-
-    text: str
-    block: str
-    param: str
-    value: bool | int | float | str | tuple[int | float, ...] | None
-
-
-class Problem(Struct, frozen=True):
-    """Something wrong with the model, in words, where it is, and what to try.
-
-    `detail` keeps torch's own message whole. `port` names the input port at fault, if one is.
-    """
-
-    message: str
-    block: str | None = None
-    port: str | None = None
-    detail: str = ""
-    fix: Fix | None = None
-    severity: Literal["error", "warning"] = "error"
 
 
 class FailedOperand(Struct, frozen=True):

@@ -6,7 +6,8 @@ from html import escape
 
 from engine.project import catalogue
 from engine.project.document import Block, ParamValue, Wire
-from engine.protocol import BlockReport, Problem, TensorSpec
+from engine.project.problems import Problem
+from engine.protocol import BlockReport, TensorSpec
 from widgets.text import format_bytes, format_number, format_shape
 
 ARROWS = (

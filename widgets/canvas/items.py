@@ -11,7 +11,8 @@ from PySide6.QtWidgets import QGraphicsItem, QStyleOptionGraphicsItem
 
 from engine.project import catalogue
 from engine.project.document import Block
-from engine.protocol import BlockReport, Problem
+from engine.project.problems import Problem
+from engine.protocol import BlockReport
 from widgets import theme
 
 from . import describe, style

@@ -9,8 +9,7 @@ from PySide6.QtGui import QKeyEvent, QMouseEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
 
 from engine.project.document import Model, replace
-from engine.project.wiring import located
-from engine.protocol import Fix, Problem
+from engine.project.problems import Fix, Problem, located
 from widgets import theme
 from widgets.icons import icon
 

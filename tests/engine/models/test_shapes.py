@@ -14,7 +14,8 @@ from engine.models import shapes
 from engine.models.check import check
 from engine.models.live import LiveModel
 from engine.project.document import Block, DataSetup, Model, ParamValue, TrainingSetup, Wire
-from engine.protocol import Fix, ModelSnapshot, Problem
+from engine.project.problems import Fix, Problem
+from engine.protocol import ModelSnapshot
 from tests.engine.models.strategies import KINDS, Step, batch_for, chain, models, new_block, one_of
 
 

@@ -8,7 +8,7 @@ import pytest
 from engine.project import edits
 from engine.project.document import DataSetup, Model, Project, TrainingSetup, Wire
 from engine.project.edits import EditError
-from engine.protocol.values import Fix
+from engine.project.problems import Fix
 
 
 def chain(*kinds: str) -> tuple[Project, list[str]]:

@@ -10,7 +10,8 @@ from PySide6.QtTest import QTest
 
 from engine.project import catalogue
 from engine.project.document import Block, Model, ParamValue, Wire
-from engine.protocol import BlockReport, ModelSnapshot, Problem, TensorSpec
+from engine.project.problems import Problem
+from engine.protocol import BlockReport, ModelSnapshot, TensorSpec
 from widgets.canvas.model_canvas import ModelCanvas
 
 LEFT = Qt.MouseButton.LeftButton

@@ -7,7 +7,8 @@ from PySide6.QtCore import QPoint, QPointF, QRectF, Qt
 from PySide6.QtTest import QTest
 
 from engine.project.document import Model, Wire, replace
-from engine.protocol import BlockReport, Fix, Problem
+from engine.project.problems import Fix, Problem
+from engine.protocol import BlockReport
 from widgets.canvas.snapping import snap_move
 
 LEFT = Qt.MouseButton.LeftButton

@@ -9,7 +9,8 @@ from PySide6.QtCore import QPointF
 from PySide6.QtGui import QColor
 
 from engine.project.document import Block, Model, Wire, replace
-from engine.protocol import BlockReport, ModelSnapshot, Problem, TensorSpec
+from engine.project.problems import Problem
+from engine.protocol import BlockReport, ModelSnapshot, TensorSpec
 from widgets import theme
 
 

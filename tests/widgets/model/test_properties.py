@@ -7,7 +7,8 @@ from PySide6.QtWidgets import QLabel, QPushButton
 
 from engine.project import catalogue
 from engine.project.document import Block
-from engine.protocol import BlockReport, Fix, ModelSnapshot, Problem, TensorSpec
+from engine.project.problems import Fix, Problem
+from engine.protocol import BlockReport, ModelSnapshot, TensorSpec
 from widgets.model.problems import ProblemCard
 from widgets.model.properties import BlockProperties
 

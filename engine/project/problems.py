@@ -1,0 +1,38 @@
+"""What is wrong with a model, where, and the edit that would cure it."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct
+
+from .document import Model, ParamValue
+
+
+class Fix(Struct, frozen=True):
+    """An edit that would cure a problem: set parameter `param` of block `block` to `value`."""
+
+    text: str
+    block: str
+    param: str
+    value: ParamValue
+
+
+class Problem(Struct, frozen=True):
+    """Something wrong with the model, in words, where it is, and what to try.
+
+    `detail` keeps torch's own message whole. `port` names the input port at fault, if one is.
+    """
+
+    message: str
+    block: str | None = None
+    port: str | None = None
+    detail: str = ""
+    fix: Fix | None = None
+    severity: Literal["error", "warning"] = "error"
+
+
+def located(problem: Problem, model: Model) -> str:
+    """The problem's message, after the name of the block that has it."""
+    names = {block.id: f"“{block.name}”: " for block in model.blocks}
+    return names.get(problem.block or "", "") + problem.message
