@@ -26,9 +26,9 @@ from engine.protocol import (
     VariablesSnapshot,
 )
 from widgets.autograd.autograd_view import AutogradView
-from widgets.autograd.boxes import Direction, EdgeStyle, NestedLayout, VisibleGraph
+from widgets.autograd.boxes import VisibleGraph
 from widgets.autograd.derivative_form import split_inputs
-from widgets.autograd.nested_layout import layout_outline
+from widgets.layout import Direction, EdgeStyle, NestedLayout, layout_nested
 
 Move = Literal["step", "back", "to", "end", "reset"]
 EngineState = Literal["starting", "ready", "lost"]
@@ -237,7 +237,7 @@ class AutogradPresenter(QObject):
     def _lay_out(self, visible: VisibleGraph, direction: Direction, style: EdgeStyle) -> None:
         self._bench.layout.submit(
             "graph",
-            layout_outline,
+            layout_nested,
             visible.outline,
             direction,
             style,

@@ -17,7 +17,7 @@ from engine.protocol import (
     Snapshot,
     WeightsSnapshot,
 )
-from widgets.canvas.layout import layout_model
+from widgets.layout import layout_model
 from widgets.text import format_bytes
 
 

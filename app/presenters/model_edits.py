@@ -11,7 +11,7 @@ from app.workbench import Workbench
 from engine.project import catalogue, edits
 from engine.project.document import Model, ParamValue, Project, Wire
 from engine.project.problems import Fix
-from widgets.canvas.geometry import BLOCK_WIDTH, block_size, snap
+from widgets.layout import BLOCK_WIDTH, block_size, snap
 
 _PASTE_PX = 32.0
 

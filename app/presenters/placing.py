@@ -6,7 +6,7 @@ from PySide6.QtCore import QRectF
 
 from engine.project import catalogue, edits, wiring
 from engine.project.document import Block, Project, Wire
-from widgets.canvas.geometry import block_size, snap
+from widgets.layout import block_size, snap
 
 _BESIDE_PX = 288.0
 """From one block's left edge to the next one's: room for a wire with its shape."""

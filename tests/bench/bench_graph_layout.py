@@ -15,8 +15,8 @@ from tests.engine.autograd.recorded_graphs import recorded, snapshot
 from tests.engine.autograd.shaped_models import chain, gpt2, resnet50
 from widgets.autograd.boxes import NODE_HEIGHT, NODE_WIDTH, VisibleGraph
 from widgets.autograd.hierarchy import Hierarchy
-from widgets.autograd.nested_layout import layout_nested
-from widgets.canvas.layout import LayoutNode, layered
+from widgets.layout import layout_nested
+from widgets.layout.model_layout import LayoutNode, layered
 
 ROUNDS = 5
 MAX_DOT_NODES = 1_000
@@ -51,10 +51,10 @@ def measure(title: str, graph: GraphSnapshot) -> dict[str, float | int | str]:
         "boxes_open": len(opened.boxes),
         "build_ms": median_ms(lambda: Hierarchy(graph)),
         "initial_ms": median_ms(hierarchy.initial),
-        "layout_at_first_ms": median_ms(lambda: layout_nested(closed)),
+        "layout_at_first_ms": median_ms(lambda: layout_nested(closed.outline)),
         "visible_open_ms": median_ms(lambda: hierarchy.visible(every)),
         "send_open_ms": median_ms(lambda: pickle.loads(pickle.dumps(opened))),
-        "layout_open_ms": median_ms(lambda: layout_nested(sent)),
+        "layout_open_ms": median_ms(lambda: layout_nested(sent.outline)),
     }
     if len(graph.nodes) <= MAX_DOT_NODES:
         row["dot_ms"] = median_ms(lambda: dot(graph))

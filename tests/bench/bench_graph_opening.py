@@ -17,9 +17,8 @@ from app.layout_worker import LayoutWorker
 from engine.protocol import GraphSnapshot
 from tests.engine.autograd.recorded_graphs import recorded, snapshot
 from tests.engine.autograd.shaped_models import chain, gpt2
-from widgets.autograd.boxes import NestedLayout
 from widgets.autograd.graph_view import GraphView
-from widgets.autograd.nested_layout import layout_outline
+from widgets.layout import NestedLayout, layout_nested
 
 GIVE_UP_S = 60.0
 
@@ -55,7 +54,7 @@ def measure(title: str, graph: GraphSnapshot, worker: LayoutWorker) -> dict[str,
     view.layout_requested.connect(
         lambda visible, direction, style: worker.submit(
             "graph",
-            layout_outline,
+            layout_nested,
             visible.outline,
             direction,
             style,

@@ -20,11 +20,11 @@ from numpy.typing import NDArray
 from engine.protocol import GraphSnapshot
 from tests.engine.autograd.recorded_graphs import recorded
 from tests.engine.autograd.shaped_models import gpt2, resnet50, unet, unrolled
-from widgets.autograd import layer_wrap
-from widgets.autograd.boxes import NestedLayout, VisibleGraph
+from widgets.autograd.boxes import VisibleGraph
 from widgets.autograd.hierarchy import Hierarchy
-from widgets.autograd.nested_layout import PADDING, layout_nested
-from widgets.canvas.layout import POINTS_PER_INCH
+from widgets.layout import NestedLayout, columns
+from widgets.layout.model_layout import POINTS_PER_INCH
+from widgets.layout.nested_layout import PADDING, layout_nested
 
 Floats = NDArray[np.float64]
 SAME_PX = 2.0
@@ -79,7 +79,7 @@ def figures(name: str, lines: list[Floats], ends: list[tuple[int, int]], size) -
 
 
 def ours(visible: VisibleGraph) -> tuple[NestedLayout, list[Floats]]:
-    layout = layout_nested(visible)
+    layout = layout_nested(visible.outline)
     return layout, [polyline(layout.route(i)) for i in range(len(visible.links))]
 
 
@@ -123,7 +123,7 @@ def measure(title: str, graph: GraphSnapshot) -> dict[str, float | int | str]:
     }
     layout, lines = ours(visible)
     row |= figures("columns", lines, ends, layout.size)
-    with patch.object(layer_wrap, "COLUMN_HEIGHT", inf):
+    with patch.object(columns, "COLUMN_HEIGHT", inf):
         layout, lines = ours(visible)
     row |= figures("whole", lines, ends, layout.size)
     started = perf_counter()

@@ -23,9 +23,9 @@ from engine.protocol import GraphEdge, GraphNode, GraphSnapshot, TensorSpec
 from tests.engine.autograd.recorded_graphs import recorded
 from tests.engine.autograd.shaped_models import gpt2
 from widgets.autograd import graph_view
-from widgets.autograd.boxes import NODE_HEIGHT, NODE_WIDTH, NestedLayout, VisibleGraph
+from widgets.autograd.boxes import NODE_HEIGHT, NODE_WIDTH, VisibleGraph
 from widgets.autograd.graph_view import GraphView
-from widgets.autograd.nested_layout import layout_nested
+from widgets.layout import NestedLayout, layout_nested
 
 FRAMES = 60
 ZOOMS = {"near": 1.0, "legible": 0.5, "middle": 0.25, "whole": None}
@@ -38,7 +38,9 @@ def gpt2_view(count: int) -> GraphView:
     model, run = gpt2(max(count // NODES_PER_LAYER, 1))
     graph = recorded(model, run)
     view = GraphView()
-    view.layout_requested.connect(lambda v, d, s: view.show_layout(v, layout_nested(v, d, s)))
+    view.layout_requested.connect(
+        lambda v, d, s: view.show_layout(v, layout_nested(v.outline, d, s))
+    )
     view.show_graph(graph)
     view.open_all()
     return view

@@ -17,7 +17,7 @@ from tests.widgets.autograd_snapshots import GRAPH, NAMES, backward
 from tests.widgets.nested_graph import NESTED
 from widgets import save_picture, theme
 from widgets.autograd import graph_view
-from widgets.autograd.boxes import NODE_HEIGHT, Box, NestedLayout, VisibleGraph
+from widgets.autograd.boxes import NODE_HEIGHT, Box, VisibleGraph
 from widgets.autograd.graph_canvas import LEGIBLE_ZOOM, Anchor
 from widgets.autograd.graph_facts import CURRENT, EXECUTED, READY, WAITING, GraphFacts
 from widgets.autograd.graph_finder import filtered
@@ -25,9 +25,9 @@ from widgets.autograd.graph_geometry import TEXT_MIN_ZOOM, GraphGeometry
 from widgets.autograd.graph_pane import GraphPane
 from widgets.autograd.graph_view import GraphView
 from widgets.autograd.hierarchy import Hierarchy
-from widgets.autograd.nested_layout import layout_nested
 from widgets.autograd.words import rule
 from widgets.canvas.view import MAX_PICTURE_AREA_PX
+from widgets.layout import NestedLayout, layout_nested
 
 
 @pytest.fixture
@@ -35,7 +35,9 @@ def pane(qtbot) -> GraphPane:
     """Laid out at once: the tests' worker is the window's own thread."""
     pane = GraphPane()
     view = pane.view
-    view.layout_requested.connect(lambda v, d, s: view.show_layout(v, layout_nested(v, d, s)))
+    view.layout_requested.connect(
+        lambda v, d, s: view.show_layout(v, layout_nested(v.outline, d, s))
+    )
     qtbot.addWidget(pane)
     pane.resize(900, 840)
     pane.show()
@@ -409,13 +411,13 @@ def test_answers_to_older_requests_are_dropped(qtbot) -> None:
     view.show_graph(NESTED)
     view.set_open(frozenset())
     older, newer = asked
-    view.show_layout(older, layout_nested(older))
+    view.show_layout(older, layout_nested(older.outline))
     assert view.facts is None and not view.laid_out
-    view.show_layout(newer, layout_nested(newer))
+    view.show_layout(newer, layout_nested(newer.outline))
     assert keys(view) == ["#0", "head", "body"] and view.laid_out
     view.set_open(frozenset({"head"}))
     view.clear("nothing")
-    view.show_layout(asked[-1], layout_nested(asked[-1]))
+    view.show_layout(asked[-1], layout_nested(asked[-1].outline))
     assert view.facts is None
 
 

@@ -28,15 +28,15 @@ from tests.widgets.autograd_snapshots import (
 from widgets.autograd.autograd_view import AutogradView
 from widgets.autograd.block_list import rows_of
 from widgets.autograd.graph_facts import CURRENT
-from widgets.autograd.nested_layout import layout_nested
 from widgets.autograd.value_stack import ValueStack
+from widgets.layout import layout_nested
 
 
 @pytest.fixture
 def view(qtbot) -> AutogradView:
     view = AutogradView()
     graph = view.graph
-    graph.layout_requested.connect(lambda v, d: graph.show_layout(v, layout_nested(v, d)))
+    graph.layout_requested.connect(lambda v, d: graph.show_layout(v, layout_nested(v.outline, d)))
     qtbot.addWidget(view)
     view.resize(1440, 900)
     view.show_engine_state("ready")
@@ -340,9 +340,9 @@ def test_a_layout_of_an_older_graph_is_dropped(qtbot) -> None:
     view.show_graph(GRAPH, NAMES)
     view.show_graph(type(GRAPH)(nodes=GRAPH.nodes[:1], edges=(), plan=(0,)), NAMES)
     older, newer = asked
-    view.graph.show_layout(older, layout_nested(older))
+    view.graph.show_layout(older, layout_nested(older.outline))
     assert view.graph.content_rect().isEmpty()
-    view.graph.show_layout(newer, layout_nested(newer))
+    view.graph.show_layout(newer, layout_nested(newer.outline))
     assert not view.graph.content_rect().isEmpty()
 
 

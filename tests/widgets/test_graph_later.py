@@ -10,8 +10,8 @@ from PySide6.QtCore import QPointF
 from engine.protocol import GraphEdge, GraphNode, GraphSnapshot, TensorSpec
 from widgets.autograd import graph_view, graph_work
 from widgets.autograd.graph_view import GraphView
-from widgets.autograd.nested_layout import layout_nested
 from widgets.later import Later
+from widgets.layout import layout_nested
 
 SPEC = (TensorSpec((4,), "float32"),)
 
@@ -73,7 +73,9 @@ def test_what_the_work_raises_is_raised_in_the_window(later, qtbot) -> None:
 @pytest.fixture
 def view(qtbot) -> GraphView:
     view = GraphView()
-    view.layout_requested.connect(lambda v, d, s: view.show_layout(v, layout_nested(v, d, s)))
+    view.layout_requested.connect(
+        lambda v, d, s: view.show_layout(v, layout_nested(v.outline, d, s))
+    )
     qtbot.addWidget(view)
     view.resize(900, 840)
     view.show()

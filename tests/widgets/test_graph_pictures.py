@@ -10,7 +10,7 @@ from tests.pictures import assert_same_picture
 from tests.widgets.nested_graph import NESTED
 from widgets import theme
 from widgets.autograd.graph_pane import GraphPane
-from widgets.autograd.nested_layout import layout_nested
+from widgets.layout import layout_nested
 
 THEMES = {"light": theme.LIGHT, "dark": theme.DARK}
 
@@ -21,7 +21,9 @@ def themed(request, qtbot, qapp) -> tuple[GraphPane, str]:
     theme.apply(qapp, THEMES[request.param])
     pane = GraphPane()
     view = pane.view
-    view.layout_requested.connect(lambda v, d, s: view.show_layout(v, layout_nested(v, d, s)))
+    view.layout_requested.connect(
+        lambda v, d, s: view.show_layout(v, layout_nested(v.outline, d, s))
+    )
     qtbot.addWidget(pane)
     pane.resize(800, 840)
     pane.show()

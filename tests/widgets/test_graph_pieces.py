@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 from tests.widgets.random_hierarchies import opened
 from widgets.autograd import graph_geometry
 from widgets.autograd.graph_geometry import GraphGeometry
-from widgets.autograd.nested_layout import layout_nested
+from widgets.layout import layout_nested
 
 
 @given(opened(), st.sampled_from((0.9, 0.35, 0.0)), st.sampled_from(("smooth", "orthogonal")))
 def test_a_few_links_are_straightened_as_all_are(drawn, fineness, style) -> None:
     hierarchy, open_keys = drawn
     visible = hierarchy.visible(open_keys)
-    layout = layout_nested(visible, "backward", style)
+    layout = layout_nested(visible.outline, "backward", style)
     whole, fresh = GraphGeometry(visible, layout), GraphGeometry(visible, layout)
     some = np.arange(0, len(visible.links), 2)
     with pytest.MonkeyPatch.context() as patch:
@@ -31,7 +31,7 @@ def test_a_few_links_are_straightened_as_all_are(drawn, fineness, style) -> None
 def test_pieces_lead_from_one_end_of_a_link_to_the_other(drawn, fineness, style) -> None:
     hierarchy, open_keys = drawn
     visible = hierarchy.visible(open_keys)
-    layout = layout_nested(visible, "backward", style)
+    layout = layout_nested(visible.outline, "backward", style)
     geometry = GraphGeometry(visible, layout)
     for link in range(len(visible.links)):
         pieces, way = geometry.pieces(np.array([link]), fineness), layout.route(link)

@@ -18,7 +18,7 @@ from tests.widgets.nested_graph import NESTED
 from tests.widgets.random_hierarchies import graphs, opened
 from widgets.autograd.boxes import Box, VisibleGraph
 from widgets.autograd.hierarchy import LEAST_ZOOM, WINDOW, Hierarchy, shape_text
-from widgets.autograd.nested_layout import layout_nested
+from widgets.layout import layout_nested
 
 
 @pytest.fixture(scope="module")
@@ -350,7 +350,7 @@ def test_the_same_operations_wired_otherwise_do_not_fold() -> None:
 def test_the_first_picture_can_be_read_in_a_window(model) -> None:
     hierarchy = Hierarchy(recorded(*model()))
     visible = hierarchy.visible(hierarchy.initial())
-    width, height = layout_nested(visible).size
+    width, height = layout_nested(visible.outline).size
     assert min(WINDOW[0] / width, WINDOW[1] / height) >= LEAST_ZOOM
     assert len(visible.boxes) >= 8
 

@@ -10,6 +10,8 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from widgets.layout import Outline
+
 BoxKind = Literal["module", "repeat", "round", "node", "cut"]
 
 NODE_WIDTH = 184.0
@@ -65,18 +67,6 @@ class Link(Struct, frozen=True, gc=False):
 
 
 @dataclass(frozen=True)
-class Outline:
-    """What the layout of a picture depends on, as arrays, which are sent to another process in no
-    time. Of each box its `parents`' index (-1 at the top), whether it is `open`, and its
-    `sizes` (width, height) while it is closed; of each link its `ends` (source, target)."""
-
-    parents: NDArray[np.int64]
-    open: NDArray[np.bool_]
-    sizes: NDArray[np.float64]
-    ends: NDArray[np.int64]
-
-
-@dataclass(frozen=True)
 class VisibleGraph:
     """What is to be seen while some boxes are open.
 
@@ -99,28 +89,3 @@ class VisibleGraph:
             np.array([box.size for box in self.boxes], float).reshape(-1, 2),
             np.array([(link.source, link.target) for link in self.links], np.int64).reshape(-1, 2),
         )
-
-
-Direction = Literal["backward", "forward"]
-EdgeStyle = Literal["smooth", "orthogonal"]
-
-
-@dataclass(frozen=True)
-class NestedLayout:
-    """Where everything goes, in scene pixels, y down, the top left corner of all at (0, 0).
-
-    `rects[i]` is box i as (x, y, width, height). The way of link i is
-    `points[starts[i]:starts[i + 1]]`, from its source's border to its target's: where `curved`,
-    the 3n + 1 control points of a cubic Bézier spline, else the corners of a polyline. `size` is
-    (width, height) of all.
-    """
-
-    rects: NDArray[np.float64]
-    points: NDArray[np.float64]
-    starts: NDArray[np.int64]
-    curved: bool
-    size: tuple[float, float]
-
-    def route(self, link: int) -> NDArray[np.float64]:
-        """The (n, 2) points of one link's way."""
-        return self.points[self.starts[link] : self.starts[link + 1]]

@@ -6,10 +6,10 @@ from PySide6.QtCore import QEvent, QObject, QSize, Qt, Signal
 from PySide6.QtGui import QAction, QActionGroup, QKeyEvent, QKeySequence, QShortcut
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QLineEdit, QMenu, QToolButton, QWidget
 
-from widgets.autograd.boxes import Direction
 from widgets.autograd.graph_finder import FILTERS, SAVED_STEPS_BYTES
 from widgets.autograd.graph_view import GraphView
 from widgets.icons import set_icon
+from widgets.layout import Direction
 from widgets.text import format_bytes
 from widgets.theme import GRID
 

@@ -9,8 +9,8 @@ from widgets import theme
 from widgets.autograd.graph_facts import GraphFacts
 from widgets.autograd.graph_geometry import TEXT_MIN_ZOOM, GraphGeometry, Ints, title_height
 from widgets.autograd.graph_paint import PAD, draw_rects, pen, shortened
-from widgets.autograd.nested_layout import TITLE_HEIGHT
 from widgets.canvas.style import elided, font, text_width
+from widgets.layout import TITLE_HEIGHT
 
 ROUND_MIN_ZOOM = 0.15
 """Below this zoom open boxes have sharp corners."""

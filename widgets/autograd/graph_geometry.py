@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from PySide6.QtCore import QPointF, QRectF
 from PySide6.QtGui import QPainterPath
 
-from widgets.autograd.boxes import Direction, NestedLayout, VisibleGraph
-from widgets.autograd.nested_layout import TITLE_HEIGHT
+from widgets.autograd.boxes import VisibleGraph
+from widgets.layout import TITLE_HEIGHT, Direction, NestedLayout
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]

@@ -11,13 +11,14 @@ from PySide6.QtWidgets import QMenu, QWidget
 
 from engine.protocol import BackwardSnapshot, GraphSnapshot
 from widgets.autograd import graph_keys, graph_menu, graph_work
-from widgets.autograd.boxes import Direction, EdgeStyle, NestedLayout, VisibleGraph
+from widgets.autograd.boxes import VisibleGraph
 from widgets.autograd.graph_canvas import BUSY_TEXT, EMPTY_TEXT, LEGIBLE_ZOOM, Anchor, GraphCanvas
 from widgets.autograd.graph_facts import GraphFacts
 from widgets.autograd.graph_geometry import GraphGeometry
 from widgets.autograd.graph_marks import GraphMarks
 from widgets.autograd.hierarchy import Hierarchy
 from widgets.later import Later
+from widgets.layout import Direction, EdgeStyle, NestedLayout
 
 AT_ONCE_NODES = 1_000
 """What a graph of no more nodes needs is found within a frame, in the window's thread."""

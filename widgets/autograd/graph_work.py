@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from engine.protocol import GraphSnapshot
-from widgets.autograd.boxes import Direction, NestedLayout, VisibleGraph
+from widgets.autograd.boxes import VisibleGraph
 from widgets.autograd.graph_facts import GraphFacts
 from widgets.autograd.graph_geometry import GraphGeometry
 from widgets.autograd.graph_links import FAR, FARTHEST
 from widgets.autograd.hierarchy import Hierarchy
+from widgets.layout import Direction, NestedLayout
 
 SMALL_GRAPH_NODES = 60
 """A graph of no more nodes opens wholly."""

@@ -9,12 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.protocol import GraphCut, GraphNode, GraphSnapshot, TensorSpec
+from widgets.layout import layout_nested, without_collection
 
 from .box_tree import Branch, build_tree, unwrap, walk
 from .boxes import Box, BoxKind, Link, VisibleGraph
 from .folding import fold, numbers_of
-from .nested_layout import layout_nested
-from .without_collection import without_collection
 
 CUT_WORDS = {
     "detach": "detached",
@@ -100,7 +99,7 @@ class Hierarchy:
         visible = self.visible(open_keys)
         if len(visible.boxes) > MAX_BOXES:
             return False
-        width, height = layout_nested(visible).size
+        width, height = layout_nested(visible.outline).size
         return width * LEAST_ZOOM <= WINDOW[0] and height * LEAST_ZOOM <= WINDOW[1]
 
     def open_all(self) -> frozenset[str]:

@@ -10,7 +10,7 @@ from PySide6.QtGui import QFont
 
 from engine.protocol import TraceCall, TraceSnapshot
 from widgets import theme
-from widgets.autograd.without_collection import without_collection
+from widgets.layout import without_collection
 
 MARK_WORDS = {
     "": "",

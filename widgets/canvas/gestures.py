@@ -10,8 +10,8 @@ from PySide6.QtWidgets import QApplication
 
 from engine.project import catalogue
 from engine.project.document import Block
+from widgets.layout import snap
 
-from .geometry import snap
 from .items import BlockItem
 from .overlays import Guides, MarqueeBox, ProblemItem
 from .snapping import snap_move

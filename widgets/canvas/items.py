@@ -14,9 +14,9 @@ from engine.project.document import Block
 from engine.project.problems import Problem
 from engine.protocol import BlockReport
 from widgets import theme
+from widgets.layout import BLOCK_WIDTH, BODY_HEIGHT, SIDES, Side, block_size, port_y
 
 from . import describe, style
-from .geometry import BLOCK_WIDTH, BODY_HEIGHT, SIDES, Side, block_size, port_y
 
 PORT_RADIUS = 5.0
 GLOW_RADIUS = 11.0

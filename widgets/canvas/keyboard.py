@@ -10,8 +10,8 @@ from PySide6.QtGui import QKeyEvent, QKeySequence
 
 from engine.project import wiring
 from engine.project.document import replace
+from widgets.layout import GRID
 
-from .geometry import GRID
 from .items import BlockItem
 
 if TYPE_CHECKING:

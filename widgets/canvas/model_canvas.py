@@ -12,10 +12,10 @@ from engine.project import wiring
 from engine.project.document import Model, Wire
 from engine.protocol import ModelSnapshot
 from widgets import theme
+from widgets.layout import GRID, Side
 
 from . import keyboard, menus, pointer
 from .edge_pan import EdgePan
-from .geometry import GRID, Side
 from .gestures import DropBlock, Gesture
 from .items import BlockItem
 from .minimap import Minimap

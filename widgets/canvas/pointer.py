@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QPointF, Qt
 
+from widgets.layout import Side
+
 from . import describe
-from .geometry import Side
 from .gestures import Gesture, Marquee, MoveBlocks, PressFix
 from .items import BlockItem
 from .overlays import ProblemItem

@@ -11,8 +11,8 @@ from PySide6.QtWidgets import QGraphicsScene
 from engine.project import catalogue
 from engine.project.document import Model, Wire
 from engine.protocol import BlockReport, ModelSnapshot, TensorSpec
+from widgets.layout import SIDES, Side
 
-from .geometry import SIDES, Side
 from .items import BlockItem
 from .overlays import ProblemItem
 from .wires import WireItem, boxes

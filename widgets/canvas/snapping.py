@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from PySide6.QtCore import QLineF, QRectF
 
-from .geometry import snap
+from widgets.layout import snap
 
 
 def snap_move(

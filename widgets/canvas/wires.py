@@ -12,9 +12,9 @@ from PySide6.QtWidgets import QGraphicsItem, QStyleOptionGraphicsItem
 from engine.project.document import Wire
 from engine.protocol import TensorSpec
 from widgets import theme
+from widgets.layout import PORT_LINE
 
 from . import describe, style
-from .geometry import PORT_LINE
 from .items import NEAR_ZOOM
 
 LABEL_ZOOM = 0.45

@@ -8,8 +8,8 @@ from PySide6.QtCore import QPointF, Qt
 from PySide6.QtGui import QKeyEvent
 
 from engine.project.document import Model, Wire, replace
+from widgets.layout import SIDES, Side
 
-from .geometry import SIDES, Side
 from .gestures import Gesture
 from .items import BlockItem
 from .overlays import PendingWire

@@ -8,38 +8,19 @@ import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QTest
 
-from engine.project import catalogue
-from engine.project.document import Block, Model, ParamValue, Wire
+from engine.project.document import Model
 from engine.project.problems import Problem
 from engine.protocol import BlockReport, ModelSnapshot, TensorSpec
+from tests.widgets.small_model import SMALL_MODEL
 from widgets.canvas.model_canvas import ModelCanvas
 
 LEFT = Qt.MouseButton.LeftButton
 NONE = Qt.KeyboardModifier.NoModifier
 
 
-def make_block(block_id: str, kind: str, x: float, y: float, **params: ParamValue) -> Block:
-    return Block(block_id, kind, f"{block_id}_", {**catalogue.defaults(kind), **params}, x, y)
-
-
-def make_wire(source: str, target: str, port: str = "input") -> Wire:
-    return Wire(source, "x" if source == "x" else "output", target, port)
-
-
 @pytest.fixture
 def model() -> Model:
-    """x -> a -> b (Linear each) -> out, and `relu` and `add` that no wire touches yet."""
-    return Model(
-        blocks=(
-            make_block("x", "Input", 0, 0, shape=(64,)),
-            make_block("a", "nn.Linear", 288, 0, in_features=64, out_features=32),
-            make_block("b", "nn.Linear", 576, 0, in_features=32, out_features=10),
-            make_block("out", "Output", 864, 0),
-            make_block("relu", "nn.ReLU", 288, 240),
-            make_block("add", "torch.add", 576, 240),
-        ),
-        wires=(make_wire("x", "a"), make_wire("a", "b"), make_wire("b", "out", "x")),
-    )
+    return SMALL_MODEL
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from statistics import mean
 
 from engine.project.document import Model
 
-from .geometry import GRID, PORT_LINE, block_size, snap
+from .blocks import GRID, PORT_LINE, block_size, snap
 
 log = logging.getLogger(__name__)
 

@@ -14,9 +14,9 @@ from collections.abc import Iterable
 from dataclasses import replace
 from itertools import accumulate, pairwise
 
-from .layer_columns import ITEM_GAP, LINE_GAP
+from .coordinates import ITEM_GAP, LINE_GAP
 from .layer_graph import Point
-from .layers import PlacedLevel, without_repeats
+from .level import PlacedLevel, without_repeats
 
 COLUMN_HEIGHT = 2_400.0
 """What is no higher stays whole."""

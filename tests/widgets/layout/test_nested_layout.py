@@ -17,11 +17,10 @@ from numpy.typing import NDArray
 from tests.engine.autograd.recorded_graphs import recorded, snapshot
 from tests.engine.autograd.shaped_models import chain, gpt2, resnet50, unrolled
 from tests.widgets.random_hierarchies import opened
-from widgets.autograd import layer_graph, layer_wrap
-from widgets.autograd.boxes import NODE_WIDTH, NestedLayout, VisibleGraph
+from widgets.autograd.boxes import NODE_WIDTH, VisibleGraph
 from widgets.autograd.hierarchy import Hierarchy
-from widgets.autograd.layers import Level, LevelEdge, place_level
-from widgets.autograd.nested_layout import TITLE_HEIGHT, layout_nested
+from widgets.layout import TITLE_HEIGHT, NestedLayout, columns, layer_graph, layout_nested
+from widgets.layout.level import Level, LevelEdge, place_level
 
 DIRECTIONS = st.sampled_from(("backward", "forward"))
 STYLES = st.sampled_from(("smooth", "orthogonal"))
@@ -72,9 +71,9 @@ def test_layout_of_any_graph(drawn, direction, style, column_height, row_width) 
     hierarchy, open_keys = drawn
     visible = hierarchy.visible(open_keys)
     # Columns and rows also where they are not needed: any level is broken at any place.
-    columns = patch.multiple(layer_wrap, COLUMN_HEIGHT=column_height, SLENDER=0.5, WIDEST=inf)
-    with columns, patch.multiple(layer_graph, WIDE_ROW=row_width, MANY_IN_ROW=2):
-        layout = layout_nested(visible, direction, style)
+    in_pieces = patch.multiple(columns, COLUMN_HEIGHT=column_height, SLENDER=0.5, WIDEST=inf)
+    with in_pieces, patch.multiple(layer_graph, WIDE_ROW=row_width, MANY_IN_ROW=2):
+        layout = layout_nested(visible.outline, direction, style)
     assert layout.curved == (style == "smooth")
     rects = layout.rects
     low, high = rects[:, :2], rects[:, :2] + rects[:, 2:]
@@ -109,8 +108,8 @@ def test_layout_of_any_graph(drawn, direction, style, column_height, row_width) 
 def test_forward_is_backward_upside_down(drawn, style) -> None:
     hierarchy, open_keys = drawn
     visible = hierarchy.visible(open_keys)
-    back, forth = (layout_nested(visible, d, style) for d in ("backward", "forward"))
-    if back.size[1] > layer_wrap.COLUMN_HEIGHT:
+    back, forth = (layout_nested(visible.outline, d, style) for d in ("backward", "forward"))
+    if back.size[1] > columns.COLUMN_HEIGHT:
         return  # each has its own columns
     assert back.size == forth.size
     for link in visible.links:
@@ -128,7 +127,7 @@ def test_forward_is_backward_upside_down(drawn, style) -> None:
 def test_whole_models_have_the_root_on_top_and_repeats_alike(model, alike) -> None:
     hierarchy = Hierarchy(recorded(*model()))
     visible = hierarchy.visible(hierarchy.open_all())
-    layout = layout_nested(visible)
+    layout = layout_nested(visible.outline)
     for number, link in enumerate(visible.links):
         below, right = layout.rects[link.target, 1::-1] > layout.route(number)[0, ::-1]
         assert below or right  # in a later column
@@ -145,7 +144,7 @@ def test_whole_models_have_the_root_on_top_and_repeats_alike(model, alike) -> No
 def test_opened_layers_stand_straight_below_each_other_in_columns() -> None:
     hierarchy = Hierarchy(recorded(*gpt2()))
     visible = hierarchy.visible(hierarchy.open_all())
-    layout = layout_nested(visible)
+    layout = layout_nested(visible.outline)
     layers = [i for i, box in enumerate(visible.boxes) if box.subtitle == "Block"]
     corners = layout.rects[layers, :2]
     columns: list[list[NDArray[np.float64]]] = [[corners[0]]]
@@ -179,8 +178,8 @@ def test_opened_layers_stand_straight_below_each_other_in_columns() -> None:
 )
 def test_a_model_opened_wholly_has_about_the_shape_of_a_window(graph, direction) -> None:
     hierarchy = Hierarchy(graph())
-    width, height = layout_nested(hierarchy.visible(hierarchy.open_all()), direction).size
-    assert 0.5 < width / height < 2 * layer_wrap.WIDEST
+    width, height = layout_nested(hierarchy.visible(hierarchy.open_all()).outline, direction).size
+    assert 0.5 < width / height < 2 * columns.WIDEST
 
 
 def test_to_open_a_box_moves_nothing_that_comes_before_it() -> None:
@@ -190,7 +189,7 @@ def test_to_open_a_box_moves_nothing_that_comes_before_it() -> None:
     key = f"{fold}/500"
     opened_one = hierarchy.visible(frozenset({fold, key}))
     place = [box.key for box in closed.boxes].index(key)
-    before, after = layout_nested(closed), layout_nested(opened_one)
+    before, after = layout_nested(closed.outline), layout_nested(opened_one.outline)
     moved = after.rects[: place + 1, :2] - before.rects[: place + 1, :2]
     assert (moved[:, 1] == 0).all()
     # An open box is wider than a closed one: its own column is centred anew.
@@ -204,8 +203,8 @@ def test_lines_in_columns_keep_their_order_and_do_not_cross_on_the_way() -> None
     sizes = ((100.0, 40.0),) * (2 * pairs)
     edges = tuple(LevelEdge(i, i + 2, 50, 50) for i in range(2 * pairs - 2))
     placed = place_level(Level(sizes, edges))
-    with patch.multiple(layer_wrap, COLUMN_HEIGHT=500.0, WIDEST=inf):
-        wrapped = layer_wrap.in_columns(placed)
+    with patch.multiple(columns, COLUMN_HEIGHT=500.0, WIDEST=inf):
+        wrapped = columns.in_columns(placed)
     turning = [way for way in wrapped.ways if len(way) > 2]
     assert turning and len(turning) % 2 == 0
     for left, right in zip(turning[::2], turning[1::2], strict=True):
@@ -231,8 +230,8 @@ def crossings(one: tuple, other: tuple) -> int:
 def test_the_links_of_a_shared_weight_join_into_one_trunk() -> None:
     hierarchy = Hierarchy(recorded(*unrolled(steps=120)))
     visible = hierarchy.visible(hierarchy.open_all())
-    with patch.object(layer_wrap, "COLUMN_HEIGHT", inf):
-        layout = layout_nested(visible)
+    with patch.object(columns, "COLUMN_HEIGHT", inf):
+        layout = layout_nested(visible.outline)
     assert layout.size[0] < 1_200  # a line for each step would be 14 pixels each
     (weight,) = [i for i, box in enumerate(visible.boxes) if box.title == "weight_hh"]
     entries = {
@@ -243,7 +242,7 @@ def test_the_links_of_a_shared_weight_join_into_one_trunk() -> None:
 
 def test_a_long_chain_is_laid_out_without_recursion() -> None:
     hierarchy = Hierarchy(snapshot(chain(3_000)))
-    layout = layout_nested(hierarchy.visible(hierarchy.open_all()))
+    layout = layout_nested(hierarchy.visible(hierarchy.open_all()).outline)
     assert len(layout.rects) == 6_000 + 3_000 + 3
     assert max(layout.size) < 20_000
 
@@ -302,9 +301,9 @@ def test_what_joins_a_trunk_does_not_go_along_it_once_more() -> None:
 
 def test_layout_of_nothing_and_across_processes() -> None:
     empty = VisibleGraph((), (), np.zeros(0, np.int32))
-    layout = layout_nested(empty)
+    layout = layout_nested(empty.outline)
     assert (layout.size, len(layout.rects), layout.starts.tolist()) == ((0.0, 0.0), 0, [0])
     hierarchy = Hierarchy(recorded(*gpt2()))
     visible = hierarchy.visible(frozenset())
     sent = pickle.loads(pickle.dumps(visible))
-    assert (layout_nested(sent).rects == layout_nested(visible).rects).all()
+    assert (layout_nested(sent.outline).rects == layout_nested(visible.outline).rects).all()

@@ -10,9 +10,9 @@ from itertools import combinations
 import pytest
 
 from engine.project.document import Model
-from widgets.canvas import layout
-from widgets.canvas.geometry import GRID, block_size
-from widgets.canvas.layout import LayoutNode, layered, layout_model, simple_layered, wrap
+from tests.widgets.small_model import SMALL_MODEL
+from widgets.layout import GRID, block_size, model_layout
+from widgets.layout.model_layout import LayoutNode, layered, layout_model, simple_layered, wrap
 
 
 def random_graph(seed: int, acyclic: bool = True):
@@ -91,12 +91,13 @@ def test_unknown_ends_are_an_error():
 def test_without_graphviz_the_reason_is_logged(monkeypatch, caplog):
     monkeypatch.setitem(sys.modules, "pygraphviz", None)
     nodes, edges = random_graph(1)
-    with caplog.at_level(logging.WARNING, layout.__name__):
+    with caplog.at_level(logging.WARNING, model_layout.__name__):
         assert layered(nodes, edges) == simple_layered(nodes, edges)
     assert "without Graphviz" in caplog.text
 
 
-def test_model_lies_on_the_grid_with_straight_chains(model: Model):
+def test_model_lies_on_the_grid_with_straight_chains() -> None:
+    model = SMALL_MODEL
     positions = layout_model(model)
     sizes = {block.id: block_size(block) for block in model.blocks}
     assert not overlapping(positions, sizes)
@@ -110,7 +111,8 @@ def test_empty_model():
     assert layout_model(Model(), room=(800, 600)) == {}
 
 
-def test_room_breaks_a_long_model_into_rows(model: Model):
+def test_room_breaks_a_long_model_into_rows() -> None:
+    model = SMALL_MODEL
     sizes = {block.id: block_size(block) for block in model.blocks}
     one_row = layout_model(model, room=(4000, 700))
     assert one_row == layout_model(model)

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from .boxes import NODE_WIDTH, Direction, EdgeStyle, NestedLayout, Outline, VisibleGraph
-from .layer_wrap import in_columns
-from .layers import Level, LevelEdge, PlacedLevel, Point, Size, place_level
+from .columns import in_columns
+from .level import Level, LevelEdge, PlacedLevel, Point, Size, place_level
+from .outline import Direction, EdgeStyle, NestedLayout, Outline
 from .routes import corners, curve
 from .without_collection import without_collection
 
@@ -23,6 +23,8 @@ TITLE_HEIGHT = 28.0
 """The bar at the top of an open box; its children begin below."""
 PADDING = 16.0
 """Between an open box's border and its children."""
+LEAST_WIDTH = 184.0
+"""Of an open box: its title needs the room of a node."""
 
 ROOT = -1
 Border = tuple[int, bool, bool]
@@ -31,17 +33,12 @@ PortKey = tuple[int, bool, bool, int]
 """A border, and the end of the links that share the port: all have this source, or this target."""
 
 
+@without_collection()
 def layout_nested(
-    visible: VisibleGraph, direction: Direction = "backward", style: EdgeStyle = "smooth"
+    outline: Outline, direction: Direction = "backward", style: EdgeStyle = "smooth"
 ) -> NestedLayout:
     """Place all boxes and route all links. `"backward"` has the root at the top and the leaves at
     the bottom, `"forward"` the other way round."""
-    return layout_outline(visible.outline, direction, style)
-
-
-@without_collection()
-def layout_outline(outline: Outline, direction: Direction, style: EdgeStyle) -> NestedLayout:
-    """As `layout_nested`, from what it depends on."""
     return _Nesting(outline, direction == "forward", style == "smooth").run()
 
 
@@ -258,7 +255,7 @@ class _Nesting:
         above = 0.0 if is_root or upper else PADDING
         below = 0.0 if is_root or lower else PADDING
         title = 0.0 if is_root else TITLE_HEIGHT
-        side = 0.0 if is_root else max(PADDING, (NODE_WIDTH - width) / 2)
+        side = 0.0 if is_root else max(PADDING, (LEAST_WIDTH - width) / 2)
 
         def moved(point: Point) -> Point:
             return point[0] + side, point[1] + title + above

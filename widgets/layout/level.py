@@ -1,8 +1,8 @@
 """One level of boxes in layers, from top to bottom: places and ways of the edges.
 
 Sugiyama's method: longest-path layers and dummy items where an edge passes a layer (layer_graph),
-barycentre sweeps for the order within the layers (layer_order), then places as straight above each
-other as the order leaves room for (layer_columns). Between two layers lies a gap without boxes:
+barycentre sweeps for the order within the layers (order), then places as straight above each
+other as the order leaves room for (coordinates). Between two layers lies a gap without boxes:
 only there do lines move sideways, so no line runs through a box.
 """
 
@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from .layer_columns import LINE_GAP, columns
+from .coordinates import LINE_GAP, columns
 from .layer_graph import LayerGraph, Level, LevelEdge, Point, Size
-from .layer_order import ordered_rows
+from .order import ordered_rows
 
 __all__ = ["Level", "LevelEdge", "PlacedLevel", "Point", "Size", "place_level"]
 

@@ -42,12 +42,3 @@ def port_y(index: int, count: int) -> float:
     if count == 1:
         return PORT_LINE
     return BODY_HEIGHT + (index + 0.5) * PORT_SPACING
-
-
-def port_point(block: Block, side: Side, port: str) -> tuple[float, float] | None:
-    """A port's place relative to its block's top left corner; None when there is no such port."""
-    inputs, outputs = catalogue.ports(block)
-    names = [each.name for each in (inputs if side == "in" else outputs)]
-    if port not in names:
-        return None
-    return (0.0 if side == "in" else BLOCK_WIDTH), port_y(names.index(port), len(names))

@@ -1,0 +1,38 @@
+"""Where everything in a picture goes: boxes within boxes and their links, and blocks of a model.
+Plain data in and out, so that a worker process can do it; no Qt, and nothing that paints."""
+
+from .blocks import (
+    BLOCK_WIDTH,
+    BODY_HEIGHT,
+    GRID,
+    PORT_LINE,
+    SIDES,
+    Side,
+    block_size,
+    port_y,
+    snap,
+)
+from .model_layout import layout_model
+from .nested_layout import TITLE_HEIGHT, layout_nested
+from .outline import Direction, EdgeStyle, NestedLayout, Outline
+from .without_collection import without_collection
+
+__all__ = [
+    "BLOCK_WIDTH",
+    "BODY_HEIGHT",
+    "GRID",
+    "PORT_LINE",
+    "SIDES",
+    "TITLE_HEIGHT",
+    "Direction",
+    "EdgeStyle",
+    "NestedLayout",
+    "Outline",
+    "Side",
+    "block_size",
+    "layout_model",
+    "layout_nested",
+    "port_y",
+    "snap",
+    "without_collection",
+]
