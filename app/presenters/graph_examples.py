@@ -5,9 +5,9 @@ from __future__ import annotations
 from PySide6.QtCore import QObject, Signal
 
 from app.workbench import Workbench
+from engine.project.examples import GraphExample
 from engine.protocol import BackwardSnapshot, CellSnapshot, Snapshot
 from widgets.autograd.autograd_view import AutogradView
-from widgets.autograd.graph_examples import Example
 
 
 class GraphExamplesPresenter(QObject):
@@ -18,15 +18,15 @@ class GraphExamplesPresenter(QObject):
     def __init__(self, bench: Workbench, view: AutogradView, parent: QObject) -> None:
         super().__init__(parent)
         self._view = view
-        self._running: Example | None = None
-        self._read: Example | None = None
+        self._running: GraphExample | None = None
+        self._read: GraphExample | None = None
         view.roots.example_chosen.connect(self._run)
         bench.store.snapshot.connect(self._on_snapshot)
         bench.link.state_changed.connect(self._on_engine_state)
 
-    def _run(self, example: Example) -> None:
+    def _run(self, example: GraphExample) -> None:
         self._running, self._read = example, None
-        self.run_requested.emit(example.source)
+        self.run_requested.emit(example.code)
 
     def _on_snapshot(self, snapshot: Snapshot) -> None:
         match snapshot:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from engine.project.mistakes import MISTAKES
+from engine.project.examples import mistakes
 from tests.pictures import assert_same_picture
 from widgets import theme
 
@@ -62,7 +62,7 @@ def test_gradcheck(themed, qapp):
 def test_a_mistake(themed, qapp):
     program, page, name = themed
     page.setCurrentWidget(page.mistakes)
-    place = next(i for i, mistake in enumerate(MISTAKES) if mistake.key == "detached")
+    place = list(mistakes()).index("detached")
     page.mistakes.list.setCurrentRow(place)
     page.mistakes.code.run.click()
     program.bench.link.drain()

@@ -6,8 +6,8 @@ import pytest
 import torch
 from PySide6.QtWidgets import QLabel, QToolButton
 
+from engine.project.examples import graph_examples
 from engine.protocol import BackwardSnapshot, GraphSnapshot
-from widgets.autograd.graph_examples import EXAMPLES
 
 PROMISED = {
     "Chain rule: x → ·2 → +3 → squared": {"x": [20.0]},
@@ -20,7 +20,7 @@ PROMISED = {
     "More than one number: backward needs a gradient": {"x": [2.0, 4.0, 6.0]},
     "Cuts: detach() and no_grad()": {"x": [1.0]},
 }
-BY_TITLE = {example.title: example for example in EXAMPLES}
+BY_TITLE = {example.title: example for example in graph_examples().values()}
 
 
 def settle(program) -> None:
@@ -48,7 +48,7 @@ def variables(program) -> dict:
     return program.bench.link._session.lab.namespace.variables
 
 
-@pytest.mark.parametrize("example", EXAMPLES, ids=[example.title for example in EXAMPLES])
+@pytest.mark.parametrize("example", BY_TITLE.values(), ids=BY_TITLE)
 def test_an_example(program, example):
     steps = choose(program, example.title)
     graph = program.bench.store.newest(GraphSnapshot)
@@ -57,7 +57,7 @@ def test_an_example(program, example):
     assert lesson.isVisible() and lesson.text() == example.tip
     run_all(program)
     plain: dict = {"torch": torch}
-    exec(example.source, plain)
+    exec(example.code, plain)
     root = plain[example.root]
     root.backward(torch.ones_like(root))
     leaves = [name for name, t in plain.items() if isinstance(t, torch.Tensor) and t.is_leaf]
@@ -120,7 +120,7 @@ def test_an_example_that_fails_says_so(program):
     program.tensors.submit("torch.tensor = None")
     settle(program)
     try:
-        steps = choose(program, EXAMPLES[0].title)
+        steps = choose(program, next(iter(BY_TITLE)))
         problem = steps.findChild(QLabel, "autograd_problem")
         assert problem.isVisible() and "callable" in problem.text()
     finally:

@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QLabel, QPushButton
 
 from app import templates
 from engine.project import edits
-from engine.project.mistakes import MISTAKES
+from engine.project.examples import mistakes
 from engine.protocol import BackwardSnapshot, GraphSnapshot
 from widgets.autograd.graph_facts import stale_words
 
@@ -142,10 +142,10 @@ def test_actions_lead_to_the_steps(program, page):
     assert page.currentWidget() is page.steps
 
 
-@pytest.mark.parametrize("mistake", MISTAKES, ids=lambda m: m.key)
+@pytest.mark.parametrize("mistake", mistakes().values(), ids=mistakes())
 def test_each_mistake_runs_and_is_drawn(qtbot, program, page, mistake):
     page.setCurrentWidget(page.mistakes)
-    page.mistakes.list.setCurrentRow(MISTAKES.index(mistake))
+    page.mistakes.list.setCurrentRow(list(mistakes()).index(mistake.key))
     assert not page.findChild(QPushButton, "mistake_graph").isEnabled()
     press(page, "mistake_code_run")
     program.bench.link.drain()
@@ -188,7 +188,7 @@ def test_what_is_to_be_seen_goes_with_its_graph(qtbot, program, page):
 
 def test_the_reason_of_a_missing_gradient_is_shown_on_the_graph(qtbot, program, page):
     page.setCurrentWidget(page.mistakes)
-    place = next(i for i, m in enumerate(MISTAKES) if m.key == "detached")
+    place = list(mistakes()).index("detached")
     page.mistakes.list.setCurrentRow(place)
     where = page.findChild(QPushButton, "why_where")
     assert not where.isVisible()

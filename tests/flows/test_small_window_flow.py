@@ -23,8 +23,8 @@ from app import templates
 from app.application import Application, build
 from app.inline_link import InlineLink
 from app.settings import Settings
+from engine.project.examples import trace_examples
 from widgets import theme
-from widgets.autograd.trace_examples import EXAMPLES
 
 SMALL = (1024, 700)
 CONTROLS = QAbstractButton | QLineEdit | QComboBox | QAbstractSpinBox
@@ -176,7 +176,7 @@ def test_the_other_tabs_of_autograd(small):
     small.window.show_workspace("autograd")
     page = small.window.page("autograd")
     page.setCurrentWidget(page.trace)
-    page.trace.source.input.set_source(EXAMPLES[2].source)
+    page.trace.source.input.set_source(trace_examples()["nan"].code)
     page.trace.start()
     page.trace.moved.emit("origin", -1)
     assert_fits(small, page)

@@ -13,8 +13,8 @@ from app import templates
 from app.application import Application, build
 from app.inline_link import InlineLink
 from app.settings import Settings, ThemeChoice
+from engine.project.examples import trace_examples
 from tests.pictures import ALLOWED_FRACTION, differing_fraction
-from widgets.autograd.trace_examples import EXAMPLES
 
 WORKSPACES = ("start", "tensors", "model", "train")
 
@@ -36,7 +36,7 @@ def made(tmp_path, answers) -> Iterator:
         application.bench.files.new(templates.load_template("mlp"))
         application.tensors.submit("x = torch.arange(6.).view(2, 3)  # a view\nx.view(7)")
         trace = application.window.page("autograd").trace
-        trace.source.input.set_source(EXAMPLES[1].source)
+        trace.source.input.set_source(trace_examples()["custom_function"].code)
         trace.start()
         steps = application.window.page("autograd").steps
         steps.forward_start_requested.emit(0)

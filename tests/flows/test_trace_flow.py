@@ -14,11 +14,11 @@ from torch import nn
 
 from app import templates
 from engine.project import edits
+from engine.project.examples import trace_examples
 from engine.protocol import ForwardSnapshot, GraphSnapshot, InterruptSignal
-from widgets.autograd.trace_examples import EXAMPLES
 from widgets.autograd.trace_view import TraceView
 
-LOOP, GELU, NAN, IN_PLACE, DESCENT = (example.source for example in EXAMPLES)
+LOOP, GELU, NAN, IN_PLACE, DESCENT = (example.code for example in trace_examples().values())
 
 
 @pytest.fixture

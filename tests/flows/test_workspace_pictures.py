@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from app import templates
+from engine.project.examples import trace_examples
 from tests.pictures import assert_same_picture
 from widgets import theme
-from widgets.autograd.trace_examples import EXAMPLES
 
-GELU, NAN = EXAMPLES[1].source, EXAMPLES[2].source
+GELU, NAN = (trace_examples()[key].code for key in ("custom_function", "nan"))
 
 
 @pytest.fixture(params=["light", "dark"])

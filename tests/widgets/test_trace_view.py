@@ -8,6 +8,7 @@ from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QComboBox, QLabel, QPushButton, QToolButton
 
+from engine.project.examples import trace_examples
 from engine.protocol import (
     ErrorReport,
     OutputSnapshot,
@@ -21,7 +22,6 @@ from engine.protocol import (
 )
 from widgets import theme
 from widgets.autograd.trace_call import PASSED_ON
-from widgets.autograd.trace_examples import EXAMPLES
 from widgets.autograd.trace_lines import TraceLines, ordinal
 from widgets.autograd.trace_model import COLUMNS, MARKS, NODES, RESULT, TraceModel
 from widgets.autograd.trace_view import TraceView
@@ -307,7 +307,7 @@ def test_starting_code(view):
     started = []
     view.started.connect(started.append)
     editor = view.source.input
-    assert editor.isVisible() and editor.source() == EXAMPLES[0].source
+    assert editor.isVisible() and editor.source() == trace_examples()["loop_and_if"].code
     editor.set_source("")
     QTest.keyClicks(editor, "x = 1")
     QTest.keyClick(editor, Qt.Key.Key_Return)  # a new line, unlike in the console
@@ -354,12 +354,12 @@ def test_examples_and_editing(traced):
     QTest.mouseClick(edit, Qt.MouseButton.LeftButton)
     assert traced.source.reader.isVisible()
     menu = traced.findChild(QPushButton, "trace_examples").menu()
-    assert [action.text() for action in menu.actions()] == [e.title for e in EXAMPLES]
+    assert [a.text() for a in menu.actions()] == [e.title for e in trace_examples().values()]
     menu.actions()[2].trigger()
     assert traced.source.input.isVisible()
-    assert traced.source.input.source() == EXAMPLES[2].source
+    assert traced.source.input.source() == trace_examples()["nan"].code
     traced.source.input.undo()
-    assert traced.source.input.source() == EXAMPLES[0].source
+    assert traced.source.input.source() == trace_examples()["loop_and_if"].code
 
 
 def test_output_is_shown_and_cleared(view):

@@ -15,6 +15,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from engine.project.examples import DerivativeExample, derivative_examples
 from engine.protocol import (
     Command,
     DerivativeCommand,
@@ -26,7 +27,6 @@ from engine.protocol import (
     ReadEntryCommand,
     Variable,
 )
-from widgets.autograd.derivative_examples import EXAMPLES, TRACED_GELU, Example
 from widgets.autograd.derivative_form import DerivativeForm
 from widgets.autograd.derivative_result import DerivativeResult
 from widgets.autograd.gradcheck_result import GradcheckResult
@@ -112,16 +112,17 @@ class DerivativeView(QWidget):
         words.setProperty("role", "muted")
         words.setWordWrap(True)
         words.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        gelu = derivative_examples()["custom_gelu"]
         example = self._button("derivative_example", "Try a custom GELU", "mdi6.school-outline")
         example.setToolTip("Define GELU as an autograd.Function in the console, and check it.")
-        example.clicked.connect(lambda: self._try(EXAMPLES[0]))
+        example.clicked.connect(lambda: self._try(gelu))
         column = QVBoxLayout(page)
         column.addStretch(1)
         column.addWidget(words)
         column.addSpacing(GRID)
         steps = self._button("derivative_trace", "Step through its lines", "mdi6.debug-step-over")
         steps.setToolTip("Run the same GELU, forward and backward, op by op beside its lines.")
-        steps.clicked.connect(lambda: self.trace_requested.emit(TRACED_GELU))
+        steps.clicked.connect(lambda: self.trace_requested.emit(gelu.code + gelu.call))
         row = QHBoxLayout()
         row.setSpacing(GRID)
         row.addStretch(1)
@@ -137,12 +138,14 @@ class DerivativeView(QWidget):
         button.setToolTip("Define something in the console and ask about it.")
         menu = QMenu(button)
         menu.setToolTipsVisible(True)
-        for example in EXAMPLES:
+        for example in derivative_examples().values():
             action = menu.addAction(example.title, lambda each=example: self._try(each))
             action.setToolTip(example.tip)
         menu.addSeparator()
+        gelu = derivative_examples()["custom_gelu"]
         steps = menu.addAction(
-            "Step through the GELU's lines", lambda: self.trace_requested.emit(TRACED_GELU)
+            "Step through the GELU's lines",
+            lambda: self.trace_requested.emit(gelu.code + gelu.call),
         )
         steps.setToolTip("Forward and backward, op by op beside the code.")
         button.setMenu(menu)
@@ -229,7 +232,7 @@ class DerivativeView(QWidget):
             self._of_model = not command.function
         self.asked.emit(command)
 
-    def _try(self, example: Example) -> None:
-        self.run_requested.emit(example.source)
+    def _try(self, example: DerivativeExample) -> None:
+        self.run_requested.emit(example.code)
         self.form.show_question(example.kind, example.function, example.inputs)
         self.form.ask()

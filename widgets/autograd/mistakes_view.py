@@ -13,7 +13,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from engine.project.mistakes import MISTAKES, Mistake
+from engine.project.examples import Mistake, mistakes
 from engine.protocol import ErrorReport, WhyNoGradientSnapshot
 from widgets.autograd.code_pane import CodePane
 from widgets.icons import set_icon
@@ -35,15 +35,16 @@ class MistakesView(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("mistakes_view")
-        self._mistake: Mistake = MISTAKES[0]
+        self._mistakes = tuple(mistakes().values())
+        self._mistake = self._mistakes[0]
         self.list = QListWidget()
         self.list.setObjectName("mistakes")
         self.list.setAccessibleName("Usual mistakes")
         self.list.setToolTip("Choose a mistake: what it does, why, and what to write instead.")
-        for mistake in MISTAKES:
+        for mistake in self._mistakes:
             self.list.addItem(mistake.title)
         self.list.setSpacing(GRID // 2)
-        self.list.currentRowChanged.connect(lambda row: self.show_mistake(MISTAKES[row]))
+        self.list.currentRowChanged.connect(lambda row: self.show_mistake(self._mistakes[row]))
         self.code = CodePane(
             "mistake_code", "The mistake", "Run this in the console, where its tensors stay."
         )
@@ -150,11 +151,11 @@ class MistakesView(QWidget):
     def show_mistake(self, mistake: Mistake) -> None:
         """Show a mistake; nothing runs."""
         self._mistake = mistake
-        self.code.show_code(mistake.code)
+        self.code.show_code(mistake.wrong)
         self._happens.setText(mistake.happens)
         self._why.setText(mistake.why)
         self._look.setText(mistake.look)
-        self.instead.show_code(mistake.instead)
+        self.instead.show_code(mistake.right)
         self._graph.setEnabled(False)
         self._graph.setToolTip("Run the mistake first: then its graph can be read.")
         self.name.show_text(mistake.missing)

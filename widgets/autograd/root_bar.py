@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLabel, QMenu, QToolButton, QWidget
 
+from engine.project.examples import graph_examples
 from engine.protocol import GraphSnapshot, Variable
-from widgets.autograd.graph_examples import EXAMPLES
 from widgets.icons import set_icon
 from widgets.text import format_bytes, format_shape
 from widgets.theme import GRID
@@ -23,7 +23,7 @@ class RootBar(QWidget):
 
     root_chosen = Signal(str)
     example_chosen = Signal(object)
-    """An Example whose graph is wanted."""
+    """A GraphExample whose graph is wanted."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -77,12 +77,12 @@ class RootBar(QWidget):
         menu = QMenu(button)
         menu.setAccessibleName("Examples")
         menu.setToolTipsVisible(True)
-        for example in EXAMPLES:
+        for example in graph_examples().values():
             action = menu.addAction(
                 example.title.replace("&", "&&"),
                 lambda each=example: self.example_chosen.emit(each),
             )
-            action.setToolTip(f"{example.tip}\n\n{example.source}".rstrip())
+            action.setToolTip(f"{example.tip}\n\n{example.code}".rstrip())
         button.setMenu(menu)
         return button
 

@@ -17,10 +17,10 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from engine.project.examples import trace_examples
 from engine.protocol import ErrorReport, OutputSnapshot, TraceSnapshot, TraceStepSnapshot
 from widgets.autograd.step_bar import Move, StepBar
 from widgets.autograd.trace_call import CallView
-from widgets.autograd.trace_examples import EXAMPLES
 from widgets.autograd.trace_source import TraceSource
 from widgets.autograd.trace_tree import TraceTree
 from widgets.icons import set_icon
@@ -108,7 +108,7 @@ class TraceView(QWidget):
         self._is_running = False
         self._had_focus = False
         self.source = TraceSource()
-        self.source.input.set_source(EXAMPLES[0].source)
+        self.source.input.set_source(next(iter(trace_examples().values())).code)
         self.source.input.submitted.connect(lambda _: self.start())
         self.source.line_chosen.connect(lambda call: self.moved.emit("to", call))
         self.tree = TraceTree()
@@ -155,10 +155,10 @@ class TraceView(QWidget):
         examples.setToolTip("Put an example in place of the code; undo brings the code back.")
         menu = QMenu(examples)
         menu.setToolTipsVisible(True)
-        for example in EXAMPLES:
+        for example in trace_examples().values():
             action = menu.addAction(example.title)
             action.setToolTip(example.tip)
-            action.triggered.connect(lambda _=False, source=example.source: self._try(source))
+            action.triggered.connect(lambda _=False, source=example.code: self._try(source))
         examples.setMenu(menu)
         return examples
 

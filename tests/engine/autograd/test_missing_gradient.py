@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from engine.project.mistakes import MISTAKES
+from engine.project.examples import mistakes
 from engine.protocol import (
     ErrorSnapshot,
     RunCellCommand,
@@ -35,15 +35,16 @@ REASONS = {
 
 
 def test_every_mistake_without_a_gradient_is_explained():
-    assert {m.key for m in MISTAKES if m.missing} == set(REASONS)
+    assert {key for key, mistake in mistakes().items() if mistake.missing} == set(REASONS)
 
 
-@pytest.mark.parametrize("mistake", [m for m in MISTAKES if m.missing], ids=lambda m: m.key)
-def test_the_reason_is_the_true_one(mistake):
-    told = ask(mistake.code, mistake.missing, mistake.root)
-    reason, words = REASONS[mistake.key]
+@pytest.mark.parametrize("key", REASONS)
+def test_the_reason_is_the_true_one(key):
+    mistake = mistakes()[key]
+    told = ask(mistake.wrong, mistake.missing, mistake.root)
+    reason, words = REASONS[key]
     assert told.reason == reason and words in told.text and told.hint
-    right = ask(mistake.instead, mistake.missing, mistake.root)
+    right = ask(mistake.right, mistake.missing, mistake.root)
     assert right.reason == "has_gradient"
 
 

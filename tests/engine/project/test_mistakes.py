@@ -9,11 +9,11 @@ import torch
 
 from engine.autograd import BackwardStepper, read_graph
 from engine.autograd.stale import stale_saves
-from engine.project.mistakes import MISTAKES
+from engine.project.examples import mistakes
 from engine.protocol import CellSnapshot, RunCellCommand
 from engine.session import Session
 
-IDS = [mistake.key for mistake in MISTAKES]
+MISTAKES = mistakes()
 
 
 def run(code: str):
@@ -25,16 +25,12 @@ def run(code: str):
 
 
 def made(key: str):
-    return run(next(m for m in MISTAKES if m.key == key).code)
+    return run(MISTAKES[key].wrong)
 
 
-def test_keys_and_titles_are_unique():
-    assert len({m.key for m in MISTAKES}) == len({m.title for m in MISTAKES}) == len(MISTAKES)
-
-
-@pytest.mark.parametrize("mistake", MISTAKES, ids=IDS)
+@pytest.mark.parametrize("mistake", MISTAKES.values(), ids=MISTAKES)
 def test_it_happens_as_told(mistake):
-    cell, variables = run(mistake.code)
+    cell, variables = run(mistake.wrong)
     assert cell.ok == (not mistake.error)
     if mistake.error:
         assert cell.error.type == mistake.error
@@ -47,9 +43,9 @@ def test_it_happens_as_told(mistake):
     assert graph.nodes and mistake.look
 
 
-@pytest.mark.parametrize("mistake", MISTAKES, ids=IDS)
+@pytest.mark.parametrize("mistake", MISTAKES.values(), ids=MISTAKES)
 def test_what_to_write_instead_is_right(mistake):
-    cell, variables = run(mistake.instead)
+    cell, variables = run(mistake.right)
     assert cell.ok, cell.error
     if mistake.missing:
         assert variables[mistake.missing].grad is not None
@@ -90,14 +86,14 @@ def test_the_losses_that_are_kept():
     graph = read_graph(kept["total"])
     assert sum(node.name == "PowBackward0" for node in graph.nodes) == 3
     assert any("freed" in saved.note for node in graph.nodes for saved in node.saved)
-    _, variables = run(next(m for m in MISTAKES if m.key == "kept_losses").instead)
+    _, variables = run(MISTAKES["kept_losses"].right)
     assert variables["losses"] == [loss.item() for loss in kept["losses"]]
 
 
 def test_the_hook_that_stays():
     _, variables = made("hook_stays")
     assert variables["w"].grad == 12
-    _, removed = run(next(m for m in MISTAKES if m.key == "hook_stays").instead)
+    _, removed = run(MISTAKES["hook_stays"].right)
     assert removed["w"].grad == 6
 
 

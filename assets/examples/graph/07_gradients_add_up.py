@@ -1,0 +1,10 @@
+# title: Gradients add up: 6, 12, 18
+# tip: Run all, then Another pass, twice: each adds its 6 to what .grad holds. zero_grad empties
+#   it.
+# root: y
+
+import torch
+
+# %% code
+x = torch.tensor(3.0, requires_grad=True)
+y = x ** 2

@@ -1,0 +1,10 @@
+# title: Three derivatives of x³ at 3: 27, 18, 6
+# tip: Set create_graph in Options, Start, Run all. Then right-click x under Gradients to step
+#   through its gradient's own graph; and again.
+# root: y
+
+import torch
+
+# %% code
+x = torch.tensor(3.0, requires_grad=True)
+y = x ** 3

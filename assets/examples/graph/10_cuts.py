@@ -1,0 +1,11 @@
+# title: Cuts: detach() and no_grad()
+# tip: Two of three ways back are cut: only the one left brings a gradient, 1 instead of 9.
+# root: y
+
+import torch
+
+# %% code
+x = torch.tensor(2.0, requires_grad=True)
+with torch.no_grad():
+    a = 3 * x
+y = a + (5 * x).detach() + x

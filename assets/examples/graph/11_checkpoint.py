@@ -1,0 +1,10 @@
+# title: Checkpoint: computed again in backward
+# tip: The region keeps its input only: when backward comes to it, its forward runs again.
+# root: y
+
+import torch
+
+# %% code
+from torch.utils.checkpoint import checkpoint
+x = torch.linspace(-1, 1, 5, requires_grad=True)
+y = checkpoint(lambda t: t.exp().sin(), x, use_reentrant=False).sum()

@@ -1,0 +1,22 @@
+# title: dtypes that do not match
+# happens: The product raises: both must have the same dtype.
+# why: NumPy's arrays are float64 and torch's parameters float32. Sums and products of elements
+#   convert; matrix products and layers do not.
+# error: RuntimeError
+# root: h
+# node: MulBackward0
+# look: The graph ends with the last operation that ran: the product is not in it.
+
+import torch
+
+# %% wrong
+w = torch.ones(3, 2, requires_grad=True)
+x = torch.ones(4, 3, dtype=torch.float64)
+h = w * 2
+y = x @ h
+
+# %% right
+w = torch.ones(3, 2, requires_grad=True)
+x = torch.ones(4, 3, dtype=torch.float64)
+h = w * 2
+y = x.float() @ h

@@ -1,0 +1,24 @@
+# title: devices that do not match
+# happens: The sum raises: the tensors are on different devices.
+# why: An operation runs on one device and reads its memory only. Model and batch have to be moved
+#   to the same one.
+# error: RuntimeError
+# root: h
+# node: MulBackward0
+# look: Each node says on which device its result is.
+
+import torch
+
+# %% wrong
+other = "cuda" if torch.cuda.is_available() else "meta"
+w = torch.ones(4, 3, requires_grad=True)
+x = torch.ones(4, 3, device=other)
+h = w * 2
+y = x + h
+
+# %% right
+device = "cuda" if torch.cuda.is_available() else "cpu"
+w = torch.ones(4, 3, device=device, requires_grad=True)
+x = torch.ones(4, 3).to(device)
+h = w * 2
+y = x + h
