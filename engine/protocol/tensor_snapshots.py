@@ -53,16 +53,16 @@ class ReductionSnapshot(Snapshot, frozen=True, kw_only=True):
     code: str
     source_shape: tuple[int, ...]
     folded: tuple[int, ...]
-    shape: tuple[int, ...] | None
-    dtype: str
+    shape: tuple[int, ...] | None = None
+    dtype: str = ""
     source: Cells
-    result: Cells | None
-    element: tuple[int, ...] | None
-    reads: tuple[int | None, ...]
-    count: int
-    terms: tuple[str, ...]
-    value: str
-    winner: tuple[int, ...] | None
+    result: Cells | None = None
+    element: tuple[int, ...] | None = None
+    reads: tuple[int | None, ...] = ()
+    count: int = 0
+    terms: tuple[str, ...] = ()
+    value: str = ""
+    winner: tuple[int, ...] | None = None
     note: str = ""
     error: ErrorReport | None = None
 
@@ -84,14 +84,14 @@ class ProductSnapshot(Snapshot, frozen=True, kw_only=True):
     letters: tuple[str, ...]
     result_letters: str
     conflicts: str
-    shape: tuple[int, ...] | None
+    shape: tuple[int, ...] | None = None
     cells: tuple[Cells, ...]
-    result: Cells | None
-    element: tuple[int, ...] | None
-    reads: tuple[tuple[int | None, ...], ...]
-    count: int
-    terms: tuple[str, ...]
-    value: str
+    result: Cells | None = None
+    element: tuple[int, ...] | None = None
+    reads: tuple[tuple[int | None, ...], ...] = ()
+    count: int = 0
+    terms: tuple[str, ...] = ()
+    value: str = ""
     note: str = ""
     error: ErrorReport | None = None
 

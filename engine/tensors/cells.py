@@ -9,7 +9,6 @@ import torch
 
 from ..protocol import Cells
 from .operands import Operand
-from .readable import readable
 
 ROWS = 8
 COLUMNS = 10
@@ -68,6 +67,12 @@ def texts_of(t: torch.Tensor) -> tuple[str, ...]:
     return tuple(cell_text(item) for item in t.reshape(-1).tolist())
 
 
+def first_of(t: torch.Tensor, count: int) -> torch.Tensor:
+    """The first elements in C order, without a copy of all the others."""
+    places = torch.arange(min(count, t.numel()))
+    return t[torch.unravel_index(places, t.shape)] if len(places) else t.reshape(-1)
+
+
 def cell_text(item: bool | int | float | complex) -> str:
     """An element with four significant digits, integers whole."""
     if isinstance(item, complex):
@@ -77,19 +82,12 @@ def cell_text(item: bool | int | float | complex) -> str:
     return str(item)
 
 
-def dense_of(operand: Operand) -> torch.Tensor | None:
-    """The operand's numbers as a detached strided CPU tensor of its shape, or None."""
-    if operand.tensor is None:
-        return None
-    known = readable(operand.tensor)
-    return None if known.partial else known.dense
-
-
-def trial(operand: Operand, dense: torch.Tensor | None) -> torch.Tensor:
+def trial(operand: Operand) -> torch.Tensor:
     """What stands for an operand when torch is asked what it makes of it: the tensor itself up to
-    MAX_TRIED elements (whose numbers are `dense`), a shape's zeros, else one without data. Meta
-    has words of its own for errors, and does not know which dtypes have no kernel."""
-    if math.prod(operand.shape) > MAX_TRIED or (operand.tensor is not None and dense is None):
+    MAX_TRIED elements, a shape's zeros, else one without data. Meta has words of its own for
+    errors, and does not know which dtypes have no kernel."""
+    unread = operand.tensor is not None and operand.dense is None
+    if math.prod(operand.shape) > MAX_TRIED or unread:
         return torch.empty(operand.shape, dtype=operand.dtype, device="meta")
     if operand.tensor is not None:
         return operand.tensor

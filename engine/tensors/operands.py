@@ -5,12 +5,17 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 
-from ..errors import LabError
+from ..errors import LabError, error_report
+from ..protocol import ErrorReport
 from .namespace import Namespace
+from .readable import readable
 
+Shape = tuple[int, ...]
+NAMES = "abcd"
 MAX_DIMS = 8
 MAX_ELEMENTS = 1 << 60
 
@@ -25,8 +30,19 @@ class Operand:
     parameter and of any layout: go through `readable` for its data."""
 
     text: str
-    shape: tuple[int, ...]
+    shape: Shape
     tensor: torch.Tensor | None = None
+
+    @property
+    def code(self) -> str:
+        """As Python: a typed shape stands for zeros of it."""
+        return f"torch.zeros({self.shape})" if self.tensor is None else self.text
+
+    @cached_property
+    def dense(self) -> torch.Tensor | None:
+        """The numbers as a detached strided CPU tensor of this shape, or None."""
+        known = None if self.tensor is None else readable(self.tensor)
+        return None if known is None or known.partial else known.dense
 
     @property
     def dtype(self) -> torch.dtype:
@@ -44,28 +60,24 @@ def operand(namespace: Namespace, text: str) -> Operand:
     if not text:
         raise LabError("An operand is empty.", hint=_EXAMPLES)
     if _SHAPE.fullmatch(text):
-        return Operand(text, typed_shape(text))
+        return Operand(text, _checked(tuple(map(int, re.findall(r"-?\d+", text))), text))
     if _NUMBER.fullmatch(text):
         return Operand(text, (), torch.tensor(float(text)))
     value = namespace.resolve(text)
     if isinstance(value, bool | int | float | complex):
         return Operand(text, (), torch.tensor(value))
     if isinstance(value, torch.Size):
-        return Operand(text, checked_shape(tuple(value), text))
-    return Operand(text, *_shape_and_tensor(namespace, text))
+        return Operand(text, _checked(tuple(value), text))
+    return _tensor(namespace, text)
 
 
-def tensor_operand(namespace: Namespace, text: str) -> Operand:
-    """As `operand`, for live tensors only."""
-    return Operand(text, *_shape_and_tensor(namespace, text))
+def refusal(error: Exception, hint: str) -> ErrorReport:
+    """Torch's own message, with a hint of ours."""
+    told = error_report(error)
+    return ErrorReport(type=told.type, message=told.message, hint=hint)
 
 
-def typed_shape(text: str) -> tuple[int, ...]:
-    """`(8, 1, 6, 1)`, `8 x 1 x 6` or `8` as a shape. Raises LabError on an impossible one."""
-    return checked_shape(tuple(int(size) for size in re.findall(r"-?\d+", text)), text)
-
-
-def checked_shape(shape: tuple[int, ...], text: str) -> tuple[int, ...]:
+def _checked(shape: Shape, text: str) -> Shape:
     if len(shape) > MAX_DIMS:
         raise LabError(
             f"`{text}` has {len(shape)} dimensions.", hint=f"Up to {MAX_DIMS} can be shown."
@@ -79,7 +91,7 @@ def checked_shape(shape: tuple[int, ...], text: str) -> tuple[int, ...]:
     return shape
 
 
-def _shape_and_tensor(namespace: Namespace, text: str) -> tuple[tuple[int, ...], torch.Tensor]:
+def _tensor(namespace: Namespace, text: str) -> Operand:
     tensor = namespace.tensor(text)
     if tensor.is_nested:
         raise LabError(
@@ -90,4 +102,4 @@ def _shape_and_tensor(namespace: Namespace, text: str) -> tuple[tuple[int, ...],
         shape = tuple(int(size) for size in tensor.shape)
     except Exception as error:  # a parameter that is not initialised has no shape
         raise LabError(f"`{text}` has no shape yet: {error}") from error
-    return checked_shape(shape, text), tensor
+    return Operand(text, _checked(shape, text), tensor)

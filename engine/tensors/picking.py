@@ -10,7 +10,7 @@ import torch
 
 from ..errors import LabError, error_report
 from ..protocol import ErrorReport, PickSnapshot
-from .cells import dense_of, element_or_first, filled, slices, window, with_texts
+from .cells import element_or_first, filled, slices, window, with_texts
 from .index_plan import Plan, plan_of
 from .index_text import Indexing, Write, parse
 from .namespace import Namespace
@@ -34,7 +34,7 @@ def pick(namespace: Namespace, source: str, element: Shape | None = None) -> Pic
     """Everything a view shows of one indexing expression. Raises LabError on what is none."""
     indexing = parse(namespace, source)
     base = operand(namespace, indexing.base)
-    dense = dense_of(base)
+    dense = base.dense
     numbers = dense if dense is not None else base.blank()
     _check_size(indexing)
     if indexing.write is not None:

@@ -9,17 +9,20 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from string import ascii_uppercase
+from typing import TypeVar
 
+import numpy as np
 import torch
 
-from ..errors import LabError, error_report
-from ..protocol import Cells, ErrorReport, ProductSnapshot
+from ..errors import LabError
+from ..protocol import ProductSnapshot
 from .cells import (
     MAX_TRIED,
     cell_text,
-    dense_of,
     element_or_first,
     filled,
     slices,
@@ -28,16 +31,18 @@ from .cells import (
     window,
     with_texts,
 )
-from .operands import Operand
+from .operands import NAMES, Operand, Shape, refusal
 
-Shape = tuple[int, ...]
-NAMES = "abcd"
+EQUATIONS = {
+    "mm": "ik,kj->ij", "bmm": "bik,bkj->bij", "mv": "ik,k->i", "dot": "k,k->", "outer": "i,j->ij",
+}  # fmt: skip
 BATCH = "bcdefg"
-RANKS = {"mm": (2, 2), "bmm": (3, 3), "mv": (2, 1), "dot": (1, 1), "outer": (1, 1)}
 MAX_PRODUCTS = 1 << 24
 """A window of results is computed from up to so many products."""
 MAX_TERMS = 8
 MAX_OPERANDS = 4
+
+Place = TypeVar("Place")
 
 
 @dataclass(frozen=True)
@@ -72,22 +77,14 @@ def letters_of(op: str, shapes: Sequence[Shape], equation: str = "") -> Letters 
     """None where the operands have not the number of dimensions that `op` takes. Raises LabError
     on an equation that cannot be read."""
     if op == "einsum":
-        return _einsum_letters(equation, shapes)
-    ranks = tuple(len(shape) for shape in shapes)
-    if len(ranks) != 2 or (op in RANKS and ranks != RANKS[op]) or 0 in ranks:
-        return None
-    if op == "outer":
-        return Letters(("i", "j"), "ij", "")
-    batch_a, batch_b = (BATCH[: max(0, rank - 2)] for rank in ranks)
-    # Batch dimensions are aligned from the right: the longer list names them.
-    batch = max(batch_a, batch_b, key=len)
-    batch_a, batch_b = (batch[len(batch) - len(own) :] for own in (batch_a, batch_b))
-    rows, columns = "i" if ranks[0] > 1 else "", "j" if ranks[1] > 1 else ""
-    return Letters(
-        (f"{batch_a}{rows}k", f"{batch_b}k{columns}"),
-        f"{batch}{rows}{columns}",
-        batch if op == "matmul" else "",
-    )
+        letters = _read(equation, shapes, ascii_uppercase)
+        return replace(letters, stretches="".join(letters.operands))
+    ranks = [len(shape) for shape in shapes]
+    if op == "matmul":
+        rows, columns = "i" if ranks[0] > 1 else "", "j" if ranks[1] > 1 else ""
+        a, b = f"...{rows}k" if rows else "k", f"...k{columns}" if columns else "k"
+        return None if 0 in ranks else _read(f"{a},{b}->...{rows}{columns}", shapes, BATCH)
+    return _read(EQUATIONS[op], shapes) if ranks == _ranks(op) else None
 
 
 def product(
@@ -100,36 +97,8 @@ def product(
     letters = letters_of(op, shapes, equation)
     sizes = letters.sizes(shapes) if letters else {}
     conflicts = "".join(letter for letter, found in sizes.items() if len(found) > 1)
-    numbers = [dense_of(operand) for operand in operands]
-    shape, error = _by_torch(operands, numbers, op, equation, letters, conflicts)
-    result: Cells | None = None
-    element = None if shape is None else element_or_first(element, shape)
-    reads: tuple[tuple[int | None, ...], ...] = ()
-    details: tuple[int, tuple[str, ...]] = (0, ())
-    note = ""
-    if shape is not None and letters is not None:
-        one_size = {letter: found[0] for letter, found in sizes.items()}
-        fixed = dict(zip(letters.result, element or (), strict=False))
-        if element is not None:
-            reads = tuple(
-                _reads(own, fixed, s) for own, s in zip(letters.operands, shapes, strict=True)
-            )
-        result = window(shape, element or ())
-        dense = [d for d in numbers if d is not None]
-        if len(dense) == len(operands):
-            summed = [letter for letter in one_size if letter not in letters.result]
-            count = math.prod(one_size[letter] for letter in summed)
-            if count * math.prod(result.size) > MAX_PRODUCTS:
-                note = "Too many products to sum at every look: run the line for the numbers."
-            else:
-                try:
-                    result = with_texts(result, _computed(letters, dense, result))
-                except RuntimeError as refusal:  # no kernel for this dtype
-                    shape, result, element, reads = None, None, None, ()
-                    error = _explained(refusal, operands, op, letters, conflicts)
-            if element is not None:
-                details = count, _terms(letters, dense, fixed, summed, one_size)
-    return ProductSnapshot(
+    snapshot = partial(
+        ProductSnapshot,
         op=op,
         operands=tuple(operand.text for operand in operands),
         shapes=shapes,
@@ -138,28 +107,66 @@ def product(
         letters=letters.operands if letters else (),
         result_letters=letters.result if letters else "",
         conflicts=conflicts,
+    )
+    one_size = {letter: found[0] for letter, found in sizes.items()}
+    try:
+        shape = _shape_by_torch(operands, op, equation, None if conflicts else one_size)
+        if letters is None:
+            raise AssertionError(f"torch.{op} takes {shapes}")
+        element = element_or_first(element, shape)
+        result = window(shape, element or ())
+        dense = [operand.dense for operand in operands if operand.dense is not None]
+        summed = [letter for letter in one_size if letter not in letters.result]
+        count = math.prod(one_size[letter] for letter in summed)
+        too_many = count * math.prod(result.size) > MAX_PRODUCTS
+        if len(dense) == len(operands) and not too_many:
+            shown = dict(zip(letters.result, slices(result), strict=True))
+            places = _in_operands(letters, shapes, shown, slice(None), slice(None))
+            parts = [d[place] for d, place in zip(dense, places, strict=True)]
+            numbers = torch.einsum(letters.equation, *parts)
+            result = with_texts(result, numbers.reshape(result.size))
+    except (RuntimeError, IndexError) as error:
+        cells = tuple(filled(window(operand.shape), operand.dense) for operand in operands)
+        hint = _hint(operands, op, letters, conflicts)
+        return snapshot(cells=cells, error=refusal(error, hint))
+    known = len(dense) == len(operands)
+    reads: tuple[tuple[int | None, ...], ...] = ()
+    terms: list[str] = []
+    if element is not None:
+        fixed = dict(zip(letters.result, element, strict=True))
+        reads = tuple(_in_operands(letters, shapes, fixed, None, 0))
+        places = np.ndindex(*(one_size[letter] for letter in summed)) if known else ()
+        for place in itertools.islice(places, MAX_TERMS):
+            at = _in_operands(letters, shapes, fixed | dict(zip(summed, place, strict=True)), 0, 0)
+            factors = [d[index].item() for d, index in zip(dense, at, strict=True)]
+            terms.append(" · ".join(map(cell_text, factors)))
+    too_long = "Too many products to sum at every look: run the line for the numbers."
+    return snapshot(
         shape=shape,
         cells=tuple(
-            filled(window(s, reads[k] if reads else ()), dense)
-            for k, (s, dense) in enumerate(zip(shapes, numbers, strict=True))
+            filled(window(o.shape, read), o.dense)
+            for o, read in zip(operands, reads or [()] * len(operands), strict=True)
         ),
         result=result,
         element=element,
         reads=reads,
-        count=details[0],
-        terms=details[1],
+        count=count if known and element is not None else 0,
+        terms=tuple(terms),
         value=text_at(result, element),
-        note=note,
-        error=error,
+        note=too_long if known and too_many else "",
     )
 
 
 # -- letters ---------------------------------------------------------------------------------------
 
 
-def _einsum_letters(equation: str, shapes: Sequence[Shape]) -> Letters:
-    """The letters of torch.einsum's equation. Dimensions under `...` take capitals that the
-    equation leaves free."""
+def _ranks(op: str) -> list[int]:
+    return [len(part) for part in EQUATIONS[op].split("->")[0].split(",")]
+
+
+def _read(equation: str, shapes: Sequence[Shape], spare: str = "") -> Letters:
+    """The letters of torch.einsum's equation. Dimensions under `...` take those of `spare` that
+    the equation leaves free, and stretch."""
     written = equation.replace(" ", "")
     if not re.fullmatch(r"[A-Za-z.,]*(->[A-Za-z.]*)?", written) or not written:
         raise LabError(
@@ -173,173 +180,100 @@ def _einsum_letters(equation: str, shapes: Sequence[Shape]) -> Letters:
             f"`{equation}` names {len(parts)} operands, and there are {len(shapes)}.",
             hint="Commas stand between the operands' letters.",
         )
-    free = [c for c in "ABCDEFGHIJKLMNOPQRSTUVWXYZ" if c not in written]
-    lengths = [
-        len(shape) - len(part.replace("...", ""))
-        for part, shape in zip(parts, shapes, strict=True)
-        if "..." in part
-    ]
-    dots = "".join(free[: max(lengths, default=0)])
-    operands = []
-    for k, (part, shape) in enumerate(zip(parts, shapes, strict=True)):
-        own = len(shape) - len(part.replace("...", ""))
-        if own < 0 or ("..." not in part and own) or "." in part.replace("...", "", 1):
+    under = [len(s) - len(p.replace("...", "")) for p, s in zip(parts, shapes, strict=True)]
+    for part, count, shape, name in zip(parts, under, shapes, NAMES, strict=False):
+        if count < 0 or ("..." not in part and count) or "." in part.replace("...", "", 1):
             raise LabError(
-                f"`{part}` does not fit {NAMES[k]}'s shape {shape}, which has {len(shape)}"
-                " dimensions.",
+                f"`{part}` does not fit {name}'s shape {shape}, which has {len(shape)} dimensions.",
                 hint="Write one letter for each dimension, or ... for those in front.",
             )
-        operands.append(part.replace("...", dots[len(dots) - own :]))
-    if arrow:
-        result = right.replace("...", dots)
-    else:
-        once = [c for c in "".join(parts).replace(".", "") if "".join(parts).count(c) == 1]
-        result = dots + "".join(sorted(once))
-    unknown = [c for c in result if c not in "".join(operands)]
-    if unknown or len(set(result)) < len(result):
+    free = "".join(letter for letter in spare if letter not in written)
+    dots = free[: max(under)]
+    named = tuple(
+        p.replace("...", dots[len(dots) - n :]) for p, n in zip(parts, under, strict=True)
+    )
+    result = right.replace("...", dots)
+    if not arrow:
+        letters = left.replace(".", "").replace(",", "")
+        result = dots + "".join(sorted(c for c in letters if letters.count(c) == 1))
+    if not set(result) <= set("".join(named)) or len(set(result)) < len(result):
         raise LabError(
             f"The result's `{right}` must name each of its letters once, from the operands'.",
             hint="For a result with a diagonal, or a new dimension, use diag_embed or unsqueeze.",
         )
-    return Letters(tuple(operands), result, "".join(operands))
+    return Letters(named, result, dots)
 
 
-def _reads(own: str, fixed: dict[str, int], shape: Shape) -> tuple[int | None, ...]:
-    return tuple(
-        None if letter not in fixed else 0 if size == 1 else fixed[letter]
-        for letter, size in zip(own, shape, strict=True)
-    )
-
-
-# -- numbers ---------------------------------------------------------------------------------------
-
-
-def _computed(letters: Letters, dense: Sequence[torch.Tensor], result: Cells) -> torch.Tensor:
-    """The numbers in the result's window, in the operands' own dtype."""
-    taken = dict(zip(letters.result, slices(result), strict=True))
-    parts = [
-        d[tuple(
-            taken.get(letter, slice(None)) if size > 1 else slice(None)
-            for letter, size in zip(own, d.shape, strict=True)
-        )]
-        for own, d in zip(letters.operands, dense, strict=True)
-    ]  # fmt: skip
-    return torch.einsum(letters.equation, *parts).reshape(result.size)
-
-
-def _terms(
-    letters: Letters,
-    dense: Sequence[torch.Tensor],
-    fixed: dict[str, int],
-    summed: Sequence[str],
-    sizes: dict[str, int],
-) -> tuple[str, ...]:
-    """The first products of the sum, each as its factors: `1 · 7`."""
-    places = itertools.product(*(range(sizes[letter]) for letter in summed))
-    terms = []
-    for place in itertools.islice(places, MAX_TERMS):
-        at = fixed | dict(zip(summed, place, strict=True))
-        factors = [
-            d[tuple(
-                0 if size == 1 else at[letter]
-                for letter, size in zip(own, d.shape, strict=True)
-            )]
-            for own, d in zip(letters.operands, dense, strict=True)
-        ]  # fmt: skip
-        terms.append(" · ".join(cell_text(factor.item()) for factor in factors))
-    return tuple(terms)
+def _in_operands(
+    letters: Letters, shapes: Sequence[Shape], at: Mapping[str, Place], whole: Place, one: Place
+) -> list[tuple[Place, ...]]:
+    """What is told of each letter, told of each operand's dimensions: `whole` where nothing is,
+    `one` where a size of 1 stands for all of the letter's."""
+    return [
+        tuple(
+            whole if letter not in at else one if size == 1 else at[letter]
+            for letter, size in zip(own, shape, strict=True)
+        )
+        for own, shape in zip(letters.operands, shapes, strict=True)
+    ]
 
 
 # -- torch's word ----------------------------------------------------------------------------------
 
 
-def _by_torch(
-    operands: Sequence[Operand],
-    numbers: Sequence[torch.Tensor | None],
-    op: str,
-    equation: str,
-    letters: Letters | None,
-    conflicts: str,
-) -> tuple[Shape | None, ErrorReport | None]:
-    """The result's shape, or torch's error, by a run on the operands where they are small or
-    refused before anything is computed, else on meta."""
-    if letters is None or conflicts:
-        stand_ins = [_refused(operand) for operand in operands]
-    else:
-        sizes = letters.sizes([operand.shape for operand in operands])
-        stand_ins = [trial(o, d) for o, d in zip(operands, numbers, strict=True)]
-        if math.prod(found[0] for found in sizes.values()) > MAX_PRODUCTS or any(
-            t.is_meta for t in stand_ins
-        ):
-            stand_ins = [torch.empty(o.shape, dtype=o.dtype, device="meta") for o in operands]
-    try:
-        return tuple(_call(op, equation, stand_ins).shape), None
-    except (RuntimeError, IndexError) as error:
-        return None, _explained(error, operands, op, letters, conflicts)
-
-
-def _refused(operand: Operand) -> torch.Tensor:
-    """What stands for an operand in a product that does not fit. Which of its checks torch comes
-    to first depends on strides, so it is the tensor itself, or one of the shape's usual strides.
-    """
-    if operand.tensor is not None:
-        return operand.tensor
-    return operand.blank() if math.prod(operand.shape) > MAX_TRIED else torch.zeros(operand.shape)
-
-
-def _call(op: str, equation: str, operands: Sequence[torch.Tensor]) -> torch.Tensor:
-    if op == "einsum":
-        return torch.einsum(equation, *operands)
-    return getattr(torch, op)(*operands)
+def _shape_by_torch(
+    operands: Sequence[Operand], op: str, equation: str, sizes: Mapping[str, int] | None
+) -> Shape:
+    """The result's shape, or torch's error. Products that fit have `sizes`: they are run where they
+    are small, else on meta. Others are refused before anything is computed; which of its checks
+    torch comes to first depends on strides, so it is given the tensor itself, or one of the
+    shape's usual strides."""
+    stand_ins = [trial(operand) for operand in operands]
+    if not sizes:
+        stand_ins = [
+            operand.tensor if operand.tensor is not None
+            else operand.blank() if math.prod(operand.shape) > MAX_TRIED else stand_in
+            for operand, stand_in in zip(operands, stand_ins, strict=True)
+        ]  # fmt: skip
+    elif math.prod(sizes.values()) > MAX_PRODUCTS or any(t.is_meta for t in stand_ins):
+        stand_ins = [torch.empty(o.shape, dtype=o.dtype, device="meta") for o in operands]
+    run = partial(torch.einsum, equation) if op == "einsum" else getattr(torch, op)
+    return tuple(run(*stand_ins).shape)
 
 
 def _code(operands: Sequence[Operand], op: str, equation: str) -> str:
-    texts = [o.text if o.tensor is not None else f"torch.zeros({o.shape})" for o in operands]
     if op == "matmul":
-        return " @ ".join(texts)
-    first = f'"{equation}", ' if op == "einsum" else ""
-    return f"torch.{op}({first}{', '.join(texts)})"
-
-
-def _explained(
-    error: Exception,
-    operands: Sequence[Operand],
-    op: str,
-    letters: Letters | None,
-    conflicts: str,
-) -> ErrorReport:
-    told = error_report(error)
-    return ErrorReport(
-        type=told.type, message=told.message, hint=_hint(operands, op, letters, conflicts)
-    )
+        return " @ ".join(operand.code for operand in operands)
+    first = [f'"{equation}"'] if op == "einsum" else []
+    return f"torch.{op}({', '.join([*first, *(operand.code for operand in operands)])})"
 
 
 def _hint(operands: Sequence[Operand], op: str, letters: Letters | None, conflicts: str) -> str:
     shapes = [operand.shape for operand in operands]
     if letters is None:
-        wanted = RANKS.get(op)
-        takes = f"takes {wanted[0]}-D and {wanted[1]}-D" if wanted else "takes no scalars"
+        takes, other = "takes no scalars", "use * for scalars"
+        if op in EQUATIONS:
+            takes = "takes {}-D and {}-D".format(*_ranks(op))
+            other = "matmul (@) takes any number of dimensions"
         got = " and ".join(f"{len(shape)}-D" for shape in shapes)
-        other = "matmul (@) takes any number of dimensions" if wanted else "use * for scalars"
         return f"torch.{op} {takes} tensors and got {got}; {other}."
     if conflicts:
         letter = conflicts[0]
-        places = [
+        met = " but ".join(
             f"{NAMES[k]}'s dimension {d} has {shape[d]}"
             for k, (own, shape) in enumerate(zip(letters.operands, shapes, strict=True))
             for d, c in enumerate(own)
             if c == letter
-        ]
-        met = " but ".join(places)
+        )
         if letter in letters.result:
             return f"{met}: both are the batch dimension {letter}, and must be equal" + (
                 " or 1." if letter in letters.stretches else f" ({op} does not broadcast)."
             )
-        return f"{met}: both are {letter}, whose products are summed, so they must be equal." + (
-            _transposed(op, shapes)
+        turned = _transposed(op, shapes)
+        return (
+            f"{met}: both are {letter}, whose products are summed, so they must be equal.{turned}"
         )
-    dtypes = {operand.dtype for operand in operands}
-    if len(dtypes) > 1:
+    if len({operand.dtype for operand in operands}) > 1:
         names = " and ".join(str(operand.dtype) for operand in operands)
         return f"The operands hold {names}; products promote no dtypes: cast one with .to(...)."
     return ""
@@ -347,14 +281,10 @@ def _hint(operands: Sequence[Operand], op: str, letters: Letters | None, conflic
 
 def _transposed(op: str, shapes: Sequence[Shape]) -> str:
     """Which operand would fit if its last two dimensions changed places."""
-    if len(shapes) != 2:
-        return ""
-    for k, name in enumerate(NAMES[:2]):
+    for k, shape in enumerate(shapes):
         turned = list(shapes)
-        if len(turned[k]) < 2:
-            continue
-        turned[k] = (*turned[k][:-2], turned[k][-1], turned[k][-2])
-        letters = letters_of(op, turned) if op != "einsum" else None
+        turned[k] = (*shape[:-2], *reversed(shape[-2:]))
+        letters = letters_of(op, turned) if op != "einsum" and len(shape) > 1 else None
         if letters and all(len(found) == 1 for found in letters.sizes(turned).values()):
-            return f" {name}.mT is {turned[k]}, and would fit."
+            return f" {NAMES[k]}.mT is {turned[k]}, and would fit."
     return ""
