@@ -16,7 +16,7 @@ import torch
 from torch import nn
 
 from ..project.kinds import Param
-from ..project.table import OPTIMIZERS, ROWS, Row
+from ..project.table import Row, table
 
 PATH = Path(__file__).parent.parent / "project" / "signatures.json"
 
@@ -33,8 +33,8 @@ _LEFT_OUT = frozenset(
 
 def read() -> dict[str, tuple[Param, ...]]:
     """Return what `signatures.json` holds, as read from torch now: the parameters of each key."""
-    params = {row.key: _params(row) for row in ROWS}
-    for key in OPTIMIZERS:
+    params = {row.key: _params(row) for row in table().rows}
+    for key in table().optimizers:
         params[key] = _class_params(getattr(torch.optim, key.removeprefix("optim.")))
     return params
 

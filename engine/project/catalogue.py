@@ -1,21 +1,22 @@
 """The catalogue: which blocks, losses, optimizers and data sets there are, as data. No torch.
 
-The rows are written by hand (`table.py`: group, icon, words, ports); the parameters come from
-torch's own signatures and docstrings, read once by `engine.models.signatures` into
+The rows are written by hand (`catalogue.toml`: group, icon, words, ports); the parameters come
+from torch's own signatures and docstrings, read once by `engine.models.signatures` into
 `signatures.json`, so that the window knows them before torch has loaded.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
 
 import msgspec
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from .document import Block, ParamValue
 from .kinds import BlockKind, DatasetKind, Param, ParamType, Port
-from .table import BOUNDS, DATASETS, INPUTS, OPTIMIZERS, ROWS, Row
+from .table import Changes, Row, TableProblem, checked, table
 from .values import parse_value
 
 __all__ = [
@@ -39,7 +40,7 @@ __all__ = [
 @lru_cache
 def kinds() -> dict[str, BlockKind]:
     """Return every kind of block by key, the loss blocks included, in the palette's order."""
-    return {row.key: _kind(row) for row in ROWS}
+    return {row.key: _kind(row) for row in table().rows}
 
 
 def kind(key: str) -> BlockKind:
@@ -56,7 +57,7 @@ def ports(block: Block) -> tuple[tuple[Port, ...], tuple[Port, ...]]:
     if not found.variadic:
         return found.inputs, found.outputs
     (each,) = found.inputs
-    count = block.params.get("inputs", INPUTS.default)
+    count = block.params.get("inputs", found.param("inputs").default)
     # A file may say anything; `wiring.check` tells of a number out of range.
     count = min(max(count, 2), 16) if isinstance(count, int) else 2
     inputs = tuple(replace(each, name=f"{each.name}{index}") for index in range(count))
@@ -97,13 +98,15 @@ def losses() -> dict[str, BlockKind]:
 @lru_cache
 def optimizers() -> dict[str, tuple[Param, ...]]:
     """Return the parameters of each optimizer by key (`"optim.SGD"`)."""
-    return {key: tuple(map(_bounded, _signatures()[key])) for key in OPTIMIZERS}
+    return {
+        key: _corrected(map(_bounded, _signatures()[key]), row.params, key)
+        for key, row in table().optimizers.items()
+    }
 
 
-@lru_cache
 def datasets() -> dict[str, DatasetKind]:
     """Return the built-in data sets by key."""
-    return {dataset.key: dataset for dataset in DATASETS}
+    return table().datasets
 
 
 @lru_cache
@@ -113,18 +116,8 @@ def _signatures() -> dict[str, tuple[Param, ...]]:
 
 
 def _kind(row: Row) -> BlockKind:
-    read = tuple(p for p in _signatures()[row.key] if p.name not in row.omit)
-    params = [*row.extra, *map(_bounded, read)]
-    if row.variadic:
-        params.insert(0, INPUTS)
-    for name in {*row.initial, *row.override} - {param.name for param in params}:
-        raise LookupError(f"{row.key} has no parameter {name!r}")
-    merged = []
-    for param in params:
-        param = replace(param, **row.override.get(param.name, {}))
-        if param.name in row.initial:
-            param = replace(param, initial=row.initial[param.name])
-        merged.append(param)
+    ours = [table().parameters[name] for name in row.extra]
+    torchs = [_bounded(param) for param in _signatures()[row.key] if param.name not in row.omit]
     return BlockKind(
         key=row.key,
         torch_name=row.torch_name,
@@ -135,15 +128,26 @@ def _kind(row: Row) -> BlockKind:
         call=row.call,
         inputs=row.inputs,
         outputs=row.outputs,
-        params=tuple(merged),
+        params=_corrected([*ours, *torchs], row.params, row.key),
         stem=row.stem,
         keywords=row.keywords,
-        variadic=row.variadic,
+        variadic="inputs" in row.extra,
     )
 
 
+def _corrected(params: Iterable[Param], changes: Changes, key: str) -> tuple[Param, ...]:
+    found = {param.name: param for param in params}
+    for name, change in changes.items():
+        if name not in found:
+            raise TableProblem(f"{key} has no parameter “{name}”.")
+        change = change if isinstance(change, dict) else {"initial": change}
+        found[name] = checked(Param, {**asdict(found[name]), **change}, f"{key}, {name}")
+    return tuple(found.values())
+
+
 def _bounded(param: Param) -> Param:
-    minimum, maximum = BOUNDS.get(param.name, (None, None))
-    if param.type not in ("int", "float", "ints", "floats"):
-        return param
-    return replace(param, minimum=minimum, maximum=maximum)
+    if param.type in ("int", "float", "ints", "floats"):
+        for bounds in table().bounds:
+            if param.name in bounds.names:
+                return replace(param, minimum=bounds.minimum, maximum=bounds.maximum)
+    return param

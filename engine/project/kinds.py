@@ -13,8 +13,10 @@ ParamType = Literal["int", "float", "bool", "str", "choice", "ints", "floats", "
 `shape`: a tuple of ints, -1 allowed once. A type with `choices` also takes one of those words
 (`padding="same"`); `choice` and `dtype` take nothing else."""
 
+Call = Literal["module", "function", "method", "input", "output", "loss"]
 
-class Param(Struct, frozen=True):
+
+class Param(Struct, frozen=True, forbid_unknown_fields=True):
     """One argument of a torch class or function.
 
     `default` is torch's; a `required` parameter has none and a new block gets `initial`. A
@@ -35,7 +37,7 @@ class Param(Struct, frozen=True):
     doc: str = ""
 
 
-class Port(Struct, frozen=True):
+class Port(Struct, frozen=True, forbid_unknown_fields=True):
     """Where a wire ends. Inputs are passed by position; `optional` ones come last and may stay
     open.
 
@@ -64,7 +66,7 @@ class BlockKind(Struct, frozen=True):
     group: str
     summary: str
     icon: str
-    call: Literal["module", "function", "method", "input", "output", "loss"]
+    call: Call
     inputs: tuple[Port, ...]
     outputs: tuple[Port, ...]
     params: tuple[Param, ...]
@@ -80,7 +82,7 @@ class BlockKind(Struct, frozen=True):
         raise KeyError(name)
 
 
-class DatasetKind(Struct, frozen=True):
+class DatasetKind(Struct, frozen=True, forbid_unknown_fields=True):
     """A data set of labelled samples: float32 of `sample_shape` (without batch), and int64 labels
     from 0 to `classes` - 1."""
 
