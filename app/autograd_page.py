@@ -5,10 +5,10 @@ from __future__ import annotations
 from PySide6.QtWidgets import QTabWidget, QWidget
 
 from widgets.autograd.autograd_view import AutogradView
-from widgets.autograd.derivative_view import DerivativeView
-from widgets.autograd.flow_view import FlowView
 from widgets.autograd.mistakes_view import MistakesView
-from widgets.autograd.trace_view import TraceView
+from widgets.derivatives.flow_view import FlowView
+from widgets.derivatives.view import DerivativeView
+from widgets.trace.view import TraceView
 
 
 class AutogradPage(QTabWidget):

@@ -7,17 +7,17 @@ from PySide6.QtWidgets import QTabWidget, QVBoxLayout, QWidget
 
 from widgets.console.console_view import ConsoleView
 from widgets.console.history import History
-from widgets.tensor.alias_map import AliasMapView
-from widgets.tensor.broadcast_view import BroadcastView
-from widgets.tensor.create_form import CreateForm
-from widgets.tensor.operation_view import OperationView
-from widgets.tensor.pick_view import PickView
-from widgets.tensor.product_view import ProductView
-from widgets.tensor.reduction_view import ReductionView
-from widgets.tensor.storage_view import StorageView
-from widgets.tensor.tensor_bar import TensorBar
-from widgets.tensor.values_view import ValuesView
-from widgets.tensor.variables_view import VariablesView
+from widgets.console.variables_view import VariablesView
+from widgets.memory.alias_map import AliasMapView
+from widgets.memory.storage_view import StorageView
+from widgets.operations.create_form import CreateForm
+from widgets.operations.operation_view import OperationView
+from widgets.shapes.broadcast_view import BroadcastView
+from widgets.shapes.pick_view import PickView
+from widgets.shapes.product_view import ProductView
+from widgets.shapes.reduction_view import ReductionView
+from widgets.values.tensor_bar import TensorBar
+from widgets.values.values_view import ValuesView
 
 from .docked_page import DockedPage
 

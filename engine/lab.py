@@ -35,12 +35,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 from .protocol import Initialisation, Snapshot, TrainingSnapshot, TrainingState
 
 if TYPE_CHECKING:
-    from .autograd.derivative_handlers import Derived
-    from .autograd.gradient_flow import FlowRun
-    from .autograd.journal import Journal
+    from .autograd.derivatives.gradient_flow import FlowRun
+    from .console.journal import Journal
+    from .console.namespace import Namespace
+    from .handlers.derivatives import Derived
+    from .handlers.values import UnderWay
     from .models.live import LiveModel
-    from .tensors.namespace import Namespace
-    from .tensors.values_handlers import UnderWay
 
 
 class Run(Protocol):

@@ -26,8 +26,8 @@ from engine.protocol import (
     VariablesSnapshot,
 )
 from widgets.autograd.autograd_view import AutogradView
-from widgets.autograd.boxes import VisibleGraph
-from widgets.autograd.derivative_form import split_inputs
+from widgets.boxes.boxes import VisibleGraph
+from widgets.derivatives.form import split_inputs
 from widgets.layout import Direction, EdgeStyle, NestedLayout, layout_nested
 
 Move = Literal["step", "back", "to", "end", "reset"]

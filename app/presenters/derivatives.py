@@ -17,7 +17,7 @@ from engine.protocol import (
     StartForwardCommand,
     VariablesSnapshot,
 )
-from widgets.autograd.derivative_view import DerivativeView
+from widgets.derivatives.view import DerivativeView
 
 
 class DerivativesPresenter(QObject):

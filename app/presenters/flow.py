@@ -7,7 +7,7 @@ from PySide6.QtCore import QObject
 from app.presenters.questions import Questions
 from app.workbench import Workbench
 from engine.protocol import FlowCommand, ReadFlowCommand, StopSignal
-from widgets.autograd.flow_view import FlowView
+from widgets.derivatives.flow_view import FlowView
 
 _CHANGED = "The model or its data has changed: run again to see its gradients."
 

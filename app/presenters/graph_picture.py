@@ -10,9 +10,9 @@ from PySide6.QtCore import QObject
 
 from app.workbench import Workbench
 from engine.project.atomic import write_atomically
-from widgets.autograd.graph_files import file_of_message, save_graph, suffix_of
-from widgets.autograd.graph_pane import GraphPane
-from widgets.autograd.graph_view import AT_ONCE_NODES
+from widgets.graph.files import file_of_message, save_graph, suffix_of
+from widgets.graph.pane import GraphPane
+from widgets.graph.view import AT_ONCE_NODES
 from widgets.later import Later
 
 SLOT = "graph file"

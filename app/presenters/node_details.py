@@ -16,7 +16,7 @@ from engine.protocol import (
     Snapshot,
 )
 from widgets.autograd.autograd_view import AutogradView
-from widgets.autograd.node_page import NODE_TEXT, NodePage
+from widgets.rules.node_page import NODE_TEXT, NodePage
 
 
 class NodeDetailsPresenter(QObject):

@@ -19,7 +19,7 @@ from engine.protocol import (
     Snapshot,
 )
 from widgets.autograd.autograd_view import AutogradView
-from widgets.autograd.rule_card import RuleCard
+from widgets.rules.rule_card import RuleCard
 
 
 class RulesPresenter(QObject):

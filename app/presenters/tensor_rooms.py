@@ -20,11 +20,11 @@ from engine.protocol import (
     StorageSnapshot,
     Variable,
 )
-from widgets.tensor.alias_map import AliasMapView
-from widgets.tensor.operation_view import OperationView
-from widgets.tensor.shape_view import ShapeView
-from widgets.tensor.storage_view import StorageView
-from widgets.tensor.values_view import ValuesView
+from widgets.memory.alias_map import AliasMapView
+from widgets.memory.storage_view import StorageView
+from widgets.operations.operation_view import OperationView
+from widgets.shapes.shape_view import ShapeView
+from widgets.values.values_view import ValuesView
 
 Index = tuple[int, ...]
 

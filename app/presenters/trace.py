@@ -30,7 +30,7 @@ from engine.protocol import (
     TraceStepSnapshot,
     join_trace,
 )
-from widgets.autograd.trace_view import TraceView
+from widgets.trace.view import TraceView
 
 _CHANGED = "The model or its data has changed: trace the batch again."
 

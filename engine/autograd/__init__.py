@@ -36,7 +36,7 @@ for call in recorder.recording.chain_of(node.sequence):
 ```
 
 With `keep_values` each call has its arguments and results as they were then, whatever was written
-into them later (`engine.autograd.trace.Trace` steps through them).
+into them later (`engine.autograd.trace.trace.Trace` steps through them).
 
 `rule_of` tells the rule of a step as a formula, computes it, and fills in its numbers:
 
@@ -50,13 +50,13 @@ rule.numbers(0, ()).lines[1:]               # ("= 1 · 3 · 3^(3 - 1)", "= 27")
 leaves in `.grad` the same bits as `y.backward()`.
 """
 
-from .break_mode import BreakMode
+from ..recording.recorder import Recorder
+from ..recording.recording import Call, Recording
+from .backward.held_engine import BreakMode
+from .backward.stepper import BackwardStepper
+from .backward.stepping import Step, SteppedPass
 from .formulas import Rule, rule_of
-from .graph import Edge, Graph, Node, SavedTensor, read_graph
-from .recorder import Recorder
-from .recording import Call, Recording
-from .stepped_pass import Step, SteppedPass
-from .stepper import BackwardStepper
+from .graph.reading import Edge, Graph, Node, SavedTensor, read_graph
 
 __all__ = [
     "BackwardStepper",

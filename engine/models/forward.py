@@ -14,16 +14,16 @@ from torch import Tensor, fx, nn
 from torch.func import functional_call
 from torch.fx.node import map_arg
 
-from ..autograd.recorder import Recorder
-from ..autograd.recording import Place, Recording
 from ..errors import LabError
 from ..project import catalogue
 from ..project.document import Block
 from ..project.problems import Problem
 from ..protocol import Activation, ForwardSnapshot, TensorSpec
+from ..randomness import RandomStream
+from ..recording.recorder import Recorder
+from ..recording.recording import Place, Recording
 from ..tensors.readable import dtype_name
 from ..tensors.summary import summarise, value
-from ..training.randomness import RandomStream
 from . import problems
 from .live import LiveModel
 

@@ -11,12 +11,12 @@ from torch import Tensor, nn
 
 from ..errors import LabError
 from ..project.document import ParamValue, TrainingSetup
+from ..randomness import RandomStream
 from . import data
 from .checkpoints import Checkpoint
 from .components import find_device, make_loss, make_optimizer
 from .memory import cuda_bytes, rss_bytes
 from .metrics import Diverged, Held, Measured, Recorder
-from .randomness import RandomStream
 
 ALWAYS_MEASURED_STEPS = 1000
 MEASURE_INTERVAL_S = 2e-3

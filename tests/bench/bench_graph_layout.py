@@ -13,8 +13,8 @@ from time import perf_counter
 from engine.protocol import GraphSnapshot
 from tests.engine.autograd.recorded_graphs import recorded, snapshot
 from tests.engine.autograd.shaped_models import chain, gpt2, resnet50
-from widgets.autograd.boxes import NODE_HEIGHT, NODE_WIDTH, VisibleGraph
-from widgets.autograd.hierarchy import Hierarchy
+from widgets.boxes.boxes import NODE_HEIGHT, NODE_WIDTH, VisibleGraph
+from widgets.boxes.hierarchy import Hierarchy
 from widgets.layout import layout_nested
 from widgets.layout.model_layout import LayoutNode, layered
 

@@ -17,7 +17,7 @@ from app.layout_worker import LayoutWorker
 from engine.protocol import GraphSnapshot
 from tests.engine.autograd.recorded_graphs import recorded, snapshot
 from tests.engine.autograd.shaped_models import chain, gpt2
-from widgets.autograd.graph_view import GraphView
+from widgets.graph.view import GraphView
 from widgets.layout import NestedLayout, layout_nested
 
 GIVE_UP_S = 60.0

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from engine.protocol import GraphSnapshot
 from tests.engine.autograd.recorded_graphs import recorded
 from tests.engine.autograd.shaped_models import gpt2, resnet50, unet, unrolled
-from widgets.autograd.boxes import VisibleGraph
-from widgets.autograd.hierarchy import Hierarchy
+from widgets.boxes.boxes import VisibleGraph
+from widgets.boxes.hierarchy import Hierarchy
 from widgets.layout import NestedLayout, columns
 from widgets.layout.model_layout import POINTS_PER_INCH
 from widgets.layout.nested_layout import PADDING, layout_nested

@@ -22,9 +22,9 @@ from PySide6.QtWidgets import QApplication
 from engine.protocol import GraphEdge, GraphNode, GraphSnapshot, TensorSpec
 from tests.engine.autograd.recorded_graphs import recorded
 from tests.engine.autograd.shaped_models import gpt2
-from widgets.autograd import graph_view
-from widgets.autograd.boxes import NODE_HEIGHT, NODE_WIDTH, VisibleGraph
-from widgets.autograd.graph_view import GraphView
+from widgets.boxes.boxes import NODE_HEIGHT, NODE_WIDTH, VisibleGraph
+from widgets.graph import view as graph_view
+from widgets.graph.view import GraphView
 from widgets.layout import NestedLayout, layout_nested
 
 FRAMES = 60

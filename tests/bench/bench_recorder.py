@@ -15,7 +15,7 @@ from time import perf_counter
 import torch
 from torch import Tensor
 
-from engine.autograd.recorder import Recorder
+from engine.recording.recorder import Recorder
 from tests.engine.autograd import shaped_models
 
 ROUNDS = 11

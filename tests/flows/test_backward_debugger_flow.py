@@ -10,8 +10,8 @@ from PySide6.QtWidgets import QAbstractButton, QLabel, QLineEdit, QTreeWidget
 
 from app import templates
 from engine.protocol import BackwardSnapshot, Breakpoint, GraphSnapshot
-from tests.engine.autograd.script_runs import run_here
-from widgets.autograd.next_node import as_expression
+from tests.engine.autograd.script.script_runs import run_here
+from widgets.backward.next_node import as_expression
 
 
 @pytest.fixture

@@ -12,8 +12,8 @@ from app import templates
 from engine.project import edits
 from engine.project.examples import derivative_examples
 from engine.protocol import InterruptSignal
-from widgets.autograd.derivative_form import split_inputs
-from widgets.autograd.derivative_view import DerivativeView
+from widgets.derivatives.form import split_inputs
+from widgets.derivatives.view import DerivativeView
 
 CELL = """
 x = torch.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)

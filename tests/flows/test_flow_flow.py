@@ -12,7 +12,7 @@ from app import templates
 from engine.project import edits
 from engine.protocol import FlowHistogramsSnapshot, FlowSnapshot
 from widgets import theme
-from widgets.autograd.flow_view import FlowView
+from widgets.derivatives.flow_view import FlowView
 
 
 @pytest.fixture

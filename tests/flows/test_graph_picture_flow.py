@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QToolButton
 from app import templates
 from app.presenters import graph_picture
 from engine.protocol import GraphSnapshot
-from widgets.autograd.graph_files import save_graph
+from widgets.graph.files import save_graph
 
 
 @pytest.fixture

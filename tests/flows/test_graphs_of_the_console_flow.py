@@ -12,7 +12,7 @@ from app import templates
 from engine.project import edits
 from engine.project.examples import mistakes
 from engine.protocol import BackwardSnapshot, GraphSnapshot
-from widgets.autograd.graph_facts import stale_words
+from widgets.graph.facts import stale_words
 
 CELL = """
 x = torch.tensor(3.0, requires_grad=True)

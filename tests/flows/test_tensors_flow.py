@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QLabel, QLineEdit, QPushButton, QWidget
 from app.application import Application
 from app.tensors_page import TensorsPage
 from engine.protocol import LocationSnapshot, StorageSnapshot, VariablesSnapshot
-from widgets.tensor.step_card import TO_COME
+from widgets.operations.step_card import TO_COME
 
 
 class Desk:

@@ -16,7 +16,7 @@ from app import templates
 from engine.project import edits
 from engine.project.examples import trace_examples
 from engine.protocol import ForwardSnapshot, GraphSnapshot, InterruptSignal
-from widgets.autograd.trace_view import TraceView
+from widgets.trace.view import TraceView
 
 LOOP, GELU, NAN, IN_PLACE, DESCENT = (example.code for example in trace_examples().values())
 

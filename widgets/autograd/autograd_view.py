@@ -18,11 +18,11 @@ from engine.protocol import (
     GraphSnapshot,
     ValueSnapshot,
 )
-from widgets.autograd.backward_view import BackwardView
 from widgets.autograd.forward_view import ForwardView
-from widgets.autograd.graph_pane import GraphPane
 from widgets.autograd.pass_columns import PassColumns
 from widgets.autograd.root_bar import RootBar
+from widgets.backward.view import BackwardView
+from widgets.graph.pane import GraphPane
 from widgets.theme import GRID
 
 

@@ -18,9 +18,9 @@ from PySide6.QtWidgets import (
 
 from engine.protocol import Activation, ForwardSnapshot, TensorSummary
 from widgets import theme
-from widgets.tensor.value_card import bad_numbers
 from widgets.text import format_number, format_shape
 from widgets.theme import GRID
+from widgets.values.value_card import bad_numbers
 
 ROW_HEIGHT = 44
 GLYPH_WIDTH = 72

@@ -17,11 +17,11 @@ from PySide6.QtWidgets import (
 
 from engine.protocol import ForwardSnapshot, ValueSnapshot
 from widgets.autograd.block_list import BlockList, rows_of
-from widgets.autograd.step_bar import StepBar
-from widgets.autograd.value_stack import CARD_HEIGHT, ValueStack
+from widgets.backward.step_bar import StepBar
 from widgets.icons import set_icon
 from widgets.text import format_number
 from widgets.theme import GRID
+from widgets.values.value_stack import CARD_HEIGHT, ValueStack
 
 EMPTY_TEXT = (
     "Start takes a batch of the training data and stands before the first block. Then each step"

@@ -17,8 +17,8 @@ from engine.project.examples import Mistake, mistakes
 from engine.protocol import ErrorReport, WhyNoGradientSnapshot
 from widgets.autograd.code_pane import CodePane
 from widgets.icons import set_icon
-from widgets.tensor.operand_fields import ExpressionField
-from widgets.tensor.shape_view import text_label
+from widgets.shapes.operand_fields import ExpressionField
+from widgets.shapes.shape_view import text_label
 from widgets.theme import GRID, mono_font
 from widgets.vertical_scroll import VerticalScroll
 

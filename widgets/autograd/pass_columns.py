@@ -8,9 +8,9 @@ from PySide6.QtCore import QByteArray, QSize, Qt
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QApplication, QSplitter, QTabWidget
 
-from widgets.autograd.backward_view import BackwardView
 from widgets.autograd.forward_view import ForwardView
-from widgets.autograd.graph_pane import GraphPane
+from widgets.backward.view import BackwardView
+from widgets.graph.pane import GraphPane
 from widgets.theme import GRID
 
 _GRAPH_PX = 64 * GRID

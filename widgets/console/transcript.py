@@ -21,7 +21,7 @@ from engine.protocol import ErrorReport, FailedOperands
 from widgets import theme
 from widgets.console.inline_widgets import InlineWidgets
 from widgets.model.python_highlighter import PythonHighlighter
-from widgets.tensor.failure_view import FailureView
+from widgets.shapes.failure_view import FailureView
 
 Kind = Literal["input", "stdout", "stderr", "result", "error", "hint", "note", "operands"]
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import torch
 
-from ..graph import Node
-from ..stale import stale_saves
+from ..graph.reading import Node
+from ..graph.stale import stale_saves
 
 Shape = tuple[int, ...]
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from ..engine_run import run_node
-from ..graph import Node
+from ..graph.engine_run import run_node
+from ..graph.reading import Node
 from .book import Formula, choose
 from .expression import pretty
 from .given import Given, NotKept

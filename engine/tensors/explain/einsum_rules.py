@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from ...errors import LabError
-from ..products import Letters, letters_of
+from ..shapes.products import Letters, letters_of
 from .layout import Layout
 from .reduction_rules import check_known
 from .registry import NotCovered, Outcome, Refusal, rule

@@ -14,8 +14,8 @@ from typing import Any
 
 import torch
 
+from ...console.resolve import resolve
 from ...errors import LabError
-from ..resolve import resolve
 from .layout import Layout
 from .leaves import CREATORS, Leaves, create
 from .operators import IN_PLACE, OPERATORS, PROPERTIES, QUESTIONS, REFLECTED

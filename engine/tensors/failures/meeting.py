@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...protocol import FailedOperand, FailedOperands
-from ..broadcasting import broadcast_dims
+from ..shapes.broadcasting import broadcast_dims
 from .call import MAX_OPERANDS, Call, Seen, row, sizes_asked
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ...errors import LabError
 from ...protocol import FailedOperands
-from ..products import Letters, letters_of
+from ..shapes.products import Letters, letters_of
 from .call import Call, Seen, counted, headings_of, row
 
 

@@ -7,11 +7,11 @@ from collections.abc import Callable
 from torch import Tensor, nn
 
 from engine.autograd import read_graph
-from engine.autograd.graph_snapshot import graph_snapshots
-from engine.autograd.provenance import Provenance
-from engine.autograd.recorder import Recorder
+from engine.autograd.graph.provenance import Provenance
+from engine.autograd.graph.snapshot import graph_snapshots
 from engine.protocol import GraphSnapshot
 from engine.protocol.autograd_snapshots import join_graph
+from engine.recording.recorder import Recorder
 
 
 def recorded(model: nn.Module, run: Callable[[], Tensor], name: str = "net") -> GraphSnapshot:

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from engine.autograd import BackwardStepper, read_graph
-from engine.autograd.stale import stale_saves
+from engine.autograd.graph.stale import stale_saves
 from engine.project.examples import mistakes
 from engine.protocol import CellSnapshot, RunCellCommand
 from engine.session import Session

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from tests.engine.autograd.recorded_graphs import recorded, snapshot
 from tests.engine.autograd.shaped_models import chain, gpt2, resnet50, unrolled
-from tests.widgets.random_hierarchies import opened
-from widgets.autograd.boxes import NODE_WIDTH, VisibleGraph
-from widgets.autograd.hierarchy import Hierarchy
+from tests.widgets.graph.random_hierarchies import opened
+from widgets.boxes.boxes import NODE_WIDTH, VisibleGraph
+from widgets.boxes.hierarchy import Hierarchy
 from widgets.layout import TITLE_HEIGHT, NestedLayout, columns, layer_graph, layout_nested
 from widgets.layout.level import Level, LevelEdge, place_level
 

@@ -1,0 +1,333 @@
+"""The backward pass of the lab's batch: a stepper, and what the window is told of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from functools import partial
+from itertools import islice
+
+from torch import Tensor
+
+from ...console.journal import Journal
+from ...errors import LabError, sendable
+from ...protocol import (
+    BackwardSnapshot,
+    GraphSnapshot,
+    NextNode,
+    NodeStep,
+    ParameterGradient,
+    PendingGradient,
+    TensorSummary,
+    Value,
+)
+from ...tensors.summary import summarise, value
+from ..graph.engine_run import Gradients
+from ..graph.hooks import hooks_on
+from ..graph.reading import Node
+from ..graph.snapshot import graph_snapshots, title
+from ..graph.stale import stale_tensors
+from ..script.script import code_behind, write_script
+from .breakpoints import Breakpoints
+from .debugger import Debugger
+from .held_engine import BreakMode
+from .pass_record import Pass, Zeroing, begin_pass
+from .release import released_bytes
+from .roots import Subject
+from .stepper import BackwardStepper
+from .stepping import Step, SteppedPass
+
+MAX_CELLS = 24_000
+"""Cells in all pictures of a snapshot together: 96 KB, so that a snapshot keeps its limit."""
+MAX_DETAILED_VALUES = 64
+MAX_GRADIENTS = 500
+"""Tensors whose `.grad` a snapshot tells."""
+MAX_PENDING = 24
+"""Nodes whose pending gradients a snapshot tells."""
+
+MakeDebugger = Callable[..., Debugger]
+"""From `make` (of a SteppedPass) and `modules` to a Debugger."""
+
+
+class BackwardPass:
+    """Steps backward through the graph under a subject's roots.
+
+    A pass of the model starts from parameters without gradients, unless `accumulate`: their
+    `.grad` fills as the leaves are reached. Under a console root `.grad` is as the user left it.
+    Raises LabError when a gradient does not fit its root.
+    """
+
+    def __init__(
+        self,
+        subject: Subject,
+        debug: MakeDebugger | None = None,
+        *,
+        journal: Journal | None = None,
+        real_engine: bool = False,
+        retain_graph: bool = False,
+        create_graph: bool = False,
+        accumulate: bool = False,
+        inputs: Sequence[str] = (),
+    ) -> None:
+        self.subject = subject
+        self.real_engine, self.retain_graph = real_engine, retain_graph
+        self.create_graph = create_graph
+        self.inputs = {name: subject.input(name) for name in inputs}
+        self.parameters = self.inputs or subject.shown
+        self._journal = journal or Journal()
+        self._record: Pass | None = None
+        self._clears = subject.starts_empty and not accumulate and not inputs
+        if self._clears:
+            for parameter in self.parameters.values():
+                parameter.grad = None
+        self._summaries: dict[str, tuple[Tensor, int, TensorSummary]] = {}
+        debug = debug or partial(Debugger, breakpoints=Breakpoints())
+        self.debugger = debug(self._begin, modules={})
+        graph, provenance = self.stepper.graph, subject.provenance
+        self.debugger.modules.update(
+            {n.id: module for n in graph.nodes if (module := provenance.origin(n).module)}
+        )
+        self._freed = released_bytes(graph, self.stepper.plan)
+
+    def _begin(self) -> SteppedPass:
+        """Stand before the first node of a pass; `.grad` is what is there by now."""
+        subject, inputs = self.subject, list(self.inputs.values()) or None
+        self.gradients_before = {
+            name: p.grad.detach().clone() for name, p in subject.shown.items() if p.grad is not None
+        }
+        try:
+            stepped: SteppedPass
+            if self.real_engine:
+                stepped = BreakMode(
+                    subject.roots,
+                    subject.gradient,
+                    self.create_graph,
+                    retain_graph=self.retain_graph,
+                    names=subject.names,
+                    inputs=inputs,
+                )
+            else:
+                stepped = BackwardStepper(
+                    subject.roots,
+                    subject.gradient,
+                    self.create_graph,
+                    names=subject.names,
+                    watch=subject.retained.values(),
+                    inputs=inputs,
+                )
+        except ValueError as error:
+            raise LabError(str(error), hint="Give a gradient that fits its root.") from error
+        subject.name_nodes(stepped.graph)
+        again = self._record is not None
+        self._end_record()
+        self._record = begin_pass(
+            self._journal,
+            subject,
+            stepped,
+            retain_graph=not self.real_engine or self.retain_graph,
+            create_graph=self.create_graph,
+            real_engine=self.real_engine,
+            clears=self._clears and not again,
+            inputs=tuple(self.inputs),
+        )
+        return stepped
+
+    def moved(self) -> None:
+        """The debugger has moved the pass."""
+        if self._record is not None:
+            self._record.moved()
+
+    def _end_record(self) -> None:
+        record, self._record = self._record, None
+        if record is not None:
+            record.end(self.debugger, self.subject)
+            record.close()
+
+    @property
+    def graph_is_freed(self) -> bool:
+        """Whether the real engine has freed what another pass over the graph would need."""
+        return self.real_engine and not self.retain_graph and self.stepper.position > 0
+
+    @property
+    def stepper(self) -> SteppedPass:
+        return self.debugger.stepped
+
+    def close(self) -> None:
+        """Let go of the graph and the recorded gradients."""
+        self._end_record()
+        self._journal.current = None
+        self.debugger.close()
+
+    # -- what the window is told -----------------------------------------------------------------
+
+    def graph_snapshots(self) -> list[GraphSnapshot]:
+        """The graph, in parts."""
+        graph, subject = self.stepper.graph, self.subject
+        return graph_snapshots(
+            graph,
+            self.stepper.plan,
+            subject.provenance,
+            subject.blocks(graph),
+            subject.root,
+            stale=stale_tensors(graph.nodes, subject.last_write),
+        )
+
+    def snapshot(self) -> BackwardSnapshot:
+        """Where the pass stands, the last step in numbers, and every parameter's `.grad`."""
+        debugger, stepped = self.debugger, self.stepper
+        last, position = stepped.last, stepped.position
+        waiting = sorted(stepped.arrived, key=stepped.step_position)
+        return BackwardSnapshot(
+            position=position,
+            step=None if last is None else self.node_step(last),
+            gradients=tuple(
+                ParameterGradient(
+                    name=sendable(name),
+                    shape=tuple(p.shape),
+                    gradient=self._summary(name, self.gradient_of(name)),
+                    retained=name in self.subject.retained,
+                )
+                for name, p in islice(self.parameters.items(), MAX_GRADIENTS)
+            ),
+            gradients_more=max(0, len(self.parameters) - MAX_GRADIENTS),
+            next=self._next(),
+            stopped_by=debugger.stopped_by,
+            breakpoints=debugger.breakpoints.states_in(stepped.plan),
+            edits=debugger.edits,
+            pending=tuple(map(self._pending, waiting[:MAX_PENDING])),
+            pending_more=max(0, len(waiting) - MAX_PENDING),
+            freed_bytes=self._freed[position - 1] if position else 0,
+            saved_bytes=self._freed[-1] if self._freed else 0,
+            pass_number=debugger.pass_number,
+            real_engine=self.real_engine,
+            retain_graph=not self.real_engine or self.retain_graph,
+            create_graph=stepped.create_graph,
+            inputs=tuple(self.inputs),
+        )
+
+    def gradient_of(self, name: str) -> Tensor | None:
+        """The gradient of one of `parameters`: its `.grad`, or what was found for an input.
+        Raises KeyError."""
+        if not self.inputs:
+            return self.parameters[name].grad
+        return self.stepper.captured[list(self.inputs).index(name)]
+
+    def _pending(self, node_id: int) -> PendingGradient:
+        return PendingGradient(
+            node=node_id,
+            arrived=self.stepper.arrived[node_id],
+            expected=self.stepper.expected[node_id],
+            gradients=tuple(
+                None if g is None else summarise(g) for g in self.stepper.pending(node_id)
+            ),
+        )
+
+    def _next(self) -> NextNode | None:
+        node = self.stepper.next_node
+        if node is None:
+            return None
+        problem = ""
+        try:
+            edited = self.debugger.preview()
+        except LabError as error:
+            edited, problem = (), str(error)
+        arrived = self.stepper.pending(node)
+        shown = shown_values(
+            [*incoming_labels(arrived), *incoming_labels(edited, "after the edit")]
+        )
+        return NextNode(
+            node=node.id,
+            incoming=shown[: len(arrived)],
+            edited=shown[len(arrived) :],
+            problem=problem,
+            hooks=self._hooks(node),
+        )
+
+    def node_step(self, step: Step) -> NodeStep:
+        """A step as plain data."""
+        stepper, grads = self.stepper, []
+        if step.node.variable is not None and stepper.runs(step.node):
+            before = stepper.grad_before(step.node)
+            grads = [(".grad before", before), (".grad after", step.node.variable.grad)]
+        shown = shown_values([*incoming_labels(step.incoming), *self._outgoing(step), *grads])
+        count, end = len(step.incoming), len(step.incoming) + len(step.outgoing)
+        return NodeStep(
+            node=step.node.id,
+            incoming=shown[:count],
+            outgoing=shown[count:end],
+            grad_before=shown[end] if grads else None,
+            grad_after=shown[end + 1] if grads else None,
+            hooks=self._hooks(step.node),
+            edited=self.debugger.is_edited(step.node),
+        )
+
+    def _hooks(self, node: Node) -> str:
+        own = self.stepper.own_hooks if self.stepper.runs(node) else 0
+        return hooks_on(node, self.subject.results_of(node), own)
+
+    def script(self) -> tuple[str, bytes]:
+        """All that was done up to here as a Python script, and the file that it loads, if any.
+        Raises LabError, naming the cause, for what no script can do."""
+        assert self._record is not None
+        self._record.end(self.debugger, self.subject)
+        return write_script(self._journal, self._record, self.subject.world)
+
+    def runs_twice(self) -> AbstractContextManager[None]:
+        """Entered around a run of the user's hooks besides those of the steps."""
+        assert self._record is not None
+        return self._record.runs_twice()
+
+    def code(self) -> str:
+        """The console's cells on which the graph may depend; empty for the model's."""
+        assert self._record is not None
+        return code_behind(self._journal, self._record, self.subject.world)
+
+    def zero_gradients(self, set_to_none: bool) -> None:
+        """As `module.zero_grad(set_to_none)`. Going back does not undo this by itself, but steps
+        over a leaf put its `.grad` back to what it was before that leaf ran."""
+        if self._record is not None:
+            self._record.events.append(Zeroing(set_to_none, *[self.stepper.position] * 2))
+        for parameter in self.subject.shown.values():
+            if set_to_none or parameter.grad is None:
+                parameter.grad = None
+            else:
+                parameter.grad = parameter.grad.detach().zero_()
+
+    def _summary(self, name: str, gradient: Tensor | None) -> TensorSummary | None:
+        """Summarised once, as long as it does not change: every snapshot shows all of them."""
+        if gradient is None:
+            return None
+        known = self._summaries.get(name)
+        if known is None or known[0] is not gradient or known[1] != gradient._version:
+            known = self._summaries[name] = gradient, gradient._version, summarise(gradient)
+        return known[2]
+
+    def _outgoing(self, step: Step) -> list[tuple[str, Tensor | None]]:
+        if not self.stepper.runs(step.node):
+            return []  # what came was captured
+        graph = self.stepper.graph
+        labels = []
+        for fn, _ in step.node.fn.next_functions:
+            labels.append("to nothing" if fn is None else f"to {title(graph.node_of(fn))}")
+        return list(zip(labels, step.outgoing, strict=True))
+
+
+def incoming_labels(
+    gradients: Gradients, words: str = "gradient in"
+) -> list[tuple[str, Tensor | None]]:
+    if len(gradients) == 1:
+        return [(words, gradients[0])]
+    return [(f"{words}, output {i}", gradient) for i, gradient in enumerate(gradients)]
+
+
+def shown_values(labelled: Sequence[tuple[str, Tensor | None]]) -> tuple[Value | None, ...]:
+    """The tensors as a view shows them, their pictures sharing MAX_CELLS; where there are very
+    many, only summaries."""
+    count = sum(tensor is not None for _, tensor in labelled)
+    if count > MAX_DETAILED_VALUES:
+        return tuple(
+            None if tensor is None else Value(label, summarise(tensor))
+            for label, tensor in labelled
+        )
+    cells = MAX_CELLS // max(1, count)
+    return tuple(t if t is None else value(label, t, cells) for label, t in labelled)

@@ -1,0 +1,167 @@
+"""Where a stepped backward pass stops by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import torch
+
+from ...protocol import Breakpoint, BreakpointState
+from ...tensors.readable import readable
+from ..graph.engine_run import Gradients
+from ..graph.reading import Node
+from .stepping import Step, SteppedPass
+
+
+class Breakpoints:
+    """A list of breakpoints, asked between two nodes of a pass which of them hold there.
+
+    What they say depends only on where the pass stands, so it is the same forth and back. `modules`
+    are the dotted module paths by node id, "" or missing where a node belongs to none.
+    """
+
+    def __init__(self, breakpoints: Iterable[Breakpoint] = ()) -> None:
+        self.modules: Mapping[int, str] = {}
+        self._all: list[Breakpoint] = list(breakpoints)
+        self._hits = [0] * len(self._all)
+        self._places: dict[tuple[str, str], int] = {}
+
+    def replace(self, breakpoints: Iterable[Breakpoint]) -> None:
+        """Have these from now on. Those there before, enabled or not, keep their counts."""
+        known = {_identity(b): hits for b, hits in zip(self._all, self._hits, strict=True)}
+        self._all = list(breakpoints)
+        self._hits = [known.get(_identity(b), 0) for b in self._all]
+
+    def begin(self, modules: Mapping[int, str]) -> None:
+        """A pass begins: count from 0."""
+        self.modules = modules
+        self._hits = [0] * len(self._all)
+        self._places.clear()
+
+    @property
+    def states(self) -> tuple[BreakpointState, ...]:
+        return tuple(map(BreakpointState, self._all, self._hits))
+
+    def states_in(self, plan: Sequence[Node]) -> tuple[BreakpointState, ...]:
+        """As `states`, with the number of nodes of the pass's plan that each looks at."""
+        for breakpoint in self._all:
+            where = breakpoint.on, breakpoint.target
+            if where not in self._places:
+                self._places[where] = sum(self.is_at(breakpoint, node) for node in plan)
+        places = (self._places[b.on, b.target] for b in self._all)
+        return tuple(map(BreakpointState, self._all, self._hits, places))
+
+    def reach(self, stepped: SteppedPass) -> str:
+        """Count those that hold where the pass stands; why it should stop, "" if it need not."""
+        reasons = []
+        for place, breakpoint in enumerate(self._all):
+            reason = self._reason(breakpoint, stepped)
+            if reason:
+                self._hits[place] += 1
+                reasons.append(reason)
+        return " ".join(reasons)
+
+    def reason(self, stepped: SteppedPass) -> str:
+        """As `reach`, but counts nothing."""
+        return " ".join(filter(None, (self._reason(b, stepped) for b in self._all)))
+
+    def _reason(self, breakpoint: Breakpoint, stepped: SteppedPass) -> str:
+        if not breakpoint.enabled:
+            return ""
+        last, after = stepped.last, stepped.next_node
+        if breakpoint.condition == "makes_not_finite" or (
+            breakpoint.of == "outgoing" and breakpoint.condition != "always"
+        ):
+            if last is None or not self.is_at(breakpoint, last.node):
+                return ""
+            found = _found(breakpoint, last)
+            return f"After {_named(last.node)}: {found}." if found else ""
+        if after is None or not self.is_at(breakpoint, after):
+            return ""
+        if breakpoint.condition == "always":
+            entered = breakpoint.on == "module" and (
+                last is None or not self.is_at(breakpoint, last.node)
+            )
+            if breakpoint.on == "module":
+                return f"Before the first node of {breakpoint.target}." if entered else ""
+            return f"Before {_named(after)}."
+        found = _check(breakpoint, stepped.pending(after), "coming in")
+        return f"Before {_named(after)}: {found}." if found else ""
+
+    def is_at(self, breakpoint: Breakpoint, node: Node) -> bool:
+        """Whether a breakpoint is on this node, whatever its condition."""
+        match breakpoint.on:
+            case "node":
+                return str(node.id) == breakpoint.target
+            case "op":
+                return breakpoint.target in (node.op, node.name)
+            case "module":
+                return is_inside(self.modules.get(node.id, ""), breakpoint.target)
+        return True
+
+
+def is_inside(path: str, module: str) -> bool:
+    """Whether a dotted module path is `module` or one inside it."""
+    return path == module or path.startswith(f"{module}.")
+
+
+def _identity(breakpoint: Breakpoint) -> tuple[object, ...]:
+    b = breakpoint
+    return b.on, b.target, b.condition, b.of, b.threshold, b.shape
+
+
+def _named(node: Node) -> str:
+    return f"{node.name}{f' of {node.label}' if node.label else ''}"
+
+
+def _found(breakpoint: Breakpoint, step: Step) -> str:
+    if breakpoint.condition != "makes_not_finite":
+        return _check(breakpoint, step.outgoing, "going out")
+    if _not_finite(step.incoming):
+        return ""
+    bad = _not_finite(step.outgoing)
+    return f"it was given finite numbers and made {bad}" if bad else ""
+
+
+def _check(breakpoint: Breakpoint, gradients: Gradients, way: str) -> str:
+    """What the condition finds in the gradients, in words; "" if it does not hold."""
+    match breakpoint.condition:
+        case "not_finite":
+            bad = _not_finite(gradients)
+            return f"{bad} {way}" if bad else ""
+        case "shape":
+            for gradient in gradients:
+                if gradient is not None and readable(gradient).shape == breakpoint.shape:
+                    return f"shape {breakpoint.shape} {way}"
+            return ""
+    for gradient in gradients:
+        size = None if gradient is None else norm(gradient)
+        if size is None:
+            continue
+        above = breakpoint.condition == "norm_above"
+        if size > breakpoint.threshold if above else size < breakpoint.threshold:
+            relation = "above" if above else "below"
+            return f"norm {size:.4g} {way}, {relation} {breakpoint.threshold:g}"
+    return ""
+
+
+def norm(gradient: torch.Tensor) -> float | None:
+    """The 2-norm in double precision; None where the data cannot be read."""
+    dense = readable(gradient).dense
+    if dense is None:
+        return None
+    wide = torch.complex128 if dense.is_complex() else torch.float64
+    return torch.linalg.vector_norm(dense.to(wide)).item()
+
+
+def _not_finite(gradients: Sequence[torch.Tensor | None]) -> str:
+    """How many NaN and inf there are, in words; "" if there are none."""
+    nans = infs = 0
+    for gradient in gradients:
+        dense = None if gradient is None else readable(gradient).dense
+        if dense is None or dense.isfinite().all():
+            continue
+        nans += int(dense.isnan().sum())
+        infs += int(dense.isinf().sum())
+    parts = ((nans, "NaN"), (infs, "inf"))
+    return " and ".join(f"{n:,} {what}" for n, what in parts if n)

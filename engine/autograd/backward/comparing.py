@@ -1,0 +1,83 @@
+"""The gradients of a stepped pass against those of plain `backward()`."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from ...errors import LabError, sendable
+from ...protocol import ComparisonSnapshot
+from ...tensors.compare import max_difference
+from .backward_pass import BackwardPass
+
+MAX_DIFFERENCES = 2_000
+
+
+def compare(stepped: BackwardPass) -> ComparisonSnapshot:
+    """The stepped gradients against those of plain `backward()`, added to the same `.grad`: on the
+    same batch in a fresh forward pass from the same random state and buffers, or once more through
+    the console's graph. What is in `.grad` stays as it is.
+
+    Raises LabError before the last step, and where the graph is freed.
+    """
+    stepper = stepped.stepper
+    if stepper.next_node is not None:
+        raise LabError(
+            f"{len(stepper.plan) - stepper.position:,} nodes have not run yet, so "
+            "the gradients are not complete.",
+            hint="Run the backward pass to its end, then compare.",
+        )
+    if stepped.subject.root and stepped.graph_is_freed:
+        raise LabError(
+            "The real engine has freed this graph, so it cannot run once more to compare.",
+            hint="Start the pass anew with retain_graph, or node by node.",
+        )
+    differences = _of_inputs(stepped) if stepped.inputs else _of_parameters(stepped)
+    largest = sorted(differences.items(), key=lambda pair: -pair[1])[:MAX_DIFFERENCES]
+    return ComparisonSnapshot(
+        max_difference=max(differences.values(), default=0.0),
+        differences={sendable(name): difference for name, difference in largest},
+    )
+
+
+def _of_parameters(stepped: BackwardPass) -> dict[str, float]:
+    parameters = stepped.parameters
+    gradients = {name: p.grad for name, p in parameters.items()}
+    for name, parameter in parameters.items():
+        before = stepped.gradients_before.get(name)
+        parameter.grad = None if before is None else before.clone()
+    try:
+        roots, gradient = stepped.subject.plain()
+        with stepped.runs_twice(), stepped.stepper.guard():  # hooks are the user's code
+            torch.autograd.backward(
+                roots, gradient, retain_graph=True, create_graph=stepped.create_graph
+            )
+        return {name: _difference(gradients[name], p.grad) for name, p in parameters.items()}
+    finally:
+        for name, parameter in parameters.items():
+            parameter.grad = gradients[name]
+
+
+def _of_inputs(stepped: BackwardPass) -> dict[str, float]:
+    roots, gradient = stepped.subject.plain()
+    with stepped.stepper.guard():
+        found = torch.autograd.grad(
+            roots,
+            list(stepped.inputs.values()),
+            gradient,
+            retain_graph=True,
+            create_graph=stepped.create_graph,
+            allow_unused=True,
+        )
+    return {
+        name: _difference(stepped.gradient_of(name), plain)
+        for name, plain in zip(stepped.inputs, found, strict=True)
+    }
+
+
+def _difference(stepped: Tensor | None, expected: Tensor | None) -> float:
+    if stepped is None or expected is None:
+        return 0.0 if stepped is expected else math.inf
+    return max_difference(stepped, expected)

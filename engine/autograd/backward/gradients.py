@@ -1,0 +1,69 @@
+"""Gradients that enter a graph: what a root starts with, and what fits at a node."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from ..graph.reading import gradient_edge
+
+
+def root_gradients(
+    roots: Sequence[torch.Tensor], gradient: torch.Tensor | Sequence[torch.Tensor | None] | None
+) -> list[torch.Tensor]:
+    """One gradient for each root, ones for scalars where none is given.
+
+    Raises ValueError when one is missing for a root that is no scalar, or does not fit its root,
+    and TypeError for what is no tensor.
+    """
+    several = isinstance(gradient, Sequence) and not isinstance(gradient, torch.Tensor)
+    given: list[torch.Tensor | None] = list(gradient) if several else [gradient]  # type: ignore
+    if gradient is None:
+        given = [None] * len(roots)
+    if len(given) != len(roots):
+        raise ValueError(f"{len(roots)} roots need as many gradients; got {len(given)}")
+    gradients = []
+    for root, grad in zip(roots, given, strict=True):
+        if grad is not None and not isinstance(grad, torch.Tensor):
+            raise TypeError(f"`gradient` is a tensor, or one for each root; got {grad!r:.60}")
+        edge = gradient_edge(root)
+        if grad is None:
+            grad = _ones(root)
+        metadata = edge.node._input_metadata[edge.output_nr]
+        if grad.dtype != metadata.dtype and not grad.is_complex():
+            grad = grad.to(metadata.dtype)  # as the engine does
+        check_fits(grad, metadata, "the root")
+        gradients.append(grad)
+    return gradients
+
+
+def check_fits(
+    gradient: torch.Tensor, metadata: Any, whose: str, instead_of: torch.Tensor | None = None
+) -> None:
+    """Raise ValueError, in words, unless `gradient` has the shape, dtype and device that the
+    engine expects (an entry of a node's `_input_metadata`) and the layout of the one that it takes
+    the place of."""
+    if metadata.is_nested_tensor:
+        return  # torch tells no shape for these; the engine checks it
+    expected = {
+        "shape": tuple(metadata.shape),
+        "dtype": metadata.dtype,
+        "device": metadata.device,
+    }
+    got = {"shape": tuple(gradient.shape), "dtype": gradient.dtype, "device": gradient.device}
+    if instead_of is not None:
+        expected["layout"], got["layout"] = instead_of.layout, gradient.layout
+    for what, wanted in expected.items():
+        if got[what] != wanted:
+            raise ValueError(f"the gradient for {whose} has {what} {got[what]}, not {wanted}")
+
+
+def _ones(root: torch.Tensor) -> torch.Tensor:
+    if root.numel() != 1:
+        raise ValueError(
+            f"a gradient can be left out only for a scalar root; this one has shape "
+            f"{tuple(root.shape)}: give `gradient`, a tensor of that shape"
+        )
+    return torch.ones_like(root, memory_format=torch.preserve_format)

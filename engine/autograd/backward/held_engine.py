@@ -1,0 +1,272 @@
+"""Breakpoints in the real engine: `backward()` itself, held between two nodes.
+
+It runs in a thread of its own. Before each node a pre-hook decides whether to hold the engine
+there; while it is held, whoever steps it looks, edits, and lets it go on. Nothing is imitated:
+order, sums, the freeing of saved tensors and the recomputation of checkpoints are those of
+`backward()`. There is no way back.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Self
+
+import torch
+
+from ..graph.engine_run import Gradients
+from ..graph.reading import Node
+from .stepping import Step, SteppedPass
+
+UNKNOWN: Gradients = ()
+
+
+LOOK_UP_S = 0.2
+"""Whoever waits for the engine looks up so often: a signal that comes just before a thread blocks
+does not wake it, and Python would see it only then."""
+
+
+_next_sequence: Callable[[], int] = torch.autograd._get_sequence_nr  # pyright: ignore
+
+
+class _Abort(BaseException):
+    """Ends `backward()` from a hook. No error, so that no `except Exception` swallows it."""
+
+
+class BreakMode(SteppedPass):
+    """As BackwardStepper, in torch's own single run of the whole graph.
+
+    `retain_graph` is that of `torch.autograd.backward`: without it the saved tensors of a node are
+    really gone when it has run, and the graph cannot be used again. Only the last step is kept, and
+    `pending` is known for the next node alone (other nodes: ()). Close it, or use it in `with`: the
+    engine is held until then. Leaves that were reached before `close` keep their `.grad`.
+
+    What a node or hook raises comes out of `step` or `run`, and ends the pass: they raise it again.
+    An edit that fails leaves the pass before its node.
+    """
+
+    own_hooks = 1
+
+    def __init__(
+        self,
+        root: torch.Tensor | Iterable[torch.Tensor],
+        gradient: torch.Tensor | Sequence[torch.Tensor | None] | None = None,
+        create_graph: bool = False,
+        *,
+        retain_graph: bool = False,
+        names: Mapping[str, torch.Tensor] | None = None,
+        inputs: Sequence[torch.Tensor] | None = None,
+    ) -> None:
+        super().__init__(root, gradient, create_graph, names=names, inputs=inputs)
+        self.retain_graph = retain_graph or create_graph
+        self._position = 0
+        self._last: Step | None = None
+        self._incoming: Gradients = UNKNOWN
+        self._grad_before: torch.Tensor | None = None
+        self._until: Callable[[Self], bool] = _at_once
+        self._reached = False  # the engine is held because `_until` said so, not for an edit only
+        self._replacement: Gradients | None = None
+        self._task: int | None = None  # the engine's number of our run; a checkpoint starts others
+        # torch numbers nodes by thread, and runs later ones first: those of a gradient's graph are
+        # to be numbered as if they were made here.
+        self._sequence = _next_sequence()
+        self._turn = threading.Condition()  # guards the three flags below
+        self._held = self._ended = self._aborted = False
+        self._error: BaseException | None = None
+        handles = [h for node in self.plan if self.runs(node) for h in self._watch(node)]
+        self._thread = threading.Thread(
+            target=self._backward, args=(handles,), name="backward", daemon=True
+        )
+        self._thread.start()
+        self._wait()
+
+    # -- where it stands -------------------------------------------------------------------------
+
+    @property
+    def position(self) -> int:
+        return self._position
+
+    @property
+    def last(self) -> Step | None:
+        return self._last
+
+    def step_of(self, node: Node | int) -> Step | None:
+        last = self._last
+        return last if last is not None and last.node.id == self._id(node) else None
+
+    def pending(self, node: Node | int) -> Gradients:
+        following = self.next_node
+        is_next = following is not None and following.id == self._id(node)
+        return self._incoming if is_next else UNKNOWN
+
+    def grad_before(self, node: Node | int) -> torch.Tensor | None:
+        return self._grad_before if self.step_of(node) is not None else None
+
+    # -- moving ----------------------------------------------------------------------------------
+
+    def step(self) -> Step | None:
+        if self.next_node is None:
+            return None
+        self._advance(_at_once)
+        return self._last
+
+    def run(self, until: Callable[[Self], bool] | None = None) -> None:
+        """Run to the end, or until `until` says so: it is asked between nodes, in the engine's
+        thread and at its speed."""
+        if self.next_node is None:
+            return
+        self._advance(until or _never)
+        if self._ended and until is not None:
+            until(self)  # the last step is one after which it is asked, too
+
+    def close(self) -> None:
+        """End the pass where it stands, and let go of the graph. No hook stays behind."""
+        with self._turn:
+            self._aborted = True
+            was_held = self._held
+            self._held = False
+            self._turn.notify_all()
+        if was_held or self._ended:
+            self._thread.join()
+            self._go_on_counting()
+        super().close()
+        self._last, self._incoming, self._grad_before = None, UNKNOWN, None
+
+    def _advance(self, until: Callable[[Self], bool]) -> None:
+        with self.guard():
+            self._wait()
+        if self._error is not None:
+            raise self._error
+        self._until = until
+        while True:
+            node = self.next_node
+            if node is not None and node.id in self._edits:
+                self._replacement = self.edited(node, self._incoming)
+            with self.guard():  # who waits may be interrupted; the engine goes on
+                self._let_go()
+                self._wait()
+            if self._ended or self._reached:
+                break
+        if self._ended:
+            self._go_on_counting()
+        if self._error is not None:
+            raise self._error
+
+    def _go_on_counting(self) -> None:
+        """What is made here from now on is newer than what the engine's thread has made."""
+        if self.create_graph:
+            _count_to(self._sequence)
+
+    def _let_go(self) -> None:
+        with self._turn:
+            self._held = self._reached = False
+            self._turn.notify_all()
+
+    def _wait(self) -> None:
+        """Until the engine is held or has ended."""
+        with self._turn:
+            self._turn.notify_all()  # whoever let go may have been interrupted before it said so
+            while not (self._held or self._ended):
+                self._turn.wait(LOOK_UP_S)
+
+    # -- in the engine's thread ------------------------------------------------------------------
+
+    def _backward(self, handles: list[Any]) -> None:
+        roots = [root for root, _ in self._start]
+        gradients = [gradient for _, gradient in self._start]
+        try:
+            if self.create_graph:
+                _count_to(self._sequence)
+            with torch.autograd.set_multithreading_enabled(False):  # all nodes in this thread
+                self._run_engine(roots, gradients)
+                self._pass_captures()
+        except _Abort:
+            pass
+        except BaseException as error:  # whatever a hook raises is for whoever steps
+            self._error = error
+        finally:
+            for handle in handles:
+                handle.remove()
+            self._sequence = _next_sequence()
+            with self._turn:
+                self._ended = True
+                self._held = False
+                self._turn.notify_all()
+
+    def _run_engine(self, roots: list[Any], gradients: list[Any]) -> None:
+        options: Any = {"retain_graph": self.retain_graph, "create_graph": self.create_graph}
+        if self.inputs is None:
+            torch.autograd.backward(roots, gradients, **options)
+        elif self._captures:
+            self.captured = list(
+                torch.autograd.grad(roots, self.inputs, gradients, allow_unused=True, **options)
+            )
+
+    def _pass_captures(self) -> None:
+        """Nodes that the engine does not run call no hook: count them when their turn is over."""
+        while (node := self.next_node) is not None and not self.runs(node):
+            self._position += 1
+            self._count_step(node)
+
+    def _watch(self, node: Node) -> tuple[Any, Any]:
+        def before(grads: Gradients) -> Gradients | None:
+            return self._before(node, grads)
+
+        def after(grad_inputs: Gradients, grad_outputs: Gradients) -> None:
+            self._after(node, grad_inputs, grad_outputs)
+
+        return node.fn.register_prehook(before), node.fn.register_hook(after)
+
+    def _before(self, node: Node, grads: Gradients) -> Gradients | None:
+        task = torch._C._current_graph_task_id()  # type: ignore[attr-defined]
+        if self._task is None:
+            self._task = task
+        if task != self._task:
+            return None
+        if self._aborted:
+            raise _Abort
+        self._pass_captures()
+        if self.next_node is not node:
+            raise RuntimeError(f"the engine took {node.name} before its turn in the plan")
+        self._incoming = grads
+        self._reached = self._until(self)
+        self._replacement = None
+        if self._reached or node.id in self._edits:
+            with self._turn:
+                self._held = True
+                self._turn.notify_all()
+                while self._held:
+                    self._turn.wait()
+        if self._aborted:
+            raise _Abort
+        variable = node.variable
+        if variable is not None:
+            grad = variable.grad
+            self._grad_before = None if grad is None else grad.detach().clone()
+        return self._replacement
+
+    def _after(self, node: Node, grad_inputs: Gradients, grad_outputs: Gradients) -> None:
+        if torch._C._current_graph_task_id() != self._task:  # type: ignore[attr-defined]
+            return
+        outgoing = () if node.is_leaf else tuple(grad_inputs)
+        self._incoming = UNKNOWN
+        self._last = Step(node, tuple(grad_outputs), outgoing, self._position + 1)
+        self._position += 1
+        self._count_step(node)
+
+
+def _at_once(_: SteppedPass) -> bool:
+    return True
+
+
+def _never(_: SteppedPass) -> bool:
+    return False
+
+
+def _count_to(number: int) -> None:
+    """Let this thread's next node have at least this number: some 2 us for each that is left
+    out."""
+    t = torch.zeros((), requires_grad=True)
+    with torch.enable_grad():
+        while _next_sequence() < number:
+            t.view_as(t)

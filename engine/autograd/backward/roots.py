@@ -1,0 +1,382 @@
+"""What a backward pass starts from: the loss of the model's batch, or tensors of the console."""
+
+from __future__ import annotations
+
+import ast
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+from torch.autograd.graph import get_gradient_edge
+
+from ...errors import LabError
+from ...models.forward import ForwardPass
+from ...protocol import WrittenBy
+from ...random_states import States, random_states
+from ...recording.threads import shared_below
+from ..graph.provenance import Provenance, origins
+from ..graph.reading import Graph, Node, read_graph
+from .pass_record import Given, Roots
+from .side_effects import leaves_held
+
+if TYPE_CHECKING:
+    from ...console.namespace import Namespace
+    from ...lab import Control
+
+
+class Subject(ABC):
+    """Roots with their gradients, and what the tensors under them are called.
+
+    `shown` are the tensors whose `.grad` is told, by name: the leaves under the roots, and those
+    of `retained` that are none but keep their gradient. `names` are all names that leaves may have.
+    """
+
+    root = ""
+    """The expression that the window asked for; empty for the model's loss."""
+    starts_empty = True
+    """Whether a pass begins with every `.grad` None, unless it is to accumulate."""
+    roots: list[Tensor]
+    gradient: list[Tensor | None] | None = None
+    names: dict[str, Tensor]
+    shown: dict[str, Tensor]
+    retained: dict[str, Tensor]
+    provenance: Provenance
+    world: object
+    """Whose passes these are: a forward pass, or the namespace of the console."""
+    written: Roots
+    """The roots, as a script writes them."""
+    random: States | None = None
+    """Where the generators of random numbers stood before the roots were made."""
+
+    def defaults(self) -> AbstractContextManager[None]:
+        """The default dtype and device that code of the user's runs in during a pass."""
+        return nullcontext()
+
+    def name_nodes(self, graph: Graph) -> None:
+        """Label the nodes whose results have a name. Leaves have theirs already."""
+        return None
+
+    def results_of(self, node: Node) -> list[Tensor]:
+        """The tensors with a name that the node's operation gave in forward."""
+        return []
+
+    def result_name(self, node: Node) -> str:
+        """The variable that holds what the node's operation gave; empty without one."""
+        return ""
+
+    def blocks(self, graph: Graph) -> dict[int, str]:
+        """Node id -> the block whose forward made it."""
+        return {}
+
+    @abstractmethod
+    def plain(self) -> tuple[list[Tensor], list[Tensor | None] | None]:
+        """Roots and gradients for plain `torch.autograd.backward`, the reference: with a graph
+        that the steps have not used up."""
+
+    def input(self, name: str) -> Tensor:
+        """A tensor whose gradient alone is wanted. Raises LabError."""
+        tensor = self.names.get(name)
+        if tensor is None:
+            raise LabError(
+                f"There is no tensor named `{name}` for this pass.",
+                hint=f"Choose some of {', '.join(list(self.shown)[:8])}.",
+            )
+        if not tensor.requires_grad:
+            raise LabError(
+                f"`{name}` does not require grad, so it has no gradient.",
+                hint=f"Set {name}.requires_grad_() before it is used.",
+            )
+        return tensor
+
+    def last_write(self, t: Tensor) -> WrittenBy | None:
+        """Who last wrote into the storage under `t`, where that was seen."""
+        return None
+
+    def restart(self) -> None:
+        """Make the roots anew, if that can be done: their graph was freed."""
+        return None
+
+
+class ModelSubject(Subject):
+    """The loss of a finished forward pass. Raises LabError when it is not at its end, or its loss
+    has no graph."""
+
+    def __init__(self, forward: ForwardPass, create_graph: bool = False) -> None:
+        if forward.loss is None:
+            raise LabError(
+                "The forward pass has not reached the loss yet.", hint="Run it to its end."
+            )
+        if not forward.loss.requires_grad:
+            raise LabError(
+                "The loss has no graph to step through: nothing in the model can learn.",
+                hint="Add a block with parameters, for example a Linear.",
+            )
+        self.forward = forward
+        self.roots = [forward.loss]
+        self.world = forward
+        edge = get_gradient_edge(forward.loss)
+        self.written = Roots(run=edge.node._sequence_nr())
+        self.names = dict(forward.module.named_parameters())
+        self.shown, self.retained = self.names, {}
+        known = {id(p): name for name, p in self.names.items()}
+        data = {id(forward.x): "x", id(forward.y): "y"}
+        data.update({id(b): name for name, b in forward.module.named_buffers()})
+        self.provenance = Provenance(
+            [forward.recording],
+            name_of=lambda t: known.get(id(t)) or data.get(id(t), ""),
+            owner_of=lambda t: known.get(id(t), "").rpartition(".")[0],
+        )
+
+    def blocks(self, graph: Graph) -> dict[int, str]:
+        return origins(graph, self.forward.sequence_ranges)
+
+    def plain(self) -> tuple[list[Tensor], None]:
+        return [self.forward.plain()], None
+
+
+class ConsoleSubject(Subject):
+    """What expressions of the console give: `root` one or several with commas between, `gradient`
+    one for each. They are evaluated once, as a cell would be.
+
+    Raises LabError for what is no tensor, has no graph, or does not fit, and what they raise.
+    """
+
+    def __init__(
+        self, namespace: Namespace, control: Control, root: str, gradient: str = ""
+    ) -> None:
+        self.root, self.starts_empty = root, False
+        self.world, self.random = namespace, random_states()
+        self._namespace = namespace
+        self._expressions = _split(root)
+        values = [namespace.evaluate(text, control) for text in self._expressions]
+        self.roots = [_root(v, text) for v, text in zip(values, self._expressions, strict=True)]
+        self._gradients = _split(gradient) if gradient.strip() else ()
+        values = [namespace.evaluate(text, control) for text in self._gradients]
+        self.gradient = self._read_gradients(values)
+        given = map(_given, self._gradients, values, self.gradient or ())
+        self.written = Roots(self._expressions, tuple(given) or (Given(),) * len(self.roots))
+        held = namespace.reached().tensors()
+        self.names = dict(reversed(held.items()))  # the shortest name counts, it comes last
+        self._name_of = {id(t): name for name, t in self.names.items()}
+        self._writes = namespace.writes
+        self._owners = _owners(namespace.variables)
+        self.provenance = Provenance(
+            namespace.recordings.kept,
+            name_of=lambda t: self._name_of.get(id(t), ""),
+            owner_of=lambda t: self._owners.get(id(t), ""),
+            shared_below=shared_below(),
+        )
+        self._results = [(name, t) for name, t in held.items() if _is_result(t)]
+        graph = read_graph(self.roots, names=self.names)
+        self.retained = self._retained(graph)
+        self.shown = {**leaves_of(graph), **self._leaves_within(graph), **self.retained}
+
+    def name_nodes(self, graph: Graph) -> None:
+        for name, t in self._results:
+            try:
+                node = graph.node_of(get_gradient_edge(t).node)
+            except KeyError:
+                continue
+            taken = node.label.split(", ") if node.label else []
+            if name not in taken and id(t) in self._name_of and self._name_of[id(t)] == name:
+                node.label = ", ".join([*taken, name])
+
+    def defaults(self) -> AbstractContextManager[None]:
+        return self._namespace.users_defaults()
+
+    def last_write(self, t: Tensor) -> WrittenBy | None:
+        return self._writes.last_write(t)
+
+    def results_of(self, node: Node) -> list[Tensor]:
+        return [t for _, t in self._results if get_gradient_edge(t).node == node.fn]
+
+    def plain(self) -> tuple[list[Tensor], list[Tensor | None] | None]:
+        return self.roots, self.gradient
+
+    def result_name(self, node: Node) -> str:
+        return next((name for name, t in self._results if t.grad_fn == node.fn), "")
+
+    def _leaves_within(self, graph: Graph) -> dict[str, Tensor]:
+        """Those that a reentrant checkpoint keeps out of the graph: its own backward adds to
+        their `.grad`."""
+        known = {id(node.variable) for node in graph.nodes if node.is_leaf}
+        held = [t for node in graph.nodes if node.is_custom for t in leaves_held(node.fn)]
+        named = ((self._name_of.get(id(t), ""), t) for t in held if id(t) not in known)
+        return {name: t for name, t in named if name}
+
+    def _retained(self, graph: Graph) -> dict[str, Tensor]:
+        found = {}
+        for name, t in self._results:
+            if t.retains_grad and self._name_of.get(id(t)) == name:
+                try:
+                    graph.node_of(get_gradient_edge(t).node)
+                except KeyError:
+                    continue
+                found[name] = t
+        return found
+
+    def _read_gradients(self, values: list[Any]) -> list[Tensor | None] | None:
+        if not values:
+            for root, text in zip(self.roots, self._expressions, strict=True):
+                if root.numel() != 1:
+                    raise LabError(
+                        f"`{text}` has shape {tuple(root.shape)}: backward starts from one number, "
+                        "or from a gradient for each of these.",
+                        hint=f"Give the gradient torch.ones_like({text}), or take {text}.sum().",
+                    )
+            return None
+        if len(values) != len(self.roots):
+            raise LabError(
+                f"{len(self.roots)} roots need as many gradients; there are {len(values)}.",
+                hint="Write one for each, with commas between; None for a scalar's 1.",
+            )
+        return [
+            _gradient(value, root, text)
+            for value, root, text in zip(values, self.roots, self._expressions, strict=True)
+        ]
+
+
+class GradientSubject(Subject):
+    """A gradient that a pass with `create_graph` has found for the tensor `name`: its own graph.
+    `value` is what backward starts with, ones where there is none, and `text` its expression.
+    Raises LabError without a graph."""
+
+    def __init__(
+        self,
+        before: Subject,
+        name: str,
+        gradient: Tensor | None,
+        value: Any = None,
+        text: str = "",
+    ) -> None:
+        if gradient is None or not gradient.requires_grad:
+            raise LabError(
+                f"The gradient of {name} has no graph of its own."
+                if gradient is not None
+                else f"{name} has no gradient yet.",
+                hint="Start the pass with create_graph, and run it until the gradient is there.",
+            )
+        self.root = f"gradient of {name}"
+        self.roots = [gradient]
+        self.gradient = [torch.ones_like(gradient, requires_grad=False)]
+        if value is not None:
+            self.gradient = [_gradient(value, gradient, name)]
+        self.world, self._before = before.world, before
+        given = _given(text, value, self.gradient[0])
+        if value is None and gradient.dim():
+            given = Given(how="ones")
+        self.written = Roots(gradients=(given,), of=name)
+        self.names, self.provenance = before.names, before.provenance
+        graph = read_graph(self.roots, names=self.names)
+        self.shown, self.retained = leaves_of(graph), {}
+
+    def defaults(self) -> AbstractContextManager[None]:
+        return self._before.defaults()
+
+    def plain(self) -> tuple[list[Tensor], list[Tensor | None] | None]:
+        return self.roots, self.gradient
+
+
+@contextmanager
+def gradients_aside(tensors: Iterator[Tensor] | list[Tensor]) -> Iterator[None]:
+    """Whatever happens inside, each `.grad` is the same object with the same content after."""
+    kept = [(t, t.grad, None if t.grad is None else t.grad.detach().clone()) for t in tensors]
+    try:
+        yield
+    finally:
+        with torch.no_grad():
+            for t, grad, copy in kept:
+                if grad is not None and copy is not None and grad.layout == torch.strided:
+                    grad.copy_(copy)
+                t.grad = grad
+
+
+def leaves_of(graph: Graph) -> dict[str, Tensor]:
+    """The leaves of a graph by name."""
+    leaves = [(n.label or f"leaf {n.id}", n.variable) for n in graph.nodes if n.is_leaf]
+    return {name: t for name, t in leaves if t is not None}
+
+
+def _split(text: str) -> tuple[str, ...]:
+    """Expressions with commas between."""
+    try:
+        tree = ast.parse(f"({text}\n,)", mode="eval").body
+    except (SyntaxError, ValueError) as error:
+        why = error.msg if isinstance(error, SyntaxError) else str(error)
+        raise LabError(
+            f"`{text}` is no expression: {why}.", hint="Write a variable's name: loss, or y, z."
+        ) from None
+    assert isinstance(tree, ast.Tuple)
+    if not text.strip() or not tree.elts:
+        raise LabError("There is no root.", hint="Write a variable's name: loss, or y, z.")
+    return tuple(ast.unparse(item) for item in tree.elts)
+
+
+def _root(value: Any, text: str) -> Tensor:
+    if not isinstance(value, Tensor):
+        raise LabError(
+            f"`{text}` is of type {type(value).__name__}, not a tensor.",
+            hint="A graph is read from a tensor: choose one that was computed.",
+        )
+    if not value.requires_grad:
+        raise LabError(
+            f"`{text}` has no graph: it does not require grad.",
+            hint="It was made from tensors without requires_grad, under no_grad, or by detach(); "
+            "what it is made from needs requires_grad=True before.",
+        )
+    return value
+
+
+def _gradient(value: Any, root: Tensor, text: str) -> Tensor | None:
+    if value is None and root.numel() == 1:
+        return None
+    is_complex = value.is_complex() if isinstance(value, Tensor) else isinstance(value, complex)
+    if is_complex and not root.is_complex():
+        raise LabError(
+            f"The gradient for `{text}` is complex, and `{text}` is real.",
+            hint="Write real numbers, or take the .real part.",
+        )
+    if isinstance(value, bool | int | float | complex):
+        return torch.full_like(root, value, requires_grad=False)
+    try:
+        given = torch.as_tensor(value, dtype=root.dtype, device=root.device)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise LabError(
+            f"The gradient for `{text}` is neither a tensor nor numbers: {error}",
+            hint=f"Write torch.ones_like({text}), a number, or nested lists.",
+        ) from None
+    if given.shape != root.shape:
+        raise LabError(
+            f"The gradient for `{text}` has shape {tuple(given.shape)}, and `{text}` has "
+            f"{tuple(root.shape)}: they must be the same.",
+            hint=f"Write torch.ones_like({text}), or a number for all of them.",
+        )
+    return value if isinstance(value, Tensor) and value.dtype == root.dtype else given
+
+
+def _given(text: str, value: Any, gradient: Tensor | None) -> Given:
+    """How a script writes the gradient that `_gradient` made of `value`, which `text` gave."""
+    if value is None:
+        return Given()
+    if isinstance(value, bool | int | float | complex):
+        return Given(text, "full")
+    return Given(text, "as it is" if value is gradient else "tensor")
+
+
+def _is_result(t: Tensor) -> bool:
+    """Computed, with a graph."""
+    return bool(t.requires_grad and not t.is_leaf)
+
+
+def _owners(variables: dict[str, Any]) -> dict[int, str]:
+    """id of a parameter -> the path of the module that holds it: `net.layers.0`."""
+    found: dict[int, str] = {}
+    for name, value in list(variables.items()):
+        if isinstance(value, nn.Module) and isinstance(name, str) and not name.startswith("_"):
+            for path, module in value.named_modules():
+                for parameter in module.parameters(recurse=False):
+                    found.setdefault(id(parameter), f"{name}.{path}" if path else name)
+    return found

@@ -1,0 +1,355 @@
+"""Backward, one node at a time, by torch's own engine.
+
+Every node is executed by the C++ engine in a run that an exception ends after that one node: so
+hooks, shapes, dtypes and rounding are the engine's own, and stepping to the end leaves in `.grad`
+the bits that `backward()` leaves. Between the runs, the gradients on their way wait in buffers
+here, and that is what can be looked at, changed and put back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import zip_longest
+from typing import Self
+
+import torch
+
+from ..graph.engine_run import Gradients, capture, run_node, run_nodes
+from ..graph.reading import Node
+from .side_effects import Beside
+from .stepping import Step, SteppedPass
+
+NODES_OF_A_RUN = 512
+"""Hooks are put on so many nodes at a time, and on one in PARTS_OF_A_RUN of those that are left
+where these are more: each run walks them all."""
+PARTS_OF_A_RUN = 16
+
+
+@dataclass
+class _Undo:
+    """What a step changed: buffers by node id as they were, and `.grad`s as they were."""
+
+    step: Step
+    buffers: dict[int, list[torch.Tensor | None] | None] = field(default_factory=dict)
+    grads: list[tuple[torch.Tensor, torch.Tensor | None, torch.Tensor | None]] = field(
+        default_factory=list
+    )
+    watched: list[tuple[torch.Tensor, torch.Tensor | None]] = field(default_factory=list)
+    beside: Beside | None = None
+
+    def note_changes(self) -> None:
+        """The node has run, or failed: keep the `.grad`s that changed, and no others."""
+        self.grads += [(t, old, None) for t, old in self.watched if t.grad is not old]
+        self.watched = []
+        if self.beside is not None:
+            self.grads += self.beside.changed()
+
+    def put_back(self) -> None:
+        if self.beside is not None:
+            self.beside.put_back_hooks()
+        for tensor, grad, copy in self.grads:
+            _put_back(tensor, grad, copy)
+
+
+class BackwardStepper(SteppedPass):
+    """Steps backward from one tensor or several, forth and back, in the engine's own order.
+
+    `gradient` is as for `torch.autograd.backward`: None for scalar roots (ones), a tensor, or one
+    entry per root. With `create_graph`, gradients carry a graph of their own. The forward graph
+    is kept, as by `retain_graph=True`. As in `backward()`, gradients are added to the `.grad` of
+    leaves; going back takes them out again. `watch` names other tensors whose `.grad` going back
+    shall restore: those on which `retain_grad()` was called. What hooks and custom Functions do
+    outside of this (prints, counters, an optimizer in a hook) is not undone.
+
+    Where a node gets no gradient at all, its hooks are not called (torch calls them with None). To
+    what counts within one call of `backward` (`register_multi_grad_hook`, callbacks queued for its
+    end) every step is a call of its own: BreakMode steps the one call itself. A step takes some 30
+    us, and 0.05 us more for every node below, as the engine walks them all; `run` shares that among
+    many nodes.
+
+    Raises ValueError when a root has no graph, a gradient is missing for a root that is no
+    scalar, or does not fit its root.
+    """
+
+    def __init__(
+        self,
+        root: torch.Tensor | Iterable[torch.Tensor],
+        gradient: torch.Tensor | Sequence[torch.Tensor | None] | None = None,
+        create_graph: bool = False,
+        *,
+        names: Mapping[str, torch.Tensor] | None = None,
+        watch: Iterable[torch.Tensor] = (),
+        inputs: Sequence[torch.Tensor] | None = None,
+    ) -> None:
+        super().__init__(root, gradient, create_graph, names=names, inputs=inputs)
+        self._watched = list(watch)
+        self._buffers: dict[int, list[torch.Tensor | None]] = {}
+        self._done: list[_Undo] = []
+        for (_, grad), (node_id, output_nr) in zip(self._start, self.graph.roots, strict=True):
+            if node_id in self._place:
+                self._add(node_id, output_nr, grad)
+
+    # -- where it stands -------------------------------------------------------------------------
+
+    @property
+    def position(self) -> int:
+        return len(self._done)
+
+    @property
+    def last(self) -> Step | None:
+        return self._done[-1].step if self._done else None
+
+    def step_of(self, node: Node | int) -> Step | None:
+        place = self._place_of(node)
+        return self._done[place].step if place < self.position else None
+
+    def pending(self, node: Node | int) -> Gradients:
+        node = self.graph.nodes[self._id(node)]
+        return tuple(self._buffers.get(node.id) or [None] * len(node.fn._input_metadata))
+
+    def grad_before(self, node: Node | int) -> torch.Tensor | None:
+        place = self._place_of(node)
+        node = self.plan[place]
+        if place >= self.position or not node.is_leaf or not self.runs(node):
+            return None
+        return self._done[place].grads[0][2]
+
+    # -- moving ----------------------------------------------------------------------------------
+
+    def step(self) -> Step | None:
+        """Run the next node; None at the end.
+
+        What the node raises comes out as it is (a graph that was freed, a hook, a custom
+        Function); the stepper then stands where it stood.
+        """
+        node = self.next_node
+        if node is None:
+            return None
+        undo = self._before(node)
+        arrived = self.pending(node)
+        try:
+            incoming, outgoing = self._run(node, arrived)
+        except BaseException:  # a leaf's hook is called when its `.grad` has grown already
+            undo.note_changes()
+            undo.put_back()
+            raise
+        return self._after(undo, arrived, incoming, outgoing)
+
+    def run(self, until: Callable[[Self], bool] | None = None) -> None:
+        """Run to the end, or until `until` says so: it is asked after every step.
+
+        Many nodes are executed in one engine run where that can be done, which is much faster on
+        large graphs, and leaves the same as single steps.
+        """
+        while (node := self.next_node) is not None:
+            position = self.position
+            stopped = False
+            if self.inputs is None and not node.is_leaf and not self._something_undefined():
+                stopped = self._run_many(until)
+            if self.position == position:
+                self.step()
+                stopped = until is not None and until(self)
+            if stopped:
+                return
+
+    def _run_many(self, until: Callable[[Self], bool] | None) -> bool:
+        """Execute some of the next nodes in one engine run; whether `until` has said to stop."""
+        nodes = self._nodes_of_a_run()
+        if not nodes:
+            return False
+        undo = _Undo(Step(nodes[0], (), (), 0))
+        watched = self._watched_grads()
+        stopped = False
+
+        def before(place: int) -> None:
+            nonlocal undo
+            undo = self._before(nodes[place])
+            undo.watched = watched  # retain_grad() has set the node's own by now
+
+        def after(place: int, outgoing: Gradients, incoming: Gradients) -> bool:
+            nonlocal watched, stopped
+            node = nodes[place]
+            given = () if node.is_leaf else outgoing
+            self._after(undo, self.pending(node), tuple(incoming), tuple(given))
+            watched = self._watched_grads()
+            stopped = until is not None and until(self)
+            return stopped
+
+        graph = self.graph
+        waiting = [
+            (graph.nodes[node_id].fn, i, gradient)
+            for node_id, buffer in self._buffers.items()
+            for i, gradient in enumerate(buffer)
+            if gradient is not None
+        ]
+        fns = [node.fn for node in nodes]
+        try:
+            run_nodes(
+                fns,
+                waiting,
+                before,
+                after,
+                create_graph=self.create_graph,
+                guard=self.guard,
+                shield=self.shield,
+            )
+        except BaseException:
+            if undo.step.node is self.next_node:
+                undo.note_changes()
+                undo.put_back()
+            raise
+        return stopped
+
+    def _nodes_of_a_run(self) -> list[Node]:
+        """The next nodes whose order is sure to be the plan's in a run of its own. Leaves that are
+        ready at once (they follow each other in the plan) are not."""
+        nodes: list[Node] = []
+        limit = max(NODES_OF_A_RUN, (len(self.plan) - self.position) // PARTS_OF_A_RUN)
+        following = self.plan[self.position : self.position + limit + 1]
+        for node, after in zip_longest(following, following[1:]):
+            tied = node.is_leaf and after is not None and after.is_leaf
+            if tied or self._goes_alone(node) or len(nodes) == limit:
+                break
+            nodes.append(node)
+        return nodes
+
+    def _something_undefined(self) -> bool:
+        """Whether a node waits to which nothing but undefined gradients have come. A run starts
+        from defined ones only: it would leave that node out, and take those below it too early."""
+        return len(self._buffers) < len(self.arrived)
+
+    def _goes_alone(self, node: Node) -> bool:
+        """What the user's code does in it can be seen, and put back, only in a run of its own."""
+        return node.id in self._edits or node.is_custom
+
+    def _before(self, node: Node) -> _Undo:
+        """`node` is about to run: keep what it may change."""
+        undo = _Undo(Step(node, (), (), self.position + 1), watched=self._watched_grads())
+        variable = node.variable if self.runs(node) else None
+        if variable is not None:
+            old = variable.grad
+            undo.grads.append((variable, old, None if old is None else old.detach().clone()))
+        elif node.is_custom and self.runs(node):
+            undo.beside = Beside.before(node.fn)
+        return undo
+
+    def _after(
+        self, undo: _Undo, arrived: Gradients, incoming: Gradients, outgoing: Gradients
+    ) -> Step:
+        """The node has run: its gradients come to the nodes below."""
+        node = undo.step.node
+        undo.step = Step(node, incoming, outgoing, self.position + 1)
+        undo.note_changes()
+        undo.buffers[node.id] = self._buffers.pop(node.id, None)
+        for number, output_nr in self._captures.get(node.id, ()):
+            # A node that runs hands over what came before its hooks, as in the engine.
+            taken = arrived if self.runs(node) else incoming
+            self.captured[number] = taken[output_nr]
+        for input_nr, target, output_nr in self._targets[node.id] if self.runs(node) else ():
+            if outgoing[input_nr] is not None:
+                if target not in undo.buffers:
+                    buffer = self._buffers.get(target)
+                    undo.buffers[target] = None if buffer is None else list(buffer)
+                self._add(target, output_nr, outgoing[input_nr])
+        self._count_step(node)
+        self._done.append(undo)
+        return undo.step
+
+    def back(self) -> Step | None:
+        """Undo the last step: its gradients, and what it added to `.grad`. Returns the step
+        undone, None at the start."""
+        if not self._done:
+            return None
+        undo = self._done.pop()
+        for node_id, buffer in undo.buffers.items():
+            if buffer is None:
+                self._buffers.pop(node_id, None)
+            else:
+                self._buffers[node_id] = buffer
+        self._uncount_step(undo.step.node)
+        for number, _ in self._captures.get(undo.step.node.id, ()):
+            self.captured[number] = None
+        undo.put_back()
+        return undo.step
+
+    def run_to(self, node: Node | int) -> Step:
+        """Run, or go back, until `node` is the last that has run. Raises ValueError for a node
+        that is not in this graph."""
+        place = self._place_of(node)
+        if self.position <= place:
+            self.run(lambda stepper: stepper.position > place)
+        while self.position > place + 1:
+            self.back()
+        return self._done[place].step
+
+    def _stand_before(self, node: Node | int) -> None:
+        while self._place_of(node) < self.position:
+            self.back()
+
+    def reset(self) -> None:
+        """Go back to the start. Edits stay."""
+        while self.back() is not None:
+            pass
+
+    def close(self) -> None:
+        super().close()
+        self._done.clear()
+        self._buffers.clear()
+        self._watched.clear()
+
+    # -- inside ----------------------------------------------------------------------------------
+
+    def _watched_grads(self) -> list[tuple[torch.Tensor, torch.Tensor | None]]:
+        return [(t, t.grad) for t in self._watched]
+
+    def _run(self, node: Node, arrived: Gradients) -> tuple[Gradients, Gradients]:
+        if not self.runs(node):
+            return capture(node.fn, arrived, create_graph=self.create_graph), ()
+        is_edited = node.id in self._edits
+        if not is_edited and not node.is_custom and all(g is None for g in arrived):
+            return arrived, (None,) * len(node.fn.next_functions)
+        # Undefined gradients alone: a Python Function may turn them into zeros, an edit into others
+        needs_edit = is_edited or all(g is None for g in arrived)
+        edit = (lambda grads: self.edited(node, grads)) if needs_edit else None
+        watched = [] if _some(arrived) else self._watched_grads()
+        ran = run_node(
+            node.fn, arrived, edit=edit, create_graph=self.create_graph, guard=self.guard
+        )
+        for tensor, grad in watched:  # retain_grad() saw the zeros that the run began with
+            if tensor.grad is not grad and tensor.grad_fn == node.fn:
+                tensor.grad = grad
+        return ran
+
+    def _add(self, node_id: int, output_nr: int, grad: torch.Tensor | None) -> None:
+        if grad is None:
+            return
+        buffer = self._buffers.get(node_id)
+        if buffer is None:
+            count = len(self.graph.nodes[node_id].fn._input_metadata)
+            buffer = self._buffers[node_id] = [None] * count
+        old = buffer[output_nr]
+        buffer[output_nr] = grad if old is None else self._sum(old, grad)
+
+    def _sum(self, old: torch.Tensor, new: torch.Tensor) -> torch.Tensor:
+        """As InputBuffer::accumulate of torch/csrc/autograd/input_buffer.cpp: which operand comes
+        first decides the rounding of duplicates in sparse sums."""
+        with torch.set_grad_enabled(self.create_graph):
+            if old.layout == torch.sparse_coo and not self.create_graph:
+                return new + old
+            return old + new
+
+
+def _some(gradients: Gradients) -> bool:
+    return any(gradient is not None for gradient in gradients)
+
+
+@torch.no_grad()
+def _put_back(tensor: torch.Tensor, grad: torch.Tensor | None, copy: torch.Tensor | None) -> None:
+    """Make `tensor.grad` the object `grad` again, with the content of `copy` if there is one."""
+    if grad is not None and copy is not None:
+        if grad.layout == torch.strided and not grad.requires_grad:
+            grad.copy_(copy)
+        elif not grad.requires_grad:
+            grad = copy
+    tensor.grad = grad

@@ -1,0 +1,307 @@
+"""What every way of stepping backward shares: the plan, where it stands, edits of gradients."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import zip_longest
+from typing import Any, Self
+
+import torch
+
+from ..graph.engine_run import Gradients, execution_order
+from ..graph.reading import Graph, Node, as_roots, gradient_edge, read_graph
+from .gradients import check_fits, root_gradients
+
+PreHook = Callable[[Gradients], Gradients]
+Edit = Gradients | PreHook
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """One executed node. `incoming` is what its rule was given (after hooks and edits), one per
+    output of the forward operation; `outgoing` what it gave (after hooks, summed to the shape and
+    cast to the dtype of its target), one per input. None is an undefined gradient: zero, for
+    mathematics. `position` is the step's number in the plan, from 1."""
+
+    node: Node
+    incoming: Gradients
+    outgoing: Gradients
+    position: int
+
+
+class SteppedPass(ABC):
+    """A backward pass that stands between two nodes of its `plan`, the engine's own order.
+
+    With `inputs` it is a pass of `torch.autograd.grad`: no `.grad` changes, only nodes on the way
+    to an input run, and `captured` holds the gradient of each input once it has come. A node whose
+    gradient is wanted, and that need not run for another input, is a step that only captures.
+
+    Raises ValueError when a root has no graph, a gradient is missing for a root that is no
+    scalar, or does not fit its root.
+    """
+
+    own_hooks = 0
+    """How many of the hooks of each kind on a node are the pass's own."""
+
+    def __init__(
+        self,
+        root: torch.Tensor | Iterable[torch.Tensor],
+        gradient: torch.Tensor | Sequence[torch.Tensor | None] | None = None,
+        create_graph: bool = False,
+        *,
+        names: Mapping[str, torch.Tensor] | None = None,
+        inputs: Sequence[torch.Tensor] | None = None,
+    ) -> None:
+        roots: list[Any] = as_roots(root)
+        self.create_graph = create_graph
+        self._start = list(zip(roots, root_gradients(roots, gradient), strict=True))
+        self.graph: Graph = read_graph(roots, names=names)
+        self.plan: list[Node] = [self.graph.node_of(fn) for fn in execution_order(roots)]
+        self.inputs = None if inputs is None else list(inputs)
+        self.captured: list[torch.Tensor | None] = [None] * len(self.inputs or ())
+        self._captures = wanted_from(self.graph, self.inputs or ())
+        self._needed: frozenset[int] | None = None
+        if self.inputs is not None:
+            self._needed = above(self.graph, self._captures)
+            kept = self._needed | self._captures.keys()
+            self.plan = [node for node in self.plan if node.id in kept]
+        self._place = {node.id: place for place, node in enumerate(self.plan)}
+        self.guard: Callable[[], AbstractContextManager[object]] = nullcontext
+        """Entered around code that may be the user's, so that it can be interrupted."""
+        self.shield: Callable[[], AbstractContextManager[object]] = nullcontext
+        """Entered inside of a guard around what must not be interrupted."""
+        self._edits: dict[int, Edit] = {}
+        self._targets: dict[int, list[tuple[int, int, int]]] = {n.id: [] for n in self.graph.nodes}
+        for source, input_nr, target, output_nr in self.graph.edges:
+            if target in self._place:
+                self._targets[source].append((input_nr, target, output_nr))
+        self.arrived: Counter[int] = Counter(
+            node_id for node_id, _ in self.graph.roots if node_id in self._place
+        )
+        """How many of their `expected` contributions have come to nodes that have not run,
+        undefined ones included; only nodes that any has come to."""
+
+    # -- where it stands -------------------------------------------------------------------------
+
+    @property
+    @abstractmethod
+    def position(self) -> int:
+        """How many nodes of the plan have run."""
+
+    @property
+    @abstractmethod
+    def last(self) -> Step | None:
+        """The last step, None at the start."""
+
+    @property
+    def next_node(self) -> Node | None:
+        """The node that `step()` will run, None at the end."""
+        return self.plan[self.position] if self.position < len(self.plan) else None
+
+    def step_position(self, node: Node | int) -> int:
+        """The number of the step, from 1, that runs `node`. Raises ValueError for a node that is
+        not in this graph."""
+        return self._place_of(node) + 1
+
+    @abstractmethod
+    def step_of(self, node: Node | int) -> Step | None:
+        """The step that ran `node`, None if it has not run or the step was not kept. Raises
+        ValueError for a node that is not in this graph."""
+
+    @abstractmethod
+    def pending(self, node: Node | int) -> Gradients:
+        """What has arrived at a node that has not run, so far summed; one per output. () where it
+        is not known."""
+
+    @abstractmethod
+    def grad_before(self, node: Node | int) -> torch.Tensor | None:
+        """A copy of a leaf's `.grad` as it was before its step; None if it had none, for other
+        nodes, and where the step is not kept."""
+
+    def runs(self, node: Node) -> bool:
+        """Whether the node runs; else its gradient is only captured."""
+        return self._needed is None or node.id in self._needed
+
+    @cached_property
+    def expected(self) -> Counter[int]:
+        """How many contributions each node waits for, by node id: one per edge, one per root."""
+        edges, roots = self.graph.edges, self.graph.roots
+        return Counter([edge.target for edge in edges] + [node_id for node_id, _ in roots])
+
+    # -- moving ----------------------------------------------------------------------------------
+
+    @abstractmethod
+    def step(self) -> Step | None:
+        """Run the next node; None at the end."""
+
+    def run(self, until: Callable[[Self], bool] | None = None) -> None:
+        """Run to the end, or until `until` says so: it is asked after every step."""
+        while self.step() is not None:
+            if until is not None and until(self):
+                break
+
+    # -- changing --------------------------------------------------------------------------------
+
+    def edit(
+        self,
+        node: Node | int,
+        incoming: torch.Tensor | Sequence[torch.Tensor | None] | PreHook | None,
+    ) -> None:
+        """Let `node` run with `incoming` in place of what arrives: the same as a pre-hook on it,
+        after all others, that returns this tuple, or that is this function from the gradients
+        that arrive to those to use. One tensor will do for a node with one output; None cuts.
+
+        Holds until `unedit`, also when the pass goes back over the node and on again. Where the
+        node has run, a pass that can goes back before it. Raises ValueError where it cannot, or a
+        gradient does not fit; what a function gives is checked when the node runs.
+        """
+        edit = self._fitting(node, incoming)
+        self._stand_before(node)
+        self._edits[self._id(node)] = edit
+
+    def _stand_before(self, node: Node | int) -> None:
+        """Raise ValueError for a node that has run, where the pass cannot go back."""
+        if self._place_of(node) < self.position:
+            raise ValueError("the node has already run: step back before it, then edit")
+
+    def _fitting(
+        self,
+        node: Node | int,
+        incoming: torch.Tensor | Sequence[torch.Tensor | None] | PreHook | None,
+    ) -> Edit:
+        """The edit of a node, held against what the node expects."""
+        node = self.graph.nodes[self._id(node)]
+        self._place_of(node)
+        if not self.runs(node):
+            raise ValueError(f"{node.name} does not run: its gradient is only captured")
+        if callable(incoming) and not torch.is_tensor(incoming):
+            return incoming
+        given = (incoming,) if incoming is None or torch.is_tensor(incoming) else incoming
+        if not isinstance(given, Sequence):
+            raise TypeError(
+                f"an edit is a tensor, a tuple with one per output, a function or None; got "
+                f"{incoming!r:.60}"
+            )
+        given = tuple(given)
+        check_all_fit(node, given)
+        return given
+
+    def unedit(self, node: Node | int) -> None:
+        """Forget the edit of a node that has not run. Without an edit, nothing happens."""
+        if self._place_of(node) < self.position:
+            raise ValueError("the node has already run: step back before it, then undo its edit")
+        self._edits.pop(self._id(node), None)
+
+    def edited(self, node: Node | int, arrived: Gradients) -> Gradients:
+        """What the edit of `node`, if there is one, makes of these gradients.
+
+        Raises ValueError when it does not fit, and whatever an edit that is a function raises.
+        """
+        node = self.graph.nodes[self._id(node)]
+        edit = self._edits.get(node.id)
+        if edit is None:
+            return arrived
+        with torch.set_grad_enabled(self.create_graph):  # as in a hook
+            given = edit(arrived) if callable(edit) else edit
+        check_all_fit(node, given, arrived)
+        return given
+
+    # -- the end ---------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Let go of the graph and all gradients. `.grad` stays as it is."""
+        self._edits.clear()
+        self._start.clear()
+        self.plan = []
+        self.graph = Graph([], [], [])
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # -- inside ----------------------------------------------------------------------------------
+
+    def _count_step(self, node: Node) -> None:
+        """`node` has run: its contributions have come to the nodes below it."""
+        del self.arrived[node.id]
+        for _, target, _ in self._targets[node.id] if self.runs(node) else ():
+            self.arrived[target] += 1
+
+    def _uncount_step(self, node: Node) -> None:
+        for _, target, _ in self._targets[node.id] if self.runs(node) else ():
+            self.arrived[target] -= 1
+            if not self.arrived[target]:
+                del self.arrived[target]
+        self.arrived[node.id] = self.expected[node.id]
+
+    def _id(self, node: Node | int) -> int:
+        node_id = node.id if isinstance(node, Node) else node
+        if not isinstance(node_id, int):
+            raise TypeError(f"a node of the graph, or its id, is wanted; got {node!r:.60}")
+        known = 0 <= node_id < len(self.graph.nodes)
+        if not known or (isinstance(node, Node) and self.graph.nodes[node_id].fn != node.fn):
+            raise ValueError(f"{node!r} is not a node of this graph")
+        return node_id
+
+    def _place_of(self, node: Node | int) -> int:
+        node_id = self._id(node)
+        place = self._place.get(node_id)
+        if place is None:
+            raise ValueError(f"{self.graph.nodes[node_id]} is not on the way to any of the inputs")
+        return place
+
+
+def wanted_from(graph: Graph, inputs: Sequence[torch.Tensor]) -> dict[int, list[tuple[int, int]]]:
+    """Node id -> (number of an input, output of the node whose gradient is the input's). Raises
+    ValueError for an input without a graph; one that is not in this graph is left out."""
+    found: dict[int, list[tuple[int, int]]] = {}
+    # Leaves by identity: torch finds no gradient edge for a sparse one.
+    leaves = {id(node.variable): node for node in graph.nodes if node.is_leaf} if inputs else {}
+    for number, tensor in enumerate(inputs):
+        node, output_nr = leaves.get(id(tensor)), 0
+        if node is None and (not tensor.is_leaf or not tensor.requires_grad):
+            edge = gradient_edge(tensor)
+            node, output_nr = graph.get(edge.node), edge.output_nr
+        if node is not None:
+            found.setdefault(node.id, []).append((number, output_nr))
+    return found
+
+
+def above(graph: Graph, node_ids: Iterable[int]) -> frozenset[int]:
+    """The nodes from which an edge or more lead to one of these."""
+    sources: dict[int, list[int]] = {}
+    for edge in graph.edges:
+        sources.setdefault(edge.target, []).append(edge.source)
+    found: set[int] = set()
+    waiting = list(node_ids)
+    while waiting:
+        for source in sources.get(waiting.pop(), ()):
+            if source not in found:
+                found.add(source)
+                waiting.append(source)
+    return frozenset(found)
+
+
+def check_all_fit(node: Node, gradients: Gradients, arrived: Gradients = ()) -> None:
+    """Raise ValueError unless there is one gradient for each output of `node`, and each fits what
+    the node takes and, where it is known, what `arrived`; TypeError for what is no tensor."""
+    expected = node.fn._input_metadata
+    if len(gradients) != len(expected):
+        raise ValueError(
+            f"{node.name} takes {len(expected)} gradients, one per output; got {len(gradients)}"
+        )
+    for gradient, metadata, old in zip_longest(gradients, expected, arrived):
+        if gradient is None:
+            continue
+        if not isinstance(gradient, torch.Tensor):
+            raise TypeError(
+                f"a gradient for {node.name} is a tensor, or None; got {gradient!r:.60}"
+            )
+        check_fits(gradient, metadata, node.name, instead_of=old)

@@ -1,0 +1,346 @@
+"""Derivatives of any function: Jacobian, Hessian and their products, by torch.func and by numbers.
+
+A function takes tensors and returns one tensor. Its derivative by one of its arguments is told as a
+matrix: a row for each element of the output, a column for each element of that argument, both in C
+order.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from ...errors import LabError
+from .precision import in_precision
+
+Function = Callable[..., Tensor]
+Kind = Literal["jacobian", "hessian", "jvp", "vjp", "hvp"]
+Mode = Literal["reverse", "forward"]
+
+MAX_ENTRIES = 4_000_000
+"""Of a matrix: 32 MB in float64."""
+
+MATRIX_KINDS = frozenset({"jacobian", "hessian"})
+
+
+@dataclass(frozen=True)
+class At:
+    """A function at a point: `inputs` are all its arguments, the derivative is by number
+    `argument` of them. `function` is never the user's own module but a copy of it.
+
+    Every call draws the same random numbers, those that follow `randomness` (a state of torch's
+    CPU generator): with a Dropout that changed its mind in between there is no derivative.
+    """
+
+    function: Function
+    inputs: tuple[Tensor, ...]
+    argument: int = 0
+    randomness: Tensor = field(default_factory=torch.get_rng_state)
+
+    @property
+    def x(self) -> Tensor:
+        return self.inputs[self.argument]
+
+    def of(self, x: Tensor) -> Tensor:
+        """The function of the one argument, the others as they are."""
+        inputs = [t.clone() for t in self.inputs]  # some functions write into theirs
+        inputs[self.argument] = x
+        torch.set_rng_state(self.randomness)
+        return self.function(*inputs)
+
+    def value(self) -> Tensor:
+        """The output. Raises LabError for anything but one real floating tensor."""
+        with torch.no_grad():
+            return _checked(self.of(self.x.clone()))
+
+    def is_random(self) -> bool:
+        """Whether the function draws random numbers."""
+        with torch.no_grad():
+            self.of(self.x.clone())
+        return not torch.equal(torch.get_rng_state(), self.randomness)
+
+    def to(self, dtype: torch.dtype) -> At:
+        """The same in another precision: floating arguments, a module's parameters, and whatever
+        else the function uses."""
+        function = self.function
+        if isinstance(function, nn.Module):
+            function = copy.deepcopy(function).to(dtype)
+        else:
+            function = in_precision(function, dtype)
+        inputs = tuple(t.to(dtype) if t.is_floating_point() else t for t in self.inputs)
+        return At(function, inputs, self.argument, self.randomness)
+
+
+def at_point(function: Function, inputs: tuple[Tensor, ...], argument: int) -> At:
+    """The function at detached copies of these inputs; a module is copied with its buffers.
+
+    Raises LabError when the chosen argument cannot be differentiated by, or an input holds no
+    numbers.
+    """
+    if not 0 <= argument < len(inputs):
+        raise LabError(
+            f"There is no input {argument}: {len(inputs)} were given.",
+            hint="Inputs count from 0.",
+        )
+    x = inputs[argument]
+    if not x.is_floating_point():
+        raise LabError(
+            f"Input {argument} is {str(x.dtype).removeprefix('torch.')}: derivatives are taken by"
+            " real floating tensors.",
+            hint="Take a function of torch.view_as_real(x), or differentiate by another input."
+            if x.is_complex()
+            else "Convert it with .float(), or differentiate by another input.",
+        )
+    for place, t in enumerate(inputs):
+        if t.layout != torch.strided or t.is_meta:
+            what, hint = (
+                ("on the meta device: it has no numbers", "Make it on the CPU.")
+                if t.is_meta
+                else ("not dense", "Give a dense one: x.to_dense().")
+            )
+            raise LabError(f"Input {place} is {what}.", hint=hint)
+    if x.numel() == 0:
+        raise LabError(
+            f"Input {argument} has no elements, so there is nothing to differentiate by.",
+            hint="Give one with some elements.",
+        )
+    if isinstance(function, nn.Module):
+        function = copy.deepcopy(function)
+    return At(function, tuple(t.detach().clone() for t in inputs), argument)
+
+
+# -- by torch ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Derivative:
+    """`values` is a matrix (rows, columns) for a Jacobian or Hessian, else the product in its own
+    shape. `note` says what had to be done otherwise than asked."""
+
+    values: Tensor
+    note: str = ""
+
+
+def derivative(
+    at: At, kind: Kind, vector: Tensor | None = None, mode: Mode = "reverse"
+) -> Derivative:
+    """The derivative by torch.func; row by row through autograd where a function does not allow
+    that (an autograd.Function without setup_context, a BatchNorm that counts its batches).
+    `vector` is for jvp, vjp and hvp.
+
+    Raises LabError for a wrong shape of output or vector, or where a matrix would be too large.
+    """
+    out = at.value()
+    if kind in ("hessian", "hvp") and out.numel() != 1:
+        raise LabError(
+            f"A Hessian is that of one number; the function gives {tuple(out.shape)}.",
+            hint="Reduce first: lambda x: f(x).sum().",
+        )
+    if kind in MATRIX_KINDS:
+        _check_size(at.x.numel() if kind == "hessian" else out.numel(), at.x.numel())
+    else:
+        wanted = out if kind == "vjp" else at.x
+        if vector is None or vector.shape != wanted.shape:
+            got = "none was given" if vector is None else f"it has {tuple(vector.shape)}"
+            raise LabError(
+                f"The vector of a {kind.upper()} has the shape of the"
+                f" {'output' if kind == 'vjp' else 'input'}, {tuple(wanted.shape)}; {got}.",
+                hint="torch.ones_like or torch.randn_like make one.",
+            )
+        vector = vector.to(wanted.dtype)
+    try:
+        return Derivative(_by_func(at, kind, vector, mode).detach())
+    except RuntimeError as error:  # what the function itself raises comes again below
+        note = (
+            "torch.func cannot transform this function, so autograd was asked row by row: "
+            + shortened(str(error))
+        )
+        return Derivative(_by_rows(at, kind, vector).detach(), note)
+
+
+def _by_func(at: At, kind: Kind, vector: Tensor | None, mode: Mode) -> Tensor:
+    scalar = lambda x: at.of(x).reshape(())  # noqa: E731 - a Hessian's (1,) is a number
+    x = at.x.clone()  # it is the function's to write into
+    match kind:
+        case "jacobian":
+            jac = torch.func.jacrev if mode == "reverse" else torch.func.jacfwd
+            return jac(at.of)(x).reshape(-1, x.numel())
+        case "hessian":
+            return torch.func.hessian(scalar)(x).reshape(x.numel(), x.numel())
+        case "jvp":
+            return torch.func.jvp(at.of, (x,), (vector,))[1]
+        case "vjp":
+            return torch.func.vjp(at.of, x)[1](vector)[0]
+        case "hvp":
+            return torch.func.jvp(torch.func.grad(scalar), (x,), (vector,))[1]
+
+
+def _by_rows(at: At, kind: Kind, vector: Tensor | None) -> Tensor:
+    x = at.x.detach().requires_grad_()
+    out = at.of(x)
+    if kind in ("hessian", "hvp"):
+        out = vjp_of(out.sum(), x, None, create_graph=True)
+    if kind == "vjp" or kind == "hvp":  # a Hessian is symmetric: its rows are its columns
+        return vjp_of(out, x, vector)
+    rows = torch.stack([vjp_of(out, x, unit) for unit in units(out)]).reshape(-1, x.numel())
+    if kind == "jvp":
+        assert vector is not None
+        return (rows @ vector.reshape(-1)).reshape(out.shape)
+    return rows
+
+
+def vjp_of(out: Tensor, x: Tensor, vector: Tensor | None, create_graph: bool = False) -> Tensor:
+    """The vector-Jacobian product of `out` by `x`; zeros where `out` does not depend on it."""
+    if not out.requires_grad:
+        return torch.zeros_like(x)
+    (grad,) = torch.autograd.grad(
+        out, x, vector, retain_graph=True, create_graph=create_graph, allow_unused=True
+    )
+    return torch.zeros_like(x) if grad is None else grad
+
+
+def units(out: Tensor) -> Iterator[Tensor]:
+    """The unit vectors of a tensor's shape, in C order."""
+    for place in range(out.numel()):
+        unit = torch.zeros(out.numel(), dtype=out.dtype, device=out.device)
+        unit[place] = 1
+        yield unit.reshape(out.shape)
+
+
+# -- by numbers ----------------------------------------------------------------------------------
+
+
+def step_of(dtype: torch.dtype) -> float:
+    """The step of a central difference that balances its two errors: the cube root of the
+    dtype's epsilon (Press et al., Numerical Recipes, section 5.7)."""
+    return torch.finfo(dtype).eps ** (1 / 3)
+
+
+def numerical(at: At, kind: Kind, vector: Tensor | None = None, eps: float | None = None) -> Tensor:
+    """The derivative by central differences, (f(x + h) - f(x - h)) / 2h, in the inputs' dtype.
+
+    A Hessian and an HVP are differences of the gradient, which is autograd's. Shapes as
+    `derivative`. `eps` is h; by default `step_of` the dtype.
+    """
+    h = step_of(at.x.dtype) if eps is None else eps
+    f = _gradient_of(at) if kind in ("hessian", "hvp") else at.of
+    if kind in ("jvp", "hvp"):
+        assert vector is not None
+        return central_difference(f, at.x, vector.to(at.x.dtype), h)
+    columns = [central_difference(f, at.x, unit, h).reshape(-1) for unit in units(at.x)]
+    matrix = torch.stack(columns, dim=1) if columns else at.x.new_zeros(0, 0)
+    if kind == "vjp":
+        assert vector is not None
+        return (vector.to(matrix.dtype).reshape(-1) @ matrix).reshape(at.x.shape)
+    return matrix
+
+
+def numerical_entry(at: At, kind: Kind, row: int, column: int, eps: float | None = None) -> float:
+    """One entry of `numerical`'s matrix, by two evaluations."""
+    h = step_of(at.x.dtype) if eps is None else eps
+    unit = torch.zeros(at.x.numel(), dtype=at.x.dtype, device=at.x.device)
+    unit[column] = 1
+    f = _gradient_of(at) if kind == "hessian" else at.of
+    return float(central_difference(f, at.x, unit.reshape(at.x.shape), h).reshape(-1)[row])
+
+
+def _gradient_of(at: At) -> Callable[[Tensor], Tensor]:
+    def gradient(x: Tensor) -> Tensor:
+        with torch.enable_grad():
+            x = x.detach().requires_grad_()
+            return vjp_of(at.of(x).sum(), x, None)
+
+    return gradient
+
+
+@torch.no_grad()
+def central_difference(f: Callable[[Tensor], Tensor], x: Tensor, along: Tensor, h: float) -> Tensor:
+    """(f(x + h·along) - f(x - h·along)) / 2h"""
+    return (f(x + h * along) - f(x - h * along)) / (2 * h)
+
+
+# -- analytic against numeric, float32 against float64 -------------------------------------------
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One way of computing against the analytic derivative in float64: the largest absolute
+    difference and that relative to the largest entry; `note` says why there is none."""
+
+    way: str
+    max_difference: float
+    relative: float
+    note: str = ""
+
+
+def compare(at: At, kind: Kind, vector: Tensor | None, mode: Mode) -> Iterator[Comparison | None]:
+    """The four ways, each against the analytic derivative in float64; None between them."""
+    doubles = at.to(torch.float64)
+    try:
+        truth = derivative(doubles, kind, vector, mode).values
+    except Exception as error:  # the user's function, in a precision it was not written for
+        yield Comparison("analytic, float64", math.nan, math.nan, shortened(str(error)))
+        return
+    yield None
+    singles = at.to(torch.float32)
+    ways: tuple[tuple[str, Callable[[], Tensor]], ...] = (
+        ("analytic, float32", lambda: derivative(singles, kind, vector, mode).values),
+        ("numeric, float64", lambda: numerical(doubles, kind, vector)),
+        ("numeric, float32", lambda: numerical(singles, kind, vector)),
+    )
+    for way, compute in ways:
+        try:
+            yield _against(way, compute(), truth)
+        except Exception as error:
+            yield Comparison(way, math.nan, math.nan, shortened(str(error)))
+
+
+def _against(way: str, values: Tensor, truth: Tensor) -> Comparison:
+    if truth.numel() == 0:
+        return Comparison(way, 0.0, 0.0)
+    difference = float((values.double() - truth).abs().max())
+    scale = float(truth.abs().max())
+    return Comparison(way, difference, difference / scale if scale else difference)
+
+
+# -- checks --------------------------------------------------------------------------------------
+
+
+def _checked(out: object) -> Tensor:
+    if not isinstance(out, Tensor):
+        many = isinstance(out, tuple | list | Mapping)
+        what = f"{type(out).__name__} of {len(out)}" if many else type(out).__name__
+        key = repr(next(iter(out), 0)) if isinstance(out, Mapping) else "0"
+        raise LabError(
+            f"The function returns {what}; a derivative is that of one tensor.",
+            hint=f"Choose one: lambda x: f(x)[{key}]."
+            if many
+            else "Return the tensor itself: item(), numpy() and float() lose the way back.",
+        )
+    if not out.is_floating_point():
+        raise LabError(
+            f"The function returns {str(out.dtype).removeprefix('torch.')}: only real floating"
+            " outputs have a derivative here.",
+            hint="Return .real, .abs() or the like of a complex result.",
+        )
+    return out
+
+
+def shortened(message: str, most: int = 240) -> str:
+    """The first line of one of torch's messages, cut where it goes on for long."""
+    line = (message.splitlines() or [""])[0]
+    return line if len(line) <= most else f"{line[: most - 1]}…"
+
+
+def _check_size(rows: int, columns: int) -> None:
+    if rows * columns > MAX_ENTRIES:
+        raise LabError(
+            f"The matrix would have {rows:,} x {columns:,} entries; {MAX_ENTRIES:,} are the most.",
+            hint="Take a JVP, VJP or HVP instead: they never build the matrix.",
+        )

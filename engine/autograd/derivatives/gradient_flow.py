@@ -1,0 +1,196 @@
+"""How gradients flow through the layers while a model trains: their size, and units that are dead.
+
+The same model is trained for some steps from each of several initialisations, on the same batches,
+by the loop that trains it in earnest. The model of the lab is not touched.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from contextlib import closing
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from ...project.document import TrainingSetup
+from ...training.loop import TrainingLoop
+from ...training.metrics import Diverged
+
+VANISHING = 1e-3
+"""Below this fraction of the largest layer's gradient (root mean square) a layer hardly learns."""
+EXPLODING = 1e3
+"""A gradient of this norm or more, or one that is not finite."""
+
+BIN_LOW, BIN_HIGH, BINS = -12.0, 4.0, 32
+"""A histogram counts |gradient| by powers of ten: from 10^-12 up to 10^4, in 32 bins."""
+
+ACTIVATIONS = (nn.ReLU, nn.Threshold, nn.Hardtanh)
+"""Those with flat parts, where no gradient gets through: only in these can a unit die. ReLU6 is a
+Hardtanh."""
+
+
+def _default(module: nn.Module) -> None:
+    """torch's own initialisation of each layer, from the training seed."""
+
+
+def _each_weight(fill: Callable[[Tensor], object]) -> Callable[[nn.Module], None]:
+    """Weights (2-D and up) by `fill`, biases zero; scales and shifts of norms stay."""
+
+    def initialise(module: nn.Module) -> None:
+        for part in module.modules():
+            matrices = [p for p in part.parameters(recurse=False) if p.ndim >= 2]
+            for parameter in part.parameters(recurse=False) if matrices else ():
+                with torch.no_grad():
+                    fill(parameter) if parameter.ndim >= 2 else parameter.zero_()
+
+    return initialise
+
+
+INITIALISATIONS: dict[str, Callable[[nn.Module], None]] = {
+    "default": _default,
+    "kaiming_normal": _each_weight(lambda w: nn.init.kaiming_normal_(w, nonlinearity="relu")),
+    "xavier_uniform": _each_weight(nn.init.xavier_uniform_),
+    "orthogonal": _each_weight(nn.init.orthogonal_),
+    "normal_0.01": _each_weight(lambda w: nn.init.normal_(w, std=0.01)),
+    "normal_1": _each_weight(lambda w: nn.init.normal_(w, std=1.0)),
+    "zeros": _each_weight(nn.init.zeros_),
+}
+
+Floats = NDArray[np.float32]
+
+
+class FlowRun:
+    """Some steps of training, watched. Rows are layers (modules with parameters of their own, in
+    the order of the model), columns steps; NaN where nothing was measured.
+
+    `norms` are 2-norms of a layer's gradients together, `rms` the same by the square root of the
+    number of elements, `histograms` (layers, steps, BINS) counts of their elements by size, with
+    exact zeros in `zeros`. `dead` are fractions of units, by `activations`: a unit (a channel, or
+    a feature) is dead in a step when it stands on a flat part for every sample of the batch.
+    `order` has layers and activations as they come in the model. `ended` says in words why it
+    ended early.
+    """
+
+    def __init__(
+        self,
+        module: nn.Module,
+        setup: TrainingSetup,
+        steps: int,
+        *,
+        loss: str,
+        loss_params: dict,
+    ) -> None:
+        self.loop = TrainingLoop(module, setup, loss=loss, loss_params=loss_params)
+        self.steps = min(steps, self.loop.total_steps)
+        self.layers = [
+            name
+            for name, part in module.named_modules()
+            if any(p.requires_grad for p in part.parameters(recurse=False))
+        ]
+        self.parameters = [
+            [p for p in module.get_submodule(name).parameters(recurse=False) if p.requires_grad]
+            for name in self.layers
+        ]
+        found = [(n, m) for n, m in module.named_modules() if isinstance(m, ACTIVATIONS)]
+        self.activations = [name for name, _ in found]
+        watched = {*self.layers, *self.activations}
+        self.order = [name for name, _ in module.named_modules() if name in watched]
+        self.losses: list[float] = []
+        self.norms: Floats = np.full((len(self.layers), self.steps), np.nan, np.float32)
+        self.rms: Floats = self.norms.copy()
+        self.zeros = np.zeros((len(self.layers), self.steps), np.int64)
+        self.histograms = np.zeros((len(self.layers), self.steps, BINS), np.int64)
+        self.dead: Floats = np.full((len(found), self.steps), np.nan, np.float32)
+        self.ended = ""
+        self._alive: dict[int, Tensor] = {}
+        self._hooks = [self.loop.loss_fn.register_forward_hook(self._see_loss)]
+        for row, (_, part) in enumerate(found):
+            self._hooks.append(part.register_forward_hook(self._see_activation(row)))
+
+    def run(self) -> Iterator[None]:
+        """Train, and yield after each step. Whatever the model raises comes out."""
+        try:
+            with closing(self.loop.steps()) as steps:
+                while self.loop.step < self.steps:
+                    before = self.loop.step
+                    next(steps)
+                    if self.loop.step > before:  # else a batch of a validation pass
+                        self._measure(before)
+                        yield
+        except Diverged as error:
+            self.ended = str(error)
+        finally:
+            for hook in self._hooks:
+                hook.remove()
+            self.loop.close()
+
+    @torch.no_grad()
+    def _measure(self, step: int) -> None:
+        """Gradients are still there: zero_grad is the next step's first act."""
+        for row, parameters in enumerate(self.parameters):
+            grads = [p.grad.detach().reshape(-1) for p in parameters if p.grad is not None]
+            if not grads:
+                continue
+            sizes = torch.cat(grads).abs().double()
+            norm = float(sizes.norm())
+            self.norms[row, step] = norm
+            self.rms[row, step] = norm / math.sqrt(sizes.numel())
+            self.zeros[row, step] = int((sizes == 0).sum())
+            self.histograms[row, step] = histogram_of(sizes)
+        for row, alive in self._alive.items():
+            self.dead[row, step] = 1.0 - float(alive.double().mean())
+        self._alive.clear()
+
+    def _see_loss(self, module: nn.Module, args: tuple, loss: Tensor) -> None:
+        if torch.is_grad_enabled():  # else a validation pass
+            self.losses.append(float(loss.detach()))
+
+    def _see_activation(self, row: int) -> Callable[[nn.Module, tuple, Tensor], None]:
+        def see(module: nn.Module, args: tuple, out: Tensor) -> None:
+            if not out.requires_grad:  # a validation pass
+                return
+            alive = alive_units(module, out.detach())
+            self._alive[row] = alive if row not in self._alive else self._alive[row] | alive
+
+        return see
+
+
+def alive_units(module: nn.Module, out: Tensor) -> Tensor:
+    """Which units (dimension 1 of (B, F) and images, the last of sequences) let a gradient
+    through for some sample: a bool each."""
+    if isinstance(module, nn.Hardtanh):
+        passes = (out > module.min_val) & (out < module.max_val)
+    elif isinstance(module, nn.Threshold):
+        passes = (out > module.threshold) & (out != module.value)
+    else:
+        passes = out > 0
+    feature = 1 if passes.ndim in (2, 4, 5) else passes.ndim - 1
+    others = [d for d in range(passes.ndim) if d != feature]
+    return passes.any(dim=others) if others else passes
+
+
+def histogram_of(sizes: Tensor) -> NDArray[np.int64]:
+    """Counts of `sizes` (not negative) by power of ten; smaller and larger ones go to the first
+    and the last bin, zeros and what is not finite nowhere."""
+    sizes = sizes[(sizes > 0) & torch.isfinite(sizes)]
+    places = (sizes.log10() - BIN_LOW) / (BIN_HIGH - BIN_LOW) * BINS
+    places = places.floor().clamp(0, BINS - 1).long()
+    return torch.bincount(places, minlength=BINS).cpu().numpy()
+
+
+def verdicts(norms: Floats, rms: Floats) -> list[str]:
+    """A word on each layer in a step: "vanishing", "exploding" or "" (see the bounds above)."""
+    finite = rms[np.isfinite(rms)]
+    largest = float(finite.max()) if finite.size else 0.0
+    words = []
+    for norm, size in zip(norms.tolist(), rms.tolist(), strict=True):
+        if math.isnan(norm) and not finite.size:
+            words.append("")
+        elif not math.isfinite(norm) or norm >= EXPLODING:
+            words.append("exploding")
+        else:
+            words.append("vanishing" if size <= VANISHING * largest else "")
+    return words

@@ -1,0 +1,119 @@
+"""A graph as the window is told of it: nodes with their origin, cuts, in parts that can be sent."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+from ...errors import sendable
+from ...protocol import GraphCut, GraphEdge, GraphNode, GraphSnapshot, SourceLine, StaleTensor
+from ...recording.recording import Place, source_line
+from ..formulas import words_of
+from .parts import in_parts
+from .provenance import Origin, Provenance
+from .reading import Graph, Node
+
+MAX_SHOWN_NODES = 50_000
+MAX_CLASSES = 20_000
+
+
+def title(node: Node) -> str:
+    """What a reader calls a node: the parameter's name, the operation, `h = mul`."""
+    if node.is_leaf:
+        return node.label or f"leaf {node.id}"
+    return f"{node.label} = {node.op}" if node.label else node.op
+
+
+def graph_snapshots(
+    graph: Graph,
+    plan: Sequence[Node],
+    provenance: Provenance,
+    blocks: Mapping[int, str] | None = None,
+    root: str = "",
+    max_nodes: int = MAX_SHOWN_NODES,
+    stale: Sequence[StaleTensor] = (),
+) -> list[GraphSnapshot]:
+    """The graph in parts. Only its first `max_nodes` nodes (breadth first from the root), and the
+    edges between them, are told, while `plan` names them all."""
+    shown = graph.nodes[:max_nodes]
+    count = len(shown)
+    blocks = blocks or {}
+    is_stale = {save.node for save in stale}
+    lines: dict[Place, SourceLine] = {}
+    nodes: list[GraphNode] = []
+    cuts: list[GraphCut] = []
+    with _without_collection():
+        for node in shown:
+            chain = provenance.chain(node)
+            origin = provenance.origin(node, chain)
+            nodes.append(_node(node, origin, blocks.get(node.id), lines, node.id in is_stale))
+            cuts.extend(provenance.cuts(node, chain))
+    edges = [
+        GraphEdge(source=e.source, target=e.target, input=e.input, output=e.output)
+        for e in graph.edges
+        if e.source < count and e.target < count
+    ]
+    whole = GraphSnapshot(
+        nodes=tuple(nodes),
+        edges=tuple(edges),
+        cuts=tuple(cuts),
+        stale=tuple(stale),
+        plan=tuple(node.id for node in plan),
+        modules=_classes(provenance),
+        rules={name: words for name in {n.name for n in nodes} if (words := words_of(name))},
+        truncated=len(graph.nodes) - count + graph.truncated,
+        saved_bytes=graph.saved_bytes,
+        root=sendable(root),
+    )
+    return in_parts(whole, ("nodes", "edges", "plan", "cuts", "stale", "modules", "rules"))
+
+
+@contextmanager
+def _without_collection() -> Iterator[None]:
+    """Python's cycle collector would walk all that is being built again and again: more than half
+    of the time at 10,000 nodes."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
+def _node(
+    node: Node,
+    origin: Origin,
+    block: str | None,
+    lines: dict[Place, SourceLine],
+    stale: bool,
+) -> GraphNode:
+    place, source = origin.place, None
+    if place is not None:
+        source = lines.get(place)
+        if source is None:
+            source = lines[place] = source_line(place)
+    is_leaf, op, saved_bytes = node.is_leaf, node.op, node.saved_bytes
+    return GraphNode(
+        id=node.id,
+        name=node.name,
+        label=sendable(title(node)) if node.label or is_leaf else op,
+        kind="leaf" if is_leaf else "operation",
+        block=block,
+        sequence=node.sequence,
+        outputs=node.outputs,
+        saved_bytes=saved_bytes,
+        op=op,
+        module=sendable(origin.module),
+        aten=origin.aten,
+        source=source,
+        device=node.device,
+        stale=stale,
+        freed=not saved_bytes and node.is_freed,
+    )
+
+
+def _classes(provenance: Provenance) -> dict[str, str]:
+    classes = list(provenance.classes.items())[:MAX_CLASSES]
+    return {sendable(path): sendable(name) for path, name in classes}

@@ -1,0 +1,105 @@
+"""Saved tensors that were overwritten since: told before backward is called, not by its error.
+
+Every tensor that a node saves is kept with the version counter that it had then. torch compares the
+two when the node unpacks it, and that comparison is asked for here: nothing is executed, and no
+unpack hook is called.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+import torch
+
+from ...protocol import SourceLine, StaleTensor, WrittenBy
+from .reading import Node, SavedTensor
+
+MAX_TOLD = 100
+
+
+@dataclass(frozen=True)
+class StaleSave:
+    """`saved` of `node` was written to in place: it was saved at version `saved_version` and is
+    at `version` now, so backward will refuse. `message` is torch's own."""
+
+    node: Node
+    saved: SavedTensor
+    saved_version: int
+    version: int
+    message: str
+
+
+def stale_saves(nodes: Iterable[Node]) -> Iterator[StaleSave]:
+    """All saved tensors of these nodes that backward would find overwritten.
+
+    Those packed by hooks (checkpoints) are passed over: what they unpack is not known before.
+    """
+    for node in nodes:
+        for saved in node.saved:
+            if saved.data is None or saved.note or _version(saved.data) == 0:
+                continue
+            message = _refusal(node.fn, saved.name)
+            found = _VERSIONS.search(message)
+            if found is not None:
+                yield StaleSave(node, saved, int(found[2]), int(found[1]), message)
+
+
+def stale_tensors(
+    nodes: Iterable[Node], last_write: Callable[[torch.Tensor], WrittenBy | None]
+) -> tuple[StaleTensor, ...]:
+    """The first MAX_TOLD of `stale_saves` as the window is told of them, with who wrote."""
+    return tuple(_told(save, last_write) for save in islice(stale_saves(nodes), MAX_TOLD))
+
+
+def _told(save: StaleSave, last_write: Callable[[torch.Tensor], WrittenBy | None]) -> StaleTensor:
+    assert save.saved.data is not None
+    writer = last_write(save.saved.data)
+    source = None
+    if writer is not None and writer.line is not None:
+        source = SourceLine(writer.cell, writer.line, writer.text)
+    return StaleTensor(
+        node=save.node.id,
+        saved=save.saved.name,
+        saved_version=save.saved_version,
+        version=save.version,
+        op="" if writer is None else writer.op,
+        source=source,
+        error=save.message,
+    )
+
+
+_VERSIONS = re.compile(r"is at version (\d+); expected version (\d+) instead")
+_ITEM = re.compile(r"(\w+)\[(\d+)\]$")
+
+
+def _refusal(fn: Any, name: str) -> str:
+    """What torch says against unpacking a saved tensor; empty when it does not mind.
+
+    An operation's own result is only known to the node that saved it, the others know themselves.
+    """
+    item = _ITEM.match(name)
+    raw = getattr(fn, f"_raw_saved_{item[1] if item else name}")
+    try:
+        (raw[int(item[2])] if item else raw).unpack()
+    except RuntimeError as error:
+        if "detached in-place" not in str(error):
+            return str(error)
+    else:
+        return ""
+    is_function = isinstance(fn, torch.autograd.function.BackwardCFunction)
+    try:
+        getattr(fn, "saved_tensors" if is_function else f"_saved_{item[1] if item else name}")
+    except RuntimeError as error:
+        return str(error)
+    return ""
+
+
+def _version(tensor: torch.Tensor) -> int:
+    try:
+        return tensor._version
+    except RuntimeError:  # made in inference mode: it has no counter
+        return 0

@@ -1,0 +1,353 @@
+"""A rule against numbers: the recorded operation moved a little at each element of its arguments.
+
+With L = Σ (result · incoming gradient), a rule says what dL is for each element of each argument.
+Central differences say it too: (L(x + h) - L(x - h)) / 2h, in float64, whatever the dtype was.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from ...recording.argument_values import Kept, Other
+from ...recording.recording import Call
+from ..backward.stepping import Step
+from ..graph.reading import Node
+
+MAX_ELEMENTS = 64
+"""Elements of an argument that are checked; of larger ones as many, drawn at random."""
+MAX_ARGUMENTS = 8
+STEP = 6e-6
+"""h for an element of size 1: the cube root of float64's epsilon makes the error least."""
+TOLERANCES = {torch.float64: 1e-6, torch.float32: 2e-4, torch.float16: 5e-3, torch.bfloat16: 4e-2}
+"""How far the rule may be off, relative to the gradient's size: rounding of its own dtype."""
+
+Verdict = Literal["right", "wrong", "kink", "edge"]
+
+
+class CannotCheck(Exception):
+    """No check is possible. The message says why; `hint` what to do. `unrecorded`: a trace of the
+    code would make it possible."""
+
+    def __init__(self, message: str, hint: str = "", unrecorded: bool = False) -> None:
+        super().__init__(message)
+        self.hint, self.unrecorded = hint, unrecorded
+
+
+@dataclass(frozen=True)
+class Checked:
+    """One element: what the rule says, what the difference says.
+
+    A `kink` is a place where the function has no derivative (the two sides have different slopes,
+    as relu at 0) and the rule gives a value between the two. At an `edge` the rule gives inf or
+    NaN (sqrt at 0, log of a negative number), which no difference can tell.
+    """
+
+    input: int
+    element: tuple[int, ...]
+    analytic: float
+    numeric: float
+    tolerance: float
+    verdict: Verdict
+
+    @property
+    def difference(self) -> float:
+        return abs(self.analytic - self.numeric)
+
+
+@dataclass(frozen=True)
+class Check:
+    """All of a node's arguments. `counts` has for each checked input how many elements there are;
+    `notes` what was left out, and why."""
+
+    op: str
+    elements: tuple[Checked, ...]
+    counts: dict[int, int]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def passed(self) -> bool:
+        return all(each.verdict != "wrong" for each in self.elements)
+
+
+@dataclass
+class _Argument:
+    """A tensor argument that may have an input of its own; `value` None where none was given."""
+
+    value: Tensor | None
+
+
+class _Operation:
+    """The recorded call, to be run on other values of its arguments."""
+
+    def __init__(self, call: Call, func: Any) -> None:
+        self.func = func
+        self.arguments: list[_Argument] = []
+        """The tensors that autograd may differentiate by, in the order of its inputs."""
+        schema = self.func._schema.arguments
+        names = [argument.name for argument in schema]
+        given = dict(zip(names, call.args, strict=False)) | call.kwargs
+        self._given = {
+            argument.name: self._take(given[argument.name], "Tensor" in str(argument.type))
+            for argument in schema
+            if argument.name in given
+        }
+        self._by_name = {a.name for a in schema if a.kwarg_only}
+
+    def _take(self, value: Any, is_tensor: bool) -> Any:
+        if isinstance(value, Kept):
+            if value.tensor is None:
+                raise CannotCheck(f"A value of forward was not kept: {value.note}.")
+            t = value.tensor.detach()
+            if not (t.is_floating_point() or t.is_complex()):
+                return t
+            found = _Argument(t.to(torch.promote_types(t.dtype, torch.float64)))
+            self.arguments.append(found)
+            return found
+        if isinstance(value, list | tuple) and is_tensor:
+            return [self._take(item, True) for item in value]
+        if isinstance(value, torch.dtype) and value.is_floating_point:
+            return torch.float64
+        if is_tensor:
+            self.arguments.append(_Argument(None))
+        return value
+
+    def run(self) -> list[Tensor]:
+        """The results, on copies of the arguments: the operation may write to them."""
+        given = {name: _opened(value) for name, value in self._given.items()}
+        by_name = {name: given.pop(name) for name in self._by_name if name in given}
+        result = self.func(*given.values(), **by_name)
+        return [t for t in _flat(result) if t.is_floating_point() or t.is_complex()]
+
+
+class _CustomFunction(_Operation):
+    """A Python Function: its node has an input for each tensor among the arguments."""
+
+    def __init__(self, call: Call, function: type[torch.autograd.Function]) -> None:
+        self.func = function.apply
+        self.arguments = []
+        self._given = {str(i): self._take(value, False) for i, value in enumerate(call.args)}
+        self._by_name = set()
+
+    def _take(self, value: Any, is_tensor: bool) -> Any:
+        found = super()._take(value, is_tensor)
+        if isinstance(found, Tensor):  # integers, which autograd does not differentiate by
+            found = _Argument(found)
+            self.arguments.append(found)
+        if isinstance(found, Other):
+            raise CannotCheck(f"An argument of type {found.text} was not kept.")
+        return found
+
+
+def check_rule(step: Step, call: Call | None, seed: int = 0) -> Iterator[Check | None]:
+    """Hold one step of backward against differences of the call that made its node. Yields None
+    while it works, the Check at last. Raises CannotCheck."""
+    node = step.node
+    operation = _operation_of(node, call)
+    assert call is not None
+    try:
+        with torch.no_grad():
+            results = operation.run()
+    except Exception as error:  # of a Python Function anything
+        raise CannotCheck(f"{call.name} does not run in float64: {error}") from error
+    weights = _weights(step, results, call)
+    inputs = _matched(node, operation, step)
+    generator = torch.Generator().manual_seed(seed)
+    base = _loss(operation, weights)
+    summed = sum(_finite(weight.abs()).sum().item() for weight in weights if weight is not None)
+    checked: list[Checked] = []
+    counts: dict[int, int] = {}
+    notes: list[str] = []
+    for number, argument in inputs[:MAX_ARGUMENTS]:
+        value, outgoing = argument.value, step.outgoing[number]
+        assert value is not None
+        if value.is_complex():
+            notes.append(f"Input {number} is complex: only real ones are checked.")
+            continue
+        analytic = torch.zeros(value.shape) if outgoing is None else outgoing.detach().to_dense()
+        counts[number] = value.numel()
+        scale = _finite(analytic.double().abs()).mean().item() if value.numel() else 0.0
+        dtype = node_dtype(node, analytic)
+        relative = TOLERANCES.get(dtype, 1e-6)
+        # Where large terms cancel, what is left is their rounding; and the difference's own.
+        absolute = 8 * torch.finfo(dtype).eps * summed + 1e-9 * (1 + abs(base))
+        for flat in _sample(value.numel(), generator):
+            element = tuple(int(i) for i in torch.unravel_index(torch.tensor(flat), value.shape))
+            claimed = float(analytic[element])
+            tolerance = relative * (abs(claimed) + scale) + absolute
+            checked.append(
+                _check_element(
+                    operation, weights, argument, number, element, claimed, tolerance, base
+                )
+            )
+            yield None
+    if call.name == "aten::embedding" and any(each.verdict == "wrong" for each in checked):
+        notes.append(
+            "On purpose: padding_idx gets no gradient, scale_grad_by_freq divides by how often a"
+            " row was looked up. Neither is the derivative."
+        )
+    if len(inputs) > MAX_ARGUMENTS:
+        notes.append(f"The first {MAX_ARGUMENTS} of {len(inputs)} inputs are checked.")
+    yield Check(call.name, tuple(checked), counts, tuple(notes))
+
+
+def node_dtype(node: Node, gradient: Tensor) -> torch.dtype:
+    """The coarsest dtype that takes part: it decides the rounding."""
+    dtypes = [gradient.dtype, *(m.dtype for m in node.fn._input_metadata)]
+    return max(dtypes, key=lambda dtype: TOLERANCES.get(dtype, 0.0))
+
+
+def _operation_of(node: Node, call: Call | None) -> _Operation:
+    if node.is_leaf:
+        raise CannotCheck("A leaf has no rule: its gradient is added to .grad.")
+    if call is None or call.result is None:
+        raise CannotCheck(
+            "The operation that made this node was not recorded with its values.",
+            "A trace of the code records them; then step backward here again. The model's batch is"
+            " always recorded, and the tab Derivatives checks any function by gradcheck.",
+            unrecorded=True,
+        )
+    if node.is_custom:
+        return _CustomFunction(call, type(node.fn)._forward_cls)
+    if call.kind != "op" or not isinstance(call.func, torch._ops.OpOverload):
+        raise CannotCheck(
+            f"{call.name} is no single operator of torch, so there is none to run again.",
+            "Check a Python function with gradcheck in the tab Derivatives.",
+        )
+    return _Operation(call, call.func)
+
+
+def _weights(step: Step, results: Sequence[Tensor], call: Call) -> list[Tensor | None]:
+    """The incoming gradients, in float64. Raises CannotCheck if the operation does not give again
+    what it gave in forward."""
+    recorded = [t for t in _flat(call.result) if t.is_floating_point() or t.is_complex()]
+    for again, then in zip(results, recorded, strict=False):
+        if again.shape != then.shape or not _alike(again, then):
+            raise CannotCheck(
+                f"{call.name} gives another result when it is run again: it draws random numbers,"
+                " or depends on something that has changed. The random state before it was not"
+                " recorded.",
+            )
+    weights: list[Tensor | None] = []
+    for number, result in enumerate(results[: len(step.incoming)]):
+        gradient = step.incoming[number]
+        if gradient is None:
+            weights.append(None)
+            continue
+        if gradient.shape != result.shape:
+            raise CannotCheck(f"{call.name} has other results than the node has outputs.")
+        weights.append(gradient.detach().to(result.dtype))
+    return weights
+
+
+def _alike(again: Tensor, then: Tensor) -> bool:
+    """Equal but for the rounding of forward's dtype."""
+    relative = max(TOLERANCES.get(then.dtype, 1e-6), 1e-5) * 10
+    wide = then.to(again.dtype)
+    size = float(wide.abs().nan_to_num(0.0, 0.0).max()) if wide.numel() else 0.0
+    return torch.allclose(again, wide, rtol=relative, atol=relative * (1 + size), equal_nan=True)
+
+
+def _matched(node: Node, operation: _Operation, step: Step) -> list[tuple[int, _Argument]]:
+    """The arguments that belong to inputs of the node. Raises CannotCheck if they do not fit."""
+    found: list[tuple[int, _Argument]] = []
+    for number, (fn, output) in enumerate(node.fn.next_functions):
+        if fn is None:
+            continue
+        if number >= len(operation.arguments):
+            raise CannotCheck("The node has more inputs than the operator has tensors.")
+        argument = operation.arguments[number]
+        shape = tuple(fn._input_metadata[output].shape)
+        if argument.value is None or tuple(argument.value.shape) != shape:
+            raise CannotCheck(f"Which argument input {number} belongs to cannot be told.")
+        found.append((number, argument))
+    return found
+
+
+def _check_element(
+    operation: _Operation,
+    weights: Sequence[Tensor | None],
+    argument: _Argument,
+    number: int,
+    element: tuple[int, ...],
+    claimed: float,
+    tolerance: float,
+    base: float,
+) -> Checked:
+    value = argument.value
+    assert value is not None
+    at = float(value[element])
+
+    def slopes(h: float) -> tuple[float, float]:
+        """To the left and to the right."""
+        losses = []
+        for moved in (at - h, at + h):
+            shifted = value.clone()
+            shifted[element] = moved
+            argument.value = shifted
+            losses.append(_loss(operation, weights))
+        argument.value = value
+        return (base - losses[0]) / h, (losses[1] - base) / h
+
+    h = STEP * max(1.0, abs(at))
+    left, right = slopes(h)
+    numeric = (left + right) / 2
+    verdict: Verdict = "right" if abs(claimed - numeric) <= tolerance else "wrong"
+    if not math.isfinite(claimed):
+        return Checked(number, element, claimed, numeric, tolerance, "edge")
+    apart = abs(right - left)
+    if apart > 1e-3 * (abs(right) + abs(left)) + tolerance:
+        near_left, near_right = slopes(h / 16)  # of a bend the difference shrinks, of a kink not
+        low, high = min(left, right) - tolerance, max(left, right) + tolerance
+        if abs(near_right - near_left) > apart / 2 and low <= claimed <= high:
+            verdict = "kink"
+    return Checked(number, element, claimed, numeric, tolerance, verdict)
+
+
+def _finite(t: Tensor) -> Tensor:
+    return t.nan_to_num(0.0, 0.0, 0.0)
+
+
+def _loss(operation: _Operation, weights: Sequence[Tensor | None]) -> float:
+    """Σ result · gradient; the real part, for complex results. NaN and infinity, which no step
+    moves, are left out."""
+    total = 0.0
+    with torch.no_grad():
+        results = operation.run()
+    for result, weight in zip(results, weights, strict=False):
+        if weight is not None:
+            product = result * weight.conj()
+            real = product.real if product.is_complex() else product
+            total += float(_finite(real).sum())
+    return total
+
+
+def _sample(count: int, generator: torch.Generator) -> list[int]:
+    if count <= MAX_ELEMENTS:
+        return list(range(count))
+    return sorted(torch.randint(count, (MAX_ELEMENTS,), generator=generator).unique().tolist())
+
+
+def _opened(value: Any) -> Any:
+    if isinstance(value, _Argument):
+        return None if value.value is None else value.value.clone()
+    if isinstance(value, Tensor):
+        return value.clone()
+    if isinstance(value, list):
+        return [_opened(item) for item in value]
+    return value
+
+
+def _flat(value: Any) -> list[Tensor]:
+    if isinstance(value, Kept):
+        return [] if value.tensor is None else [value.tensor]
+    if isinstance(value, Tensor):
+        return [value]
+    if isinstance(value, list | tuple):
+        return [t for item in value for t in _flat(item)]
+    return []

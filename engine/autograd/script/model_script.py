@@ -1,0 +1,128 @@
+"""How a script makes the model's loss: its Python, its batch, its weights and random numbers."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterable
+
+import torch
+from torch import nn
+from torch.nn import functional
+
+from ...errors import LabError
+from ...models.code import write
+from ...models.forward import ForwardPass
+from ...training.components import OneHotMSELoss
+
+_MAIN = 'if __name__ == "__main__":'
+
+
+class ModelScript:
+    """The parts of a script that make the loss of `forward`. `fresh` gives a name that nothing
+    else in the script has, `data` is the name of what it loads. Raises LabError for a loss that
+    cannot be written as code."""
+
+    def __init__(self, forward: ForwardPass, fresh: Callable[[str], str], data: str) -> None:
+        self._forward, self._data = forward, data
+        self._class, self.model, self._run = fresh("Model"), fresh("model"), fresh("run_forward")
+        self._x, self._y, self._device = fresh("x"), fresh("y"), fresh("device")
+        self._loss = self._loss_lines()
+
+    @property
+    def class_code(self) -> str:
+        code = write(self._forward.document, {}).text.partition(_MAIN)[0].rstrip()
+        code = code[code.index("class Model") :]
+        return code.replace("class Model", f"class {self._class}", 1)
+
+    @property
+    def made(self) -> str:
+        """Lines that make the model and the batch."""
+        on, device = f".to({self._device})", self._forward.x.device
+        lines = []
+        if device.type == "cpu":
+            on = ""
+        else:
+            there = f"torch.{device.type}.is_available()"
+            lines = [
+                f"# The passes ran on {device.type}; on another device the last bits differ.",
+                f'{self._device} = torch.device("{device.type}" if {there} else "cpu")',
+            ]
+        lines += [
+            f"{self.model} = {self._class}(){on}",
+            f'{self._x} = {self._data}["x"]{on}',
+            f'{self._y} = {self._data}["y"]{on}',
+        ]
+        return "\n".join(lines)
+
+    @property
+    def forward_code(self) -> str:
+        lines = [
+            f"def {self._run}():",
+            '    """The loss, each time from the same weights, buffers and random numbers."""',
+            f'    {self.model}.load_state_dict({self._data}["weights"])',
+            f"    torch.manual_seed({self._forward.seed})",
+            *(f"    {line}" for line in self._loss),
+        ]
+        return "\n".join(lines)
+
+    @property
+    def loss(self) -> str:
+        """The expression that runs the batch forward."""
+        return f"{self._run}()"
+
+    def parameter(self, name: str) -> str:
+        """The expression of a parameter."""
+        if all(part.isidentifier() for part in name.split(".")):
+            return f"{self.model}.{name}"
+        return f'{self.model}.get_parameter("{name}")'
+
+    def holds(self, names: Iterable[str]) -> bool:
+        """Whether these are all parameters of the model."""
+        return set(names) == dict(self._forward.module.named_parameters()).keys()
+
+    def values(self) -> dict[str, object]:
+        """What the script loads, on the CPU so that it loads anywhere: weights and buffers as they
+        were before forward, and the batch."""
+        state = self._forward.module.state_dict()
+        state.update({k: b for k, b in self._forward.buffers_before().items() if k in state})
+        return {
+            "weights": {name: tensor.detach().cpu() for name, tensor in state.items()},
+            "x": self._forward.x.cpu(),
+            "y": self._forward.y.cpu(),
+        }
+
+    def _loss_lines(self) -> list[str]:
+        function, prediction = self._forward.loss_function, f"{self.model}({self._x})"
+        if isinstance(function, OneHotMSELoss):
+            return [
+                f"prediction = {prediction}",
+                f"target = F.one_hot({self._y}, prediction.shape[1]).to(prediction.dtype)",
+                f"return F.mse_loss(prediction, target{_given(function, reduction='mean')})",
+            ]
+        if isinstance(function, nn.CrossEntropyLoss):
+            given = _given(function, ignore_index=-100, reduction="mean", label_smoothing=0.0)
+            return [f"return F.cross_entropy({prediction}, {self._y}{given})"]
+        name = getattr(function, "__name__", "")
+        if getattr(functional, name, None) is function:
+            return [f"return F.{name}({prediction}, {self._y})"]
+        raise LabError(
+            "This loss cannot be written as Python.", hint="Use a loss of the catalogue."
+        )
+
+
+def _given(function: object, **defaults: object) -> str:
+    """The arguments that are not their defaults: `, reduction="sum"`."""
+    values = {name: getattr(function, name) for name in defaults}
+    return "".join(
+        f', {name}="{value}"' if isinstance(value, str) else f", {name}={value!r}"
+        for name, value in values.items()
+        if value != defaults[name]
+    )
+
+
+def packed(values: dict[str, object]) -> bytes:
+    """A file that torch.load reads with weights_only; empty for no values."""
+    buffer = io.BytesIO()
+    if values:
+        torch.save(values, buffer)
+    return buffer.getvalue()

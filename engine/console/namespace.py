@@ -1,0 +1,248 @@
+"""The console's variables, and running code among them."""
+
+from __future__ import annotations
+
+import ast
+import codeop
+import linecache
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from pathlib import Path
+from types import CodeType, ModuleType
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from ..errors import LabError
+from ..lab import Control, Lab
+from ..recording.gradient_cuts import Stops
+from ..recording.recorder import Recorder
+from ..recording.recording import Recordings
+from ..recording.threads import threads_counted
+from ..recording.writes import Writes
+from ..tensors.reach import Reached, reach
+from ..tensors.storages import Storages
+from .journal import Journal, journal_of
+from .output import Output
+from .resolve import resolve
+
+
+def namespace_of(lab: Lab) -> Namespace:
+    """The console's namespace, made at its first use."""
+    if lab.namespace is None:
+        lab.namespace = Namespace(journal_of(lab))
+    return lab.namespace
+
+
+class Namespace:
+    """A module that cells run in, one after the other; `torch`, `nn`, `F` and `np` stand ready.
+
+    While a cell runs the module is `__main__`, so that classes defined in it can be pickled and
+    `if __name__ == "__main__":` holds. What a cell does to grad mode, default dtype and default
+    device holds for later cells and not for the rest of the engine. Cells go down in `journal`.
+    """
+
+    def __init__(self, journal: Journal | None = None) -> None:
+        self.journal = journal or Journal()
+        self.module = ModuleType("__main__")
+        self.variables: dict[str, Any] = self.module.__dict__
+        self.variables.update(torch=torch, nn=nn, F=F, np=np)
+        self.standing = frozenset(self.variables)  # what was there before the user's first cell
+        self.storages = Storages()
+        self.writes = Writes()
+        self.recordings = Recordings()  # what the cells ran, for the graphs that they made
+        self._stops = Stops()
+        self._next_recorder: Callable[..., Recorder] = Recorder
+        # Entered around the code of each cell, given the name its frames carry.
+        self.around: list[Callable[[str], AbstractContextManager[object]]] = [
+            lambda _: threads_counted(),
+            self._recorded,
+        ]
+        self._modes = _Modes()
+        # Remembers the `from __future__ import`s of cells. It takes trees as `compile` does.
+        self._compile: Callable[..., CodeType] = codeop.Compile()
+        self._cells_run = 0
+
+    def run(
+        self, source: str, filename: str, output: Output, control: Control
+    ) -> tuple[BaseException | None, str]:
+        """Run a cell. Returns the exception that ended it (None for none, and for an exit with
+        code 0), and the name that its frames carry.
+
+        The value of a last expression goes to `output` as "result" unless it is None.
+        """
+        self._cells_run += 1
+        title = f"Cell {self._cells_run}" if filename == "<cell>" else Path(filename).name
+        name = f"<cell {self._cells_run}>" if filename == "<cell>" else filename
+        # For tracebacks, inspect.getsource and torch.jit; None keeps checkcache from dropping it.
+        linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
+        with self.journal.cell(self, source, title) as cell:
+            try:
+                with (
+                    output.redirected(),
+                    self._as_main(name),
+                    self._modes.users(),
+                    ExitStack() as stack,
+                ):
+                    for enter in self.around:
+                        stack.enter_context(enter(name))
+                    with control.user_code():
+                        self._execute(source, name, output)
+            except BaseException as error:  # user code may raise anything, and none of it is ours
+                cell.failed(error, name)
+                is_exit = isinstance(error, SystemExit) and error.code in (None, 0)
+                return (None if is_exit else error), name
+        return None, name
+
+    def tensors(self) -> dict[str, torch.Tensor]:
+        """The variables that are tensors, in the order they were made."""
+        return {
+            name: value
+            for name, value in list(self.variables.items())
+            if isinstance(name, str) and issubclass(type(value), torch.Tensor)
+        }
+
+    def reached(self) -> Reached:
+        """The variables that are tensors or arrays, and all that are inside variables."""
+        return reach(self.variables)
+
+    def resolve(self, expression: str) -> object:
+        """What `expression` names: see `resolve.resolve`. Raises LabError."""
+        return resolve(expression, self.variables)
+
+    def tensor(self, expression: str) -> torch.Tensor:
+        """As `resolve`, and a LabError for anything but a tensor."""
+        value = self.resolve(expression)
+        if not issubclass(type(value), torch.Tensor):
+            raise LabError(
+                f"`{expression}` is {_a(type(value).__name__)}, not a tensor.",
+                hint="Choose a tensor in the list of variables.",
+            )
+        return value  # pyright: ignore[reportReturnType]
+
+    def evaluate(self, expression: str, control: Control) -> object:
+        """The value of any expression, in the modes of the user's cells. It is recorded as a cell
+        named by itself. Raises LabError with what it raises."""
+        name = f"<{expression}>"
+        linecache.cache[name] = (len(expression), None, [expression], name)
+        try:
+            code = self._compile(expression, name, "eval")
+            with self._modes.users(), ExitStack() as stack:
+                for enter in self.around:
+                    stack.enter_context(enter(name))
+                with control.user_code():
+                    return eval(code, self.variables)
+        except Exception as error:  # user code may raise anything
+            raise LabError(
+                f"`{expression}` cannot be computed: {type(error).__name__}: {error}",
+                hint="Choose a variable of the console, or check the spelling.",
+            ) from error
+
+    def users_modes(self) -> AbstractContextManager[None]:
+        """The grad mode, default dtype and default device that the next cell will run in."""
+        return self._modes.users()
+
+    def users_defaults(self) -> AbstractContextManager[None]:
+        """The default dtype and device that the next cell will run in."""
+        return self._modes.defaults()
+
+    def _execute(self, source: str, name: str, output: Output) -> None:
+        tree = ast.parse(source, name)
+        last = tree.body[-1] if tree.body else None
+        if not isinstance(last, ast.Expr):
+            exec(self._compile(tree, name, "exec"), self.variables)
+            return
+        del tree.body[-1]
+        exec(self._compile(tree, name, "exec"), self.variables)
+        result = eval(self._compile(ast.Expression(last.value), name, "eval"), self.variables)
+        if result is not None:
+            output.write("result", f"{result!r}\n".encode(errors="backslashreplace").decode())
+
+    @contextmanager
+    def recorded_by(self, recorder: Callable[..., Recorder]) -> Iterator[None]:
+        """Cells run inside are recorded by `recorder(**options)` in place of a light one."""
+        self._next_recorder = recorder
+        try:
+            yield
+        finally:
+            self._next_recorder = Recorder
+
+    @contextmanager
+    def _recorded(self, cell: str) -> Iterator[None]:
+        with self.writes.watch(cell, lambda: self.reached().tensors().values()) as watch:
+            recorder = self._next_recorder(
+                modules=self._module_name, observer=watch, stops=self._stops
+            )
+            try:
+                with recorder:
+                    yield
+            finally:
+                self.recordings.add(recorder.recording)
+
+    def _module_name(self, module: nn.Module) -> str:
+        """The variable that is this module; empty without one."""
+        return next((name for name, value in list(self.variables.items()) if value is module), "")
+
+    @contextmanager
+    def _as_main(self, name: str) -> Iterator[None]:
+        """Be `__main__`; a cell that is a file also finds the modules beside it."""
+        main, argv, path = sys.modules["__main__"], sys.argv, list(sys.path)
+        sys.modules["__main__"] = self.module
+        file = Path(name)
+        if file.is_file():
+            self.variables["__file__"] = name
+            sys.argv = [name]
+            sys.path.insert(0, str(file.resolve().parent))
+        try:
+            yield
+        finally:
+            sys.modules["__main__"], sys.argv = main, argv
+            if sys.path[1:] == path:
+                del sys.path[0]
+
+
+def _a(noun: str) -> str:
+    return f"{'an' if noun[:1].lower() in 'aeiou' else 'a'} {noun}"
+
+
+class _Modes:
+    """The user's own grad mode, default dtype and default device, put on while a cell runs."""
+
+    def __init__(self) -> None:
+        self._users = self._read()
+
+    @contextmanager
+    def users(self) -> Iterator[None]:
+        engines = self._read()
+        self._write(self._users)
+        try:
+            yield
+        finally:
+            self._users = self._read()
+            self._write(engines)
+
+    @contextmanager
+    def defaults(self) -> Iterator[None]:
+        """The user's defaults, in the grad mode that is on."""
+        engines = self._read()
+        self._write((engines[0], *self._users[1:]))
+        try:
+            yield
+        finally:
+            self._write(engines)
+
+    @staticmethod
+    def _read() -> tuple[bool, torch.dtype, torch.device]:
+        return torch.is_grad_enabled(), torch.get_default_dtype(), torch.get_default_device()
+
+    @classmethod
+    def _write(cls, modes: tuple[bool, torch.dtype, torch.device]) -> None:
+        grad, dtype, device = modes
+        torch.set_grad_enabled(grad)
+        torch.set_default_dtype(dtype)
+        if torch.get_default_device() != device:
+            torch.set_default_device(None if device.type == "cpu" else device)

@@ -1,0 +1,170 @@
+"""The console's variables as a list, whatever they are."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Callable, Iterable, Sized
+from types import ModuleType
+from typing import TypeVar
+
+import msgspec
+import numpy as np
+import torch
+from torch import nn
+
+from ..errors import sendable
+from ..protocol import MAX_SNAPSHOT_BYTES, Variable, VariableKind, VariablesSnapshot
+from ..tensors.readable import dtype_name, readable
+from ..tensors.storages import Storages
+from .namespace import Namespace
+
+MAX_TEXT = 80
+MAX_NAME = 200
+
+T = TypeVar("T")
+
+
+def list_variables(namespace: Namespace) -> VariablesSnapshot:
+    """Tensors, modules, optimizers, numbers and the rest, in the order they were made.
+
+    Left out are private names, and the imports that every namespace starts with. Reads no
+    element of a tensor with more than one, no RNG, no graph.
+    """
+    listed: list[Variable] = []
+    size_bytes = 0
+    found = [
+        (name, value)
+        for name, value in list(namespace.variables.items())
+        if isinstance(name, str) and not name.startswith("_") and name not in namespace.standing
+    ]
+    for name, value in found:
+        variable = describe(name, value, namespace.storages)
+        size_bytes += len(msgspec.msgpack.encode(variable))
+        if size_bytes > MAX_SNAPSHOT_BYTES // 2:
+            break
+        listed.append(variable)
+    return VariablesSnapshot(variables=tuple(listed), left_out=len(found) - len(listed))
+
+
+def describe(name: str, value: object, storages: Storages) -> Variable:
+    """One variable; never raises."""
+    name, kind = sendable(name[:MAX_NAME]), type(value)
+    if issubclass(kind, torch.Tensor):
+        return _tensor(name, value, storages)  # pyright: ignore[reportArgumentType]
+    if issubclass(kind, np.ndarray):
+        return _array(name, value, storages)  # pyright: ignore[reportArgumentType]
+    return Variable(
+        name=name,
+        kind=_kind(kind),
+        type=kind.__name__,
+        text=_clip(_or_none(lambda: _words(value)) or ""),
+        device=_or_none(lambda: _devices(value)) or "",
+        size_bytes=_or_none(lambda: _module_bytes(value)),
+    )
+
+
+def _kind(kind: type) -> VariableKind:
+    if issubclass(kind, nn.Module):
+        return "module"
+    if issubclass(kind, torch.optim.Optimizer):
+        return "optimizer"
+    return "number" if issubclass(kind, numbers.Number | np.generic) else "other"
+
+
+def _tensor(name: str, t: torch.Tensor, storages: Storages) -> Variable:
+    with torch.no_grad(), torch._C.DisableTorchFunctionSubclass():
+        # Of a large tensor only what its header says; its elements are others' to read.
+        known = readable(t) if _is_small(t) else None
+        shape = known.shape if known else _or_none(lambda: tuple(int(n) for n in t.shape)) or ()
+        numel = math.prod(shape)
+        if -1 in shape:
+            numel = known.dense.numel() if known and known.dense is not None else 0
+        text = known.note if known else ""
+        if known and known.dense is not None and known.dense.numel() == 1 and not known.partial:
+            text = repr(known.dense.reshape(()).tolist())
+        return Variable(
+            name=name,
+            kind="tensor",
+            type=type(t).__name__,
+            text=_clip(text),
+            shape=shape,
+            dtype=dtype_name(t.dtype),
+            device=str(t.device),
+            requires_grad=bool(_or_none(lambda: t.requires_grad)),
+            is_leaf=bool(_or_none(lambda: t.is_leaf)),
+            grad_fn=_or_none(lambda: None if t.grad_fn is None else type(t.grad_fn).__name__),
+            size_bytes=numel * t.dtype.itemsize,
+            version=_or_none(lambda: t._version),
+            storage=storages.number(t),
+        )
+
+
+def _is_small(t: torch.Tensor) -> bool:
+    """Also true for the kinds whose shape only `readable` knows how to read."""
+    size = None if _or_none(lambda: t.is_nested) else _or_none(t.numel)
+    return size is None or size <= 1
+
+
+def _array(name: str, array: np.ndarray, storages: Storages) -> Variable:
+    return Variable(
+        name=name,
+        kind="other",
+        type=type(array).__name__,
+        text="numpy array",
+        shape=tuple(array.shape),
+        dtype=str(array.dtype),
+        device="cpu",
+        size_bytes=array.nbytes,
+        storage=storages.number(array),
+    )
+
+
+def _words(value: object) -> str:
+    if isinstance(value, nn.Module):
+        count = sum(p.numel() for p in value.parameters())
+        return f"{count:,} parameters"
+    if isinstance(value, torch.optim.Optimizer):
+        count = sum(len(group["params"]) for group in value.param_groups)
+        return f"lr {value.param_groups[0]['lr']:g}, {count:,} parameter tensors"
+    if isinstance(value, ModuleType):
+        return value.__name__
+    if isinstance(value, type):
+        return "class"
+    if isinstance(value, (str, bytes, numbers.Number, np.generic, torch.dtype, torch.device)):
+        return repr(value if not isinstance(value, (str, bytes)) else value[:MAX_TEXT])
+    if callable(value):
+        return f"function {getattr(value, '__name__', '')}".strip()
+    if isinstance(value, Sized):
+        return f"{len(value):,} items"
+    return ""
+
+
+def _module_bytes(value: object) -> int | None:
+    if not isinstance(value, nn.Module):
+        return None
+    return sum(t.numel() * t.element_size() for t in _tensors_of(value))
+
+
+def _devices(value: object) -> str:
+    if not isinstance(value, nn.Module):
+        return ""
+    return ", ".join(dict.fromkeys(str(t.device) for t in _tensors_of(value)))
+
+
+def _tensors_of(module: nn.Module) -> Iterable[torch.Tensor]:
+    yield from module.parameters()
+    yield from module.buffers()
+
+
+def _clip(text: str) -> str:
+    line = " ".join(text.split())
+    return sendable(line if len(line) <= MAX_TEXT else f"{line[: MAX_TEXT - 1]}…")
+
+
+def _or_none(read: Callable[[], T]) -> T | None:
+    """Attributes of users' objects, and of some kinds of tensors, may raise anything."""
+    try:
+        return read()
+    except Exception:
+        return None

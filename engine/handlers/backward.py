@@ -1,0 +1,202 @@
+"""Answers the window's commands on the backward pass, and on single values of either pass."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from traceback import extract_tb
+from typing import TYPE_CHECKING
+
+from torch import Tensor
+
+from ..autograd.backward.backward_pass import BackwardPass, shown_values
+from ..autograd.backward.comparing import compare
+from ..autograd.backward.roots import ConsoleSubject, GradientSubject, ModelSubject, Subject
+from ..autograd.graph.reading import Node
+from ..console.journal import journal_of
+from ..console.namespace import namespace_of
+from ..errors import LabError
+from ..models.forward import ForwardPass
+from ..protocol import (
+    CompareGradientsCommand,
+    InspectCommand,
+    MoveBackwardCommand,
+    ParameterUpdate,
+    Snapshot,
+    StartBackwardCommand,
+    Value,
+    ValueSnapshot,
+)
+from ..recording.user_files import is_user_file
+from ..tensors.error_help import explain_error
+from ..training.first_update import first_update
+from .backward_edits import backward_of, debugging
+
+if TYPE_CHECKING:
+    from ..lab import Lab
+
+
+def start_backward(lab: Lab, command: StartBackwardCommand) -> Iterator[Snapshot | None]:
+    """Finish the forward pass (then a ForwardSnapshot says so), answer with GraphSnapshots and
+    a BackwardSnapshot; with a root of the console's no forward pass is touched. Raises LabError as
+    ForwardPass, the subjects and BackwardPass do."""
+    subject: Subject
+    if command.of:
+        subject = _gradient_subject(lab, command)
+        lab.end_backward()
+    elif command.root.strip():
+        namespace = namespace_of(lab)
+        subject = ConsoleSubject(namespace, lab.control, command.root, command.gradient)
+        lab.end_backward()
+    else:
+        forward = _forward(lab)
+        before = lab.backward
+        if before is not None and not before.subject.root and before.graph_is_freed:
+            forward.reset()
+        lab.end_backward()
+        if not forward.done:
+            while not forward.done:
+                forward.step()
+                yield None
+            yield forward.snapshot()
+        subject = ModelSubject(forward)
+    lab.backward = BackwardPass(
+        subject,
+        debugging(lab, subject.defaults),
+        journal=journal_of(lab),
+        real_engine=command.real_engine,
+        retain_graph=command.retain_graph,
+        create_graph=command.create_graph,
+        accumulate=command.accumulate,
+        inputs=command.inputs,
+    )
+    yield from lab.backward.graph_snapshots()
+    yield lab.backward.snapshot()
+
+
+def move_backward(lab: Lab, command: MoveBackwardCommand) -> Iterator[Snapshot]:
+    """Move and answer with a BackwardSnapshot. A stop signal leaves the pass where it is.
+
+    Raises LabError for what cannot be done, and for what a node or a hook on it raises.
+    """
+    backward = backward_of(lab)
+    try:
+        backward.debugger.go(command.move, command.target)
+    except (Exception, KeyboardInterrupt) as error:
+        backward.moved()
+        yield backward.snapshot()  # a long way has come to the node that fails
+        if isinstance(error, LabError | KeyboardInterrupt):
+            raise
+        raise _failed(backward.stepper.next_node, error) from error
+    backward.moved()
+    yield backward.snapshot()
+
+
+def compare_gradients(lab: Lab, command: CompareGradientsCommand) -> Iterator[Snapshot]:
+    """Answer with a ComparisonSnapshot. Raises LabError before the end of the backward pass."""
+    yield compare(backward_of(lab))
+
+
+def inspect_value(lab: Lab, command: InspectCommand) -> Iterator[Snapshot]:
+    """Answer with a ValueSnapshot. Raises LabError when there is no such value (yet)."""
+    find = {"activation": _activation, "parameter": _parameter, "gradient": _gradient}
+    values = find[command.of](lab, command.key)
+    yield ValueSnapshot(
+        of=command.of,
+        key=command.key,
+        values=tuple(v for v in values if v is not None),
+        update=_update(lab, command),
+    )
+
+
+def _failed(node: Node | None, error: Exception) -> LabError:
+    """What came out of a node, in words, with the line of the user's code that raised it."""
+    lines = [f for f in extract_tb(error.__traceback__) if is_user_file(f.filename)]
+    place = f" in line {lines[-1].lineno} of {lines[-1].filename.strip('<>')}" if lines else ""
+    kind = "" if type(error) is RuntimeError else f"{type(error).__name__}: "
+    who = "The pass" if node is None else f"{node.name}{f' of {node.label}' if node.label else ''}"
+    return LabError(
+        f"{who} fails{place}: {kind}{error}",
+        hint=explain_error(error)
+        or "Mend what it uses and step again, or compute the root anew and start anew.",
+    )
+
+
+def _gradient_subject(lab: Lab, command: StartBackwardCommand) -> GradientSubject:
+    backward = backward_of(lab)
+    if command.of not in backward.parameters:
+        raise LabError(
+            f"The pass under way has no gradient for `{command.of}`.",
+            hint="Choose a row of the gradients.",
+        )
+    value = None
+    if command.gradient.strip():
+        value = namespace_of(lab).evaluate(command.gradient, lab.control)
+    gradient = backward.gradient_of(command.of)
+    return GradientSubject(backward.subject, command.of, gradient, value, command.gradient.strip())
+
+
+def _forward(lab: Lab) -> ForwardPass:
+    if lab.forward is None:
+        raise LabError("There is no forward pass yet.", hint="Start one with a batch of the data.")
+    return lab.forward
+
+
+# -- looking -----------------------------------------------------------------------------------
+
+
+def _activation(lab: Lab, block_id: str) -> tuple[Value | None, ...]:
+    forward = _forward(lab)
+    if block_id not in forward.values:
+        raise LabError(
+            "This block has not run in the current pass.", hint="Step forward until it has."
+        )
+    return shown_values(list(zip(forward.labels(block_id), forward.values[block_id], strict=True)))
+
+
+def _parameter(lab: Lab, name: str) -> tuple[Value | None, ...]:
+    return shown_values([(name, _parameters(lab)[name])])
+
+
+def _gradient(lab: Lab, key: str) -> tuple[Value | None, ...]:
+    if key.isdecimal():
+        backward = backward_of(lab)
+        step = backward.debugger.step_of(int(key))
+        shown = backward.node_step(step)
+        return (*shown.incoming, *shown.outgoing)
+    if lab.backward is not None and key in lab.backward.parameters:
+        gradient = lab.backward.gradient_of(key)
+    else:
+        gradient = _parameters(lab)[key].grad
+    if gradient is None:
+        raise LabError(f"{key} has no gradient yet.", hint="Step backward until its leaf has run.")
+    return shown_values([(f"{key}.grad", gradient)])
+
+
+def _update(lab: Lab, command: InspectCommand) -> ParameterUpdate | None:
+    """What the optimizer would make of the parameter whose gradient is shown."""
+    if command.of != "gradient" or not command.optimizer or command.key.isdecimal():
+        return None
+    parameter = _parameters(lab)[command.key]
+    gradient = parameter.grad
+    if gradient is None:  # of autograd.grad(): no .grad is set, so no optimizer sees it
+        return None
+    return first_update(parameter, gradient, command.optimizer, command.optimizer_params)
+
+
+class _Named(dict[str, Tensor]):
+    def __missing__(self, name: str) -> Tensor:
+        raise LabError(
+            f"The model has no parameter {name!r}.",
+            hint=f"It has: {', '.join(self)}." if self else "It has none at all.",
+        )
+
+
+def _parameters(lab: Lab) -> _Named:
+    """Those of the current pass, or of the live model while there is none."""
+    if lab.backward is not None and lab.backward.subject.root:
+        return _Named(lab.backward.parameters)
+    if lab.forward is not None:
+        return _Named(lab.forward.module.named_parameters())
+    if lab.live is not None:
+        return _Named(lab.live.module.named_parameters())
+    raise LabError("There is no model yet.", hint="Start a forward pass.")

@@ -1,0 +1,78 @@
+"""Answers the window's ExportCommand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from ..exporting.code_export import save_code
+from ..exporting.weights import check_fits, load_weights, save_weights
+from ..models.check import check
+from ..models.live import LiveModel, live_model
+from ..project import catalogue
+from ..protocol import ExportCommand, ExportSnapshot, Snapshot
+
+if TYPE_CHECKING:
+    from ..lab import Lab
+
+SAMPLES = 4
+"""Batch size of the inputs on which exported Python is compared."""
+
+
+def export(lab: Lab, command: ExportCommand) -> Iterator[Snapshot]:
+    """Write the file and answer with an ExportSnapshot. The live model is left as it is.
+
+    Raises LabError when the model cannot be built, `command.weights` does not fit it, or the path
+    cannot be written.
+    """
+    live = _source(lab, command)
+    path = Path(command.path).expanduser()
+    if command.format == "py":
+        code = check(command.model, command.training).code
+        written = save_code(code, live.module, example_inputs(live), path)
+    else:
+        written = save_weights(live.module, path, command.format)
+    yield ExportSnapshot(
+        path=str(written.path),
+        format=command.format,
+        size_bytes=written.size_bytes,
+        sha256=written.sha256,
+        max_error=written.max_error,
+        keys=written.keys,
+    )
+
+
+def example_inputs(live: LiveModel) -> list[Tensor]:
+    """One tensor (SAMPLES, *shape) for each input of the model, in the order of its arguments:
+    normal numbers, or 0 and 1 for integers, from a seed of their own."""
+    generator = torch.Generator().manual_seed(0)
+    inputs = []
+    for block_id in live.blocks.order:
+        block = live.model.block(block_id)
+        if block.kind != "Input":
+            continue
+        values = catalogue.arguments(block)
+        assert isinstance(values["shape"], tuple)
+        shape = (SAMPLES, *(int(n) for n in values["shape"]))
+        dtype = getattr(torch, str(values["dtype"]))
+        if dtype.is_floating_point:
+            inputs.append(torch.randn(shape, generator=generator, dtype=dtype))
+        else:
+            inputs.append(torch.randint(2, shape, generator=generator, dtype=dtype))
+    return inputs
+
+
+def _source(lab: Lab, command: ExportCommand) -> LiveModel:
+    seed = command.training.seed
+    if not command.weights:
+        return live_model(lab, command.model, seed)
+    source = Path(command.weights).expanduser()
+    other = LiveModel(command.model, seed)
+    state = load_weights(source)
+    check_fits(state, other.module, str(source))
+    other.module.load_state_dict(state)
+    return other

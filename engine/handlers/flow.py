@@ -1,0 +1,143 @@
+"""Answers about the flow of gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from time import perf_counter
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..autograd.derivatives.gradient_flow import (
+    BIN_HIGH,
+    BIN_LOW,
+    INITIALISATIONS,
+    FlowRun,
+    verdicts,
+)
+from ..errors import LabError
+from ..models.live import LiveModel
+from ..project.edits import loss_block
+from ..protocol import (
+    FlowCommand,
+    FlowHistogram,
+    FlowHistogramsSnapshot,
+    FlowSnapshot,
+    FlowVerdict,
+    Initialisation,
+    Picture,
+    ReadFlowCommand,
+    Snapshot,
+)
+from ..randomness import RandomStream
+from .models import require_runnable
+
+if TYPE_CHECKING:
+    from ..lab import Lab
+
+MAX_CELLS = 12_000
+"""Layers times steps, so that a snapshot keeps its limit."""
+INTERVAL_S = 0.1
+
+
+def gradient_flow(lab: Lab, command: FlowCommand) -> Iterator[Snapshot | None]:
+    """Train from each initialisation in turn; FlowSnapshots as they go, a last one for each.
+
+    A stop signal ends it where it is. Raises LabError for a model that cannot be trained, or too
+    many steps for its number of layers.
+    """
+    require_runnable(command.model, command.training)
+    runs: dict[Initialisation, FlowRun] = {}
+    lab.flow = runs
+    block = loss_block(command.model)
+    loss = block.kind if block else command.training.loss
+    for name in command.initialisations:
+        module = LiveModel(command.model, command.training.seed).module
+        device = next((p.device for p in module.parameters()), None)
+        if device is not None:
+            with RandomStream(command.training.seed, device):
+                INITIALISATIONS[name](module)
+        run = runs[name] = FlowRun(
+            module,
+            command.training,
+            command.steps,
+            loss=loss,
+            loss_params=block.params if block else {},
+        )
+        rows = max(len(run.layers), len(run.activations), 1)
+        if rows * run.steps > MAX_CELLS:
+            raise LabError(
+                f"{run.steps:,} steps of {rows:,} layers are more than can be shown.",
+                hint=f"Ask for at most {MAX_CELLS // rows:,} steps.",
+            )
+        shown_s = perf_counter()
+        for _ in run.run():
+            if lab.control.stop.is_set():
+                run.ended = "Stopped."
+                break
+            due = perf_counter() - shown_s > INTERVAL_S
+            if due:
+                shown_s = perf_counter()
+            yield _snapshot(name, run) if due else None
+        yield _snapshot(name, run)
+        if lab.control.stop.is_set():
+            return
+
+
+def read_flow(lab: Lab, command: ReadFlowCommand) -> Iterator[Snapshot]:
+    """Answer with a FlowHistogramsSnapshot. Raises LabError without a run, or outside of it."""
+    runs: dict[Initialisation, FlowRun] = lab.flow or {}
+    if not runs:
+        raise LabError("There is no gradient flow to look at.", hint="Press Run first.")
+    first = next(iter(runs.values()))
+    if command.layer not in first.layers or not 0 <= command.step < first.steps:
+        raise LabError(f"There is no step {command.step} of a layer {command.layer!r}.")
+    row = first.layers.index(command.layer)
+    yield FlowHistogramsSnapshot(
+        layer=command.layer,
+        step=command.step,
+        low=BIN_LOW,
+        high=BIN_HIGH,
+        runs=tuple(
+            FlowHistogram(
+                initialisation=name,
+                counts=tuple(run.histograms[row, command.step].tolist()),
+                zeros=int(run.zeros[row, command.step]),
+                norm=float(run.norms[row, command.step]),
+            )
+            for name, run in runs.items()
+            if not np.isnan(run.norms[row, command.step])
+        ),
+    )
+
+
+def _snapshot(name: Initialisation, run: FlowRun) -> FlowSnapshot:
+    last = max(0, run.loop.step - 1)
+    norms = run.norms[:, last] if run.steps else np.zeros(0, np.float32)
+    rms = run.rms[:, last] if run.steps else norms
+    return FlowSnapshot(
+        initialisation=name,
+        step=run.loop.step,
+        steps=run.steps,
+        layers=tuple(run.layers),
+        parameters=tuple(sum(p.numel() for p in layer) for layer in run.parameters),
+        rms=_picture(run.rms),
+        norms=tuple(norms.tolist()),
+        verdicts=tuple(cast("list[FlowVerdict]", verdicts(norms, rms))),
+        activations=tuple(run.activations),
+        dead=_picture(run.dead),
+        order=tuple(run.order),
+        losses=tuple(run.losses[: run.loop.step]),
+        ended=run.ended,
+    )
+
+
+def _picture(numbers: NDArray[np.float32]) -> Picture | None:
+    if not numbers.size:
+        return None
+    return Picture(
+        shape=numbers.shape,
+        data=numbers.astype("<f4", copy=False).tobytes(),
+        source_shape=numbers.shape,
+    )

@@ -1,0 +1,41 @@
+"""Answers about storages and aliases. None of them runs the user's code or writes anything."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from ..console.namespace import namespace_of
+from ..lab import Lab
+from ..protocol import (
+    AliasesCommand,
+    AliasesSnapshot,
+    LocateCommand,
+    LocationSnapshot,
+    ReadStorageCommand,
+    StorageSnapshot,
+)
+from ..tensors.memory import storage
+from ..tensors.memory.aliases import read_aliases as _read_aliases
+from ..tensors.memory.locating import locate as _locate
+
+
+def read_storage(lab: Lab, command: ReadStorageCommand) -> Iterator[StorageSnapshot]:
+    namespace = namespace_of(lab)
+    t = namespace.tensor(command.expression)
+    yield msgspec.structs.replace(
+        storage.read_window(command.expression, t, command.first, command.count),
+        storage=namespace.storages.number(t),
+        written_by=namespace.writes.last_write(t),
+    )
+
+
+def locate(lab: Lab, command: LocateCommand) -> Iterator[LocationSnapshot]:
+    namespace = namespace_of(lab)
+    t = namespace.tensor(command.expression)
+    yield _locate(command.expression, t, namespace.reached(), command.index, command.cell)
+
+
+def read_aliases(lab: Lab, command: AliasesCommand) -> Iterator[AliasesSnapshot]:
+    yield _read_aliases(namespace_of(lab))

@@ -1,0 +1,326 @@
+"""Answers the window's questions about the rule of one node of the backward pass under way."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import torch
+from msgspec import structs
+
+from ..autograd.backward.backward_pass import BackwardPass
+from ..autograd.backward.stepping import Step
+from ..autograd.formulas import NotKept, Numbers, Rule, rule_of
+from ..autograd.formulas.numbers import at, item, number_text
+from ..autograd.graph.hooks import hooks_on
+from ..autograd.graph.reading import Node
+from ..autograd.graph.snapshot import title
+from ..autograd.rules.finite_differences import CannotCheck, Check, check_rule
+from ..autograd.rules.operators import OpValue, ops_inside
+from ..errors import LabError
+from ..protocol import (
+    CheckedRuleElement,
+    CheckRuleCommand,
+    RuleCheckSnapshot,
+    RuleCommand,
+    RuleInput,
+    RuleNumbers,
+    RuleOp,
+    RuleOpsCommand,
+    RuleOpsSnapshot,
+    RuleOpValue,
+    RuleSnapshot,
+    RuleSymbol,
+    Snapshot,
+)
+from ..protocol import RuleLine as ShownLine
+from ..recording.recording import Call
+from ..tensors.compare import max_difference
+from ..tensors.summary import value
+from .backward_edits import backward_of
+
+if TYPE_CHECKING:
+    from ..lab import Lab
+
+_NOT_RUN = "It has not run yet, so there are no numbers: step backward until it has."
+HELD = (
+    "The real engine is held in the midst of backward, and cannot run a node a second time. Choose"
+    " stepping node by node for this."
+)
+MAX_COMPARED = 1 << 22
+"""Elements up to which the whole gradient is worked out by the formula as well."""
+MAX_SINGLED_OUT = 1 << 25
+"""Elements, coming in and going out, up to which the terms of one are looked for."""
+
+
+def tell_rule(lab: Lab, command: RuleCommand) -> Iterator[Snapshot]:
+    """Answer with a RuleSnapshot. Raises LabError when there is no such node, input or element."""
+    backward = backward_of(lab)
+    node, step = _node_and_step(backward, command.node)
+    if node.is_leaf:
+        yield _leaf_rule(backward, node, step, command.element)
+        return
+    incoming = step.incoming if step is not None else (None,) * len(node.outputs)
+    rule = rule_of(node, incoming)
+    if not rule.inputs:
+        raise LabError(f"No input of {node.name} needs a gradient.")
+    number = rule.inputs[0] if command.input < 0 else command.input
+    if number not in rule.inputs:
+        raise LabError(
+            f"Input {number} of {node.name} gets no gradient.",
+            hint=f"These do: {', '.join(map(str, rule.inputs))}.",
+        )
+    snapshot = RuleSnapshot(
+        node=node.id,
+        name=node.name,
+        words=rule.words,
+        general=rule.general,
+        inputs=tuple(_input(backward, node, rule, i) for i in rule.inputs),
+        input=number,
+        formula=rule.formula(number),
+        symbols=tuple(
+            RuleSymbol(s.name, s.meaning, s.saved, s.shape, s.text, s.note)
+            for s in rule.symbols(number)
+        ),
+        note=_NOT_RUN if step is None else "",
+    )
+    if step is not None:
+        snapshot = _with_numbers(
+            snapshot,
+            rule,
+            step,
+            command.element,
+            may_run=not backward.real_engine,
+            hooks=_hooks(backward, node),
+        )
+    yield snapshot
+
+
+def check_step(lab: Lab, command: CheckRuleCommand) -> Iterator[Snapshot | None]:
+    """Answer with a RuleCheckSnapshot. Raises LabError when the node has not run."""
+    backward = backward_of(lab)
+    step = backward.debugger.step_of(command.node)
+    node = step.node
+    rule = rule_of(node, step.incoming)
+    found: Check | None = None
+    try:
+        for each in check_rule(step, _call_of(backward, node)):
+            found = each
+            yield None
+    except CannotCheck as refusal:
+        code = backward.code() if refusal.unrecorded else ""
+        yield RuleCheckSnapshot(node=node.id, refused=str(refusal), hint=refusal.hint, code=code)
+        return
+    assert found is not None
+    notes = list(found.notes)
+    if hooks := _hooks(backward, node):
+        notes.append(f"What goes out has passed {hooks}: a hook may change it after the rule.")
+    elements = sorted(
+        found.elements,
+        key=lambda e: (
+            e.verdict == "edge",
+            -(e.difference / e.tolerance if e.tolerance else 0.0),
+        ),
+    )
+    yield RuleCheckSnapshot(
+        node=node.id,
+        op=found.op,
+        elements=tuple(
+            CheckedRuleElement(
+                rule.label(e.input),
+                e.element,
+                e.analytic,
+                e.numeric,
+                e.difference,
+                e.tolerance,
+                e.verdict,
+            )
+            for e in elements
+        ),
+        counts={rule.label(i): count for i, count in found.counts.items()},
+        notes=tuple(notes),
+        passed=found.passed,
+    )
+
+
+def list_ops(lab: Lab, command: RuleOpsCommand) -> Iterator[Snapshot]:
+    """Answer with a RuleOpsSnapshot. Raises LabError when the node has not run, or cannot run."""
+    backward = backward_of(lab)
+    step = backward.debugger.step_of(command.node)
+    node = step.node
+    if node.is_leaf:
+        yield RuleOpsSnapshot(
+            node=node.id, note="Nothing runs inside a leaf: the gradient is added to its .grad."
+        )
+        return
+    if backward.real_engine:
+        raise LabError(HELD)
+    with lab.control.user_code():
+        found = ops_inside(node, step.incoming)
+    hooks = _hooks(backward, node)
+    yield RuleOpsSnapshot(
+        node=node.id,
+        ops=tuple(
+            RuleOp(op.number, op.name, _shown(op.arguments), _shown(op.results)) for op in found.ops
+        ),
+        lines=tuple(ShownLine(each.file, each.line, each.text, each.ops) for each in found.lines),
+        more=found.more,
+        note=f"Hooks on this node ran as well: {hooks}." if hooks else "",
+    )
+
+
+# -- numbers -------------------------------------------------------------------------------------
+
+
+def _with_numbers(
+    snapshot: RuleSnapshot,
+    rule: Rule,
+    step: Step,
+    element: tuple[int, ...] | None,
+    *,
+    may_run: bool,
+    hooks: str,
+) -> RuleSnapshot:
+    number = snapshot.input
+    outgoing = step.outgoing[number]
+    if outgoing is None:
+        return structs.replace(
+            snapshot, note="No gradient came out for this input: it is undefined, which is zero."
+        )
+    dense = outgoing.detach().to_dense() if outgoing.layout != torch.strided else outgoing.detach()
+    shown = value(f"∂L/∂{rule.label(number)}", outgoing)
+    if not dense.numel():
+        return structs.replace(snapshot, outgoing=shown, note="The gradient has no elements.")
+    if element is None:
+        element = _first_element(dense)
+    numbers, note = None, ""
+    count = dense.numel() + sum(g.numel() for g in step.incoming if g is not None)
+    try:
+        if count > MAX_SINGLED_OUT:
+            raise NotKept(f"the gradients have {count:,} elements, too many to look through")
+        numbers = rule.numbers(number, element, may_run=may_run)
+    except IndexError as error:
+        raise LabError(str(error), hint="Choose an element of the gradient.") from error
+    except NotKept as missing:
+        note = f"No numbers: {missing}."
+    except RuntimeError as error:
+        note = f"No numbers: torch cannot differentiate this rule by itself ({error})."
+    if hooks:
+        note = f"{note} The engine's figures are after the hooks on this node: {hooks}.".strip()
+    return structs.replace(
+        snapshot,
+        element=element,
+        outgoing=shown,
+        numbers=None if numbers is None else _numbers(numbers, item(dense[element])),
+        max_difference=_difference(rule, number, dense),
+        note=note,
+    )
+
+
+def _first_element(dense: torch.Tensor) -> tuple[int, ...]:
+    """The first that is not zero: it says more."""
+    flat = dense.reshape(-1)
+    place = int((flat != 0).to(torch.uint8).argmax())
+    return tuple(int(i) for i in torch.unravel_index(torch.tensor(place), dense.shape))
+
+
+def _numbers(found: Numbers, engine: complex) -> RuleNumbers:
+    """Complex numbers are compared by size."""
+    ours, theirs = (abs(v) if isinstance(v, complex) else float(v) for v in (found.value, engine))
+    return RuleNumbers(found.lines, ours, theirs, found.terms)
+
+
+def _difference(rule: Rule, number: int, expected: torch.Tensor) -> float | None:
+    if expected.numel() > MAX_COMPARED:
+        return None
+    try:
+        found = rule.compute(number)
+    except NotKept:
+        return None
+    return None if found is None else max_difference(found, expected)
+
+
+def _leaf_rule(
+    backward: BackwardPass, node: Node, step: Step | None, element: tuple[int, ...] | None
+) -> RuleSnapshot:
+    """A leaf adds to its `.grad`."""
+    name = title(node)
+    rule = rule_of(node, ())
+    shape = tuple(n if isinstance(n, int) else -1 for n in node.outputs[0].shape)
+    snapshot = RuleSnapshot(
+        node=node.id,
+        name=node.name,
+        words=rule.words,
+        general=False,
+        inputs=(RuleInput(0, name, f"{name}.grad", shape),),
+        input=0,
+        formula=f"{name}.grad ← {name}.grad + g",
+        symbols=(RuleSymbol("g", "the gradient that comes in", shape=shape),),
+        note=_NOT_RUN if step is None else "",
+    )
+    gradient = step.incoming[0] if step is not None else None
+    if gradient is None or not gradient.numel():
+        return snapshot
+    dense, before = gradient.detach().to_dense(), backward.stepper.grad_before(node)
+    element = _first_element(dense) if element is None else element
+    if len(element) != dense.dim() or any(
+        not 0 <= i < n for i, n in zip(element, dense.shape, strict=True)
+    ):
+        raise LabError(
+            f"There is no element {list(element)} in a gradient of shape {tuple(dense.shape)}.",
+            hint="Choose an element of the gradient.",
+        )
+    old = 0.0 if before is None else item(before.to_dense()[element])
+    total = old + item(dense[element])
+    grad = at(f"{name}.grad", element)
+    first = "nothing" if before is None else number_text(old)
+    lines = (
+        f"{grad} = {grad} before + {at('g', element)}",
+        f"= {first} + {number_text(item(dense[element]))}",
+        f"= {number_text(total)}",
+    )
+    after = node.variable.grad if node.variable is not None else None
+    shown = None if after is None else value(f"{name}.grad", after)
+    engine = None if after is None else float(abs(item(after.detach().to_dense()[element])))
+    engine = None if engine is None else math.copysign(engine, float(total.real))
+    return structs.replace(
+        snapshot,
+        element=element,
+        numbers=RuleNumbers(lines, float(total.real), engine, 2),
+        outgoing=shown,
+    )
+
+
+# -- finding -------------------------------------------------------------------------------------
+
+
+def _node_and_step(backward: BackwardPass, node_id: int) -> tuple[Node, Step | None]:
+    nodes = backward.stepper.graph.nodes
+    if not 0 <= node_id < len(nodes):
+        raise LabError(
+            f"There is no node {node_id} in the graph.", hint="Choose a node of the graph shown."
+        )
+    return nodes[node_id], backward.stepper.step_of(node_id)
+
+
+def _input(backward: BackwardPass, node: Node, rule: Rule, number: int) -> RuleInput:
+    fn, output = node.fn.next_functions[number]
+    target = title(backward.stepper.graph.node_of(fn))
+    shape = tuple(int(n) for n in fn._input_metadata[output].shape)
+    return RuleInput(number, rule.label(number), target, shape)
+
+
+def _hooks(backward: BackwardPass, node: Node) -> str:
+    """The hooks that the user's code has put on a node, in words."""
+    return hooks_on(node, own=backward.stepper.own_hooks)
+
+
+def _call_of(backward: BackwardPass, node: Node) -> Call | None:
+    """The recorded call that made a node: of the model's pass, or of a cell of the console."""
+    chain = backward.subject.provenance.chain(node)
+    return chain[-1] if chain else None
+
+
+def _shown(values: tuple[OpValue, ...]) -> tuple[RuleOpValue, ...]:
+    return tuple(RuleOpValue(v.name, v.shape, v.dtype, v.text) for v in values)

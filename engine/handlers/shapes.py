@@ -1,0 +1,71 @@
+"""Answers about shapes that meet: broadcasting, reductions, products, indexing.
+
+All of it is reading: outside autograd's graph, without random numbers, at the cost of what shows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+from msgspec.structs import replace
+
+from ..console.namespace import namespace_of
+from ..lab import Lab
+from ..protocol import (
+    BroadcastCommand,
+    PickCommand,
+    ProductCommand,
+    ReductionCommand,
+    Snapshot,
+)
+from ..tensors.failures import Call, Seen, failed_operands
+from ..tensors.failures.explained_line import line_operands
+from ..tensors.readable import dtype_name
+from ..tensors.shapes import broadcasting, picking, products, reductions
+from ..tensors.shapes.operands import operand
+
+
+@contextmanager
+def _reading() -> Iterator[None]:
+    """No graph, and no code of the user's own tensor classes."""
+    with torch.no_grad(), torch._C.DisableTorchFunctionSubclass():
+        yield
+
+
+def broadcast(lab: Lab, command: BroadcastCommand) -> Iterator[Snapshot]:
+    with _reading():
+        operands = [operand(namespace_of(lab), text) for text in command.operands]
+        answer = broadcasting.broadcast(operands, command.in_place, command.element)
+    yield answer
+
+
+def reduce(lab: Lab, command: ReductionCommand) -> Iterator[Snapshot]:
+    with _reading():
+        source = operand(namespace_of(lab), command.expression)
+        answer = reductions.reduction(
+            source, command.op, command.dims, command.keepdim, command.element
+        )
+        if answer.error is not None:
+            seen = Seen(source.text, source.shape, dtype_name(source.dtype))
+            call = Call(command.op, [seen], {}, answer.error.message)
+            answer = replace(answer, error=replace(answer.error, operands=failed_operands(call)))
+    yield answer
+
+
+def multiply(lab: Lab, command: ProductCommand) -> Iterator[Snapshot]:
+    with _reading():
+        operands = [operand(namespace_of(lab), text) for text in command.operands]
+        answer = products.product(operands, command.op, command.equation, command.element)
+    yield answer
+
+
+def pick(lab: Lab, command: PickCommand) -> Iterator[Snapshot]:
+    with _reading():
+        namespace = namespace_of(lab)
+        answer = picking.pick(namespace, command.source, command.element)
+        if answer.error is not None:
+            drawn = line_operands(command.source, namespace.variables, answer.error.message)
+            answer = replace(answer, error=replace(answer.error, operands=drawn))
+    yield answer

@@ -1,0 +1,169 @@
+"""Answers the window's commands on the trace: code, the batch or a rule is run once, and stepped
+through as often as wanted."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from ..autograd.graph.engine_run import run_node
+from ..autograd.graph.snapshot import title
+from ..autograd.trace.roots import root_over
+from ..autograd.trace.trace import Trace
+from ..console.namespace import namespace_of
+from ..console.output import Output
+from ..errors import LabError, error_report
+from ..protocol import (
+    ErrorReport,
+    MoveTraceCommand,
+    OutputSnapshot,
+    Snapshot,
+    StartTraceCommand,
+    TraceRootCommand,
+    TraceRootSnapshot,
+)
+from ..recording.recorder import Recorder
+from ..recording.recording import Recording
+from ..recording.statement_counts import Turns
+from .backward_edits import backward_of
+from .console import cell_error, what_is_left
+from .rules import HELD
+
+if TYPE_CHECKING:
+    from ..lab import Lab
+    from ..models.forward import ForwardPass
+
+
+_NO_ROOT = (
+    "No variable of the console leads to this node: its result is no more, or needed no gradient."
+    " Keep what it computes under a name, and trace again."
+)
+
+
+def start_trace(lab: Lab, command: StartTraceCommand) -> Iterator[Snapshot | None]:
+    """Run code (then the console's variables follow), the batch or a rule, and answer with
+    TraceSnapshots and a TraceStepSnapshot. Raises LabError when there is no forward pass to take a
+    batch of, or the node's rule cannot run."""
+    old, lab.trace = lab.trace, None
+    if old is not None:
+        old.recording.drop_values()  # the console's history still holds the rest of it
+    if command.node >= 0:
+        lab.trace = _of_rule(lab, command.node)
+    elif command.source.strip():
+        lab.trace = _of_code(lab, command.source)
+        yield from what_is_left(namespace_of(lab))
+    else:
+        lab.trace = yield from _of_batch(lab)
+    yield from lab.trace.snapshots()
+    yield lab.trace.step_snapshot()
+
+
+def move_trace(lab: Lab, command: MoveTraceCommand) -> Iterator[Snapshot]:
+    """Answer with a TraceStepSnapshot. Raises LabError without a trace, and as `Trace.go` does."""
+    if lab.trace is None:
+        raise LabError("Nothing has been traced yet.", hint="Trace some code, or the batch.")
+    lab.trace.go(command.move, command.target)
+    yield lab.trace.step_snapshot()
+
+
+def find_root(lab: Lab, command: TraceRootCommand) -> Iterator[Snapshot]:
+    """Answer with a TraceRootSnapshot. Raises LabError without a trace, or such a call in it."""
+    calls = [] if lab.trace is None else lab.trace.recording.calls
+    if not 0 <= command.position < len(calls):
+        raise LabError(
+            f"There is no call {command.position} in the trace.", hint=f"It has {len(calls):,}."
+        )
+    call = calls[command.position]
+    root = root_over(call, namespace_of(lab).reached().tensors())
+    yield TraceRootSnapshot(position=command.position, root=root, note="" if root else _NO_ROOT)
+
+
+def _of_code(lab: Lab, source: str) -> Trace:
+    namespace = namespace_of(lab)
+    output = Output(lambda stream, text: lab.emit(OutputSnapshot(stream=stream, text=text)))
+    recordings: list[Recording] = []
+
+    def recorder(**options: Any) -> Recorder:
+        made = Recorder(keep_values=True, turns=Turns(), **options)
+        recordings.append(made.recording)
+        return made
+
+    with namespace.recorded_by(recorder):
+        error, cell = namespace.run(source, "<cell>", output, lab.control)
+    recording = recordings[0] if recordings else Recording()
+    named = list(namespace.reached().tensors().items())
+    report = cell_error(error, cell)
+    return Trace(recording, source, cell, report, lambda t: _name_among(t, named))
+
+
+def _of_rule(lab: Lab, node_id: int) -> Trace:
+    backward = backward_of(lab)
+    step = backward.debugger.step_of(node_id)
+    if step.node.is_leaf:
+        raise LabError(
+            "Nothing runs inside a leaf: the gradient is added to its .grad.",
+            hint="Choose a node that computes.",
+        )
+    if backward.real_engine:
+        raise LabError(HELD)
+    incoming = tuple(None if g is None else g.detach().clone() for g in step.incoming)
+    recorder = Recorder(keep_values=True, turns=Turns())
+    report: ErrorReport | None = None
+    try:
+        # In this thread, also where the node is on another device: another's lines are not seen.
+        here = torch.autograd.set_multithreading_enabled(False)
+        with lab.control.user_code(), here, recorder:
+            run_node(step.node.fn, incoming, edit=lambda _: incoming)
+    except (Exception, KeyboardInterrupt) as error:  # the rule is the user's own code
+        report = error_report(error)
+    gradients = [(f"g{i}" if len(incoming) > 1 else "g", g) for i, g in enumerate(incoming)]
+    named = [(name, g) for name, g in gradients if g is not None]
+    trace = Trace(
+        recorder.recording,
+        error=report,
+        name_of=lambda t: _name_among(t, named),
+        rule=title(step.node) if step.node.label else step.node.name,
+    )
+    trace.go("step")
+    return trace
+
+
+def _of_batch(lab: Lab) -> Generator[None, None, Trace]:
+    if lab.forward is None:
+        raise LabError(
+            "There is no batch to trace.", hint="Start a forward pass, or give code to run."
+        )
+    forward = lab.forward.again()
+    report: ErrorReport | None = None
+    try:
+        while not forward.done:
+            forward.step()
+            yield None
+    except LabError as error:
+        report = error_report(error)
+    named = [*forward.module.state_dict(keep_vars=True).items(), ("x", forward.x), ("y", forward.y)]
+    return Trace(
+        forward.recording,
+        error=report,
+        name_of=lambda t: _name_among(t, named),
+        node_of=lambda sequence: _same_node(sequence, forward, lab.forward),
+    )
+
+
+def _same_node(sequence: int, run: ForwardPass, shown: ForwardPass | None) -> int:
+    """The sequence number in `shown` of a node of `run`, another run of the same pass; -1 where
+    it has not run that far."""
+    if shown is None or shown.order != run.order:
+        return -1
+    for block, (first, end) in run.sequence_ranges.items():
+        if first <= sequence < end:
+            there = shown.sequence_ranges.get(block, (0, 0))
+            is_same = there[1] - there[0] == end - first
+            return there[0] + sequence - first if is_same else -1
+    return -1
+
+
+def _name_among(tensor: torch.Tensor, named: Sequence[tuple[str, torch.Tensor]]) -> str:
+    return next((name for name, t in named if t is tensor), "")

@@ -1,0 +1,237 @@
+"""Answers about the numbers in a tensor: windows, statistics, bits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from time import perf_counter
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from ..console.namespace import namespace_of
+from ..errors import LabError
+from ..lab import Lab
+from ..protocol import (
+    BitsCommand,
+    BitsSnapshot,
+    LinesCommand,
+    LinesSnapshot,
+    ReadValuesCommand,
+    Snapshot,
+    StatisticsCommand,
+    StatisticsSnapshot,
+    ValuesSnapshot,
+)
+from ..tensors.readable import dtype_name, readable
+from ..tensors.texts import texts
+from ..tensors.values.bits import bits_of
+from ..tensors.values.line_points import Lines
+from ..tensors.values.statistics import Statistics
+from ..tensors.values.window import Cut, cut_tensor, read_window, why_unreadable, window_picture
+
+MOMENT_S = 0.015
+"""Seconds of looking through a tensor before the next command has its turn: less than a frame."""
+
+
+def read_values(lab: Lab, command: ReadValuesCommand) -> Iterator[Snapshot]:
+    t = tensor_of(lab, command.expression)
+    cut = cut_tensor(t, command.slice, command.expression)
+    shown, step = window_picture(cut) if command.picture else (None, (1, 1))
+    yield ValuesSnapshot(
+        expression=command.expression,
+        slice=command.slice,
+        dims=cut.dims,
+        dtype=dtype_name(t.dtype),
+        device=str(t.device),
+        rows=cut.rows,
+        columns=cut.columns,
+        row_start=command.row_start,
+        column_start=command.column_start,
+        cells=read_window(
+            cut,
+            command.row_start,
+            command.row_count,
+            command.column_start,
+            command.column_count,
+        ),
+        picture=shown,
+        picture_step=step,
+        version=_version(t),
+        edit=_edit(t, cut),
+        note=cut.note or why_unreadable(cut),
+    )
+
+
+@dataclass
+class UnderWay:
+    """A look through all of a tensor, a moment at each command: through which, in which state."""
+
+    key: tuple[object, ...]
+    of: Tensor
+    work: Any
+    note: str
+
+    def goes_on(self, key: tuple[object, ...], t: Tensor) -> bool:
+        return self.key == key and self.of is t
+
+    def advance(self) -> bool:
+        """Work for MOMENT_S; whether all is done."""
+        until = perf_counter() + MOMENT_S
+        while self.work.advance():
+            if perf_counter() > until:
+                break
+        return self.work.done == self.work.total
+
+
+def statistics(lab: Lab, command: StatisticsCommand) -> Iterator[Snapshot]:
+    t = tensor_of(lab, command.expression)
+    key = (command.expression, command.slice, _version(t))
+    counting = lab.counting
+    if command.restart or counting is None or not counting.goes_on(key, t):
+        counting = lab.counting = _start_counting(t, command, key)
+    if counting.advance():
+        lab.counting = None  # keeps the tensor alive no longer than needed
+    counted: Statistics = counting.work
+    yield StatisticsSnapshot(
+        expression=command.expression,
+        slice=command.slice,
+        done=counted.done,
+        total=counted.total,
+        minimum=counted.minimum,
+        maximum=counted.maximum,
+        mean=counted.mean,
+        std=counted.std,
+        zeros=counted.zeros,
+        nans=counted.nans,
+        positive_infs=counted.positive_infs,
+        negative_infs=counted.negative_infs,
+        magnitudes=counted.magnitudes,
+        histogram=counted.histogram(),
+        note=counting.note,
+    )
+
+
+def lines(lab: Lab, command: LinesCommand) -> Iterator[Snapshot]:
+    t = tensor_of(lab, command.expression)
+    key = (command.expression, command.slice, command.lines, _version(t))
+    tracing = lab.tracing
+    if command.restart or tracing is None or not tracing.goes_on(key, t):
+        cut = cut_tensor(t, command.slice, command.expression)
+        note = why_unreadable(cut)
+        traced = Lines(replace(cut, data=None) if note else cut, command.lines)
+        tracing = lab.tracing = UnderWay(key, t, traced, cut.note or note)
+    if tracing.advance():
+        lab.tracing = None
+    found: Lines = tracing.work
+    yield LinesSnapshot(
+        expression=command.expression,
+        slice=command.slice,
+        rows=found.rows,
+        columns=found.columns,
+        lines=len(found.low),
+        bin_columns=found.bin_columns,
+        low=found.low.tobytes(),
+        high=found.high.tobytes(),
+        low_at=found.low_at.tobytes(),
+        high_at=found.high_at.tobytes(),
+        done=found.done,
+        total=found.total,
+        not_finite=found.not_finite,
+        note=tracing.note,
+    )
+
+
+def bits(lab: Lab, command: BitsCommand) -> Iterator[Snapshot]:
+    t = tensor_of(lab, command.expression)
+    cut = cut_tensor(t, ", ".join(map(str, command.index)), command.expression)
+    if cut.shape:
+        raise LabError(
+            f"`{command.expression}` has {len(cut.dims)} dimensions: {len(command.index)} indices"
+            " name no single element."
+        )
+    known = None if cut.data is None else readable(cut.data)
+    there = cut.present is None or bool(cut.present)
+    if known is None or known.dense is None or not there:
+        note = cut.note if known is None else known.note or "a ragged tensor has no element here"
+        yield BitsSnapshot(
+            expression=command.expression,
+            index=command.index,
+            dtype=dtype_name(t.dtype),
+            text="",
+            note=note,
+        )
+        return
+    stored, note = known.dense, ""
+    if t.is_quantized:
+        stored, note = _stored(t, command.index)
+    yield BitsSnapshot(
+        expression=command.expression,
+        index=command.index,
+        dtype=dtype_name(t.dtype),
+        text=texts(known.dense)[0],
+        parts=bits_of(stored),
+        note=note,
+    )
+
+
+def tensor_of(lab: Lab, expression: str) -> Tensor:
+    """The tensor that `expression` names. Raises LabError when it names none."""
+    found = namespace_of(lab).resolve(expression)
+    if not issubclass(type(found), Tensor):
+        raise LabError(
+            f"`{expression}` is no tensor but a {type(found).__name__}.",
+            hint="Choose a tensor in the list of variables.",
+        )
+    assert isinstance(found, Tensor)
+    return found
+
+
+def _start_counting(t: Tensor, command: StatisticsCommand, key: tuple[object, ...]) -> UnderWay:
+    cut = cut_tensor(t, command.slice, command.expression)
+    note = why_unreadable(cut)
+    data = torch.empty(0) if cut.data is None or note else cut.data
+    if cut.present is not None:
+        data = data[cut.present]
+    counted = Statistics(data)
+    known = readable(t) if t.layout != torch.strided and not t.is_nested else None
+    stored = known.dense if known is not None and known.partial else None
+    if stored is not None and data.numel() == stored.numel():
+        counted.add_zeros(t.numel() - data.numel())
+    return UnderWay(key, t, counted, note)
+
+
+def _stored(t: Tensor, index: tuple[int, ...]) -> tuple[Tensor, str]:
+    """The integer that a quantised tensor keeps, and what turns it into the element."""
+    if t.qscheme() == torch.per_tensor_affine:
+        scale, zero = t.q_scale(), t.q_zero_point()
+        stored = t.detach()[index].int_repr()
+    else:
+        channel = index[t.q_per_channel_axis()]
+        scale = t.q_per_channel_scales()[channel].item()
+        zero = t.q_per_channel_zero_points()[channel].item()
+        stored = t.detach().int_repr()[index]
+    stored = stored.cpu()
+    return stored, f"(stored {stored.item()} - zero point {zero:g}) · scale {scale:.6g}"
+
+
+def _version(t: Tensor) -> int | None:
+    try:
+        return t._version
+    except RuntimeError:  # made in inference mode: none is kept
+        return None
+
+
+def _edit(t: Tensor, cut: Cut) -> Literal["", "assign", "no_grad"]:
+    if (
+        cut.data is None
+        or cut.present is not None
+        or t.layout != torch.strided
+        or t.is_quantized
+        or why_unreadable(cut)
+    ):
+        return ""
+    # Writing to a leaf that requires grad, or to a view of one, is refused while recording.
+    base = t._base if t._is_view() else t
+    return "no_grad" if base is not None and base.is_leaf and base.requires_grad else "assign"

@@ -1,0 +1,232 @@
+"""Each line of the user's code as a call of its own, with the names that it read and bound."""
+
+from __future__ import annotations
+
+import dis
+import inspect
+from itertools import chain, islice
+from types import CodeType, FrameType
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import FunctionCtx
+
+from .argument_values import Other
+from .line_values import (
+    CTX_NAMES,
+    MAX_ITEMS,
+    MISSING,
+    attribute,
+    glimpse,
+    is_a,
+    is_data,
+    items_of,
+    len_of,
+)
+from .statement_counts import MAX_TURNS, Running, running
+from .writes import version_of
+
+if TYPE_CHECKING:
+    from .recorder import Recorder
+    from .recording import Call
+
+GOES_ON, RETURNS, YIELDS = "goes on at", "return", "yield"
+"""What a line's result has beside names: where a branch goes on, and what the function gives."""
+TURNS_NOTE = (
+    f"A line that runs more than {MAX_TURNS:,} times is recorded after that only where torch runs"
+    " in it, without its names."
+)
+CUT_NOTE = (
+    "Python did not tell of all lines: the stack was full, or the code listens to its lines itself."
+)
+_RETURNING = {"RETURN_VALUE", "RETURN_CONST"}
+_ASKING = {"FOR_ITER", "SEND"}
+_INNER = {"<lambda>", "<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"}
+
+
+class Lines:
+    """Watches the user's lines for a recorder: calls of the kind "line" around what runs in them.
+
+    `kwargs` of such a call are the data that it read, `result` the names that it bound or changed:
+    those that its text mentions, as they were when it had run.
+    """
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+        self._opcodes: dict[CodeType, bytes] = {}
+
+    # -- what Python tells -----------------------------------------------------------------------
+
+    def begins(self, frame: FrameType, at: Running) -> None:
+        if _opens_class(frame, at):
+            return
+        if at.turn > MAX_TURNS:
+            self._recorder.note(TURNS_NOTE)
+            return
+        if self._recorder.is_full:
+            return
+        with self._recorder.unseen(), torch._C.DisableTorchFunction():
+            self._begin_around(frame.f_back)
+            values = _values(frame, at)
+            at.before = {name: (value, _stamp(value)) for name, value in values.items()}
+            reads = set(_reads(frame, at)) - {
+                f"{name}.{fact}" for name in values for fact in CTX_NAMES.values()
+            }
+            keep = self._recorder.keeper.keep
+            shown = {
+                name: glimpse(value, keep)
+                for name, value in values.items()
+                if name in reads and is_data(value)
+            }
+            at.call = self._recorder.begin_line(frame, at.turn, at.statement.line, shown)
+
+    def ends(self, frame: FrameType, at: Running, goes_on: int) -> None:
+        more = {GOES_ON: Other(f"line {goes_on}")} if at.statement.branches else {}
+        self._end(frame, at, more)
+
+    def raises(self, frame: FrameType, at: Running, error: BaseException) -> None:
+        if isinstance(error, StopIteration) and self._opcode(frame) in _ASKING:
+            return  # a loop is over
+        self._recorder.fail_line(at.call, error)
+
+    def leaves(self, frame: FrameType, at: Running, value: Any) -> None:
+        opcode, more = self._opcode(frame), {}
+        if opcode == "YIELD_VALUE":
+            more = {YIELDS: value}
+        elif opcode in _RETURNING and _gives(frame, at):
+            more = {RETURNS: value}
+        self._end(frame, at, more)
+
+    # -- what is made of it ----------------------------------------------------------------------
+
+    def begin_around(self, frame: FrameType) -> Call | None:
+        """The line that this frame stands in. It is begun now, with those around it, where it is
+        not recorded yet: torch runs in it."""
+        at = running(frame)
+        if at is None:
+            self._begin_around(frame)
+            return None
+        if at.has_gone_on(frame) and at.call is not None:
+            at.before = {}  # whatever changed since may be another line's doing
+            self._end(frame, at, {})
+        if at.call is None:
+            self._begin_around(frame)
+        return at.call
+
+    def _begin_around(self, frame: FrameType | None) -> None:
+        waiting: list[tuple[FrameType, Running]] = []
+        while frame is not None:
+            at = running(frame)
+            if at is not None and at.call is not None:
+                break
+            if at is not None and at.turn and not _opens_class(frame, at):
+                waiting.append((frame, at))
+            frame = frame.f_back
+        for each, at in reversed(waiting):
+            at.call = self._recorder.begin_line(each, at.turn, at.statement.line, {})
+
+    def _end(self, frame: FrameType, at: Running, more: dict[str, Any]) -> None:
+        call, at.call = at.call, None
+        before, at.before = at.before, {}
+        with self._recorder.unseen(), torch._C.DisableTorchFunction():
+            keep = self._recorder.keeper.keep
+            found = _changes(frame, at, before, not call.error) if before else {}
+            shown = {name: glimpse(value, keep) for name, value in {**found, **more}.items()}
+            self._recorder.end_line(call, shown)
+
+    def _opcode(self, frame: FrameType) -> str:
+        """The instruction that the frame stands at."""
+        code = frame.f_code
+        if code not in self._opcodes:
+            self._opcodes[code] = code.co_code
+        return dis.opname[self._opcodes[code][frame.f_lasti]]
+
+
+def _opens_class(frame: FrameType, at: Running) -> bool:
+    """The body of a class begins at the line of the class itself, which stands around it."""
+    code = frame.f_code
+    if code.co_flags & inspect.CO_OPTIMIZED or code.co_name == "<module>":
+        return False
+    return at.statement.line == at.first_line(code.co_firstlineno)
+
+
+def _gives(frame: FrameType, at: Running) -> bool:
+    return at.statement.returns or frame.f_code.co_name == "<lambda>"
+
+
+# -- names ---------------------------------------------------------------------------------------
+
+
+def _reads(frame: FrameType, at: Running) -> tuple[str, ...]:
+    return at.statement.inner if frame.f_code.co_name in _INNER else at.statement.reads
+
+
+def _values(frame: FrameType, at: Running) -> dict[str, Any]:
+    """What the names of the line stand for, MISSING for nothing: those that it reads, those that
+    it may bind, and what a Function's ctx was told to save."""
+    local, outside = frame.f_locals, frame.f_globals
+    found: dict[str, Any] = {}
+    stores = () if frame.f_code.co_name in _INNER else at.statement.stores
+    for name in chain(_reads(frame, at), stores):
+        if name not in found:
+            found[name] = _find(name, local, outside)
+            if is_a(found[name], FunctionCtx):
+                for fact, shown in CTX_NAMES.items():
+                    found[f"{name}.{shown}"] = _or_none(attribute(found[name], fact))
+    return found
+
+
+def _or_none(value: Any) -> Any:
+    return None if value is MISSING else value
+
+
+def _find(name: str, local: Any, outside: dict[str, Any]) -> Any:
+    root, *attributes = name.split(".")
+    value = local[root] if root in local else outside.get(root, MISSING)
+    for each in attributes:
+        if value is MISSING:
+            break
+        value = attribute(value, each)
+    return value
+
+
+def _changes(
+    frame: FrameType, at: Running, before: dict[str, Any], ended_well: bool
+) -> dict[str, Any]:
+    """The names that the line bound, changed or deleted."""
+    bound = set(at.statement.stores) if ended_well and at.statement.binds else set()
+    if frame.f_code.co_name in _INNER:
+        bound = set()
+    found: dict[str, Any] = {}
+    for name, value in _values(frame, at).items():
+        old, stamp = before.get(name, (MISSING, None))
+        if value is MISSING:
+            if old is not MISSING and "." not in name:
+                found[name] = Other("deleted")
+        elif name in bound or value is not old or not _is_same(stamp, _stamp(value)):
+            found[name] = value
+    return found
+
+
+Stamp = tuple[int | None, tuple[Any, ...]]
+
+
+def _stamp(value: Any) -> Stamp | None:
+    """What tells that something was written into a value: a tensor's version, what a container
+    holds."""
+    if is_a(value, Tensor):
+        return version_of(value), ()
+    if is_a(value, list, dict, set):
+        items = islice(items_of(value), MAX_ITEMS)
+        if is_a(value, dict):
+            items = chain.from_iterable(items)
+        return len_of(value), tuple(items)
+    return None
+
+
+def _is_same(old: Stamp | None, new: Stamp | None) -> bool:
+    if old is None or new is None:
+        return old is new
+    same = len(old[1]) == len(new[1]) and all(a is b for a, b in zip(old[1], new[1], strict=True))
+    return same and old[0] == new[0]

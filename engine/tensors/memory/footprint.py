@@ -1,0 +1,169 @@
+"""Where a strided tensor's elements lie in its storage: arithmetic on shape, strides and offset.
+
+No tensor is read here. A cell is one place of the storage, of the size of one element.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ...protocol import Contiguity
+
+SEARCH_STEPS = 100_000
+"""Where strides interlock, a search for the elements of a cell is given up after so many steps."""
+
+Index = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Footprint:
+    """Sizes and steps of a tensor; strides and offset in elements, as torch gives them."""
+
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    offset: int = 0
+
+    @property
+    def numel(self) -> int:
+        return math.prod(self.shape)
+
+    @property
+    def end(self) -> int:
+        """One past the last cell it reads; `offset` without elements."""
+        if self.numel == 0:
+            return self.offset
+        steps = zip(self.shape, self.strides, strict=True)
+        return self.offset + sum((n - 1) * s for n, s in steps) + 1
+
+    def cell_of(self, index: Index) -> int:
+        """offset + i·stride + j·stride + … Raises IndexError for an index that is not there."""
+        if len(index) != len(self.shape) or not all(
+            0 <= i < n for i, n in zip(index, self.shape, strict=True)
+        ):
+            raise IndexError(f"{index} is no element of a tensor of shape {self.shape}")
+        return self.offset + sum(i * s for i, s in zip(index, self.strides, strict=True))
+
+    def elements_at(self, cell: int) -> Iterator[Index]:
+        """All elements that read a cell, in order of their index along the largest stride.
+
+        None for a gap; several where a stride is 0 or windows overlap. The search is given up
+        after SEARCH_STEPS, which only strides of four and more interlocking dimensions reach.
+        """
+        still = [k for k, s in enumerate(self.strides) if s == 0]
+        for index in self._first_elements_at(cell):
+            for free in _indices([self.shape[k] for k in still]):
+                for k, i in zip(still, free, strict=True):
+                    index[k] = i
+                yield tuple(index)
+
+    def count_at(self, cell: int, most: int) -> int:
+        """How many elements read a cell, counted up to `most`."""
+        still = math.prod(n for n, s in zip(self.shape, self.strides, strict=True) if s == 0)
+        found = sum(1 for _ in itertools.islice(self._first_elements_at(cell), most))
+        return min(found * still, most)
+
+    def _first_elements_at(self, cell: int) -> Iterator[list[int]]:
+        """The elements with index 0 along every stride of 0. One list, filled anew each time."""
+        if not self.offset <= cell < self.end:
+            return
+        moving = [k for k, s in enumerate(self.strides) if s]
+        moving.sort(key=lambda k: -self.strides[k])
+        index = [0] * len(self.shape)
+        for _ in self._sums(moving, cell - self.offset, index, itertools.count()):
+            yield index
+
+    def _sums(
+        self, dims: list[int], rest: int, index: list[int], steps: Iterator[int]
+    ) -> Iterator[None]:
+        """Fill `index` in all ways in which the strides of `dims`, falling, add up to `rest`."""
+        if not dims:
+            if rest == 0:
+                yield
+            return
+        k, others = dims[0], dims[1:]
+        stride, size = self.strides[k], self.shape[k]
+        reach = sum((self.shape[d] - 1) * self.strides[d] for d in others)
+        divisor = math.gcd(*(self.strides[d] for d in others))  # 0 when there are none
+        lowest = max(0, -(-(rest - reach) // stride))
+        for i in range(lowest, min(size - 1, rest // stride) + 1):
+            if next(steps) > SEARCH_STEPS:
+                return
+            left = rest - i * stride
+            if left % divisor == 0 if divisor else left == 0:
+                index[k] = i
+                yield from self._sums(others, left, index, steps)
+
+    def position_of(self, index: Index) -> int:
+        """An element's number when they are counted row by row, whatever the strides."""
+        position = 0
+        for i, n in zip(index, self.shape, strict=True):
+            position = position * n + i
+        return position
+
+
+def _indices(shape: list[int]) -> Iterator[Index]:
+    """All indices of a shape, row by row; itertools.product would hold all numbers of a range."""
+    if not shape:
+        yield ()
+        return
+    for i in range(shape[0]):
+        for rest in _indices(shape[1:]):
+            yield (i, *rest)
+
+
+def contiguous_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The strides that `.contiguous()` would have: each is the product of the sizes to its right.
+
+    Sizes of 0 count as 1, as in torch.
+    """
+    strides: list[int] = []
+    step = 1
+    for n in reversed(shape):
+        strides.append(step)
+        step *= max(n, 1)
+    return tuple(reversed(strides))
+
+
+def explain_contiguity(print_: Footprint, itemsize: int) -> Contiguity:
+    """Why a tensor is contiguous or not, as `Tensor.is_contiguous` decides it: going from the
+    last dimension to the first, each stride must be the product of the sizes to its right.
+    Dimensions of size 1 are never stepped along: their stride does not matter."""
+    expected = contiguous_strides(print_.shape)
+    wrong = [
+        k
+        for k in reversed(range(len(print_.shape)))
+        if print_.shape[k] != 1 and print_.strides[k] != expected[k]
+    ]
+    if not wrong or print_.numel == 0:
+        return Contiguity(
+            is_contiguous=True,
+            expected=expected,
+            text=(
+                "Contiguous: reading the elements row by row walks the storage cell by cell."
+                if print_.numel
+                else "Contiguous: without elements there is nothing to be out of order."
+            ),
+        )
+    k = wrong[0]
+    stride, size = print_.strides[k], print_.shape[k]
+    if stride == 0:
+        why = f"its {size} elements all read the same cell (stride 0, as expand makes it)"
+    elif k == len(print_.shape) - 1:
+        why = f"neighbours are {stride} cells apart, and row by row they would be side by side"
+    else:
+        inner = " × ".join(str(n) for n in print_.shape[k + 1 :])
+        why = (
+            f"its stride is {stride}; row by row it would be {expected[k]}, the number of elements"
+            f" to its right ({inner})"
+        )
+    copied = print_.numel * itemsize
+    return Contiguity(
+        is_contiguous=False,
+        breaking_dim=k,
+        expected=expected,
+        copy_bytes=copied,
+        text=f"Not contiguous: dimension {k} breaks the order: {why}.",
+    )

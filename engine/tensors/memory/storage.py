@@ -1,0 +1,193 @@
+"""The flat storage under a live tensor, and a window of its cells."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import msgspec
+import torch
+from torch import Tensor
+from torch._C._functorch import is_functorch_wrapped_tensor
+from torch.nn.parameter import is_lazy
+
+from ...protocol import Contiguity, StorageSnapshot
+from ...recording.writes import version_of
+from ..readable import dtype_name
+from .footprint import Footprint, explain_contiguity
+
+MAX_CELLS = 4096
+"""Cells in one window."""
+MAX_COUNTED = 99
+"""Elements on one cell are counted up to here."""
+
+_STORED_AS = {
+    torch.quint8: torch.uint8,
+    torch.qint8: torch.int8,
+    torch.qint32: torch.int32,
+}
+"""The integers that a quantised tensor keeps."""
+
+
+@dataclass(frozen=True)
+class Ground:
+    """A tensor's storage and where its elements lie in it. `cells` are whole elements; `note`
+    says what is special, or why `has_data` is false."""
+
+    storage: torch.UntypedStorage
+    footprint: Footprint
+    dtype: torch.dtype
+    element_bytes: int
+    has_data: bool
+    note: str = ""
+
+    @property
+    def cells(self) -> int:
+        return self.storage.nbytes() // self.element_bytes
+
+    @property
+    def device(self) -> torch.device:
+        return self.storage.device
+
+    @property
+    def address(self) -> int:
+        """Of the storage's first byte; 0 without memory."""
+        return self.storage.data_ptr() if self.has_data else 0
+
+
+def ground_of(t: Tensor) -> Ground | str:
+    """The storage under a tensor, or in words why there is none to show. Never raises for a
+    tensor, reads no element and touches no graph, version or RNG."""
+    with torch.no_grad(), torch._C.DisableTorchFunction():
+        try:
+            return _ground(t)
+        except Exception as error:  # a layout nobody has thought of: told, not hidden
+            return f"Its storage cannot be read: {error}"
+
+
+def _ground(t: Tensor) -> Ground | str:
+    if is_lazy(t):
+        return "It is not initialised: it has no storage yet."
+    if t.is_nested:
+        return "A nested tensor keeps tensors of several sizes: look at one of x.unbind()."
+    if is_functorch_wrapped_tensor(t):
+        return "Inside a torch.func transform it has no storage of its own."
+    if t.layout != torch.strided:
+        return _PARTS.get(t.layout, f"The layout {t.layout} has no strides.")
+    footprint = Footprint(
+        tuple(int(n) for n in t.shape), tuple(int(n) for n in t.stride()), int(t.storage_offset())
+    )
+    storage = t.untyped_storage()
+    has_data, note = True, ""
+    if storage.device.type == "meta":
+        has_data, note = False, "It has a shape and strides but no data (meta device)."
+    elif footprint.numel and (
+        storage.data_ptr() == 0 or footprint.end * t.element_size() > storage.nbytes()
+    ):
+        has_data, note = False, "Its storage was released or shrunk: there is no data to read."
+    elif t.is_quantized:
+        note = "The cells hold the stored integers q; a value is scale · (q − zero_point)."
+    elif t.is_conj():
+        note = "The cells are not conjugated: the tensor is when it is read (x.conj() is a view)."
+    elif t.is_neg():
+        note = "The cells are not negated: the tensor is when it is read."
+    return Ground(storage, footprint, t.dtype, t.element_size(), has_data, note)
+
+
+_PARTS = {
+    torch.sparse_coo: (
+        "A COO tensor has no storage of its own: it keeps two tensors. Look at them:"
+        " i, v = x._indices(), x._values()"
+    ),
+    torch.sparse_csr: (
+        "A CSR tensor has no storage of its own: it keeps three tensors. Look at them:"
+        " r, c, v = x.crow_indices(), x.col_indices(), x.values()"
+    ),
+    torch.sparse_csc: (
+        "A CSC tensor has no storage of its own: it keeps three tensors. Look at them:"
+        " c, r, v = x.ccol_indices(), x.row_indices(), x.values()"
+    ),
+}
+
+
+def read_window(expression: str, t: Tensor, first: int | None, count: int) -> StorageSnapshot:
+    """Cells `first` to `first + count` of the storage under `t` (at most MAX_CELLS; from where
+    the tensor starts when `first` is None). Cost depends on `count`, not on the tensor."""
+    ground = ground_of(t)
+    if isinstance(ground, str):
+        return StorageSnapshot(
+            expression=expression,
+            shape=_shape(t),
+            dtype=dtype_name(t.dtype),
+            device=str(t.device),
+            note=ground,
+        )
+    footprint = ground.footprint
+    count = min(max(count, 1), MAX_CELLS)
+    if first is None:
+        first = 0 if footprint.offset < count // 2 else footprint.offset // 64 * 64
+    first = min(max(first, 0), max(ground.cells - 1, 0))
+    window = range(first, min(first + count, ground.cells))
+    elements = [next(footprint.elements_at(cell), None) for cell in window]
+    return StorageSnapshot(
+        expression=expression,
+        shape=footprint.shape,
+        dtype=dtype_name(ground.dtype),
+        device=str(t.device),
+        strides=footprint.strides,
+        offset=footprint.offset,
+        element_bytes=ground.element_bytes,
+        storage_bytes=ground.storage.nbytes(),
+        cells=ground.cells,
+        first=first,
+        values=_texts(ground, window),
+        readers=tuple(
+            0 if index is None else footprint.count_at(cell, MAX_COUNTED)
+            for cell, index in zip(window, elements, strict=True)
+        ),
+        positions=tuple(
+            -1 if index is None else footprint.position_of(index) for index in elements
+        ),
+        contiguity=_contiguity(t, ground),
+        version=version_of(t),
+        note=ground.note,
+    )
+
+
+def _contiguity(t: Tensor, ground: Ground) -> Contiguity:
+    told = explain_contiguity(ground.footprint, ground.element_bytes)
+    with torch.no_grad(), torch._C.DisableTorchFunction():
+        if told.is_contiguous or t.dim() != 4:
+            return told
+        if not t.is_contiguous(memory_format=torch.channels_last):
+            return told
+    text = f"{told.text} In channels_last order it is: the channels of a pixel lie side by side."
+    return msgspec.structs.replace(told, channels_last=True, text=text)
+
+
+def _texts(ground: Ground, window: range) -> tuple[str, ...]:
+    if not ground.has_data or not window:
+        return ("",) * len(window)
+    with torch.no_grad(), torch._C.DisableTorchFunction():
+        dtype = _STORED_AS.get(ground.dtype, ground.dtype)
+        flat = torch.empty(0, dtype=dtype, device=ground.storage.device)
+        cells = flat.set_(ground.storage)[window.start : window.stop]  # pyright: ignore
+        try:
+            return tuple(element_text(value) for value in cells.tolist())
+        except (RuntimeError, NotImplementedError, TypeError):  # packed types cannot be read
+            return ("?",) * len(window)
+
+
+def element_text(value: object) -> str:
+    """A number as it fits in a cell: four significant digits."""
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    if isinstance(value, complex):
+        return f"{value.real:.3g}{value.imag:+.3g}j"
+    return str(value)
+
+
+def _shape(t: Tensor) -> tuple[int, ...]:
+    try:
+        return tuple(int(n) for n in t.shape)
+    except Exception:  # nested and lazy ones have none
+        return ()

@@ -1,0 +1,193 @@
+"""Reductions: which elements of a tensor fold into each element of the result."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, TypeVar
+
+import torch
+
+from ...errors import LabError
+from ...protocol import Cells, ReductionSnapshot
+from ..error_help import explain_error
+from ..readable import dtype_name
+from .elements import (
+    MAX_TRIED,
+    computable,
+    element_or_first,
+    filled,
+    first_of,
+    slices,
+    text_at,
+    texts_of,
+    trial,
+    window,
+    with_texts,
+)
+from .operands import Operand, Shape, refusal
+
+OPS = (
+    *("sum", "mean", "prod", "amax", "amin", "max", "min", "argmax", "argmin", "median"),
+    *("any", "all", "std", "var", "norm", "logsumexp"),
+)
+ONE_DIM = ("prod", "max", "min", "argmax", "argmin", "median")
+"""These fold one dimension or all of them."""
+WINNERS = {op: f"arg{op[-3:]}" for op in ("amax", "max", "argmax", "amin", "min", "argmin")}
+MAX_FOLDED = 1 << 24
+"""A window of results is computed from up to so many elements."""
+MAX_TERMS = 12
+
+Place = TypeVar("Place")
+
+
+def reduction(
+    source: Operand,
+    op: str,
+    dims: tuple[int, ...] | None = None,
+    keepdim: bool = False,
+    element: Shape | None = None,
+) -> ReductionSnapshot:
+    """Everything a view shows of one reduction. Raises LabError on an unknown `op`."""
+    if op not in OPS:
+        raise LabError(f"`{op}` is not a reduction.", hint=f"One of {', '.join(OPS)}.")
+    ndim, dense = len(source.shape), source.dense
+    arguments: dict[str, Any] = {"keepdim": True} if keepdim else {}
+    if dims or keepdim:
+        named = dims or tuple(range(ndim))
+        arguments = {"dim": named[0] if dims and len(dims) == 1 else named} | arguments
+    folded = _folded_dims(dims, ndim)
+    snapshot = partial(
+        ReductionSnapshot,
+        expression=source.text,
+        op=op,
+        code=_code(source, op, arguments),
+        source_shape=source.shape,
+        folded=folded,
+    )
+    try:
+        fact = _by_torch(source, op, arguments)
+    except (RuntimeError, TypeError, IndexError) as error:
+        hint = _hint(str(error), source, op, dims) or explain_error(error)
+        cells = filled(window(source.shape), dense)
+        return snapshot(source=cells, error=refusal(error, hint))
+    shape, count = tuple(fact.shape), math.prod(source.shape[d] for d in folded)
+    element = element_or_first(element, shape)
+    result = window(shape, element or ())
+    reads: tuple[int | None, ...] = ()
+    note, terms, winner = "", (), None
+    if dense is not None:
+        part = dense[_in_source(slices(result), slice(None), folded, ndim)]
+        result, note = _computed(result, part, op, arguments)
+    if element is not None:
+        reads = _in_source(element, None, folded, ndim)
+        if dense is not None:
+            fold = dense[tuple(slice(None) if at is None else at for at in reads)]
+            terms, winner = texts_of(first_of(fold, MAX_TERMS)), _winner(fold, reads, op)
+    if op in ("std", "var") and count < 2:
+        note = (
+            note or f"{op} divides by n - 1, which is not above 0 for {count}: the result is nan."
+        )
+    return snapshot(
+        shape=shape,
+        dtype=dtype_name(fact.dtype),
+        source=filled(window(source.shape, reads), dense),
+        result=result,
+        element=element,
+        reads=reads,
+        count=count,
+        terms=terms,
+        value=text_at(result, element),
+        winner=winner,
+        note=note,
+    )
+
+
+def _folded_dims(dims: tuple[int, ...] | None, ndim: int) -> tuple[int, ...]:
+    """The dimensions counted from 0, in order. Those that are not there are left out."""
+    if not dims:  # torch takes an empty tuple for all dimensions
+        return tuple(range(ndim))
+    return tuple(sorted({dim % ndim for dim in dims if -ndim <= dim < ndim}))
+
+
+def _in_source(
+    of_result: Sequence[Place], whole: Place, folded: tuple[int, ...], ndim: int
+) -> tuple[Place, ...]:
+    """What is told of each dimension of the result, told of the source's: `whole` of a folded one.
+    A result with as many dimensions as the source has kept the folded ones."""
+    if len(of_result) == ndim:
+        of_result = [told for d, told in enumerate(of_result) if d not in folded]
+    kept = iter(of_result)
+    return tuple(whole if d in folded else next(kept) for d in range(ndim))
+
+
+def _computed(
+    result: Cells, part: torch.Tensor, op: str, arguments: dict[str, Any]
+) -> tuple[Cells, str]:
+    """The result's window with its numbers, from the `part` of the source that it folds; or a
+    note that says why there are none."""
+    if part.numel() > MAX_FOLDED:
+        return result, "Too many elements to fold at every look: run the line for the numbers."
+    try:
+        return with_texts(result, _call(computable(part), op, arguments)), ""
+    except RuntimeError as error:  # a kernel that only the real, large tensor asks for
+        return result, str(error)
+
+
+def _winner(fold: torch.Tensor, reads: tuple[int | None, ...], op: str) -> Shape | None:
+    """The element of the source that a maximum or minimum takes."""
+    if op not in WINNERS or not 0 < fold.numel() < MAX_FOLDED:
+        return None
+    numbers = fold.to(torch.uint8) if fold.dtype == torch.bool else computable(fold)
+    place = iter(torch.unravel_index(getattr(numbers, WINNERS[op])(), fold.shape))
+    return tuple(int(next(place)) if at is None else at for at in reads)
+
+
+def _code(source: Operand, op: str, arguments: dict[str, Any]) -> str:
+    written = ", ".join(f"{name}={value}" for name, value in arguments.items())
+    pair = ".values" if op in ("max", "min", "median") and "dim" in arguments else ""
+    return f"{source.code}.{op}({written}){pair}"
+
+
+def _call(t: torch.Tensor, op: str, arguments: dict[str, Any]) -> torch.Tensor:
+    with warnings.catch_warnings():  # that std of one element is nan is told in the note
+        warnings.simplefilter("ignore", UserWarning)
+        made = getattr(t, op)(**arguments)
+    return made if isinstance(made, torch.Tensor) else made.values
+
+
+def _by_torch(source: Operand, op: str, arguments: dict[str, Any]) -> torch.Tensor:
+    """The result's shape and dtype, from torch."""
+    try:
+        return _call(trial(source), op, arguments)
+    except (RuntimeError, TypeError, IndexError):
+        if source.tensor is None or not MAX_TRIED < math.prod(source.shape) <= MAX_FOLDED:
+            raise
+        return _call(source.blank(), op, arguments)  # in the words of a tensor with data
+
+
+def _hint(message: str, source: Operand, op: str, dims: tuple[int, ...] | None) -> str:
+    ndim = len(source.shape)
+    count = max(ndim, 1)  # a scalar takes dim 0 and -1
+    missing = [dim for dim in dims or () if not -count <= dim < count]
+    if missing:
+        return (
+            f"The shape {source.shape} has {ndim} dimensions: dim goes from {-count} to"
+            f" {count - 1}, and {missing[0]} is not among them."
+        )
+    if dims and len({dim % count for dim in dims}) < len(dims):
+        return "The same dimension is named twice; -1 is another name for the last."
+    if dims is not None and len(dims) > 1 and op in ONE_DIM:
+        return f"{op} folds one dimension, or all of them: fold one after the other, or use amax."
+    if not source.dtype.is_floating_point and ("float" in message or "nteger" in message):
+        return (
+            f"{source.text} holds {dtype_name(source.dtype)}, and {op} makes fractions: write"
+            f" {source.text}.float().{op}(...)."
+        )
+    if 0 in source.shape:
+        return f"There are no elements to fold, and {op} of nothing has no value."
+    if source.dtype.is_complex:
+        return f"Complex numbers have no order, so {op} is not defined; take .abs() first."
+    return ""

@@ -1,0 +1,96 @@
+"""A typed slice, `0, :, ::2`, as one cut per dimension."""
+
+from __future__ import annotations
+
+import ast
+
+from ...errors import LabError
+from ...protocol import DimCut
+
+_HINT = "Write an integer, a slice (2:8, ::2) or ... for each dimension, such as 0, :, ::2."
+
+
+def parse_slice(text: str, expression: str, shape: tuple[int, ...]) -> tuple[DimCut, ...]:
+    """What `text` shows of each dimension of `shape`, by Python's rules for indices and slices.
+
+    `text` may be the inside of the brackets or all of `expression[...]`. Raises LabError for
+    anything but integers, slices and one ellipsis, and for an index that is not there.
+    """
+    items = _items(text, expression)
+    given = sum(item is not Ellipsis for item in items)
+    if given > len(shape):
+        raise LabError(
+            f"{given} indices, but `{expression}` has {len(shape)} dimensions.",
+            hint=f"Its shape is {shape}.",
+        )
+    whole = [slice(None)] * (len(shape) - given)
+    at = items.index(Ellipsis) if Ellipsis in items else len(items)
+    items = [*items[:at], *whole, *items[at + 1 :]]
+    return tuple(
+        _cut(item, size, dim) for dim, (item, size) in enumerate(zip(items, shape, strict=True))
+    )
+
+
+def _items(text: str, expression: str) -> list:
+    text = text.strip()
+    if text.startswith(f"{expression}[") and text.endswith("]"):
+        text = text[len(expression) + 1 : -1]
+    elif text == expression:
+        text = ""
+    text = text.strip().rstrip(",")
+    if not text:
+        return []
+    try:
+        node = ast.parse(f"_[{text}]", mode="eval").body
+    except (SyntaxError, ValueError):
+        node = None
+    if not isinstance(node, ast.Subscript) or not isinstance(node.value, ast.Name):
+        raise LabError(f"`{text}` is no slice.", hint=_HINT)
+    parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+    items = [_item(part) for part in parts]
+    if sum(item is Ellipsis for item in items) > 1:
+        raise LabError("Only one ... can stand for the dimensions left out.", hint=_HINT)
+    return items
+
+
+def _item(node: ast.expr) -> object:
+    if isinstance(node, ast.Slice):
+        return slice(*(None if end is None else _whole_number(end) for end in _ends(node)))
+    if isinstance(node, ast.Constant) and node.value is Ellipsis:
+        return Ellipsis
+    return _whole_number(node)
+
+
+def _ends(node: ast.Slice) -> tuple[ast.expr | None, ...]:
+    return node.lower, node.upper, node.step
+
+
+def _whole_number(node: ast.expr) -> int:
+    try:
+        number = ast.literal_eval(node)
+    except (ValueError, TypeError, SyntaxError):
+        number = None
+    if type(number) is not int:
+        raise LabError(
+            f"`{ast.unparse(node)}` cannot stand in a slice here.",
+            hint=f"{_HINT} Masks, lists and None are shown in the tab Index.",
+        )
+    return number
+
+
+def _cut(item: object, size: int, dim: int) -> DimCut:
+    if isinstance(item, int):
+        if not -size <= item < size:
+            raise LabError(
+                f"Index {item} is out of range: dimension {dim} has {size:,} elements.",
+                hint=f"Write {-size} to {size - 1}." if size else "The dimension is empty.",
+            )
+        return DimCut(size=size, start=item % size, step=1, count=1, fixed=True)
+    assert isinstance(item, slice)
+    if item.step is not None and item.step <= 0:
+        raise LabError(
+            "The step of a slice must be positive: torch has no negative strides.",
+            hint=f"torch.flip(x, ({dim},)) reverses a dimension, as a copy.",
+        )
+    chosen = range(size)[item]
+    return DimCut(size=size, start=chosen.start, step=chosen.step, count=len(chosen))

@@ -1,0 +1,178 @@
+"""Statistics and histogram of a tensor in one pass, a piece at a time."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor
+
+from ...protocol import Histogram
+from ..readable import readable
+
+CHUNK = 1 << 18
+"""Elements counted at once: 2 MiB as float64."""
+FINE_BINS = 2048
+SHOWN_BINS = 64
+
+
+class Statistics:
+    """Counts the elements of any tensor. `advance` one piece at a time, then read the fields.
+
+    Everything is computed in float64. Mean and squares are merged piece by piece (T. Chan,
+    G. Golub, R. LeVeque, "Updating formulae and a pairwise algorithm for computing sample
+    variances", 1979), so that no large sum loses the small terms.
+    """
+
+    def __init__(self, t: Tensor) -> None:
+        self.total = t.numel()
+        self.done = 0
+        self.zeros = self.nans = self.positive_infs = self.negative_infs = 0
+        self.minimum: float | None = None
+        self.maximum: float | None = None
+        self.magnitudes = t.is_complex()
+        self._whole_numbers = not (t.is_floating_point() or t.is_complex() or t.is_quantized)
+        self._finite = 0
+        self._mean = 0.0
+        self._squares = 0.0
+        self._bins = _Bins(self._whole_numbers)
+        self._pieces = pieces(t)
+
+    def advance(self) -> bool:
+        """Count one more piece; False when all have been."""
+        piece = next(self._pieces, None)
+        if piece is None:
+            return False
+        with torch.no_grad():
+            dense = readable(piece).dense
+            if dense is None:  # released since: there is no more
+                self.total = self.done
+                return False
+            self._count((dense.abs() if dense.is_complex() else dense).double().reshape(-1))
+        self.done += piece.numel()
+        return True
+
+    def add_zeros(self, count: int) -> None:
+        """Count elements that are not stored."""
+        self.total += count
+        self.done += count
+        if count:
+            self.zeros += count
+            self._merge(count, 0.0, 0.0, 0.0, 0.0)
+            self._bins.add(torch.zeros(1, dtype=torch.float64), 0.0, 0.0, weight=count)
+
+    @property
+    def mean(self) -> float | None:
+        return self._mean if self._finite else None
+
+    @property
+    def std(self) -> float | None:
+        """The sample standard deviation (torch.std's default, N - 1)."""
+        return math.sqrt(self._squares / (self._finite - 1)) if self._finite > 1 else None
+
+    def histogram(self) -> Histogram | None:
+        if self.minimum is None or self.maximum is None:
+            return None
+        return self._bins.histogram(self.minimum, self.maximum)
+
+    def _count(self, x: Tensor) -> None:
+        finite = torch.isfinite(x)
+        if not bool(finite.all()):
+            self.nans += int(x.isnan().sum())
+            self.positive_infs += int((x == math.inf).sum())
+            self.negative_infs += int((x == -math.inf).sum())
+            x = x[finite]
+        if not x.numel():
+            return
+        self.zeros += x.numel() - int(torch.count_nonzero(x))
+        low, high = (float(end) for end in torch.aminmax(x))
+        mean = float(x.mean())
+        self._merge(x.numel(), mean, float((x - mean).square_().sum()), low, high)
+        self._bins.add(x, low, high)
+
+    def _merge(self, count: int, mean: float, squares: float, low: float, high: float) -> None:
+        together = self._finite + count
+        apart = mean - self._mean
+        self._mean += apart * (count / together)
+        self._squares += squares + apart * apart * (self._finite * count / together)
+        self._finite = together
+        self.minimum = low if self.minimum is None else min(self.minimum, low)
+        self.maximum = high if self.maximum is None else max(self.maximum, high)
+
+
+class _Bins:
+    """A histogram whose range is not known beforehand: where a number falls outside, neighbouring
+    bins are joined, so that the same number of bins covers twice the range."""
+
+    def __init__(self, whole_numbers: bool) -> None:
+        self._whole_numbers = whole_numbers
+        self._low = 0.0
+        self._width = 0.0
+        self._counts = torch.zeros(FINE_BINS, dtype=torch.int64)
+
+    def add(self, x: Tensor, low: float, high: float, weight: int = 1) -> None:
+        if not self._width:
+            self._start(low, high)
+        while not (self._low <= low and high < self._low + FINE_BINS * self._width):
+            self._widen(upwards=low >= self._low)
+            if not math.isfinite(self._low + FINE_BINS * self._width):
+                return  # so far apart that no width in float64 can hold both ends
+        at = ((x - self._low) / self._width).floor_().to(torch.int64).clamp_(0, FINE_BINS - 1)
+        self._counts += torch.bincount(at, minlength=FINE_BINS) * weight
+
+    def histogram(self, minimum: float, maximum: float) -> Histogram | None:
+        """The bins between the ends, joined into at most SHOWN_BINS + 1."""
+        if not math.isfinite(self._low + FINE_BINS * self._width):
+            return None
+        first = math.floor((minimum - self._low) / self._width)
+        last = min(FINE_BINS - 1, math.floor((maximum - self._low) / self._width))
+        joined = -(-(last - first + 1) // SHOWN_BINS)
+        shown = self._counts[first : last + 1]
+        shown = torch.nn.functional.pad(shown, (0, -len(shown) % joined)).view(-1, joined).sum(1)
+        return Histogram(
+            low=self._low + first * self._width,
+            width=self._width * joined,
+            counts=tuple(shown.tolist()),
+        )
+
+    def _start(self, low: float, high: float) -> None:
+        """Bins of a power of two, so that joining them is exact, that cover the first piece."""
+        if self._whole_numbers:
+            self._width = 1.0
+        else:
+            spread = high / FINE_BINS - low / FINE_BINS or max(abs(low), 1.0) / FINE_BINS**2
+            self._width = 2.0 ** max(math.ceil(math.log2(spread)), -1000)
+        self._low = math.floor(low / self._width) * self._width
+
+    def _widen(self, upwards: bool) -> None:
+        half = FINE_BINS // 2
+        joined = self._counts.view(half, 2).sum(1)
+        self._counts = torch.zeros_like(self._counts)
+        if upwards:
+            self._counts[:half] = joined
+        else:
+            self._counts[half:] = joined
+            self._low -= FINE_BINS * self._width
+        self._width *= 2
+
+
+def pieces(t: Tensor) -> Iterator[Tensor]:
+    """`t` in views of at most CHUNK elements, in the order in which they lie in memory."""
+    with torch.no_grad(), torch._C.DisableTorchFunctionSubclass():
+        t = t.detach()
+    waiting = [t]
+    while waiting:
+        part = waiting.pop()
+        if part.numel() <= CHUNK:
+            if part.numel():
+                yield part
+            continue
+        with torch.no_grad(), torch._C.DisableTorchFunctionSubclass():
+            strides = part.stride()
+            dim = max((d for d in range(part.ndim) if part.shape[d] > 1), key=lambda d: strides[d])
+            per_entry = part.numel() // part.shape[dim]
+            length = max(1, CHUNK // per_entry)
+            if per_entry > CHUNK:  # split this dimension in two, later the others
+                length = max(1, part.shape[dim] // 2)
+            waiting += reversed(part.split(length, dim))

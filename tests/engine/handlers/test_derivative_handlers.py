@@ -1,0 +1,290 @@
+"""Derivatives as the window asks for them, against plain torch."""
+
+from __future__ import annotations
+
+import math
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from engine.handlers.derivatives import index_of
+from engine.lab import Lab
+from engine.project.files import load
+from engine.protocol import (
+    DerivativeCommand,
+    DerivativeSnapshot,
+    EntrySnapshot,
+    ErrorSnapshot,
+    GradcheckCommand,
+    GradcheckSnapshot,
+    ReadEntryCommand,
+    RunCellCommand,
+    StartForwardCommand,
+)
+from engine.session import Session
+
+MLP = Path(__file__).parents[3] / "assets" / "templates" / "mlp.tlab"
+
+CELL = """
+torch.manual_seed(0)
+x = torch.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
+w = torch.tensor([[2.0, 0.0, 1.0], [1.0, -1.0, 0.5]])
+def f(x, w=w):
+    return x @ w
+def g(x):
+    return (x ** 3).sum()
+class Bad(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * x
+    @staticmethod
+    def backward(ctx, grad):
+        (x,) = ctx.saved_tensors
+        slope = 2 * x
+        slope[1, 0] += 1
+        return grad * slope
+"""
+
+
+class Talk:
+    def __init__(self) -> None:
+        self.answers: list = []
+        self.session = Session(self.answers.append)
+        self.ask(RunCellCommand(source=CELL))
+
+    @property
+    def lab(self) -> Lab:
+        return self.session.lab
+
+    def ask(self, command, kind=None):
+        del self.answers[:]
+        self.session.handle(command)
+        if kind is None:
+            return None
+        found = [a for a in self.answers if isinstance(a, kind)]
+        assert found, self.answers
+        return found[-1]
+
+
+@pytest.fixture
+def talk():
+    return Talk()
+
+
+def matrix(picture):
+    return np.frombuffer(picture.data, "<f4").reshape(picture.shape)
+
+
+def test_a_jacobian_with_its_entries(talk):
+    got = talk.ask(
+        DerivativeCommand(kind="jacobian", function="f", inputs=("x", "w"), argument=1),
+        DerivativeSnapshot,
+    )
+    x, w = (talk.lab.namespace.variables[name].detach() for name in "xw")
+    expected = torch.func.jacrev(lambda w: x @ w)(w).reshape(6, 6)
+    assert (got.rows, got.columns) == (6, 6)
+    assert np.array_equal(matrix(got.picture), expected.numpy())
+    assert [float(t) for t in got.texts] == expected.reshape(-1).tolist()
+    assert got.code == "J = torch.func.jacrev(f, argnums=1)(x, w)"
+    assert got.summary.maximum == float(expected.max())
+    assert [c.way for c in got.comparisons] == [
+        "analytic, float32", "numeric, float64", "numeric, float32",
+    ]  # fmt: skip
+    entry = talk.ask(ReadEntryCommand(row=4, column=1), EntrySnapshot)
+    assert entry.entry.output_index == (1, 1) and entry.entry.input_index == (0, 1)
+    assert entry.entry.value == float(expected[4, 1]) == float(x[1, 0])
+    assert entry.entry.numeric == pytest.approx(float(x[1, 0]), rel=1e-3)
+    assert np.array_equal(matrix(entry.of_output.picture), expected[4].reshape(2, 3).numpy())
+    assert np.array_equal(matrix(entry.of_input.picture), expected[:, 1].reshape(2, 3).numpy())
+
+
+@pytest.mark.parametrize("kind", ["jacobian", "hessian", "jvp", "vjp", "hvp"])
+def test_the_line_of_python_gives_what_is_shown(talk, kind):
+    function = "f" if kind in ("jacobian", "jvp", "vjp") else "g"
+    got = talk.ask(
+        DerivativeCommand(kind=kind, function=function, inputs=("x",)), DerivativeSnapshot
+    )
+    name = {"jacobian": "J", "hessian": "H"}.get(kind, kind)
+    talk.ask(RunCellCommand(source=got.code))
+    theirs = talk.lab.namespace.variables[name].detach()
+    shown = matrix(got.picture or got.result.picture)
+    assert np.array_equal(shown.reshape(-1), theirs.numpy().reshape(-1))
+
+
+def test_a_vector_of_the_users_and_another_argument(talk):
+    command = DerivativeCommand(
+        kind="vjp",
+        function="lambda a, b: (a @ b).tanh()",
+        inputs=("x", "w"),
+        argument=1,
+        vector="torch.arange(6.0).reshape(2, 3)",
+    )
+    got = talk.ask(command, DerivativeSnapshot)
+    talk.ask(RunCellCommand(source=got.code))
+    theirs = talk.lab.namespace.variables["vjp"].detach()
+    assert theirs.shape == (2, 3)
+    assert np.array_equal(matrix(got.result.picture), theirs.numpy())
+
+
+def test_the_hessian_of_a_cube_is_diagonal(talk):
+    got = talk.ask(
+        DerivativeCommand(kind="hessian", function="g", inputs=("x",)), DerivativeSnapshot
+    )
+    assert np.array_equal(matrix(got.picture), np.diag([6.0, 12.0, 18.0, 24.0]))
+    entry = talk.ask(ReadEntryCommand(row=2, column=2), EntrySnapshot).entry
+    assert entry.output_index == entry.input_index == (1, 0) and entry.value == 18
+
+
+def test_nothing_of_the_users_changes(talk):
+    lab = talk.lab
+    before = lab.namespace.variables["x"]
+    talk.ask(RunCellCommand(source="torch.manual_seed(1)"))
+    state = torch.get_rng_state()
+    talk.ask(
+        DerivativeCommand(
+            kind="jacobian", function="lambda x: x * torch.rand(2, 2)", inputs=("x",)
+        ),
+        DerivativeSnapshot,
+    )
+    assert before.grad is None and before._version == 0
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+def test_the_model_of_the_pass(talk):
+    project = load(MLP)
+    talk.ask(StartForwardCommand(model=project.model, training=project.training))
+    got = talk.ask(DerivativeCommand(kind="jacobian"), DerivativeSnapshot)
+    forward = talk.lab.forward
+    module = forward.module
+    assert (got.rows, got.columns) == (10, 64)
+    training = [m.training for m in module.modules()]
+    expected = torch.func.jacrev(module.eval())(forward.x[:1]).reshape(10, 64)
+    module.train(training[0])
+    assert np.array_equal(matrix(got.picture), expected.detach().numpy())
+
+
+def test_the_last_snapshot_says_that_it_is(talk):
+    talk.ask(DerivativeCommand(kind="jacobian", function="f", inputs=("x",)), DerivativeSnapshot)
+    told = [a for a in talk.answers if isinstance(a, DerivativeSnapshot)]
+    assert [a.complete for a in told] == [False] * (len(told) - 1) + [True]
+    assert len(told[-1].comparisons) == 3
+
+
+def test_modules_of_the_console_are_compared_in_float64_and_stay_float32(talk):
+    talk.ask(RunCellCommand(source="lstm = nn.LSTM(2, 3)\nbefore = lstm.weight_hh_l0.clone()"))
+    command = DerivativeCommand(kind="jacobian", function="lambda t: lstm(t)[0]", inputs=("x",))
+    got = talk.ask(command, DerivativeSnapshot)
+    assert [c.note for c in got.comparisons] == ["", "", ""]
+    single, numeric, coarse = (c.max_difference for c in got.comparisons)
+    assert 0 < single < 1e-6 and numeric < 1e-8 and coarse < 1e-2
+    variables = talk.lab.namespace.variables
+    assert variables["lstm"].weight_hh_l0.dtype == torch.float32
+    assert torch.equal(variables["lstm"].weight_hh_l0, variables["before"])
+
+
+def test_a_function_that_draws_random_numbers_has_a_derivative(talk):
+    source = "net = nn.Sequential(nn.Linear(2, 4), nn.BatchNorm1d(4), nn.Dropout(0.5))"
+    talk.ask(RunCellCommand(source=source))
+    got = talk.ask(
+        DerivativeCommand(kind="jacobian", function="net", inputs=("x",)), DerivativeSnapshot
+    )
+    assert "row by row" in got.note and "random numbers" in got.note
+    numeric = next(c for c in got.comparisons if c.way == "numeric, float64")
+    assert numeric.max_difference < 1e-6
+    entry = talk.ask(ReadEntryCommand(row=0, column=0), EntrySnapshot).entry
+    assert entry.numeric == pytest.approx(entry.value, abs=1e-2)
+    checked = talk.ask(GradcheckCommand(function="net", inputs=("x",)), GradcheckSnapshot)
+    assert not checked.ok and "random numbers" in checked.hint
+
+
+def test_gradcheck_of_a_result_that_was_detached(talk):
+    command = GradcheckCommand(function="lambda x: x.detach() * 2", inputs=("x",))
+    checked = talk.ask(command, GradcheckSnapshot)
+    assert not checked.ok and "detach()" in checked.hint
+    assert checked.pairs[0].worst is not None
+
+
+def test_a_function_that_writes_into_its_input_sees_each_time_the_same(talk):
+    command = DerivativeCommand(
+        kind="jacobian", function="lambda x: x.mul_(2).square()", inputs=("x",), mode="forward"
+    )
+    got = talk.ask(command, DerivativeSnapshot)
+    assert np.array_equal(matrix(got.picture), np.diag([8.0, 16.0, 24.0, 32.0]))
+    assert got.comparisons[1].max_difference < 1e-6
+
+
+def test_gradcheck_marks_the_entry_that_fails(talk):
+    got = talk.ask(GradcheckCommand(function="Bad.apply", inputs=("x",)), GradcheckSnapshot)
+    (pair,) = got.pairs
+    assert not got.ok and "Jacobian mismatch" in got.message and got.hint
+    assert pair.worst.output_index == pair.worst.input_index == (1, 0)
+    assert pair.worst.value == 7.0 and pair.worst.numeric == pytest.approx(6.0)
+    assert pair.allowed == pytest.approx(1e-5 + 1e-3 * 6)
+    assert pair.max_difference == pytest.approx(1.0)
+    code = got.code.removeprefix("torch.autograd.")
+    assert code == "gradcheck(Bad.apply, (x.detach().double().requires_grad_(),))"
+    talk.ask(RunCellCommand(source=got.code))
+    assert talk.answers[-1].error.type == "GradcheckError"
+
+
+def test_gradcheck_passes(talk):
+    for second in (False, True):
+        got = talk.ask(
+            GradcheckCommand(function="torch.sigmoid", inputs=("x",), second=second),
+            GradcheckSnapshot,
+        )
+        assert got.ok and not got.message and got.pairs[0].worst is None
+        talk.ask(RunCellCommand(source=f"passed = {got.code}"))
+        assert talk.lab.namespace.variables["passed"] is True
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        (DerivativeCommand(kind="jacobian"), "no batch"),
+        (DerivativeCommand(kind="jacobian", function="f"), "No input"),
+        (DerivativeCommand(kind="jacobian", function="x", inputs=("x",)), "cannot be called"),
+        (DerivativeCommand(kind="jacobian", function="f(", inputs=("x",)), "SyntaxError"),
+        (DerivativeCommand(kind="jacobian", function="nope", inputs=("x",)), "NameError"),
+        (DerivativeCommand(kind="jacobian", function="f", inputs=("3",)), "not a tensor"),
+        (DerivativeCommand(kind="hessian", function="f", inputs=("x",)), "one number"),
+        (DerivativeCommand(kind="vjp", function="f", inputs=("x",), vector="x"), r"\(2, 2\)"),
+        (DerivativeCommand(kind="jacobian", function="f", inputs=("x",), argument=3), "no input 3"),
+        (
+            DerivativeCommand(kind="jacobian", function="lambda x: x @ x[0, :1]", inputs=("x",)),
+            "RuntimeError",
+        ),
+        (DerivativeCommand(kind="jacobian", function="torch.sin", inputs=("x[:0]",)), "no elem"),
+        (
+            DerivativeCommand(kind="jacobian", function="torch.sin", inputs=("x.to_sparse()",)),
+            "den",
+        ),
+        (
+            DerivativeCommand(kind="jacobian", function="torch.sin", inputs=("x.to('meta')",)),
+            "meta",
+        ),
+        (
+            DerivativeCommand(kind="jacobian", function="lambda x: {'a': x}", inputs=("x",)),
+            "dict of 1",
+        ),
+        (GradcheckCommand(function="lambda x: {'a': x}", inputs=("x",)), "returns dict"),
+        (GradcheckCommand(function="lambda x: (x, (x, x))", inputs=("x",)), "tuple among"),
+        (GradcheckCommand(function="torch.detach", inputs=("x",), second=True), "no backward"),
+        (ReadEntryCommand(row=0, column=0), "no matrix"),
+    ],
+)
+def test_what_cannot_be_is_told(talk, command, said):
+    error = talk.ask(command, ErrorSnapshot).error
+    assert error.type == "LabError"
+    assert re.search(said, error.message)
+
+
+def test_places_and_indices():
+    shape = (2, 3, 4)
+    for place in range(math.prod(shape)):
+        assert index_of(place, shape) == tuple(map(int, np.unravel_index(place, shape)))
+    assert index_of(0, ()) == ()

@@ -1,0 +1,172 @@
+"""Export from the document: what lies on the disk runs without this program."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import site
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from engine.errors import LabError
+from engine.exporting import load_weights
+from engine.handlers.exporting import export
+from engine.lab import Lab
+from engine.models.live import live_model
+from engine.project.document import Block, Model, TrainingSetup, Wire
+from engine.protocol import ExportCommand, ExportSnapshot, Snapshot
+
+SETUP = TrainingSetup(seed=3)
+
+
+def chain(*blocks: tuple[str, str, dict[str, Any]]) -> Model:
+    """Blocks (kind, name, params) in a row, their first ports wired."""
+    made = tuple(Block(id=name, kind=kind, name=name, params=p) for kind, name, p in blocks)
+    ports = {"Input": "x", "Output": "x"}
+    wires = tuple(
+        Wire(a.id, ports.get(a.kind, "output"), b.id, ports.get(b.kind, "input"))
+        for a, b in itertools.pairwise(made)
+    )
+    return Model(blocks=made, wires=wires)
+
+
+CNN = chain(
+    ("Input", "x", {"shape": (1, 8, 8)}),
+    ("nn.Conv2d", "conv1", {"in_channels": 1, "out_channels": 4, "kernel_size": 3}),
+    ("nn.BatchNorm2d", "norm1", {"num_features": 4}),
+    ("nn.ReLU", "relu1", {}),
+    ("nn.Flatten", "flatten1", {}),
+    ("nn.Dropout", "dropout1", {"p": 0.5}),
+    ("nn.Linear", "linear1", {"in_features": 144, "out_features": 10}),
+    ("Output", "output", {}),
+)
+
+
+@pytest.fixture
+def lab() -> Lab:
+    sent: list[Snapshot] = []
+    lab = Lab(emit=sent.append)
+    module = live_model(lab, CNN, SETUP.seed).module
+    with torch.no_grad():  # as if it had been trained
+        for parameter in module.parameters():
+            parameter.add_(0.25)
+        module(torch.randn(16, 1, 8, 8))
+    return lab
+
+
+def run(lab: Lab, path: Path, format: Any, model: Model = CNN, weights: str = "") -> ExportSnapshot:
+    command = ExportCommand(
+        model=model, training=SETUP, format=format, path=str(path), weights=weights
+    )
+    (snapshot,) = export(lab, command)
+    assert isinstance(snapshot, ExportSnapshot)
+    return snapshot
+
+
+BARE = """
+import json, sys
+
+class Refuse:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in ("engine", "app", "widgets", "tensorlab"):
+            raise ImportError(f"{name} is not installed")
+
+sys.meta_path.insert(0, Refuse())
+sys.path += [*SITE, "here"]
+import torch
+from model import Model
+
+model = Model()
+model.load_state_dict(torch.load("weights.pt"))
+x = torch.linspace(-1, 1, 2 * 64).reshape(2, 1, 8, 8)
+print(json.dumps(model.eval()(x).tolist()))
+"""
+
+
+def test_model_and_weights_load_in_a_bare_script(lab: Lab, tmp_path: Path) -> None:
+    """In an isolated interpreter that has torch but cannot import this program."""
+    (tmp_path / "here").mkdir()
+    run(lab, tmp_path / "here" / "model.py", "py")
+    run(lab, tmp_path / "weights.pt", "pt")
+    # -S: no .pth file is read, so that a development install is not on the path either.
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", f"SITE = {site.getsitepackages()!r}" + BARE],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert lab.live is not None
+    x = torch.linspace(-1, 1, 2 * 64).reshape(2, 1, 8, 8)
+    expected = lab.live.module.eval()(x)
+    assert torch.equal(torch.tensor(json.loads(done.stdout)), expected)
+
+
+@pytest.mark.parametrize("format", ["pt", "safetensors", "py"])
+def test_the_snapshot_tells_what_was_written(lab: Lab, tmp_path: Path, format: str) -> None:
+    path = tmp_path / f"model.{format}"
+    snapshot = run(lab, path, format)
+    assert lab.live is not None
+    assert (snapshot.path, snapshot.format) == (str(path), format)
+    assert snapshot.size_bytes == path.stat().st_size and len(snapshot.sha256) == 64
+    assert snapshot.max_error == 0.0
+    assert snapshot.keys == tuple(lab.live.module.state_dict())
+    assert "conv1.weight" in snapshot.keys and "norm1.running_mean" in snapshot.keys
+
+
+@pytest.mark.parametrize("format", ["pt", "safetensors", "py"])
+def test_export_disturbs_neither_weights_nor_buffers_nor_rng(
+    lab: Lab, tmp_path: Path, format: str
+) -> None:
+    assert lab.live is not None
+    module = lab.live.module
+    before = {k: t.clone() for k, t in module.state_dict().items()}
+    rng, training = torch.get_rng_state(), module.training
+    run(lab, tmp_path / "m", format)
+    assert lab.live.module is module and module.training == training
+    assert torch.equal(torch.get_rng_state(), rng)
+    assert all(torch.equal(t, before[k]) for k, t in module.state_dict().items())
+
+
+@pytest.mark.parametrize("format", ["pt", "safetensors"])
+def test_weights_of_a_file_are_exported_without_touching_the_live_ones(
+    lab: Lab, tmp_path: Path, format: str
+) -> None:
+    assert lab.live is not None
+    run(lab, tmp_path / "old", "safetensors" if format == "pt" else "pt")
+    (tmp_path / "old").rename(tmp_path / ("old.safetensors" if format == "pt" else "old.pt"))
+    old = {k: t.clone() for k, t in lab.live.module.state_dict().items()}
+    with torch.no_grad():
+        lab.live.module.get_parameter("linear1.bias").fill_(7.0)
+    source = tmp_path / ("old.safetensors" if format == "pt" else "old.pt")
+    run(lab, tmp_path / f"new.{format}", format, weights=str(source))
+    new = load_weights(tmp_path / f"new.{format}")
+    assert all(torch.equal(new[k], old[k]) for k in old)
+    assert lab.live.module.get_parameter("linear1.bias")[0] == 7.0
+
+
+def test_weights_of_another_model_are_refused_by_name(lab: Lab, tmp_path: Path) -> None:
+    torch.save(nn.Linear(3, 2).state_dict(), tmp_path / "other.pt")
+    with pytest.raises(LabError, match=r"missing: conv1\.weight.*not in the model: weight, bias"):
+        run(lab, tmp_path / "out.pt", "pt", weights=str(tmp_path / "other.pt"))
+    assert not (tmp_path / "out.pt").exists()
+
+
+def test_a_model_that_cannot_run_is_not_exported_as_python(lab: Lab, tmp_path: Path) -> None:
+    broken = chain(
+        ("Input", "x", {"shape": (1, 8, 8)}),
+        ("nn.Linear", "linear1", {"in_features": 5, "out_features": 2}),
+        ("Output", "output", {}),
+    )
+    with pytest.raises(LabError, match="does not run"):
+        run(lab, tmp_path / "model.py", "py", model=broken)
+    assert not (tmp_path / "model.py").exists()
+    with pytest.raises(LabError, match="cannot run yet"):
+        run(lab, tmp_path / "model.pt", "pt", model=Model(blocks=CNN.blocks))

@@ -1,0 +1,339 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engine.console.namespace import Namespace
+from engine.errors import LabError
+from engine.tensors.shapes.elements import cell_text
+from engine.tensors.shapes.index_plan import plan_of
+from engine.tensors.shapes.index_text import parse
+from engine.tensors.shapes.picking import pick
+
+SIZES = (2, 3, 4, 5)
+
+
+@pytest.fixture
+def namespace() -> Namespace:
+    namespace = Namespace()
+    namespace.variables.update(
+        x=torch.arange(24.0).reshape(2, 3, 4),
+        a=torch.arange(6).reshape(2, 3),
+        i=torch.tensor([[0, 1], [2, 0]]),
+        rows=torch.tensor([1, 0, 1]),
+        mask=torch.tensor([True, False, True]),
+    )
+    return namespace
+
+
+def check(namespace: Namespace, source: str) -> None:
+    """Every element of the result comes from where the plan says; the counts are right."""
+    fact = eval(source, namespace.variables)
+    indexing = parse(namespace, source)
+    base = namespace.tensor(indexing.base)
+    plan = plan_of(indexing, tuple(base.shape))
+    assert plan.shape == tuple(fact.shape), source
+    counts = torch.zeros(base.shape, dtype=torch.int64)
+    for element in np.ndindex(*fact.shape):
+        read = plan.source_of(element)
+        assert base[read] == fact[element], (source, element)
+        counts[read] += 1
+    snapshot = pick(namespace, source)
+    assert snapshot.shape == tuple(fact.shape)
+    assert snapshot.is_view == (
+        fact.untyped_storage().data_ptr() == base.untyped_storage().data_ptr()
+    )
+    shown = tuple(
+        slice(start, start + size)
+        for start, size in zip(snapshot.source.start, snapshot.source.size, strict=True)
+    )
+    assert snapshot.picked == tuple(counts[shown].flatten().tolist())
+
+
+@st.composite
+def _indices(draw) -> str:
+    """An index of a (2, 3, 4, 5) tensor, as typed."""
+    parts: list[str] = []
+    d = 0
+    length = draw(st.none() | st.integers(1, 4))  # of all index tensors, which must broadcast
+    dots = draw(st.booleans())
+    while d < 4:
+        kind = draw(
+            st.sampled_from(["int", "slice", "all", "new", "list", "mask", "matrix", "end"])
+        )
+        size = SIZES[d]
+        if kind == "end":
+            break
+        if kind == "new":
+            parts.append("None")
+            continue
+        if kind == "int":
+            parts.append(str(draw(st.integers(-size, size - 1))))
+        elif kind == "slice":
+            ends = [draw(st.none() | st.integers(-6, 6)) for _ in range(2)]
+            step = draw(st.none() | st.integers(1, 3))
+            parts.append(":".join("" if end is None else str(end) for end in (*ends, step)))
+        elif kind == "all":
+            parts.append(":")
+        elif kind == "mask" and length is None:
+            bits = draw(st.lists(st.booleans(), min_size=size, max_size=size))
+            parts.append(f"torch.tensor({bits})")
+            length = -1
+        elif kind == "list" and length is not None and length > 0:
+            at = st.integers(-size, size - 1)
+            parts.append(str(draw(st.lists(at, min_size=length, max_size=length))))
+        elif kind == "matrix" and length is not None and length > 0:
+            at = st.lists(st.integers(0, size - 1), min_size=length, max_size=length)
+            parts.append(f"torch.tensor({[draw(at), draw(at)]})")
+        else:
+            parts.append(":")
+        d += 1
+    if dots:
+        parts.insert(draw(st.integers(0, len(parts))), "...")
+    if len([p for p in parts if p == "None"]) > 3 or not parts:
+        return "..."
+    # Before the dots parts count from the left, after them from the right: sizes then differ.
+    return ", ".join(parts) if "..." not in parts or parts[-1] == "..." else "..., 0"
+
+
+@settings(deadline=None, max_examples=250)
+@given(_indices())
+def test_any_index_reads_what_torch_reads(index: str) -> None:
+    namespace = Namespace()
+    namespace.variables["x"] = torch.arange(120).reshape(SIZES)
+    check(namespace, f"x[{index}]")
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "x[0]",
+        "x[-1, ..., ::2]",
+        "x[..., None, 1]",
+        "x[:, 1:1]",
+        "x[x > 10]",
+        "x[x[:, :, 0] > 4]",
+        "x[:, mask]",
+        "x[:, mask, 1]",
+        "x[0, :, [0, 1]]",
+        "x[rows, :, [0, 1, 2]]",
+        "x[[0], None, [1, 2]]",
+        "x[i[0]]",
+        "x[:, i]",
+        "x[..., i, None]",
+        "x[(a > 2) & (a != 4)]",
+        "x[torch.arange(2), 1]",
+        "a[i[0, 1], i[1]]",
+        "a[[True, False]]",
+        "a.gather(1, i)",
+        "torch.gather(a, dim=1, index=i)",
+        "a.gather(0, torch.tensor([[1]]))",
+        "a.take_along_dim(i, 1)",
+        "x.take_along_dim(torch.tensor([[[0], [2], [1]]]), 2)",
+        "x.index_select(1, rows)",
+        "x.masked_select(mask[:, None])",
+        "rows.masked_select(torch.tensor([[True, False, True], [False, True, True]]))",
+        "x.select(1, -1)",
+        "x.narrow(2, 1, 2)",
+        "x.narrow(2, -3, 2)",
+    ],
+)
+def test_these_read_what_torch_reads(namespace: Namespace, source: str) -> None:
+    check(namespace, source)
+
+
+def test_parts_are_told_with_the_dimensions_they_make(namespace: Namespace) -> None:
+    snapshot = pick(namespace, "x[0, :, ::2]", element=(1, 1))
+    assert [(p.text, p.source_dims, p.result_dims) for p in snapshot.parts] == [
+        ("0", (0,), ()),
+        (":", (1,), (0,)),
+        ("::2", (2,), (1,)),
+    ]
+    assert snapshot.reads == (0, 1, 2)
+    assert snapshot.is_view and "shares x's memory" in snapshot.why
+    assert snapshot.parts[2].rule == "keeps 2 of 4 of dimension 2, from 0 in steps of 2"
+
+
+def test_a_mask_is_a_copy_and_says_so(namespace: Namespace) -> None:
+    snapshot = pick(namespace, "x[x > 20]")
+    assert snapshot.shape == (3,) and not snapshot.is_view
+    assert snapshot.result is not None and snapshot.result.texts == ("21", "22", "23")
+    assert "3 True places of dimensions 0 to 2" in snapshot.parts[0].rule
+
+
+@pytest.mark.parametrize(
+    ("source", "says"),
+    [
+        ("x[5]", "from -n to n - 1"),
+        ("x[0, 0, 0, 0]", "at most 3 indices"),
+        ("x[::-1]", "flip"),
+        ("x[mask]", "mask has the shape"),
+        ("x[[0, 1], [0, 1, 2]]", "broadcast"),
+        ("x[[9]]", "from -n to n - 1"),
+        ("a.gather(1, rows)", "2 dimensions"),
+    ],
+)
+def test_torchs_errors_are_kept_and_explained(namespace: Namespace, source: str, says: str) -> None:
+    snapshot = pick(namespace, source)
+    with pytest.raises((IndexError, RuntimeError, ValueError)) as fact:
+        eval(source, namespace.variables)
+    assert snapshot.error is not None
+    assert snapshot.error.message == str(fact.value)
+    assert says in snapshot.error.hint
+
+
+@pytest.mark.parametrize(
+    ("source", "says"),
+    [
+        ("", "not an expression"),
+        ("x", "picks nothing"),
+        ("x[", "not an expression"),
+        ("x.sum()", "not a way of picking"),
+        ("x[torch.randn(3) > 0]", "computes something"),
+        ("x[print(1)]", "computes something"),
+        ("x[1.5]", "cannot stand"),
+        ("x[[[0, 1], [1, 0]]]", "flat list"),
+        ("x[x]", "int64"),
+        ("missing[0]", "no variable"),
+        ("x.gather(1)", "takes dim, index"),
+    ],
+)
+def test_what_is_no_index_is_refused_in_words(namespace: Namespace, source: str, says: str) -> None:
+    with pytest.raises(LabError, match=says):
+        pick(namespace, source)
+
+
+def test_a_large_view_costs_only_its_window(namespace: Namespace) -> None:
+    namespace.variables["big"] = torch.zeros(1).expand(1 << 20, 1 << 20)
+    snapshot = pick(namespace, "big[::2, 5:]", element=(400_000, 7))
+    assert snapshot.shape == (1 << 19, (1 << 20) - 5) and snapshot.is_view
+    assert snapshot.reads == (800_000, 12)
+    many = pick(namespace, "big[[0, 1, 2, 3, 4, 5]]")
+    assert many.shape == (6, 1 << 20) and not many.is_view
+
+
+def test_a_mask_that_picks_millions_is_refused(namespace: Namespace) -> None:
+    namespace.variables["all"] = torch.ones(1 << 21, dtype=torch.bool)
+    with pytest.raises(LabError, match="2,097,152 elements"):
+        pick(namespace, "all[all]")
+
+
+def test_looking_leaves_graph_version_and_random_numbers_alone(namespace: Namespace) -> None:
+    x = torch.randn(3, 4, requires_grad=True)
+    namespace.variables["x"] = x
+    before = torch.get_rng_state()
+    for source in ("x[0]", "x[x > 0]", "x[[0, 2]]"):
+        pick(namespace, source)
+    assert torch.equal(before, torch.get_rng_state())
+    assert x._version == 0 and x.grad is None
+
+
+# -- writing ---------------------------------------------------------------------------------------
+
+WRITES = [
+    "x[1] = 7.0",
+    "x[:, ::2] = 1",
+    "x[0, 1:, -1] = torch.tensor([5.0, 6.0])",
+    "x[x > 12] = 0",
+    "x[:, mask] = -1.5",
+    "x[..., [0, 2]] += 10",
+    "x[rows] *= 2",
+    "x[rows, [0, 0, 0]] -= 1",
+    "x[None, :, 0] = 3",
+    "x.masked_fill_(x > 5, float('-inf'))",
+    "x.masked_fill(x < 2, 9)",
+    "x.index_fill_(2, torch.tensor([0, 3]), -1)",
+    "x.index_add_(0, torch.tensor([1, 1, 0]), torch.ones(3, 3, 4))",
+    "x.index_copy(dim=1, index=torch.tensor([2, 0]), source=torch.zeros(2, 2, 4))",
+    "x.index_put_((rows, torch.tensor([0, 2, 0])), torch.tensor(1.0), accumulate=True)",
+    "a.scatter_(1, i, 9)",
+    "a.scatter_add_(0, torch.tensor([[0, 0, 1]]), a * 3)",
+    "a.scatter(1, torch.tensor([[2, 0]]), a)",
+    "a[torch.tensor([1, 0]), torch.tensor([2, 2])] = torch.tensor([10, 20])",
+    "a[0, 0] = 5",
+    "torch.scatter_add(a, 1, i, torch.tensor([[1, 2], [3, 4]]))",
+]
+
+
+@pytest.mark.parametrize("source", WRITES)
+def test_what_is_written_where_is_what_torch_writes(namespace, source) -> None:
+    before = {name: value.clone() for name, value in namespace.tensors().items()}
+    told = pick(namespace, source)
+    for name, value in namespace.tensors().items():
+        assert torch.equal(value, before[name]) and value._version == 0  # only looked at
+    assert told.error is None and told.shape is not None and told.after is not None
+    name = told.expression
+    exec(f"result = {source}" if source.endswith(")") and "= " not in source else source,
+         namespace.variables)  # fmt: skip
+    in_place = namespace.variables[name]._version > 0
+    fact = namespace.variables[name] if in_place else namespace.variables["result"]
+    assert told.write == ("in place" if in_place else "copy")
+    assert told.after.texts == texts(fact)
+    assert told.source.texts == texts(before[name])
+    # Each value goes where it is said to go: what is not named stays, the counts add up.
+    picked = torch.tensor(told.picked).reshape(told.source_shape)
+    assert torch.equal(fact[picked == 0], before[name][picked == 0])
+    assert int(picked.sum()) == int(np.prod(told.shape))
+    counts = torch.zeros_like(picked)
+    for element in np.ndindex(*told.shape):
+        shown = pick(namespace_of(before), source, tuple(element))
+        counts[shown.reads] += 1
+        assert len(shown.others) == int(picked[shown.reads]) - 1 and shown.element == element
+    assert torch.equal(counts, picked)
+
+
+def texts(t: torch.Tensor) -> tuple[str, ...]:
+    return tuple(cell_text(item) for item in t.flatten().tolist())
+
+
+def namespace_of(variables: dict[str, torch.Tensor]) -> Namespace:
+    namespace = Namespace()
+    namespace.variables.update(variables)
+    return namespace
+
+
+def test_places_named_twice_are_told_with_their_values(namespace) -> None:
+    told = pick(namespace, "a.scatter_add_(1, torch.tensor([[0, 0, 2]]), a * 1)", (0, 1))
+    assert told.picked == (2, 0, 1, 0, 0, 0) and told.reads == (0, 0)
+    assert told.others == ((0, 0),) and told.value == "a * 1"
+    assert told.after is not None and told.after.texts[0] == str(0 + 0 + 1)
+    assert "sum" in told.why
+    assert "one value stays" in pick(namespace, "a[[0, 0]] = 1").why
+    assert "do not add up" in pick(namespace, "a[[0, 0]] += 1").why
+    assert "stays as it is" in pick(namespace, "a.scatter(1, i, 0)").why
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        ("x[5] = 1", "out of bounds"),
+        ("x[0] = torch.tensor([1.0, 2.0])", "expand"),
+        ("a.scatter_(1, i, x)", "dtype"),
+        ("a.index_add_(0, rows, a)", "index"),
+        ("a.scatter_add_(1, i, a)", "single memory location"),
+        ("x[:, mask, :2] = torch.ones(3)", "shape mismatch"),
+    ],
+)
+def test_what_torch_refuses_to_write_is_told_in_its_words(namespace, source, words) -> None:
+    with pytest.raises((RuntimeError, IndexError)) as refused:
+        exec(source, namespace.variables)
+    told = pick(namespace, source)
+    assert told.error is not None and words in told.error.message
+    assert told.error.message == str(refused.value) and told.after is None
+
+
+@pytest.mark.parametrize(
+    "source", ["x = 1", "x.scatter_(1)", "x[0]; x[1]", "x[0] = y = 2", "x.data = a", "del x"]
+)
+def test_lines_that_write_no_element_are_told_so(namespace, source) -> None:
+    with pytest.raises(LabError):
+        pick(namespace, source)
+
+
+def test_a_large_tensor_is_not_copied_to_be_written(namespace) -> None:
+    namespace.variables["big"] = torch.zeros(1).expand(10**9)
+    told = pick(namespace, "big[5:10] = 1")
+    assert told.after is None and told.picked[:12] == (0,) * 5 + (1,) * 5

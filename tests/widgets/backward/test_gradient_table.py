@@ -1,0 +1,42 @@
+"""The table of gradients: what is left out is said, and cannot be chosen."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt
+
+from engine.protocol import ParameterGradient
+from widgets.backward.gradient_table import GradientTable
+
+
+def test_what_is_left_out_is_said(qtbot) -> None:
+    table = GradientTable()
+    qtbot.addWidget(table)
+    asked: list[tuple[str, str]] = []
+    table.inspect_requested.connect(lambda of, name: asked.append((of, name)))
+    gradients = [ParameterGradient(name=f"w{i}", shape=(2,), gradient=None) for i in range(3)]
+    table.show_gradients(gradients, more=1_234)
+    assert table.rowCount() == 4
+    assert table.item(3, 1).text() == "and 1,234 more, not shown"
+    table.setCurrentCell(1, 1)
+    table.setCurrentCell(3, 1)
+    assert asked == [("parameter", "w1")]
+    table.show_gradients(gradients)
+    assert table.rowCount() == 3
+
+
+def test_passing_by_with_tab_chooses_no_row_and_an_arrow_the_first(qtbot):
+    table = GradientTable()
+    qtbot.addWidget(table)
+    table.show_gradients([ParameterGradient(name=n, shape=(2,), gradient=None) for n in "ab"])
+    asked: list[tuple[str, str]] = []
+    table.inspect_requested.connect(lambda of, name: asked.append((of, name)))
+    with qtbot.waitExposed(table):
+        table.show()
+    table.activateWindow()
+    table.setFocus(Qt.FocusReason.TabFocusReason)
+    qtbot.waitUntil(table.hasFocus)
+    assert asked == [] and table.currentRow() == -1
+    qtbot.keyClick(table, Qt.Key.Key_Down)
+    assert asked == [("parameter", "a")]
+    qtbot.keyClick(table, Qt.Key.Key_Down)
+    assert asked[-1] == ("parameter", "b")

@@ -1,0 +1,163 @@
+"""The parameters and their `.grad` as backward fills them in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from PySide6.QtCore import QSignalBlocker, Qt, Signal
+from PySide6.QtGui import QAction, QColor, QFocusEvent
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QHeaderView,
+    QTableWidget,
+    QTableWidgetItem,
+    QWidget,
+)
+
+from engine.protocol import ParameterGradient
+from widgets import theme
+from widgets.text import format_number, format_shape
+from widgets.values.value_card import bad_numbers
+
+_COLUMNS = ("", "parameter", "shape", "‖grad‖", "difference")
+_TIPS = (
+    "Done: backward has reached this parameter",
+    "Name in the state_dict",
+    "Shape of the parameter and of its gradient",
+    "2-norm of .grad: how strongly the loss pulls at this parameter",
+    "Largest absolute difference from what loss.backward() gives",
+)
+
+
+class GradientTable(QTableWidget):
+    """One row a parameter; a row that is chosen asks for its gradient."""
+
+    inspect_requested = Signal(str, str)
+    """("gradient", parameter name) once it has one, else ("parameter", name)"""
+    opened = Signal(str)
+    """The graph of this parameter's gradient is wanted: it was found with create_graph."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(0, len(_COLUMNS), parent)
+        self._gradients: tuple[ParameterGradient, ...] = ()
+        self._more = 0
+        self._differences: Mapping[str, float] = {}
+        self._changed = False
+        self.setObjectName("gradient_table")
+        self.setAccessibleName("Parameters and their gradients")
+        for column, (title, tip) in enumerate(zip(_COLUMNS, _TIPS, strict=True)):
+            item = QTableWidgetItem(title)
+            item.setToolTip(tip)
+            self.setHorizontalHeaderItem(column, item)
+        self.verticalHeader().hide()
+        self.setShowGrid(False)
+        self.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
+        self.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
+        self.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
+        self.setWordWrap(False)
+        self.setTabKeyNavigation(False)
+        header = self.horizontalHeader()
+        header.setDefaultAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
+        header.setSectionResizeMode(QHeaderView.ResizeMode.Interactive)
+        header.setStretchLastSection(True)
+        header.setHighlightSections(False)
+        self.setHorizontalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
+        self.setColumnHidden(4, True)
+        self.verticalHeader().setDefaultSectionSize(24)
+        self.currentCellChanged.connect(self._on_cell)
+        self._open = QAction("Step through this gradient's own graph", self)
+        self._open.setObjectName("gradient_open")
+        self._open.setToolTip("Second derivatives: needs a pass with create_graph (see Options)")
+        self._open.triggered.connect(self._on_open)
+        self.addAction(self._open)
+        self.setContextMenuPolicy(Qt.ContextMenuPolicy.ActionsContextMenu)
+        self._has_graphs = False
+        theme.notifier.changed.connect(self._fill)
+
+    def focusInEvent(self, event: QFocusEvent) -> None:
+        """Qt would go to the first row; who passes by with Tab has chosen none."""
+        if self.currentRow() >= 0:
+            super().focusInEvent(event)
+            return
+        with QSignalBlocker(self):
+            super().focusInEvent(event)
+            self.selectionModel().clearCurrentIndex()
+
+    def show_gradients(
+        self, gradients: Sequence[ParameterGradient], more: int = 0, has_graphs: bool = False
+    ) -> None:
+        """`more` are left out, and said to be; `has_graphs`: they were found with create_graph."""
+        self._gradients, self._more, self._has_graphs = tuple(gradients), more, has_graphs
+        self._differences = {}
+        self._fill()
+
+    def show_differences(self, differences: Mapping[str, float]) -> None:
+        """Add the column that compares with `loss.backward()`."""
+        self._differences = dict(differences)
+        self._fill()
+
+    def _fill(self) -> None:
+        """Change what differs: a step fills a row or two, and there may be hundreds."""
+        colors = theme.current()
+        self._changed = False
+        self.blockSignals(True)
+        self.setRowCount(len(self._gradients) + (self._more > 0))
+        self.setColumnHidden(4, not self._differences)
+        for row, parameter in enumerate(self._gradients):
+            gradient = parameter.gradient
+            bad = bad_numbers(gradient) if gradient else ""
+            norm = bad or (format_number(gradient.norm) if gradient else "–")
+            difference = self._differences.get(parameter.name)
+            texts = (
+                "●" if gradient else "○",
+                f"{parameter.name} (retain_grad)" if parameter.retained else parameter.name,
+                format_shape(parameter.shape).replace(" ", ""),
+                norm,
+                format_number(difference) if difference is not None else "–",
+            )
+            for column, text in enumerate(texts):
+                role = "text" if gradient else "muted"
+                if column == 0 and gradient:
+                    role = "gradient"
+                elif column == 3 and bad:
+                    role = "error"
+                self._show_cell(row, column, text, colors.color(role))
+        if self._more:
+            words = f"and {self._more:,} more, not shown"
+            for column in range(self.columnCount()):
+                text = words if column == 1 else ""
+                self._show_cell(len(self._gradients), column, text, colors.color("muted"))
+        self.blockSignals(False)
+        if self._changed:
+            self.resizeColumnsToContents()
+        self._show_open()
+
+    def _show_cell(self, row: int, column: int, text: str, color: QColor) -> None:
+        item = self.item(row, column)
+        if item is None:
+            item = QTableWidgetItem()
+            self.setItem(row, column, item)
+        if item.text() != text:
+            item.setText(text)
+            item.setToolTip(text)
+            self._changed = True
+        if item.foreground().color() != color or item.foreground().style() == Qt.BrushStyle.NoBrush:
+            item.setForeground(color)
+
+    def _show_open(self) -> None:
+        row = self.currentRow()
+        found = 0 <= row < len(self._gradients) and self._gradients[row].gradient is not None
+        self._open.setEnabled(found and self._has_graphs)
+
+    def _on_open(self) -> None:
+        row = self.currentRow()
+        if 0 <= row < len(self._gradients) and self._gradients[row].gradient is not None:
+            self.opened.emit(self._gradients[row].name)
+
+    def _on_cell(self, row: int, _column: int, before: int, _before_column: int) -> None:
+        self._show_open()
+        if not 0 <= row < len(self._gradients) or row == before:
+            return
+        parameter = self._gradients[row]
+        of = "gradient" if parameter.gradient is not None else "parameter"
+        self.inspect_requested.emit(of, parameter.name)

@@ -1,0 +1,219 @@
+"""The node that runs next, what it will be given, and the line of Python that changes that."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QAction, QKeySequence, QShortcut
+from PySide6.QtWidgets import (
+    QComboBox,
+    QFrame,
+    QHBoxLayout,
+    QMenu,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from engine.protocol import GradientEdit
+from widgets.backward.labels import words_label
+from widgets.icons import set_icon
+from widgets.shapes.operand_fields import ExpressionField
+from widgets.theme import GRID
+
+
+def templates(shape: Sequence[int | str]) -> dict[str, tuple[str, str, str, bool]]:
+    """Edits of a gradient of this shape: key -> (title, tooltip, Python, whether it is done at
+    once; else it waits in the field for its number)."""
+    element = f"g[{', '.join('0' for _ in shape)}] = 1.0" if shape else "torch.full_like(g, 1.0)"
+    return {
+        "scale": ("Scale…", "Multiply it by a number", "g * 2.0", False),
+        "zero": ("Zero", "As if nothing came in: all zeros", "torch.zeros_like(g)", True),
+        "clip_norm": (
+            "Clip by norm…",
+            "Shorten it to a largest 2-norm, as clip_grad_norm_ does",
+            "g * (1.0 / (g.norm() + 1e-6)).clamp(max=1.0)",
+            False,
+        ),
+        "clip_value": (
+            "Clip by value…",
+            "Keep every element in a range",
+            "g.clamp(-1.0, 1.0)",
+            False,
+        ),
+        "element": ("Set an element…", "Put a number at one place", element, False),
+        "cut": ("Cut", "None: the branch below gets no gradient", "None", True),
+        "expression": (
+            "Expression…",
+            "Any Python of g, torch, F, np and your variables",
+            "g",
+            False,
+        ),
+    }
+
+
+_SET_ELEMENT = re.compile(r"g\s*\[\s*(-?\d+(?:\s*,\s*-?\d+)*)\s*,?\s*\]\s*=(?!=)\s*(.+)")
+
+
+def as_expression(text: str) -> str:
+    """What is typed, as an expression: `g[0, 1] = 2` is one that gives a changed copy of g."""
+    found = _SET_ELEMENT.fullmatch(text.strip())
+    if found is None:
+        return text.strip()
+    places = ", ".join(f"torch.tensor({place.strip()})" for place in found[1].split(","))
+    return f"g.index_put(({places},), g.new_tensor({found[2]}))"
+
+
+class NextNode(QFrame):
+    """One node that has not run. `edited(node, expression, output)` asks for an edit,
+    `unedited(node)` takes the node's edits back, `looked(node)` asks for its gradients in full."""
+
+    edited = Signal(int, str, int)
+    unedited = Signal(int)
+    looked = Signal()
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._node = -1
+        self._shapes: tuple[tuple[int | str, ...], ...] = ()
+        self.setProperty("role", "card")
+        self.setObjectName("next_node")
+        self._title = words_label("next_title", "heading")
+        self._facts = words_label("next_facts", "muted")
+        self._edits = words_label("next_edits")
+        self._problem = words_label("next_problem", "error")
+        self._outputs = QComboBox()
+        self._outputs.setObjectName("next_output")
+        self._outputs.setAccessibleName("Output whose gradient is edited")
+        self._outputs.setToolTip("This node has several outputs in forward: a gradient for each")
+        self.look = _button("next_look", "mdi6.eye-outline", "Show the gradient that comes in")
+        self.look.clicked.connect(self.looked)
+        self.undo = _button("next_undo", "mdi6.undo-variant", "Take the edit back")
+        self.undo.clicked.connect(lambda: self.unedited.emit(self._node))
+        self.edit = _button(
+            "next_edit", "mdi6.pencil-outline", "Change the gradient before the node is given it"
+        )
+        self.edit.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+        menu = QMenu(self.edit)
+        menu.setToolTipsVisible(True)
+        menu.setObjectName("next_edit_menu")
+        self.edit.setMenu(menu)
+        self.actions_by_key: dict[str, QAction] = {}
+        for key, (title, tip, _, _) in templates(()).items():
+            action = menu.addAction(title, lambda key=key: self._begin(key))
+            action.setObjectName(f"next_{key}")
+            action.setToolTip(tip)
+            self.actions_by_key[key] = action
+        self.field = ExpressionField(
+            "next_expression",
+            "Python for the gradient",
+            "What the node is given instead: Python of g (the gradient that comes in), grads (all"
+            " of them), torch, F, np and your variables. g[0, 1] = 2 sets an element. Enter applies"
+            " it, Esc leaves it as it is.",
+        )
+        self.field.returnPressed.connect(self._apply)
+        self._apply_button = _button("next_apply", "mdi6.check", "Apply the edit (Enter)", "accent")
+        self._apply_button.clicked.connect(self._apply)
+        escape = QShortcut(QKeySequence(Qt.Key.Key_Escape), self.field)
+        escape.setContext(Qt.ShortcutContext.WidgetShortcut)
+        escape.activated.connect(self._end)
+        head = QHBoxLayout()
+        head.setSpacing(GRID // 2)
+        head.addWidget(self._title, 1)
+        for widget in (self._outputs, self.look, self.edit, self.undo):
+            head.addWidget(widget)
+        self._editor = QWidget()
+        row = QHBoxLayout(self._editor)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(GRID // 2)
+        row.addWidget(self.field, 1)
+        row.addWidget(self._apply_button)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(GRID, GRID // 2, GRID // 2, GRID // 2)
+        layout.setSpacing(2)
+        layout.addLayout(head)
+        layout.addWidget(self._facts)
+        layout.addWidget(self._edits)
+        layout.addWidget(self._problem)
+        layout.addWidget(self._editor)
+        self._end()
+
+    @property
+    def node(self) -> int:
+        return self._node
+
+    def show_node(
+        self,
+        node: int,
+        title: str,
+        facts: str,
+        shapes: Sequence[Sequence[int | str]],
+        edits: Sequence[GradientEdit] = (),
+        problem: str = "",
+        can_look: bool = False,
+    ) -> None:
+        """Show a node: `shapes` has one for each of its outputs, `edits` are those on it."""
+        if node != self._node:
+            self._end()
+        self._node, self._shapes = node, tuple(tuple(shape) for shape in shapes)
+        self._title.setText(title)
+        self._title.setToolTip(title)
+        self._facts.setText(facts)
+        several = len(self._shapes) > 1
+        if self._outputs.count() != len(self._shapes):
+            self._outputs.clear()
+            self._outputs.addItems([f"output {i}" for i in range(len(self._shapes))])
+        self._outputs.setVisible(several)
+        lines = [f"g{f' {e.output}' if several else ''} ← {e.expression}" for e in edits]
+        self._edits.setText("\n".join(lines))
+        self._edits.setVisible(bool(lines))
+        self.undo.setVisible(bool(lines))
+        self.show_problem(problem)
+        self.look.setVisible(can_look)
+
+    def _begin(self, key: str) -> None:
+        output = max(0, self._outputs.currentIndex())
+        shape = self._shapes[output] if output < len(self._shapes) else ()
+        _, _, expression, at_once = templates(shape)[key]
+        if at_once:
+            self.edited.emit(self._node, expression, output)
+            return
+        self._editor.show()
+        self.field.show_text(expression)
+        self.field.setFocus()
+        number = expression.find(".0")
+        if key == "element" and shape:
+            self.field.setSelection(2, expression.find("]") - 2)
+        elif key == "expression" or number < 1:
+            self.field.selectAll()
+        else:
+            self.field.setSelection(number - 1, 3)
+
+    def _apply(self) -> None:
+        expression = as_expression(self.field.text())
+        if expression:
+            self.edited.emit(self._node, expression, max(0, self._outputs.currentIndex()))
+
+    def show_problem(self, text: str) -> None:
+        """Why the edit was refused; it stays in the field."""
+        self._problem.setText(text)
+        self._problem.setVisible(bool(text))
+
+    def show_applied(self) -> None:
+        """The edit was taken: the field goes."""
+        self._end()
+
+    def _end(self) -> None:
+        self._editor.hide()
+
+
+def _button(name: str, icon: str, tip: str, role: str = "text") -> QToolButton:
+    button = QToolButton()
+    button.setObjectName(name)
+    button.setAccessibleName(tip)
+    button.setToolTip(tip)
+    button.setAutoRaise(True)
+    set_icon(button, icon, role)
+    return button

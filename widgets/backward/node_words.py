@@ -1,0 +1,53 @@
+"""What a pass says of the nodes of its graph."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from engine.protocol import GraphNode, GraphSnapshot, NodeStep
+from widgets.graph.facts import FREED, node_title, stale_words
+from widgets.graph.operation_words import rule
+from widgets.text import format_bytes
+
+
+@dataclass(frozen=True)
+class NodeWords:
+    """Of a graph; `names` are the blocks' names by id."""
+
+    graph: GraphSnapshot
+    names: Mapping[str, str]
+
+    def node(self, node: int) -> GraphNode | None:
+        """None for a node that the snapshot leaves out: a very large graph is cut off."""
+        return self.graph.nodes[node] if node < len(self.graph.nodes) else None
+
+    def title(self, node: int) -> str:
+        """What it is called, and the block it belongs to."""
+        info = self.node(node)
+        if info is None:
+            return f"Node {node}"
+        text = node_title(info)
+        return f"{text} · {self.names.get(info.block, info.block)}" if info.block else text
+
+    def about(self, node: int) -> str:
+        """Its rule, what it keeps, and what is wrong with that."""
+        info = self.node(node)
+        if info is None:
+            return "This node lies beyond the part of the graph that is shown."
+        words = rule(info, self.graph)
+        if info.saved_bytes:
+            words += f" Keeps {format_bytes(info.saved_bytes)} from forward."
+        faults = [stale_words(save) for save in self.graph.stale if save.node == node]
+        for fault in (*faults, *([FREED] if info.freed else ())):
+            words += f" {fault}."
+        return words
+
+    def about_step(self, step: NodeStep) -> str:
+        """The same of a node that has just run, and what else had a hand in its gradients."""
+        words = [self.about(step.node)]
+        if step.edited:
+            words.append("What came in is what your edit made of it.")
+        if step.hooks:
+            words.append(f"Hooks: {step.hooks}.")
+        return " ".join(words)

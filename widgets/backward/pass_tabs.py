@@ -1,0 +1,151 @@
+"""The lists beside a backward pass: `.grad`s, breakpoints, edits, gradients on their way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import (
+    QHBoxLayout,
+    QMenu,
+    QPushButton,
+    QTabWidget,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from engine.protocol import BackwardSnapshot
+from widgets.backward.breakpoint_list import BreakpointList
+from widgets.backward.gradient_table import GradientTable
+from widgets.backward.node_list import NodeList
+from widgets.backward.words import gradients_text
+from widgets.icons import set_icon
+from widgets.theme import GRID
+
+
+class PassTabs(QTabWidget):
+    """`node_chosen(node)` when a row is gone to, `unedited(node)` to take edits back."""
+
+    node_chosen = Signal(int)
+    unedited = Signal(int)
+    again_requested = Signal()
+    zero_requested = Signal(bool)
+    """zero_grad with this set_to_none"""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("backward_tabs")
+        self.setDocumentMode(True)
+        self.table = GradientTable()
+        self.table.setMinimumHeight(5 * GRID)  # of Qt's own 9, a low window has no room
+        self.breakpoints = BreakpointList()
+        self.edits = NodeList(
+            "edits",
+            "Edits of gradients",
+            ("node", "the gradient becomes"),
+            ("The node that is given something else", "Python of g, the gradient that comes in"),
+            "No edits. Change the gradient that comes in at the next node, or at any node that you"
+            " choose in the graph, by the pencil above.",
+        )
+        self.pending = NodeList(
+            "pending",
+            "Gradients on their way",
+            ("node", "arrived", "so far"),
+            (
+                "A node that some gradient has reached",
+                "How many of its contributions have come: a tensor that was used twice gets two",
+                "2-norm of their sum, one for each output",
+            ),
+            "No gradient waits at any node.",
+        )
+        self.edits.chosen.connect(self.node_chosen)
+        self.edits.removed.connect(self.unedited)
+        self.pending.chosen.connect(self.node_chosen)
+        tips = (
+            "Every parameter and its .grad",
+            "Where Run stops",
+            "Gradients that are changed on their way",
+            "Gradients that have arrived at nodes that wait",
+        )
+        pages = (self._gradients_page(), self.breakpoints, self.edits, self.pending)
+        for page, tip in zip(pages, tips, strict=True):
+            self.setTabToolTip(self.addTab(page, ""), tip)
+        self.breakpoints.changed.connect(self._show_titles)
+        self._counts = (0, 0)
+        self._show_titles()
+
+    def _gradients_page(self) -> QWidget:
+        self._again = QPushButton("Another pass")
+        self._again.setObjectName("backward_again")
+        self._again.setAccessibleName("Another pass over the same graph")
+        self._again.setToolTip(
+            "Once this pass is at its end: begin another over the same graph. What is in .grad"
+            " stays, and the new gradients are added to it"
+        )
+        set_icon(self._again, "mdi6.plus-circle-multiple-outline")
+        self._again.clicked.connect(self.again_requested)
+        zero = QToolButton()
+        zero.setObjectName("backward_zero_grad")
+        zero.setText("zero_grad")
+        zero.setAccessibleName("Empty every .grad")
+        zero.setToolTip("Empty every .grad, as optimizer.zero_grad() does before the next pass")
+        zero.setAutoRaise(True)
+        zero.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+        menu = QMenu(zero)
+        for name, title, to_none in (
+            ("none", "set_to_none=True: .grad becomes None", True),
+            ("zeros", "set_to_none=False: .grad is filled with zeros", False),
+        ):
+            action = menu.addAction(title, lambda to=to_none: self.zero_requested.emit(to))
+            action.setObjectName(f"backward_zero_{name}")
+        zero.setMenu(menu)
+        row = QHBoxLayout()
+        row.setSpacing(GRID)
+        row.addWidget(self._again)
+        row.addStretch(1)
+        row.addWidget(zero)
+        page = QWidget()
+        layout = QVBoxLayout(page)
+        layout.setContentsMargins(0, GRID // 2, 0, 0)
+        layout.setSpacing(GRID // 2)
+        layout.addWidget(self.table, 1)
+        layout.addLayout(row)
+        return page
+
+    def show_backward(self, snapshot: BackwardSnapshot, title: Callable[[int], str]) -> None:
+        """Show the lists; `title` names a node."""
+        self.table.show_gradients(
+            snapshot.gradients, snapshot.gradients_more, snapshot.create_graph
+        )
+        self.breakpoints.show_states(snapshot.breakpoints)
+        self.edits.show_rows(
+            [
+                (
+                    e.node,
+                    (
+                        title(e.node),
+                        e.expression if not e.output else f"{e.output}: {e.expression}",
+                    ),
+                )
+                for e in snapshot.edits
+            ]
+        )
+        more = f"And {snapshot.pending_more:,} more nodes." if snapshot.pending_more else ""
+        self.pending.show_rows(
+            [
+                (p.node, (title(p.node), f"{p.arrived} of {p.expected}", gradients_text(p)))
+                for p in snapshot.pending
+            ],
+            more,
+        )
+        self._again.setEnabled(snapshot.next is None)
+        self._counts = len(snapshot.edits), len(snapshot.pending) + snapshot.pending_more
+        self._show_titles()
+
+    def _show_titles(self) -> None:
+        edits, pending = self._counts
+        counted = (("Breakpoints", len(self.breakpoints.breakpoints)), ("Edits", edits))
+        titles = [f"{name} {count}" if count else name for name, count in counted]
+        for place, text in enumerate(["Gradients", *titles, f"Pending {pending}"]):
+            self.setTabText(place, text if pending or place < 3 else "Pending")

@@ -1,0 +1,67 @@
+"""One node of the backward pass: what it is, and the gradients that go in and out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtWidgets import QTabWidget, QVBoxLayout, QWidget
+
+from engine.protocol import NextNode, NodeStep, Value
+from widgets.backward.labels import words_label
+from widgets.backward.words import NOT_NEEDED, UNDEFINED
+from widgets.theme import GRID
+from widgets.values.value_stack import ValueStack
+
+Sections = Sequence[tuple[str, Sequence[Value | None], str]]
+
+
+def step_sections(step: NodeStep) -> Sections:
+    """The gradients of a node that has run."""
+    sections = [("", step.incoming, UNDEFINED), ("", step.outgoing, NOT_NEEDED)]
+    if step.grad_after is not None:
+        sections.append(
+            ("", (step.grad_before, step.grad_after), "No .grad before: what came in is it now")
+        )
+    return sections
+
+
+def next_sections(following: NextNode | None) -> Sections:
+    """The gradients that the next node will be given."""
+    if following is None:
+        return []
+    sections = [("", following.incoming, UNDEFINED)]
+    if following.edited:
+        sections.append(("", following.edited, "Cut: the edit gives no gradient"))
+    return sections
+
+
+class StepPane(QWidget):
+    """A title, some words, and `values`: what explains the rule can be put beside these."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._title = words_label("node_title", "heading")
+        self._about = words_label("node_about", "muted")
+        self.values = ValueStack("backward_values")
+        self._column = QVBoxLayout(self)
+        self._column.setContentsMargins(0, 0, 0, GRID)
+        self._column.setSpacing(GRID // 2)
+        self._column.addWidget(self._title)
+        self._column.addWidget(self._about)
+        self._column.addWidget(self.values, 1)
+
+    def set_rule_card(self, card: QTabWidget) -> None:
+        """Let the values and what explains the rule share a place: they are its tabs.
+
+        In halves, one above the other, neither can be read in a window of 900 pixels.
+        """
+        self._column.replaceWidget(self.values, card)
+        self._column.setStretchFactor(card, 1)
+        card.insertTab(0, self.values, "Values")
+        card.setTabToolTip(0, "The gradients that go in and out")
+        card.setCurrentIndex(0)
+
+    def show_node(self, title: str, about: str, sections: Sections = ()) -> None:
+        self._title.setText(title)
+        self._about.setText(about)
+        self.values.show_sections(sections)

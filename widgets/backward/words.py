@@ -1,0 +1,113 @@
+"""What the backward view says of a snapshot."""
+
+from __future__ import annotations
+
+from engine.protocol import (
+    BackwardSnapshot,
+    ComparisonSnapshot,
+    GraphSnapshot,
+    PendingGradient,
+    TensorSummary,
+)
+from widgets.text import format_bytes, format_number
+from widgets.values.value_card import bad_numbers
+
+_COMPARED = ("parameters", "inputs")
+UNDEFINED = "No gradient here: it is undefined, which counts as zero"
+NOT_NEEDED = "No gradient here: this input needs none"
+
+
+def plain_call(graph: GraphSnapshot | None, inputs: tuple[str, ...] = ()) -> str:
+    """What does the whole pass in plain torch: `loss.backward()`."""
+    if inputs:
+        return "autograd.grad()"
+    root = graph.root if graph else ""
+    if not root:
+        return "loss.backward()"
+    return f"{root}.backward()" if root.isidentifier() else "backward()"
+
+
+def comparison_text(
+    snapshot: ComparisonSnapshot, plain: str = "loss.backward()", edited: bool = False
+) -> str:
+    """The result of the comparison of a pass, which may have been `edited`, with `plain`."""
+    if snapshot.max_difference == 0:
+        return f"Equals {plain}: max difference 0 over all {_COMPARED[plain.endswith('grad()')]}."
+    worst = max(snapshot.differences, key=lambda name: snapshot.differences[name], default="")
+    where = f", in {worst}" if worst else ""
+    difference = format_number(snapshot.max_difference)
+    why = ", for it was edited" if edited else ""
+    return f"Differs from {plain}{why}: max difference {difference}{where}."
+
+
+def start_text(graph: GraphSnapshot) -> str:
+    """What a pass begins with."""
+    if graph.root:
+        return (
+            f"Step runs this node. Backward starts with a gradient for {graph.root}: 1 for a"
+            " number, else what Options say."
+        )
+    return (
+        "Step runs this node. Backward starts with the gradient of the loss with respect to"
+        " itself, which is 1."
+    )
+
+
+def position_text(snapshot: BackwardSnapshot, graph: GraphSnapshot) -> str:
+    """How far the pass has come."""
+    done, length = snapshot.position, len(graph.plan)
+    words = f"{done:,} of {length:,} nodes have run."
+    if snapshot.pass_number > 1:
+        words = f"Pass {snapshot.pass_number}: {words}"
+    if graph.truncated:
+        words += f" {graph.truncated:,} more nodes are not shown."
+    if done == length:
+        plain = plain_call(graph, snapshot.inputs)
+        words += (
+            f" The gradients of the inputs are found: Compare checks them against {plain}."
+            if snapshot.inputs
+            else f" Every .grad is filled in: Compare checks it against {plain}."
+        )
+    elif done and snapshot.real_engine and not snapshot.retain_graph:
+        words += f" {format_bytes(snapshot.freed_bytes)} of saved tensors freed."
+    return words
+
+
+def facts_text(snapshot: BackwardSnapshot) -> str:
+    """What becomes of the tensors that forward saved."""
+    freed, saved = format_bytes(snapshot.freed_bytes), format_bytes(snapshot.saved_bytes)
+    if snapshot.real_engine and not snapshot.retain_graph:
+        return f"The engine has freed {freed} of the {saved} that forward saved (parameters aside)."
+    return (
+        f"Of the {saved} that forward saved (parameters aside), backward() without retain_graph"
+        f" would have freed {freed} by now."
+    )
+
+
+def incoming_text(snapshot: BackwardSnapshot, node: int) -> str:
+    """What has come to a node that has not run, in a line."""
+    pending = next((p for p in snapshot.pending if p.node == node), None)
+    words = [gradients_text(pending)] if pending else ["no gradient has arrived yet"]
+    following = snapshot.next if snapshot.next and snapshot.next.node == node else None
+    if following and following.edited:
+        norms = [_norm(value.summary if value else None) for value in following.edited]
+        words[0] += f" → {', '.join(norms)}"
+    if pending and pending.expected > 1:
+        words.append(f"{pending.arrived} of {pending.expected} contributions")
+    if following and following.hooks:
+        words.append(following.hooks)
+    return " · ".join(words)
+
+
+def gradients_text(pending: PendingGradient) -> str:
+    """The norms of what has arrived: `norm 0.353`; for several outputs `norms 1, –, 2.5`."""
+    if not pending.gradients:
+        return "held by the engine"
+    norms = [_norm(gradient) for gradient in pending.gradients]
+    return f"norm{'s' if len(norms) > 1 else ''} {', '.join(norms)}"
+
+
+def _norm(gradient: TensorSummary | None) -> str:
+    if gradient is None:
+        return "–"
+    return bad_numbers(gradient) or format_number(gradient.norm)

@@ -1,0 +1,271 @@
+"""The list of the console's variables."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import (
+    QItemSelectionModel,
+    QModelIndex,
+    QPersistentModelIndex,
+    QPoint,
+    QRectF,
+    QSortFilterProxyModel,
+    Qt,
+    Signal,
+)
+from PySide6.QtGui import QAction, QGuiApplication, QKeyEvent, QPainter
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QFrame,
+    QHeaderView,
+    QLabel,
+    QLineEdit,
+    QMenu,
+    QStyledItemDelegate,
+    QStyleOptionViewItem,
+    QTableView,
+    QVBoxLayout,
+    QWidget,
+)
+
+from engine.protocol import Variable, VariablesSnapshot
+from widgets import theme
+from widgets.console.variables_model import (
+    COLUMNS,
+    DTYPE,
+    MEMORY,
+    NAME,
+    VARIABLE_ROLE,
+    VariablesModel,
+)
+from widgets.memory.storage_color import paint_storage_chip, storage_color
+
+ROW_HEIGHT = 24
+_WIDTHS = (44, 80, 88, 72, 36, 104, 120, 72, 56)
+
+
+class VariablesView(QWidget):
+    """`variable_selected(name)` tells what the user chose; `run_requested(source)` asks to run
+    Python (the menu's `del x`), `graph_requested(name)` to see the autograd graph of a tensor.
+    Variables that share memory with the chosen one are tinted in its colour. The choice stays, by
+    name, when the list is shown anew."""
+
+    variable_selected = Signal(str)
+    run_requested = Signal(str)
+    graph_requested = Signal(str)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("variables")
+        self._selected = ""
+        self._following = False
+        self.model = VariablesModel(self)
+        self._filter = _Filter(self)
+        self._filter.setSourceModel(self.model)
+        self.filter_edit = QLineEdit(self)
+        self.filter_edit.setObjectName("variables_filter")
+        self.filter_edit.setPlaceholderText("Filter by name, shape, dtype…")
+        self.filter_edit.setToolTip("Show only the variables whose row holds this text.")
+        self.filter_edit.setAccessibleName("Filter variables")
+        self.filter_edit.setClearButtonEnabled(True)
+        self.filter_edit.textChanged.connect(self._filter_by)
+        self.table = _Table(self)
+        self.table.setModel(self._filter)
+        self.table.delete_requested.connect(self._delete_selected)
+        self.table.customContextMenuRequested.connect(self._open_menu)
+        self.table.selectionModel().currentRowChanged.connect(self._on_current)
+        header = self.table.horizontalHeader()
+        for column, width in enumerate(_WIDTHS):
+            header.resizeSection(column, width)
+        self._chips = _Chip(self)
+        self._rows = _Row(self)
+        self.table.setItemDelegate(self._rows)
+        self.table.setItemDelegateForColumn(MEMORY, self._chips)
+        self.empty = QLabel("No variables yet. Create a tensor below, or type Python.", self)
+        self.empty.setObjectName("variables_empty")
+        self.empty.setProperty("role", "muted")
+        self.empty.setWordWrap(True)
+        self.empty.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        self._left_out = QLabel(self)
+        self._left_out.setObjectName("variables_left_out")
+        self._left_out.setProperty("role", "muted")
+        self._left_out.hide()
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, theme.GRID // 2, 0, 0)
+        layout.setSpacing(theme.GRID // 2)
+        layout.addWidget(self.filter_edit)
+        layout.addWidget(self.empty, 1)
+        layout.addWidget(self.table, 1)
+        layout.addWidget(self._left_out)
+        theme.notifier.changed.connect(self.table.viewport().update)
+        self.show_variables(VariablesSnapshot(variables=()))
+
+    def show_variables(self, snapshot: VariablesSnapshot) -> None:
+        """Show the list; a choice whose variable has gone is none."""
+        self._following = True
+        self.model.set_variables(snapshot.variables)
+        self._following = False
+        self._make_room_for(DTYPE)
+        if not any(variable.name == self._selected for variable in snapshot.variables):
+            self._selected = ""
+        self.select(self._selected)
+        some = bool(snapshot.variables)
+        self.empty.setVisible(not some)
+        self.table.setVisible(some)
+        self.filter_edit.setVisible(some)
+        self._left_out.setVisible(snapshot.left_out > 0)
+        self._left_out.setText(f"{snapshot.left_out:,} more are not listed.")
+
+    def select(self, name: str) -> None:
+        """Show `name` as chosen, without telling so; an empty name chooses none."""
+        self._selected = name
+        self._following = True
+        row = next((i for i, v in enumerate(self.model.variables) if v.name == name), -1)
+        index = self._filter.mapFromSource(self.model.index(row, NAME)) if row >= 0 else None
+        selection = self.table.selectionModel()
+        if index is None or not index.isValid():
+            selection.clear()
+        else:
+            selection.setCurrentIndex(
+                index,
+                QItemSelectionModel.SelectionFlag.ClearAndSelect
+                | QItemSelectionModel.SelectionFlag.Rows,
+            )
+        self._following = False
+        self.table.viewport().update()
+
+    @property
+    def selected(self) -> str:
+        """The chosen variable's name; empty for none."""
+        return self._selected
+
+    def variable(self, name: str) -> Variable | None:
+        return next((v for v in self.model.variables if v.name == name), None)
+
+    def shares_with_selected(self, variable: Variable) -> bool:
+        """Whether another variable than the chosen one lies in the chosen one's memory."""
+        chosen = self.variable(self._selected)
+        return (
+            chosen is not None
+            and chosen.storage is not None
+            and chosen.storage == variable.storage
+            and chosen.name != variable.name
+        )
+
+    def _on_current(self, current: QModelIndex) -> None:
+        if self._following or not current.isValid():
+            return
+        self._selected = current.data(VARIABLE_ROLE).name
+        self.table.viewport().update()
+        self.variable_selected.emit(self._selected)
+
+    def _make_room_for(self, column: int) -> None:
+        """Widen a column whose texts would be cut off; it is left as wide afterwards."""
+        header = self.table.horizontalHeader()
+        wanted = self.table.sizeHintForColumn(column)
+        header.resizeSection(column, max(header.sectionSize(column), wanted))
+
+    def _filter_by(self, text: str) -> None:
+        self._following = True
+        self._filter.setFilterFixedString(text)
+        self._following = False
+        self.select(self._selected)
+
+    def _delete_selected(self) -> None:
+        if self._selected:
+            self.run_requested.emit(f"del {self._selected}")
+
+    def _open_menu(self, at: QPoint) -> None:
+        index = self.table.indexAt(at)
+        if not index.isValid():
+            return
+        variable: Variable = index.data(VARIABLE_ROLE)
+        name = variable.name
+        menu = QMenu(self)
+        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        copy = QAction("Copy name", menu)
+        copy.triggered.connect(lambda: QGuiApplication.clipboard().setText(name))
+        delete = QAction(f"Delete: del {name}", menu)
+        delete.triggered.connect(lambda: self.run_requested.emit(f"del {name}"))
+        graph = QAction("Show its autograd graph", menu)
+        graph.setEnabled(variable.grad_fn is not None)
+        graph.triggered.connect(lambda: self.graph_requested.emit(name))
+        menu.addActions([copy, graph, delete])
+        menu.popup(self.table.viewport().mapToGlobal(at))
+
+
+class _Table(QTableView):
+    delete_requested = Signal()
+
+    def __init__(self, parent: QWidget) -> None:
+        super().__init__(parent)
+        self.setObjectName("variables_table")
+        self.setAccessibleName("Variables of the console")
+        self.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
+        self.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
+        self.setHorizontalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
+        self.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setShowGrid(False)
+        self.setWordWrap(False)
+        self.setTabKeyNavigation(False)
+        self.verticalHeader().hide()
+        self.verticalHeader().setDefaultSectionSize(ROW_HEIGHT)
+        self.verticalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
+        self.horizontalHeader().setHighlightSections(False)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        if event.key() == Qt.Key.Key_Delete:
+            self.delete_requested.emit()
+        else:
+            super().keyPressEvent(event)
+
+
+class _Filter(QSortFilterProxyModel):
+    """Rows of which any column holds the text, in either case."""
+
+    def __init__(self, parent: QWidget) -> None:
+        super().__init__(parent)
+        self.setFilterKeyColumn(-1)
+        self.setFilterCaseSensitivity(Qt.CaseSensitivity.CaseInsensitive)
+
+
+class _Row(QStyledItemDelegate):
+    """Rows that share memory with the chosen one have its colour under them."""
+
+    def __init__(self, view: VariablesView) -> None:
+        super().__init__(view)
+        self._view = view
+
+    def paint(
+        self,
+        painter: QPainter,
+        option: QStyleOptionViewItem,
+        index: QModelIndex | QPersistentModelIndex,
+    ) -> None:
+        variable: Variable = index.data(VARIABLE_ROLE)
+        if self._view.shares_with_selected(variable):
+            assert variable.storage is not None
+            tint = storage_color(variable.storage)
+            tint.setAlpha(46)
+            painter.fillRect(option.rect, tint)  # pyright: ignore[reportAttributeAccessIssue]
+        super().paint(painter, option, index)
+
+
+class _Chip(_Row):
+    def paint(
+        self,
+        painter: QPainter,
+        option: QStyleOptionViewItem,
+        index: QModelIndex | QPersistentModelIndex,
+    ) -> None:
+        variable: Variable = index.data(VARIABLE_ROLE)
+        super().paint(painter, option, index)
+        if variable.storage is not None:
+            rect = QRectF(option.rect)  # pyright: ignore[reportAttributeAccessIssue]
+            paint_storage_chip(painter, rect, variable.storage)
+
+    def displayText(self, value: object, locale: object) -> str:
+        return ""  # the chip bears the number
+
+
+assert len(_WIDTHS) == len(COLUMNS)

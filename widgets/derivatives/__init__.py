@@ -1,0 +1,4 @@
+"""Jacobians, gradcheck and gradient flow.
+
+Not here: the rule of one node (`rules`).
+"""

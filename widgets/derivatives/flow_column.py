@@ -1,0 +1,213 @@
+"""One training run's gradients: a heat map of layers by steps, and a word on each layer."""
+
+from __future__ import annotations
+
+import numpy as np
+from msgspec import structs
+from PySide6.QtCore import QSignalBlocker, Qt, Signal
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QComboBox,
+    QHeaderView,
+    QLabel,
+    QSizePolicy,
+    QTableWidget,
+    QTableWidgetItem,
+    QVBoxLayout,
+    QWidget,
+)
+
+from engine.protocol import FlowHistogram, FlowSnapshot, Histogram, Picture
+from widgets import theme
+from widgets.shapes.shape_view import text_label
+from widgets.text import format_number, format_percent
+from widgets.theme import GRID
+from widgets.values.histogram_view import HistogramView
+from widgets.values.picture_view import PictureView
+
+INITIALISATIONS = {
+    "default": ("torch's default", "What each layer does by itself: Kaiming uniform for Linear"),
+    "kaiming_normal": ("Kaiming normal", "Normal with std √(2/fan_in): keeps ReLU nets in scale"),
+    "xavier_uniform": ("Xavier uniform", "Uniform within √(6/(fan_in+fan_out)): for tanh, sigmoid"),
+    "orthogonal": ("orthogonal", "Weights that keep lengths"),
+    "normal_0.01": ("normal, std 0.01", "Small weights: signals and gradients shrink by layer"),
+    "normal_1": ("normal, std 1", "Large weights: signals and gradients grow by layer"),
+    "zeros": ("zeros", "All weights zero: no gradient gets past the last layer"),
+}
+MOSTLY_DEAD = 0.5
+"""The fraction of dead units from which an activation is marked."""
+_COLUMNS = (
+    ("layer", "A module with parameters of its own, or an activation with flat parts"),
+    ("‖grad‖", "2-norm of its gradients in the last step"),
+    ("dead", "Units that stand on a flat part for every sample of the batch"),
+    (
+        "",
+        "vanishing: under a thousandth of the largest layer's (RMS); exploding: 1,000 or more;"
+        " dying: half of the units are dead, or more",
+    ),
+)
+
+
+class FlowColumn(QWidget):
+    """Emits `chosen(layer, step)` when a cell of the heat map is chosen, and `measured()` when it
+    has other numbers."""
+
+    chosen = Signal(str, int)
+    measured = Signal()
+
+    def __init__(self, number: int, initialisation: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._snapshot: FlowSnapshot | None = None
+        self._box = QComboBox()
+        self._box.setObjectName(f"flow_initialisation_{number}")
+        self._box.setAccessibleName(f"Initialisation of run {number}")
+        self._box.setToolTip("How the weights begin. The biases begin at zero but for the default.")
+        for key, (title, tip) in INITIALISATIONS.items():
+            self._box.addItem(title, key)
+            self._box.setItemData(self._box.count() - 1, f"{tip}.", Qt.ItemDataRole.ToolTipRole)
+        self._box.setCurrentIndex(self._box.findData(initialisation))
+        self._box.currentIndexChanged.connect(lambda: self.clear())  # what it shows is of another
+        self._loss = text_label(f"flow_loss_{number}", "muted")
+        self._loss.setToolTip("The loss of the first batch, and that of the last one.")
+        self._ended = text_label(f"flow_ended_{number}", "error")
+        self._ended.setWordWrap(True)
+        caption = QLabel("log₁₀ of each layer's gradient (RMS), a column a step")
+        caption.setProperty("role", "muted")
+        caption.setWordWrap(True)
+        caption.setToolTip("All three heat maps share one scale: a colour is one size of gradient.")
+        self.picture = PictureView()
+        self.picture.setObjectName(f"flow_picture_{number}")
+        self.picture.setToolTip("Click a layer's step to see how its gradients are spread.")
+        self.picture.set_cell_names(self._cell_name)
+        self.picture.cell_chosen.connect(self._choose)
+        self.table = self._make_table(number)
+        self.histogram = HistogramView()
+        self.histogram.setToolTip(
+            "How many gradients are of which size, by powers of ten; exact zeros are left out."
+        )
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setSpacing(GRID // 2)
+        layout.addWidget(self._box)
+        layout.addWidget(self._loss)
+        layout.addWidget(self._ended)
+        layout.addWidget(caption)
+        layout.addWidget(self.picture, 3)
+        layout.addWidget(self.table, 3)
+        layout.addWidget(self.histogram, 2)
+        theme.notifier.changed.connect(self._show_table)
+        self.clear()
+
+    def _make_table(self, number: int) -> QTableWidget:
+        table = QTableWidget(0, len(_COLUMNS))
+        table.setObjectName(f"flow_layers_{number}")
+        table.setAccessibleName(f"Layers of run {number}")
+        table.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
+        table.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
+        table.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Expanding)
+        table.verticalHeader().hide()
+        table.verticalHeader().setDefaultSectionSize(3 * GRID)
+        for column, (title, tip) in enumerate(_COLUMNS):
+            item = QTableWidgetItem(title)
+            item.setToolTip(f"{tip}.")
+            table.setHorizontalHeaderItem(column, item)
+        header = table.horizontalHeader()
+        header.setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
+        header.setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
+        return table
+
+    @property
+    def initialisation(self) -> str:
+        return self._box.currentData()
+
+    def choose_initialisation(self, key: str) -> None:
+        """Show another initialisation without telling so."""
+        with QSignalBlocker(self._box):
+            self._box.setCurrentIndex(self._box.findData(key))
+
+    def show_flow(self, snapshot: FlowSnapshot) -> None:
+        self._snapshot = snapshot
+        losses = snapshot.losses
+        ends = (format_number(losses[0]), format_number(losses[-1])) if losses else ("–", "–")
+        self._loss.setText(
+            f"loss {ends[0]} → {ends[1]} after {snapshot.step:,} of {snapshot.steps:,} steps"
+        )
+        self._ended.setText(snapshot.ended)
+        self._ended.setVisible(bool(snapshot.ended))
+        self.picture.show_picture(log10(snapshot.rms), "This model has no parameters")
+        self.measured.emit()
+        self._show_table()
+
+    def mark(self, layer: str, step: int) -> None:
+        """Frame the step of the layer whose histogram is shown."""
+        known = self._snapshot is not None and layer in self._snapshot.layers
+        row = self._snapshot.layers.index(layer) if self._snapshot is not None and known else -1
+        self.picture.mark_cell((row, step))
+
+    def show_histogram(self, run: FlowHistogram | None, low: float, high: float) -> None:
+        """Show how a layer's gradients are spread, in log10."""
+        if run is None:
+            self.histogram.show_histogram(None, "This run has no such step")
+            return
+        width = (high - low) / len(run.counts)
+        words = f"All {run.zeros:,} gradients are exactly zero" if not sum(run.counts) else ""
+        shown = None if words else Histogram(low=low, width=width, counts=run.counts)
+        self.histogram.show_histogram(shown, words)
+
+    def clear(self) -> None:
+        """Nothing has run yet."""
+        self._snapshot = None
+        self._loss.clear()
+        self._ended.hide()
+        self.picture.show_picture(None, "Press Run")
+        self.measured.emit()
+        self.table.setRowCount(0)
+        self.histogram.show_histogram(None, "Click a layer's step above")
+
+    def _show_table(self) -> None:
+        snapshot = self._snapshot
+        if snapshot is None:
+            return
+        colors = theme.current()
+        dead = dict(zip(snapshot.activations, last_known(snapshot), strict=True))
+        self.table.setRowCount(len(snapshot.order))
+        for row, name in enumerate(snapshot.order):
+            norm = verdict = fraction = ""
+            if name in snapshot.layers:
+                place = snapshot.layers.index(name)
+                norm, verdict = format_number(snapshot.norms[place]), snapshot.verdicts[place]
+            if name in dead:
+                fraction = format_percent(dead[name])
+            if dead.get(name, 0.0) >= MOSTLY_DEAD:
+                verdict = "dying" if dead[name] < 1.0 else "dead"
+            for column, text in enumerate((name, norm, fraction, verdict)):
+                item = QTableWidgetItem(text)
+                if verdict:
+                    item.setForeground(colors.color("error"))
+                self.table.setItem(row, column, item)
+
+    def _cell_name(self, cell: tuple[int, ...]) -> str:
+        if self._snapshot is None:
+            return ""
+        return f"{self._snapshot.layers[cell[-2]]}, step {cell[-1] + 1}: log₁₀"
+
+    def _choose(self, cell: tuple[int, ...]) -> None:
+        if self._snapshot is not None:
+            self.chosen.emit(self._snapshot.layers[cell[-2]], cell[-1])
+
+
+def last_known(snapshot: FlowSnapshot) -> list[float]:
+    """The dead fractions of the last step, by activation."""
+    if snapshot.dead is None:
+        return []
+    numbers = np.frombuffer(snapshot.dead.data, "<f4").reshape(snapshot.dead.shape)
+    return numbers[:, max(0, snapshot.step - 1)].tolist()
+
+
+def log10(picture: Picture | None) -> Picture | None:
+    """The powers of ten of a picture's numbers; zeros become minus infinity."""
+    if picture is None:
+        return None
+    with np.errstate(divide="ignore"):
+        numbers = np.log10(np.frombuffer(picture.data, "<f4"))
+    return structs.replace(picture, data=numbers.astype("<f4").tobytes())

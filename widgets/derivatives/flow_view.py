@@ -1,0 +1,149 @@
+"""Gradient flow: three initialisations of the same model side by side."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import (
+    QHBoxLayout,
+    QLabel,
+    QPushButton,
+    QSpinBox,
+    QVBoxLayout,
+    QWidget,
+)
+
+from engine.protocol import ErrorReport, FlowHistogramsSnapshot, FlowSnapshot
+from widgets.derivatives.flow_column import FlowColumn
+from widgets.icons import set_icon
+from widgets.shapes.shape_view import text_label
+from widgets.theme import GRID
+
+FIRST_CHOICE = ("default", "normal_0.01", "normal_1")
+MAX_STEPS = 2_000
+
+
+class FlowView(QWidget):
+    """Signals: `run_requested(steps, initialisations)`, `stop_requested()`, and
+    `histograms_requested(layer, step)`."""
+
+    run_requested = Signal(int, tuple)
+    stop_requested = Signal()
+    histograms_requested = Signal(str, int)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("flow_view")
+        self._running = False
+        words = QLabel(
+            "The model on the canvas is trained from three initialisations, on the same batches;"
+            " your own weights are left alone."
+        )
+        words.setProperty("role", "muted")
+        words.setWordWrap(True)
+        self.steps = QSpinBox()
+        self.steps.setObjectName("flow_steps")
+        self.steps.setAccessibleName("Optimizer steps")
+        self.steps.setRange(1, MAX_STEPS)
+        self.steps.setValue(60)
+        self.steps.setToolTip("How many optimizer steps each run takes.")
+        self.run = QPushButton("Run")
+        self.run.setObjectName("flow_run")
+        self.run.setProperty("role", "primary")
+        self.run.setAccessibleName("Run three trainings")
+        self.run.setToolTip("Train from each initialisation and watch the gradients.")
+        set_icon(self.run, "mdi6.play", "on_accent")
+        self.run.clicked.connect(self._run)
+        self.stop = QPushButton("Stop")
+        self.stop.setObjectName("flow_stop")
+        self.stop.setAccessibleName("Stop")
+        self.stop.setToolTip("End the runs; what was measured stays.")
+        set_icon(self.stop, "mdi6.stop")
+        self.stop.clicked.connect(self.stop_requested)
+        self._problem = text_label("flow_problem", "error")
+        self._problem.setWordWrap(True)
+        self._chosen = text_label("flow_chosen", "muted")
+        self.columns = [FlowColumn(i + 1, key) for i, key in enumerate(FIRST_CHOICE)]
+        head = QHBoxLayout()
+        head.setSpacing(GRID)
+        head.addWidget(words, 1)
+        label = QLabel("steps")
+        label.setBuddy(self.steps)
+        for widget in (label, self.steps, self.run, self.stop):
+            head.addWidget(widget)
+        row = QHBoxLayout()
+        row.setSpacing(2 * GRID)
+        for column in self.columns:
+            column.chosen.connect(self.histograms_requested)
+            column.measured.connect(self._share_colours)
+            row.addWidget(column, 1)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(2 * GRID, GRID, 2 * GRID, GRID)
+        layout.setSpacing(GRID)
+        layout.addLayout(head)
+        layout.addWidget(self._problem)
+        layout.addLayout(row, 1)
+        layout.addWidget(self._chosen)
+        self.setFocusProxy(self.run)
+        self.show_problem("")
+        self._show_running(False)
+
+    def show_flow(self, snapshot: FlowSnapshot) -> None:
+        """Show how far a run has come."""
+        for column in self.columns:
+            if column.initialisation == snapshot.initialisation:
+                column.show_flow(snapshot)
+        last = snapshot.initialisation == self._asked()[-1]
+        over = snapshot.step >= snapshot.steps or bool(snapshot.ended)
+        self._show_running(not (last and over) and snapshot.ended != "Stopped.")
+
+    def _share_colours(self) -> None:
+        """One colour is one size of gradient in all three heat maps."""
+        pictures = [column.picture for column in self.columns]
+        ranges = [ends for picture in pictures if any(ends := picture.value_range())]
+        ends = (min(low for low, _ in ranges), max(high for _, high in ranges)) if ranges else None
+        for picture in pictures:
+            picture.set_shared_range(ends)
+
+    def show_histograms(self, snapshot: FlowHistogramsSnapshot) -> None:
+        """Show the gradients of one layer in one step, in each run."""
+        runs = {run.initialisation: run for run in snapshot.runs}
+        for column in self.columns:
+            run = runs.get(column.initialisation)  # pyright: ignore[reportArgumentType]
+            column.show_histogram(run, snapshot.low, snapshot.high)
+            column.mark(snapshot.layer, snapshot.step)
+        self._chosen.setText(
+            f"The histograms: log₁₀ |gradient| of {snapshot.layer} in step {snapshot.step + 1}."
+        )
+
+    def show_problem(self, text: str) -> None:
+        self._problem.setText(text)
+        self._problem.setVisible(bool(text))
+
+    def show_error(self, error: ErrorReport) -> None:
+        self._show_running(False)
+        self.show_problem(f"{error.message} {error.hint}".strip())
+
+    def clear(self) -> None:
+        """Return to the empty state: another model, or the engine has gone."""
+        for column in self.columns:
+            column.clear()
+        self._chosen.clear()
+        self._show_running(False)
+
+    def _run(self) -> None:
+        asked = self._asked()
+        if len(asked) < len(self.columns):
+            self.show_problem("Choose three different initialisations to compare.")
+            return
+        self.clear()
+        self.show_problem("")
+        self._show_running(True)
+        self.run_requested.emit(self.steps.value(), asked)
+
+    def _asked(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(column.initialisation for column in self.columns))
+
+    def _show_running(self, running: bool) -> None:
+        self._running = running
+        self.run.setEnabled(not running)
+        self.stop.setEnabled(running)

@@ -1,0 +1,272 @@
+"""What to differentiate: the function, where, by what, and in which way."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import (
+    QCheckBox,
+    QComboBox,
+    QGridLayout,
+    QHBoxLayout,
+    QLabel,
+    QLineEdit,
+    QPushButton,
+    QSpinBox,
+    QWidget,
+)
+
+from engine.protocol import Command, DerivativeCommand, GradcheckCommand, Variable
+from widgets.icons import set_icon
+from widgets.shapes.operand_fields import ExpressionField
+from widgets.theme import GRID, mono_font
+
+KINDS = {
+    "jacobian": ("Jacobian", "All of ∂output/∂input: a row an output element, a column an input's"),
+    "hessian": ("Hessian", "Second derivatives of one number by each pair of input elements"),
+    "jvp": ("JVP", "Jacobian · v: how the output moves when the input moves along v"),
+    "vjp": ("VJP", "v · Jacobian: what backward computes, v being the gradient that comes in"),
+    "hvp": ("HVP", "Hessian · v, without building the Hessian"),
+    "gradcheck": ("gradcheck", "Is the backward right? Analytic against numeric Jacobian"),
+    "gradgradcheck": ("gradgradcheck", "Is the backward of the backward right?"),
+}
+_TOLERANCES = {
+    "eps": ("1e-6", "Step of the numeric derivative: how far each input element is moved"),
+    "atol": ("1e-5", "Absolute tolerance: differences below atol + rtol·|numeric| pass"),
+    "rtol": ("1e-3", "Relative tolerance: differences below atol + rtol·|numeric| pass"),
+}
+
+
+class DerivativeForm(QWidget):
+    """Emits `asked(Command)` when the reader wants an answer, `problem(text)` for what cannot be
+    asked."""
+
+    asked = Signal(object)
+    problem = Signal(str)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.kind = QComboBox()
+        self.kind.setObjectName("derivative_kind")
+        self.kind.setAccessibleName("Derivative")
+        for key, (title, tip) in KINDS.items():
+            self.kind.addItem(title, key)
+            self.kind.setItemData(self.kind.count() - 1, f"{tip}.", 3)  # Qt.ToolTipRole
+        self.kind.setToolTip("Which derivative to take, or which check to make.")
+        self.function = ExpressionField(
+            "derivative_function",
+            "Function",
+            "What to differentiate: f, torch.tanh, net, Gelu.apply, lambda x: (x @ w).sum()."
+            " Empty: the model on the canvas.",
+        )
+        self.function.setPlaceholderText("the model on the canvas")
+        self.inputs = ExpressionField(
+            "derivative_inputs",
+            "Inputs",
+            "The tensors to call it with, with commas between: x, or x, w. Empty: the first sample"
+            " of the batch.",
+        )
+        self.inputs.setPlaceholderText("its first sample")
+        self.argument = QSpinBox()
+        self.argument.setObjectName("derivative_argument")
+        self.argument.setAccessibleName("By input number")
+        self.argument.setToolTip("Which of the inputs to differentiate by, from 0 (argnums)")
+        self.compute = QPushButton("Compute")
+        self.compute.setObjectName("derivative_compute")
+        self.compute.setProperty("role", "primary")
+        self.compute.setAccessibleName("Compute the derivative")
+        self.compute.setToolTip("Ask the engine (Enter in any field)")
+        set_icon(self.compute, "mdi6.function-variant", "on_accent")
+        self.vector = ExpressionField(
+            "derivative_vector",
+            "Vector",
+            "What to multiply by, of the input's shape (JVP, HVP) or the output's (VJP). Empty:"
+            " ones.",
+        )
+        self.vector.setPlaceholderText("ones")
+        self.mode = QComboBox()
+        self.mode.setObjectName("derivative_mode")
+        self.mode.setAccessibleName("Mode")
+        self.mode.addItem("reverse (jacrev)", "reverse")
+        self.mode.addItem("forward (jacfwd)", "forward")
+        self.mode.setToolTip(
+            "Reverse mode goes row by row: cheap for few outputs. Forward mode goes column by"
+            " column: cheap for few inputs. Both give the same matrix."
+        )
+        self.double = QCheckBox("float64")
+        self.double.setObjectName("derivative_double")
+        self.double.setChecked(True)
+        self.double.setToolTip(
+            "Check in float64: in float32 a numeric derivative is too coarse to judge by."
+        )
+        self.tolerances = {name: self._tolerance(name) for name in _TOLERANCES}
+        self._lay_out()
+        for field in (self.function, self.inputs, self.vector, *self.tolerances.values()):
+            field.returnPressed.connect(self.ask)
+        self.compute.clicked.connect(self.ask)
+        self.kind.currentIndexChanged.connect(self._show_options)
+        self.inputs.textChanged.connect(self._show_count)
+        self._show_options()
+        self._show_count()
+
+    def _lay_out(self) -> None:
+        grid = QGridLayout(self)
+        grid.setContentsMargins(0, 0, 0, 0)
+        grid.setHorizontalSpacing(GRID)
+        grid.setVerticalSpacing(GRID)
+        grid.addWidget(self.kind, 0, 0)
+        for column, (text, field) in enumerate(
+            (("of", self.function), ("at", self.inputs), ("by input", self.argument))
+        ):
+            label = QLabel(text)
+            label.setProperty("role", "muted")
+            label.setBuddy(field)
+            grid.addWidget(label, 0, 2 * column + 1)
+            grid.addWidget(field, 0, 2 * column + 2)
+        grid.addWidget(self.compute, 0, 7)
+        grid.setColumnStretch(2, 3)
+        grid.setColumnStretch(4, 2)
+        self._options = QHBoxLayout()
+        self._options.setSpacing(GRID)
+        self._labels: dict[QWidget, QLabel] = {}
+        for text, field in (
+            ("vector", self.vector),
+            ("mode", self.mode),
+            ("", self.double),
+            *((name, field) for name, field in self.tolerances.items()),
+        ):
+            label = self._labels[field] = QLabel(text)
+            label.setProperty("role", "muted")
+            label.setBuddy(field)
+            self._options.addWidget(label)
+            self._options.addWidget(field)
+        self.vector.setMinimumWidth(24 * GRID)
+        self._options.addStretch(1)
+        grid.addLayout(self._options, 1, 0, 1, 8)
+
+    def _tolerance(self, name: str) -> QLineEdit:
+        text, tip = _TOLERANCES[name]
+        field = QLineEdit(text)
+        field.setObjectName(f"derivative_{name}")
+        field.setAccessibleName(name)
+        field.setToolTip(f"{tip}.")
+        field.setFont(mono_font())
+        field.setFixedWidth(9 * GRID)
+        return field
+
+    # -- showing ---------------------------------------------------------------------------------
+
+    def show_variables(self, variables: Sequence[Variable]) -> None:
+        """Offer the console's tensors and what can be called."""
+        tensors = [v.name for v in variables if v.kind == "tensor"]
+        called = [v.name for v in variables if v.kind == "module" or v.type in _CALLED]
+        self.function.show_names(called)
+        self.inputs.show_names(tensors)
+        self.vector.show_names(tensors)
+
+    def show_question(self, kind: str, function: str, inputs: str) -> None:
+        """Fill in a question; it is not asked."""
+        self.kind.setCurrentIndex(self.kind.findData(kind))
+        self.function.show_text(function)
+        self.inputs.setText(inputs)
+
+    def _show_options(self) -> None:
+        kind = self.kind.currentData()
+        check = kind in ("gradcheck", "gradgradcheck")
+        visible = {
+            self.vector: kind in ("jvp", "vjp", "hvp"),
+            self.mode: kind == "jacobian",
+            self.double: check,
+            **dict.fromkeys(self.tolerances.values(), check),
+        }
+        for field, shown in visible.items():
+            field.setVisible(shown)
+            self._labels[field].setVisible(shown and bool(self._labels[field].text()))
+        self.argument.setEnabled(not check)
+
+    def _show_count(self) -> None:
+        self.argument.setMaximum(max(0, len(split_inputs(self.inputs.text())) - 1))
+
+    # -- asking ----------------------------------------------------------------------------------
+
+    def code_to_trace(self) -> str:
+        """Python that runs what stands in the fields, forward and backward; empty for the model."""
+        function = self.function.text().strip()
+        return traced_code(function, split_inputs(self.inputs.text())) if function else ""
+
+    def ask(self) -> None:
+        """Ask for what stands in the fields."""
+        try:
+            self.asked.emit(self._command())
+        except ValueError as error:
+            self.problem.emit(str(error))
+
+    def _command(self) -> Command:
+        kind = self.kind.currentData()
+        function, inputs = self.function.text().strip(), split_inputs(self.inputs.text())
+        if kind in ("gradcheck", "gradgradcheck"):
+            return GradcheckCommand(
+                function=function,
+                inputs=inputs,
+                second=kind == "gradgradcheck",
+                double=self.double.isChecked(),
+                eps=self._number("eps"),
+                atol=self._number("atol"),
+                rtol=self._number("rtol"),
+            )
+        return DerivativeCommand(
+            kind=kind,
+            function=function,
+            inputs=inputs,
+            argument=self.argument.value(),
+            vector=self.vector.text().strip(),
+            mode=self.mode.currentData(),
+        )
+
+    def _number(self, name: str) -> float:
+        text = self.tolerances[name].text().strip()
+        try:
+            number = float(text)
+        except ValueError:
+            example = _TOLERANCES[name][0]
+            raise ValueError(f"{name} is a number such as {example}, not “{text}”.") from None
+        if not 0 < number < float("inf"):
+            raise ValueError(f"{name} is above zero; {text} is not.")
+        return number
+
+
+def traced_code(function: str, inputs: Sequence[str]) -> str:
+    """Python that calls a function on tensors that share the inputs' memory, and runs its backward:
+    no `.grad` of the reader's own changes. Numbers and texts are given as they are."""
+    called = f"({function})" if " " in function else function
+    given = ", ".join(
+        text if _is_constant(text) else f"{text}.detach().requires_grad_()" for text in inputs
+    )
+    return f"traced = {called}({given})\ntraced.sum().backward()\n"
+
+
+def _is_constant(text: str) -> bool:
+    try:
+        ast.literal_eval(text)
+    except (SyntaxError, ValueError):
+        return False
+    return True
+
+
+_CALLED = frozenset({"function", "builtin_function_or_method", "type", "FunctionMeta", "method"})
+
+
+def split_inputs(text: str) -> tuple[str, ...]:
+    """`"x, w[0, 1]"` -> `("x", "w[0, 1]")`; what is no Python stays whole."""
+    text = text.strip().rstrip(",")
+    if not text:
+        return ()
+    try:
+        tree = ast.parse(text, mode="eval").body
+    except (SyntaxError, ValueError):
+        return (text,)
+    if isinstance(tree, ast.Tuple) and not text.startswith("("):
+        return tuple(ast.unparse(item) for item in tree.elts)
+    return (text,)

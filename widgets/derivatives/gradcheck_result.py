@@ -1,0 +1,131 @@
+"""gradcheck's verdict, and the two Jacobians that it compares side by side."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import (
+    QComboBox,
+    QGridLayout,
+    QLabel,
+    QPlainTextEdit,
+    QSplitter,
+    QVBoxLayout,
+    QWidget,
+)
+
+from engine.protocol import CheckedPair, GradcheckSnapshot, Picture
+from widgets.derivatives.result import entry_text
+from widgets.shapes.shape_view import text_label
+from widgets.text import format_number
+from widgets.theme import GRID, mono_font
+from widgets.values.picture_grid import matrix_steps
+from widgets.values.picture_view import PictureView
+
+_PICTURES = (
+    ("analytic", "What backward says: row by row, by vector-Jacobian products"),
+    ("numeric", "What the function does: central differences, column by column"),
+    ("difference", "The absolute difference of the two"),
+)
+
+
+class GradcheckResult(QWidget):
+    """Shows a GradcheckSnapshot; the reader chooses the pair of output and input."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._snapshot: GradcheckSnapshot | None = None
+        self._verdict = text_label("gradcheck_verdict", "heading")
+        self._hint = text_label("gradcheck_hint")
+        self._hint.setWordWrap(True)
+        self._pair = QComboBox()
+        self._pair.setObjectName("gradcheck_pair")
+        self._pair.setAccessibleName("Output and input")
+        self._pair.setToolTip("Which output's Jacobian by which input is shown.")
+        self._pair.currentIndexChanged.connect(self._show_pair)
+        self._worst = text_label("gradcheck_worst")
+        self._worst.setFont(mono_font())
+        self._worst.setWordWrap(True)
+        self.pictures = {name: PictureView() for name, _ in _PICTURES}
+        self.message = QPlainTextEdit(readOnly=True)
+        self.message.setObjectName("gradcheck_message")
+        self.message.setAccessibleName("PyTorch's own message")
+        self.message.setFont(mono_font(9))
+        self.message.setToolTip("PyTorch's own message, whole.")
+        upper = QWidget()
+        grid = QGridLayout(upper)
+        grid.setContentsMargins(0, 0, 0, 0)
+        grid.setSpacing(GRID)
+        grid.addWidget(self._verdict, 0, 0, 1, 2)
+        grid.addWidget(self._pair, 0, 2, Qt.AlignmentFlag.AlignRight)
+        grid.addWidget(self._hint, 1, 0, 1, 3)
+        grid.addWidget(self._worst, 2, 0, 1, 3)
+        for column, (name, tip) in enumerate(_PICTURES):
+            label = QLabel(name)
+            label.setToolTip(f"{tip}.")
+            self.pictures[name].setObjectName(f"gradcheck_{name}")
+            self.pictures[name].setToolTip(
+                f"{tip}. Rows: output elements; columns: input's. The entry that fails is framed."
+            )
+            grid.addWidget(label, 3, column)
+            grid.addWidget(self.pictures[name], 4, column)
+            grid.setColumnStretch(column, 1)
+        grid.setRowStretch(4, 1)
+        splitter = QSplitter(Qt.Orientation.Vertical)
+        splitter.addWidget(upper)
+        splitter.addWidget(self.message)
+        splitter.setStretchFactor(0, 1)
+        splitter.setSizes([480, 160])
+        splitter.setChildrenCollapsible(False)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.addWidget(splitter)
+
+    def show_check(self, snapshot: GradcheckSnapshot) -> None:
+        self._snapshot = snapshot
+        self._verdict.setText("✓ The gradients agree." if snapshot.ok else "✗ The check fails.")
+        self._verdict.setProperty("role", "success" if snapshot.ok else "error")
+        self._verdict.style().unpolish(self._verdict)
+        self._verdict.style().polish(self._verdict)
+        self._hint.setText(snapshot.hint)
+        self._hint.setVisible(bool(snapshot.hint))
+        self.message.setPlainText(snapshot.message)
+        self.message.setVisible(bool(snapshot.message))
+        self._pair.blockSignals(True)
+        self._pair.clear()
+        for pair in snapshot.pairs:
+            fails = " – fails" if pair.worst is not None else ""
+            self._pair.addItem(f"output {pair.output} by input {pair.input}{fails}")
+        failing = (i for i, pair in enumerate(snapshot.pairs) if pair.worst is not None)
+        self._pair.setCurrentIndex(next(failing, 0))
+        self._pair.blockSignals(False)
+        self._pair.setVisible(len(snapshot.pairs) > 1)
+        self._show_pair()
+
+    def _show_pair(self) -> None:
+        snapshot, place = self._snapshot, self._pair.currentIndex()
+        some = snapshot is not None and 0 <= place < len(snapshot.pairs)
+        pair = snapshot.pairs[place] if snapshot is not None and some else None
+        shown = (None,) * 3 if pair is None else (pair.analytic, pair.numeric, pair.difference)
+        for view, picture in zip(self.pictures.values(), shown, strict=True):
+            view.show_picture(picture, "There is nothing to compare")
+            view.mark_cell(None if pair is None else _worst_cell(pair, picture), "error")
+        self._worst.setText("" if pair is None else worst_text(pair))
+
+
+def _worst_cell(pair: CheckedPair, picture: Picture | None) -> tuple[int, int] | None:
+    """Where the entry that fails stands in a picture of its matrix."""
+    if pair.worst is None or picture is None:
+        return None
+    row_step, column_step = matrix_steps(picture, pair.rows, pair.columns)
+    return pair.worst.row // row_step, pair.worst.column // column_step
+
+
+def worst_text(pair: CheckedPair) -> str:
+    """The entry that fails, with what was allowed; how close they are where none does."""
+    if pair.worst is None:
+        return f"largest difference {format_number(pair.max_difference)}"
+    difference = abs(pair.worst.value - pair.worst.numeric)
+    return (
+        f"{entry_text(pair.worst)}: differs by {format_number(difference)}, allowed is"
+        f" {format_number(pair.allowed)}"
+    )

@@ -1,0 +1,187 @@
+"""A derivative as a heat map whose entries are tied to the elements of input and output."""
+
+from __future__ import annotations
+
+import math
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QHeaderView,
+    QLabel,
+    QSplitter,
+    QTableWidget,
+    QTableWidgetItem,
+    QVBoxLayout,
+    QWidget,
+)
+
+from engine.protocol import (
+    DerivativeComparison,
+    DerivativeSnapshot,
+    EntrySnapshot,
+    MatrixEntry,
+    Value,
+)
+from widgets.shapes.shape_view import text_label
+from widgets.text import format_number, format_shape
+from widgets.theme import GRID, mono_font
+from widgets.values.picture_grid import matrix_steps
+from widgets.values.picture_view import PictureView
+from widgets.values.value_stack import ValueStack
+
+_SIDE_WIDTH = 384
+_COLUMNS = (
+    ("computed", "How the derivative was computed"),
+    ("max difference", "Largest absolute difference from the analytic derivative in float64"),
+    ("relative", "That difference relative to the largest entry"),
+)
+
+
+class DerivativeResult(QWidget):
+    """Emits `entry_chosen(row, column)` when an entry of the matrix is chosen."""
+
+    entry_chosen = Signal(int, int)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._snapshot: DerivativeSnapshot | None = None
+        self._title = text_label("derivative_title", "heading")
+        self._note = text_label("derivative_note", "muted")
+        self._note.setWordWrap(True)
+        self.picture = PictureView()
+        self.picture.setObjectName("derivative_picture")
+        self.picture.setToolTip(
+            "Rows are elements of the output, columns elements of the input. Click an entry to see"
+            " which."
+        )
+        self.picture.cell_chosen.connect(self._choose)
+        self._entry = text_label("derivative_entry")
+        self._entry.setFont(mono_font())
+        self._entry.setWordWrap(True)
+        self._entry.setToolTip("The entry chosen, by torch and by a central difference.")
+        self.values = ValueStack("derivative_values")
+        self._ways = QTableWidget(0, len(_COLUMNS))
+        self._ways.setObjectName("derivative_ways")
+        self._ways.setAccessibleName("Analytic against numeric, float32 against float64")
+        self._ways.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
+        self._ways.verticalHeader().hide()
+        for column, (title, tip) in enumerate(_COLUMNS):
+            item = QTableWidgetItem(title)
+            item.setToolTip(f"{tip}.")
+            self._ways.setHorizontalHeaderItem(column, item)
+        self._ways.horizontalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Stretch)
+        self._ways.setFixedHeight(17 * GRID)
+        self._lay_out()
+
+    def _lay_out(self) -> None:
+        left = QWidget()
+        column = QVBoxLayout(left)
+        column.setContentsMargins(0, 0, GRID, 0)
+        column.setSpacing(GRID)
+        column.addWidget(self._title)
+        column.addWidget(self._note)
+        column.addWidget(self.picture, 1)
+        column.addWidget(self._entry)
+        right = QWidget()
+        column = QVBoxLayout(right)
+        column.setContentsMargins(GRID, 0, 0, 0)
+        column.setSpacing(GRID)
+        column.addWidget(self.values, 1)
+        heading = QLabel("Against the analytic derivative in float64")
+        heading.setProperty("role", "heading")
+        column.addWidget(heading)
+        column.addWidget(self._ways)
+        splitter = QSplitter(Qt.Orientation.Horizontal)
+        splitter.addWidget(left)
+        splitter.addWidget(right)
+        splitter.setStretchFactor(0, 1)
+        splitter.setSizes([3 * _SIDE_WIDTH, _SIDE_WIDTH])
+        splitter.setChildrenCollapsible(False)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.addWidget(splitter)
+
+    def show_derivative(self, snapshot: DerivativeSnapshot) -> None:
+        """Show a derivative, or the comparisons that have come since."""
+        again = self._snapshot is not None and self._snapshot.reply_to == snapshot.reply_to
+        self._snapshot = snapshot
+        self._note.setText(snapshot.note)
+        self._note.setVisible(bool(snapshot.note))
+        self._show_ways(snapshot.comparisons)
+        if again and snapshot.reply_to:
+            return
+        self._title.setText(title_of(snapshot))
+        matrix = snapshot.result is None
+        self._entry.setVisible(matrix)
+        shown = snapshot.picture if matrix else snapshot.result and snapshot.result.picture
+        self.picture.show_picture(shown or None, "The matrix is empty")
+        self.picture.mark_cell(None)
+        if snapshot.entry is not None:
+            self._show_entry(snapshot.entry)
+        self._show_values(())
+
+    def show_entry(self, snapshot: EntrySnapshot) -> None:
+        """Show an entry with its row in the input's shape and its column in the output's."""
+        self._show_entry(snapshot.entry)
+        self._show_values((snapshot.of_output, snapshot.of_input))
+
+    def _show_values(self, moved: tuple[Value, ...]) -> None:
+        snapshot = self._snapshot
+        assert snapshot is not None
+        products = () if snapshot.result is None else (snapshot.result,)
+        sections = [("", products, ""), ("Row and column of the entry", moved, "")]
+        at = ("The point", (snapshot.input, snapshot.output), "")
+        self.values.show_sections([s for s in (*sections, at) if s[1]])
+
+    def _show_entry(self, entry: MatrixEntry) -> None:
+        snapshot = self._snapshot
+        assert snapshot is not None
+        self._entry.setText(entry_text(entry, snapshot.kind == "hessian"))
+        if snapshot.picture is not None:
+            row_step, column_step = matrix_steps(snapshot.picture, snapshot.rows, snapshot.columns)
+            self.picture.mark_cell((entry.row // row_step, entry.column // column_step))
+
+    def _show_ways(self, comparisons: tuple[DerivativeComparison, ...]) -> None:
+        self._ways.setRowCount(len(comparisons))
+        for row, way in enumerate(comparisons):
+            none = math.isnan(way.max_difference)
+            numbers = ("–", "–") if none else (f"{way.max_difference:.3g}", f"{way.relative:.3g}")
+            for column, text in enumerate((way.way, *numbers)):
+                item = QTableWidgetItem(text)
+                item.setToolTip(way.note or way.way)
+                self._ways.setItem(row, column, item)
+
+    def _choose(self, cell: tuple[int, ...]) -> None:
+        snapshot = self._snapshot
+        if snapshot is None or snapshot.picture is None:
+            return
+        row_step, column_step = matrix_steps(snapshot.picture, snapshot.rows, snapshot.columns)
+        self.entry_chosen.emit(cell[-2] * row_step, cell[-1] * column_step)
+
+
+def title_of(snapshot: DerivativeSnapshot) -> str:
+    """`Jacobian, 6 × 4: output 2 × 3 by input 2 × 2`"""
+    at = format_shape(snapshot.input.summary.shape)
+    out = format_shape(snapshot.output.summary.shape)
+    size = f"{snapshot.rows:,} × {snapshot.columns:,}"
+    match snapshot.kind:
+        case "jacobian":
+            return f"Jacobian, {size}: output {out} by input {at}"
+        case "hessian":
+            return f"Hessian, {size}: by input {at} twice"
+    assert snapshot.result is not None
+    shape = format_shape(snapshot.result.summary.shape)
+    return f"{snapshot.kind.upper()}, {shape}: input {at}, output {out}"
+
+
+def entry_text(entry: MatrixEntry, hessian: bool = False) -> str:
+    """`∂output[1, 1] / ∂input[0, 1] = 3, numerically 3.0001`"""
+    a, b = (_index(i) for i in (entry.output_index, entry.input_index))
+    what = f"∂²output / ∂input{a} ∂input{b}" if hessian else f"∂output{a} / ∂input{b}"
+    value, numeric = format_number(entry.value, 6), format_number(entry.numeric, 6)
+    return f"{what} = {value}, numerically {numeric}"
+
+
+def _index(index: tuple[int, ...]) -> str:
+    return f"[{', '.join(map(str, index))}]" if index else ""

@@ -1,0 +1,238 @@
+"""Derivatives of any function of the console, or of the model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import (
+    QHBoxLayout,
+    QLabel,
+    QMenu,
+    QPushButton,
+    QStackedWidget,
+    QVBoxLayout,
+    QWidget,
+)
+
+from engine.project.examples import DerivativeExample, derivative_examples
+from engine.protocol import (
+    Command,
+    DerivativeCommand,
+    DerivativeSnapshot,
+    EntrySnapshot,
+    ErrorReport,
+    GradcheckCommand,
+    GradcheckSnapshot,
+    ReadEntryCommand,
+    Variable,
+)
+from widgets.derivatives.form import DerivativeForm
+from widgets.derivatives.gradcheck_result import GradcheckResult
+from widgets.derivatives.result import DerivativeResult
+from widgets.icons import set_icon
+from widgets.shapes.shape_view import text_label
+from widgets.theme import GRID, mono_font
+
+_RUN_TIP = "Run this line in the console, where its result stays as a variable."
+_RUN_MODEL_TIP = "The model on the canvas is no variable of the console: this line is to be read."
+EMPTY_TEXT = (
+    "Give a function and the tensors to call it with, then Compute. With both left empty, it is the"
+    " model on the canvas, at the first sample of its batch."
+)
+
+
+class DerivativeView(QWidget):
+    """Emits `asked(Command)`, `interrupt_requested()`, `run_requested(source)` for Python to be run
+    in the console, and `trace_requested(source)` for Python to be stepped through."""
+
+    asked = Signal(object)
+    interrupt_requested = Signal()
+    trace_requested = Signal(str)
+    run_requested = Signal(str)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("derivative_view")
+        self.form = DerivativeForm()
+        self.form.asked.connect(self._ask)
+        self.form.problem.connect(self._show_problem)
+        self._code = text_label("derivative_code")
+        self._code.setFont(mono_font())
+        self._code.setToolTip("The Python line that gives the same.")
+        self._run = self._button("derivative_run", "Run in console", "mdi6.console-line")
+        self._run.setToolTip(_RUN_TIP)
+        self._of_model = False
+        self._run.clicked.connect(lambda: self.run_requested.emit(self._code.text()))
+        self._run.setEnabled(False)
+        self._steps = self._button("derivative_steps", "Step its lines", "mdi6.debug-step-over")
+        self._steps.setToolTip(
+            "Run the function at these inputs, forward and backward, and step through its lines in"
+            " the tab Forward, op by op."
+        )
+        self._steps.clicked.connect(self._trace)
+        self._interrupt = self._button("derivative_interrupt", "Interrupt", "mdi6.stop")
+        self._interrupt.setToolTip("Stop a function that takes too long; what has come stays.")
+        self._interrupt.clicked.connect(self.interrupt_requested)
+        self._problem = text_label("derivative_problem", "error")
+        self._problem.setWordWrap(True)
+        self._hint = text_label("derivative_hint")
+        self._hint.setWordWrap(True)
+        self.result = DerivativeResult()
+        self.result.entry_chosen.connect(
+            lambda row, column: self.asked.emit(ReadEntryCommand(row=row, column=column))
+        )
+        self.check = GradcheckResult()
+        self._pages = QStackedWidget()
+        self._empty = self._make_empty()
+        for page in (self._empty, self.result, self.check):
+            self._pages.addWidget(page)
+        line = QHBoxLayout()
+        line.setSpacing(GRID)
+        line.addWidget(self._code, 1)
+        line.addWidget(self._interrupt)
+        line.addWidget(self._make_examples())
+        line.addWidget(self._steps)
+        line.addWidget(self._run)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(2 * GRID, GRID, 2 * GRID, GRID)
+        layout.setSpacing(GRID)
+        layout.addWidget(self.form)
+        layout.addLayout(line)
+        layout.addWidget(self._problem)
+        layout.addWidget(self._hint)
+        layout.addWidget(self._pages, 1)
+        self.setFocusProxy(self.form.function)
+        self._show_problem("")
+        self._show_running(False)
+
+    def _make_empty(self) -> QWidget:
+        page = QWidget()
+        words = QLabel(EMPTY_TEXT)
+        words.setProperty("role", "muted")
+        words.setWordWrap(True)
+        words.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        gelu = derivative_examples()["custom_gelu"]
+        example = self._button("derivative_example", "Try a custom GELU", "mdi6.school-outline")
+        example.setToolTip("Define GELU as an autograd.Function in the console, and check it.")
+        example.clicked.connect(lambda: self._try(gelu))
+        column = QVBoxLayout(page)
+        column.addStretch(1)
+        column.addWidget(words)
+        column.addSpacing(GRID)
+        steps = self._button("derivative_trace", "Step through its lines", "mdi6.debug-step-over")
+        steps.setToolTip("Run the same GELU, forward and backward, op by op beside its lines.")
+        steps.clicked.connect(lambda: self.trace_requested.emit(gelu.code + gelu.call))
+        row = QHBoxLayout()
+        row.setSpacing(GRID)
+        row.addStretch(1)
+        row.addWidget(example)
+        row.addWidget(steps)
+        row.addStretch(1)
+        column.addLayout(row)
+        column.addStretch(2)
+        return page
+
+    def _make_examples(self) -> QPushButton:
+        button = self._button("derivative_examples", "Examples", "mdi6.school-outline")
+        button.setToolTip("Define something in the console and ask about it.")
+        menu = QMenu(button)
+        menu.setToolTipsVisible(True)
+        for example in derivative_examples().values():
+            action = menu.addAction(example.title, lambda each=example: self._try(each))
+            action.setToolTip(example.tip)
+        menu.addSeparator()
+        gelu = derivative_examples()["custom_gelu"]
+        steps = menu.addAction(
+            "Step through the GELU's lines",
+            lambda: self.trace_requested.emit(gelu.code + gelu.call),
+        )
+        steps.setToolTip("Forward and backward, op by op beside the code.")
+        button.setMenu(menu)
+        return button
+
+    def _button(self, name: str, text: str, icon: str) -> QPushButton:
+        button = QPushButton(text)
+        button.setObjectName(name)
+        button.setAccessibleName(text)
+        set_icon(button, icon)
+        return button
+
+    # -- showing ---------------------------------------------------------------------------------
+
+    def show_variables(self, variables: Sequence[Variable]) -> None:
+        self.form.show_variables(variables)
+
+    def show_answer(self, snapshot: DerivativeSnapshot | GradcheckSnapshot) -> None:
+        """Show a derivative (again as its comparisons come) or the verdict of a check."""
+        self.form.compute.setEnabled(True)
+        self._show_running(isinstance(snapshot, DerivativeSnapshot) and not snapshot.complete)
+        self._show_problem("")
+        self._code.setText(snapshot.code)
+        self._run.setEnabled(not self._of_model)
+        self._run.setToolTip(_RUN_MODEL_TIP if self._of_model else _RUN_TIP)
+        if isinstance(snapshot, GradcheckSnapshot):
+            self.check.show_check(snapshot)
+            self._pages.setCurrentWidget(self.check)
+        else:
+            self.result.show_derivative(snapshot)
+            self._pages.setCurrentWidget(self.result)
+
+    @property
+    def is_of_model(self) -> bool:
+        """Whether what was asked last is about the model on the canvas."""
+        return self._of_model
+
+    def show_entry(self, snapshot: EntrySnapshot) -> None:
+        self.result.show_entry(snapshot)
+
+    def show_error(self, error: ErrorReport) -> None:
+        """What was asked cannot be answered; what was shown stays."""
+        self.form.compute.setEnabled(True)
+        self._show_running(False)
+        name = "" if error.type == "LabError" else error.type
+        self._show_problem(": ".join(filter(None, (name, error.message))), error.hint)
+
+    def clear(self) -> None:
+        """Return to the empty state: the engine has gone."""
+        self.form.compute.setEnabled(True)
+        self._show_running(False)
+        self._show_problem("")
+        self._code.clear()
+        self._run.setEnabled(False)
+        self._of_model = False
+        self._pages.setCurrentWidget(self._empty)
+
+    def _show_running(self, running: bool) -> None:
+        self._interrupt.setVisible(running)
+
+    def _show_problem(self, text: str, hint: str = "") -> None:
+        for label, words in ((self._problem, text), (self._hint, hint)):
+            label.setText(words)
+            label.setVisible(bool(words))
+
+    # -- asking ----------------------------------------------------------------------------------
+
+    def _trace(self) -> None:
+        code = self.form.code_to_trace()
+        if code:
+            self.trace_requested.emit(code)
+        else:
+            self._show_problem(
+                "",
+                "Give a function whose lines to step. The model on the canvas is traced in the tab"
+                " Forward, op by op: choose Batch of the model there.",
+            )
+
+    def _ask(self, command: Command) -> None:
+        self.form.compute.setEnabled(False)
+        self._show_running(True)
+        self._show_problem("")
+        if isinstance(command, DerivativeCommand | GradcheckCommand):
+            self._of_model = not command.function
+        self.asked.emit(command)
+
+    def _try(self, example: DerivativeExample) -> None:
+        self.run_requested.emit(example.code)
+        self.form.show_question(example.kind, example.function, example.inputs)
+        self.form.ask()

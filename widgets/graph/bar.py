@@ -1,0 +1,250 @@
+"""The line over the picture of a graph: search, filter, direction, paths, open and save."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QEvent, QObject, QSize, Qt, Signal
+from PySide6.QtGui import QAction, QActionGroup, QKeyEvent, QKeySequence, QShortcut
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QLineEdit, QMenu, QToolButton, QWidget
+
+from widgets.graph.finder import FILTERS, SAVED_STEPS_BYTES
+from widgets.graph.view import GraphView
+from widgets.icons import set_icon
+from widgets.layout import Direction
+from widgets.text import format_bytes
+from widgets.theme import GRID
+
+_SEARCH_WIDTH = 22 * GRID
+FILTER_TIP = "Filter: which nodes stand out, the rest is dimmed"
+
+
+class GraphBar(QWidget):
+    """Drives a `GraphView`; Ctrl+F inside `scope` leads to the search field.
+
+    `export_requested(format)`: `dot`, `json` or `graphml`. `stop_requested()`: not to save it after
+    all.
+    """
+
+    export_requested = Signal(str)
+    stop_requested = Signal()
+
+    def __init__(self, view: GraphView, scope: QWidget) -> None:
+        super().__init__()
+        self.setObjectName("graph_bar")
+        self._view = view
+        self._filter, self._drawn = "all", False
+        self._row = QHBoxLayout(self)
+        self._row.setContentsMargins(GRID, GRID // 2, GRID, GRID // 2)
+        self._row.setSpacing(2)
+        self._make_search(scope)
+        self._make_filter()
+        self._row.addStretch(1)
+        self._make_switches()
+        self._make_openers()
+        self._make_save()
+        view.hits_changed.connect(self._show_hits)
+        view.changed.connect(self._follow_view)
+        self._follow_view()
+
+    # -- its parts -------------------------------------------------------------------------------
+
+    def _button(self, name: str, icon: str, words: str) -> QToolButton:
+        button = QToolButton(autoRaise=True)
+        button.setObjectName(f"graph_{name}")
+        button.setAccessibleName(words.partition(":")[0])
+        button.setToolTip(words)
+        button.setIconSize(QSize(18, 18))
+        set_icon(button, icon)
+        self._row.addWidget(button)
+        return button
+
+    def _make_search(self, scope: QWidget) -> None:
+        self.field = QLineEdit()
+        self.field.setObjectName("graph_search")
+        self.field.setAccessibleName("Search the graph")
+        self.field.setPlaceholderText("Search nodes")
+        self.field.setClearButtonEnabled(True)
+        clear = self.field.findChild(QToolButton)  # Qt makes it, without a name
+        if clear is not None:
+            clear.setObjectName("graph_search_clear")
+            clear.setAccessibleName("Clear the search")
+            clear.setToolTip("Clear the search (Esc)")
+        self.field.setMaximumWidth(_SEARCH_WIDTH)
+        self.field.setToolTip(
+            "Finds nodes by name, operation, shape, module or line of code: all words must be there"
+            " (weight 768). Enter goes to the next, Shift+Enter to the one before; what hides it is"
+            " opened. (Ctrl+F)"
+        )
+        self.field.textChanged.connect(lambda _: self._search())
+        self.field.installEventFilter(self)
+        self._row.addWidget(self.field, 2)
+        self._count = QLabel()
+        self._count.setObjectName("graph_hits")
+        self._count.setProperty("role", "muted")
+        self._count.setContentsMargins(GRID // 2, 0, GRID // 2, 0)
+        self._row.addWidget(self._count)
+        self._earlier = self._button("hit_before", "mdi6.chevron-up", "Hit before (Shift+Enter)")
+        self._earlier.clicked.connect(lambda: self._view.next_hit(-1))
+        self._later = self._button("hit_next", "mdi6.chevron-down", "Next hit (Enter)")
+        self._later.clicked.connect(lambda: self._view.next_hit(1))
+        shortcut = QShortcut(QKeySequence(QKeySequence.StandardKey.Find), scope)
+        shortcut.setContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
+        shortcut.activated.connect(self._focus_search)
+
+    def _make_filter(self) -> None:
+        self._filter_button = self._button("filter", "mdi6.filter-variant", FILTER_TIP)
+        menu = QMenu(self._filter_button)
+        menu.setAccessibleName("Filter")
+        group = QActionGroup(menu)
+        saved = {
+            f"saved:{least}": f"Keep more than {format_bytes(least)}"
+            if least
+            else "Keep anything from forward"
+            for least in SAVED_STEPS_BYTES
+        }
+        self.filters: dict[str, QAction] = {}
+        for key, words in (FILTERS | saved).items():
+            action = menu.addAction(words)
+            action.setCheckable(True)
+            action.setChecked(key == "all")
+            action.triggered.connect(lambda _=False, key=key: self._choose_filter(key))
+            group.addAction(action)
+            self.filters[key] = action
+        self._filter_button.setMenu(menu)
+        self._filter_button.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+
+    def _make_switches(self) -> None:
+        self._forward = self._button(
+            "direction",
+            "mdi6.arrow-up-down",
+            "Direction: off, the loss is at the top and arrows go the gradient's way; on, the"
+            " leaves are and arrows go the way of the data",
+        )
+        self._forward.setCheckable(True)
+        self._forward.toggled.connect(self._turn)
+        self._angles = self._button(
+            "style", "mdi6.vector-polyline", "Right angles: draw the links with corners, not curves"
+        )
+        self._angles.setCheckable(True)
+        self._angles.toggled.connect(
+            lambda on: self._view.set_style("orthogonal" if on else "smooth")
+        )
+        self._paths = self._button(
+            "paths",
+            "mdi6.source-branch",
+            "Paths: highlight the ways from the selected box to the loss and to the leaves",
+        )
+        self._paths.setCheckable(True)
+        self._paths.toggled.connect(self._view.show_paths)
+        self._follow = self._button(
+            "follow",
+            "mdi6.target",
+            "Follow: at each step, open the box that hides the node that ran",
+        )
+        self._follow.setCheckable(True)
+        self._follow.toggled.connect(self._set_follow)
+
+    def _make_openers(self) -> None:
+        self._open_all = self._button(
+            "open_all",
+            "mdi6.unfold-more-horizontal",
+            "Open all: every box opens, the picture is then the graph itself",
+        )
+        self._open_all.clicked.connect(self._view.open_all)
+        self._close_all = self._button(
+            "close_all", "mdi6.unfold-less-horizontal", "Close all: only the outermost boxes"
+        )
+        self._close_all.clicked.connect(self._view.close_all)
+
+    def _make_save(self) -> None:
+        self._save = self._button(
+            "save",
+            "mdi6.tray-arrow-down",
+            "Save: the picture as PNG or SVG, the graph as DOT, JSON or GraphML",
+        )
+        menu = QMenu(self._save)
+        menu.setAccessibleName("Save")
+        self._view.add_picture_actions(menu)
+        menu.addSeparator()
+        for format_, words in (("dot", "DOT"), ("json", "JSON"), ("graphml", "GraphML")):
+            menu.addAction(
+                f"Save graph as {words}…",
+                lambda format_=format_: self.export_requested.emit(format_),
+            )
+        self._stop = self._button(
+            "stop_saving", "mdi6.close-circle-outline", "Stop: do not save the graph after all"
+        )
+        self._stop.setText("Saving…")
+        self._stop.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
+        self._stop.clicked.connect(lambda: self.stop_requested.emit())
+        self.show_saving(False)
+        self._save.setMenu(menu)
+        self._save.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+
+    # -- what it does ----------------------------------------------------------------------------
+
+    def show_saving(self, under_way: bool) -> None:
+        """Whether the graph is being saved, which can then be stopped."""
+        self._save.setVisible(not under_way)
+        self._stop.setVisible(under_way)
+
+    def _focus_search(self) -> None:
+        self.field.setFocus(Qt.FocusReason.ShortcutFocusReason)
+        self.field.selectAll()
+
+    def _search(self) -> None:
+        self._view.search(self.field.text(), self._filter)
+
+    def _choose_filter(self, key: str) -> None:
+        self._filter = key
+        icon = "mdi6.filter-variant" if key == "all" else "mdi6.filter-check"
+        set_icon(self._filter_button, icon, "text" if key == "all" else "accent")
+        shown = "" if key == "all" else f" (now: {self.filters[key].text()})"
+        self._filter_button.setToolTip(FILTER_TIP + shown)
+        self._search()
+
+    def _turn(self, forward: bool) -> None:
+        direction: Direction = "forward" if forward else "backward"
+        self._view.set_direction(direction)
+
+    def _set_follow(self, on: bool) -> None:
+        self._view.follow = on
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """Enter, Shift+Enter and Esc in the search field."""
+        if watched is not self.field or not isinstance(event, QKeyEvent):
+            return super().eventFilter(watched, event)
+        if event.type() != QEvent.Type.KeyPress:
+            return super().eventFilter(watched, event)
+        if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
+            back = bool(event.modifiers() & Qt.KeyboardModifier.ShiftModifier)
+            self._view.next_hit(-1 if back else 1)
+            return True
+        if event.key() == Qt.Key.Key_Escape:
+            self.field.clear()
+            self._view.setFocus(Qt.FocusReason.OtherFocusReason)
+            return True
+        return super().eventFilter(watched, event)
+
+    # -- what it shows ---------------------------------------------------------------------------
+
+    def _show_hits(self, place: int, count: int) -> None:
+        if count < 0:
+            self._count.clear()
+        elif count == 0:
+            self._count.setText("no node" if self._filter == "all" else "no such node")
+        else:
+            self._count.setText(f"{place:,} of {count:,}" if place else f"{count:,} found")
+        for button in (self._earlier, self._later):
+            button.setEnabled(count > 0)
+
+    def _follow_view(self) -> None:
+        """There is something to search, open and save while a graph is drawn."""
+        drawn = self._view.facts is not None
+        for widget in (self.field, self._filter_button, self._forward, self._angles, self._paths,
+                       self._follow, self._open_all, self._close_all, self._save):  # fmt: skip
+            widget.setEnabled(drawn)
+        if not drawn:
+            self._show_hits(0, -1)
+        elif not self._drawn:
+            self._search()  # in another graph the same is sought
+        self._drawn = drawn

@@ -1,0 +1,258 @@
+"""The canvas under the autograd graph: where boxes are, what stays in place, what lies over it."""
+
+from __future__ import annotations
+
+from math import inf
+from typing import NamedTuple
+
+import numpy as np
+from PySide6.QtCore import QEvent, QPointF, QRectF, Qt
+from PySide6.QtGui import QHelpEvent, QPainter, QResizeEvent
+from PySide6.QtWidgets import QGraphicsScene, QToolTip, QWidget
+
+from widgets import theme
+from widgets.boxes.boxes import NODE_HEIGHT
+from widgets.canvas.view import CanvasView
+from widgets.canvas.zoom_bar import ZoomBar
+from widgets.graph.facts import GraphFacts
+from widgets.graph.item import GraphItem
+from widgets.graph.map import GraphMap
+from widgets.graph.paint import paint_chip, paint_legend
+from widgets.theme import GRID
+
+EMPTY_TEXT = (
+    "No graph yet.\n\nRun the forward pass to the loss, then start the backward pass: the graph"
+    " that autograd recorded appears here, from the loss at the top to the parameters. Or take one"
+    " of the Examples above."
+)
+BUSY_TEXT = "Laying out the graph…"
+LEGIBLE_ZOOM = 0.55
+"""A new graph is shown at least at this zoom."""
+OPENED_WIDER = 3.0
+"""A box that has become so many times as wide was opened: into columns, maybe."""
+
+
+class Anchor(NamedTuple):
+    """A box, a point in it (fraction of its width, pixels below its top), where on screen that
+    point is to stay, and how wide the box is."""
+
+    key: str
+    across: float
+    below: float
+    viewport_point: QPointF
+    width: float = inf
+
+
+class GraphCanvas(CanvasView):
+    """Shows a picture of boxes; knows which is where, and can keep one in its place while the
+    picture changes. Over it lie a legend, the zoom bar and a map."""
+
+    MIN_ZOOM = 0.0001
+    FIT_MARGIN_PX = 16
+    FIT_BOTTOM_PX = 40
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        scene = QGraphicsScene()
+        super().__init__(scene, parent)
+        scene.setParent(self)
+        self._empty_text = EMPTY_TEXT
+        self._busy = False
+        self._at_start = False
+        self._item = GraphItem()
+        self.scene().addItem(self._item)
+        self._zoom_bar = ZoomBar(self)
+        self.map = GraphMap(self, self._item)
+        self.view_changed.connect(self._on_view_changed)
+
+    @property
+    def facts(self) -> GraphFacts | None:
+        """What is drawn, None before a graph is."""
+        return self._item.facts
+
+    def show_busy(self, busy: bool) -> None:
+        """Say that another picture is on its way, or no longer."""
+        self._busy = busy
+        self.viewport().update()
+
+    # -- which box is where ----------------------------------------------------------------------
+
+    def box_of(self, node: int) -> int:
+        """The place of a node's own box, or of the closed box that it is in."""
+        assert self._item.facts is not None
+        return int(self._item.facts.visible.box_of[node])
+
+    def node_rect(self, node: int) -> QRectF:
+        """Where a node, or the closed box that it is in, is in scene pixels."""
+        return self._item.geometry.rect(self.box_of(node))
+
+    def box_rect(self, key: str) -> QRectF:
+        """Where a box is, in scene pixels; raises KeyError for one that is not to be seen."""
+        assert self._item.facts is not None
+        return self._item.geometry.rect(self._item.facts.index_of[key])
+
+    def point_of(self, node: int) -> QPointF:
+        """The middle of a node in viewport pixels (for tests and the tour)."""
+        return QPointF(self.mapFromScene(self.node_rect(node).center()))
+
+    def box_at(self, viewport_point: QPointF, body: bool = False) -> int | None:
+        """The innermost box at a point of the viewport. An open box is there by its title only,
+        unless with its `body`: the room inside is canvas to pan on."""
+        if self._item.facts is None:
+            return None
+        point, geometry = self.scene_point(viewport_point), self._item.geometry
+        box = geometry.box_at(point)
+        if box is None or body or geometry.head_rect(box, self.zoom).contains(point):
+            return box
+        return None
+
+    def is_on_chevron(self, box: int, viewport_point: QPointF) -> bool:
+        """Whether a point of the viewport is on the chevron of a box that opens."""
+        facts = self._item.facts
+        if facts is None or facts.visible.boxes[box].kind in ("node", "cut"):
+            return False
+        at = self._item.geometry.chevron_rect(box, self.zoom)
+        return at.contains(self.scene_point(viewport_point))
+
+    def crumbs(self) -> list[str]:
+        """What the open boxes around the middle of the view are called whose titles lie above it,
+        the outermost first."""
+        facts, seen = self._item.facts, self.visible_rect()
+        middle = self.box_at(QRectF(self.viewport().rect()).center(), body=True)
+        if facts is None or middle is None:
+            return []
+        geometry = self._item.geometry
+        around = [*reversed(geometry.around(middle)), *([middle] if geometry.open[middle] else [])]
+        return [
+            facts.title(box)
+            for box in around
+            if geometry.head_rect(box, self.zoom).center().y() < seen.top()
+        ]
+
+    # -- what stays in place ---------------------------------------------------------------------
+
+    def look_at_start(self) -> None:
+        """All of the graph, or where that is too small to read, its first box at the top."""
+        self.fit()
+        facts = self._item.facts
+        if self.zoom < LEGIBLE_ZOOM and facts is not None and facts.atom.size:
+            geometry = self._item.geometry
+            first = int(np.argmin(np.where(geometry.open, np.inf, geometry.rects[:, 1])))
+            start = geometry.rect(first).center()
+            half_height = self.viewport().height() / LEGIBLE_ZOOM / 2
+            self.set_view(LEGIBLE_ZOOM, start.x(), start.y() - 2 * NODE_HEIGHT + half_height)
+        self._at_start = True
+
+    def anchor(self, box: int | None, at: QPointF | None = None) -> Anchor | None:
+        """The point of a box that `at` (in the viewport) lies on, or the middle of its title."""
+        if box is None or self._item.facts is None:
+            return None
+        head = self._item.geometry.head_rect(box)
+        if at is None:
+            point = head.center()
+            at = self.viewportTransform().map(point)
+        else:
+            point = self.scene_point(at)
+        across = (point.x() - head.left()) / head.width()
+        key = self._item.facts.visible.boxes[box].key
+        across = min(max(across, 0.0), 1.0)
+        return Anchor(key, across, point.y() - head.top(), at, head.width())
+
+    def anchor_in_middle(self) -> Anchor | None:
+        """The box in the middle of the viewport, None where there is none."""
+        middle = QRectF(self.viewport().rect()).center()
+        return self.anchor(self.box_at(middle, body=True), middle)
+
+    def settle(self, anchor: Anchor | None) -> None:
+        """Put an anchor's point back where it was; look at the start when there is none."""
+        facts = self._item.facts
+        if facts is None or anchor is None or anchor.key not in facts.index_of:
+            self.look_at_start()
+            return
+        head = self._item.geometry.head_rect(facts.index_of[anchor.key])
+        below = min(max(anchor.below, 4.0), head.height() - 4.0)
+        # It is read from the left, so that it begins where it began.
+        width = anchor.width if head.width() > OPENED_WIDER * anchor.width else head.width()
+        there = QPointF(head.left() + anchor.across * width, head.top() + below)
+        self._place(self.zoom, there, anchor.viewport_point)
+        self._look_at_something()
+
+    def _look_at_something(self) -> None:
+        """A box that was opened may be far larger than the window: where nothing of what is in it
+        is to be seen, go to what is nearest."""
+        geometry, seen = self._item.geometry, self.visible_rect()
+        corners = geometry.rects[~geometry.open]
+        if not len(corners):
+            return
+        left, top, width, height = corners.T
+        across = np.maximum(left - seen.right(), seen.left() - left - width).clip(0)
+        down = np.maximum(top - seen.bottom(), seen.top() - top - height).clip(0)
+        far = np.hypot(across, down)
+        if far.min() > 0:
+            x, y, w, h = corners[int(far.argmin())].tolist()
+            self.set_view(self.zoom, x + w / 2, y + h / 2)
+
+    # -- painting --------------------------------------------------------------------------------
+
+    def content_rect(self) -> QRectF:
+        return self._item.boundingRect()
+
+    def drawForeground(self, painter: QPainter, rect: QRectF | object) -> None:
+        painter.save()
+        painter.resetTransform()
+        room = QRectF(self.viewport().rect())
+        if self._item.facts is not None:
+            right = self.map.width() + GRID if self.map.isVisible() else 0
+            paint_legend(painter, room.adjusted(self._zoom_bar.geometry().right(), 0, -right, 0))
+            around = " / ".join(self.crumbs())
+            if around:
+                paint_chip(painter, room, around, at_left=True)
+            if self._busy:
+                paint_chip(painter, room, BUSY_TEXT)
+        else:
+            painter.setPen(theme.current().color("muted"))
+            flags = int(Qt.AlignmentFlag.AlignCenter) | int(Qt.TextFlag.TextWordWrap)
+            painter.drawText(room.adjusted(32, 32, -32, -32), flags, self._empty_text)
+        painter.restore()
+
+    def viewportEvent(self, event: QEvent) -> bool:
+        if isinstance(event, QHelpEvent) and event.type() == QEvent.Type.ToolTip:
+            facts, box = self._item.facts, self.box_at(QPointF(event.pos()))
+            if facts is None or box is None:
+                QToolTip.hideText()
+            else:
+                QToolTip.showText(event.globalPos(), facts.tooltip(box), self)
+            return True
+        return super().viewportEvent(event)
+
+    def tooltip(self, node: int) -> str:
+        """What a node, or the closed box it is in, is, does and keeps."""
+        assert self._item.facts is not None
+        return self._item.facts.tooltip(self.box_of(node))
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        bar = self._zoom_bar
+        bar.adjustSize()
+        bar.move(GRID, self.height() - bar.height() - GRID)
+        if self._at_start:  # nobody has looked elsewhere: as where it had come at this size
+            self.look_again()
+        self.place_map()
+
+    def look_again(self) -> None:
+        """Look at the picture as if it had just come."""
+        self.look_at_start()
+
+    def _on_view_changed(self) -> None:
+        if self.isVisible():
+            self._at_start = False
+        self.place_map()
+
+    def place_map(self) -> None:
+        """The map is there while the window shows only a part of the picture; what is revealed
+        then goes above it."""
+        whole = self.content_rect()
+        needed = not whole.isEmpty() and not self.visible_rect().contains(whole)
+        self.map.setVisible(needed)
+        self.COVERED_BOTTOM_PX = self.map.height() if needed else 0
+        size = self.map.size()
+        self.map.move(self.width() - size.width() - GRID, self.height() - size.height() - GRID)

@@ -1,0 +1,50 @@
+"""The whole autograd graph in a corner of its picture."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QRectF, Qt
+from PySide6.QtGui import QPainter, QPixmap, QTransform
+
+from widgets import theme
+from widgets.canvas.minimap import CanvasMap
+
+if TYPE_CHECKING:
+    from widgets.canvas.view import CanvasView
+    from widgets.graph.item import GraphItem
+
+
+class GraphMap(CanvasMap):
+    """Boxes in the colours of their states. Painted once until `refresh`: a pan only moves the
+    frame over it."""
+
+    def __init__(self, view: CanvasView, item: GraphItem) -> None:
+        super().__init__(
+            view, "The whole graph. The frame is what you see: drag it to look elsewhere."
+        )
+        self.setObjectName("graph_map")
+        self.setAccessibleName("Map of the graph")
+        self._item = item
+        self._picture: QPixmap | None = None
+        theme.notifier.changed.connect(self.refresh)
+
+    def refresh(self) -> None:
+        """The content has changed."""
+        self._picture = None
+        self.update()
+
+    def world(self) -> QRectF:
+        return self._view.content_rect()
+
+    def paint_content(self, painter: QPainter, to_map: QTransform) -> None:
+        if self._picture is None:
+            scale = self.devicePixelRatioF()
+            self._picture = QPixmap(self.size() * scale)
+            self._picture.setDevicePixelRatio(scale)
+            self._picture.fill(Qt.GlobalColor.transparent)
+            content = QPainter(self._picture)
+            content.setTransform(to_map)
+            self._item.paint_map(content)
+            content.end()
+        painter.drawPixmap(0, 0, self._picture)

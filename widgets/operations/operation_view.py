@@ -1,0 +1,280 @@
+"""Operations explained before they run: a line, and what each of its operations will give."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+from PySide6.QtCore import QSignalBlocker, QTimer, Signal
+from PySide6.QtWidgets import (
+    QFrame,
+    QHBoxLayout,
+    QPushButton,
+    QScrollArea,
+    QVBoxLayout,
+    QWidget,
+)
+
+from engine.protocol import (
+    ErrorReport,
+    ExplainCommand,
+    ExplainedStep,
+    ExplanationSnapshot,
+    Variable,
+)
+from widgets.icons import set_icon
+from widgets.operations.operation_list import OperationList
+from widgets.operations.operation_table import Operation, line_for
+from widgets.operations.step_card import StepCard
+from widgets.shapes.operand_fields import ExpressionField
+from widgets.shapes.shape_view import text_label
+from widgets.theme import GRID
+
+PAUSE_MS = 150
+"""A line is asked about when no key was pressed for so long."""
+EMPTY_TEXT = (
+    "Pick an operation, or type a line such as y = x.T.reshape(-1): what it will give, and whether"
+    " that is a view or a copy, is told here before it runs."
+)
+NO_TENSOR_TEXT = "There is no tensor yet: make one in the console or with the form Create."
+
+
+class OperationView(QWidget):
+    """Emits `asked(ExplainCommand)` as the line changes and shows the answer; `run_requested(str)`
+    asks to run the line in the console."""
+
+    asked = Signal(object)
+    run_requested = Signal(str)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("operation_view")
+        self._variables: dict[str, Variable] = {}
+        self._expression = ""
+        self._picked: Operation | None = None
+        self._filled = ""  # the line that was written for the operation picked
+        self._shown: ExplanationSnapshot | None = None
+        self._pause = QTimer(self, singleShot=True, interval=PAUSE_MS)
+        self._pause.timeout.connect(self.refresh)
+        self.list = OperationList()
+        self.list.picked.connect(self._pick)
+        self.line = ExpressionField(
+            "operation_line",
+            "Line to explain",
+            "One line of Python: an operation or several in one another, an assignment to an"
+            " element, or an operation in place (x += 1). Nothing runs while you type.",
+        )
+        self.line.setPlaceholderText("y = x.view(3, -1)")
+        self.line.textEdited.connect(self._on_typed)
+        self.line.returnPressed.connect(self._check)
+        self.check_button = self._button("operation_check", "Check against torch", "mdi6.check-all")
+        self.check_button.setToolTip(
+            "Run the line aside, on copies where it writes, and hold the prediction against what"
+            " PyTorch gives. No variable changes."
+        )
+        self.check_button.clicked.connect(self._check)
+        self.run_button = self._button("operation_run", "Run in the console", "mdi6.play")
+        self.run_button.setToolTip("Run this line in the console, and keep it in its history.")
+        self.run_button.clicked.connect(lambda: self.run_requested.emit(self.source))
+        self.problem = text_label("operation_problem", "error")
+        self.hint = text_label("operation_hint")
+        self.note = text_label("operation_note", "muted")
+        self.verdict = text_label("operation_verdict", "success")
+        for label in (self.problem, self.hint, self.note):
+            label.setWordWrap(True)
+        self.cards: list[StepCard] = []
+        self._lay_out()
+        self._show_nothing()
+
+    def _lay_out(self) -> None:
+        inside = QWidget()
+        self._body = QVBoxLayout(inside)
+        self._body.setContentsMargins(0, 0, 0, GRID)
+        self._body.setSpacing(GRID)
+        self._body.addStretch(1)
+        scroll = QScrollArea()
+        scroll.setObjectName("operation_steps")
+        scroll.setWidgetResizable(True)
+        scroll.setFrameShape(QFrame.Shape.NoFrame)
+        scroll.setWidget(inside)
+        top = QHBoxLayout()
+        top.setSpacing(GRID)
+        top.addWidget(self.line, 1)
+        top.addWidget(self.check_button)
+        top.addWidget(self.run_button)
+        column = QVBoxLayout()
+        column.setSpacing(GRID)
+        column.addLayout(top)
+        for label in (self.problem, self.note, self.hint, self.verdict):
+            column.addWidget(label)
+        column.addWidget(scroll, 1)
+        whole = QHBoxLayout(self)
+        whole.setContentsMargins(GRID, GRID, GRID, 0)
+        whole.setSpacing(2 * GRID)
+        whole.addWidget(self.list)
+        whole.addLayout(column, 1)
+
+    @property
+    def source(self) -> str:
+        """The line as it stands."""
+        return self.line.text().strip()
+
+    # -- for the assembly ------------------------------------------------------------------------
+
+    def refresh(self) -> None:
+        """Ask again about the line as it stands."""
+        self._pause.stop()
+        if self.source:
+            self.asked.emit(ExplainCommand(source=self.source))
+        else:
+            self._show_nothing()
+
+    def show_variables(self, variables: Sequence[Variable]) -> None:
+        self._variables = {variable.name: variable for variable in variables}
+
+    def show_expression(self, expression: str) -> None:
+        """Another tensor was selected. An operation that was picked is now meant for it, unless
+        it is what the line made; a line typed by hand stays."""
+        self._expression = expression
+        own = self._filled.startswith(f"{expression} = ")
+        if expression and self._picked is not None and not own:
+            self._pick(self._picked)
+        elif not self.source:
+            self._show_nothing()
+
+    def show_snapshot(self, snapshot: ExplanationSnapshot) -> None:
+        if snapshot.source != self.source:
+            return  # typed on in the meantime: another answer will come
+        if self._shown is not None and self._shown.ran and _same(self._shown, snapshot):
+            return  # what torch gave for this still stands
+        self._shown = snapshot
+        self._show_words(snapshot.problem, snapshot.note, snapshot.hint)
+        self.run_button.setEnabled(bool(snapshot.steps or snapshot.note))
+        self.check_button.setEnabled(bool(snapshot.steps))
+        self._show_steps(snapshot.steps)
+        self._show_verdict(snapshot)
+
+    def forget(self, why: str) -> None:
+        """The tensors that the line is about are gone: so is what was told of it. The line stays,
+        to be explained again when there are some."""
+        self._pause.stop()
+        if self.source:
+            self._show_nothing()
+            self._show_words("", why, "")
+
+    def start_anew(self) -> None:
+        """Nothing was picked or typed yet."""
+        self._pause.stop()
+        self._picked, self._filled = None, ""
+        self.list.let_go()
+        self.line.show_text("")
+        self._show_nothing()
+
+    def show_error(self, error: ErrorReport) -> None:
+        """The question could not be answered."""
+        self._shown = None
+        self._show_steps(())
+        self._show_words(error.message, "", error.hint)
+        self.verdict.hide()
+
+    # -- what the reader does --------------------------------------------------------------------
+
+    def _pick(self, operation: Operation) -> None:
+        if not self._expression:
+            self.list.let_go()
+            self._show_words("", NO_TENSOR_TEXT, "")
+            return
+        variable = self._variables.get(self._expression)
+        shape = None if variable is None else variable.shape
+        self._picked = operation
+        self._filled = line_for(
+            operation, self._expression, shape, self._partner(variable), self._variables
+        )
+        if self._filled != self.line.text():
+            with QSignalBlocker(self.line):
+                self.line.selectAll()
+                self.line.insert(self._filled)  # not setText: what was typed comes back by undo
+        self.refresh()
+
+    def _partner(self, variable: Variable | None) -> str:
+        """Another tensor of the same shape and type, the last made; empty when there is none."""
+        if variable is None:
+            return ""
+        like = [
+            other.name
+            for other in self._variables.values()
+            if (other.kind, other.shape, other.dtype)
+            == (variable.kind, variable.shape, variable.dtype)
+            and other.name != variable.name
+        ]
+        return like[-1] if like else ""
+
+    def _on_typed(self) -> None:
+        self._picked = None
+        self._filled = ""
+        self.list.let_go()
+        for button in (self.check_button, self.run_button):
+            button.setEnabled(bool(self.source))
+        self._pause.start()
+
+    def _check(self) -> None:
+        self._pause.stop()
+        if self.source:
+            self.asked.emit(ExplainCommand(source=self.source, run=True))
+
+    # -- what is shown ---------------------------------------------------------------------------
+
+    def _show_nothing(self) -> None:
+        self._shown = None
+        self._show_steps(())
+        self._show_words("", EMPTY_TEXT if self._expression else NO_TENSOR_TEXT, "")
+        self.verdict.hide()
+        self.check_button.setEnabled(False)
+        self.run_button.setEnabled(False)
+
+    def _show_words(self, problem: str, note: str, hint: str) -> None:
+        for label, text in ((self.problem, problem), (self.note, note), (self.hint, hint)):
+            label.setText(text)
+            label.setVisible(bool(text))
+
+    def _show_steps(self, steps: Sequence[ExplainedStep]) -> None:
+        while len(self.cards) < len(steps):
+            card = StepCard()
+            self._body.insertWidget(len(self.cards), card)
+            self.cards.append(card)
+        for number, card in enumerate(self.cards):
+            card.setVisible(number < len(steps))
+        for card, step in zip(self.cards, steps, strict=False):
+            card.show_step(step)
+
+    def _show_verdict(self, snapshot: ExplanationSnapshot) -> None:
+        facts = [fact for step in snapshot.steps for fact in step.facts]
+        agrees = all(fact.agrees for fact in facts)
+        self.verdict.setText(
+            "✓ PyTorch does what was predicted."
+            if agrees
+            else "✗ PyTorch does otherwise: see the lines with a cross."
+        )
+        self.verdict.setProperty("role", "success" if agrees else "error")
+        self.verdict.style().polish(self.verdict)
+        self.verdict.setVisible(snapshot.ran)
+
+    def _button(self, name: str, text: str, icon: str) -> QPushButton:
+        button = QPushButton(text)
+        button.setObjectName(name)
+        button.setAccessibleName(text)
+        set_icon(button, icon)
+        return button
+
+
+def _same(shown: ExplanationSnapshot, snapshot: ExplanationSnapshot) -> bool:
+    """Is `snapshot`, that has not run, the prediction in `shown`?"""
+    if snapshot.ran or (snapshot.source, snapshot.problem) != (shown.source, shown.problem):
+        return False
+    return _predictions(shown) == _predictions(snapshot)
+
+
+def _predictions(snapshot: ExplanationSnapshot) -> tuple[ExplainedStep, ...]:
+    return tuple(
+        replace(step, facts=(), actual=(), error="", failed=None) for step in snapshot.steps
+    )

@@ -1,0 +1,113 @@
+"""One operation of a line, explained on a card."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QFrame, QGridLayout, QLabel, QWidget
+
+from engine.protocol import ExplainedStep
+from widgets.operations.kind_mark import KindMark
+from widgets.operations.prediction_table import PredictionTable
+from widgets.shapes.failure_view import FailureView
+from widgets.shapes.shape_view import text_label
+from widgets.theme import GRID, mono_font
+
+TO_COME = "Check against torch to read its own words."
+
+
+class StepCard(QFrame):
+    """What kind of outcome and why, the rule on these numbers, and the result's layout; or why
+    torch refuses, the usual fix, and, once it has run, torch's own words."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("step_card")
+        self.setProperty("role", "card")
+        self.mark = KindMark()
+        self.table = PredictionTable()
+        self.code = text_label("step_code")
+        self.code.setFont(mono_font(11))
+        self.why = _wrapped("step_why")
+        self.shares = _wrapped("step_shares", "heading")
+        self.reasoning = _wrapped("step_reasoning", "muted")
+        self.reasoning.setToolTip("PyTorch's rule, step by step, on these numbers.")
+        self.refusal = _wrapped("step_refusal", "error")
+        self.words = _wrapped("step_words", "error")
+        self.words.setFont(mono_font(9))
+        self.words.setToolTip("PyTorch's own message, whole.")
+        self.hint = _wrapped("step_hint")
+        self.operands = FailureView()
+        self.verdict = text_label("step_verdict")
+        grid = self._grid = QGridLayout(self)
+        grid.setContentsMargins(2 * GRID, GRID + GRID // 2, 2 * GRID, GRID + GRID // 2)
+        grid.setHorizontalSpacing(2 * GRID)
+        grid.setVerticalSpacing(GRID)
+        grid.setColumnStretch(1, 1)
+        grid.addWidget(self.mark, 0, 0, Qt.AlignmentFlag.AlignTop)
+        grid.addWidget(self.code, 0, 1)
+        told = (self.why, self.shares, self.refusal, self.hint)
+        shown = (self.operands, self.words, self.verdict, self.table, self.reasoning)
+        for row, part in enumerate((*told, *shown), start=1):
+            grid.addWidget(part, row, 1)
+
+    def show_step(self, step: ExplainedStep) -> None:
+        refused = step.kind == "refused"
+        self.mark.show_kind(step.kind)
+        _show(self.code, step.code)
+        _show(self.why, f"Why: {step.why}" if step.why else "")
+        _show(self.shares, _shares(step))
+        _show(self.reasoning, "\n".join(f"· {line}" for line in step.reasoning))
+        _show(self.refusal, step.refusal)
+        _show(self.hint, f"Usually: {step.hint}" if step.hint else "")
+        self.operands.show_failed(step.failed)
+        self.operands.setVisible(step.failed is not None)
+        words = step.error or (TO_COME if refused and not step.facts else "")
+        _set_role(self.words, "error" if step.error else "muted")
+        _show(self.words, words)
+        self._show_verdict(step)
+        self.table.setVisible(not refused)
+        if not refused:
+            self.table.show_step(step)
+        # Parts that come into sight lay out the card before others have gone.
+        self._grid.invalidate()
+        self.updateGeometry()
+
+    def _show_verdict(self, step: ExplainedStep) -> None:
+        """Where there is no table to compare: does torch refuse what was said to be refused?"""
+        fact = next((fact for fact in step.facts if fact.name == "torch"), None)
+        if fact is None:
+            _show(self.verdict, "")
+            return
+        _set_role(self.verdict, "success" if fact.agrees else "error")
+        agreed = "✓ PyTorch refuses, as predicted."
+        _show(
+            self.verdict,
+            agreed if fact.agrees else f"✗ Predicted: {fact.predicted}. PyTorch: {fact.actual}.",
+        )
+
+
+def _shares(step: ExplainedStep) -> str:
+    """With whom the result shares memory, if it is another tensor than its operand."""
+    if step.kind not in ("view", "copy"):
+        return ""
+    if not step.shares_with:
+        return "Shares memory with nothing in this line."
+    return f"Shares memory with {', '.join(step.shares_with)}."
+
+
+def _wrapped(name: str, role: str = "") -> QLabel:
+    label = text_label(name, role)
+    label.setWordWrap(True)
+    label.setMinimumHeight(1)  # by itself it asks for room to be wrapped to a narrow column
+    return label
+
+
+def _show(label: QLabel, text: str) -> None:
+    label.setText(text)
+    label.setVisible(bool(text))
+
+
+def _set_role(label: QLabel, role: str) -> None:
+    if label.property("role") != role:
+        label.setProperty("role", role)
+        label.style().polish(label)

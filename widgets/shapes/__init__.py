@@ -1,0 +1,4 @@
+"""Shapes that meet: broadcasting, reductions, products, indexing, and shapes that do not fit.
+
+Not here: operations explained step by step (`operations`).
+"""

@@ -1,0 +1,167 @@
+"""Shapes under each other, aligned from the right, and what broadcasting does at each of them."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QRect, QSize, Qt, Signal
+from PySide6.QtGui import QKeyEvent, QMouseEvent, QPainter, QPen
+from PySide6.QtWidgets import QSizePolicy, QWidget
+
+from engine.protocol import BroadcastSnapshot
+from widgets import theme
+from widgets.painted_widget import PaintedWidget
+from widgets.shapes.size_box import ROLES, paint_box
+
+BOX_WIDTH = 64
+BOX_HEIGHT = 32
+GAP = 8
+NAME_WIDTH = 96
+HEADER = 20
+_MEANINGS = {
+    "same": "as it is",
+    "stretched": "a 1, stretched",
+    "added": "not there: counts as 1",
+    "conflict": "does not fit",
+}
+
+
+class AlignmentView(PaintedWidget):
+    """A row of boxes per operand and one for the result. The first `steps` dimensions, counted
+    from the right, have been worked out; the newest is framed.
+
+    Left and Right (the rule runs leftwards), or a click on a column, ask for another number of
+    steps: `step_chosen(int)`.
+    """
+
+    step_chosen = Signal(int)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("broadcast_alignment")
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        self.setToolTip(
+            "Shapes are aligned at their last dimension. Going left, sizes must be equal, or 1, or"
+            " not there. Left and Right step through the dimensions; a click goes to one."
+        )
+        self._snapshot: BroadcastSnapshot | None = None
+        self._steps = 0
+
+    def show_steps(self, snapshot: BroadcastSnapshot | None, steps: int) -> None:
+        self._snapshot, self._steps = snapshot, steps
+        self.setAccessibleName("Shapes aligned from the right")
+        if snapshot is not None:
+            texts = [dim.text for dim in snapshot.dims[:steps]]
+            self.setAccessibleDescription(" ".join(texts))
+        self.updateGeometry()
+        self.update()
+
+    def box(self, row: int, dim: int) -> QRect:
+        """Of an operand (the result is the row after the last) at `dim`, counted from -1."""
+        assert self._snapshot is not None
+        column = len(self._snapshot.dims) + dim
+        extra = GAP if row == len(self._snapshot.shapes) else 0
+        return QRect(
+            NAME_WIDTH + column * (BOX_WIDTH + GAP),
+            HEADER + row * (BOX_HEIGHT + GAP) + extra,
+            BOX_WIDTH,
+            BOX_HEIGHT,
+        )
+
+    def sizeHint(self) -> QSize:
+        if self._snapshot is None:
+            return QSize(NAME_WIDTH, 0)
+        rows, columns = len(self._snapshot.shapes) + 1, len(self._snapshot.dims)
+        return QSize(
+            NAME_WIDTH + max(columns, 6) * (BOX_WIDTH + GAP),
+            HEADER + rows * (BOX_HEIGHT + GAP) + GAP + HEADER,
+        )
+
+    def minimumSizeHint(self) -> QSize:
+        return self.sizeHint()
+
+    # -- painting --------------------------------------------------------------------------------
+
+    def paint(self, painter: QPainter) -> None:
+        """Paint into (0, 0, width, height)."""
+        snapshot = self._snapshot
+        if snapshot is None:
+            return
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        self._paint_names(painter, snapshot)
+        for number, dim in enumerate(snapshot.dims):
+            done = number < self._steps
+            painter.setFont(theme.mono_font(8))
+            painter.setPen(theme.current().color("muted"))
+            head = self.box(0, dim.dim).translated(0, -HEADER)
+            painter.drawText(
+                QRect(head.left(), 0, BOX_WIDTH, HEADER),
+                Qt.AlignmentFlag.AlignCenter,
+                str(dim.dim),
+            )
+            for row, (size, role) in enumerate(zip(dim.sizes, dim.roles, strict=True)):
+                shown = role if done or size is None else "same"
+                text = "" if size is None else str(size)
+                if done and role in ("stretched", "added") and dim.size is not None:
+                    before = "1" if size is not None else "·"
+                    text = f"{before}→{dim.size}" if dim.size != 1 else before
+                paint_box(painter, self.box(row, dim.dim), text, shown)
+            size_text = "?" if not done else "✗" if dim.size is None else str(dim.size)
+            role = "conflict" if done and dim.size is None else "result" if done else "added"
+            paint_box(painter, self.box(len(snapshot.shapes), dim.dim), size_text, role)
+        self._paint_current(painter, snapshot)
+        self._paint_legend(painter, snapshot)
+
+    def _paint_names(self, painter: QPainter, snapshot: BroadcastSnapshot) -> None:
+        painter.setFont(theme.mono_font(9))
+        painter.setPen(theme.current().color("text"))
+        names = [
+            f"{letter}  {text}" if not text[:1].isdigit() and text[:1] != "(" else letter
+            for letter, text in zip("abcd", snapshot.operands, strict=False)
+        ]
+        for row, name in enumerate([*names, "result"]):
+            extra = GAP if row == len(names) else 0
+            top = HEADER + row * (BOX_HEIGHT + GAP) + extra
+            box = QRect(0, top, NAME_WIDTH - GAP, BOX_HEIGHT)
+            short = painter.fontMetrics().elidedText(name, Qt.TextElideMode.ElideRight, box.width())
+            painter.drawText(box, Qt.AlignmentFlag.AlignVCenter, short)
+
+    def _paint_current(self, painter: QPainter, snapshot: BroadcastSnapshot) -> None:
+        if not 0 < self._steps <= len(snapshot.dims):
+            return
+        dim = snapshot.dims[self._steps - 1].dim
+        frame = self.box(0, dim).united(self.box(len(snapshot.shapes), dim))
+        painter.setPen(QPen(theme.current().color("accent" if self.hasFocus() else "muted"), 1.5))
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+        painter.drawRoundedRect(frame.adjusted(-4, -4, 4, 4), 6, 6)
+
+    def _paint_legend(self, painter: QPainter, snapshot: BroadcastSnapshot) -> None:
+        roles = {role for dim in snapshot.dims[: self._steps] for role in dim.roles} - {"same"}
+        x, y = NAME_WIDTH, self.sizeHint().height() - HEADER + 4
+        painter.setFont(self.font())
+        for role in (role for role in _MEANINGS if role in roles):
+            edge, fill, alpha = ROLES[role]
+            colors = theme.current()
+            painter.setPen(QPen(colors.color(edge), 1))
+            painter.setBrush(colors.color(fill, alpha))
+            painter.drawRoundedRect(QRect(x, y, 12, 12), 2, 2)
+            painter.setPen(colors.color("muted"))
+            width = painter.fontMetrics().horizontalAdvance(_MEANINGS[role])
+            painter.drawText(x + 18, y + 11, _MEANINGS[role])
+            x += width + 18 + 2 * GAP
+
+    # -- choosing --------------------------------------------------------------------------------
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        if self._snapshot is None:
+            return
+        for number, dim in enumerate(self._snapshot.dims):
+            left = self.box(0, dim.dim).left()
+            if left <= event.position().x() < left + BOX_WIDTH:
+                self.step_chosen.emit(number + 1)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        by = {Qt.Key.Key_Left: 1, Qt.Key.Key_Right: -1}.get(Qt.Key(event.key()))
+        if by is None or self._snapshot is None:
+            super().keyPressEvent(event)
+            return
+        self.step_chosen.emit(min(max(self._steps + by, 0), len(self._snapshot.dims)))

@@ -1,0 +1,193 @@
+"""Broadcasting: two to four shapes that meet, one rule after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QCheckBox, QGridLayout, QHBoxLayout, QToolButton, QWidget
+
+from engine.protocol import BroadcastCommand, BroadcastSnapshot
+from widgets.icons import set_icon
+from widgets.shapes.alignment_view import AlignmentView
+from widgets.shapes.cells_grid import Index, stretched, text_of, written
+from widgets.shapes.cells_view import CellsView
+from widgets.shapes.operand_fields import NAMES, OperandFields
+from widgets.shapes.shape_view import ShapeView, text_label
+from widgets.text import format_shape
+from widgets.theme import GRID, mono_font
+
+ROW_WIDTH = 800
+"""Operands and result stand in one row where they fit into so many pixels."""
+EXAMPLE = ("(8, 1, 6, 1)", "(7, 1, 5)")
+
+
+class BroadcastView(ShapeView):
+    """The shapes aligned from the right, stepped through; under them the elements, with those
+    that stretching repeats shown as ghosts."""
+
+    QUESTION, ANSWER = BroadcastCommand, BroadcastSnapshot
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__("broadcast_view", parent)
+        self._snapshot: BroadcastSnapshot | None = None
+        self._steps = 0
+        self.operands = OperandFields(EXAMPLE, 2, 4)
+        self.operands.changed.connect(self.refresh)
+        self._in_place = QCheckBox("in place")
+        self._in_place.setObjectName("broadcast_in_place")
+        self._in_place.setAccessibleName("In place")
+        self._in_place.setToolTip(
+            "a += b writes into a's own memory, so a cannot be stretched: the result must have a's"
+            " shape."
+        )
+        self._in_place.clicked.connect(self.refresh)
+        self.controls.addWidget(self.operands, 1)
+        self.controls.addWidget(self._in_place)
+        self.alignment = AlignmentView()
+        self.alignment.step_chosen.connect(self._go_to)
+        self._rule = text_label("broadcast_rule")
+        self._rule.setWordWrap(True)
+        self._strides = text_label("broadcast_strides", "muted")
+        self._strides.setToolTip(
+            "Steps in memory, in elements. A stretched dimension has stride 0: the same element is"
+            " read again, nothing is copied."
+        )
+        self._sum = text_label("broadcast_sum")
+        self._sum.setFont(mono_font())
+        self.operand_cells = [CellsView(f"broadcast_cells_{name}", self) for name in NAMES]
+        self.result_cells = CellsView("broadcast_cells_result", self)
+        self.result_cells.setToolTip("Click an element to see what it is made of.")
+        for view in (*self.operand_cells, self.result_cells):
+            view.cell_chosen.connect(self._ask)
+        self._lay_out_body()
+
+    def _lay_out_body(self) -> None:
+        steps = QHBoxLayout()
+        steps.setSpacing(GRID // 2)
+        self._start = self._button("broadcast_start", "mdi6.skip-backward", "Before the first", 0)
+        self._back = self._button("broadcast_back", "mdi6.chevron-left", "One dimension back", None)
+        self._next = self._button("broadcast_next", "mdi6.chevron-right", "Next dimension", None)
+        self._all = self._button("broadcast_all", "mdi6.skip-forward", "All dimensions", 99)
+        self._back.clicked.connect(lambda: self._go_to(self._steps - 1))
+        self._next.clicked.connect(lambda: self._go_to(self._steps + 1))
+        for button in (self._start, self._back, self._next, self._all):
+            steps.addWidget(button)
+        steps.addWidget(self._rule, 1)
+        self._grid = QGridLayout()
+        self._grid.setHorizontalSpacing(3 * GRID)
+        self._grid.setVerticalSpacing(2 * GRID)
+        self._grid.setColumnStretch(9, 1)
+        self.body.addWidget(self.alignment)
+        self.body.addLayout(steps)
+        self.body.addWidget(self._strides)
+        self.body.addWidget(self._sum)
+        self.body.addLayout(self._grid)
+        self.body.addStretch(1)
+
+    def refresh(self) -> None:
+        self._ask(self._snapshot.element if self._snapshot else None)
+
+    def show_names(self, names: Sequence[str]) -> None:
+        self.operands.show_names(names)
+
+    def show_snapshot(self, snapshot: BroadcastSnapshot) -> None:
+        before = self._snapshot
+        same = before is not None and (before.shapes, before.in_place) == (
+            snapshot.shapes,
+            snapshot.in_place,
+        )
+        self._snapshot = snapshot
+        self._show_answer(snapshot.code, snapshot.error)
+        self._show_cells(snapshot)
+        self._go_to(self._steps if same else _telling_step(snapshot))
+
+    def _ask(self, element: Index | None) -> None:
+        self.asked.emit(
+            BroadcastCommand(
+                operands=self.operands.texts(),
+                in_place=self._in_place.isChecked(),
+                element=element,
+            )
+        )
+
+    def _go_to(self, steps: int) -> None:
+        if self._snapshot is None:
+            return
+        dims = self._snapshot.dims
+        self._steps = min(max(steps, 0), len(dims))
+        self.alignment.show_steps(self._snapshot, self._steps)
+        self._start.setEnabled(self._steps > 0)
+        self._back.setEnabled(self._steps > 0)
+        self._next.setEnabled(self._steps < len(dims))
+        self._all.setEnabled(self._steps < len(dims))
+        if self._steps == 0:
+            self._rule.setText("Align the shapes at their last dimension, then go left.")
+        else:
+            dim = dims[self._steps - 1]
+            self._rule.setText(f"Dimension {dim.dim}: {dim.text}")
+
+    def _show_cells(self, snapshot: BroadcastSnapshot) -> None:
+        result = snapshot.result
+        names = [_short(text, name) for text, name in zip(snapshot.operands, NAMES, strict=False)]
+        views = self.operand_cells[: len(names)]
+        for view in self.operand_cells[len(names) :]:
+            view.show_cells(None, "")
+        for view, cells, name in zip(views, snapshot.cells, names, strict=True):
+            if result is None:
+                view.show_cells(cells, name)
+                continue
+            repeated, marks = stretched(cells, result)
+            if snapshot.element is not None:
+                ghost = marks.get(snapshot.element, "")
+                marks[snapshot.element] = f"{ghost} selected".strip()
+            view.show_cells(repeated, f"{name} {format_shape(cells.shape)} seen as", marks)
+        marks = {} if snapshot.element is None else {snapshot.element: "selected"}
+        self.result_cells.show_cells(result, "result", marks)
+        shown = [*views, self.result_cells]
+        for view in (*self.operand_cells, self.result_cells):
+            self._grid.removeWidget(view)
+        width = sum(view.sizeHint().width() + 3 * GRID for view in shown)
+        per_row = len(shown) if width <= ROW_WIDTH else 2
+        corner = Qt.AlignmentFlag.AlignTop | Qt.AlignmentFlag.AlignLeft
+        for number, view in enumerate(shown):
+            self._grid.addWidget(view, *divmod(number, per_row), corner)
+        strides = [
+            f"{name} {stride}" for name, stride in zip(names, snapshot.strides, strict=False)
+        ]
+        self._strides.setText(f"strides once stretched:  {',   '.join(strides)}" if strides else "")
+        self._strides.setVisible(bool(strides))
+        self._sum.setText(_sum(snapshot, names))
+        self._sum.setVisible(bool(self._sum.text()))
+
+    def _button(self, name: str, icon: str, title: str, steps: int | None) -> QToolButton:
+        button = QToolButton(autoRaise=True)
+        button.setObjectName(name)
+        button.setAccessibleName(title)
+        button.setToolTip(f"{title}.")
+        set_icon(button, icon)
+        if steps is not None:
+            button.clicked.connect(lambda: self._go_to(steps))
+        return button
+
+
+def _telling_step(snapshot: BroadcastSnapshot) -> int:
+    """The dimension that fails, or all of them."""
+    return -snapshot.fails_at or len(snapshot.dims)
+
+
+def _short(text: str, name: str) -> str:
+    """What an operand is called: its variable, or its letter where a shape was typed."""
+    return text if text[:1].isalpha() or text[:1] == "_" else name
+
+
+def _sum(snapshot: BroadcastSnapshot, names: Sequence[str]) -> str:
+    """`result[0, 1] = a[0, 0] + b[1] = 1 + 20 = 21`."""
+    if snapshot.element is None or snapshot.result is None:
+        return ""
+    made = [f"{name}{written(at)}" for name, at in zip(names, snapshot.reads, strict=True)]
+    left = f"result{written(snapshot.element)} = {' + '.join(made)}"
+    if not snapshot.result.texts:
+        return left
+    numbers = [text_of(cells, at) for cells, at in zip(snapshot.cells, snapshot.reads, strict=True)]
+    return f"{left} = {' + '.join(numbers)} = {text_of(snapshot.result, snapshot.element)}"

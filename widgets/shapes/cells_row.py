@@ -1,0 +1,40 @@
+"""Grids of cells beside each other where there is room, under each other where there is not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QGridLayout, QWidget
+
+from widgets.shapes.cells_view import CellsView
+from widgets.theme import GRID
+
+GAP = 4 * GRID
+_CORNER = Qt.AlignmentFlag.AlignTop | Qt.AlignmentFlag.AlignLeft
+
+
+class CellsRow(QWidget):
+    """Whoever owns it calls `arrange` when the grids or the room have become others."""
+
+    def __init__(self, views: Sequence[CellsView], parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._views = tuple(views)
+        self._grid = QGridLayout(self)
+        self._grid.setContentsMargins(0, 0, 0, 0)
+        self._grid.setHorizontalSpacing(GAP)
+        self._grid.setVerticalSpacing(GRID)
+        self._grid.setColumnStretch(len(self._views), 1)
+        for view in self._views:
+            view.setParent(self)
+        self.arrange(0)
+
+    def arrange(self, width: int) -> None:
+        """Place the grids that show something into so many pixels."""
+        shown = [view for view in self._views if not view.isHidden()]
+        wanted = sum(view.sizeHint().width() for view in shown) + GAP * (len(shown) - 1)
+        columns = max(1, len(shown)) if wanted <= width else 1
+        for view in self._views:
+            self._grid.removeWidget(view)
+        for place, view in enumerate(shown):
+            self._grid.addWidget(view, *divmod(place, columns), _CORNER)

@@ -1,0 +1,225 @@
+"""The operands of an operation that torch refused, under each other, with what does not fit."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QRect, QSize, Qt
+from PySide6.QtGui import (
+    QFontMetrics,
+    QGuiApplication,
+    QPainter,
+    QPen,
+)
+from PySide6.QtWidgets import QSizePolicy, QWidget
+
+from engine.protocol import FailedOperand, FailedOperands
+from widgets import theme
+from widgets.painted_widget import PaintedWidget
+from widgets.shapes.size_box import paint_box
+from widgets.text import format_shape
+
+BOX_WIDTH = 56
+BOX_HEIGHT = 22
+GAP = theme.GRID
+ROW_GAP = theme.GRID // 2
+HEADER = 16
+MAX_NAME_WIDTH = 200
+CHIP_PADDING = 6
+TEXT_WIDTH = 560
+"""Narrowest the sentence under the rows is wrapped to."""
+CROSS = "✗"
+
+_KINDS = {
+    "broadcast": "Shapes are aligned at their last dimension: sizes must be equal, or 1.",
+    "product": "What is multiplied and summed stands under each other: its sizes must be equal.",
+    "join": "What must agree stands under each other.",
+    "elements": "The sizes asked for, under those that are there.",
+    "index": "The index, under the numbers that each dimension's elements have.",
+    "dimension": "The dimensions that are there, and the one that was asked for.",
+    "dtype": "The operands with their dtypes.",
+    "device": "The operands with their devices.",
+    "other": "The operands of the operation that failed.",
+}
+
+
+class FailureView(PaintedWidget):
+    """A row for each operand: its name, a box for each dimension, its dtype and device. What does
+    not fit has the colour of errors and a cross. Shrinks where there is no room for all."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("failed_operands")
+        self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
+        self._failed: FailedOperands | None = None
+        self.setFont(QGuiApplication.font())  # in a console too, whose own is for code
+
+    @property
+    def failed(self) -> FailedOperands | None:
+        """What is shown."""
+        return self._failed
+
+    def show_failed(self, failed: FailedOperands | None) -> None:
+        """Draw these operands; nothing for None."""
+        self._failed = failed
+        if failed is not None:
+            self.setAccessibleName(f"Operands of {failed.operation}, which failed")
+            self.setAccessibleDescription(described(failed))
+            menu = "Its context menu copies or saves the picture."
+            self.setToolTip(f"{_KINDS[failed.kind]} {CROSS} marks what does not fit. {menu}")
+        self.updateGeometry()
+        self.update()
+
+    def sizeHint(self) -> QSize:
+        failed = self._failed
+        if failed is None:
+            return QSize(0, 0)
+        left, columns = self._name_width(failed), _column_count(failed)
+        chips = max(
+            (
+                sum(self._chip_width(text) + GAP for text, _ in _chips(row))
+                for row in failed.operands
+            ),
+            default=0,
+        )
+        width = left + columns * (BOX_WIDTH + GAP) + chips + GAP
+        if failed.text:
+            width = max(width, min(TEXT_WIDTH, self._sentence_width(failed) + GAP))
+        rows = len(failed.operands) * (BOX_HEIGHT + ROW_GAP)
+        return QSize(width, HEADER + rows + self._sentence_box(failed, width).height())
+
+    def minimumSizeHint(self) -> QSize:
+        return QSize(120, self.sizeHint().height())
+
+    def box(self, row: int, cell: int) -> QRect:
+        """Where a cell of an operand is painted."""
+        assert self._failed is not None
+        return self._place(self._failed, row, self._failed.operands[row].columns[cell])
+
+    # -- painting --------------------------------------------------------------------------------
+
+    def paint(self, painter: QPainter) -> None:
+        """Paint into (0, 0, width, height)."""
+        failed = self._failed
+        if failed is None:
+            return
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        wanted = self.sizeHint()
+        if 0 < self.width() < wanted.width():
+            scale = self.width() / wanted.width()
+            painter.scale(scale, scale)
+        self._paint_headings(painter, failed)
+        self._paint_links(painter, failed)
+        for number, row in enumerate(failed.operands):
+            self._paint_row(painter, failed, number, row)
+        if failed.text:
+            painter.setFont(self.font())
+            painter.setPen(theme.current().color("text"))
+            place = self._sentence_box(failed, wanted.width())
+            place.moveTop(HEADER + len(failed.operands) * (BOX_HEIGHT + ROW_GAP))
+            painter.drawText(place, Qt.TextFlag.TextWordWrap, failed.text)
+
+    def _paint_headings(self, painter: QPainter, failed: FailedOperands) -> None:
+        painter.setFont(theme.mono_font(8))
+        painter.setPen(theme.current().color("muted"))
+        for column, heading in enumerate(failed.headings):
+            left = self._place(failed, 0, column).left() - GAP // 2
+            place = QRect(left, 0, BOX_WIDTH + GAP, HEADER)
+            painter.drawText(place, Qt.AlignmentFlag.AlignCenter, heading)
+
+    def _paint_links(self, painter: QPainter, failed: FailedOperands) -> None:
+        """A line from each cell that fails to the next one under it."""
+        painter.setPen(QPen(theme.current().color("error"), 1.5))
+        above: dict[int, QRect] = {}
+        for number, row in enumerate(failed.operands):
+            for cell in row.failing:
+                box = self.box(number, cell)
+                if row.columns[cell] in above:
+                    start = above[row.columns[cell]]
+                    painter.drawLine(
+                        start.center().x(), start.bottom(), box.center().x(), box.top()
+                    )
+                above[row.columns[cell]] = box
+
+    def _paint_row(
+        self, painter: QPainter, failed: FailedOperands, number: int, row: FailedOperand
+    ) -> None:
+        colors = theme.current()
+        name = self._place(failed, number, 0)
+        name = QRect(0, name.top(), self._name_width(failed) - GAP, BOX_HEIGHT)
+        painter.setFont(theme.mono_font(9))
+        painter.setPen(colors.color("text" if row.dtype else "muted"))
+        metrics = painter.fontMetrics()
+        text = metrics.elidedText(row.text, Qt.TextElideMode.ElideMiddle, name.width())
+        painter.drawText(name, Qt.AlignmentFlag.AlignVCenter, text)
+        for cell, size in enumerate(row.cells):
+            fails = cell in row.failing
+            role = "conflict" if fails else "same" if row.dtype else "added"
+            text = f"{size} {CROSS}" if fails else str(size)
+            paint_box(painter, self.box(number, cell), text, role, 8 if len(text) > 5 else 10)
+        left = self._place(failed, number, _column_count(failed)).left()
+        for text, wrong in _chips(row):
+            box = QRect(left, name.top() + 2, self._chip_width(text), BOX_HEIGHT - 4)
+            painter.setPen(QPen(colors.color("error" if wrong else "border"), 1))
+            painter.setBrush(colors.color("error", 60 if wrong else 0))
+            painter.drawRoundedRect(box, box.height() / 2, box.height() / 2)
+            painter.setFont(theme.mono_font(8))
+            painter.setPen(colors.color("text" if wrong else "muted"))
+            painter.drawText(box, Qt.AlignmentFlag.AlignCenter, text)
+            left = box.right() + GAP
+
+    # -- places ----------------------------------------------------------------------------------
+
+    def _place(self, failed: FailedOperands, row: int, column: int) -> QRect:
+        return QRect(
+            self._name_width(failed) + column * (BOX_WIDTH + GAP),
+            HEADER + row * (BOX_HEIGHT + ROW_GAP),
+            BOX_WIDTH,
+            BOX_HEIGHT,
+        )
+
+    def _name_width(self, failed: FailedOperands) -> int:
+        metrics = QFontMetrics(theme.mono_font(9))
+        widest = max((metrics.horizontalAdvance(row.text) for row in failed.operands), default=0)
+        return min(widest, MAX_NAME_WIDTH) + 2 * GAP
+
+    def _chip_width(self, text: str) -> int:
+        metrics = QFontMetrics(theme.mono_font(8))
+        return metrics.horizontalAdvance(text) + 2 * CHIP_PADDING
+
+    def _sentence_width(self, failed: FailedOperands) -> int:
+        return QFontMetrics(self.font()).horizontalAdvance(failed.text) + GAP
+
+    def _sentence_box(self, failed: FailedOperands, width: int) -> QRect:
+        if not failed.text:
+            return QRect()
+        metrics = QFontMetrics(self.font())
+        return metrics.boundingRect(
+            QRect(0, 0, width, 1000), Qt.TextFlag.TextWordWrap.value, failed.text
+        )
+
+
+def described(failed: FailedOperands) -> str:
+    """The picture in words: `x: 3 × 4, float32, cpu; does not fit: 4.`"""
+    told = []
+    for row in failed.operands:
+        parts = [format_shape(row.cells), *(text for text, _ in _chips(row))]
+        wrong = [str(row.cells[cell]) for cell in row.failing]
+        told.append(
+            f"{row.text}: {', '.join(parts)}"
+            + (f"; does not fit: {', '.join(wrong)}." if wrong else ".")
+        )
+    return " ".join([*told, failed.text]).strip()
+
+
+def _column_count(failed: FailedOperands) -> int:
+    used = max((column + 1 for row in failed.operands for column in row.columns), default=0)
+    return max(used, len(failed.headings))
+
+
+def _chips(row: FailedOperand) -> list[tuple[str, bool]]:
+    """What stands beside the shape, and whether it is at fault."""
+    texts = {"dtype": row.dtype, "device": row.device, "note": row.note}
+    return [
+        (f"{text} {CROSS}" if key in row.wrong else text, key in row.wrong)
+        for key, text in texts.items()
+        if text
+    ]

@@ -1,0 +1,180 @@
+"""Indexing: which elements are picked or written, part by part of the index."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from PySide6.QtGui import QResizeEvent
+from PySide6.QtWidgets import QGridLayout, QLabel, QWidget
+
+from engine.protocol import PickCommand, PickSnapshot
+from widgets.shapes.cells_grid import Index, Marks, indices, text_of, written
+from widgets.shapes.cells_row import CellsRow
+from widgets.shapes.cells_view import CellsView
+from widgets.shapes.operand_fields import ExpressionField
+from widgets.shapes.shape_view import ShapeView, text_label
+from widgets.theme import GRID, mono_font
+
+EMPTY_TEXT = (
+    "Type an index of a tensor, such as x[0, :, ::2], x[x > 0] or x.gather(1, i); or a line that"
+    " writes to one, such as x[x > 0] = 0, x[[0, 2]] += 1 or x.scatter_(1, i, src)."
+)
+
+
+class PickView(ShapeView):
+    """The source with the picked elements coloured, each part of the index in words, and the
+    result, whose selected element is lit in the source. For a line that writes: the tensor with
+    the elements that are written, those named more than once marked, the values, and the tensor
+    afterwards."""
+
+    QUESTION, ANSWER = PickCommand, PickSnapshot
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__("pick_view", parent)
+        self._snapshot: PickSnapshot | None = None
+        self.source = ExpressionField(
+            "pick_source",
+            "Index of a tensor, or a line that writes by one",
+            "Integers take one index, slices (start:stop:step) keep some, ... stands for all"
+            " dimensions not named, None makes one of size 1, lists and masks pick one by one."
+            " Assignments (x[i] = v), scatter_, scatter_add_, index_add_, index_copy_, index_fill_,"
+            " index_put_ and masked_fill_ show what they would write: only Run writes it.",
+        )
+        self.source.setPlaceholderText("x[0, :, ::2]")
+        self.source.textChanged.connect(self.refresh)
+        self.controls.addWidget(self.source, 1)
+        self._kind = text_label("pick_kind", "heading")
+        self._why = text_label("pick_why", "muted")
+        self._why.setWordWrap(True)
+        self._read = text_label("pick_read")
+        self._read.setFont(mono_font())
+        self._part_rows: list[tuple[QLabel, QLabel]] = []
+        self._parts = QGridLayout()
+        self._parts.setHorizontalSpacing(2 * GRID)
+        self._parts.setVerticalSpacing(GRID // 2)
+        self._parts.setColumnStretch(1, 1)
+        self.source_cells = CellsView("pick_cells_source")
+        self.source_cells.setToolTip(
+            "The coloured elements are picked, or written; those with a corner more than once."
+        )
+        self.source_cells.cell_chosen.connect(self._choose_source)
+        self.result_cells = CellsView("pick_cells_result")
+        self.result_cells.setToolTip("Click an element to see where it comes from or goes to.")
+        self.result_cells.cell_chosen.connect(self._ask)
+        self.after_cells = CellsView("pick_cells_after")
+        self.after_cells.setToolTip("The tensor once this line has run: it has not run yet.")
+        self.after_cells.show_cells(None, "")
+        self.source_cells.show_cells(None, "")
+        self.result_cells.show_cells(None, "")
+        self.body.addLayout(self._parts)
+        self._cells = CellsRow((self.source_cells, self.result_cells, self.after_cells))
+        for part in (self._kind, self._why, self._read, self._cells):
+            self.body.addWidget(part)
+        self.body.addStretch(1)
+        self._kind.setText(EMPTY_TEXT)
+
+    def refresh(self) -> None:
+        self._ask(self._snapshot.element if self._snapshot else None)
+
+    def show_names(self, names: Sequence[str]) -> None:
+        self.source.show_names([f"{name}[" for name in names])
+
+    def show_expression(self, expression: str) -> None:
+        """Index another tensor; an index of that one is kept."""
+        if not self.source.text().startswith((f"{expression}[", f"{expression}.")):
+            self.source.setText(f"{expression}[...]")
+
+    def show_snapshot(self, snapshot: PickSnapshot) -> None:
+        self._snapshot = snapshot
+        self._show_answer(snapshot.code, snapshot.error)
+        self._show_parts(snapshot)
+        self._kind.setText(_kind(snapshot))
+        self._kind.setVisible(snapshot.shape is not None)
+        self._why.setText(snapshot.why)
+        self._why.setVisible(bool(snapshot.why))
+        self._read.setText(_read(snapshot))
+        self._read.setVisible(bool(self._read.text()))
+        touched = _touched(snapshot)
+        marks = touched | ({} if snapshot.reads is None else {snapshot.reads: "selected"})
+        before = f"{snapshot.expression} before" if snapshot.write else snapshot.expression
+        self.source_cells.show_cells(snapshot.source, before, marks)
+        chosen: Marks = dict.fromkeys(snapshot.others, "read")
+        if snapshot.element is not None:
+            chosen[snapshot.element] = "selected"
+        self.result_cells.show_cells(snapshot.result, _result_name(snapshot), chosen)
+        after = f"{snapshot.expression} after"
+        if snapshot.write == "copy":
+            after = f"the copy of {snapshot.expression}"
+        self.after_cells.show_cells(snapshot.after, after, marks)
+        self._cells.arrange(self._room())
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._cells.arrange(self._room())
+
+    def _show_parts(self, snapshot: PickSnapshot) -> None:
+        while len(self._part_rows) < len(snapshot.parts):
+            row = len(self._part_rows)
+            text, rule = QLabel(), text_label(f"pick_rule_{row}")
+            text.setFont(mono_font())
+            self._parts.addWidget(text, row, 0)
+            self._parts.addWidget(rule, row, 1)
+            self._part_rows.append((text, rule))
+        for row, labels in enumerate(self._part_rows):
+            for label in labels:
+                label.setVisible(row < len(snapshot.parts))
+        for (text, rule), part in zip(self._part_rows, snapshot.parts, strict=False):
+            dims = part.result_dims
+            made = f"dimension{'s' if len(dims) > 1 else ''} {', '.join(map(str, dims))}"
+            where = f"  →  {made} of the {'values' if snapshot.write else 'result'}" if dims else ""
+            text.setText(part.text or "(not named)")
+            rule.setText(f"{part.rule}{where}")
+
+    def _choose_source(self, index: Index) -> None:
+        if self._snapshot is not None:
+            self.element_selected.emit(self._snapshot.expression, index)
+
+    def _ask(self, element: Index | None) -> None:
+        if self.source.text().strip():
+            self.asked.emit(PickCommand(source=self.source.text(), element=element))
+
+
+def _touched(snapshot: PickSnapshot) -> Marks:
+    """The cells of the source that are picked or written; only writes can collide."""
+    often = "repeated" if snapshot.write else "picked"
+    return {
+        index: "picked" if count == 1 else often
+        for index, count in zip(indices(snapshot.source), snapshot.picked, strict=True)
+        if count
+    }
+
+
+def _result_name(snapshot: PickSnapshot) -> str:
+    return f"written: {snapshot.value}" if snapshot.write else "result"
+
+
+def _kind(snapshot: PickSnapshot) -> str:
+    if snapshot.shape is None:
+        return ""
+    if snapshot.write:
+        where = snapshot.expression if snapshot.write == "in place" else "a copy"
+        return f"{math.prod(snapshot.shape):,} values of shape {snapshot.shape} → {where}"
+    what = "view" if snapshot.is_view else "copy"
+    return f"{snapshot.source_shape} → {snapshot.shape}, a {what}"
+
+
+def _read(snapshot: PickSnapshot) -> str:
+    """`result[1] = x[0, 1] = 4`; `x[0, 1] = 4 gets 1, 2: afterwards 7`."""
+    if snapshot.element is None or snapshot.reads is None or snapshot.result is None:
+        return ""
+    if snapshot.write:
+        place = f"{snapshot.expression}{written(snapshot.reads)}"
+        values = sorted((snapshot.element, *snapshot.others))
+        told = ", ".join(text_of(snapshot.result, value) or written(value) for value in values)
+        into = text_of(snapshot.after, snapshot.reads) if snapshot.after is not None else ""
+        end = f": afterwards {into}" if into else ""
+        return f"{place} = {text_of(snapshot.source, snapshot.reads)} gets {told}{end}"
+    made = f"result{written(snapshot.element)} = {snapshot.expression}{written(snapshot.reads)}"
+    value = text_of(snapshot.result, snapshot.element)
+    return f"{made} = {value}" if value else made

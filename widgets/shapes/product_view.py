@@ -1,0 +1,212 @@
+"""Products: which row meets which column."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QComboBox, QGridLayout, QWidget
+
+from engine.protocol import Cells, ProductCommand, ProductSnapshot
+from widgets.shapes.cells_grid import Index, Marks, indices, written
+from widgets.shapes.cells_view import CellsView
+from widgets.shapes.operand_fields import NAMES, ExpressionField, OperandFields
+from widgets.shapes.shape_view import ShapeView, text_label
+from widgets.theme import GRID, mono_font
+
+EXAMPLE = ("(2, 3)", "(3, 4)")
+EQUATION = "ik,kj->ij"
+OPS = {
+    "matmul": "a @ b: rows of a times columns of b; dimensions in front are batches and broadcast.",
+    "mm": "A product of two matrices, nothing else.",
+    "bmm": "Matrix by matrix over one batch dimension of equal size; nothing broadcasts.",
+    "mv": "A matrix times a vector.",
+    "dot": "Two vectors: the sum of products.",
+    "outer": "Two vectors: every element of one times every element of the other.",
+    "einsum": "Letters name dimensions; those that the result leaves out are summed over.",
+}
+
+
+class ProductView(ShapeView):
+    """The operands and the result as on paper: b above the result, a to its left, so that the
+    selected element stands where its row and its column meet."""
+
+    QUESTION, ANSWER = ProductCommand, ProductSnapshot
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__("product_view", parent)
+        self._snapshot: ProductSnapshot | None = None
+        self.op = QComboBox()
+        self.op.setObjectName("product_op")
+        self.op.setAccessibleName("Product")
+        for name, tip in OPS.items():
+            self.op.addItem(name)
+            self.op.setItemData(self.op.count() - 1, tip, Qt.ItemDataRole.ToolTipRole)
+        self.equation = ExpressionField(
+            "product_equation",
+            "einsum equation",
+            "A letter for each dimension of each operand: ik,kj->ij is a matrix product, ij->ji a"
+            " transpose, ii-> the trace. ... stands for the dimensions in front.",
+        )
+        self.equation.setText(EQUATION)
+        self.operands = OperandFields(EXAMPLE, 2, 2)
+        self._letters = text_label("product_letters")
+        self._letters.setFont(mono_font())
+        self._letters.setToolTip(
+            "Each dimension with its letter and size. A letter in both operands and not in the"
+            " result is summed over; one in both and in the result is a batch."
+        )
+        self._meaning = text_label("product_meaning", "muted")
+        self._meaning.setWordWrap(True)
+        self._sum = text_label("product_sum")
+        self._sum.setFont(mono_font())
+        self._sum.setWordWrap(True)
+        self.operand_cells = [CellsView(f"product_cells_{name}", self) for name in NAMES]
+        self.result_cells = CellsView("product_cells_result", self)
+        self.result_cells.setToolTip("Click an element to see its row and its column.")
+        self.result_cells.cell_chosen.connect(self._ask)
+        for number, view in enumerate(self.operand_cells):
+            view.setToolTip("What the selected element of the result is made of is lit.")
+            view.cell_chosen.connect(lambda at, number=number: self._choose_operand(number, at))
+        self.controls.addWidget(self.op)
+        self.controls.addWidget(self.equation)
+        self.controls.addWidget(self.operands, 1)
+        self._grid = QGridLayout()
+        self._grid.setHorizontalSpacing(2 * GRID)
+        self._grid.setVerticalSpacing(GRID)
+        self._grid.setColumnStretch(9, 1)
+        self.body.addWidget(self._letters)
+        self.body.addWidget(self._meaning)
+        self.body.addWidget(self._sum)
+        self.body.addLayout(self._grid)
+        self.body.addStretch(1)
+        self.op.currentTextChanged.connect(self._choose_op)
+        self.equation.textChanged.connect(self.refresh)
+        self.operands.changed.connect(self.refresh)
+        self._choose_op(self.op.currentText())
+
+    def refresh(self) -> None:
+        self._ask(self._snapshot.element if self._snapshot else None)
+
+    def show_names(self, names: Sequence[str]) -> None:
+        self.operands.show_names(names)
+
+    def show_snapshot(self, snapshot: ProductSnapshot) -> None:
+        self._snapshot = snapshot
+        self._show_answer(snapshot.code, snapshot.error)
+        self._letters.setText(_letters(snapshot))
+        self._letters.setVisible(bool(snapshot.letters))
+        self._meaning.setText(_meaning(snapshot))
+        self._meaning.setVisible(bool(snapshot.letters))
+        self._sum.setText(_sum(snapshot))
+        self._sum.setVisible(bool(self._sum.text()))
+        for number, view in enumerate(self.operand_cells):
+            if number >= len(snapshot.cells):
+                view.show_cells(None, "")
+                continue
+            cells = snapshot.cells[number]
+            view.show_cells(cells, _name(snapshot, number), _marks(snapshot, number, cells))
+        chosen: Marks = {} if snapshot.element is None else {snapshot.element: "selected"}
+        self.result_cells.show_cells(snapshot.result, "result", chosen)
+        self._place(len(snapshot.cells))
+
+    def _place(self, operands: int) -> None:
+        views = [*self.operand_cells[:operands], self.result_cells]
+        for view in (*self.operand_cells, self.result_cells):
+            self._grid.removeWidget(view)
+            view.set_cell_width(None)
+        width = max(view.wanted_cell_width() for view in views)
+        for view in views:
+            view.set_cell_width(width)
+        bottom = Qt.AlignmentFlag.AlignBottom
+        corner = Qt.AlignmentFlag.AlignTop | Qt.AlignmentFlag.AlignLeft
+        if operands == 2:
+            left = Qt.AlignmentFlag.AlignLeft
+            self._grid.addWidget(self.operand_cells[1], 0, 1, bottom | left)
+            self._grid.addWidget(self.operand_cells[0], 1, 0, corner)
+            self._grid.addWidget(self.result_cells, 1, 1, corner)
+            return
+        for column, view in enumerate(views):
+            self._grid.addWidget(view, 0, column, corner)
+
+    def _choose_op(self, op: str) -> None:
+        self.op.setToolTip(OPS[op])
+        self.equation.setVisible(op == "einsum")
+        self.operands.set_limits(*((1, 4) if op == "einsum" else (2, 2)))
+        self.refresh()
+
+    def _choose_operand(self, number: int, index: Index) -> None:
+        """Show the element of the result in this row or column."""
+        snapshot = self._snapshot
+        if snapshot is None:
+            return
+        self.element_selected.emit(snapshot.operands[number], index)
+        if snapshot.element is None or snapshot.shape is None:
+            return
+        at = dict(zip(snapshot.result_letters, snapshot.element, strict=True))
+        own = zip(snapshot.letters[number], index, snapshot.shapes[number], strict=True)
+        at |= {letter: i for letter, i, size in own if letter in at and size > 1}
+        self._ask(tuple(at[letter] for letter in snapshot.result_letters))
+
+    def _ask(self, element: Index | None) -> None:
+        self.asked.emit(
+            ProductCommand(
+                operands=self.operands.texts(),
+                op=self.op.currentText(),  # pyright: ignore[reportArgumentType]
+                equation=self.equation.text(),
+                element=element,
+            )
+        )
+
+
+def _name(snapshot: ProductSnapshot, number: int) -> str:
+    text = snapshot.operands[number]
+    return text if text[:1].isalpha() or text[:1] == "_" else NAMES[number]
+
+
+def _marks(snapshot: ProductSnapshot, number: int, cells: Cells) -> Marks:
+    """The operand's elements in the sum. Of a letter that occurs twice, only the diagonal."""
+    if snapshot.element is None:
+        return {}
+    letters, reads = snapshot.letters[number], snapshot.reads[number]
+    marks: Marks = {}
+    for index in indices(cells):
+        met: dict[str, int] = {}
+        if all(
+            (at is None or at == i) and met.setdefault(letter, i) == i
+            for letter, at, i in zip(letters, reads, index, strict=True)
+        ):
+            marks[index] = "read"
+    return marks
+
+
+def _letters(snapshot: ProductSnapshot) -> str:
+    if not snapshot.letters:
+        return ""
+    parts = []
+    for number, (letters, shape) in enumerate(zip(snapshot.letters, snapshot.shapes, strict=True)):
+        sizes = ", ".join(f"{c}={size}" for c, size in zip(letters, shape, strict=True))
+        parts.append(f"{_name(snapshot, number)}[{sizes}]")
+    return f"{' · '.join(parts)}  →  result[{', '.join(snapshot.result_letters)}]"
+
+
+def _meaning(snapshot: ProductSnapshot) -> str:
+    every = "".join(dict.fromkeys("".join(snapshot.letters)))
+    summed = [c for c in every if c not in snapshot.result_letters]
+    batch = [c for c in snapshot.result_letters if all(c in own for own in snapshot.letters)]
+    said = [f"{', '.join(summed)}: multiplied pair by pair and summed"] if summed else []
+    if batch and len(snapshot.letters) > 1:
+        said.append(f"{', '.join(batch)}: batch, each one a product of its own")
+    return "; ".join([*said, *([snapshot.note] if snapshot.note else [])])
+
+
+def _sum(snapshot: ProductSnapshot) -> str:
+    """`result[0, 1] = a[0, :] · b[:, 1] = 1 · 7 + 2 · 9 = 25`."""
+    if snapshot.element is None:
+        return ""
+    parts = [f"{_name(snapshot, k)}{written(reads)}" for k, reads in enumerate(snapshot.reads)]
+    text = f"result{written(snapshot.element)} = {' · '.join(parts)}"
+    if snapshot.terms:
+        more = ["…"] if snapshot.count > len(snapshot.terms) else []
+        text += f" = {' + '.join([*snapshot.terms, *more])}"
+    return f"{text} = {snapshot.value}" if snapshot.value else text

@@ -1,0 +1,227 @@
+"""Reductions: which elements fold into which."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QResizeEvent
+from PySide6.QtWidgets import QCheckBox, QComboBox, QHBoxLayout, QLabel, QWidget
+
+from engine.protocol import ReductionCommand, ReductionSnapshot
+from widgets.shapes.cells_grid import Index, Marks, reads_mark, written
+from widgets.shapes.cells_row import CellsRow
+from widgets.shapes.cells_view import CellsView
+from widgets.shapes.operand_fields import ExpressionField
+from widgets.shapes.shape_view import ShapeView, text_label
+from widgets.theme import GRID, mono_font
+
+EXAMPLE = "(2, 3, 4)"
+OPS = {
+    "sum": "Adds the elements.",
+    "mean": "Their sum divided by their count. Needs a floating-point dtype.",
+    "prod": "Multiplies the elements. One dimension, or all.",
+    "amax": "The largest; over several dimensions at once. Ties share the gradient.",
+    "amin": "The smallest; over several dimensions at once.",
+    "max": "The largest, and where it stands (values, indices). One dimension, or all.",
+    "min": "The smallest, and where it stands (values, indices). One dimension, or all.",
+    "argmax": "Where the largest stands along the dimension: the predicted class.",
+    "argmin": "Where the smallest stands along the dimension.",
+    "median": "The middle one in order; of an even count the lower.",
+    "any": "Whether one of them is not zero.",
+    "all": "Whether none of them is zero.",
+    "std": "Standard deviation, divided by n - 1.",
+    "var": "Variance, divided by n - 1.",
+    "norm": "The square root of the sum of squares.",
+    "logsumexp": "log(sum(exp(x))) without overflow. The heart of cross entropy.",
+}
+
+
+class ReductionView(ShapeView):
+    """The source's elements, with those lit that fold into the result's selected one."""
+
+    QUESTION, ANSWER = ReductionCommand, ReductionSnapshot
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__("reduction_view", parent)
+        self._snapshot: ReductionSnapshot | None = None
+        self.expression = ExpressionField(
+            "reduction_expression", "Tensor to reduce", "A variable, or a shape such as (2, 3, 4)."
+        )
+        self.expression.setText(EXAMPLE)
+        self.expression.textChanged.connect(self.refresh)
+        self.op = QComboBox()
+        self.op.setObjectName("reduction_op")
+        self.op.setAccessibleName("Reduction")
+        for name, tip in OPS.items():
+            self.op.addItem(name)
+            self.op.setItemData(self.op.count() - 1, tip, Qt.ItemDataRole.ToolTipRole)
+        self.op.currentTextChanged.connect(self._choose_op)
+        self._keepdim = QCheckBox("keepdim")
+        self._keepdim.setObjectName("reduction_keepdim")
+        self._keepdim.setAccessibleName("keepdim")
+        self._keepdim.setToolTip(
+            "Leave each folded dimension with size 1, so that the result broadcasts against the"
+            " source again."
+        )
+        self._keepdim.clicked.connect(self.refresh)
+        self._dims: list[QCheckBox] = []
+        self._dims_row = QHBoxLayout()
+        self._dims_row.setSpacing(GRID)
+        fold = QLabel("fold")
+        fold.setProperty("role", "muted")
+        self.controls.addWidget(self.expression, 1)
+        self.controls.addWidget(self.op)
+        self.controls.addWidget(fold)
+        self.controls.addLayout(self._dims_row)
+        self.controls.addWidget(self._keepdim)
+        self.controls.addStretch(1)
+
+        self._summary = text_label("reduction_summary")
+        self._summary.setWordWrap(True)
+        self._fold = text_label("reduction_fold")
+        self._fold.setFont(mono_font())
+        self._fold.setWordWrap(True)
+        self.source_cells = CellsView("reduction_source")
+        self.source_cells.setToolTip("Click an element to see where it goes.")
+        self.result_cells = CellsView("reduction_result")
+        self.result_cells.setToolTip("Click an element to see which elements fold into it.")
+        self.source_cells.cell_chosen.connect(self._choose_source)
+        self.result_cells.cell_chosen.connect(self._ask)
+        self._cells = CellsRow((self.source_cells, self.result_cells))
+        for part in (self._summary, self._fold, self._cells):
+            self.body.addWidget(part)
+        self.body.addStretch(1)
+        self._choose_op(self.op.currentText())
+
+    def refresh(self) -> None:
+        self._ask(self._snapshot.element if self._snapshot else None)
+
+    def show_names(self, names: Sequence[str]) -> None:
+        self.expression.show_names(names)
+
+    def show_expression(self, expression: str) -> None:
+        if expression != self.expression.text():
+            self.expression.setText(expression)
+
+    def show_snapshot(self, snapshot: ReductionSnapshot) -> None:
+        self._snapshot = snapshot
+        if self._show_dims(snapshot.source_shape):
+            self.refresh()
+            return
+        self._show_answer(snapshot.code, snapshot.error)
+        marks = self._source_marks(snapshot)
+        self.source_cells.show_cells(snapshot.source, _name(snapshot), marks)
+        chosen: Marks = {} if snapshot.element is None else {snapshot.element: "selected"}
+        self.result_cells.show_cells(snapshot.result, "result", chosen)
+        self._summary.setText(_summary(snapshot))
+        self._fold.setText(_fold(snapshot))
+        self._fold.setVisible(bool(self._fold.text()))
+        self._cells.arrange(self._room())
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._cells.arrange(self._room())
+
+    @staticmethod
+    def _source_marks(snapshot: ReductionSnapshot) -> Marks:
+        if snapshot.element is None:
+            return {}
+        marks = reads_mark(snapshot.source, snapshot.reads)
+        if snapshot.winner in marks:
+            marks[snapshot.winner] = "winner"
+        return marks
+
+    def _dims_chosen(self) -> tuple[int, ...] | None:
+        return tuple(d for d, box in enumerate(self._dims) if box.isChecked()) or None
+
+    def _show_dims(self, shape: Sequence[int]) -> bool:
+        """A box per dimension. True when one that was ticked is gone, so that the question has
+        changed."""
+        before = self._dims_chosen()
+        while len(self._dims) > len(shape):
+            box = self._dims.pop()
+            self._dims_row.removeWidget(box)
+            box.hide()  # it is only deleted when the event loop comes round
+            box.deleteLater()
+        while len(self._dims) < len(shape):
+            self._dims.append(self._dim_box(len(self._dims)))
+        for d, (box, size) in enumerate(zip(self._dims, shape, strict=True)):
+            box.setText(f"{d} ({size})")
+        return before != self._dims_chosen()
+
+    def _dim_box(self, d: int) -> QCheckBox:
+        box = QCheckBox()
+        box.setObjectName(f"reduction_dim_{d}")
+        box.setAccessibleName(f"Fold dimension {d}")
+        box.setToolTip(f"dim={d}: fold this dimension. With none ticked, all are folded.")
+        box.clicked.connect(self.refresh)
+        self._dims_row.addWidget(box)
+        return box
+
+    def _choose_op(self, op: str) -> None:
+        self.op.setToolTip(OPS[op])
+        self.refresh()
+
+    def _choose_source(self, index: Index) -> None:
+        """Show where an element of the source goes."""
+        snapshot = self._snapshot
+        if snapshot is None:
+            return
+        self.element_selected.emit(snapshot.expression, index)
+        if snapshot.shape is None:
+            return
+        keeps = len(snapshot.shape) == len(index)
+        self._ask(
+            tuple(
+                0 if d in snapshot.folded else at
+                for d, at in enumerate(index)
+                if keeps or d not in snapshot.folded
+            )
+        )
+
+    def _ask(self, element: Index | None) -> None:
+        self.asked.emit(
+            ReductionCommand(
+                expression=self.expression.text(),
+                op=self.op.currentText(),
+                dims=self._dims_chosen(),
+                keepdim=self._keepdim.isChecked(),
+                element=element,
+            )
+        )
+
+
+def _name(snapshot: ReductionSnapshot) -> str:
+    text = snapshot.expression
+    return text if text[:1].isalpha() or text[:1] == "_" else "x"
+
+
+def _summary(snapshot: ReductionSnapshot) -> str:
+    if snapshot.shape is None:
+        return ""
+    which = ", ".join(map(str, snapshot.folded))
+    what = "No dimension to fold" if not snapshot.folded else f"Folds dimension {which}"
+    if len(snapshot.folded) > 1:
+        what = f"Folds dimensions {which}"
+    shapes = f"{snapshot.source_shape} → {snapshot.shape}"
+    each = f"each element of the result is made of {snapshot.count:,}"
+    return f"{what}: {shapes}, {snapshot.dtype}; {each}. {snapshot.note}".rstrip()
+
+
+def _fold(snapshot: ReductionSnapshot) -> str:
+    """`result[1] = sum of x[1, :] = 4 + 5 + 6 = 15`."""
+    if snapshot.element is None:
+        return ""
+    left = f"result{written(snapshot.element)}"
+    source = f"{_name(snapshot)}{written(snapshot.reads)}"
+    terms = list(snapshot.terms)
+    more = ["…"] if snapshot.count > len(terms) else []
+    if snapshot.op in ("sum", "mean", "prod") and terms:
+        joined = (" · " if snapshot.op == "prod" else " + ").join(terms + more)
+        middle = f"({joined}) / {snapshot.count}" if snapshot.op == "mean" else joined
+        text = f"{left} = {snapshot.op} of {source} = {middle}"
+    else:
+        listed = f" = {snapshot.op}({', '.join(terms + more)})" if terms else ""
+        text = f"{left} = {snapshot.op} of {source}{listed}"
+    return f"{text} = {snapshot.value}" if snapshot.value else text

@@ -1,0 +1,166 @@
+"""What the views of broadcasting, reductions, products and indexing have in common: controls on
+top, the Python line with a button that runs it, torch's error in plain words with the operands
+that failed, and a picture."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import (
+    QFrame,
+    QHBoxLayout,
+    QLabel,
+    QPushButton,
+    QScrollArea,
+    QSizePolicy,
+    QStyle,
+    QVBoxLayout,
+    QWidget,
+)
+
+from engine.protocol import Command, ErrorReport, Snapshot
+from widgets.icons import set_icon
+from widgets.shapes.failure_view import FailureView
+from widgets.theme import GRID, mono_font
+
+PYTHON_NAME = "shape_code"
+
+
+class ShapeView(QWidget):
+    """Emits `asked(Command)` whenever its inputs change, and shows the answer.
+
+    The assembly sends what is asked to the engine, gives an answer of type `ANSWER` to
+    `show_snapshot` and an ErrorSnapshot for `QUESTION` to `show_error`. It calls `refresh` when
+    the view comes to the front and after each cell, `show_names` with the tensors there are, and
+    `show_expression` when another variable is selected.
+    """
+
+    QUESTION: ClassVar[type[Command]]
+    ANSWER: ClassVar[type[Snapshot]]
+
+    asked = Signal(object)
+    run_requested = Signal(str)
+    element_selected = Signal(str, object)
+    """(expression, index) of an element that was clicked, where it belongs to a live tensor."""
+
+    def __init__(self, name: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName(name)
+        self.controls = QHBoxLayout()
+        self.controls.setSpacing(GRID)
+        self._code = text_label(PYTHON_NAME)
+        self._code.setFont(mono_font())
+        self._code.setToolTip("The Python line for what is shown. Run leaves it in the console.")
+        self._run = QPushButton("Run")
+        self._run.setObjectName("shape_run")
+        self._run.setAccessibleName("Run the Python line")
+        self._run.setToolTip("Run this line in the console, and keep it in its history.")
+        set_icon(self._run, "mdi6.play")
+        self._run.setEnabled(False)
+        self._run.clicked.connect(lambda: self.run_requested.emit(self._code.text()))
+        self._error = text_label("shape_error", "error")
+        self._error.setFont(mono_font(9))
+        self._error.setWordWrap(True)
+        self._error.setToolTip("PyTorch's own message, whole.")
+        self._hint = text_label("shape_hint")
+        self._hint.setWordWrap(True)
+        self.failed = FailureView()
+        self.body = QVBoxLayout()
+        self.body.setContentsMargins(GRID, GRID, GRID, GRID)
+        self.body.setSpacing(GRID)
+        self._lay_out()
+        self._show_problem(None)
+
+    def _lay_out(self) -> None:
+        line = QHBoxLayout()
+        line.setSpacing(GRID)
+        line.addWidget(self._code, 1)
+        line.addWidget(self._run)
+        self._picture = QWidget()
+        self._picture.setLayout(self.body)
+        inside = QWidget()
+        column = QVBoxLayout(inside)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(GRID)
+        # Torch's longest messages have dozens of lines: these are scrolled with the picture.
+        for part in (self._error, self._hint, self.failed):
+            column.addWidget(part)
+        column.addWidget(self._picture, 1)
+        column.addStretch()  # words without a picture stand at the top
+        scroll = QScrollArea()
+        scroll.setWidgetResizable(True)
+        scroll.setFrameShape(QFrame.Shape.NoFrame)
+        scroll.setWidget(inside)
+        whole = QVBoxLayout(self)
+        whole.setContentsMargins(GRID, GRID, GRID, 0)
+        whole.setSpacing(GRID)
+        whole.addLayout(self.controls)
+        whole.addLayout(line)
+        whole.addWidget(scroll, 1)
+
+    # -- for the assembly ------------------------------------------------------------------------
+
+    def refresh(self) -> None:
+        """Ask again with the inputs as they stand."""
+        raise NotImplementedError
+
+    def show_snapshot(self, snapshot: Any) -> None:
+        raise NotImplementedError
+
+    def show_expression(self, expression: str) -> None:
+        """Another variable was selected."""
+
+    def show_names(self, names: Sequence[str]) -> None:
+        """The tensors there are."""
+
+    def show_error(self, error: ErrorReport) -> None:
+        """The question could not be answered; what was shown stays."""
+        self._run.setEnabled(False)
+        self._show_problem(error)
+
+    def forget(self, why: str) -> None:
+        """What was shown is about tensors that are gone: `why` stands in its place until the next
+        answer. What was typed stays."""
+        self._code.setText("")
+        self._run.setEnabled(False)
+        self._show_problem(None)
+        self._hint.setText(why)
+        self._hint.setVisible(bool(why))
+        self._picture.hide()
+
+    # -- for the views ---------------------------------------------------------------------------
+
+    def _room(self) -> int:
+        """The width in pixels that the picture has, without scrolling sideways."""
+        bar = self.style().pixelMetric(QStyle.PixelMetric.PM_ScrollBarExtent)
+        return self.width() - 4 * GRID - bar
+
+    def _show_answer(self, code: str, error: ErrorReport | None) -> None:
+        self._code.setText(code)
+        self._run.setEnabled(True)
+        self._picture.show()
+        self._show_problem(error)
+
+    def _show_problem(self, error: ErrorReport | None) -> None:
+        name = "" if error is None or error.type == "LabError" else f"{error.type}: "
+        self._error.setText("" if error is None else f"{name}{error.message}")
+        self._hint.setText("" if error is None else error.hint)
+        self._error.setVisible(bool(self._error.text()))
+        self._hint.setVisible(bool(self._hint.text()))
+        operands = None if error is None else error.operands
+        self.failed.show_failed(operands)
+        self.failed.setVisible(operands is not None)
+
+
+def text_label(name: str, role: str = "") -> QLabel:
+    """A line of plain text that can be selected."""
+    label = QLabel()
+    label.setObjectName(name)
+    label.setTextFormat(Qt.TextFormat.PlainText)
+    label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+    label.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
+    if role:
+        label.setProperty("role", role)
+    return label

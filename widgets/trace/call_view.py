@@ -1,0 +1,160 @@
+"""One call of a trace: what went in, what came out, and what it added to the graph."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
+
+from engine.protocol import TraceCall, TraceSnapshot, TraceStepSnapshot
+from widgets.icons import set_icon
+from widgets.shapes.failure_view import FailureView
+from widgets.shapes.shape_view import text_label
+from widgets.theme import GRID, mono_font
+from widgets.trace.model import name_of
+from widgets.values.value_stack import ValueStack
+
+_KINDS = {
+    "line": "line",
+    "module": "module",
+    "function": "torch function",
+    "op": "operator",
+}
+_MADE = {
+    "made_nan": "NaN is made here: only finite numbers went in.",
+    "made_inf": "Infinity is made here: only finite numbers went in.",
+}
+_WORDS = ("return", "yield", "goes on at")
+"""What a line does that binds no name."""
+PASSED_ON = "Its NaN or infinity came in already: another call made it."
+
+
+class CallView(QWidget):
+    """Shows one call. `graph_requested()`: show its node on the graph."""
+
+    graph_requested = Signal()
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("trace_call")
+        self._title = text_label("trace_call_name", "heading")
+        self._facts = text_label("trace_call_facts", "muted")
+        self._facts.setToolTip("What kind of call it is, and what it added to the autograd graph.")
+        self._mark = text_label("trace_call_mark", "error")
+        self._error = text_label("trace_call_error", "error")
+        self._arguments = text_label("trace_call_arguments")
+        self._arguments.setFont(mono_font(9))
+        self._arguments.setToolTip("Its arguments that are no tensors.")
+        self._note = text_label("trace_call_note", "muted")
+        self._results = text_label("trace_call_results")
+        self._results.setFont(mono_font(9))
+        self._results.setToolTip("What came out that is no tensor.")
+        for label in self._labels[1:]:
+            label.setWordWrap(True)
+        self.failed = FailureView()
+        self._graph = QPushButton("Show on graph")
+        self._graph.setObjectName("trace_show_node")
+        self._graph.setAccessibleName("Show this call's node on the graph")
+        set_icon(self._graph, "mdi6.sitemap-outline")
+        self._graph.clicked.connect(self.graph_requested)
+        self.values = ValueStack("trace_values")
+        head = QHBoxLayout()
+        head.setSpacing(GRID)
+        head.addWidget(self._title, 1)
+        head.addWidget(self._graph)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(GRID, 0, GRID, 0)
+        layout.setSpacing(GRID // 2)
+        layout.addLayout(head)
+        for label in self._labels[1:]:
+            layout.addWidget(label)
+            if label is self._error:
+                layout.addWidget(self.failed)
+        layout.addWidget(self.values, 1)
+        self.show_step(None, None)
+
+    @property
+    def _labels(self) -> tuple[QLabel, ...]:
+        return (
+            self._title,
+            self._facts,
+            self._mark,
+            self._error,
+            self._results,
+            self._arguments,
+            self._note,
+        )
+
+    def show_step(self, trace: TraceSnapshot | None, step: TraceStepSnapshot | None) -> None:
+        """Show the call that the trace stands at; without one, what to do."""
+        if trace is None or step is None or step.position < 0:
+            self._show_nothing(trace)
+            return
+        call = trace.calls[step.position]
+        self._title.setText(name_of(trace, call))
+        self._facts.setText(facts(call, step))
+        self._mark.setText(_MADE.get(call.mark, ""))
+        self._error.setText(step.error)
+        operands = trace.error.operands if step.error and trace.error is not None else None
+        self.failed.show_failed(operands)
+        self.failed.setVisible(operands is not None)
+        is_line = call.kind == "line"
+        self._results.setText(_texts(step.results, "sets" if is_line else ""))
+        self._arguments.setText(_texts(step.arguments, "reads" if is_line else ""))
+        passed_on = PASSED_ON if call.mark == "passed_on" else ""
+        self._note.setText(" ".join(filter(None, (passed_on, step.note))))
+        self._graph.setVisible(call.nodes > 0)
+        out, given = ("Sets", "Reads") if is_line else ("Out", "In")
+        sections = [(out, step.outputs, ""), (given, step.inputs, "")]
+        self.values.show_sections([section for section in sections if section[1]])
+        self._show_what_has_text()
+
+    def show_node(self, is_there: bool) -> None:
+        """Whether the graph of the tab Step through has a node that this call made."""
+        self._graph.setToolTip(
+            "Go to the node that this call made, in the tab Step through."
+            if is_there
+            else "Read the graph that this call's node is in, under the loss of the model or the"
+            " variable that leads to it, and go to the node. It takes the place of the graph in"
+            " the tab Step through."
+        )
+
+    def _show_nothing(self, trace: TraceSnapshot | None) -> None:
+        for label in self._labels:
+            label.setText("")
+        words = "The values that go into a call and come out of it are shown here."
+        if trace is not None:
+            words = "Next line goes to the first line: what it sets comes here."
+            if not trace.calls:
+                words = "Nothing of this code ran."
+        self._facts.setText(words)
+        self._graph.hide()
+        self.failed.hide()
+        self.values.show_sections([])
+        self._show_what_has_text()
+
+    def _show_what_has_text(self) -> None:
+        for label in self._labels:
+            label.setVisible(bool(label.text()))
+
+
+def _texts(values: tuple[tuple[str, str], ...], verb: str = "") -> str:
+    """`k = 3` on a line each, `sets k = 3` with a verb."""
+    start = f"{verb} " if verb else ""
+    return "\n".join(
+        f"{name} {text}" if name in _WORDS else f"{start}{name} = {text}" for name, text in values
+    )
+
+
+def facts(call: TraceCall, step: TraceStepSnapshot) -> str:
+    """What kind of call it is, where, and what it did to the graph."""
+    kind = _KINDS[call.kind]
+    parts = [f"{kind} in {call.module}" if call.module and call.kind != "module" else kind]
+    if call.writes:
+        parts.append("writes in place")
+    if call.nodes:
+        parts.append(f"made {call.nodes:,} autograd node{'s' if call.nodes > 1 else ''}")
+    elif step.grad_enabled and call.kind != "line":
+        parts.append("no autograd node")
+    elif not step.grad_enabled:
+        parts.append("no autograd node: grad mode is off")
+    return " · ".join(parts)

@@ -1,0 +1,209 @@
+"""The code of a trace: an editor to write it in, and the code that ran with its line marked."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtGui import QTextCursor
+from PySide6.QtWidgets import (
+    QFrame,
+    QHBoxLayout,
+    QLabel,
+    QPlainTextEdit,
+    QSizePolicy,
+    QStackedWidget,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from engine.protocol import TraceSnapshot
+from widgets import theme
+from widgets.console.code_input import CodeInput
+from widgets.console.history import History
+from widgets.icons import set_icon
+from widgets.model.code_editor import CodeEditor
+from widgets.theme import GRID
+from widgets.trace.lines import TraceLines
+
+OUTPUT_LINES = 2000
+OUTPUT_HEIGHT = 96
+BATCH_TEXT = (
+    "Start runs the batch of the forward pass under way through the model, and records all that"
+    " torch does in it. Without a pass, one begins."
+)
+
+
+class TraceInput(CodeInput):
+    """A console's input as tall as its place: Enter begins a new line, Shift+Enter starts."""
+
+    def __init__(self) -> None:
+        super().__init__(History())
+        self.setObjectName("trace_input")
+        self.setAccessibleName("Python to trace")
+        self.setToolTip(
+            "Python, run among the variables of the console. Shift+Enter starts the trace, Tab"
+            " completes. What it makes stays there."
+        )
+        self.setPlaceholderText("y = model(x)")
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
+
+    def sizeHint(self) -> QSize:
+        return QSize(400, 300)
+
+    def minimumSizeHint(self) -> QSize:
+        return QSize(160, 80)
+
+    def _enter_runs(self) -> bool:
+        return False
+
+
+class TraceSource(QWidget):
+    """`line_chosen(number)`: the reader wants to go to this call, by a click on its line."""
+
+    line_chosen = Signal(int)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("trace_source")
+        self._lines = TraceLines()
+        self._position = -1
+        self._file = ""  # the one in the reader; "" for the model's own code
+        self._model_code = ""
+        self._mode = "code"
+        self._place = ""
+        self._is_editing = True
+        self.input = TraceInput()
+        self.reader = CodeEditor(
+            "trace_code",
+            "The code that was traced",
+            "The code that ran. Click a line to go to the next time it runs; from the last, to the"
+            " first.",
+        )
+        self.reader.line_clicked.connect(self._on_line)
+        hint = QLabel(BATCH_TEXT)
+        hint.setObjectName("trace_batch_hint")
+        hint.setProperty("role", "muted")
+        hint.setWordWrap(True)
+        hint.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        hint.setMargin(2 * GRID)
+        self._pages = QStackedWidget()
+        for page in (self.input, self.reader, hint):
+            self._pages.addWidget(page)
+        self._where = QLabel()
+        self._where.setObjectName("trace_where")
+        self._where.setTextFormat(Qt.TextFormat.PlainText)
+        self._where.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
+        self._where.setToolTip(
+            "The line under which the current call ran, and which time the line ran then."
+        )
+        self._edit = QToolButton()
+        self._edit.setObjectName("trace_edit")
+        self._edit.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
+        self._edit.setAutoRaise(True)
+        self._edit.clicked.connect(lambda: self.edit(not self._is_editing))
+        self.output = QPlainTextEdit()
+        self.output.setObjectName("trace_output")
+        self.output.setAccessibleName("What the code printed")
+        self.output.setToolTip("What the code printed.")
+        self.output.setReadOnly(True)
+        self.output.setMaximumBlockCount(OUTPUT_LINES)
+        self.output.setMaximumHeight(OUTPUT_HEIGHT)
+        self.output.setFrameShape(QFrame.Shape.NoFrame)
+        self.output.setFont(theme.mono_font(9))
+        self._printed = QLabel("Printed")
+        self._printed.setProperty("role", "muted")
+        self._printed.setContentsMargins(GRID, GRID // 2, 0, 0)
+        head = QHBoxLayout()
+        head.setContentsMargins(GRID, 0, GRID // 2, 0)
+        head.addWidget(self._where, 1)
+        head.addWidget(self._edit)
+        head.addStrut(self._edit.sizeHint().height())
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setSpacing(0)
+        layout.addLayout(head)
+        layout.addWidget(self._pages, 1)
+        layout.addWidget(self._printed)
+        layout.addWidget(self.output)
+        self.clear_output()
+        self._show_page()
+
+    # -- showing ---------------------------------------------------------------------------------
+
+    def show_mode(self, mode: str) -> None:
+        """`code` is to be traced, or the `batch`. A trace that is there stays in sight, but for
+        that of a batch when there is code to write."""
+        self._mode = mode
+        trace = self._lines.trace
+        self._is_editing = trace is None or not (trace.source or trace.rule)
+        self._show_page()
+
+    def edit(self, editing: bool) -> None:
+        """Show the input, or the code that ran."""
+        self._is_editing = editing
+        self._show_page()
+        (self.input if editing else self.reader).setFocus()
+
+    def show_trace(self, trace: TraceSnapshot | None, model_code: str = "") -> None:
+        """`model_code` is the model's own: what ran for its batch."""
+        self._lines = TraceLines(trace)
+        self._model_code = model_code
+        self._is_editing = trace is None or (bool(trace.source) and not trace.calls)
+        error = None if trace is None else trace.error
+        if error is not None and error.line is not None and self._is_editing:
+            block = self.input.document().findBlockByNumber(error.line - 1)
+            self.input.setTextCursor(QTextCursor(block))
+        self.show_position(-1)
+
+    def show_position(self, position: int) -> None:
+        """Mark the line of a call; before the first, the line that the code ended at, if it
+        failed."""
+        self._position = position
+        mark = self._lines.mark(position)
+        self._show_file(mark.file)
+        self.reader.highlight(mark.lines, scroll=True, role=mark.role)
+        self._place = mark.text
+        self._show_page()
+
+    def _show_file(self, file: str) -> None:
+        self._file = file
+        source = self._lines.source_of(file)
+        if source is None:
+            source = "" if self._lines.trace is None else self._model_code
+        if source != self.reader.toPlainText():
+            self.reader.setPlainText(source)
+
+    def add_output(self, text: str) -> None:
+        self.output.moveCursor(QTextCursor.MoveOperation.End)
+        self.output.insertPlainText(text)
+        self.output.show()
+        self._printed.show()
+
+    def clear_output(self) -> None:
+        self.output.clear()
+        self.output.hide()
+        self._printed.hide()
+
+    def _show_page(self) -> None:
+        is_batch = self._mode == "batch"
+        has_trace = self._lines.trace is not None
+        shows_input = not is_batch and (self._is_editing or not has_trace)
+        self._pages.setCurrentIndex(0 if shows_input else 1 if has_trace else 2)
+        self._where.setText("Code to trace" if shows_input else self._place)
+        self._edit.setVisible(not is_batch and has_trace)
+        text, icon = ("Show the trace", "mdi6.eye-outline") if shows_input else (
+            "Edit", "mdi6.pencil-outline",
+        )  # fmt: skip
+        self._edit.setText(text)
+        self._edit.setAccessibleName(text)
+        self._edit.setToolTip(
+            "Go back to the code that ran."
+            if shows_input
+            else "Change the code; the trace stays until another is started."
+        )
+        set_icon(self._edit, icon)
+
+    def _on_line(self, line: int) -> None:
+        call = self._lines.next_call(line, self._position, self._file)
+        if call is not None:
+            self.line_chosen.emit(call)

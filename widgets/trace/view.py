@@ -1,0 +1,321 @@
+"""Line by line and op by op: what ran, stepped through in time, with its code and values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import (
+    QApplication,
+    QComboBox,
+    QHBoxLayout,
+    QLabel,
+    QMenu,
+    QPushButton,
+    QSplitter,
+    QVBoxLayout,
+    QWidget,
+)
+
+from engine.project.examples import trace_examples
+from engine.protocol import ErrorReport, OutputSnapshot, TraceSnapshot, TraceStepSnapshot
+from widgets.backward.step_bar import Move, StepBar
+from widgets.icons import set_icon
+from widgets.shapes.shape_view import text_label
+from widgets.theme import GRID
+from widgets.trace.call_view import CallView
+from widgets.trace.source import TraceSource
+from widgets.trace.tree import TraceTree
+
+MOVES: Mapping[str, Move] = {
+    "start": Move("First", "mdi6.skip-backward", "Stand before all that ran", "", "back", folds=4),
+    "back_line": Move(
+        "Line back",
+        "mdi6.arrow-up-bold-outline",
+        "Go to the line that ran before",
+        "",
+        "back",
+        "Shift+F12",
+        folds=2,
+    ),
+    "line": Move(
+        "Next line",
+        "mdi6.arrow-down-bold-outline",
+        "Go to the next line that ran, into functions of the code too",
+        "",
+        "on",
+        "F12",
+    ),
+    "back": Move("Back", "mdi6.step-backward", "Go to the call before", "", "back", "Shift+F10"),
+    "step": Move(
+        "Into",
+        "mdi6.debug-step-into",
+        "Go to the next call, of torch inside it too",
+        "",
+        "on",
+        "F11",
+    ),
+    "over": Move(
+        "Over",
+        "mdi6.debug-step-over",
+        "Go to the next line or call that is not inside",
+        "",
+        "on",
+        "F10",
+    ),
+    "out": Move(
+        "Out",
+        "mdi6.debug-step-out",
+        "Go to what ran after the call around",
+        "",
+        "on",
+        "Shift+F11",
+        folds=1,
+    ),
+    "end": Move("Last", "mdi6.skip-forward", "Go to the last call", "", "on", folds=5),
+    "origin": Move(
+        "First NaN",
+        "mdi6.alert-outline",
+        "Go to the operator that made the first NaN or infinity from finite numbers",
+        "",
+        "target",
+        folds=3,
+    ),
+}
+CALL_WIDTH = 43 * GRID
+"""Pixels that a card of values needs, beside a scroll bar."""
+_EMPTY_TEXT = (
+    "Start runs the code once, and records each line and every call of torch in it with its values."
+    " Then step through them, forth and back, as often as you like."
+)
+
+
+class TraceView(QWidget):
+    """Emits `started(source)` ("" for the batch of the model), `moved(move, call)`,
+    `interrupt_requested()` and `graph_requested()` for the call that the trace stands at."""
+
+    started = Signal(str)
+    moved = Signal(str, int)
+    interrupt_requested = Signal()
+    graph_requested = Signal()
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("trace_view")
+        self._trace: TraceSnapshot | None = None
+        self._position = -1
+        self._is_ready = False
+        self._is_running = False
+        self._had_focus = False
+        self.source = TraceSource()
+        self.source.input.set_source(next(iter(trace_examples().values())).code)
+        self.source.input.submitted.connect(lambda _: self.start())
+        self.source.line_chosen.connect(lambda call: self.moved.emit("to", call))
+        self.tree = TraceTree()
+        self.tree.call_chosen.connect(lambda call: self.moved.emit("to", call))
+        self.call = CallView()
+        self.call.setMinimumWidth(CALL_WIDTH)
+        self.call.graph_requested.connect(self.graph_requested)
+        self.what = self._make_choice()
+        self._examples = self._make_examples()
+        self._start = self._button("trace_start", "Start", "mdi6.play", "on_accent")
+        self._start.setProperty("role", "primary")
+        self._start.setToolTip(
+            "Run it once and record all that torch does (F6; Shift+Enter in the code)"
+        )
+        self._start.clicked.connect(self.start)
+        self._interrupt = self._button("trace_interrupt", "Interrupt", "mdi6.stop", "error")
+        self._interrupt.setToolTip(
+            "Stop code that does not end. What ran until then can be stepped through."
+        )
+        self._interrupt.clicked.connect(self.interrupt_requested)
+        self._state = text_label("trace_state", "muted")
+        self._problem = text_label("trace_problem", "error")
+        self._problem.setWordWrap(True)
+        self._hint = text_label("trace_hint", "muted")
+        self._hint.setWordWrap(True)
+        self.bar = StepBar("trace", "call", self, MOVES)
+        self.bar.moved.connect(lambda move: self.moved.emit(move, -1))
+        self._lay_out()
+        self.setFocusProxy(self.source.input)
+        self.clear()
+
+    def _make_choice(self) -> QComboBox:
+        choice = QComboBox()
+        choice.setObjectName("trace_what")
+        choice.setAccessibleName("What to trace")
+        choice.setToolTip("Trace code of your own, or the batch that runs through the model.")
+        choice.addItem("Code", "code")
+        choice.addItem("Batch of the model", "batch")
+        choice.currentIndexChanged.connect(self._on_mode)
+        return choice
+
+    def _make_examples(self) -> QPushButton:
+        examples = self._button("trace_examples", "Examples", "mdi6.school-outline", "text")
+        examples.setToolTip("Put an example in place of the code; undo brings the code back.")
+        menu = QMenu(examples)
+        menu.setToolTipsVisible(True)
+        for example in trace_examples().values():
+            action = menu.addAction(example.title)
+            action.setToolTip(example.tip)
+            action.triggered.connect(lambda _=False, source=example.code: self._try(source))
+        examples.setMenu(menu)
+        return examples
+
+    def _button(self, name: str, text: str, icon: str, role: str) -> QPushButton:
+        button = QPushButton(text)
+        button.setObjectName(name)
+        button.setAccessibleName(text)
+        set_icon(button, icon, role)
+        return button
+
+    def _lay_out(self) -> None:
+        head = QHBoxLayout()
+        head.setSpacing(GRID)
+        label = QLabel("Trace")
+        label.setBuddy(self.what)
+        for widget in (label, self.what, self._examples, self._start, self._interrupt):
+            head.addWidget(widget)
+        head.addWidget(self._state, 1)
+        head.addWidget(self.bar)
+        self._splitter = QSplitter(Qt.Orientation.Horizontal)
+        for widget in (self.tree, self.source, self.call):
+            self._splitter.addWidget(widget)
+        self._splitter.setSizes([560, 440, 360])
+        for place, stretch in enumerate((5, 4, 3)):
+            self._splitter.setStretchFactor(place, stretch)
+        self._splitter.setChildrenCollapsible(False)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(2 * GRID, GRID, GRID, GRID)
+        layout.setSpacing(GRID)
+        layout.addLayout(head)
+        layout.addWidget(self._problem)
+        layout.addWidget(self._hint)
+        layout.addWidget(self._splitter, 1)
+
+    # -- showing ---------------------------------------------------------------------------------
+
+    @property
+    def trace(self) -> TraceSnapshot | None:
+        return self._trace
+
+    def show_ready(self, ready: bool) -> None:
+        """The engine is there, or not."""
+        self._is_ready = ready
+        self._show_state()
+
+    def show_running(self) -> None:
+        """The code runs; the trace before stays until it has ended."""
+        focus = QApplication.focusWidget()
+        self._had_focus = focus is not None and self.isAncestorOf(focus)
+        self._is_running = True
+        self.source.clear_output()
+        self._show_problem("")
+        self._show_state()
+
+    def add_output(self, output: OutputSnapshot) -> None:
+        self.source.add_output(output.text)
+
+    def show_trace(self, trace: TraceSnapshot, model_code: str = "") -> None:
+        """Show a trace that has been made, before its first call; `model_code` is the model's
+        Python, for a trace of its batch."""
+        self._is_running = False
+        self._trace = trace
+        self._show_error(trace.error, trace.note)
+        self.tree.show_trace(trace)
+        self.source.show_trace(trace, model_code)
+        self.show_step(TraceStepSnapshot(position=-1))
+        if trace.calls and (self._had_focus or trace.rule):
+            self.tree.setFocus()  # what comes next is to step
+
+    def show_step(self, step: TraceStepSnapshot) -> None:
+        """Show the call that the trace stands at."""
+        if self._trace is None:
+            return
+        self._position = step.position
+        self.tree.show_position(step.position)
+        self.source.show_position(step.position)
+        self.call.show_step(self._trace, step)
+        self._show_state()
+
+    def show_error(self, error: ErrorReport) -> None:
+        """What was asked cannot be done; the trace stays."""
+        self._is_running = False
+        self._show_error(error)
+        self._show_state()
+
+    def show_problem(self, text: str) -> None:
+        self._show_problem(text)
+
+    def clear(self) -> None:
+        """Return to the empty state; the code stays."""
+        self._trace, self._position, self._is_running = None, -1, False
+        self._show_problem("", _EMPTY_TEXT)
+        self.tree.show_trace(None)
+        self.source.show_trace(None)
+        self.source.clear_output()
+        self.call.show_step(None, None)
+        self._show_state()
+
+    def _show_error(self, error: ErrorReport | None, note: str = "") -> None:
+        if error is None:
+            self._show_problem("", note)
+            return
+        name = "" if error.type == "LabError" else error.type
+        line = "" if error.line is None else f" (line {error.line})"
+        self._show_problem(
+            ": ".join(filter(None, (name, error.message))) + line,
+            " ".join(filter(None, (error.hint, note))),
+        )
+
+    def _show_problem(self, text: str, hint: str = "") -> None:
+        for label, words in ((self._problem, text), (self._hint, hint)):
+            label.setText(words)
+            label.setVisible(bool(words))
+
+    def _show_state(self) -> None:
+        trace = self._trace
+        self._start.setEnabled(self._is_ready and not self._is_running)
+        self._interrupt.setVisible(self._is_running)
+        self._start.setVisible(not self._is_running)  # there is not always room for both
+        count = 0 if trace is None else len(trace.calls)
+        can_move = self._is_ready and not self._is_running
+        has_origin = trace is not None and trace.origin >= 0 and can_move
+        shown = count if can_move else 0
+        self.bar.show_position(self._position + 1 if can_move else 0, shown, has_origin)
+        self.tree.setEnabled(can_move)
+        if self._is_running:
+            self._state.setText("Running…")
+        elif trace is None:
+            self._state.setText("")
+        else:
+            of = f"Rule of {trace.rule}: call" if trace.rule else "Call"
+            self._state.setText(f"{of} {self._position + 1:,} of {count:,}")
+
+    # -- asking ----------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Ask to run what is to be traced."""
+        if not self._start.isEnabled():
+            return
+        if self.what.currentData() == "batch":
+            self.started.emit("")
+        elif self.source.input.source().strip():
+            self.started.emit(self.source.input.source())
+        else:
+            self._show_problem("", "There is no code yet: write some, or choose an example.")
+
+    def trace_code(self, source: str) -> None:
+        """Put this code in place of the reader's (undo brings that back), and run it."""
+        self.what.setCurrentIndex(self.what.findData("code"))
+        self._try(source)
+        self.start()
+
+    def _on_mode(self) -> None:
+        is_code = self.what.currentData() == "code"
+        self._examples.setVisible(is_code)
+        self.source.show_mode(self.what.currentData())
+
+    def _try(self, example: str) -> None:
+        self.source.input.set_source(example)
+        self.source.edit(True)

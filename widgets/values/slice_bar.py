@@ -1,0 +1,179 @@
+"""The slice of a tensor that is shown, typed or dragged: one control per dimension."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import (
+    QGridLayout,
+    QHBoxLayout,
+    QLabel,
+    QLineEdit,
+    QSlider,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from engine.protocol import DimCut
+from widgets.theme import GRID, mono_font
+from widgets.values.cut import dim_text, slice_text
+
+_PER_ROW = 4
+
+
+class SliceBar(QWidget):
+    """`x[` slice `]`, and under it a slider per dimension. `slice_changed(text)` asks for another
+    slice; nothing changes here until `show_dims` or `show_error` answers."""
+
+    slice_changed = Signal(str)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("slice_bar")
+        self._dims: tuple[DimCut, ...] = ()
+        self._before = _mono("slice_before")
+        self._after = _mono("slice_after")
+        self.edit = QLineEdit()
+        self.edit.setObjectName("slice_edit")
+        self.edit.setAccessibleName("Slice")
+        self.edit.setFont(mono_font())
+        self.edit.setToolTip(
+            "What is shown of each dimension: an index (3, -1), a slice (2:8, ::2) or : for all;"
+            " ... stands for the dimensions left out. Press Enter."
+        )
+        self.edit.returnPressed.connect(lambda: self.slice_changed.emit(self.edit.text()))
+        self._all = QToolButton()
+        self._all.setObjectName("slice_all")
+        self._all.setText("Show all")
+        self._all.setAccessibleName("Show the whole tensor")
+        self._all.setToolTip("Show all of every dimension again.")
+        self._all.clicked.connect(lambda: self.slice_changed.emit(""))
+        self._error = QLabel()
+        self._error.setObjectName("slice_error")
+        self._error.setProperty("role", "error")
+        self._error.setTextFormat(Qt.TextFormat.PlainText)
+        self._error.setWordWrap(True)
+        self._error.hide()
+        line = QHBoxLayout()
+        line.setSpacing(2)
+        line.addWidget(self._before)
+        line.addWidget(self.edit, 1)
+        line.addWidget(self._after)
+        line.addSpacing(GRID)
+        line.addWidget(self._all)
+        self._grid = QGridLayout()
+        self._grid.setHorizontalSpacing(2 * GRID)
+        self._grid.setVerticalSpacing(2)
+        self._controls: list[_DimControl] = []
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setSpacing(GRID // 2)
+        layout.addLayout(line)
+        layout.addWidget(self._error)
+        layout.addLayout(self._grid)
+
+    def show_dims(self, expression: str, dims: tuple[DimCut, ...]) -> None:
+        """The slice that is shown."""
+        self._before.setText(f"{expression}[")
+        self._after.setText("]")
+        self._error.hide()
+        self._dims = dims
+        self.edit.setEnabled(bool(dims))
+        self._all.setEnabled(any(dim.fixed or dim.count < dim.size for dim in dims))
+        text = slice_text(dims)
+        if self.edit.text() != text:
+            self.edit.setText(text)
+        self._fit_controls(len(dims))
+        for control, dim in zip(self._controls, dims, strict=True):
+            control.show_dim(dim)
+
+    def show_error(self, text: str) -> None:
+        """Why the slice that was asked for is none; the one before is still shown."""
+        self._error.setText(text)
+        self._error.show()
+
+    def error(self) -> str:
+        return self._error.text() if not self._error.isHidden() else ""
+
+    def _fit_controls(self, count: int) -> None:
+        while len(self._controls) > count:
+            control = self._controls.pop()
+            self._grid.removeWidget(control)
+            control.hide()
+            control.deleteLater()
+        while len(self._controls) < count:
+            number = len(self._controls)
+            control = _DimControl(number)
+            control.fixed.connect(self._fix)
+            control.released.connect(self._release)
+            self._grid.addWidget(control, number // _PER_ROW, number % _PER_ROW)
+            self._controls.append(control)
+
+    def _fix(self, number: int, at: int) -> None:
+        self._emit_with(number, replace(self._dims[number], start=at, step=1, count=1, fixed=True))
+
+    def _release(self, number: int) -> None:
+        size = self._dims[number].size
+        self._emit_with(number, DimCut(size=size, start=0, step=1, count=size))
+
+    def _emit_with(self, number: int, dim: DimCut) -> None:
+        dims: Sequence[DimCut] = (*self._dims[:number], dim, *self._dims[number + 1 :])
+        self.slice_changed.emit(slice_text(dims))
+
+
+class _DimControl(QWidget):
+    """`dim 0`, a slider that fixes its index, and what is shown of it; a click shows all."""
+
+    fixed = Signal(int, int)
+    released = Signal(int)
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self._number = number
+        self._name = QLabel(f"dim {number}")
+        self._name.setProperty("role", "muted")
+        self.slider = QSlider(Qt.Orientation.Horizontal)
+        self.slider.setObjectName(f"dim_slider_{number}")
+        self.slider.setAccessibleName(f"Index along dimension {number}")
+        self.slider.setMinimumWidth(8 * GRID)
+        self.slider.valueChanged.connect(lambda at: self.fixed.emit(self._number, at))
+        self.shown = QToolButton(autoRaise=True)
+        self.shown.setObjectName(f"dim_shown_{number}")
+        self.shown.setFont(mono_font(9))
+        self.shown.setMinimumWidth(6 * GRID)
+        self.shown.clicked.connect(lambda: self.released.emit(self._number))
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(GRID // 2)
+        row.addWidget(self._name)
+        row.addWidget(self.slider, 1)
+        row.addWidget(self.shown)
+
+    def show_dim(self, dim: DimCut) -> None:
+        self.slider.setToolTip(
+            f"Drag to show one index of dimension {self._number} ({dim.size:,} elements): indexing"
+            " by an integer removes the dimension."
+        )
+        self.shown.setToolTip(f"What is shown of dimension {self._number}. Click to show all.")
+        self.shown.setAccessibleName(f"Dimension {self._number}: {dim_text(dim)}. Show all")
+        self.shown.setText(dim_text(dim))
+        self.shown.setEnabled(dim.fixed or dim.count < dim.size)
+        self.slider.setEnabled(dim.size > 1)
+        if self.slider.isSliderDown():  # the reader is ahead of the answer
+            return
+        blocked = self.slider.blockSignals(True)
+        self.slider.setRange(0, max(0, dim.size - 1))
+        self.slider.setPageStep(max(1, dim.size // 10))
+        self.slider.setValue(dim.start if dim.fixed else 0)
+        self.slider.blockSignals(blocked)
+
+
+def _mono(name: str) -> QLabel:
+    label = QLabel()
+    label.setObjectName(name)
+    label.setFont(mono_font())
+    label.setTextFormat(Qt.TextFormat.PlainText)
+    return label

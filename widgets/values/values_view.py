@@ -1,0 +1,459 @@
+"""The numbers in a tensor: a table, pictures of it, its statistics, and one element in bits."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QShowEvent
+from PySide6.QtWidgets import QLabel, QTabWidget, QVBoxLayout, QWidget
+
+from engine.protocol import (
+    BitsCommand,
+    BitsSnapshot,
+    Command,
+    DimCut,
+    ErrorReport,
+    LinesCommand,
+    LinesSnapshot,
+    ReadValuesCommand,
+    Snapshot,
+    StatisticsCommand,
+    StatisticsSnapshot,
+    ValuesSnapshot,
+)
+from widgets.text import format_number
+from widgets.theme import GRID, mono_font
+from widgets.values.bit_view import BitView
+from widgets.values.cut import (
+    Index,
+    assignment,
+    cell_element,
+    column_label,
+    cut_shape,
+    element_cell,
+    element_text,
+    free_dims,
+    literal_for,
+    picture_element,
+    row_label,
+)
+from widgets.values.histogram_view import HistogramView
+from widgets.values.image_grid import ImageGrid
+from widgets.values.line_view import MAX_LINES, LineView
+from widgets.values.number_table import NumberTable, Window
+from widgets.values.picture_grid import Cell
+from widgets.values.picture_view import PictureView
+from widgets.values.slice_bar import SliceBar
+from widgets.values.statistics_line import StatisticsLine
+
+EMPTY_TEXT = "Choose a tensor in the list of variables, or make one with the form Create."
+_SHORT_DIGITS = 5
+_PRETTY_FLOATS = ("float", "bfloat", "q")
+
+
+class ValuesView(QWidget):
+    """Shows one tensor under a slice.
+
+    It reads by commands: whoever sends what `asked` carries passes each answer to
+    `show_snapshot` or `show_error`. At most one window is asked
+    for at a time, the newest wanted one next, so that scrolling outruns no engine. While it is
+    out of sight it asks for nothing.
+    """
+
+    asked = Signal(object)
+    """A Command to send."""
+    run_requested = Signal(str)
+    """A line of Python that changes an element."""
+    element_selected = Signal(tuple)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("values_view")
+        self._expression = ""
+        self._slice = self._slice_shown = ""
+        self._element: Index | None = None
+        self._shown: ValuesSnapshot | None = None
+        self._dims: tuple[DimCut, ...] = ()
+        self._asked: ReadValuesCommand | None = None
+        self._more_wanted = False
+        self._slice_entered = False  # the reader's, and not yet answered
+        self._stale = self._look_due = False
+
+        self.slice_bar = SliceBar()
+        self.table = NumberTable()
+        self.heat_map = PictureView()
+        self.images = ImageGrid()
+        self.histogram = HistogramView()
+        self.line = LineView()
+        self.statistics = StatisticsLine()
+        self.bits = BitView()
+        self.tabs = QTabWidget()
+        self.tabs.setObjectName("values_tabs")
+        self.tabs.setAccessibleName("Ways to see the elements")
+        self.tabs.setDocumentMode(True)
+        for view, title, tip in (
+            (self.table, "Table", "Every element as a number"),
+            (self.heat_map, "Heat map", "Every element as a colour"),
+            (self.images, "Images", "The last two dimensions as images, three channels as colour"),
+            (self.histogram, "Histogram", "How many elements have which value"),
+            (self.line, "Line", "Each row over the last dimension"),
+        ):
+            self.tabs.setTabToolTip(self.tabs.addTab(view, title), tip)
+        self._readout = QLabel()
+        self._readout.setObjectName("values_readout")
+        self._readout.setFont(mono_font(9))
+        self._readout.setTextFormat(Qt.TextFormat.PlainText)
+        self._readout.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self._readout.setToolTip(
+            "The selected element, and the tensor's version: torch counts every in-place write"
+        )
+        self._note = QLabel()
+        self._note.setObjectName("values_note")
+        self._note.setProperty("role", "muted")
+        self._note.setTextFormat(Qt.TextFormat.PlainText)
+        self._note.setWordWrap(True)
+        self._problem = QLabel()
+        self._problem.setObjectName("values_problem")
+        self._problem.setProperty("role", "error")
+        self._problem.setTextFormat(Qt.TextFormat.PlainText)
+        self._problem.setWordWrap(True)
+        self._lay_out()
+        self._connect()
+        self.show_tensor("")
+
+    def _lay_out(self) -> None:
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(GRID, GRID, GRID, GRID)
+        layout.setSpacing(GRID // 2)
+        layout.addWidget(self.slice_bar)
+        layout.addWidget(self._note)
+        layout.addWidget(self.tabs, 1)
+        layout.addWidget(self._problem)
+        layout.addWidget(self.statistics)
+        layout.addWidget(self._readout)
+        layout.addWidget(self.bits)
+
+    def _connect(self) -> None:
+        self.slice_bar.slice_changed.connect(self._change_slice)
+        self.table.window_changed.connect(self._ask_for_window)
+        self.table.cell_selected.connect(
+            lambda row, column: self._choose(cell_element(self._dims, row, column))
+        )
+        self.table.cell_edited.connect(self._assign)
+        self.table.edit_refused.connect(self._show_problem)
+        self.heat_map.set_cell_names(self._cell_name)
+        self.heat_map.cell_chosen.connect(lambda cell: self._choose(self._picture_element(cell)))
+        self.line.element_chosen.connect(
+            lambda row, column: self._choose(cell_element(self._dims, row, column))
+        )
+        self.line.more_wanted.connect(lambda: self._trace(restart=False))
+        self.tabs.currentChanged.connect(self._show_tab)
+        self.statistics.more_wanted.connect(lambda: self._count(restart=False))
+
+    # -- what is to be shown ---------------------------------------------------------------------
+
+    def show_tensor(self, expression: str, empty_text: str = EMPTY_TEXT) -> None:
+        """Show another tensor from its beginning; with an empty expression, `empty_text`."""
+        self._expression = expression
+        self._slice = self._slice_shown = ""
+        self._element = self._shown = self._asked = None
+        self._dims = ()
+        self._more_wanted = self._slice_entered = self._look_due = False
+        self._show_parts(bool(expression))
+        self.table.show_empty("Reading …" if expression else empty_text)
+        waiting = "Reading …" if expression else empty_text
+        for view in (self.heat_map, self.images):
+            view.show_picture(None, empty_text=waiting)
+        self.line.show_lines(None, waiting)
+        self.histogram.show_histogram(None, waiting)
+        self.statistics.show_statistics(None)
+        self.bits.show_bits(None)
+        self._show_problem("")
+        self._show_words()
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Read again what is in sight: a cell may have changed the tensor."""
+        self._stale = not self.isVisible()
+        if not self._expression or self._stale:
+            return
+        self._asked = None  # an engine that was lost answers no more
+        self._ask()
+        self._look_through()
+        self._ask_for_bits()
+
+    def show_element(self, element: Index | None) -> None:
+        """Light up an element, without telling."""
+        if element == self._element:
+            return
+        self._element = element
+        self._light_up()
+        self._show_words()
+        self._ask_for_bits()
+
+    def element(self) -> Index | None:
+        return self._element
+
+    # -- answers ---------------------------------------------------------------------------------
+
+    def show_snapshot(self, snapshot: Snapshot) -> None:
+        if isinstance(snapshot, ValuesSnapshot):
+            self._show_values(snapshot)
+        elif isinstance(snapshot, StatisticsSnapshot):
+            self._show_statistics(snapshot)
+        elif isinstance(snapshot, LinesSnapshot):
+            self._show_lines(snapshot)
+        elif isinstance(snapshot, BitsSnapshot):
+            self._show_bits(snapshot)
+
+    def _show_values(self, values: ValuesSnapshot) -> None:
+        asked = self._asked
+        if asked is None or _what(values) != _what(asked):
+            return  # about another tensor or window
+        self._asked = None
+        fits = self._shown is not None and values.dims == self._dims
+        self._shown, self._dims, self._slice_shown = values, values.dims, values.slice
+        self._show_parts(True)
+        # What was typed wrongly stays, with its error, until another slice is entered.
+        if values.slice == self._slice and (self._slice_entered or not fits):
+            self._slice_entered = False
+            self.slice_bar.show_dims(values.expression, values.dims)
+        if not fits:
+            self._size_table(values)
+        if values.cells or not values.picture:
+            self.table.show_cells(values.row_start, values.column_start, values.cells)
+        editable = values.edit != "" and not values.note.startswith("unreadable")
+        self.table.set_editing(self._check if editable else None)
+        self._show_pictures(values)
+        self._light_up()
+        self._show_words()
+        if self._more_wanted:
+            self._ask()
+        if self._look_due:
+            self._look_now()
+
+    def _show_statistics(self, found: StatisticsSnapshot) -> None:
+        if (found.expression, found.slice) != (self._expression, self._slice):
+            return
+        self.histogram.show_histogram(found.histogram, found.note)
+        self.statistics.show_statistics(found if self.isVisible() else None)
+
+    def _show_lines(self, found: LinesSnapshot) -> None:
+        if (found.expression, found.slice) == (self._expression, self._slice):
+            self.line.show_lines(found)
+
+    def _show_bits(self, bits: BitsSnapshot) -> None:
+        if (bits.expression, bits.index) == (self._expression, self._element):
+            self.bits.show_bits(bits)
+
+    def show_error(self, command: Command, error: ErrorReport) -> None:
+        """Tell why `command` failed; a slice that no longer fits the tensor is given up."""
+        if isinstance(command, BitsCommand):
+            self.bits.show_bits(None)
+        elif (asked := self._asked) is not None and command is asked:
+            self._asked = None
+            if self._slice != asked.slice:  # another was entered meanwhile
+                self._ask()
+                return
+            self._slice_entered = False
+            words = f"{error.message} {error.hint}".strip()
+            if self._slice != self._slice_shown:  # typed just now: the one before stands
+                self._slice = self._slice_shown
+                self.slice_bar.show_error(words)
+                self._look_through()
+            elif self._slice:
+                self._change_slice("")
+            else:
+                self._shown, self._dims = None, ()
+                self._show_parts(False)
+                self.table.show_empty(words)
+                for view in (self.heat_map, self.images):
+                    view.show_picture(None, empty_text=words)
+                self.line.show_lines(None, words)
+
+    # -- asking ----------------------------------------------------------------------------------
+
+    def _change_slice(self, text: str) -> None:
+        self._slice, self._slice_entered = text, True
+        self._ask()
+        self._look_through()
+
+    def _look_through(self) -> None:
+        """Begin anew with what takes a look at all elements, once those in sight are shown."""
+        self.statistics.start()
+        self._look_due = True
+        if self._asked is None:
+            self._look_now()
+
+    def _look_now(self) -> None:
+        self._look_due = False
+        self._count(restart=True)
+        self._trace(restart=True)
+
+    def _show_tab(self) -> None:
+        self._ask()
+        self._trace(restart=True)
+
+    def _ask_for_window(self, window: Window) -> None:
+        in_sight = self._shown is not None and self.tabs.currentWidget() is self.table
+        if in_sight and not self._is_there(window):
+            self._ask()
+
+    def _is_there(self, window: Window) -> bool:
+        """Whether all of a window's cells are known."""
+        row, rows, column, columns = window
+        corners = ((row, column), (row + rows - 1, column + columns - 1))
+        return not rows or not columns or all(self.table.text_at(*at) is not None for at in corners)
+
+    def _ask(self) -> None:
+        """Ask for what is in sight, now or once the answer on its way is there."""
+        if not self._expression or not self.isVisible():
+            return
+        if self._asked is not None:
+            self._more_wanted = True
+            return
+        self._more_wanted = False
+        row, rows, column, columns = 0, 0, 0, 0
+        picture = self.tabs.currentWidget() in (self.heat_map, self.images)
+        if not picture:
+            row, rows, column, columns = self.table.cells_in_sight()
+            if self._shown is None or self._slice != self._slice_shown:
+                # Its size is not known: what fits is a first guess.
+                rows, columns = max(rows, 40), max(columns, 24)
+        self._asked = command = ReadValuesCommand(
+            expression=self._expression,
+            slice=self._slice,
+            row_start=row,
+            row_count=rows,
+            column_start=column,
+            column_count=columns,
+            picture=picture,
+        )
+        self.asked.emit(command)
+
+    def _count(self, restart: bool) -> None:
+        if self._expression and self.isVisible():
+            self._send(
+                StatisticsCommand(expression=self._expression, slice=self._slice, restart=restart)
+            )
+
+    def _trace(self, restart: bool) -> None:
+        """Ask for the lines while they are in sight."""
+        in_sight = self.tabs.currentWidget() is self.line and self.isVisible()
+        if self._expression and in_sight:
+            self._send(
+                LinesCommand(
+                    expression=self._expression, slice=self._slice, lines=MAX_LINES, restart=restart
+                )
+            )
+
+    def _ask_for_bits(self) -> None:
+        if self._element is None or not self._expression:
+            self.bits.show_bits(None)
+        elif self.isVisible():
+            self._send(BitsCommand(expression=self._expression, index=self._element))
+
+    def _send(self, command: Command) -> None:
+        self.asked.emit(command)
+
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        if self._stale:
+            self.refresh()
+
+    # -- showing ---------------------------------------------------------------------------------
+
+    def _show_parts(self, visible: bool) -> None:
+        """What is about one tensor, and has nothing to say without it."""
+        for part in (self.slice_bar, self.statistics, self._readout, self.bits):
+            part.setVisible(visible)
+
+    def _size_table(self, values: ValuesSnapshot) -> None:
+        dims = values.dims
+        shape = cut_shape(dims)
+        if values.note and not values.cells and not values.edit and values.rows * values.columns:
+            self.table.show_empty(values.note)
+            return
+        short = values.dtype.startswith(_PRETTY_FLOATS)
+        self.table.set_shortening(_shortened if short else str)
+        self.table.show_size(
+            values.rows,
+            values.columns,
+            lambda row: row_label(dims, row),
+            lambda column: column_label(dims, column),
+            block=shape[-2] if len(shape) > 2 else 0,
+        )
+
+    def _show_pictures(self, values: ValuesSnapshot) -> None:
+        if self._asked_for_picture(values):
+            why = values.note or "There is nothing to paint"
+            self.heat_map.show_picture(values.picture, why)
+            self.images.show_picture(values.picture, why)
+
+    def _asked_for_picture(self, values: ValuesSnapshot) -> bool:
+        in_sight = self.tabs.currentWidget()
+        return values.picture is not None or in_sight in (self.heat_map, self.images)
+
+    def _light_up(self) -> None:
+        cell = None if self._element is None else element_cell(self._dims, self._element)
+        if self._shown is not None and cell != self.table.selected():
+            self.table.select(cell)
+
+    def _show_words(self) -> None:
+        shown = self._shown
+        self._note.setText("" if shown is None else shown.note)
+        self._note.setVisible(bool(self._note.text()))
+        words = []
+        if shown is not None:
+            if self._element is not None:
+                words.append(self._element_words(self._element))
+            if shown.version is not None:
+                words.append(f"version {shown.version}")
+            if shown.edit == "":
+                words.append("read only")
+        self._readout.setText("  ·  ".join(words))
+
+    def _element_words(self, element: Index) -> str:
+        name = element_text(self._expression, element)
+        cell = element_cell(self._dims, element)
+        text = None if cell is None else self.table.text_at(*cell)
+        return f"{name} = {text}" if text else name
+
+    def _show_problem(self, text: str) -> None:
+        self._problem.setText(text)
+        self._problem.setVisible(bool(text))
+
+    # -- choosing and editing --------------------------------------------------------------------
+
+    def _choose(self, element: Index) -> None:
+        self._show_problem("")
+        self.show_element(element)
+        self.element_selected.emit(element)
+
+    def _check(self, text: str) -> str:
+        assert self._shown is not None
+        return literal_for(self._shown.dtype, text)
+
+    def _assign(self, row: int, column: int, literal: str) -> None:
+        self._show_problem("")
+        assert self._shown is not None
+        element = cell_element(self._dims, row, column)
+        under_no_grad = self._shown.edit == "no_grad"
+        self.run_requested.emit(assignment(self._expression, element, literal, under_no_grad))
+
+    def _picture_element(self, cell: Cell) -> Index:
+        assert self._shown is not None
+        return picture_element(self._dims, self._shown.picture_step, cell)
+
+    def _cell_name(self, cell: Cell) -> str:
+        if self._shown is None or not free_dims(self._dims):
+            return self._expression
+        return element_text(self._expression, self._picture_element(cell))
+
+
+def _what(message: ReadValuesCommand | ValuesSnapshot) -> tuple[object, ...]:
+    return message.expression, message.slice, message.row_start, message.column_start
+
+
+def _shortened(text: str) -> str:
+    """A float as it fits into a cell; its full text stands in the readout."""
+    return format_number(float(text), _SHORT_DIGITS) if text else ""
