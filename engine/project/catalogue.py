@@ -16,7 +16,7 @@ from msgspec.structs import asdict, replace
 
 from .document import Block, ParamValue
 from .kinds import BlockKind, DatasetKind, Param, ParamType, Port
-from .table import Changes, Row, TableProblem, checked, table
+from .table import PATH, Changes, Row, TableProblem, checked, table
 from .values import parse_value
 
 __all__ = [
@@ -139,9 +139,10 @@ def _corrected(params: Iterable[Param], changes: Changes, key: str) -> tuple[Par
     found = {param.name: param for param in params}
     for name, change in changes.items():
         if name not in found:
-            raise TableProblem(f"{key} has no parameter “{name}”.")
+            raise TableProblem(f"{PATH.name}, {key}: torch has no parameter “{name}”.")
         change = change if isinstance(change, dict) else {"initial": change}
-        found[name] = checked(Param, {**asdict(found[name]), **change}, f"{key}, {name}")
+        fields = {**asdict(found[name]), **change}
+        found[name] = checked(Param, fields, PATH, f"{key}, {name}")
     return tuple(found.values())
 
 

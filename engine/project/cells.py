@@ -24,10 +24,10 @@ class FileCell:
 
 
 def split_cells(text: str) -> tuple[FileCell, ...]:
-    """The cells of a file with more in them than the mark; the whole of it when no line begins
-    with `# %%`.
+    """The cells of a file; one that has no more than its mark is left out. A file without marks is
+    one cell.
 
-    Marks inside strings of several lines are taken for marks too, as editors do.
+    A mark inside a string of several lines counts too, as in editors.
     """
     lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     starts = [0, *(i for i, line in enumerate(lines) if _MARK.match(line) and i > 0)]

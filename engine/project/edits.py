@@ -7,6 +7,7 @@ Functions that make blocks also return the new ids, so that the window can selec
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from typing import TypeVar
 
 from . import catalogue, wiring
 from .document import (
@@ -21,6 +22,8 @@ from .document import (
 )
 from .names import fresh_name, name_problem
 from .problems import Fix
+
+Each = TypeVar("Each")
 
 
 class EditError(ValueError):
@@ -100,17 +103,11 @@ def add_fragment(
 
 def move_blocks(project: Project, positions: Mapping[str, tuple[float, float]]) -> Project:
     """Put the top left corner of each named block at its (x, y)."""
-    for block_id in positions:
-        _block(project, block_id)
-    return _with_model(
-        project,
-        blocks=tuple(
-            replace(b, x=float(positions[b.id][0]), y=float(positions[b.id][1]))
-            if b.id in positions
-            else b
-            for b in project.model.blocks
-        ),
-    )
+    moved = {
+        block_id: replace(_block(project, block_id), x=float(x), y=float(y))
+        for block_id, (x, y) in positions.items()
+    }
+    return _with_model(project, blocks=tuple(moved.get(b.id, b) for b in project.model.blocks))
 
 
 def remove(project: Project, blocks: Collection[str] = (), wires: Collection[Wire] = ()) -> Project:
@@ -139,13 +136,11 @@ def set_param(project: Project, block_id: str, param: str, value: ParamValue) ->
     """Set a parameter to a value, or to what a text says. A value equal to torch's default is
     left out. Wires at ports that this takes away are removed."""
     block = _block(project, block_id)
-    parsed = _parse(_kind(block.kind).params, param, value)
-    params = dict(block.params)
-    row = _kind(block.kind).param(param)
-    if not row.required and _same(parsed, row.default):
-        params.pop(param, None)
-    else:
-        params[param] = parsed
+    kind = _kind(block.kind)
+    params = {**block.params, param: _parse(kind.params, param, value)}
+    known = kind.param(param)
+    if not known.required and _same(params[param], known.default):
+        del params[param]
     changed = _with_block(project, replace(block, params=params))
     return _with_model(changed, wires=_wires_with_ports(changed.model))
 
@@ -204,35 +199,26 @@ def set_training(project: Project, setup: TrainingSetup) -> Project:
     Parameters that the chosen data set or optimizer does not have are refused, and values equal
     to the default are left out.
     """
-    data_kinds = catalogue.datasets()
-    optimizers = catalogue.optimizers()
-    if setup.data.kind not in data_kinds:
-        raise EditError(f"There is no data set “{setup.data.kind}”. Choose {_any(data_kinds)}.")
-    if setup.optimizer not in optimizers:
-        raise EditError(f"There is no optimizer “{setup.optimizer}”. Choose {_any(optimizers)}.")
-    if setup.loss not in catalogue.losses():
-        raise EditError(f"There is no loss “{setup.loss}”. Choose {_any(catalogue.losses())}.")
+    data_kind = _one_of("data set", setup.data.kind, catalogue.datasets())
+    optimizer = _one_of("optimizer", setup.optimizer, catalogue.optimizers())
+    _one_of("loss", setup.loss, catalogue.losses())
     if not 0.0 < setup.data.validation_fraction < 1.0:
         raise EditError("The validation fraction lies between 0 and 1, for example 0.2.")
     for name, least in (("batch_size", 1), ("epochs", 1), ("seed", 0)):
         if getattr(setup, name) < least:
             raise EditError(f"{name} is {getattr(setup, name)}: it must be at least {least}.")
-    data = replace(
-        setup.data, params=_checked(data_kinds[setup.data.kind].params, setup.data.params)
-    )
-    optimizer_params = _checked(optimizers[setup.optimizer], setup.optimizer_params)
+    data = replace(setup.data, params=_checked(data_kind.params, setup.data.params))
+    optimizer_params = _checked(optimizer, setup.optimizer_params)
     checked = replace(setup, data=data, optimizer_params=optimizer_params)
     return replace(project, training=checked)
 
 
 def set_loss(project: Project, loss: str) -> Project:
     """Choose the loss: on the canvas's loss block if there is one, else in the set-up."""
-    if loss not in catalogue.losses():
-        raise EditError(f"There is no loss “{loss}”. Choose {_any(catalogue.losses())}.")
+    shared = {param.name for param in _one_of("loss", loss, catalogue.losses()).params}
     block = loss_block(project.model)
     if block is None:
         return replace(project, training=replace(project.training, loss=loss))
-    shared = {p.name for p in _kind(loss).params}
     params = {name: value for name, value in block.params.items() if name in shared}
     return _with_block(project, replace(block, kind=loss, params=params))
 
@@ -299,21 +285,21 @@ def _wires_with_ports(model: Model) -> tuple[Wire, ...]:
     )
 
 
-def _parse(rows: Iterable[catalogue.Param], name: str, value: ParamValue) -> ParamValue:
-    row = next((row for row in rows if row.name == name), None)
-    if row is None:
+def _parse(known: Iterable[catalogue.Param], name: str, value: ParamValue) -> ParamValue:
+    param = next((param for param in known if param.name == name), None)
+    if param is None:
         raise EditError(f"There is no parameter “{name}”.")
     try:
-        return catalogue.parse_value(row, value)
+        return catalogue.parse_value(param, value)
     except ValueError as error:
         raise EditError(str(error)) from error
 
 
 def _checked(
-    rows: tuple[catalogue.Param, ...], params: Mapping[str, ParamValue]
+    known: tuple[catalogue.Param, ...], params: Mapping[str, ParamValue]
 ) -> dict[str, ParamValue]:
-    defaults = {row.name: row.default for row in rows}
-    parsed = {name: _parse(rows, name, value) for name, value in params.items()}
+    defaults = {param.name: param.default for param in known}
+    parsed = {name: _parse(known, name, value) for name, value in params.items()}
     return {name: value for name, value in parsed.items() if not _same(value, defaults[name])}
 
 
@@ -322,6 +308,8 @@ def _same(value: ParamValue, default: ParamValue) -> bool:
     return type(value) is type(default) and value == default
 
 
-def _any(keys: Iterable[str]) -> str:
-    *head, last = keys
-    return f"{', '.join(head)} or {last}" if head else last
+def _one_of(what: str, key: str, known: Mapping[str, Each]) -> Each:
+    if key in known:
+        return known[key]
+    *head, last = known
+    raise EditError(f"There is no {what} “{key}”. Choose {', '.join(head)} or {last}.")

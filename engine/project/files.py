@@ -99,7 +99,7 @@ def from_document(document: object) -> Project:
 
 
 def _with_key(place: str, document: object) -> str:
-    """The path with the key at fault in place of `[...]`, all that msgspec tells of a dict."""
+    """The path with the key at fault, where msgspec writes `[...]` for any key of a dict."""
     before, gap, _ = place.partition("[...]")
     if not gap:
         return place

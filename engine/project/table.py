@@ -28,7 +28,7 @@ Changes = dict[str, ParamValue | dict[str, Any]]
 
 
 class TableProblem(ValueError):
-    """A row of `catalogue.toml` is not as it must be; the message names the row and the field."""
+    """A row of a table is not as it must be; the message names the file, the row, the field."""
 
 
 class Row(Struct, frozen=True, forbid_unknown_fields=True):
@@ -85,13 +85,13 @@ def read(text: str) -> Table:
     except tomllib.TOMLDecodeError as error:
         raise TableProblem(f"{PATH.name}: {error}") from error
     parameters = {
-        name: checked(Param, {"name": name, **line}, name)
+        name: checked(Param, {"name": name, **line}, PATH, name)
         for name, line in found["parameters"].items()
     }
     datasets = {}
     for key, line in found["datasets"].items():
         params = [parameters[name] for name in line.pop("params", ())]
-        datasets[key] = checked(DatasetKind, {"key": key, "params": params, **line}, key)
+        datasets[key] = checked(DatasetKind, {"key": key, "params": params, **line}, PATH, key)
     return Table(
         rows=tuple(
             _row(group, key, line)
@@ -99,23 +99,23 @@ def read(text: str) -> Table:
             for key, line in lines.items()
         ),
         optimizers={
-            key: checked(OptimizerRow, line, key) for key, line in found["optimizers"].items()
+            key: checked(OptimizerRow, line, PATH, key) for key, line in found["optimizers"].items()
         },
         datasets=datasets,
         parameters=parameters,
-        bounds=checked(tuple[Bounds, ...], found["bounds"], "bounds"),
+        bounds=checked(tuple[Bounds, ...], found["bounds"], PATH, "bounds"),
     )
 
 
 Form = TypeVar("Form")
 
 
-def checked(form: type[Form], fields: object, where: str) -> Form:
-    """Plain values as a `form`. Raises TableProblem."""
+def checked(form: type[Form], fields: object, path: Path, row: str) -> Form:
+    """The plain values of a row as a `form`. Raises TableProblem."""
     try:
         return msgspec.convert(fields, form)
     except msgspec.ValidationError as error:
-        raise TableProblem(f"{PATH.name}, {where}: {error}.") from error
+        raise TableProblem(f"{path.name}, {row}: {error}.") from error
 
 
 def _row(group: str, key: str, line: dict[str, Any]) -> Row:
@@ -125,7 +125,7 @@ def _row(group: str, key: str, line: dict[str, Any]) -> Row:
         line = {"torch_name": f"{full}.{name}", "call": call, **line}
     line = {"title": name, "inputs": _INPUTS, "outputs": _OUTPUTS, **line}
     line["inputs"], line["outputs"] = _ports(line["inputs"]), _ports(line["outputs"])
-    return checked(Row, {"key": key, "group": group, **line}, key)
+    return checked(Row, {"key": key, "group": group, **line}, PATH, key)
 
 
 def _ports(ports: list[Any]) -> list[Any]:

@@ -14,8 +14,8 @@ from .document import ParamValue
 
 @dataclass(frozen=True)
 class UpdateRule:
-    """`step` gives the new value of one number, `words` say what in it is neither `old`, `grad`
-    nor an option; `first` is the first step, when what the optimizer remembers is still empty."""
+    """`step` gives the new value of one number; `words` explain its symbols other than `old`,
+    `grad` and the options. `first` is the first step, when the optimizer remembers nothing yet."""
 
     step: str
     words: str

@@ -20,9 +20,15 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from engine.project.factories import FACTORIES, OPTIONS, Field
-from engine.project.factory_line import Known, Surroundings, python_line
-from engine.project.typed_numbers import FieldError
+from engine.project.factories import (
+    FACTORIES,
+    OPTIONS,
+    Field,
+    FieldError,
+    Known,
+    Surroundings,
+    python_line,
+)
 from engine.protocol import VariablesSnapshot
 from widgets import theme
 from widgets.model.python_highlighter import PythonHighlighter

@@ -85,7 +85,7 @@ def of_text(monkeypatch):
 
 def test_a_correction_of_a_parameter_that_torch_does_not_have_is_told(of_text):
     of_text("params = { in_features = 64,", "params = { in_feature = 64,")
-    with pytest.raises(TableProblem, match=r"nn\.Linear has no parameter “in_feature”"):
+    with pytest.raises(TableProblem, match=r"\.toml, nn\.Linear: torch has no parameter “in_f"):
         catalogue.kinds()
 
 

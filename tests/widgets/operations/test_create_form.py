@@ -10,9 +10,7 @@ import torch
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 
-from engine.project.factories import FACTORIES
-from engine.project.factory_line import Known, Surroundings, python_line
-from engine.project.typed_numbers import FieldError
+from engine.project.factories import FACTORIES, FieldError, Known, Surroundings, python_line
 from engine.protocol import Variable, VariablesSnapshot
 from widgets.operations.create_form import CreateForm
 

@@ -15,7 +15,7 @@ class FieldError(ValueError):
 
 
 def parse_size(name: str, text: str) -> tuple[int, ...]:
-    """Sizes of dimensions: `2, 3`, `(2, 3)` or `2 x 3`; none of them is a scalar's."""
+    """Sizes of dimensions: `2, 3`, `(2, 3)` or `2 x 3`; an empty text is a scalar's, `()`."""
     inside = text.strip("()[] ,")
     parts = [part for part in re.split(r"\s*[x×]\s*|[,\s]+", inside) if part]
     return tuple(parse_integer(name, part, 0) for part in parts)

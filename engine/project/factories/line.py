@@ -10,9 +10,10 @@ import keyword
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from .factories import DEFAULT, FACTORIES, MEMORY_FORMATS, OPTIONS, Factory
-from .typed_numbers import FieldError, parse_integer, parse_nested, parse_number, parse_size
+from .numbers import FieldError, parse_integer, parse_nested, parse_number, parse_size
+from .table import DEFAULT, FACTORIES, OPTIONS, Factory
 
+MEMORY_FORMATS = {"channels_last": "N, C, H, W", "channels_last_3d": "N, C, D, H, W"}
 _RESERVED = ("torch", "nn", "F", "np")
 
 
@@ -56,14 +57,12 @@ class _Writer:
         arguments, shape, dtype = self._arguments(name, before)
         options = self._options(shape, dtype)
         after = ""
-        if self.factory.key == "from_numpy":
-            after = ".requires_grad_()" if options.pop("requires_grad", None) else ""
-        elif "memory_format" in options and not self._takes_memory_format():
-            # .to copies: a tensor that requires grad before it would not be a leaf after it.
+        if "memory_format" in options and not self._takes_memory_format():
             after = f".to(memory_format={options.pop('memory_format')})"
-            after += ".requires_grad_()" if options.pop("requires_grad", None) else ""
-        seed = self._text("seed")
-        if seed:
+        if (after or self.factory.key == "from_numpy") and options.pop("requires_grad", ""):
+            # .to copies: a tensor that requires grad before it would not be a leaf after it.
+            after += ".requires_grad_()"
+        if seed := self._text("seed"):
             before.append(f"torch.manual_seed({parse_integer('seed', seed)})")
         call = [*arguments, *(f"{option}={value}" for option, value in options.items())]
         return "\n".join([*before, f"{name} = {self.factory.call}({', '.join(call)}){after}"])
@@ -139,8 +138,9 @@ class _Writer:
             if stride == 0 or (high - low) * stride < 0:
                 raise FieldError("step", f"A step of {step} does not lead from {start} to {end}.")
             dtype = "int64" if (first, last, by) == ("int64",) * 3 else "float32"
-            parts = [start, end, step] if step != "1" else [start, end]
-            return parts if parts[0] != "0" or len(parts) == 3 else parts[1:], None, dtype
+            if step != "1":
+                return [start, end, step], None, dtype
+            return [start, end] if start != "0" else [end], None, dtype
         parts = [start, end, str(parse_integer("steps", self._text("steps"), 0))]
         if "base" in self.typed:
             base, _ = parse_number("base", self._text("base"))
@@ -149,22 +149,20 @@ class _Writer:
 
     def _options(self, shape: tuple[int, ...] | None, dtype: str) -> dict[str, str]:
         written: dict[str, str] = {}
-        chosen = self._text("dtype")
-        if chosen not in ("", DEFAULT):
+        chosen, device, layout = map(self._chosen, ("dtype", "device", "memory_format"))
+        if chosen:
             written["dtype"] = f"torch.{chosen}"
             dtype = chosen
         if self.factory.key in ("rand", "randn", "rand_like", "randn_like") and not _floats(dtype):
             raise FieldError(
                 "dtype", f"{self.factory.key} makes fractions: choose a float dtype, not {dtype}."
             )
-        device = self._text("device")
-        if device not in ("", DEFAULT):
+        if device:
             written["device"] = f'"{device}"'
-        layout = self._text("memory_format")
-        if layout not in ("", DEFAULT):
-            needed = MEMORY_FORMATS[layout]
+        if layout:
+            letters = MEMORY_FORMATS[layout]
+            needed = letters.count(",") + 1
             if shape is not None and len(shape) != needed:
-                letters = "N, C, H, W" if needed == 4 else "N, C, D, H, W"
                 raise FieldError(
                     "memory_format",
                     f"{layout} is an order of {needed} dimensions ({letters}); this has"
@@ -182,7 +180,7 @@ class _Writer:
         if self.typed.get("pin_memory"):
             if not any(name.startswith("cuda") for name in self.around.devices):
                 raise FieldError("pin_memory", "This engine has no CUDA device to pin memory for.")
-            if device not in ("", DEFAULT, "cpu"):
+            if device not in ("", "cpu"):
                 raise FieldError("pin_memory", "Only memory of the CPU can be pinned.")
             written["pin_memory"] = "True"
         return written
@@ -194,6 +192,11 @@ class _Writer:
             hint = f"Choose one of {names}." if names else f"Create a {what} first."
             raise FieldError(name, f"{f'There is no {what} {text}. ' if text else ''}{hint}")
         return known[text]
+
+    def _chosen(self, name: str) -> str:
+        """A choice, empty for the default."""
+        text = self._text(name)
+        return "" if text == DEFAULT else text
 
     def _text(self, name: str) -> str:
         value = self.typed.get(name, "")

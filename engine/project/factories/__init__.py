@@ -1,0 +1,17 @@
+"""Making a tensor: torch's factories, the fields that they ask for, and the Python line that calls
+one with what was typed. Running the line is the console's part."""
+
+from .line import Known, Surroundings, python_line
+from .numbers import FieldError
+from .table import FACTORIES, OPTIONS, Factory, Field
+
+__all__ = [
+    "FACTORIES",
+    "OPTIONS",
+    "Factory",
+    "Field",
+    "FieldError",
+    "Known",
+    "Surroundings",
+    "python_line",
+]
