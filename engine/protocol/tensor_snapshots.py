@@ -109,15 +109,15 @@ class PickSnapshot(Snapshot, frozen=True, kw_only=True):
     code: str
     expression: str
     source_shape: tuple[int, ...]
-    parts: tuple[PickPart, ...]
-    shape: tuple[int, ...] | None
-    is_view: bool
-    why: str
+    parts: tuple[PickPart, ...] = ()
+    shape: tuple[int, ...] | None = None
+    is_view: bool = False
+    why: str = ""
     source: Cells
     picked: tuple[int, ...]
-    result: Cells | None
-    element: tuple[int, ...] | None
-    reads: tuple[int, ...] | None
+    result: Cells | None = None
+    element: tuple[int, ...] | None = None
+    reads: tuple[int, ...] | None = None
     write: Literal["", "in place", "copy"] = ""
     value: str = ""
     others: tuple[tuple[int, ...], ...] = ()

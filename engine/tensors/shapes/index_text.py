@@ -29,7 +29,15 @@ _EXAMPLES = (
     "Try x[0, :, ::2], x[..., None], x[[0, 2]], x[x > 0] or x.gather(1, i); to write, x[i] = 0,"
     " x[x > 0] += 1 or x.scatter_(1, i, src)."
 )
-_CALLS = ("gather", "take_along_dim", "index_select", "masked_select", "select", "narrow")
+_CALLS = {
+    "gather": ("dim", "index"),
+    "take_along_dim": ("indices", "dim"),
+    "index_select": ("dim", "index"),
+    "masked_select": ("mask",),
+    "select": ("dim", "index"),
+    "narrow": ("dim", "start", "length"),
+}
+"""Methods that pick, and their arguments."""
 _WRITES = {
     "scatter": ("dim", "index", "src"),
     "scatter_add": ("dim", "index", "src"),
@@ -40,11 +48,10 @@ _WRITES = {
     "masked_fill": ("mask", "value"),
 }
 """Methods that write, and their arguments; the last is what is written."""
-_ADDS = frozenset({"scatter_add", "index_add"})
 _MAKERS = {
-    f"torch.{function.__name__}": function
-    for function in (torch.tensor, torch.arange, torch.zeros, torch.ones)
-}
+    "float": float, "torch.tensor": torch.tensor, "torch.arange": torch.arange,
+    "torch.zeros": torch.zeros, "torch.ones": torch.ones,
+}  # fmt: skip
 _OPERATORS: dict[type[ast.AST], Callable[..., Any]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul,
     ast.Div: operator.truediv, ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod,
@@ -91,24 +98,25 @@ def parse(namespace: Namespace, source: str) -> Indexing:
         raise LabError(f"`{source}` is not an expression.", hint=_EXAMPLES) from None
     if not lines:
         raise LabError("Nothing is typed: this is not an expression.", hint=_EXAMPLES)
-    line = lines[0] if len(lines) == 1 else None
-    if isinstance(line, ast.Assign) and len(line.targets) == 1:
-        return _assignment(namespace, line.targets[0], "=", line.value)
-    if isinstance(line, ast.AugAssign) and type(line.op) in _OPERATORS:
-        sign = _sign(line.op)
-        return _assignment(namespace, line.target, sign, line.value)
-    node = line.value if isinstance(line, ast.Expr) else None
-    if isinstance(node, ast.Subscript):
-        return _subscript(namespace, node)
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-        return _call(namespace, node, node.func)
+    match lines:
+        case [ast.Assign(targets=[target], value=value)]:
+            return _assignment(namespace, target, "=", value)
+        case [ast.AugAssign(target=target, op=op, value=value) as line] if type(op) in _OPERATORS:
+            sign = ast.unparse(line).removeprefix(ast.unparse(target)).split()[0]
+            return _assignment(namespace, target, sign, value)
+        case [ast.Expr(value=ast.Subscript() as node)]:
+            return _subscript(namespace, node)
+        case [ast.Expr(value=ast.Call(func=ast.Attribute() as function) as node)]:
+            return _call(namespace, node, function)
     raise LabError(f"`{source}` picks nothing.", hint=_EXAMPLES)
 
 
 def _subscript(namespace: Namespace, node: ast.Subscript) -> Indexing:
     nodes = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
     items = tuple(_item(namespace, part) for part in nodes)
-    return Indexing(ast.unparse(node.value), tuple(ast.unparse(n) for n in nodes), items)
+    if sum(item is Ellipsis for item in items) > 1:
+        raise LabError("Only one ... can stand for the dimensions left out.", hint=_EXAMPLES)
+    return Indexing(ast.unparse(node.value), tuple(map(ast.unparse, nodes)), items)
 
 
 def _assignment(namespace: Namespace, target: ast.expr, sign: str, value: ast.expr) -> Indexing:
@@ -121,65 +129,41 @@ def _assignment(namespace: Namespace, target: ast.expr, sign: str, value: ast.ex
     return replace(_subscript(namespace, target), write=write)
 
 
-def _sign(op: ast.operator) -> str:
-    """`+=` for ast.Add."""
-    left, right = ast.Name("a"), ast.Name("b")
-    return f"{ast.unparse(ast.BinOp(left, op, right))[2:-2]}="
-
-
 def _call(namespace: Namespace, node: ast.Call, function: ast.Attribute) -> Indexing:
-    name, arguments = function.attr, list(node.args)
-    base = function.value
+    name, base, arguments = function.attr, function.value, list(node.args)
+    method = name.removesuffix("_")
     if isinstance(base, ast.Name) and base.id == "torch" and arguments:
         base = arguments.pop(0)
-    if name.removesuffix("_") in _WRITES:
-        return _write_call(namespace, node, ast.unparse(base), name, arguments)
-    if name not in _CALLS:
+    writes = method in _WRITES
+    names = _WRITES[method] if writes else _CALLS.get(name)
+    if names is None:
         raise LabError(
             f"`{name}` is not a way of picking that can be shown here.",
             hint=f"{', '.join((*_CALLS, *_WRITES))}, or brackets. {_EXAMPLES}",
         )
-    order = {"take_along_dim": ("indices", "dim"), "narrow": ("dim", "start", "length")}
-    order |= {"masked_select": ("mask",)}
-    names = order.get(name, ("dim", "index"))
     given = dict(zip(names, arguments, strict=False))
     given |= {keyword.arg: keyword.value for keyword in node.keywords if keyword.arg}
+    if method == "scatter" and "value" in given:
+        given["src"] = given.pop("value")
+    adds = method in ("scatter_add", "index_add")
+    if method == "index_put" and "accumulate" in given:
+        adds = ast.unparse(given.pop("accumulate")) == "True"
     if set(given) != set(names) or len(arguments) > len(names):
-        raise LabError(f"{name} takes {', '.join(names)}.", hint=_EXAMPLES)
+        here = " here" if writes else ""
+        raise LabError(f"{name} takes {', '.join(names)}{here}.", hint=_EXAMPLES)
+    texts = [ast.unparse(given[n]) for n in names]
+    values = [_value(namespace, given[n]) for n in names]
+    write = None
+    if writes:
+        write = Write(texts.pop(), values.pop(), in_place=name.endswith("_"), adds=adds)
+    if method == "index_put":
+        values = [tuple(_item_of(item, texts[0]) for item in values[0])]
     return Indexing(
         base=ast.unparse(base),
-        texts=tuple(f"{n}={ast.unparse(given[n])}" for n in names),
+        texts=tuple(f"{n}={text}" for n, text in zip(names, texts, strict=False)),
         call=name,
-        arguments=tuple(_value(namespace, given[n]) for n in names),
-    )
-
-
-def _write_call(
-    namespace: Namespace, node: ast.Call, base: str, name: str, arguments: list[ast.expr]
-) -> Indexing:
-    call = name.removesuffix("_")
-    names = _WRITES[call]
-    given = dict(zip(names, arguments, strict=False))
-    given |= {keyword.arg: keyword.value for keyword in node.keywords if keyword.arg}
-    if call == "scatter" and "value" in given:
-        given["src"] = given.pop("value")
-    accumulates = call == "index_put" and ast.unparse(given.pop("accumulate", ast.Constant(False)))
-    if set(given) != set(names) or len(arguments) > len(names):
-        raise LabError(f"{name} takes {', '.join(names)} here.", hint=_EXAMPLES)
-    *where, what = (_value(namespace, given[n]) for n in names)
-    if call == "index_put":
-        where = [tuple(_item_of(item, ast.unparse(given["indices"])) for item in where[0])]
-    return Indexing(
-        base=base,
-        texts=tuple(f"{n}={ast.unparse(given[n])}" for n in names[:-1]),
-        call=name,
-        arguments=tuple(where),
-        write=Write(
-            text=ast.unparse(given[names[-1]]),
-            value=what,
-            in_place=name.endswith("_"),
-            adds=call in _ADDS or accumulates == "True",
-        ),
+        arguments=tuple(values),
+        write=write,
     )
 
 
@@ -239,43 +223,40 @@ def _whole(namespace: Namespace, node: ast.expr) -> int:
 
 
 def _value(namespace: Namespace, node: ast.expr) -> Any:
-    if isinstance(node, ast.Constant):
-        return node.value
-    if isinstance(node, ast.List | ast.Tuple):
-        return [_value(namespace, item) for item in node.elts]
-    if isinstance(node, ast.UnaryOp) and type(node.op) in _OPERATORS:
-        return _apply(node, node.op, _value(namespace, node.operand))
-    if isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS:
-        left, right = _value(namespace, node.left), _value(namespace, node.right)
-        return _apply(node, node.op, left, right)
-    if isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in _OPERATORS:
-        left, right = _value(namespace, node.left), _value(namespace, node.comparators[0])
-        return _apply(node, node.ops[0], left, right)
-    if isinstance(node, ast.Call) and ast.unparse(node.func) == "float" and not node.keywords:
-        return _made(node, [_value(namespace, argument) for argument in node.args])
-    if isinstance(node, ast.Call) and ast.unparse(node.func) in _MAKERS:
-        if node.keywords:
-            raise LabError(f"`{ast.unparse(node)}`: keywords cannot be read here.", hint=_EXAMPLES)
-        arguments = [_value(namespace, argument) for argument in node.args]
-        return _made(node, arguments)
+    match node:
+        case ast.Constant():
+            return node.value
+        case ast.List() | ast.Tuple():
+            return [_value(namespace, item) for item in node.elts]
+        case ast.UnaryOp(op=op, operand=operand) if type(op) in _OPERATORS:
+            return _computed(node, op, _value(namespace, operand))
+        case (
+            ast.BinOp(left=left, op=op, right=right)
+            | ast.Compare(left=left, ops=[op], comparators=[right])
+        ) if type(op) in _OPERATORS:
+            return _computed(node, op, _value(namespace, left), _value(namespace, right))
+        case ast.Call() if ast.unparse(node.func) in _MAKERS:
+            return _made(namespace, node)
     return namespace.resolve(ast.unparse(node))
 
 
-def _made(node: ast.Call, arguments: list[Any]) -> torch.Tensor | float:
-    function = _MAKERS.get(ast.unparse(node.func), float)
-    sizes = [abs(a) for a in arguments if isinstance(a, int | float)]
-    if function is not float and math.prod(max(size, 1) for size in sizes) > MAX_COMPUTED:
-        raise LabError(f"`{ast.unparse(node)}` is too large to be made at every look.")
+def _made(namespace: Namespace, node: ast.Call) -> torch.Tensor | float:
+    text, make = ast.unparse(node), _MAKERS[ast.unparse(node.func)]
+    if node.keywords:
+        raise LabError(f"`{text}`: keywords cannot be read here.", hint=_EXAMPLES)
+    arguments = [_value(namespace, argument) for argument in node.args]
+    sizes = [max(abs(a), 1) for a in arguments if isinstance(a, int | float)]
+    if make is not float and math.prod(sizes) > MAX_COMPUTED:
+        raise LabError(f"`{text}` is too large to be made at every look.")
     try:
-        return function(*arguments)
+        return make(*arguments)
     except (RuntimeError, TypeError, ValueError) as error:
-        raise LabError(f"`{ast.unparse(node)}`: {error}") from error
+        raise LabError(f"`{text}`: {error}") from error
 
 
-def _apply(node: ast.expr, op: ast.AST, *values: Any) -> Any:
+def _computed(node: ast.expr, op: ast.AST, *values: Any) -> Any:
     text = ast.unparse(node)
-    plain = (bool, int, float, torch.Tensor)
-    if not all(isinstance(value, plain) for value in values):
+    if not all(isinstance(value, bool | int | float | torch.Tensor) for value in values):
         raise LabError(f"`{text}` is no computation of numbers and tensors.", hint=_EXAMPLES)
     if any(isinstance(v, torch.Tensor) and v.numel() > MAX_COMPUTED for v in values):
         raise LabError(

@@ -3,132 +3,107 @@
 from __future__ import annotations
 
 import math
-import operator
+from functools import partial
 from typing import Any
 
 import torch
 
 from ...console.namespace import Namespace
-from ...errors import LabError, error_report
-from ...protocol import ErrorReport, PickSnapshot
+from ...errors import LabError
+from ...protocol import PickSnapshot
 from .elements import element_or_first, filled, slices, window, with_texts
 from .index_plan import Plan, plan_of
 from .index_text import Indexing, Write, parse
-from .operands import Operand, operand
+from .operands import Operand, Shape, operand, refusal
 
-Shape = tuple[int, ...]
 MAX_LISTED = 1 << 20
 """An index tensor or mask picks up to so many places one by one."""
 MAX_OTHERS = 16
 """Values that are written to one place and are named."""
-IN_PLACE = {
-    "+=": operator.iadd, "-=": operator.isub, "*=": operator.imul, "/=": operator.itruediv,
-    "//=": operator.ifloordiv, "%=": operator.imod, "&=": operator.iand, "|=": operator.ior,
-    "^=": operator.ixor,
-}  # fmt: skip
 MAX_PICKED = 1 << 22
 """Up to so many elements are really picked by index tensors at every look."""
 
 
 def pick(namespace: Namespace, source: str, element: Shape | None = None) -> PickSnapshot:
-    """Everything a view shows of one indexing expression. Raises LabError on what is none."""
+    """Everything a view shows of one indexing expression. Raises LabError on what is none.
+
+    A line that writes is run on a copy: nothing of the user's is touched."""
     indexing = parse(namespace, source)
+    write = indexing.write
     base = operand(namespace, indexing.base)
-    dense = base.dense
-    numbers = dense if dense is not None else base.blank()
+    numbers = base.dense if base.dense is not None else base.blank()
     _check_size(indexing)
-    if indexing.write is not None:
-        return _written(indexing, indexing.write, source, base, dense, element)
-    try:
-        made = _by_torch(numbers, indexing)
-    except (IndexError, RuntimeError, TypeError, ValueError) as error:
-        return _refused(error, source, base, indexing, dense)
-    plan = plan_of(indexing, base.shape)
-    shape = plan.shape if made is None else tuple(made.shape)
-    element = element_or_first(element, shape)
-    reads = None if element is None else plan.source_of(element)
-    source_cells = filled(window(base.shape, reads or ()), dense)
-    result = window(shape, element or ())
-    if made is not None and dense is not None:
-        result = with_texts(result, made[slices(result)])
-    is_view = not plan.tables and indexing.call not in ("index_select", "gather", "masked_select")
-    if made is not None:
-        is_view = made.untyped_storage()._cdata == numbers.untyped_storage()._cdata
-    return PickSnapshot(
-        code=source.strip(),
-        expression=indexing.base,
-        source_shape=base.shape,
-        parts=plan.parts,
-        shape=shape,
-        is_view=is_view,
-        why=_why(is_view, base.text),
-        source=source_cells,
-        picked=tuple(plan.counts(source_cells).reshape(-1).tolist()),
-        result=result,
-        element=element,
-        reads=reads,
-    )
-
-
-def _written(
-    indexing: Indexing,
-    write: Write,
-    source: str,
-    base: Operand,
-    dense: torch.Tensor | None,
-    element: Shape | None,
-) -> PickSnapshot:
-    """The picture of a line that writes, made on a copy: nothing of the user's is touched."""
-    if not base.shape and not indexing.call and not indexing.items:
+    if write is not None and not (base.shape or indexing.call or indexing.items):
         raise LabError("Write x[()] = 0 or x.fill_(0) for a tensor of no dimensions.")
-    numbers = dense if dense is not None else base.blank()
-    after: torch.Tensor | None = None
+    snapshot = partial(
+        PickSnapshot, code=source.strip(), expression=indexing.base, source_shape=base.shape
+    )
+    made, values = None, None
     try:
-        if numbers.numel() <= MAX_PICKED:
-            after = numbers.clone()
-            own = write.in_place and write.value is base.tensor  # torch meets one memory twice
-            _write_by_torch(after, indexing, after if own else write.value, write)
+        if write is None:
+            made = _picked(numbers, indexing)
+        elif numbers.numel() <= MAX_PICKED:
+            made = _written(numbers, indexing, write, base)
         plan = plan_of(indexing, base.shape)
-        values = _values(write.value, plan, indexing)
+        if write is not None:
+            values = _values(write.value, plan, indexing)
     except (IndexError, RuntimeError, TypeError, ValueError) as error:
-        return _refused(error, source, base, indexing, dense)
+        cells = filled(window(base.shape), base.dense)
+        counts = (0,) * math.prod(cells.size)
+        refused = refusal(error, _hint(str(error), base, indexing))
+        return snapshot(source=cells, picked=counts, error=refused)
     element = element_or_first(element, plan.shape)
-    target = None if element is None else plan.source_of(element)
-    source_cells = filled(window(base.shape, target or ()), dense)
-    counts = plan.counts(source_cells)
+    place = None if element is None else plan.source_of(element)
+    cells = filled(window(base.shape, place or ()), base.dense)
+    counts = plan.counts(cells)
     result = window(plan.shape, element or ())
-    others = [] if target is None else plan.elements_from(target, MAX_OTHERS + 1)
-    return PickSnapshot(
-        code=source.strip(),
-        expression=indexing.base,
-        source_shape=base.shape,
+    snapshot = partial(
+        snapshot,
         parts=plan.parts,
         shape=plan.shape,
-        is_view=False,
-        why=_why_written(write, base.text, int(counts.max(initial=0))),
-        source=source_cells,
-        picked=tuple(counts.reshape(-1).tolist()),
-        result=with_texts(result, values[slices(result)]),
+        source=cells,
+        picked=tuple(counts),
         element=element,
-        reads=target,
+        reads=place,
+    )
+    if write is None or values is None:
+        is_view = made is not None and _storage(made) == _storage(numbers)
+        if made is not None and base.dense is not None:
+            result = with_texts(result, made[slices(result)])
+        return snapshot(is_view=is_view, why=_why(is_view, base.text), result=result)
+    others = [] if place is None else plan.elements_from(place, MAX_OTHERS + 1)
+    return snapshot(
+        why=_why_written(write, base.text, max(counts, default=0)),
+        result=with_texts(result, values[slices(result)]),
         write="in place" if write.in_place else "copy",
         value=write.text,
         others=tuple(other for other in others if other != element)[:MAX_OTHERS],
-        after=None if after is None else filled(window(base.shape, target or ()), after),
+        after=None if made is None else filled(window(base.shape, place or ()), made),
     )
 
 
-def _write_by_torch(copy: torch.Tensor, indexing: Indexing, value: Any, write: Write) -> None:
-    if indexing.call:
-        name = f"{indexing.call.removesuffix('_')}_"
-        more = (True,) if name == "index_put_" and write.adds else ()
-        if name in ("index_put_", "index_add_", "index_copy_", "scatter_add_"):
-            value = torch.as_tensor(value)
-        getattr(copy, name)(*indexing.arguments, value, *more)
-        return
-    if write.operator != "=":
-        value = IN_PLACE[write.operator](copy[indexing.items], torch.as_tensor(value))
-    copy[indexing.items] = torch.as_tensor(value) if isinstance(value, list) else value
+def _storage(t: torch.Tensor) -> int:
+    return t.untyped_storage()._cdata
+
+
+def _written(
+    numbers: torch.Tensor, indexing: Indexing, write: Write, base: Operand
+) -> torch.Tensor:
+    """A copy of the numbers, once the line has written to it."""
+    copy = numbers.clone()
+    own = write.in_place and write.value is base.tensor  # torch meets one memory twice
+    value = copy if own else write.value
+    if not indexing.call:
+        given = write.operator == "=" and not isinstance(value, list)
+        value = value if given else torch.as_tensor(value)
+        exec(f"x[i] {write.operator} v", {"x": copy, "i": indexing.items, "v": value})
+        return copy
+    name = f"{indexing.call.removesuffix('_')}_"
+    more = (True,) if name == "index_put_" and write.adds else ()
+    if name in ("index_put_", "index_add_", "index_copy_", "scatter_add_"):
+        value = torch.as_tensor(value)
+    getattr(copy, name)(*indexing.arguments, value, *more)
+    return copy
 
 
 def _values(value: Any, plan: Plan, indexing: Indexing) -> torch.Tensor:
@@ -163,65 +138,31 @@ def _why_written(write: Write, name: str, most: int) -> str:
 def _check_size(indexing: Indexing) -> None:
     listed = indexing.arguments[0] if indexing.call.startswith("index_put") else ()
     for part in (*indexing.items, *indexing.arguments, *listed):
-        if not isinstance(part, torch.Tensor):
-            continue
-        count = int(part.count_nonzero()) if part.dtype == torch.bool else part.numel()
-        if count > MAX_LISTED:
+        if isinstance(part, torch.Tensor) and _listed(part) > MAX_LISTED:
             raise LabError(
-                f"This picks {count:,} elements one by one: too many to follow at every look.",
+                f"This picks {_listed(part):,} elements one by one: too many to follow at every"
+                " look.",
                 hint="Index a smaller tensor, or a slice of this one.",
             )
 
 
-def _by_torch(numbers: torch.Tensor, indexing: Indexing) -> torch.Tensor | None:
+def _picked(numbers: torch.Tensor, indexing: Indexing) -> torch.Tensor | None:
     """The result, or None where it would copy too many elements to be made at every look."""
     if indexing.call:
-        if indexing.call in ("gather", "take_along_dim") and any(
-            isinstance(a, torch.Tensor) and a.numel() > MAX_PICKED for a in indexing.arguments
-        ):
-            return None
-        if indexing.call in ("index_select", "masked_select") and numbers.numel() > MAX_PICKED:
+        by_table = indexing.call in ("index_select", "masked_select")
+        if by_table and numbers.numel() > MAX_PICKED:
             return None
         return getattr(numbers, indexing.call)(*indexing.arguments)
-    if any(isinstance(item, torch.Tensor) for item in indexing.items) and (
-        _picked(indexing.items, tuple(numbers.shape)) > MAX_PICKED
-    ):
-        return None
-    return numbers[indexing.items]
-
-
-def _picked(items: tuple[Any, ...], shape: Shape) -> int:
-    """At most so many elements are picked: a bound that needs no valid index."""
-    tables = [item for item in items if isinstance(item, torch.Tensor)]
+    tables = [item for item in indexing.items if isinstance(item, torch.Tensor)]
     consumed = sum(t.ndim if t.dtype == torch.bool else 1 for t in tables)
-    most = max(
-        (int(t.count_nonzero()) if t.dtype == torch.bool else t.numel() for t in tables), default=1
-    )
-    return most * math.prod(sorted(shape, reverse=True)[: max(0, len(shape) - consumed)])
+    sizes = sorted(numbers.shape, reverse=True)[: max(0, numbers.ndim - consumed)]
+    most = max(map(_listed, tables), default=1) * math.prod(sizes)  # a bound of any index
+    return None if tables and most > MAX_PICKED else numbers[indexing.items]
 
 
-def _refused(
-    error: Exception, source: str, base: Operand, indexing: Indexing, dense: torch.Tensor | None
-) -> PickSnapshot:
-    told = error_report(error)
-    cells = filled(window(base.shape), dense)
-    return PickSnapshot(
-        code=source.strip(),
-        expression=indexing.base,
-        source_shape=base.shape,
-        parts=(),
-        shape=None,
-        is_view=False,
-        why="",
-        source=cells,
-        picked=(0,) * math.prod(cells.size),
-        result=None,
-        element=None,
-        reads=None,
-        error=ErrorReport(
-            type=told.type, message=told.message, hint=_hint(told.message, base, indexing)
-        ),
-    )
+def _listed(table: torch.Tensor) -> int:
+    """How many places an index tensor or a mask names."""
+    return int(table.count_nonzero()) if table.dtype == torch.bool else table.numel()
 
 
 def _hint(message: str, base: Operand, indexing: Indexing) -> str:
