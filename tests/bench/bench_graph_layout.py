@@ -1,6 +1,4 @@
-"""Boxes within boxes laid out: the time of each stage from the graph to the picture, closed (as it
-opens) and wholly open, and Graphviz dot on all nodes without boxes, where it takes seconds only.
-"""
+"""Boxes within boxes laid out: the time of each stage, closed (as it opens) and wholly open."""
 
 from __future__ import annotations
 
@@ -13,13 +11,11 @@ from time import perf_counter
 from engine.protocol import GraphSnapshot
 from tests.engine.autograd.recorded_graphs import recorded, snapshot
 from tests.engine.autograd.shaped_models import chain, gpt2, resnet50
-from widgets.boxes.boxes import NODE_HEIGHT, NODE_WIDTH, VisibleGraph
+from widgets.boxes.boxes import VisibleGraph
 from widgets.boxes.hierarchy import Hierarchy
 from widgets.layout import layout_nested
-from widgets.layout.model_layout import LayoutNode, layered
 
 ROUNDS = 5
-MAX_DOT_NODES = 1_000
 
 
 def median_ms(run: Callable[[], object]) -> float:
@@ -30,12 +26,6 @@ def median_ms(run: Callable[[], object]) -> float:
         times.append((perf_counter() - started) * 1e3)
         del kept
     return statistics.median(times[1:])
-
-
-def dot(graph: GraphSnapshot) -> object:
-    nodes = [LayoutNode(str(node.id), NODE_WIDTH, NODE_HEIGHT) for node in graph.nodes]
-    edges = [(str(edge.source), str(edge.target)) for edge in graph.edges]
-    return layered(nodes, edges, direction="TB", splines=True)
 
 
 def measure(title: str, graph: GraphSnapshot) -> dict[str, float | int | str]:
@@ -56,9 +46,6 @@ def measure(title: str, graph: GraphSnapshot) -> dict[str, float | int | str]:
         "send_open_ms": median_ms(lambda: pickle.loads(pickle.dumps(opened))),
         "layout_open_ms": median_ms(lambda: layout_nested(sent.outline)),
     }
-    if len(graph.nodes) <= MAX_DOT_NODES:
-        row["dot_ms"] = median_ms(lambda: dot(graph))
-        row["open_over_dot"] = float(row["layout_open_ms"]) / float(row["dot_ms"])
     return row
 
 

@@ -23,11 +23,11 @@ from tests.engine.autograd.shaped_models import gpt2, resnet50, unet, unrolled
 from widgets.boxes.boxes import VisibleGraph
 from widgets.boxes.hierarchy import Hierarchy
 from widgets.layout import NestedLayout, columns
-from widgets.layout.model_layout import POINTS_PER_INCH
 from widgets.layout.nested_layout import PADDING, layout_nested
 
 Floats = NDArray[np.float64]
 SAME_PX = 2.0
+POINTS_PER_INCH = 72.0
 STEPS = np.linspace(0, 1, 13)[:, None]
 
 

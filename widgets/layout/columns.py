@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from itertools import accumulate, pairwise
 
-from .coordinates import ITEM_GAP, LINE_GAP
+from .coordinates import LINE_GAP
 from .layer_graph import Point
 from .level import PlacedLevel, without_repeats
 
@@ -29,25 +29,29 @@ MAX_LINES = 40
 """Where more lines than that would go on from column to column, the level stays whole."""
 
 
-def in_columns(placed: PlacedLevel, upper: bool = False, lower: bool = False) -> PlacedLevel:
-    """The level in columns where it is too slender. `upper` and `lower` say whether its first and
-    its last row are ports: these stay in the borders."""
+def in_columns(placed: PlacedLevel) -> PlacedLevel:
+    """The level in columns where it is too slender. Ports stay in the borders."""
     width, height = placed.size
     if height <= max(COLUMN_HEIGHT, SLENDER * width):
         return placed
     column = COLUMN_HEIGHT
     while height / column * width > WIDEST * column:
         column *= 2
-    ports = _Ports(placed, upper, lower)
-    cuts = _cuts(placed, column, ports)
+    return broken(placed, column)
+
+
+def broken(placed: PlacedLevel, height: float) -> PlacedLevel:
+    """The level in columns of about this height; whole where there is no good place to break it."""
+    ports = _Ports(placed)
+    cuts = _cuts(placed, height, ports)
     return _Columns(placed, cuts, ports).run() if cuts else placed
 
 
 class _Ports:
     """Whether a station is a port: the first row and the last may be ports."""
 
-    def __init__(self, placed: PlacedLevel, upper: bool, lower: bool) -> None:
-        self.upper, self.lower = upper, lower
+    def __init__(self, placed: PlacedLevel) -> None:
+        self.upper, self.lower = placed.has_tops, placed.has_bottoms
         self.first, self.last = placed.rows[0][0], placed.rows[-1][0]
 
     def has_above(self, point: Point) -> bool:
@@ -170,7 +174,7 @@ class _Columns:
         low, high = [float("inf")] * (len(self.cuts) + 1), [0.0] * (len(self.cuts) + 1)
         spans = [(column, x, x) for way in ways for column, part in way for x, _ in part]
         spans += [(0, x, x) for x in self.exits]
-        for (x, y), (width, _) in zip(self.placed.places, self.placed.sizes, strict=True):
+        for (x, y), (width, _) in zip(self.placed.places, self.placed.level.sizes, strict=True):
             spans.append((self._column(y), x, x + width))
         for column, left, right in spans:
             low[column], high[column] = min(low[column], left), max(high[column], right)
@@ -180,7 +184,7 @@ class _Columns:
             across.append(x - left)
             x += right - left
             if column < len(self.lanes):
-                x += 2 * ITEM_GAP + LINE_GAP * max(0, len(self.lanes[column]) - 1)
+                x += 2 * self.placed.level.item_gap + LINE_GAP * max(0, len(self.lanes[column]) - 1)
         return across, x
 
     def _moved(self, column: int, point: Point) -> Point:
@@ -216,7 +220,9 @@ class _Columns:
         """The corners of a line from the `foot` of a column to the head of the next."""
         lanes = self.lanes[column]
         lane = lanes[self._line(before, after)]
-        lane_x = self.right[column] + self.across[column] + ITEM_GAP + LINE_GAP * lane
+        lane_x = (
+            self.right[column] + self.across[column] + self.placed.level.item_gap + LINE_GAP * lane
+        )
         foot_y = foot[1] + LINE_GAP * (lane + 1)
         head_y = self.head - LINE_GAP * (len(lanes) - lane)
         return [

@@ -7,7 +7,6 @@ from itertools import pairwise
 
 from .layer_graph import LayerGraph
 
-ITEM_GAP = 24.0
 LINE_GAP = 14.0
 """Between two lines that pass a layer, and between a line and an item."""
 SWEEPS = 13
@@ -64,7 +63,7 @@ class _Columns:
     def _step(self, before: int, item: int) -> float:
         widths = self.graph.widths
         lines = widths[before] == 0 or widths[item] == 0
-        return widths[before] + (LINE_GAP if lines else ITEM_GAP)
+        return widths[before] + (LINE_GAP if lines else self.graph.level.item_gap)
 
     def _pull(
         self, row: list[int], offsets: list[float], heed_above: bool, heed_below: bool

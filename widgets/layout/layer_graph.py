@@ -29,6 +29,9 @@ ROW_GAP = 32.0
 ROWS_SHAPE = 1.6
 """Width over height of these rows together."""
 
+LAYER_GAP = 32.0
+ITEM_GAP = 24.0
+
 
 @dataclass(frozen=True)
 class LevelEdge:
@@ -46,12 +49,15 @@ class LevelEdge:
 class Level:
     """Items in an order in which every edge runs from an earlier to a later one: first `tops`
     ports in the upper border, then the boxes, then a port in the lower border for each of
-    `bottoms`: the least of these numbers is where the main way goes on."""
+    `bottoms`: the least of these numbers is where the main way goes on. `layer_gap` lies between
+    two layers, `item_gap` between two items of one, at least."""
 
     sizes: tuple[Size, ...]
     edges: tuple[LevelEdge, ...]
     tops: int = 0
     bottoms: tuple[int, ...] = ()
+    layer_gap: float = LAYER_GAP
+    item_gap: float = ITEM_GAP
 
 
 class LayerGraph:

@@ -16,7 +16,6 @@ from .order import ordered_rows
 
 __all__ = ["Level", "LevelEdge", "PlacedLevel", "Point", "Size", "place_level"]
 
-LAYER_GAP = 32.0
 PORT_GAP = 24.0
 """Between a border that lines come in through and the first layer."""
 STEEPNESS = 0.06
@@ -26,11 +25,11 @@ WIDEST_GAP = 96.0
 
 @dataclass(frozen=True)
 class PlacedLevel:
-    """Top left corners, the size of all, and per edge its (x, y) stations from top to bottom:
-    between two stations at the same x it runs straight down, else it moves sideways. `rows` are
-    the layers' (top, bottom): lines move sideways between them, over all of one gap."""
+    """The items' top left corners, the size of all, and per edge its (x, y) stations from top to
+    bottom: between two stations at the same x it runs straight down, else it moves sideways.
+    `rows` are the layers' (top, bottom): lines move sideways between them, over all of one gap."""
 
-    sizes: tuple[Size, ...]
+    level: Level
     places: tuple[Point, ...]
     size: Size
     ways: tuple[tuple[Point, ...], ...]
@@ -40,6 +39,16 @@ class PlacedLevel:
     turned: bool = False
     """Whether it is upside down: lines that have joined then share their upper end."""
 
+    @property
+    def has_tops(self) -> bool:
+        """Whether the first row is ports in the upper border."""
+        return bool(self.level.bottoms if self.turned else self.level.tops)
+
+    @property
+    def has_bottoms(self) -> bool:
+        """Whether the last row is ports in the lower border."""
+        return bool(self.level.tops if self.turned else self.level.bottoms)
+
     def turned_over(self) -> PlacedLevel:
         """Upside down, with the last row at the top: ways then run from `lower` to `upper`."""
         height = self.size[1]
@@ -47,7 +56,7 @@ class PlacedLevel:
             self,
             places=tuple(
                 (x, height - y - own)
-                for (x, y), (_, own) in zip(self.places, self.sizes, strict=True)
+                for (x, y), (_, own) in zip(self.places, self.level.sizes, strict=True)
             ),
             ways=tuple(tuple((x, height - y) for x, y in reversed(way)) for way in self.ways),
             rows=tuple((height - bottom, height - top) for top, bottom in reversed(self.rows)),
@@ -58,7 +67,7 @@ class PlacedLevel:
 def place_level(level: Level) -> PlacedLevel:
     """Places and ways of one level, the corner of all at (0, 0)."""
     if not level.sizes:
-        return PlacedLevel((), (), (0.0, 0.0), ())
+        return PlacedLevel(level, (), (0.0, 0.0), ())
     graph = LayerGraph(level)
     ordered = ordered_rows(graph)
     left = columns(graph, ordered)
@@ -70,7 +79,7 @@ def place_level(level: Level) -> PlacedLevel:
     width = max(right, max(lanes.values(), default=0.0) + LINE_GAP)
     places = tuple((left[item], tops[graph.layer[item]]) for item in range(graph.boxes))
     rows = tuple(zip(tops, bottoms, strict=True))
-    return PlacedLevel(level.sizes, places, (width, bottoms[-1]), ways, rows, graph.spine)
+    return PlacedLevel(level, places, (width, bottoms[-1]), ways, rows, graph.spine)
 
 
 def _heights(
@@ -88,7 +97,7 @@ def _heights(
         bottoms.append(y + max(graph.heights[item] for item in row))
         at_top = index == 0 and graph.level.tops
         at_bottom = index + 2 == len(rows) and graph.level.bottoms
-        gap = PORT_GAP if at_top or at_bottom else LAYER_GAP
+        gap = PORT_GAP if at_top or at_bottom else graph.level.layer_gap
         y = bottoms[-1] + min(gap + round(STEEPNESS * shift[index]), WIDEST_GAP)
     return tops, bottoms
 

@@ -239,18 +239,16 @@ class _Nesting:
         level = Level(sizes, edges, len(tops), nearness)
         shape = self._known.get(level)
         if shape is None:
-            shape = self._known[level] = self._framed(place_level(level), level, index == ROOT)
+            shape = self._known[level] = self._framed(place_level(level), index == ROOT)
         for place, port in enumerate((*tops, *bottoms)):
             self.port_x[port] = shape.port_x[place]
             self.is_main[port] = shape.main_ports[place]
         return shape
 
-    def _framed(self, placed: PlacedLevel, level: Level, is_root: bool) -> _Shape:
+    def _framed(self, placed: PlacedLevel, is_root: bool) -> _Shape:
         """Turn it over where asked for, break it into columns, put title and padding around."""
-        upper, lower = bool(level.tops), bool(level.bottoms)
-        if self.flipped:
-            placed, upper, lower = placed.turned_over(), lower, upper
-        placed = in_columns(placed, upper, lower)
+        placed = in_columns(placed.turned_over() if self.flipped else placed)
+        upper, lower = placed.has_tops, placed.has_bottoms
         width, height = placed.size
         above = 0.0 if is_root or upper else PADDING
         below = 0.0 if is_root or lower else PADDING
@@ -260,6 +258,7 @@ class _Nesting:
         def moved(point: Point) -> Point:
             return point[0] + side, point[1] + title + above
 
+        level = placed.level
         first, end = level.tops, len(level.sizes) - len(level.bottoms)
         ports = (*range(first), *range(end, len(level.sizes)))
         draw = curve if self.smooth else corners

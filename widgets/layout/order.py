@@ -26,25 +26,37 @@ class _Ordering:
         self.place = [0.0] * len(graph.widths)
 
     def run(self) -> list[list[int]]:
-        thorough = len(self.widths) <= THOROUGH_ITEMS
         for row in self.rows:
             self._note(row)
-        best, fewest = [list(row) for row in self.rows], self._crossings() if thorough else 0
-        for sweep in range(SWEEPS if not thorough or fewest else 0):
-            down = sweep % 2 == 0
-            neighbours = self.above if down else self.below
-            for row in self.free if down else reversed(self.free):
-                if len(row) > 1:
-                    row.sort(key=lambda item: self._barycentre(item, neighbours))
-                    self._note(row)
-            if thorough:
+        if len(self.widths) > THOROUGH_ITEMS:
+            for sweep in range(SWEEPS):
+                self._sweep(down=sweep % 2 == 0)
+            return self.rows
+        best, fewest = [list(row) for row in self.rows], self._crossings()
+        for sweep in range(SWEEPS + 1):
+            if not fewest:
+                break
+            if sweep < SWEEPS:
+                self._sweep(down=sweep % 2 == 0)
                 self._swap()
-                crossings = self._crossings()
-                if crossings < fewest:
-                    best, fewest = [list(row) for row in self.rows], crossings
-                if not fewest:
-                    break
-        return best if thorough else self.rows
+            else:
+                self._take_given_order()
+            crossings = self._crossings()
+            if crossings < fewest:
+                best, fewest = [list(row) for row in self.rows], crossings
+        return best
+
+    def _sweep(self, down: bool) -> None:
+        """Sort each row by where its neighbours stand in the row before it."""
+        neighbours = self.above if down else self.below
+        for row in self.free if down else reversed(self.free):
+            row.sort(key=lambda item: self._barycentre(item, neighbours))
+            self._note(row)
+
+    def _take_given_order(self) -> None:
+        for row in self.free:
+            row.sort()
+            self._note(row)
 
     def _first_order(self) -> list[list[int]]:
         """Depth first from the top, so that what hangs together comes to stand together; of the
