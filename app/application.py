@@ -11,33 +11,32 @@ from typing import TYPE_CHECKING, cast
 from PySide6.QtCore import QObject, QTimer
 from PySide6.QtWidgets import QApplication, QWidget
 
+from app.autosave import Autosave, find_recoveries, recovery_folder
+from app.files import ProjectFiles
+from app.history import History
+from app.layout_worker import LayoutWorker
+from app.link import EngineLink, Link
+from app.presenters.autograd.step_keys import StepKeys, give_way
+from app.presenters.cells import CellsPresenter
+from app.presenters.engine import EnginePresenter
+from app.presenters.export import ExportPresenter
+from app.presenters.window import WindowPresenter, apply_theme
+from app.selection import Selection
+from app.settings import Settings
+from app.store import Store
+from app.window.dialogs import Dialogs
+from app.window.docked_page import DockedPage
+from app.window.export_panel import ExportPanel
+from app.window.main_window import MainWindow, let_drops_through
+from app.workbench import Workbench
 from engine.project.document import Workspace
 
-from .autosave import Autosave, find_recoveries, recovery_folder
-from .dialogs import Dialogs
-from .docked_page import DockedPage
-from .export_panel import ExportPanel
-from .files import ProjectFiles
-from .history import History
-from .layout_worker import LayoutWorker
-from .link import EngineLink, Link
-from .main_window import MainWindow, let_drops_through
-from .presenters.cells import CellsPresenter
-from .presenters.engine import EnginePresenter
-from .presenters.export import ExportPresenter
-from .presenters.window import WindowPresenter, apply_theme
-from .selection import Selection
-from .settings import Settings
-from .step_keys import StepKeys, give_way
-from .store import Store
-from .workbench import Workbench
-
 if TYPE_CHECKING:
-    from .autograd_page import AutogradPage
-    from .presenters.autograd import AutogradPresenter
-    from .presenters.model import ModelPresenter
-    from .presenters.tensors import TensorsPresenter
-    from .presenters.train import TrainPresenter
+    from app.presenters.autograd.passes import AutogradPresenter
+    from app.presenters.model.workspace import ModelPresenter
+    from app.presenters.tensors.workspace import TensorsPresenter
+    from app.presenters.train import TrainPresenter
+    from app.window.autograd_page import AutogradPage
 
 
 CONSOLE_HISTORY = "console_history.jsonl"
@@ -147,20 +146,18 @@ class Application(QObject):
         return self.presenters[name]
 
     def _make_start(self) -> QWidget:
+        from app.presenters.start import StartPresenter
         from widgets.start_page import StartPage
-
-        from .presenters.start import StartPresenter
 
         page = StartPage()
         self.presenters["start"] = StartPresenter(self.bench, page, self)
         return page
 
     def _make_tensors(self) -> QWidget:
+        from app.presenters.tensors.console import ConsolePresenter
+        from app.presenters.tensors.workspace import TensorsPresenter
+        from app.window.tensors_page import TensorsPage
         from widgets.console.history import History as ConsoleHistory
-
-        from .presenters.console import ConsolePresenter
-        from .presenters.tensors import TensorsPresenter
-        from .tensors_page import TensorsPage
 
         page = TensorsPage(ConsoleHistory(self._recovery.parent / CONSOLE_HISTORY))
         self._take_docks("tensors", page)
@@ -170,9 +167,9 @@ class Application(QObject):
         return page
 
     def _make_model(self) -> QWidget:
-        from .model_page import ModelPage
-        from .presenters.checker import ModelChecker
-        from .presenters.model import ModelPresenter
+        from app.presenters.model.checker import ModelChecker
+        from app.presenters.model.workspace import ModelPresenter
+        from app.window.model_page import ModelPage
 
         page = ModelPage()
         let_drops_through(page.canvas)
@@ -185,19 +182,18 @@ class Application(QObject):
         return page
 
     def _make_autograd(self) -> QWidget:
+        from app.presenters.autograd.backward import BackwardPresenter
+        from app.presenters.autograd.derivatives import DerivativesPresenter
+        from app.presenters.autograd.flow import FlowPresenter
+        from app.presenters.autograd.graph_examples import GraphExamplesPresenter
+        from app.presenters.autograd.graph_picture import GraphPicturePresenter
+        from app.presenters.autograd.mistakes import MistakesPresenter
+        from app.presenters.autograd.node_details import NodeDetailsPresenter
+        from app.presenters.autograd.passes import AutogradPresenter
+        from app.presenters.autograd.rules import RulesPresenter
+        from app.presenters.autograd.trace import TracePresenter
+        from app.window.autograd_page import AutogradPage
         from widgets.autograd.pass_columns import MODES
-
-        from .autograd_page import AutogradPage
-        from .presenters.autograd import AutogradPresenter
-        from .presenters.backward import BackwardPresenter
-        from .presenters.derivatives import DerivativesPresenter
-        from .presenters.flow import FlowPresenter
-        from .presenters.graph_examples import GraphExamplesPresenter
-        from .presenters.graph_picture import GraphPicturePresenter
-        from .presenters.mistakes import MistakesPresenter
-        from .presenters.node_details import NodeDetailsPresenter
-        from .presenters.rules import RulesPresenter
-        from .presenters.trace import TracePresenter
 
         page = AutogradPage()
         columns = {mode: self.bench.settings.bytes(f"autograd_{mode}_columns") for mode in MODES}
@@ -237,9 +233,8 @@ class Application(QObject):
         return page
 
     def _make_train(self) -> QWidget:
+        from app.presenters.train import TrainPresenter
         from widgets.training.train_view import TrainView
-
-        from .presenters.train import TrainPresenter
 
         view = TrainView()
         presenter = TrainPresenter(self.bench, view, self)

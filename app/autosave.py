@@ -16,11 +16,10 @@ from pathlib import Path
 import platformdirs
 from PySide6.QtCore import QLockFile, QObject, QTimer, Signal
 
+from app.store import Store
 from engine.project import files
 from engine.project.atomic import write_atomically
 from engine.project.document import Project
-
-from .store import Store
 
 INTERVAL_MS = 3000
 _SUFFIX = ".recovery"

@@ -7,13 +7,12 @@ from pathlib import Path
 from PySide6.QtCore import QObject, Signal
 from PySide6.QtWidgets import QWidget
 
+from app.history import History
+from app.settings import Settings
+from app.store import Store
+from app.window.dialogs import Dialogs
 from engine.project import files
 from engine.project.document import Project, replace
-
-from .dialogs import Dialogs
-from .history import History
-from .settings import Settings
-from .store import Store
 
 FILTER = f"Tensor Lab project (*{files.SUFFIX})"
 

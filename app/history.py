@@ -7,9 +7,8 @@ from collections.abc import Hashable
 from PySide6.QtCore import QObject
 from PySide6.QtGui import QUndoCommand, QUndoStack
 
+from app.store import Store
 from engine.project.document import Project, replace
-
-from .store import Store
 
 
 class History(QObject):

@@ -6,20 +6,19 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import TypeVar
 
+from app.actions import Actions
+from app.files import ProjectFiles
+from app.history import History
+from app.layout_worker import LayoutWorker
+from app.link import Link
+from app.selection import Selection
+from app.settings import Settings
+from app.store import Store
+from app.window.dialogs import Dialogs
+from app.window.main_window import MainWindow
 from engine.project.document import Project, replace
 from engine.project.edits import EditError
 from engine.protocol import Command
-
-from .actions import Actions
-from .dialogs import Dialogs
-from .files import ProjectFiles
-from .history import History
-from .layout_worker import LayoutWorker
-from .link import Link
-from .main_window import MainWindow
-from .selection import Selection
-from .settings import Settings
-from .store import Store
 
 T = TypeVar("T")
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from PySide6.QtCore import QObject, Signal
 
-from app.banners import Choice
 from app.exit_reasons import ExitReason
+from app.window.banners import Choice
 from app.workbench import Workbench
 from engine.protocol import ErrorSnapshot, ReadySnapshot, TrainingSnapshot
 

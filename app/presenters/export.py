@@ -7,7 +7,7 @@ from typing import Literal
 
 from PySide6.QtCore import QObject
 
-from app.export_panel import ExportPanel
+from app.window.export_panel import ExportPanel
 from app.workbench import Workbench
 from engine.protocol import ExportCommand, ExportSnapshot, Snapshot
 

@@ -13,12 +13,11 @@ from PySide6.QtWidgets import QApplication
 from app.actions import ON_CANVAS
 from app.autosave import Autosave, Recovery
 from app.settings import ThemeChoice
+from app.window.shortcut_sheet import about_html, shortcuts_html, show_sheet
 from app.workbench import Workbench
 from engine.project.document import WORKSPACES, Workspace, replace
 from engine.protocol import TrainingSnapshot
 from widgets import theme
-
-from ..shortcut_sheet import about_html, shortcuts_html, show_sheet
 
 _THEMES: tuple[ThemeChoice, ...] = ("system", "light", "dark")
 

@@ -33,7 +33,7 @@ def run(out: str | Path, as_json: bool = False) -> int:
             pass
     except OSError as error:
         raise CommandFailure(f"--out {out}: {error.strerror}.", BAD_ARGUMENTS) from None
-    from .guide import guide  # loads Qt
+    from app.tour.guide import guide  # loads Qt
 
     started_s = time.monotonic()
     report: dict[str, Any] = {}

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+from app.tour.hand import TourFailure
+from app.tour.stage import Stage
+from app.window.autograd_page import AutogradPage
 from engine.protocol import (
     BackwardSnapshot,
     ComparisonSnapshot,
     ForwardSnapshot,
     GraphSnapshot,
 )
-
-from ..autograd_page import AutogradPage
-from .hand import TourFailure
-from .stage import Stage
 
 PICTURED_AFTER = 2
 """So many steps into each pass, a picture is taken."""

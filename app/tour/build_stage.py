@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from PySide6.QtCore import QPoint, Qt
 
-from app.model_page import ModelPage
+from app.tour.hand import TourFailure
+from app.tour.stage import Stage
+from app.window.model_page import ModelPage
 from engine.project import catalogue
 from engine.project.document import Block, Wire
 from engine.protocol import ModelSnapshot
-
-from .hand import TourFailure
-from .stage import Stage
 
 # kind, column and row on the canvas, arguments typed into the form
 BLOCKS: tuple[tuple[str, int, int, dict[str, str]], ...] = (

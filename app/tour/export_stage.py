@@ -5,10 +5,9 @@ from __future__ import annotations
 import subprocess
 import sys
 
+from app.tour.hand import TourFailure
+from app.tour.stage import Stage
 from engine.protocol import ExportSnapshot
-
-from .hand import TourFailure
-from .stage import Stage
 
 _BARE_SCRIPT = """
 import importlib.util, sys, torch

@@ -9,16 +9,15 @@ from PySide6.QtCore import QSettings
 from PySide6.QtWidgets import QApplication, QWidget
 
 from app.application import build
-from app.dialogs import Dialogs, UnsavedAnswer
 from app.settings import Settings
-
-from .autograd_stage import AutogradStage
-from .build_stage import BuildStage
-from .export_stage import ExportStage
-from .hand import Hand, TourFailure
-from .stage import Album
-from .tensors_stage import TensorsStage
-from .train_stage import TrainStage
+from app.tour.autograd_stage import AutogradStage
+from app.tour.build_stage import BuildStage
+from app.tour.export_stage import ExportStage
+from app.tour.hand import Hand, TourFailure
+from app.tour.stage import Album
+from app.tour.tensors_stage import TensorsStage
+from app.tour.train_stage import TrainStage
+from app.window.dialogs import Dialogs, UnsavedAnswer
 
 STAGES = (BuildStage, AutogradStage, TrainStage, ExportStage, TensorsStage)
 

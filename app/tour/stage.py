@@ -10,10 +10,9 @@ from PySide6.QtWidgets import QAbstractButton, QWidget
 
 from app.application import Application
 from app.store import Store
+from app.tour.hand import Hand, TourFailure
 from engine.project.document import Project
 from engine.protocol import ErrorSnapshot, Snapshot
-
-from .hand import Hand, TourFailure
 
 W = TypeVar("W", bound=QWidget)
 S = TypeVar("S", bound=Snapshot)

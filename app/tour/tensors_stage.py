@@ -5,16 +5,15 @@ from __future__ import annotations
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QLineEdit
 
-from app.tensors_page import TensorsPage
+from app.tour.hand import TourFailure
+from app.tour.stage import Stage
+from app.window.tensors_page import TensorsPage
 from engine.protocol import (
     CellSnapshot,
     LocationSnapshot,
     StorageSnapshot,
     VariablesSnapshot,
 )
-
-from .hand import TourFailure
-from .stage import Stage
 
 WRITTEN = "42"
 CELL = 5

@@ -6,10 +6,9 @@ from collections.abc import Callable
 
 from PySide6.QtWidgets import QWidget
 
+from app.tour.hand import TourFailure
+from app.tour.stage import Stage
 from engine.protocol import EpochRow, Snapshot, TrainingSnapshot
-
-from .hand import TourFailure
-from .stage import Stage
 
 EPOCHS = 40
 LEARNING_RATE = 0.003

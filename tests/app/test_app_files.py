@@ -6,11 +6,11 @@ import pytest
 from PySide6.QtCore import QSettings
 from PySide6.QtWidgets import QWidget
 
-from app.dialogs import Dialogs, UnsavedAnswer
 from app.files import ProjectFiles
 from app.history import History
 from app.settings import Settings
 from app.store import Store
+from app.window.dialogs import Dialogs, UnsavedAnswer
 from engine.project import edits, files
 from engine.project.document import Project
 

@@ -26,10 +26,10 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QToolButton, QWidget
 
 from app.application import build
-from app.dialogs import Dialogs, UnsavedAnswer
 from app.inline_link import InlineLink
 from app.settings import Settings
-from app.tensors_page import TensorsPage
+from app.window.dialogs import Dialogs, UnsavedAnswer
+from app.window.tensors_page import TensorsPage
 from engine.protocol import (
     BitsSnapshot,
     LocationSnapshot,

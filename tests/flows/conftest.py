@@ -8,9 +8,9 @@ import pytest
 from PySide6.QtCore import QSettings
 
 from app.application import Application, build
-from app.dialogs import Dialogs, UnsavedAnswer
 from app.inline_link import InlineLink
 from app.settings import Settings
+from app.window.dialogs import Dialogs, UnsavedAnswer
 
 
 class Answers(Dialogs):

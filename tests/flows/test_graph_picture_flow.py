@@ -9,7 +9,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QToolButton
 
 from app import templates
-from app.presenters import graph_picture
+from app.presenters.autograd import graph_picture
 from engine.protocol import GraphSnapshot
 from widgets.graph.files import save_graph
 

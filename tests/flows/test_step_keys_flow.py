@@ -11,7 +11,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QComboBox, QLineEdit, QPushButton, QWidget
 
 from app import templates
-from app.step_keys import TRACE_ACTIONS
+from app.presenters.autograd.step_keys import TRACE_ACTIONS
 from engine.protocol import BackwardSnapshot, ForwardSnapshot
 
 F10, F11, F12 = Qt.Key.Key_F10, Qt.Key.Key_F11, Qt.Key.Key_F12

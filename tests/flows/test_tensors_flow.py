@@ -8,7 +8,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QLabel, QLineEdit, QPushButton, QWidget
 
 from app.application import Application
-from app.tensors_page import TensorsPage
+from app.window.tensors_page import TensorsPage
 from engine.protocol import LocationSnapshot, StorageSnapshot, VariablesSnapshot
 from widgets.operations.step_card import TO_COME
 

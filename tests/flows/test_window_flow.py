@@ -11,8 +11,8 @@ from app.actions import MENUS, SPECS
 from app.application import Application, build
 from app.autosave import Autosave
 from app.inline_link import InlineLink
+from app.presenters.autograd.step_keys import TRACE_ACTIONS
 from app.settings import Settings
-from app.step_keys import TRACE_ACTIONS
 from app.store import Store
 from engine.project import edits, files
 from engine.project.document import WORKSPACES, Project

@@ -5,8 +5,8 @@ from __future__ import annotations
 from PySide6.QtCore import QObject
 from PySide6.QtGui import QGuiApplication
 
-from app.model_page import ModelPage
-from app.presenters.model_edits import ModelEdits, count
+from app.presenters.model.edits import ModelEdits, count
+from app.window.model_page import ModelPage
 from app.workbench import Workbench
 from engine.project import catalogue, edits
 from engine.project.document import Project, replace

@@ -19,16 +19,15 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.actions import MENUS, Actions
+from app.window.banners import BannerArea
+from app.window.command_palette import CommandPalette, Entry
+from app.window.rail import Rail
 from engine.project import catalogue
 from engine.project.document import Workspace
 from engine.project.files import SUFFIX
 from widgets import theme
 from widgets.icons import icon
-
-from .actions import MENUS, Actions
-from .banners import BannerArea
-from .command_palette import CommandPalette, Entry
-from .rail import Rail
 
 MESSAGE_MS = 8000
 

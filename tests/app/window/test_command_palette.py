@@ -6,7 +6,7 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QWidget
 
-from app.command_palette import CommandPalette, Entry, match_score, search
+from app.window.command_palette import CommandPalette, Entry, match_score, search
 
 
 def entry(title: str, keywords: str = "", run=lambda: None) -> Entry:

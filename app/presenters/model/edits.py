@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from app.clipboard import blocks_from_clipboard, blocks_to_clipboard
-from app.model_page import ModelPage
-from app.presenters import placing
+from app.presenters.model import placing
+from app.presenters.model.clipboard import blocks_from_clipboard, blocks_to_clipboard
+from app.window.model_page import ModelPage
 from app.workbench import Workbench
 from engine.project import catalogue, edits
 from engine.project.document import Model, ParamValue, Project, Wire

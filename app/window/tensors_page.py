@@ -5,6 +5,7 @@ from __future__ import annotations
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QTabWidget, QVBoxLayout, QWidget
 
+from app.window.docked_page import DockedPage
 from widgets.console.console_view import ConsoleView
 from widgets.console.history import History
 from widgets.console.variables_view import VariablesView
@@ -18,8 +19,6 @@ from widgets.shapes.product_view import ProductView
 from widgets.shapes.reduction_view import ReductionView
 from widgets.values.tensor_bar import TensorBar
 from widgets.values.values_view import ValuesView
-
-from .docked_page import DockedPage
 
 
 class TensorsPage(DockedPage):

@@ -5,12 +5,11 @@ from __future__ import annotations
 from PySide6.QtCore import QSize, Qt
 from PySide6.QtWidgets import QFrame, QToolButton, QVBoxLayout
 
+from app.actions import Actions
 from engine.project.document import WORKSPACES, Workspace
 from widgets import theme
 from widgets.icons import set_icon
 from widgets.theme import GRID
-
-from .actions import Actions
 
 
 class Rail(QFrame):

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject
 
-from .actions import Actions
-from .main_window import MainWindow
+from app.actions import Actions
+from app.window.main_window import MainWindow
 
 if TYPE_CHECKING:  # a page is imported once it is visited
-    from .autograd_page import AutogradPage
+    from app.window.autograd_page import AutogradPage
 
 _TRACE_MOVES = {
     "trace.over": "over",

@@ -10,10 +10,9 @@ import PySide6.QtCore
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QDialog, QTextBrowser, QVBoxLayout, QWidget
 
+from app.actions import Actions
 from engine.protocol import ReadySnapshot
 from widgets import theme
-
-from .actions import Actions
 
 _CANVAS_KEYS = (
     ("Tab", "Select the next block; on an empty canvas search for one"),

@@ -6,8 +6,8 @@ import re
 
 from PySide6.QtCore import QObject
 
-from app.presenters.console import ConsolePresenter
-from app.presenters.tensor_rooms import (
+from app.presenters.tensors.console import ConsolePresenter
+from app.presenters.tensors.tabs import (
     AliasRoom,
     Index,
     OperationRoom,
@@ -16,7 +16,7 @@ from app.presenters.tensor_rooms import (
     StorageRoom,
     ValuesRoom,
 )
-from app.tensors_page import TensorsPage
+from app.window.tensors_page import TensorsPage
 from app.workbench import Workbench
 from engine.protocol import ReadVariablesCommand, Snapshot, Variable, VariablesSnapshot
 

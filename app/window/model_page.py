@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QLabel, QScrollArea, QVBoxLayout, QWidget
 
+from app.window.docked_page import DockedPage
 from engine.project import catalogue
 from engine.project.document import Model
 from engine.project.problems import Problem
@@ -16,8 +17,6 @@ from widgets.model.palette import BlockPalette
 from widgets.model.problems import ProblemList
 from widgets.model.properties import BlockProperties
 from widgets.theme import GRID
-
-from .docked_page import DockedPage
 
 _CANVAS_MIN_PX = 50 * GRID
 
