@@ -36,7 +36,6 @@ from .protocol import Initialisation, Snapshot, TrainingSnapshot, TrainingState
 
 if TYPE_CHECKING:
     from .autograd.derivatives.gradient_flow import FlowRun
-    from .console.journal import Journal
     from .console.namespace import Namespace
     from .handlers.derivatives import Derived
     from .handlers.values import UnderWay
@@ -112,7 +111,6 @@ class Lab:
     forward: Any = None
     backward: Any = None
     breakpoints: Any = None  # of the backward pass
-    journal: Journal | None = None  # what was done in the console and in passes
     trace: Any = None  # what torch ran, call by call
     run: Any = None  # a Run, see above
     counting: UnderWay | None = None  # statistics

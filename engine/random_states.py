@@ -1,4 +1,4 @@
-"""Where the generators of random numbers stand, and the lines of Python that put them there."""
+"""The states of the generators of random numbers, and the lines of Python that restore them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ States = dict[str, tuple[Any, ...]]
 
 
 def random_states() -> States:
-    """The global generators as they stand: torch's, NumPy's, and Python's own."""
+    """The states of the global generators: torch's, NumPy's, and Python's own."""
     found: States = {"torch": (torch.get_rng_state().numpy().tobytes(), torch.initial_seed())}
     if torch.cuda.is_initialized():
         found["cuda"] = tuple(s.numpy().tobytes() for s in torch.cuda.get_rng_state_all())
@@ -27,7 +27,7 @@ def random_states() -> States:
 
 
 def restoring_line(generator: str, state: tuple[Any, ...], data: dict[str, Any], name: str) -> str:
-    """A line of Python that puts the generator into a state. What cannot be said by a seed is
+    """A line of Python that restores the state of a generator. A state that no seed gives is
     added to `data`, which the line reads as `name`."""
     if generator == "torch" and _is_fresh(*state):
         return f"torch.manual_seed({state[1]})"

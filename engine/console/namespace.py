@@ -26,7 +26,7 @@ from ..recording.threads import threads_counted
 from ..recording.writes import Writes
 from ..tensors.reach import Reached, reach
 from ..tensors.storages import Storages
-from .journal import Journal, journal_of
+from .journal import Journal
 from .output import Output
 from .resolve import resolve
 
@@ -34,7 +34,7 @@ from .resolve import resolve
 def namespace_of(lab: Lab) -> Namespace:
     """The console's namespace, made at its first use."""
     if lab.namespace is None:
-        lab.namespace = Namespace(journal_of(lab))
+        lab.namespace = Namespace()
     return lab.namespace
 
 
@@ -80,22 +80,21 @@ class Namespace:
         name = f"<cell {self._cells_run}>" if filename == "<cell>" else filename
         # For tracebacks, inspect.getsource and torch.jit; None keeps checkcache from dropping it.
         linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
-        with self.journal.cell(self, source, title) as cell:
-            try:
-                with (
-                    output.redirected(),
-                    self._as_main(name),
-                    self._modes.users(),
-                    ExitStack() as stack,
-                ):
-                    for enter in self.around:
-                        stack.enter_context(enter(name))
-                    with control.user_code():
-                        self._execute(source, name, output)
-            except BaseException as error:  # user code may raise anything, and none of it is ours
-                cell.failed(error, name)
-                is_exit = isinstance(error, SystemExit) and error.code in (None, 0)
-                return (None if is_exit else error), name
+        try:
+            with (
+                self.journal.cell(self, source, title),
+                output.redirected(),
+                self._as_main(name),
+                self._modes.users(),
+                ExitStack() as stack,
+            ):
+                for enter in self.around:
+                    stack.enter_context(enter(name))
+                with control.user_code():
+                    self._execute(source, name, output)
+        except BaseException as error:  # user code may raise anything, and none of it is ours
+            is_exit = isinstance(error, SystemExit) and error.code in (None, 0)
+            return (None if is_exit else error), name
         return None, name
 
     def tensors(self) -> dict[str, torch.Tensor]:

@@ -12,7 +12,6 @@ from ..autograd.backward.backward_pass import BackwardPass, shown_values
 from ..autograd.backward.comparing import compare
 from ..autograd.backward.roots import ConsoleSubject, GradientSubject, ModelSubject, Subject
 from ..autograd.graph.reading import Node
-from ..console.journal import journal_of
 from ..console.namespace import namespace_of
 from ..errors import LabError
 from ..models.forward import ForwardPass
@@ -62,7 +61,7 @@ def start_backward(lab: Lab, command: StartBackwardCommand) -> Iterator[Snapshot
     lab.backward = BackwardPass(
         subject,
         debugging(lab, subject.defaults),
-        journal=journal_of(lab),
+        journal=namespace_of(lab).journal,
         real_engine=command.real_engine,
         retain_graph=command.retain_graph,
         create_graph=command.create_graph,

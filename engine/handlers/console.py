@@ -71,7 +71,7 @@ def _operands(error: BaseException, cell: str) -> FailedOperands | None:
 
 
 def begin_namespace(lab: Lab, command: NewNamespaceCommand) -> Iterator[VariablesSnapshot]:
-    lab.namespace = None
+    lab.namespace = Namespace(namespace_of(lab).journal)
     lab.counting = None  # it counts in a tensor that is gone
     yield list_variables(namespace_of(lab))
 

@@ -9,7 +9,7 @@ from itertools import islice
 
 from torch import Tensor
 
-from ...console.journal import Journal
+from ...console.journal import Journal, Pass, ZeroGrad
 from ...errors import LabError, sendable
 from ...protocol import (
     BackwardSnapshot,
@@ -31,7 +31,7 @@ from ..script.script import code_behind, write_script
 from .breakpoints import Breakpoints
 from .debugger import Debugger
 from .held_engine import BreakMode
-from .pass_record import Pass, Zeroing, begin_pass
+from .pass_record import PassRecord
 from .release import released_bytes
 from .roots import Subject
 from .stepper import BackwardStepper
@@ -75,7 +75,7 @@ class BackwardPass:
         self.inputs = {name: subject.input(name) for name in inputs}
         self.parameters = self.inputs or subject.shown
         self._journal = journal or Journal()
-        self._record: Pass | None = None
+        self._record: PassRecord | None = None
         self._clears = subject.starts_empty and not accumulate and not inputs
         if self._clears:
             for parameter in self.parameters.values():
@@ -120,10 +120,11 @@ class BackwardPass:
         subject.name_nodes(stepped.graph)
         again = self._record is not None
         self._end_record()
-        self._record = begin_pass(
+        self._record = PassRecord(
             self._journal,
             subject,
             stepped,
+            again=again,
             retain_graph=not self.real_engine or self.retain_graph,
             create_graph=self.create_graph,
             real_engine=self.real_engine,
@@ -140,8 +141,7 @@ class BackwardPass:
     def _end_record(self) -> None:
         record, self._record = self._record, None
         if record is not None:
-            record.end(self.debugger, self.subject)
-            record.close()
+            record.end(self.debugger)
 
     @property
     def graph_is_freed(self) -> bool:
@@ -155,7 +155,6 @@ class BackwardPass:
     def close(self) -> None:
         """Let go of the graph and the recorded gradients."""
         self._end_record()
-        self._journal.current = None
         self.debugger.close()
 
     # -- what the window is told -----------------------------------------------------------------
@@ -268,9 +267,7 @@ class BackwardPass:
     def script(self) -> tuple[str, bytes]:
         """All that was done up to here as a Python script, and the file that it loads, if any.
         Raises LabError, naming the cause, for what no script can do."""
-        assert self._record is not None
-        self._record.end(self.debugger, self.subject)
-        return write_script(self._journal, self._record, self.subject.world)
+        return write_script(self._journal, self._facts(), self.subject.world)
 
     def runs_twice(self) -> AbstractContextManager[None]:
         """Entered around a run of the user's hooks besides those of the steps."""
@@ -279,14 +276,16 @@ class BackwardPass:
 
     def code(self) -> str:
         """The console's cells on which the graph may depend; empty for the model's."""
+        return code_behind(self._journal, self._facts(), self.subject.world)
+
+    def _facts(self) -> Pass:
         assert self._record is not None
-        return code_behind(self._journal, self._record, self.subject.world)
+        return self._record.facts(self.debugger)
 
     def zero_gradients(self, set_to_none: bool) -> None:
         """As `module.zero_grad(set_to_none)`. Going back does not undo this by itself, but steps
         over a leaf put its `.grad` back to what it was before that leaf ran."""
-        if self._record is not None:
-            self._record.events.append(Zeroing(set_to_none, *[self.stepper.position] * 2))
+        self._journal.add(ZeroGrad(set_to_none))
         for parameter in self.subject.shown.values():
             if set_to_none or parameter.grad is None:
                 parameter.grad = None

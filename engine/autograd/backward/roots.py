@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.graph import get_gradient_edge
 
+from ...console.journal import Given, Roots
 from ...errors import LabError
 from ...models.forward import ForwardPass
 from ...protocol import WrittenBy
@@ -19,7 +20,6 @@ from ...random_states import States, random_states
 from ...recording.threads import shared_below
 from ..graph.provenance import Provenance, origins
 from ..graph.reading import Graph, Node, read_graph
-from .pass_record import Given, Roots
 from .side_effects import leaves_held
 
 if TYPE_CHECKING:

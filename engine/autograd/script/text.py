@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import keyword
-import re
 from collections.abc import Iterable, Sequence
 
 WIDTH = 88
@@ -29,22 +28,33 @@ def with_statement(items: Sequence[str], body: str) -> str:
     head = f"with {', '.join(items)}:"
     if len(head) > WIDTH and len(items) > 1:
         head = "\n".join(["with (", *(f"    {item}," for item in items), "):"])
-    return "\n".join([head, *(f"    {line}" if line else "" for line in body.splitlines())])
+    return "\n".join([head, *(f"    {line}" for line in body.splitlines())])
+
+
+def words(text: str) -> list[str]:
+    """The names and numbers in a text of any kind."""
+    return "".join(c if c.isalnum() or c == "_" else " " for c in text).split()
 
 
 def identifier(text: str) -> str:
     """A name made of what is in `text`: `net[0].weight` gives net_0_weight."""
-    name = re.sub(r"\W+", "_", text).strip("_")[:24].rstrip("_").lower()
+    name = "_".join(words(text)).strip("_")[:24].rstrip("_").lower()
     return f"_{name}" if not name or name[0].isdigit() or keyword.iskeyword(name) else name
+
+
+def is_expression(text: str) -> bool:
+    try:
+        ast.parse(text, mode="eval")
+    except (SyntaxError, ValueError):
+        return False
+    return True
 
 
 def joined(blocks: Iterable[str]) -> str:
     """Blocks of code with one blank line between, two around definitions."""
     text = ""
     after_definition = False
-    for block in blocks:
-        if not block:
-            continue
+    for block in filter(None, blocks):
         body = ast.parse(block).body
         begins = bool(body) and isinstance(body[0], _DEFINITIONS)
         if text:
