@@ -10,9 +10,9 @@ from PySide6.QtWidgets import QCheckBox, QGridLayout, QHBoxLayout, QToolButton, 
 from engine.protocol import BroadcastCommand, BroadcastSnapshot
 from widgets.icons import set_icon
 from widgets.shapes.alignment_view import AlignmentView
-from widgets.shapes.cells_grid import Index, stretched, text_of, written
+from widgets.shapes.cells_grid import Index, selected, stretched, text_of, written
 from widgets.shapes.cells_view import CellsView
-from widgets.shapes.operand_fields import NAMES, OperandFields
+from widgets.shapes.operand_fields import NAMES, OperandFields, name_of
 from widgets.shapes.shape_view import ShapeView, text_label
 from widgets.text import format_shape
 from widgets.theme import GRID, mono_font
@@ -27,10 +27,10 @@ class BroadcastView(ShapeView):
     that stretching repeats shown as ghosts."""
 
     QUESTION, ANSWER = BroadcastCommand, BroadcastSnapshot
+    _snapshot: BroadcastSnapshot | None
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__("broadcast_view", parent)
-        self._snapshot: BroadcastSnapshot | None = None
         self._steps = 0
         self.operands = OperandFields(EXAMPLE, 2, 4)
         self.operands.changed.connect(self.refresh)
@@ -85,9 +85,6 @@ class BroadcastView(ShapeView):
         self.body.addLayout(self._grid)
         self.body.addStretch(1)
 
-    def refresh(self) -> None:
-        self._ask(self._snapshot.element if self._snapshot else None)
-
     def show_names(self, names: Sequence[str]) -> None:
         self.operands.show_names(names)
 
@@ -97,18 +94,13 @@ class BroadcastView(ShapeView):
             snapshot.shapes,
             snapshot.in_place,
         )
-        self._snapshot = snapshot
-        self._show_answer(snapshot.code, snapshot.error)
+        self._show_answer(snapshot)
         self._show_cells(snapshot)
         self._go_to(self._steps if same else _telling_step(snapshot))
 
-    def _ask(self, element: Index | None) -> None:
-        self.asked.emit(
-            BroadcastCommand(
-                operands=self.operands.texts(),
-                in_place=self._in_place.isChecked(),
-                element=element,
-            )
+    def _question(self, element: Index | None) -> BroadcastCommand:
+        return BroadcastCommand(
+            operands=self.operands.texts(), in_place=self._in_place.isChecked(), element=element
         )
 
     def _go_to(self, steps: int) -> None:
@@ -129,7 +121,7 @@ class BroadcastView(ShapeView):
 
     def _show_cells(self, snapshot: BroadcastSnapshot) -> None:
         result = snapshot.result
-        names = [_short(text, name) for text, name in zip(snapshot.operands, NAMES, strict=False)]
+        names = [name_of(text, name) for text, name in zip(snapshot.operands, NAMES, strict=False)]
         views = self.operand_cells[: len(names)]
         for view in self.operand_cells[len(names) :]:
             view.show_cells(None, "")
@@ -142,8 +134,7 @@ class BroadcastView(ShapeView):
                 ghost = marks.get(snapshot.element, "")
                 marks[snapshot.element] = f"{ghost} selected".strip()
             view.show_cells(repeated, f"{name} {format_shape(cells.shape)} seen as", marks)
-        marks = {} if snapshot.element is None else {snapshot.element: "selected"}
-        self.result_cells.show_cells(result, "result", marks)
+        self.result_cells.show_cells(result, "result", selected(snapshot.element))
         shown = [*views, self.result_cells]
         for view in (*self.operand_cells, self.result_cells):
             self._grid.removeWidget(view)
@@ -174,11 +165,6 @@ class BroadcastView(ShapeView):
 def _telling_step(snapshot: BroadcastSnapshot) -> int:
     """The dimension that fails, or all of them."""
     return -snapshot.fails_at or len(snapshot.dims)
-
-
-def _short(text: str, name: str) -> str:
-    """What an operand is called: its variable, or its letter where a shape was typed."""
-    return text if text[:1].isalpha() or text[:1] == "_" else name
 
 
 def _sum(snapshot: BroadcastSnapshot, names: Sequence[str]) -> str:

@@ -68,6 +68,10 @@ def stretched(cells: Cells, result: Cells) -> tuple[Cells, Marks]:
     return Cells(window.shape, window.start, window.size, tuple(repeated if texts else ())), ghosts
 
 
+def selected(element: Index | None) -> Marks:
+    return {} if element is None else {element: "selected"}
+
+
 def written(index: Sequence[int | None]) -> str:
     """An index as Python writes it, None as a slice: `[0, :, 2]`; `` for a scalar."""
     return f"[{', '.join(':' if at is None else str(at) for at in index)}]" if index else ""

@@ -13,6 +13,11 @@ from widgets.theme import GRID, mono_font
 NAMES = "abcd"
 
 
+def name_of(text: str, letter: str) -> str:
+    """What an operand is called: its variable, or its letter where a shape was typed."""
+    return text if text[:1].isalpha() or text[:1] == "_" else letter
+
+
 class ExpressionField(QLineEdit):
     """Python typed in a line, with the variables' names offered for completion."""
 

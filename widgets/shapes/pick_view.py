@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QGridLayout, QLabel, QWidget
 
 from engine.protocol import PickCommand, PickSnapshot
-from widgets.shapes.cells_grid import Index, Marks, indices, text_of, written
+from widgets.shapes.cells_grid import Index, Marks, indices, selected, text_of, written
 from widgets.shapes.cells_row import CellsRow
 from widgets.shapes.cells_view import CellsView
 from widgets.shapes.operand_fields import ExpressionField
@@ -29,10 +28,10 @@ class PickView(ShapeView):
     afterwards."""
 
     QUESTION, ANSWER = PickCommand, PickSnapshot
+    _snapshot: PickSnapshot | None
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__("pick_view", parent)
-        self._snapshot: PickSnapshot | None = None
         self.source = ExpressionField(
             "pick_source",
             "Index of a tensor, or a line that writes by one",
@@ -74,9 +73,6 @@ class PickView(ShapeView):
         self.body.addStretch(1)
         self._kind.setText(EMPTY_TEXT)
 
-    def refresh(self) -> None:
-        self._ask(self._snapshot.element if self._snapshot else None)
-
     def show_names(self, names: Sequence[str]) -> None:
         self.source.show_names([f"{name}[" for name in names])
 
@@ -86,8 +82,7 @@ class PickView(ShapeView):
             self.source.setText(f"{expression}[...]")
 
     def show_snapshot(self, snapshot: PickSnapshot) -> None:
-        self._snapshot = snapshot
-        self._show_answer(snapshot.code, snapshot.error)
+        self._show_answer(snapshot)
         self._show_parts(snapshot)
         self._kind.setText(_kind(snapshot))
         self._kind.setVisible(snapshot.shape is not None)
@@ -95,23 +90,16 @@ class PickView(ShapeView):
         self._why.setVisible(bool(snapshot.why))
         self._read.setText(_read(snapshot))
         self._read.setVisible(bool(self._read.text()))
-        touched = _touched(snapshot)
-        marks = touched | ({} if snapshot.reads is None else {snapshot.reads: "selected"})
+        marks = _touched(snapshot) | selected(snapshot.reads)
         before = f"{snapshot.expression} before" if snapshot.write else snapshot.expression
         self.source_cells.show_cells(snapshot.source, before, marks)
-        chosen: Marks = dict.fromkeys(snapshot.others, "read")
-        if snapshot.element is not None:
-            chosen[snapshot.element] = "selected"
+        chosen = dict.fromkeys(snapshot.others, "read") | selected(snapshot.element)
         self.result_cells.show_cells(snapshot.result, _result_name(snapshot), chosen)
         after = f"{snapshot.expression} after"
         if snapshot.write == "copy":
             after = f"the copy of {snapshot.expression}"
         self.after_cells.show_cells(snapshot.after, after, marks)
-        self._cells.arrange(self._room())
-
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        super().resizeEvent(event)
-        self._cells.arrange(self._room())
+        self._arrange()
 
     def _show_parts(self, snapshot: PickSnapshot) -> None:
         while len(self._part_rows) < len(snapshot.parts):
@@ -135,9 +123,9 @@ class PickView(ShapeView):
         if self._snapshot is not None:
             self.element_selected.emit(self._snapshot.expression, index)
 
-    def _ask(self, element: Index | None) -> None:
-        if self.source.text().strip():
-            self.asked.emit(PickCommand(source=self.source.text(), element=element))
+    def _question(self, element: Index | None) -> PickCommand | None:
+        source = self.source.text()
+        return PickCommand(source=source, element=element) if source.strip() else None
 
 
 def _touched(snapshot: PickSnapshot) -> Marks:

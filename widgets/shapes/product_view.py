@@ -8,9 +8,9 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QComboBox, QGridLayout, QWidget
 
 from engine.protocol import Cells, ProductCommand, ProductSnapshot
-from widgets.shapes.cells_grid import Index, Marks, indices, written
+from widgets.shapes.cells_grid import Index, Marks, indices, selected, written
 from widgets.shapes.cells_view import CellsView
-from widgets.shapes.operand_fields import NAMES, ExpressionField, OperandFields
+from widgets.shapes.operand_fields import NAMES, ExpressionField, OperandFields, name_of
 from widgets.shapes.shape_view import ShapeView, text_label
 from widgets.theme import GRID, mono_font
 
@@ -32,10 +32,10 @@ class ProductView(ShapeView):
     selected element stands where its row and its column meet."""
 
     QUESTION, ANSWER = ProductCommand, ProductSnapshot
+    _snapshot: ProductSnapshot | None
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__("product_view", parent)
-        self._snapshot: ProductSnapshot | None = None
         self.op = QComboBox()
         self.op.setObjectName("product_op")
         self.op.setAccessibleName("Product")
@@ -85,15 +85,11 @@ class ProductView(ShapeView):
         self.operands.changed.connect(self.refresh)
         self._choose_op(self.op.currentText())
 
-    def refresh(self) -> None:
-        self._ask(self._snapshot.element if self._snapshot else None)
-
     def show_names(self, names: Sequence[str]) -> None:
         self.operands.show_names(names)
 
     def show_snapshot(self, snapshot: ProductSnapshot) -> None:
-        self._snapshot = snapshot
-        self._show_answer(snapshot.code, snapshot.error)
+        self._show_answer(snapshot)
         self._letters.setText(_letters(snapshot))
         self._letters.setVisible(bool(snapshot.letters))
         self._meaning.setText(_meaning(snapshot))
@@ -106,8 +102,7 @@ class ProductView(ShapeView):
                 continue
             cells = snapshot.cells[number]
             view.show_cells(cells, _name(snapshot, number), _marks(snapshot, number, cells))
-        chosen: Marks = {} if snapshot.element is None else {snapshot.element: "selected"}
-        self.result_cells.show_cells(snapshot.result, "result", chosen)
+        self.result_cells.show_cells(snapshot.result, "result", selected(snapshot.element))
         self._place(len(snapshot.cells))
 
     def _place(self, operands: int) -> None:
@@ -148,20 +143,17 @@ class ProductView(ShapeView):
         at |= {letter: i for letter, i, size in own if letter in at and size > 1}
         self._ask(tuple(at[letter] for letter in snapshot.result_letters))
 
-    def _ask(self, element: Index | None) -> None:
-        self.asked.emit(
-            ProductCommand(
-                operands=self.operands.texts(),
-                op=self.op.currentText(),  # pyright: ignore[reportArgumentType]
-                equation=self.equation.text(),
-                element=element,
-            )
+    def _question(self, element: Index | None) -> ProductCommand:
+        return ProductCommand(
+            operands=self.operands.texts(),
+            op=self.op.currentText(),  # pyright: ignore[reportArgumentType]
+            equation=self.equation.text(),
+            element=element,
         )
 
 
 def _name(snapshot: ProductSnapshot, number: int) -> str:
-    text = snapshot.operands[number]
-    return text if text[:1].isalpha() or text[:1] == "_" else NAMES[number]
+    return name_of(snapshot.operands[number], NAMES[number])
 
 
 def _marks(snapshot: ProductSnapshot, number: int, cells: Cells) -> Marks:

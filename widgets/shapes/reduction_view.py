@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QCheckBox, QComboBox, QHBoxLayout, QLabel, QWidget
 
 from engine.protocol import ReductionCommand, ReductionSnapshot
-from widgets.shapes.cells_grid import Index, Marks, reads_mark, written
+from widgets.shapes.cells_grid import Index, Marks, reads_mark, selected, written
 from widgets.shapes.cells_row import CellsRow
 from widgets.shapes.cells_view import CellsView
-from widgets.shapes.operand_fields import ExpressionField
+from widgets.shapes.operand_fields import ExpressionField, name_of
 from widgets.shapes.shape_view import ShapeView, text_label
 from widgets.theme import GRID, mono_font
 
@@ -41,10 +40,10 @@ class ReductionView(ShapeView):
     """The source's elements, with those lit that fold into the result's selected one."""
 
     QUESTION, ANSWER = ReductionCommand, ReductionSnapshot
+    _snapshot: ReductionSnapshot | None
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__("reduction_view", parent)
-        self._snapshot: ReductionSnapshot | None = None
         self.expression = ExpressionField(
             "reduction_expression", "Tensor to reduce", "A variable, or a shape such as (2, 3, 4)."
         )
@@ -94,9 +93,6 @@ class ReductionView(ShapeView):
         self.body.addStretch(1)
         self._choose_op(self.op.currentText())
 
-    def refresh(self) -> None:
-        self._ask(self._snapshot.element if self._snapshot else None)
-
     def show_names(self, names: Sequence[str]) -> None:
         self.expression.show_names(names)
 
@@ -109,19 +105,14 @@ class ReductionView(ShapeView):
         if self._show_dims(snapshot.source_shape):
             self.refresh()
             return
-        self._show_answer(snapshot.code, snapshot.error)
+        self._show_answer(snapshot)
         marks = self._source_marks(snapshot)
-        self.source_cells.show_cells(snapshot.source, _name(snapshot), marks)
-        chosen: Marks = {} if snapshot.element is None else {snapshot.element: "selected"}
-        self.result_cells.show_cells(snapshot.result, "result", chosen)
+        self.source_cells.show_cells(snapshot.source, name_of(snapshot.expression, "x"), marks)
+        self.result_cells.show_cells(snapshot.result, "result", selected(snapshot.element))
         self._summary.setText(_summary(snapshot))
         self._fold.setText(_fold(snapshot))
         self._fold.setVisible(bool(self._fold.text()))
-        self._cells.arrange(self._room())
-
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        super().resizeEvent(event)
-        self._cells.arrange(self._room())
+        self._arrange()
 
     @staticmethod
     def _source_marks(snapshot: ReductionSnapshot) -> Marks:
@@ -180,21 +171,14 @@ class ReductionView(ShapeView):
             )
         )
 
-    def _ask(self, element: Index | None) -> None:
-        self.asked.emit(
-            ReductionCommand(
-                expression=self.expression.text(),
-                op=self.op.currentText(),
-                dims=self._dims_chosen(),
-                keepdim=self._keepdim.isChecked(),
-                element=element,
-            )
+    def _question(self, element: Index | None) -> ReductionCommand:
+        return ReductionCommand(
+            expression=self.expression.text(),
+            op=self.op.currentText(),
+            dims=self._dims_chosen(),
+            keepdim=self._keepdim.isChecked(),
+            element=element,
         )
-
-
-def _name(snapshot: ReductionSnapshot) -> str:
-    text = snapshot.expression
-    return text if text[:1].isalpha() or text[:1] == "_" else "x"
 
 
 def _summary(snapshot: ReductionSnapshot) -> str:
@@ -214,7 +198,7 @@ def _fold(snapshot: ReductionSnapshot) -> str:
     if snapshot.element is None:
         return ""
     left = f"result{written(snapshot.element)}"
-    source = f"{_name(snapshot)}{written(snapshot.reads)}"
+    source = f"{name_of(snapshot.expression, 'x')}{written(snapshot.reads)}"
     terms = list(snapshot.terms)
     more = ["…"] if snapshot.count > len(terms) else []
     if snapshot.op in ("sum", "mean", "prod") and terms:

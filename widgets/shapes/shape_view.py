@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import (
     QFrame,
     QHBoxLayout,
@@ -22,6 +23,8 @@ from PySide6.QtWidgets import (
 
 from engine.protocol import Command, ErrorReport, Snapshot
 from widgets.icons import set_icon
+from widgets.shapes.cells_grid import Index
+from widgets.shapes.cells_row import CellsRow
 from widgets.shapes.failure_view import FailureView
 from widgets.theme import GRID, mono_font
 
@@ -48,6 +51,8 @@ class ShapeView(QWidget):
     def __init__(self, name: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName(name)
+        self._snapshot: Any = None
+        self._cells: CellsRow | None = None
         self.controls = QHBoxLayout()
         self.controls.setSpacing(GRID)
         self._code = text_label(PYTHON_NAME)
@@ -104,7 +109,7 @@ class ShapeView(QWidget):
 
     def refresh(self) -> None:
         """Ask again with the inputs as they stand."""
-        raise NotImplementedError
+        self._ask(None if self._snapshot is None else self._snapshot.element)
 
     def show_snapshot(self, snapshot: Any) -> None:
         raise NotImplementedError
@@ -132,16 +137,35 @@ class ShapeView(QWidget):
 
     # -- for the views ---------------------------------------------------------------------------
 
+    def _question(self, element: Index | None) -> Command | None:
+        """What to ask about an element of the result; None while nothing is typed."""
+        raise NotImplementedError
+
+    def _ask(self, element: Index | None) -> None:
+        question = self._question(element)
+        if question is not None:
+            self.asked.emit(question)
+
+    def _arrange(self) -> None:
+        """Place the grids of `_cells` into the room that there is."""
+        if self._cells is not None:
+            self._cells.arrange(self._room())
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._arrange()
+
     def _room(self) -> int:
         """The width in pixels that the picture has, without scrolling sideways."""
         bar = self.style().pixelMetric(QStyle.PixelMetric.PM_ScrollBarExtent)
         return self.width() - 4 * GRID - bar
 
-    def _show_answer(self, code: str, error: ErrorReport | None) -> None:
-        self._code.setText(code)
+    def _show_answer(self, snapshot: Any) -> None:
+        self._snapshot = snapshot
+        self._code.setText(snapshot.code)
         self._run.setEnabled(True)
         self._picture.show()
-        self._show_problem(error)
+        self._show_problem(snapshot.error)
 
     def _show_problem(self, error: ErrorReport | None) -> None:
         name = "" if error is None or error.type == "LabError" else f"{error.type}: "

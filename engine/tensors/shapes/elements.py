@@ -57,6 +57,11 @@ def filled(cells: Cells, dense: torch.Tensor | None) -> Cells:
     return with_texts(cells, dense[slices(cells)])
 
 
+def cells_of(operand: Operand, focus: Sequence[int | None] = ()) -> Cells:
+    """The operand's window that `focus` lies in, with its elements where it has numbers."""
+    return filled(window(operand.shape, focus), operand.dense)
+
+
 def with_texts(cells: Cells, shown: torch.Tensor) -> Cells:
     """The window with the elements of `shown`, which has the window's own size."""
     return Cells(cells.shape, cells.start, cells.size, texts_of(shown))

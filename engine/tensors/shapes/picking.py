@@ -11,7 +11,7 @@ import torch
 from ...console.namespace import Namespace
 from ...errors import LabError
 from ...protocol import PickSnapshot
-from .elements import element_or_first, filled, slices, window, with_texts
+from .elements import cells_of, element_or_first, filled, slices, window, with_texts
 from .index_plan import Plan, plan_of
 from .index_text import Indexing, Write, parse
 from .operands import Operand, Shape, operand, refusal
@@ -48,13 +48,13 @@ def pick(namespace: Namespace, source: str, element: Shape | None = None) -> Pic
         if write is not None:
             values = _values(write.value, plan, indexing)
     except (IndexError, RuntimeError, TypeError, ValueError) as error:
-        cells = filled(window(base.shape), base.dense)
+        cells = cells_of(base)
         counts = (0,) * math.prod(cells.size)
         refused = refusal(error, _hint(str(error), base, indexing))
         return snapshot(source=cells, picked=counts, error=refused)
     element = element_or_first(element, plan.shape)
     place = None if element is None else plan.source_of(element)
-    cells = filled(window(base.shape, place or ()), base.dense)
+    cells = cells_of(base, place or ())
     counts = plan.counts(cells)
     result = window(plan.shape, element or ())
     snapshot = partial(

@@ -23,8 +23,8 @@ from ...protocol import ProductSnapshot
 from .elements import (
     MAX_TRIED,
     cell_text,
+    cells_of,
     element_or_first,
-    filled,
     slices,
     text_at,
     trial,
@@ -61,16 +61,14 @@ class Letters:
     def sizes(self, shapes: Sequence[Shape]) -> dict[str, list[int]]:
         """The different sizes under each letter, in the order they are met, 1 left out where it
         is stretched."""
-        found: dict[str, list[int]] = {}
+        found: dict[str, dict[int, None]] = {}
         for letters, shape in zip(self.operands, shapes, strict=True):
             for letter, size in zip(letters, shape, strict=True):
-                sizes = found.setdefault(letter, [])
-                if size not in sizes:
-                    sizes.append(size)
-        for letter, sizes in found.items():
-            if letter in self.stretches and len(sizes) > 1 and 1 in sizes:
-                sizes.remove(1)
-        return found
+                found.setdefault(letter, {})[size] = None
+        return {
+            letter: [n for n in sizes if n != 1 or len(sizes) == 1 or letter not in self.stretches]
+            for letter, sizes in found.items()
+        }
 
 
 def letters_of(op: str, shapes: Sequence[Shape], equation: str = "") -> Letters | None:
@@ -126,7 +124,7 @@ def product(
             numbers = torch.einsum(letters.equation, *parts)
             result = with_texts(result, numbers.reshape(result.size))
     except (RuntimeError, IndexError) as error:
-        cells = tuple(filled(window(operand.shape), operand.dense) for operand in operands)
+        cells = tuple(map(cells_of, operands))
         hint = _hint(operands, op, letters, conflicts)
         return snapshot(cells=cells, error=refusal(error, hint))
     known = len(dense) == len(operands)
@@ -143,10 +141,7 @@ def product(
     too_long = "Too many products to sum at every look: run the line for the numbers."
     return snapshot(
         shape=shape,
-        cells=tuple(
-            filled(window(o.shape, read), o.dense)
-            for o, read in zip(operands, reads or [()] * len(operands), strict=True)
-        ),
+        cells=tuple(map(cells_of, operands, reads or [()] * len(operands))),
         result=result,
         element=element,
         reads=reads,

@@ -16,9 +16,9 @@ from ..error_help import explain_error
 from ..readable import dtype_name
 from .elements import (
     MAX_TRIED,
+    cells_of,
     computable,
     element_or_first,
-    filled,
     first_of,
     slices,
     text_at,
@@ -71,8 +71,7 @@ def reduction(
         fact = _by_torch(source, op, arguments)
     except (RuntimeError, TypeError, IndexError) as error:
         hint = _hint(str(error), source, op, dims) or explain_error(error)
-        cells = filled(window(source.shape), dense)
-        return snapshot(source=cells, error=refusal(error, hint))
+        return snapshot(source=cells_of(source), error=refusal(error, hint))
     shape, count = tuple(fact.shape), math.prod(source.shape[d] for d in folded)
     element = element_or_first(element, shape)
     result = window(shape, element or ())
@@ -93,7 +92,7 @@ def reduction(
     return snapshot(
         shape=shape,
         dtype=dtype_name(fact.dtype),
-        source=filled(window(source.shape, reads), dense),
+        source=cells_of(source, reads),
         result=result,
         element=element,
         reads=reads,
