@@ -79,9 +79,11 @@ def letters_of(op: str, shapes: Sequence[Shape], equation: str = "") -> Letters 
         return replace(letters, stretches="".join(letters.operands))
     ranks = [len(shape) for shape in shapes]
     if op == "matmul":
+        if len(ranks) != 2 or 0 in ranks:
+            return None
         rows, columns = "i" if ranks[0] > 1 else "", "j" if ranks[1] > 1 else ""
         a, b = f"...{rows}k" if rows else "k", f"...k{columns}" if columns else "k"
-        return None if 0 in ranks else _read(f"{a},{b}->...{rows}{columns}", shapes, BATCH)
+        return _read(f"{a},{b}->...{rows}{columns}", shapes, BATCH)
     return _read(EQUATIONS[op], shapes) if ranks == _ranks(op) else None
 
 

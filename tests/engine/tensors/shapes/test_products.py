@@ -170,6 +170,17 @@ def test_equations_that_cannot_be_read(equation: str, shapes, says: str) -> None
         letters_of("einsum", shapes, equation)
 
 
+@pytest.mark.parametrize(
+    ("op", "shapes"),
+    [
+        ("matmul", [(2, 3)]), ("matmul", [(2, 3), ()]), ("matmul", [(2,), (2,), (2,)]),
+        ("mm", [(2, 3)]), ("mm", [(2, 3), (3,)]), ("bmm", [(2, 3), (3, 2)]), ("dot", []),
+    ],
+)  # fmt: skip
+def test_a_wrong_number_of_operands_or_dimensions_has_no_letters(op: str, shapes) -> None:
+    assert letters_of(op, shapes) is None
+
+
 def test_large_products_show_only_their_window() -> None:
     a = torch.ones(1, 1).expand(1_000_000, 300)
     snapshot = ask([a, torch.ones(300, 7)], element=(999_999, 6))
