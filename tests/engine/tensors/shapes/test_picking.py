@@ -14,6 +14,11 @@ from engine.tensors.shapes.index_text import parse
 from engine.tensors.shapes.picking import pick
 
 SIZES = (2, 3, 4, 5)
+METHODS = (
+    *("gather", "take_along_dim", "index_select", "masked_select", "select", "narrow"),
+    *("scatter_", "scatter_add", "index_add_", "index_copy", "index_fill_", "index_put_"),
+    "masked_fill_",
+)
 
 
 @pytest.fixture
@@ -105,6 +110,73 @@ def test_any_index_reads_what_torch_reads(index: str) -> None:
     namespace = Namespace()
     namespace.variables["x"] = torch.arange(120).reshape(SIZES)
     check(namespace, f"x[{index}]")
+
+
+@st.composite
+def _methods(draw) -> tuple[str, str, dict[str, torch.Tensor]]:
+    """A call on a (2, 3, 4) tensor x; how plain torch reads the same places; its tensors."""
+    name = draw(st.sampled_from(METHODS))
+    d = draw(st.integers(-3, 2))
+    size = (2, 3, 4)[d]
+    if name in ("masked_select", "masked_fill_"):
+        shape = draw(st.sampled_from([(4,), (3, 1), (1, 3, 4), (2, 3, 4), ()]))
+        mask = torch.tensor(draw(st.lists(st.booleans(), min_size=24, max_size=24)))
+        mask = mask[: int(np.prod(shape))].reshape(shape).clone()
+        value = ", 0" if name == "masked_fill_" else ""
+        return f"x.{name}(i{value})", "x.masked_select(i)", {"i": mask}
+    if name == "select":
+        return (f"x.select({d}, {draw(st.integers(-size, size - 1))})",) * 2 + ({},)
+    if name == "narrow":
+        start = draw(st.integers(0, size))
+        return (f"x.narrow({d}, {start}, {draw(st.integers(0, size - start))})",) * 2 + ({},)
+    least = 0 if name in ("gather", "scatter_", "scatter_add") else -size
+    if name in ("gather", "take_along_dim", "scatter_", "scatter_add"):
+        shape = [draw(st.integers(1, n)) for n in (2, 3, 4)]
+        if name == "take_along_dim":
+            shape = [draw(st.sampled_from([1, n])) for n in (2, 3, 4)]
+        shape[d] = draw(st.integers(0, 5))
+        count = int(np.prod(shape))
+        places = draw(st.lists(st.integers(least, size - 1), min_size=count, max_size=count))
+        index = torch.tensor(places, dtype=torch.int64).reshape(shape)
+        called = {
+            "gather": f"x.gather({d}, i)",
+            "take_along_dim": f"x.take_along_dim(i, {d})",
+            "scatter_": f"x.scatter_({d}, i, 0)",
+            "scatter_add": f"x.scatter_add({d}, i, v)",
+        }[name]
+        read = called if name == "take_along_dim" else f"x.gather({d}, i)"
+        return called, read, {"i": index, "v": torch.ones(shape, dtype=torch.int64)}
+    places = draw(st.lists(st.integers(0, size - 1), max_size=5))
+    index = torch.tensor(places, dtype=torch.int64)
+    if name == "index_put_":
+        first = torch.tensor([[at % 2] for at in places], dtype=torch.int64).reshape(-1, 1)
+        tensors = {"i": first, "j": torch.arange(3)}
+        return "x.index_put_((i, j), torch.tensor(1))", "x[i, j]", tensors
+    shape = [2, 3, 4]
+    shape[d] = len(places)
+    value = "1" if name == "index_fill_" else "v"
+    source = f"x.{name}({d}, i{'' if name == 'index_select' else f', {value}'})"
+    tensors = {"i": index, "v": torch.ones(shape, dtype=torch.int64)}
+    return source, f"x.index_select({d}, i)", tensors
+
+
+@settings(deadline=None)
+@given(_methods())
+def test_any_method_reads_and_writes_where_torch_does(case) -> None:
+    source, read, tensors = case
+    positions = torch.arange(24).reshape(2, 3, 4)
+    fact = eval(read, {"x": positions, **tensors})  # each element is the place that it comes from
+    namespace = namespace_of({"x": positions, **tensors})
+    plan = plan_of(parse(namespace, source), (2, 3, 4))
+    assert plan.shape == tuple(fact.shape), source
+    for element in np.ndindex(*fact.shape):
+        assert positions[plan.source_of(element)] == fact[element], (source, element)
+    for place in np.ndindex(2, 3, 4):
+        from_here = plan.elements_from(place, 100)
+        assert from_here == [tuple(at) for at in (fact == positions[place]).nonzero().tolist()]
+    told = pick(namespace, source)
+    assert told.error is None and told.source.size == (2, 3, 4)
+    assert told.picked == tuple(fact.flatten().bincount(minlength=24).tolist())
 
 
 @pytest.mark.parametrize(
@@ -199,6 +271,7 @@ def test_torchs_errors_are_kept_and_explained(namespace: Namespace, source: str,
         ("x[x]", "int64"),
         ("missing[0]", "no variable"),
         ("x.gather(1)", "takes dim, index"),
+        ("x[..., ...]", "Only one ..."),
     ],
 )
 def test_what_is_no_index_is_refused_in_words(namespace: Namespace, source: str, says: str) -> None:
