@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from PySide6.QtCore import QPointF, QRectF, Qt
-from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QApplication
 
 from engine.project import catalogue
@@ -13,36 +10,12 @@ from engine.project.document import Block
 from widgets.layout import snap
 
 from .items import BlockItem
+from .model_view import Gesture, ModelView
 from .overlays import Guides, MarqueeBox, ProblemItem
 from .snapping import snap_move
 from .wires import WireItem
 
-if TYPE_CHECKING:
-    from .model_canvas import ModelCanvas
-
 SNAP_PX = 8.0
-
-
-class Gesture:
-    """Something in progress. The canvas calls `move` and `finish` with scene points, or `key`;
-    exactly one of `finish` and `cancel` ends it, and both leave no preview of their own."""
-
-    def __init__(self, canvas: ModelCanvas) -> None:
-        self.canvas = canvas
-        self.scene = canvas.model_scene
-
-    def move(self, pos: QPointF, modifiers: Qt.KeyboardModifier) -> None:
-        """The pointer is at `pos`."""
-
-    def finish(self, pos: QPointF) -> None:
-        """The button was released at `pos`."""
-
-    def cancel(self) -> None:
-        """Undo every preview; emit nothing."""
-
-    def key(self, event: QKeyEvent) -> bool:
-        """Use a key; false leaves it to the canvas."""
-        return False
 
 
 class MoveBlocks(Gesture):
@@ -52,7 +25,7 @@ class MoveBlocks(Gesture):
     selects the block `clicked` alone (`""`: leaves the selection).
     """
 
-    def __init__(self, canvas: ModelCanvas, start: QPointF, clicked: str) -> None:
+    def __init__(self, canvas: ModelView, start: QPointF, clicked: str) -> None:
         super().__init__(canvas)
         self._start = start
         self._clicked = clicked
@@ -108,7 +81,7 @@ class MoveBlocks(Gesture):
 class Marquee(Gesture):
     """Select what a rectangle touches; with Shift, besides what is selected already."""
 
-    def __init__(self, canvas: ModelCanvas, start: QPointF, add: bool) -> None:
+    def __init__(self, canvas: ModelView, start: QPointF, add: bool) -> None:
         super().__init__(canvas)
         self._start = start
         self._before = canvas.selection_state()
@@ -133,7 +106,7 @@ class Marquee(Gesture):
 class PressFix(Gesture):
     """Click the fix button of a problem: emits `fix_requested` if released on it."""
 
-    def __init__(self, canvas: ModelCanvas, problem: ProblemItem) -> None:
+    def __init__(self, canvas: ModelView, problem: ProblemItem) -> None:
         super().__init__(canvas)
         self._problem = problem
 
@@ -148,7 +121,7 @@ class DropBlock(Gesture):
     Emits `block_dropped`, or `block_dropped_on_wire` when it can go between the wire's ends.
     """
 
-    def __init__(self, canvas: ModelCanvas, kind: str) -> None:
+    def __init__(self, canvas: ModelView, kind: str) -> None:
         super().__init__(canvas)
         self.kind = kind
         self._ghost = BlockItem(

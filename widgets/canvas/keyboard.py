@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QPointF, Qt
 from PySide6.QtGui import QKeyEvent, QKeySequence
@@ -13,9 +12,8 @@ from engine.project.document import replace
 from widgets.layout import GRID
 
 from .items import BlockItem
-
-if TYPE_CHECKING:
-    from .model_canvas import ModelCanvas
+from .model_view import ModelView
+from .wiring_gestures import start_keyboard_wire
 
 DIRECTIONS = {
     Qt.Key.Key_Left: QPointF(-1, 0),
@@ -29,7 +27,7 @@ ALT = Qt.KeyboardModifier.AltModifier
 SHIFT = Qt.KeyboardModifier.ShiftModifier
 
 
-def command_for(canvas: ModelCanvas, event: QKeyEvent) -> Callable[[], object] | None:
+def command_for(canvas: ModelView, event: QKeyEvent) -> Callable[[], object] | None:
     """What a key asks the canvas to do; None when the canvas has no use for it."""
     key, modifiers = Qt.Key(event.key()), event.modifiers()
     standard = QKeySequence.StandardKey
@@ -61,11 +59,11 @@ def command_for(canvas: ModelCanvas, event: QKeyEvent) -> Callable[[], object] |
         Qt.Key.Key_Escape: canvas.escape,
         Qt.Key.Key_Slash: canvas.request_insert,
         Qt.Key.Key_L: canvas.layout_requested.emit,
-        Qt.Key.Key_W: canvas.start_keyboard_wire,
+        Qt.Key.Key_W: lambda: start_keyboard_wire(canvas),
     }.get(key)
 
 
-def cycle(canvas: ModelCanvas, forward: bool) -> bool:
+def cycle(canvas: ModelView, forward: bool) -> bool:
     """Select the next (or previous) block in the order of the computation, of several from left
     to right; false past the last, where Tab leaves the canvas."""
     scene = canvas.model_scene
@@ -84,7 +82,7 @@ def cycle(canvas: ModelCanvas, forward: bool) -> bool:
     return True
 
 
-def go(canvas: ModelCanvas, direction: QPointF) -> None:
+def go(canvas: ModelView, direction: QPointF) -> None:
     """Select the nearest block in a direction from the selected one."""
     selected = canvas.selected_blocks()
     if not selected:
@@ -110,7 +108,7 @@ def neighbour(here: BlockItem, items, direction: QPointF) -> BlockItem | None:
     return min(costs, key=lambda pair: pair[0])[1] if costs else None
 
 
-def nudge(canvas: ModelCanvas, offset: QPointF) -> None:
+def nudge(canvas: ModelView, offset: QPointF) -> None:
     """Move the selected blocks; one `blocks_moved` per key press."""
     items = [canvas.model_scene.blocks[key] for key in canvas.selected_blocks()]
     moved = {item.block.id: item.pos() + offset for item in items}
@@ -119,7 +117,7 @@ def nudge(canvas: ModelCanvas, offset: QPointF) -> None:
         canvas.blocks_moved.emit({key: (pos.x(), pos.y()) for key, pos in moved.items()})
 
 
-def select_next_wire(canvas: ModelCanvas) -> None:
+def select_next_wire(canvas: ModelView) -> None:
     """Select the next of the wires at the selected block, or after the selected wire."""
     wires = list(canvas.model_scene.wires)
     selected = canvas.selected_wires()

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from PySide6.QtCore import QPointF, Qt
 from PySide6.QtWidgets import QMenu
 
 from engine.project.document import Wire
 
-if TYPE_CHECKING:
-    from .model_canvas import ModelCanvas
+from .model_view import ModelView
+from .wiring_gestures import start_keyboard_wire
 
 
-def menu_at(canvas: ModelCanvas, pos: QPointF) -> QMenu:
+def menu_at(canvas: ModelView, pos: QPointF) -> QMenu:
     """The menu of what lies at a scene point, which is selected first."""
     menu = QMenu(canvas)
     menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
@@ -32,7 +30,7 @@ def menu_at(canvas: ModelCanvas, pos: QPointF) -> QMenu:
     return menu
 
 
-def _fill_for_block(menu: QMenu, canvas: ModelCanvas) -> None:
+def _fill_for_block(menu: QMenu, canvas: ModelView) -> None:
     selected = canvas.selected_blocks()
     if len(selected) == 1:
         problem = canvas.model_scene.problems.get(selected[0])
@@ -41,7 +39,7 @@ def _fill_for_block(menu: QMenu, canvas: ModelCanvas) -> None:
             _add(menu, f"Fix: {fix.text}", "", lambda: canvas.fix_requested.emit(fix))
             menu.addSeparator()
         _add(menu, "Properties", "Return", canvas.activate_selected)
-        _add(menu, "Draw a wire from here", "W", canvas.start_keyboard_wire)
+        _add(menu, "Draw a wire from here", "W", lambda: start_keyboard_wire(canvas))
         menu.addSeparator()
     _add(menu, "Cut", "Ctrl+X", canvas.request_cut)
     _add(menu, "Copy", "Ctrl+C", canvas.request_copy)
@@ -49,12 +47,12 @@ def _fill_for_block(menu: QMenu, canvas: ModelCanvas) -> None:
     _add(menu, "Delete", "Del", canvas.request_delete)
 
 
-def _fill_for_wire(menu: QMenu, canvas: ModelCanvas, wire: Wire) -> None:
+def _fill_for_wire(menu: QMenu, canvas: ModelView, wire: Wire) -> None:
     _add(menu, "Delete wire", "Del", canvas.request_delete)
     _add(menu, "Select both ends", "", lambda: canvas.select((wire.source, wire.target)))
 
 
-def _fill_for_canvas(menu: QMenu, canvas: ModelCanvas, pos: QPointF) -> None:
+def _fill_for_canvas(menu: QMenu, canvas: ModelView, pos: QPointF) -> None:
     _add(menu, "Insert block…", "/", lambda: canvas.insert_requested.emit(pos.x(), pos.y()))
     _add(menu, "Paste here", "Ctrl+V", lambda: canvas.paste_requested.emit(pos.x(), pos.y()))
     menu.addSeparator()

@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from PySide6.QtCore import QPointF, Qt
 
 from widgets.layout import Side
 
 from . import describe
-from .gestures import Gesture, Marquee, MoveBlocks, PressFix
+from .gestures import Marquee, MoveBlocks, PressFix
 from .items import BlockItem
+from .model_view import Gesture, ModelView
 from .overlays import ProblemItem
+from .scene import Thing
 from .wires import WireItem
 from .wiring_gestures import DrawWire
-
-if TYPE_CHECKING:
-    from .model_canvas import ModelCanvas
 
 PORT_REACH_PX = 12.0
 WIRE_REACH_PX = 7.0
 ADD = Qt.KeyboardModifier.ShiftModifier | Qt.KeyboardModifier.ControlModifier
 
-Thing = BlockItem | WireItem | ProblemItem
 
-
-def press(canvas: ModelCanvas, pos: QPointF, modifiers: Qt.KeyboardModifier) -> Gesture | None:
+def press(canvas: ModelView, pos: QPointF, modifiers: Qt.KeyboardModifier) -> Gesture | None:
     """Select what lies at a scene point and return the gesture that begins there.
 
     Ports lie above blocks and blocks above wires. Shift or Ctrl adds to the selection.
@@ -61,12 +56,12 @@ def press(canvas: ModelCanvas, pos: QPointF, modifiers: Qt.KeyboardModifier) -> 
     return Marquee(canvas, pos, add)
 
 
-def port_at(canvas: ModelCanvas, pos: QPointF) -> tuple[BlockItem, Side, str] | None:
+def port_at(canvas: ModelView, pos: QPointF) -> tuple[BlockItem, Side, str] | None:
     """The port at a scene point. Its reach never grows beyond the port's own surroundings."""
     return canvas.model_scene.port_at(pos, PORT_REACH_PX / max(canvas.zoom, 0.5))
 
 
-def thing_at(canvas: ModelCanvas, pos: QPointF) -> Thing | None:
+def thing_at(canvas: ModelView, pos: QPointF) -> Thing | None:
     scene = canvas.model_scene
     for problem in scene.problems.values():
         if problem.rect().contains(problem.mapFromScene(pos)):
@@ -74,14 +69,14 @@ def thing_at(canvas: ModelCanvas, pos: QPointF) -> Thing | None:
     return scene.block_at(pos) or scene.wire_at(pos, WIRE_REACH_PX / canvas.zoom)
 
 
-def cursor_at(canvas: ModelCanvas, pos: QPointF) -> Qt.CursorShape | None:
+def cursor_at(canvas: ModelView, pos: QPointF) -> Qt.CursorShape | None:
     """The cursor that says what a press would do; None for the ordinary one."""
     if canvas.model_scene.fix_at(pos) is not None:
         return Qt.CursorShape.PointingHandCursor
     return Qt.CursorShape.CrossCursor if port_at(canvas, pos) is not None else None
 
 
-def tooltip_at(canvas: ModelCanvas, pos: QPointF) -> str:
+def tooltip_at(canvas: ModelView, pos: QPointF) -> str:
     """Rich text on what lies at a scene point; empty over nothing."""
     scene = canvas.model_scene
     if (port := port_at(canvas, pos)) is not None:

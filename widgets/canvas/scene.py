@@ -17,6 +17,9 @@ from .items import BlockItem
 from .overlays import ProblemItem
 from .wires import WireItem, boxes
 
+Thing = BlockItem | WireItem | ProblemItem
+"""What can lie under the pointer."""
+
 
 class ModelScene(QGraphicsScene):
     """Owns no model: it shows the last one given. Previews move items until the next one."""

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from PySide6.QtCore import QPointF, Qt
 from PySide6.QtGui import QKeyEvent
 
 from engine.project.document import Model, Wire, replace
 from widgets.layout import SIDES, Side
 
-from .gestures import Gesture
 from .items import BlockItem
+from .model_view import Gesture, ModelView
 from .overlays import PendingWire
-
-if TYPE_CHECKING:
-    from .model_canvas import ModelCanvas
 
 SNAP_PX = 24.0
 """A wire jumps to a fitting port this near to the cursor, in viewport pixels."""
@@ -30,7 +25,7 @@ class WireRules:
     """Which ports the free end of a wire may go to, and why not: `can_connect` on the model
     without the wire that is being re-routed."""
 
-    def __init__(self, canvas: ModelCanvas, fixed: End, old: Wire | None) -> None:
+    def __init__(self, canvas: ModelView, fixed: End, old: Wire | None) -> None:
         self.fixed, self.old = fixed, old
         self.wanted: Side = "in" if fixed[1] == "out" else "out"
         self._can_connect = canvas.can_connect
@@ -65,7 +60,7 @@ class DrawWire(Gesture):
     empty canvas: `delete_requested`.
     """
 
-    def __init__(self, canvas: ModelCanvas, fixed: End, old: Wire | None = None) -> None:
+    def __init__(self, canvas: ModelView, fixed: End, old: Wire | None = None) -> None:
         super().__init__(canvas)
         self.rules = WireRules(canvas, fixed, old)
         self._old = old
@@ -168,7 +163,7 @@ class KeyboardWire(DrawWire):
     """Wire the selected block by keyboard: arrows choose among the inputs that would take it,
     W the next of its outputs, Enter connects, Esc cancels."""
 
-    def __init__(self, canvas: ModelCanvas, block: BlockItem, output: int = 0) -> None:
+    def __init__(self, canvas: ModelView, block: BlockItem, output: int = 0) -> None:
         self._block, self._output = block, output % len(block.ports["out"])
         super().__init__(canvas, (block.block.id, "out", block.ports["out"][self._output].name))
         taken = {(wire.target, wire.target_port) for wire in self.scene.model.wires}
@@ -207,7 +202,7 @@ class KeyboardWire(DrawWire):
             self.canvas.wire_requested.emit(wire)
         elif key == Qt.Key.Key_W:
             self.canvas.end_gesture()
-            self.canvas.start_keyboard_wire(self._block, self._output + 1)
+            start_keyboard_wire(self.canvas, self._block, self._output + 1)
         return True
 
     def _show(self) -> None:
@@ -231,3 +226,22 @@ class KeyboardWire(DrawWire):
     def _distance(self, end: End) -> float:
         off = self._port_pos(end) - self._port_pos(self.rules.fixed)
         return off.x() ** 2 + off.y() ** 2
+
+
+def start_keyboard_wire(canvas: ModelView, block: BlockItem | None = None, output: int = 0) -> None:
+    """Wire the selected block's outputs by keyboard; see KeyboardWire."""
+    selected = canvas.selected_blocks()
+    if block is None:
+        if not selected:
+            canvas.say_briefly("Select a block first: Tab or the arrow keys.", "accent")
+            return
+        block = canvas.model_scene.blocks[selected[0]]
+    words = f"“{block.block.name}” has no output to draw a wire from."
+    if block.ports["out"]:
+        gesture = KeyboardWire(canvas, block, output)
+        if gesture.possible:
+            canvas.begin(gesture)
+            return
+        gesture.cancel()
+        words = f"There is no input left that could take “{block.block.name}”'s output."
+    canvas.say_briefly(words, "error", block.rect().center())

@@ -1,5 +1,7 @@
-"""Where everything in a picture goes: boxes within boxes and their links, and blocks of a model.
-Plain data in and out, so that a worker process can do it; no Qt, and nothing that paints."""
+"""Where things go: the blocks of a model, and boxes within boxes with their links. Imports no Qt.
+
+Not here: which boxes there are (`boxes`), and what paints them (`canvas`, `graph`).
+"""
 
 from .blocks import (
     BLOCK_WIDTH,

@@ -9,6 +9,7 @@ from PySide6.QtTest import QTest
 from engine.project.document import Model, Wire, replace
 from engine.project.problems import Fix, Problem
 from engine.protocol import BlockReport
+from tests.widgets.small_model import make_block
 from widgets.canvas.snapping import snap_move
 
 LEFT = Qt.MouseButton.LeftButton
@@ -102,6 +103,66 @@ def test_a_block_snaps_into_line_and_shows_the_guide(canvas, drag):
     assert positions(canvas)["relu"][0] == 0, "left edges of relu and x in line"
     assert canvas._gesture._guides._lines
     QTest.mouseRelease(canvas.viewport(), LEFT, pos=start + QPoint(-286, 43))
+
+
+@pytest.mark.parametrize("zoom", [0.25, 0.5, 1.0, 2.0, 4.0])
+@pytest.mark.parametrize("nearness", [0.8, 1.2])
+def test_the_pull_of_a_line_reaches_as_far_on_screen_at_every_zoom(canvas, drag, zoom, nearness):
+    """8 pixels, but no farther in the scene than at half size."""
+    other, moved = make_block("a", "nn.ReLU", 3, 0), make_block("b", "nn.ReLU", 403, 160)
+    canvas.show_model(Model((other, moved)))
+    canvas.set_view(zoom, 300, 100)
+    reach = 8 / max(zoom, 0.5)
+    wanted = 3 + nearness * reach  # the left edge, where it is let go
+    start = canvas.block_center("b")
+    drag(start, start + QPoint(round((wanted - 403) * zoom), 0))
+    x, _ = positions(canvas)["b"]
+    assert x == (3 if nearness < 1 else round(wanted / 8) * 8)
+
+
+@pytest.mark.parametrize("zoom", [0.5, 1.0, 2.0])
+@pytest.mark.parametrize("away_px", [20, 28])
+def test_a_wire_jumps_to_a_port_as_near_on_screen_at_every_zoom(canvas, drag, heard, zoom, away_px):
+    canvas.set_view(zoom, 300, 150)
+    port = canvas.port_center("relu", "input", "in")
+    drag(canvas.port_center("a", "output", "out"), port - QPoint(away_px, 0))
+    assert [name for name, *_ in heard] == ["wire_requested"] * (away_px < 24)
+
+
+@pytest.mark.parametrize("zoom", [0.5, 1.0, 2.0])
+@pytest.mark.parametrize("away_px", [8, 12])
+def test_a_port_that_does_not_fit_says_why_as_near_at_every_zoom(canvas, drag, zoom, away_px):
+    canvas.set_view(zoom, 400, 36)
+    port = canvas.port_center("a", "input", "in")
+    drag(canvas.port_center("b", "output", "out"), port - QPoint(away_px, 0), release=False)
+    assert ("loop" in canvas.note.text) == (away_px < 10)
+
+
+@pytest.mark.parametrize("zoom", [0.5, 1.0, 2.0])
+@pytest.mark.parametrize("away_px", [6, 10])
+def test_a_new_block_goes_into_a_wire_as_near_at_every_zoom(canvas, heard, zoom, away_px):
+    canvas.set_view(zoom, 240, 36)
+    place = canvas.viewport().mapToGlobal(at(canvas, 240, 36) + QPoint(0, away_px))
+    assert canvas.drop("nn.ReLU", place)
+    assert heard[0][0] == ("block_dropped_on_wire" if away_px < 8 else "block_dropped")
+
+
+@pytest.mark.parametrize("zoom", [0.5, 1.0, 2.0])
+@pytest.mark.parametrize("away_px", [5, 9])
+def test_a_wire_is_hit_as_near_on_screen_at_every_zoom(canvas, zoom, away_px):
+    canvas.set_view(zoom, 240, 36)
+    click(canvas, at(canvas, 240, 36) + QPoint(0, away_px))
+    assert len(canvas.selected_wires()) == (away_px < 7)
+
+
+@pytest.mark.parametrize("zoom", [0.5, 1.0, 2.0])
+@pytest.mark.parametrize("away_px", [10, 14])
+def test_a_port_is_hit_as_near_on_screen_at_every_zoom(canvas, zoom, away_px):
+    canvas.set_view(zoom, 300, 150)
+    port = canvas.port_center("relu", "input", "in") - QPoint(away_px, 0)
+    QTest.mouseMove(canvas.viewport(), port)
+    cross = canvas.viewport().cursor().shape() == Qt.CursorShape.CrossCursor
+    assert cross == (away_px < 12)
 
 
 def test_alt_moves_freely(canvas, heard):

@@ -1,0 +1,303 @@
+"""The view of one model: what it shows, what is selected, and what a gesture can ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+
+from PySide6.QtCore import QPoint, QPointF, QRectF, Qt, QTimer, Signal
+from PySide6.QtGui import QKeyEvent, QResizeEvent
+from PySide6.QtWidgets import QLabel, QWidget
+
+from engine.project import wiring
+from engine.project.document import Model, Wire
+from engine.protocol import ModelSnapshot
+from widgets import theme
+from widgets.layout import GRID, Side
+
+from .edge_pan import EdgePan
+from .minimap import Minimap
+from .overlays import Note
+from .scene import ModelScene, Thing
+from .view import CanvasView
+from .zoom_bar import ZoomBar
+
+NOTE_MS = 3000
+EMPTY = (
+    "<p style='font-size:14pt'>Build your model here</p>"
+    "<p>Drag a block from the palette, or press / to search for one.<br>"
+    "Then drag from a block's right edge to the next block's left edge to wire them.</p>"
+)
+
+Selection = tuple[frozenset[str], frozenset[Wire]]
+
+
+class ModelView(CanvasView):
+    """Blocks and wires, the selection among them, and the gesture in progress.
+
+    It owns no model. A gesture shows a preview and ends in one signal; the `show_model` that
+    follows settles it (the old model, if the edit was refused). Scene coordinates are pixels; a
+    block's place is its top left corner. Signals that carry `object` say what it is.
+    """
+
+    block_dropped = Signal(str, float, float)
+    """(kind, x, y): dragged in from the palette."""
+    block_dropped_on_wire = Signal(str, float, float, object)
+    """(kind, x, y, Wire): as `block_dropped`, onto a wire that it could go between."""
+    blocks_moved = Signal(object)
+    """dict[block id, (x, y)], once per drag: one undo step."""
+    wire_requested = Signal(object)
+    """Wire. A wire that ends at the same input gives way."""
+    wire_rerouted = Signal(object, object)
+    """(old Wire, new Wire)."""
+    delete_requested = Signal(object, object)
+    """(tuple of block ids, tuple of Wires)."""
+    duplicate_requested = Signal(object)
+    """tuple of block ids; so too `copy_requested` and `cut_requested`."""
+    copy_requested = Signal(object)
+    cut_requested = Signal(object)
+    paste_requested = Signal(float, float)
+    """(x, y): where the middle of what is pasted should lie."""
+    selection_changed = Signal(object)
+    """tuple of block ids, in the model's order."""
+    block_activated = Signal(str)
+    """Block id: double click or Enter."""
+    fix_requested = Signal(object)
+    """engine.protocol.Fix."""
+    layout_requested = Signal()
+    insert_requested = Signal(float, float)
+    """(x, y): search for a block to put here."""
+
+    FIT_BOTTOM_PX = 24
+    COVERED_BOTTOM_PX = 112  # minimap and its margin, less the margin of what is revealed
+
+    def __init__(
+        self,
+        parent: QWidget | None = None,
+        can_connect: Callable[[Model, Wire], str | None] = wiring.can_connect,
+    ) -> None:
+        self.model_scene = ModelScene()
+        super().__init__(self.model_scene, parent)
+        self.model_scene.setParent(self)
+        self.can_connect = can_connect
+        self.setObjectName("model_canvas")
+        self.setAccessibleName("Model canvas")
+        self._gesture: Gesture | None = None
+        self._hovered: Thing | None = None
+        self._selected: tuple[str, ...] = ()
+        self._mouse: QPointF | None = None  # in the viewport; None while it is elsewhere
+        self.note = Note()
+        self.model_scene.addItem(self.note)
+        self._note_timer = QTimer(self, singleShot=True, interval=NOTE_MS)
+        self._note_timer.timeout.connect(self._hide_note)
+        self._edge_pan = EdgePan(self, self._move_gesture)
+        self.minimap = Minimap(self, self.model_scene)
+        self.zoom_bar = ZoomBar(self)
+        self._empty = QLabel(EMPTY, self)
+        self._empty.setObjectName("canvas_empty")
+        self._empty.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        self._empty.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
+        self._restyle()
+        theme.notifier.changed.connect(self._restyle)
+        self.show_model(Model())
+
+    # -- what is shown ---------------------------------------------------------------------------
+
+    def show_model(self, model: Model) -> None:
+        """Show a model; the selection stays with the blocks that are still there.
+
+        Another model than before ends the gesture in progress.
+        """
+        if self._gesture is not None and model == self.model_scene.model:
+            return
+        self.end_gesture()
+        self._hover(None)
+        self.model_scene.show_model(model)
+        self._empty.setVisible(not model.blocks)
+        self.minimap.setVisible(bool(model.blocks))
+        self._tell_selection()
+
+    def show_report(self, snapshot: ModelSnapshot | None) -> None:
+        """Show shapes, parameter counts and problems; None takes them away."""
+        self._hover(None)
+        self.model_scene.show_report(snapshot)
+
+    def show_progress(self, done: Collection[str], current: str | None) -> None:
+        """Mark the blocks that a forward pass has run, and the one it ran last."""
+        self.model_scene.show_progress(done, current)
+
+    def content_rect(self) -> QRectF:
+        return self.model_scene.content_rect()
+
+    def block_center(self, block_id: str) -> QPoint:
+        """The middle of a block in viewport coordinates; raises KeyError when it is not there."""
+        return self.mapFromScene(self.model_scene.blocks[block_id].rect().center())
+
+    def port_center(self, block_id: str, port: str, side: Side) -> QPoint:
+        """A port's centre in viewport coordinates; raises KeyError when it is not there."""
+        pos = self.model_scene.blocks[block_id].port_pos(side, port)
+        if pos is None:
+            raise KeyError(f"{block_id}.{port}")
+        return self.mapFromScene(pos)
+
+    # -- selection -------------------------------------------------------------------------------
+
+    def select(self, ids: Iterable[str]) -> None:
+        """Select these blocks and nothing else."""
+        self.restore_selection((frozenset(ids), frozenset()))
+
+    def select_wires(self, wires: Iterable[Wire]) -> None:
+        """Select these wires and nothing else."""
+        self.restore_selection((frozenset(), frozenset(wires)))
+
+    def select_all(self) -> None:
+        self.select(self.model_scene.blocks)
+
+    def selected_blocks(self) -> tuple[str, ...]:
+        """Ids in the model's order."""
+        scene = self.model_scene
+        ids = (block.id for block in scene.model.blocks if block.id in scene.blocks)
+        return tuple(key for key in ids if scene.blocks[key].isSelected())
+
+    def selected_wires(self) -> tuple[Wire, ...]:
+        return tuple(w for w, item in self.model_scene.wires.items() if item.isSelected())
+
+    def selection_state(self) -> Selection:
+        return frozenset(self.selected_blocks()), frozenset(self.selected_wires())
+
+    def restore_selection(self, state: Selection) -> None:
+        blocks, wires = state
+        for key, item in self.model_scene.blocks.items():
+            item.setSelected(key in blocks)
+            item.restack()
+        for wire, item in self.model_scene.wires.items():
+            item.setSelected(wire in wires)
+        self._tell_selection()
+
+    def _tell_selection(self) -> None:
+        selected = self.selected_blocks()
+        if selected == self._selected:
+            return
+        self._selected = selected
+        self.minimap.update()
+        blocks = [self.model_scene.blocks[key] for key in selected]
+        names = ", ".join(f"{item.kind.title} {item.block.name}" for item in blocks)
+        self.setAccessibleDescription(f"Selected: {names}" if names else "Nothing selected")
+        self.selection_changed.emit(selected)
+
+    # -- what the user asks for ------------------------------------------------------------------
+
+    def request_delete(self) -> None:
+        blocks, wires = self.selected_blocks(), self.selected_wires()
+        if blocks or wires:
+            self.delete_requested.emit(blocks, wires)
+
+    def request_copy(self) -> None:
+        self._request_for_selected(self.copy_requested)
+
+    def request_cut(self) -> None:
+        self._request_for_selected(self.cut_requested)
+
+    def request_duplicate(self) -> None:
+        self._request_for_selected(self.duplicate_requested)
+
+    def _request_for_selected(self, signal) -> None:
+        if blocks := self.selected_blocks():
+            signal.emit(blocks)
+
+    def request_paste(self) -> None:
+        pos = self._pointed_at()
+        self.paste_requested.emit(pos.x(), pos.y())
+
+    def request_insert(self) -> None:
+        pos = self._pointed_at()
+        self.insert_requested.emit(pos.x(), pos.y())
+
+    def activate_selected(self) -> None:
+        if blocks := self.selected_blocks():
+            self.block_activated.emit(blocks[0])
+
+    def _pointed_at(self) -> QPointF:
+        """The scene point under the mouse, or the middle when it is elsewhere."""
+        return self.center() if self._mouse is None else self.scene_point(self._mouse)
+
+    # -- the gesture in progress -----------------------------------------------------------------
+
+    def begin(self, gesture: Gesture | None) -> None:
+        """Take up a gesture; the one before has ended."""
+        self._gesture = gesture
+
+    def end_gesture(self, cancel: bool = True) -> Gesture | None:
+        """Let go of the gesture in progress and return it; by default it is cancelled."""
+        gesture, self._gesture = self._gesture, None
+        self._edge_pan.stop()
+        if gesture is not None and cancel:
+            gesture.cancel()
+        return gesture
+
+    def escape(self) -> None:
+        """Cancel the gesture in progress; without one, select nothing."""
+        if self.end_gesture() is None:
+            self._hide_note()
+            self.select(())
+
+    def _move_gesture(
+        self, pointer_px: QPointF, modifiers: Qt.KeyboardModifier = Qt.KeyboardModifier.NoModifier
+    ) -> None:
+        if self._gesture is not None:
+            self._gesture.move(self.scene_point(pointer_px), modifiers)
+
+    def say_briefly(self, text: str, role: str, pos: QPointF | None = None) -> None:
+        """Show words beside a scene point (the middle: None) for a few seconds."""
+        self.note.say(text, role, self.center() if pos is None else pos)
+        self._note_timer.start()
+
+    def _hide_note(self) -> None:
+        self._note_timer.stop()
+        self.note.say("", "error", QPointF())
+
+    # -- inner -----------------------------------------------------------------------------------
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        edge = 2 * GRID
+        size = self.viewport().size()
+        self.zoom_bar.adjustSize()
+        self.zoom_bar.move(edge, size.height() - self.zoom_bar.height() - edge)
+        self.minimap.move(
+            size.width() - self.minimap.width() - edge,
+            size.height() - self.minimap.height() - edge,
+        )
+        self._empty.setGeometry(self.viewport().rect())
+
+    def _hover(self, item: Thing | None) -> None:
+        if item is not self._hovered:
+            for each, hovered in ((self._hovered, False), (item, True)):
+                if each is not None:
+                    each.hovered = hovered
+                    each.update()
+            self._hovered = item
+
+    def _restyle(self) -> None:
+        self._empty.setStyleSheet(f"color: {theme.current().muted};")
+
+
+class Gesture:
+    """Something in progress. The canvas calls `move` and `finish` with scene points, or `key`;
+    exactly one of `finish` and `cancel` ends it, and both leave no preview of their own."""
+
+    def __init__(self, canvas: ModelView) -> None:
+        self.canvas = canvas
+        self.scene = canvas.model_scene
+
+    def move(self, pos: QPointF, modifiers: Qt.KeyboardModifier) -> None:
+        """The pointer is at `pos`."""
+
+    def finish(self, pos: QPointF) -> None:
+        """The button was released at `pos`."""
+
+    def cancel(self) -> None:
+        """Undo every preview; emit nothing."""
+
+    def key(self, event: QKeyEvent) -> bool:
+        """Use a key; false leaves it to the canvas."""
+        return False
