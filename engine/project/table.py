@@ -128,11 +128,12 @@ def _row(group: str, key: str, line: dict[str, Any]) -> Row:
     return checked(Row, {"key": key, "group": group, **line}, PATH, key)
 
 
-def _ports(ports: list[Any]) -> list[Any]:
+def _ports(ports: list[str | dict[str, Any]]) -> list[dict[str, Any]]:
     """`"name: words"` as the fields of a Port."""
-    return [
-        dict(zip(("name", "doc"), port.split(": ", 1), strict=False))
-        if isinstance(port, str)
-        else port
-        for port in ports
-    ]
+    found = []
+    for port in ports:
+        if isinstance(port, str):
+            name, _, doc = port.partition(": ")
+            port = {"name": name, "doc": doc}
+        found.append(port)
+    return found

@@ -159,8 +159,7 @@ def _check_block(block: Block, taken: set[str], wired: set[tuple[str, str]]) -> 
     for port in inputs:
         needed = not port.optional or port.pack in packs
         if needed and (block.id, port.name) not in wired:
-            what = f" ({port.doc})" if port.doc else ""
-            message = f"Nothing is wired to “{port.name}”{what} yet."
+            message = f"Nothing is wired to “{port.name}” ({port.doc}) yet."
             problems.append(Problem(message, block.id, port.name))
     return problems
 

@@ -85,8 +85,32 @@ def test_variadic_kinds_have_as_many_ports_as_asked_for():
     inputs, outputs = catalogue.ports(Block("b", "torch.cat", "cat1", {"inputs": 3}))
     assert [port.name for port in inputs] == ["tensor0", "tensor1", "tensor2"]
     assert [port.name for port in outputs] == ["output"]
+    for count, expected in ((2, 2), (1, 2), (-5, 2), ("many", 2), (16, 16), (17, 16)):
+        block = Block("b", "torch.stack", "s", {"inputs": count})
+        assert len(catalogue.ports(block)[0]) == expected
+    assert len(catalogue.ports(Block("b", "torch.cat", "cat1"))[0]) == 2
+    assert {port.pack for port in inputs} == {"tensors"}
     too_many = Block("b", "torch.cat", "cat1", {"inputs": 10**9})
     assert len(catalogue.ports(too_many)[0]) == 16
+
+
+@pytest.mark.parametrize(
+    ("key", "inputs", "outputs"),
+    [
+        ("nn.Bilinear", ["input1", "input2"], ["output"]),
+        ("nn.LSTM", ["input", "h_0", "c_0"], ["output", "h_n", "c_n"]),
+        ("Input", [], ["x"]),
+        ("Output", ["x"], []),
+    ],
+)
+def test_other_kinds_have_the_ports_of_their_row(key, inputs, outputs):
+    found = catalogue.ports(Block("b", key, "b1", {"inputs": 5}))
+    assert [[port.name for port in side] for side in found] == [inputs, outputs]
+
+
+def test_arguments_leave_out_what_is_not_known():
+    block = Block("b", "nn.Linear", "fc", {"wings": 2, "bias": False})
+    assert catalogue.arguments(block) == {"bias": False}
 
 
 def test_optimizers_losses_and_data_sets_have_their_parameters():
@@ -111,6 +135,26 @@ SHAPE = Param("shape", "shape", required=True, minimum=1)
         (INTS, "3", 3),
         (INTS, "3, 5", (3, 5)),
         (INTS, "(3, 5)", (3, 5)),
+        (INTS, "[3 5]", (3, 5)),
+        (INTS, "3 × 5", (3, 5)),
+        (INTS, "(3)", (3,)),
+        (INTS, "3,", (3,)),
+        (INTS, 3, 3),
+        (INTS, 3.0, 3),
+        (INT, "+3", 3),
+        (INT, "1" * 18, int("1" * 18)),
+        (SHAPE, "7", (7,)),
+        (SHAPE, 7, (7,)),
+        (Param("p", "float", minimum=0, maximum=1), 0, 0.0),
+        (Param("p", "float", minimum=0, maximum=1), "1", 1.0),
+        (Param("p", "float"), "-2.5", -2.5),
+        (Param("b", "floats"), "0.5", (0.5,)),
+        (Param("b", "floats"), [1, "2"], (1.0, 2.0)),
+        (Param("b", "bool"), " YES ", True),
+        (Param("b", "bool"), "off", False),
+        (Param("w", "str"), " tanh ", "tanh"),
+        (Param("w", "str", optional=True), "none", None),
+        (Param("n", "int", minimum=None, maximum=9), "-5", -5),
         (INTS, (3,), (3,)),
         (INTS, "same", "same"),
         (INTS, [2, 2], (2, 2)),
@@ -156,7 +200,43 @@ def test_a_value_is_parsed(param: Param, given: object, value: object):
         (Param("b", "bool"), 2, "True or False"),
     ],
 )
-def test_a_wrong_value_is_refused_in_words(param: Param, given: object, words: str):
+def test_a_wrong_value_is_refused(param: Param, given: object, words: str):
     with pytest.raises(ValueError) as error:
         parse_value(param, given)
     assert words in str(error.value) and param.name in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("param", "given", "words"),
+    [
+        (INT, "x", "n takes a whole number, such as 64, not 'x'."),
+        (INT, "1" * 19, f"n takes a whole number, such as 64, not '{'1' * 19}'."),
+        (Param("p", "float"), "x", "p takes a number, such as 0.5, not 'x'."),
+        (Param("p", "float"), True, "p takes a number, such as 0.5, not True."),
+        (Param("p", "float"), (1,), "p takes a number, such as 0.5, not (1,)."),
+        (Param("p", "float"), "-inf", "p must be a finite number, not -inf."),
+        (Param("b", "bool"), "x", "b takes True or False, not 'x'."),
+        (Param("w", "str"), 3, "w takes a word, not 3."),
+        (Param("k", "ints"), "x",
+         "k takes a whole number or several, such as 3 or (3, 5), not 'x'."),
+        (Param("k", "floats"), "x", "k takes numbers, such as (0.9, 0.999), not 'x'."),
+        (Param("k", "shape"), "x", "k takes sizes, such as (1, 8, 8), not 'x'."),
+        (Param("k", "shape"), "-1 -1", "k can hold -1 once: only one size can be left open."),
+        (Param("c", "choice", choices=("a", "b")), "x", "c takes one of a, b, not 'x'."),
+        (Param("w", "str", choices=("a", "b")), "x", "w takes a word or one of a, b, not 'x'."),
+        (Param("k", "ints", choices=("same",)), "x",
+         "k takes a whole number or several, such as 3 or (3, 5) or one of same, not 'x'."),
+        (Param("n", "int", optional=True), "x",
+         "n takes a whole number, such as 64, or None, not 'x'."),
+        (INT, "None", "n cannot be empty: give a whole number, such as 64."),
+        (Param("n", "int", maximum=9), 10, "n must be at most 9, not 10."),
+        (Param("n", "int", minimum=1, maximum=9), 0, "n must be between 1 and 9, not 0."),
+        (Param("b", "floats", maximum=1), "0.9, 1.5", "b must be at most 1, not 1.5."),
+        (SHAPE, "3, -2", "shape must be at least 1, not -2."),
+        (INTS, "-1", "kernel_size must be at least 1, not -1."),
+    ],
+)  # fmt: skip
+def test_a_refusal_word_for_word(param: Param, given: object, words: str):
+    with pytest.raises(ValueError) as error:
+        parse_value(param, given)
+    assert str(error.value) == words

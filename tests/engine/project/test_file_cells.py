@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import pytest
+
 from engine.project.cells import split_cells
 
 FILE = '''"""What it is."""
@@ -31,6 +33,11 @@ def test_line_numbers_of_the_padded_source_are_the_files():
         padded = cell.padded_source.split("\n")
         assert padded[cell.first_line - 1 :] == lines[cell.first_line - 1 : len(padded)]
         assert not any(padded[: cell.first_line - 1])
+
+
+@pytest.mark.parametrize("end", ["\r\n", "\r"])
+def test_the_line_ends_of_other_systems_are_read_as_ours(end):
+    assert split_cells(FILE.replace("\n", end)) == split_cells(FILE)
 
 
 def test_a_file_without_marks_is_one_cell_and_an_empty_one_none():

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from engine.project import edits
-from engine.project.document import DataSetup, Model, Project, TrainingSetup, Wire
+from engine.project.document import DataSetup, Model, Project, TrainingSetup, Wire, replace
 from engine.project.edits import EditError
 from engine.project.problems import Fix
 
@@ -75,6 +75,33 @@ def test_a_copy_has_new_ids_and_names_and_its_inner_wires():
     assert (source.x, source.y) == (240.0, 16.0)
 
 
+def test_a_name_that_is_taken_is_counted_on_from_its_stem():
+    project, ids = chain("nn.Linear")
+    for name, pasted_name in (("fc_12", "fc1"), ("fc", "fc1"), ("x1", "x2")):
+        named = edits.rename(project, ids[0], name)
+        pasted, _ = edits.add_fragment(named, edits.fragment(named, ids))
+        assert names(pasted) == [name, pasted_name]
+    twice, _ = edits.add_fragment(pasted, edits.fragment(pasted, ids))
+    assert names(twice) == ["x1", "x2", "x3"]
+    odd = Model((replace(project.model.blocks[0], name="_1"),))
+    assert names(edits.add_fragment(Project(), odd)[0]) == ["linear1"]
+
+
+def test_a_piece_has_the_wires_between_its_blocks_only():
+    project, ids = chain("Input", "nn.Linear", "nn.ReLU")
+    assert edits.fragment(project, ids[:1]) == Model(project.model.blocks[:1])
+    assert edits.fragment(project, ids[1:]).wires == project.model.wires[1:]
+    loose = Model(project.model.blocks[1:], project.model.wires)
+    pasted, _ = edits.add_fragment(Project(), loose)
+    assert len(pasted.model.wires) == 1
+
+
+def test_removing_a_wire_leaves_the_blocks():
+    project, _ = chain("Input", "nn.Linear", "nn.ReLU")
+    left = edits.remove(project, wires=project.model.wires[:1])
+    assert left.model == Model(project.model.blocks, project.model.wires[1:])
+
+
 def test_a_pasted_block_keeps_a_free_name():
     project, ids = chain("nn.Linear")
     piece = edits.fragment(edits.rename(project, ids[0], "head"), ids)
@@ -96,9 +123,8 @@ def test_a_wire_to_an_occupied_port_replaces_the_one_there():
 def test_a_cycle_is_refused_with_a_reason():
     project, ids = chain("nn.Linear", "nn.ReLU")
     wire = project.model.wires[0]
-    with pytest.raises(EditError) as caught:
+    with pytest.raises(EditError, match="would close a loop"):
         edits.connect(project, Wire(ids[1], wire.source_port, ids[0], wire.target_port))
-    assert str(caught.value)
 
 
 def test_rerouting_moves_one_end():
@@ -120,13 +146,17 @@ def test_a_wire_that_is_gone_cannot_be_removed():
 def test_a_block_goes_into_a_wire():
     project, ids = chain("Input", "nn.Linear")
     wire = project.model.wires[0]
-    grown, relu = edits.insert_on_wire(project, "nn.ReLU", wire, 96, 0)
+    grown, relu = edits.insert_on_wire(project, "nn.ReLU", wire, 96, 8)
+    assert (grown.model.block(relu).x, grown.model.block(relu).y) == (96.0, 8.0)
     assert wire not in grown.model.wires
     assert {(w.source, w.target) for w in grown.model.wires} == {(ids[0], relu), (relu, ids[1])}
 
 
-def test_a_block_without_output_cannot_go_into_a_wire():
+@pytest.mark.parametrize("kind", ["Output", "Input"])
+def test_a_block_with_one_side_cannot_go_into_a_wire(kind):
     project, _ = chain("Input", "nn.Linear")
+    with pytest.raises(EditError, match=f"^{kind} has no input and output to go between"):
+        edits.insert_on_wire(project, kind, project.model.wires[0], 0, 0)
     with pytest.raises(EditError, match="between"):
         edits.insert_on_wire(project, "Output", project.model.wires[0], 0, 0)
 
@@ -179,6 +209,13 @@ def test_a_default_is_not_written_down():
     assert edits.set_param(off, ids[0], "bias", True) == project
 
 
+def test_a_value_of_another_type_than_the_default_is_written_down():
+    """alpha=1.0 is not alpha=1: torch refuses it for whole numbers."""
+    project, ids = chain("torch.add")
+    changed = edits.set_param(project, ids[0], "alpha", 1)
+    assert type(changed.model.block(ids[0]).params["alpha"]) is float
+
+
 @pytest.mark.parametrize(("param", "value"), [("out_features", "many"), ("out_features", -3)])
 def test_a_wrong_value_is_refused(param, value):
     project, ids = chain("nn.Linear")
@@ -225,6 +262,45 @@ def test_the_loss_on_the_canvas_takes_precedence():
     assert edits.loss_of(edits.remove(project, [block_id])) == "nn.MSELoss"
 
 
+def test_another_loss_keeps_the_parameters_that_both_have():
+    project, ids = chain("nn.CrossEntropyLoss")
+    project = edits.set_param(project, ids[0], "reduction", "sum")
+    project = edits.set_param(project, ids[0], "label_smoothing", 0.5)
+    block = edits.set_loss(project, "nn.MSELoss").model.block(ids[0])
+    assert (block.kind, block.params) == ("nn.MSELoss", {"reduction": "sum"})
+    with pytest.raises(EditError, match=r"no loss “nn\.Nope”. Choose nn\.C.* or nn\.MSELoss\."):
+        edits.set_loss(project, "nn.Nope")
+
+
+def test_the_first_of_two_losses_is_the_one_in_force():
+    project, _ = chain("nn.MSELoss")
+    project, _ = edits.add_block(project, "nn.CrossEntropyLoss", 0, 0)
+    assert edits.loss_of(project) == "nn.MSELoss"
+    assert edits.loss_block(Model()) is None
+
+
+def test_the_least_values_of_a_set_up_are_taken_and_defaults_left_out():
+    setup = TrainingSetup(
+        data=DataSetup(kind="moons", params={"samples": "1000", "noise": 0.2}),
+        batch_size=1, epochs=1, seed=0, optimizer="optim.SGD",
+        optimizer_params={"momentum": 0, "nesterov": True},
+    )  # fmt: skip
+    trained = edits.set_training(Project(), setup).training
+    assert trained.data.params == {"noise": 0.2}
+    assert trained.optimizer_params == {"nesterov": True}
+    assert (trained.batch_size, trained.epochs, trained.seed) == (1, 1, 0)
+
+
+def test_a_refused_set_up_says_what_there_is():
+    setup = TrainingSetup(data=DataSetup(kind="cifar"))
+    with pytest.raises(EditError) as caught:
+        edits.set_training(Project(), setup)
+    words = "There is no data set “cifar”. Choose digits, moons, circles or spirals."
+    assert str(caught.value) == words
+    with pytest.raises(EditError, match="epochs is 0: it must be at least 1"):
+        edits.set_training(Project(), TrainingSetup(epochs=0))
+
+
 def test_training_parameters_are_checked():
     setup = TrainingSetup(optimizer="optim.SGD", optimizer_params={"lr": "0.1", "momentum": 0.9})
     trained = edits.set_training(Project(), setup).training
@@ -241,6 +317,8 @@ def test_training_parameters_are_checked():
         (TrainingSetup(loss="nn.Nope"), "nn.Nope"),
         (TrainingSetup(data=DataSetup(kind="cifar")), "cifar"),
         (TrainingSetup(data=DataSetup(validation_fraction=1.0)), "between 0 and 1"),
+        (TrainingSetup(data=DataSetup(validation_fraction=0.0)), "between 0 and 1"),
+        (TrainingSetup(data=DataSetup(params={"wings": 2})), "wings"),
         (TrainingSetup(optimizer_params={"lr": "fast"}), "lr"),
         (TrainingSetup(optimizer_params={"wings": 2}), "wings"),
     ],
@@ -264,6 +342,7 @@ def test_pasting_nothing_changes_nothing():
 def test_cells_that_ran_are_kept_in_order_under_ids_of_their_own():
     project = edits.record_cell(edits.record_cell(Project(), "x = 1"), "x += 1")
     assert [cell.source for cell in project.cells] == ["x = 1", "x += 1"]
+    assert [cell.id for cell in project.cells] == ["c1", "c2"]
     assert len({cell.id for cell in project.cells}) == 2
     assert edits.forget_cells(project) == Project()
 

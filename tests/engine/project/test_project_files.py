@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from engine.project import atomic, catalogue, edits, files
 from engine.project.document import (
+    FORMAT_VERSION,
     Block,
     Cell,
     DataSetup,
@@ -101,6 +102,43 @@ def test_the_file_is_json_that_people_can_read(tmp_path):
     assert max(map(len, text.splitlines())) <= 110
 
 
+def test_a_small_project_word_for_word():
+    project, _ = edits.add_block(Project(name="A"), "nn.ReLU", 0, math.inf)
+    text = files.dumps(project)
+    assert text.startswith("""\
+{
+  "format": "tensorlab",
+  "version": 1,
+  "name": "A",
+  "model": {
+    "blocks": [
+      {
+        "id": "b1",
+        "kind": "nn.ReLU",
+        "name": "relu1",
+        "params": {},
+        "x": 0.0,
+        "y": {"$float": "inf"}
+      }
+    ],
+    "wires": []
+  },
+  "training": {
+    "data": {"kind": "digits", "params": {}, "validation_fraction": 0.2},
+""")
+    assert text.endswith("}\n") and not text.endswith("\n\n")
+
+
+def test_a_line_has_100_characters_at_most_where_it_can_be_broken():
+    def line(stem: int) -> str:
+        cell = Cell("c1", "x" * stem)
+        return files.dumps(Project(cells=(cell,)))
+
+    spare = 100 - len('    {"id": "c1", "source": ""}')
+    assert f'    {{"id": "c1", "source": "{"x" * spare}"}}\n' in line(spare)
+    assert f'      "source": "{"x" * (spare + 1)}"\n    }}\n' in line(spare + 1)
+
+
 def test_moving_one_block_changes_one_line():
     project, block_id = edits.add_block(Project(), "nn.Linear", 0, 0)
     before = files.dumps(project).splitlines()
@@ -140,7 +178,8 @@ FAULTS = {
     "damaged": (WHOLE.replace(b'"version": 1', b'"version": !'), "", "damaged at line 3"),
     "foreign": ({"cells": [], "nbformat": 4}, "format", "no Tensor Lab project"),
     "a list": ([1, 2], "format", "no Tensor Lab project"),
-    "newer": (document(version=99), "version", "Update Tensor Lab"),
+    "newer": (document(version=FORMAT_VERSION + 1), "version", "Update Tensor Lab"),
+    "older than any": (document(version=-1), "version", "-1"),
     "no version": ({"format": "tensorlab"}, "version", "version"),
     "version in words": (document(version="one"), "version", "'one'"),
     "version true": (document(version=True), "version", "True"),
@@ -181,6 +220,45 @@ def test_a_file_at_fault_says_what_and_where_and_stays_untouched(case, tmp_path)
     assert path.read_bytes() == data
 
 
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"", "The file is empty."),
+        (b" \n", "The file is empty."),
+        (b"\xff", "This is no text file, so no Tensor Lab project."),
+        (b'{"a": "b', "The file breaks off at line 1, column 7: it was written only in part."),
+        (b'{"a": 1,\n', "The file breaks off at line 2, column 1: it was written only in part."),
+        (b'{"a": 1 "b": 2}', "The file is damaged at line 1, column 9: Expecting ',' delimiter."),
+        (b"[" * 100_000, "The file is nested too deeply for a Tensor Lab project."),
+        (b"{}", "format: This is no Tensor Lab project: “tensorlab” is expected here."),
+        (b'{"format": "tensorlab", "version": 2}',
+         "version: The file has format version 2; this Tensor Lab reads up to 1. Update Tensor Lab"
+         " to open it."),
+        (b'{"format": "tensorlab", "version": null}',
+         "version: A format version is expected here, not None."),
+        (b'{"format": "tensorlab", "version": 0}', "blocks: Missing in a file of version 0."),
+        (b'{"format": "tensorlab", "version": 0, "blocks": [], "wires": 5}',
+         "This is no sound file of version 0: 'int' object is not iterable."),
+        (b'{"format": "tensorlab", "version": 0, "blocks": [], "wires": [["a", "b"]]}',
+         "This is no sound file of version 0: zip() argument 2 is shorter than argument 1."),
+        (b'{"format": "tensorlab", "version": 1, "name": {"$float": "1.5"}}',
+         "name: Expected `str`, got `object`"),
+    ],
+)  # fmt: skip
+def test_a_fault_word_for_word(content, words):
+    with pytest.raises(FileProblem) as caught:
+        files.loads(content)
+    assert str(caught.value) == words
+
+
+def test_special_numbers_come_back_wherever_they_are():
+    params = {"p": math.inf, "x": (1.0, -math.inf)}
+    project = Project(training=TrainingSetup(optimizer_params=params))
+    text = files.dumps(project)
+    assert '"p": {"$float": "inf"}' in text and '{"$float": "-inf"}' in text
+    assert files.loads(text.encode()) == project
+
+
 def test_twins_are_told():
     fields = document()
     block = fields["model"]["blocks"][0]
@@ -197,8 +275,9 @@ def test_twins_are_told():
 
 
 def test_a_missing_file_is_no_crash(tmp_path):
-    with pytest.raises(FileProblem, match="cannot be read"):
+    with pytest.raises(FileProblem) as caught:
         files.load(tmp_path / "gone.tlab")
+    assert str(caught.value) == "The file cannot be read: No such file or directory."
 
 
 def test_version_0_is_brought_forward():
@@ -213,6 +292,13 @@ def test_version_0_is_brought_forward():
         "wires": [["a", "x", "b", "input"]],
         "training": {"data": "moons", "epochs": 3},
     }
+    del old["training"]["epochs"]
+    assert files.loads(json.dumps(old).encode()).training.epochs == TrainingSetup().epochs
+    old["training"] = {"epochs": 3}
+    assert files.loads(json.dumps(old).encode()).training == TrainingSetup(epochs=3)
+    del old["training"]
+    assert files.loads(json.dumps(old).encode()).training == TrainingSetup()
+    old["training"] = {"data": "moons", "epochs": 3}
     project = files.loads(json.dumps(old).encode())
     assert project.model.wires == (Wire("a", "x", "b", "input"),)
     assert project.training == TrainingSetup(data=DataSetup(kind="moons"), epochs=3)
@@ -237,6 +323,45 @@ def test_saving_keeps_permissions_and_links(tmp_path):
     assert files.load(real).name == "Two"
     assert stat.S_IMODE(real.stat().st_mode) == 0o640
     assert sorted(p.name for p in tmp_path.iterdir()) == ["link.tlab", "real.tlab"]
+
+
+def test_a_new_file_has_the_permissions_that_the_system_gives(tmp_path):
+    before = os.umask(0o027)
+    try:
+        atomic.write_atomically(tmp_path / "a", b"1")
+        assert os.umask(0o027) == 0o027
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "a").stat().st_mode) == 0o640
+
+
+def test_a_file_is_on_the_disk_before_it_takes_the_name_and_the_name_after(tmp_path, monkeypatch):
+    path, steps = tmp_path / "a", []
+    path.write_bytes(b"old")
+    fsync, rename = os.fsync, os.replace
+
+    def seen_fsync(descriptor: int) -> None:
+        status = os.fstat(descriptor)
+        steps.append("folder" if stat.S_ISDIR(status.st_mode) else status.st_size)
+        fsync(descriptor)
+
+    def seen_replace(source: str, target: os.PathLike[str]) -> None:
+        assert os.path.dirname(source) == str(tmp_path) and path.read_bytes() == b"old"
+        steps.append("renamed")
+        rename(source, target)
+
+    monkeypatch.setattr(atomic.os, "fsync", seen_fsync)
+    monkeypatch.setattr(atomic.os, "replace", seen_replace)
+    opened = len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else 0
+    atomic.write_atomically(path, b"12345")
+    assert steps == [5, "renamed", "folder"] and path.read_bytes() == b"12345"
+    assert not opened or len(os.listdir("/proc/self/fd")) == opened
+
+
+def test_a_folder_is_not_opened_where_the_system_cannot(tmp_path, monkeypatch):
+    monkeypatch.setattr(atomic.os, "name", "nt")
+    monkeypatch.setattr(atomic.os, "open", None)
+    atomic.sync_folder(tmp_path)
 
 
 def test_a_save_that_fails_leaves_the_old_file_and_no_litter(tmp_path, monkeypatch):

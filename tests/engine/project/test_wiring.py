@@ -82,6 +82,31 @@ def test_an_occupied_port_can_be_wired_again():
     assert wiring.can_connect(model, wire("b0", "b1", "other")) is None
 
 
+def test_blocks_that_could_run_next_run_in_the_documents_order():
+    blocks = tuple(BLOCKS[i] for i in (3, 0, 5, 1, 4, 2))
+    model = Model(blocks, (wire("b2", "b3"), wire("gone", "b0"), wire("b1", "gone")))
+    assert wiring.topological_order(model) == ("b0", "b5", "b1", "b4", "b2", "b3")
+    assert wiring.topological_order(Model(blocks)) == tuple(block.id for block in blocks)
+
+
+def test_downstream_is_all_that_a_block_feeds_and_itself():
+    model = Model(BLOCKS, (wire("b0", "b1"), wire("b1", "b2"), wire("b1", "b3"), wire("b4", "b1")))
+    assert wiring.downstream(model, "b1") == {"b1", "b2", "b3"}
+    assert wiring.downstream(model, "b5") == {"b5"}
+
+
+def test_a_loop_is_told_word_for_word():
+    model = Model(BLOCKS, (wire("b0", "b1"), wire("b1", "b2"), wire("b2", "b1", "other")))
+    with pytest.raises(wiring.WiringError) as error:
+        wiring.topological_order(model)
+    first, second = (model.block(key).name for key in error.value.blocks)
+    words = f"The wires make a loop: “{first}” → “{second}” → “{first}”. Delete one of them."
+    assert str(error.value) == words and {first, second} == {"add1", "add2"}
+    assert wiring.can_connect(Model(BLOCKS, (wire("b0", "b1"),)), wire("b1", "b0")) == (
+        "This would close a loop: “add1” already gets its input from “add0”, so it cannot feed it."
+    )
+
+
 def good() -> Model:
     return Model(
         (
@@ -101,6 +126,7 @@ def with_block(model: Model, block_id: str, **changes) -> Model:
 def test_a_finished_model_has_no_problems():
     assert wiring.check(good()) == ()
     assert wiring.prediction_of(good()) == ("l", "output")
+    assert wiring.prediction_of(Model(good().blocks)) is None
 
 
 @pytest.mark.parametrize(
@@ -132,6 +158,42 @@ def test_a_dead_end_is_a_warning():
     model = Model((*model.blocks, Block("r", "nn.ReLU", "relu1")), (*model.wires, wire("l", "r")))
     (problem,) = wiring.check(model)
     assert problem.severity == "warning" and problem.block == "r"
+    assert problem.message == (
+        "“relu1” does not lead to the Output: it learns nothing and changes nothing."
+    )
+
+
+def test_while_nothing_is_wired_to_the_output_no_block_is_a_dead_end():
+    problems = wiring.check(Model(good().blocks))
+    assert [(p.block, p.port, p.severity) for p in problems] == [
+        ("l", "input", "error"), ("o", "x", "error"),
+    ]  # fmt: skip
+    assert problems[0].message == "Nothing is wired to “input” (the tensor to work on) yet."
+    assert problems[1].message == "Nothing is wired to “x” (the model's prediction) yet."
+
+
+@pytest.mark.parametrize(
+    ("kind", "title"), [("Input", "Input"), ("Output", "Output"), ("nn.MSELoss", "loss")]
+)
+def test_a_second_end_of_one_sort_is_one_too_many(kind, title):
+    loss = (Block("c", "nn.MSELoss", "loss1"),) if title == "loss" else ()
+    model = replace(good(), blocks=(*good().blocks, *loss, Block("e", kind, "extra")))
+    found = [p for p in wiring.check(model) if p.block == "e"]
+    first = {"Input": "x", "Output": "output1", "loss": "loss1"}[title]
+    assert found[0].message == f"A model has one {title}, and “{first}” is it: delete one."
+
+
+def test_a_model_without_ends_is_told_where_to_get_them():
+    words = [problem.message for problem in wiring.check(Model())]
+    assert words == [
+        f"The model has no {end}. Drag one from the palette: group Ends."
+        for end in ("Input", "Output")
+    ]
+
+
+def test_a_parameter_that_is_not_set_is_told_with_what_it_means():
+    (problem,) = wiring.check(with_block(good(), "l", params={"in_features": 3}))
+    assert problem.message == "out_features is not set. Size of each output sample."
 
 
 def test_the_two_states_of_an_lstm_go_together():
@@ -146,6 +208,8 @@ def test_the_two_states_of_an_lstm_go_together():
     )
     (problem,) = wiring.check(model)
     assert problem.port == "c_0"
+    open_state = replace(model, wires=(model.wires[0], model.wires[2]))
+    assert wiring.check(open_state) == ()
 
 
 def test_output_and_loss_must_agree_on_the_prediction():
@@ -156,7 +220,24 @@ def test_output_and_loss_must_agree_on_the_prediction():
     assert wiring.check(same) == ()
     other = Model(blocks, (*model.wires, Wire("i", "x", "c", "input")))
     (problem,) = wiring.check(other)
-    assert problem.block == "c" and "same port" in problem.message
+    assert problem.block == "c" and problem.port == "input"
+    assert problem.message == (
+        "The loss must judge what the model returns: wire the loss and the Output from the same"
+        " port."
+    )
+    (open_loss,) = wiring.check(Model(blocks, model.wires))
+    assert (open_loss.block, open_loss.port) == ("c", "input")
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_the_output_tells_the_prediction_before_the_loss(turned):
+    model = Model(
+        (*good().blocks, Block("c", "nn.CrossEntropyLoss", "loss1")),
+        (*good().wires, Wire("i", "x", "c", "input")),
+    )
+    if turned:
+        model = Model(model.blocks[::-1], model.wires[::-1])
+    assert wiring.prediction_of(model) == ("l", "output")
 
 
 def test_without_an_output_the_loss_gets_what_the_model_returns():
