@@ -29,12 +29,9 @@ settings.load_profile("untimed")
 
 @pytest.fixture(scope="session")
 def qapp(qapp):
-    """pytest-qt's application, in the light theme and one font at one size."""
-    from PySide6.QtGui import QFont
-
+    """pytest-qt's application, in the light theme and the program's own font."""
     from widgets import theme
 
-    qapp.setFont(QFont("DejaVu Sans", 10))
     theme.apply(qapp, theme.LIGHT)
     yield qapp
     # Offscreen, Qt frees the clipboard when the process exits, after Python has gone: data that

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QFontDatabase, QImage
+from PySide6.QtGui import QImage
 from PySide6.QtWidgets import QWidget
 
 FOLDER = Path(__file__).parent / "pictures"
@@ -29,9 +29,7 @@ ALLOWED_FRACTION = 0.004
 
 def assert_same_picture(widget: QWidget, name: str) -> None:
     """Fail when `widget` does not look like `pictures/{name}.png`; the failure says where the new
-    picture lies. Skips where the pictures' font is missing."""
-    if "DejaVu Sans" not in QFontDatabase.families():
-        pytest.skip("the pictures are drawn with DejaVu Sans, which is not installed here")
+    picture lies."""
     image = widget.grab().toImage()
     image = image.scaled(
         image.size() / SCALE,

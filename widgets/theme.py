@@ -7,6 +7,7 @@ palette of Okabe and Ito, 2008, darkened or lightened to keep contrast on each b
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from PySide6.QtCore import QObject, Signal
@@ -16,7 +17,13 @@ from PySide6.QtWidgets import QApplication
 GRID = 8
 """The spacing unit in pixels."""
 
-_ICONS = Path(__file__).resolve().parent.parent / "assets" / "icons"
+SANS, MONO = "Tensor Lab Sans", "Tensor Lab Mono"
+"""The families in `assets/fonts`. Each takes from the other what it lacks: MONO has all of the
+mathematical signs."""
+
+POINTS = 10.0
+
+_ASSETS = Path(__file__).resolve().parent.parent / "assets"
 
 
 @dataclass(frozen=True)
@@ -111,20 +118,47 @@ def current() -> Theme:
     return _current
 
 
-def mono_font(points: int = 10) -> QFont:
-    """The system's fixed-width font."""
-    font = QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont)
-    font.setPointSize(points)
+def sans_font(points: float = POINTS) -> QFont:
+    """The font of the window."""
+    return _font([SANS, MONO], points)
+
+
+def mono_font(points: float = POINTS) -> QFont:
+    """The font of code and numbers."""
+    return _font([MONO, SANS], points)
+
+
+def _font(families: list[str], points: float) -> QFont:
+    """A font that looks the same whatever the machine's settings are."""
+    _load_fonts()
+    font = QFont(families)
+    font.setPointSizeF(points)
+    font.setHintingPreference(QFont.HintingPreference.PreferNoHinting)
+    font.setStyleStrategy(
+        QFont.StyleStrategy.PreferAntialias | QFont.StyleStrategy.NoSubpixelAntialias
+    )
+    font.setFeature(QFont.Tag("tnum"), 1)  # digits of one width
+    font.setFeature(QFont.Tag("calt"), 0)  # "->" stays as it was written
     return font
 
 
-def apply(application: QApplication, theme: Theme) -> None:
-    """Set palette and style sheet of the whole application, then emit `notifier.changed`.
+@cache
+def _load_fonts() -> None:
+    files = [path for path in (_ASSETS / "fonts").iterdir() if path.suffix in (".otf", ".ttf")]
+    for path in sorted(files):
+        if QFontDatabase.addApplicationFont(str(path)) < 0:
+            raise OSError(f"{path} is no font that Qt can read")
 
-    Both are set explicitly: `QStyleHints.setColorScheme` does nothing on the offscreen platform.
+
+def apply(application: QApplication, theme: Theme) -> None:
+    """Set font, palette and style sheet of the application, then emit `notifier.changed`.
+
+    Letters are larger than POINTS where the system asks for larger ones. The palette is set
+    explicitly: `QStyleHints.setColorScheme` does nothing on the offscreen platform.
     """
     global _current
     _current = theme
+    application.setFont(sans_font(max(POINTS, application.font().pointSizeF())))
     application.setStyle("Fusion")
     application.setPalette(_palette(theme))
     application.setStyleSheet(_style_sheet(theme))
@@ -172,7 +206,7 @@ def _style_sheet(theme: Theme) -> str:
         border: 1px solid {theme.muted}; background: {theme.surface}; }}
     QCheckBox::indicator:hover, QCheckBox::indicator:focus {{ border-color: {theme.accent}; }}
     QCheckBox::indicator:checked {{ background: {theme.accent}; border-color: {theme.accent};
-        image: url("{_ICONS.as_posix()}/check_{theme.name}.svg"); }}
+        image: url("{_ASSETS.as_posix()}/icons/check_{theme.name}.svg"); }}
     QCheckBox::indicator:disabled {{ border-color: {theme.border}; }}
     QCheckBox::indicator:checked:disabled {{ background: {theme.muted}; }}
     QScrollBar {{ background: transparent; border: none; margin: 0; }}

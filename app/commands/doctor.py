@@ -22,12 +22,13 @@ from app.commands.failures import CommandFailure
 Verdict = Literal["ok", "note", "missing"]
 _MARKS = {"ok": "✓", "note": "·", "missing": "✗"}
 
+_FONTS = Path(__file__).resolve().parents[2] / "assets" / "fonts"
 # Run in a process of its own: a Qt that cannot start takes its process with it.
 _QT_PROBE = """
-import json
+import json, sys
 from PySide6.QtGui import QFontDatabase, QGuiApplication
 app = QGuiApplication([])
-print(json.dumps(sorted(QFontDatabase.families())))
+print(json.dumps([path for path in sys.argv[1:] if QFontDatabase.addApplicationFont(path) < 0]))
 """
 
 
@@ -94,8 +95,9 @@ def _qt_and_fonts() -> list[Check]:
     if importlib.util.find_spec("PySide6") is None:
         return [Check("Qt", "missing", "no PySide6", f"{sys.executable} -m pip install PySide6")]
     version = _version("PySide6-Essentials") or _version("PySide6") or "of unknown version"
+    fonts = sorted(str(path) for path in _FONTS.glob("*.[ot]tf"))
     probe = subprocess.run(
-        [sys.executable, "-c", _QT_PROBE],
+        [sys.executable, "-c", _QT_PROBE, *fonts],
         env=os.environ | {"QT_QPA_PLATFORM": "offscreen"},
         capture_output=True,
         text=True,
@@ -114,15 +116,15 @@ def _qt_and_fonts() -> list[Check]:
         checks.append(Check("Qt platform libraries", verdict, found, _apt_line(lacking)))
     else:
         checks.append(Check("Qt platform libraries", "ok", "complete"))
-    families = json.loads(probe.stdout)
-    if families:
-        checks.append(Check("fonts", "ok", f"{len(families)} families"))
-    else:
-        checks.append(
-            Check("fonts", "missing", "none: text would be empty boxes",
-                  "On Debian or Ubuntu: apt-get install fonts-dejavu-core")
-        )  # fmt: skip
+    checks.append(_fonts(fonts, unreadable=json.loads(probe.stdout)))
     return checks
+
+
+def _fonts(files: list[str], unreadable: list[str]) -> Check:
+    if files and not unreadable:
+        return Check("fonts", "ok", f"{len(files)} files of the program's own")
+    found = f"Qt cannot read {', '.join(unreadable)}" if files else f"none in {_FONTS}"
+    return Check("fonts", "missing", found, "Reinstall Tensor Lab.")
 
 
 def _missing_platform_libraries() -> list[str]:

@@ -228,7 +228,8 @@ def _rank(kind: BlockKind, words: list[str]) -> int:
 
 def _tooltip(kind: BlockKind) -> str:
     """Rich text: what the block is, what goes in and out, what can be set."""
-    lines = [f"<b>{escape(kind.title)}</b> &nbsp;<code>{escape(kind.torch_name)}</code>"]
+    code = f"<span style=\"font-family:'{theme.MONO}'\">{escape(kind.torch_name)}</span>"
+    lines = [f"<b>{escape(kind.title)}</b> &nbsp;{code}"]
     lines.append(escape(kind.summary))
     for word, ports in (("In", kind.inputs), ("Out", kind.outputs)):
         if ports:
