@@ -1,4 +1,4 @@
-"""A drag that is held at the edge of the view goes on beyond it."""
+"""Pans the view while a drag is held at its edge."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class EdgePan(QTimer):
         self.timeout.connect(self._step)
 
     def follow(self, pointer: QPointF) -> None:
-        """A drag's pointer is at this viewport point. `stop` at the drag's end."""
+        """Tell where a drag's pointer is in the viewport. Call `stop` at the drag's end."""
         self._pointer = pointer
         if self._speed_px().isNull():
             self.stop()
@@ -41,5 +41,5 @@ class EdgePan(QTimer):
 
 
 def _beyond(at: float, length: int) -> int:
-    """Half of how far a point lies in the EDGE_PX at either end of a length, or beyond."""
+    """Half of how far a point lies inside the EDGE_PX at an end of a length, or beyond that end."""
     return round(min(0.0, at - EDGE_PX) + max(0.0, at - (length - EDGE_PX))) // 2

@@ -64,8 +64,8 @@ def command_for(canvas: ModelView, event: QKeyEvent) -> Callable[[], object] | N
 
 
 def cycle(canvas: ModelView, forward: bool) -> bool:
-    """Select the next (or previous) block in the order of the computation, of several from left
-    to right; false past the last, where Tab leaves the canvas."""
+    """Select the next (or previous) block in the order of computation, parallel ones from left to
+    right. False past the last block: there Tab leaves the canvas."""
     scene = canvas.model_scene
     across = tuple(sorted(scene.model.blocks, key=lambda block: (block.x, block.y)))
     order = wiring.topological_order(replace(scene.model, blocks=across))

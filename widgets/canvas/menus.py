@@ -12,7 +12,7 @@ from .wiring_gestures import start_keyboard_wire
 
 
 def menu_at(canvas: ModelView, pos: QPointF) -> QMenu:
-    """The menu of what lies at a scene point, which is selected first."""
+    """Select what lies at a scene point and return its menu."""
     menu = QMenu(canvas)
     menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
     menu.setToolTipsVisible(True)

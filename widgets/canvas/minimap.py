@@ -1,4 +1,4 @@
-"""The whole canvas in a corner: where one is, and a way to get elsewhere."""
+"""A small map of the whole canvas: it shows which part is visible, and a click goes elsewhere."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class CanvasMap(QWidget):
         theme.notifier.changed.connect(self.update)
 
     def world(self) -> QRectF:
-        """What the map shows, in scene coordinates: the content and what is visible both fit."""
+        """What the map shows, in scene coordinates: the content and the visible part."""
         return self._view.content_rect() | self._view.visible_rect()
 
     def paint_content(self, painter: QPainter, to_map: QTransform) -> None:

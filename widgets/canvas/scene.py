@@ -1,4 +1,4 @@
-"""The model as a scene: items derived from the document, changed only where it changed."""
+"""The model as a scene: items follow the document and change only where it has changed."""
 
 from __future__ import annotations
 

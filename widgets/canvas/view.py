@@ -34,7 +34,7 @@ MIN_DOT_SPACING_PX = 12
 MAX_PICTURE_PX = 8192
 """The longer side of an image before PNG_SCALE: what QImage and viewers take without trouble."""
 MAX_PICTURE_AREA_PX = 16_000_000
-"""Of it: at PNG_SCALE such an image takes 256 MB, all that Qt's own reader allows."""
+"""The area of such an image: at PNG_SCALE it takes 256 MB, the most that Qt's reader allows."""
 
 
 @lru_cache(maxsize=16)
@@ -44,7 +44,7 @@ def _lattice(step: int, columns: int, rows: int) -> QPolygonF:
 
 @contextmanager
 def _uncached(items: Iterable[QGraphicsItem]) -> Iterator[None]:
-    """Let items paint themselves: what they have cached has the screen's sharpness, and no text."""
+    """Let items paint anew: their caches have the screen's resolution, and text as pixels."""
     modes = [(item, item.cacheMode()) for item in items]
     for item, _ in modes:
         item.setCacheMode(QGraphicsItem.CacheMode.NoCache)
@@ -71,9 +71,9 @@ class CanvasView(QGraphicsView):
     FIT_MAX_ZOOM = 1.25
     FIT_MARGIN_PX = 32
     FIT_BOTTOM_PX = 0
-    """Kept free besides, for what lies over the lower edge of the view."""
+    """What `fit` keeps free at the lower edge, for what lies over it."""
     COVERED_BOTTOM_PX = 0
-    """Height of what lies over the lower corners: what is revealed goes above it."""
+    """The height of what lies over the lower corners; `reveal` goes above it."""
 
     def __init__(self, scene: QGraphicsScene, parent: QWidget | None = None) -> None:
         super().__init__(scene, parent)

@@ -29,7 +29,7 @@ PORT_ROOM = 9.0
 DETOUR = 16.0
 """How far from a block in its way a wire passes."""
 CLEARANCE = 56.0
-"""How far below (or above) a port such a wire passes: outside the block's body."""
+"""How far below or above a port such a wire passes, so that it stays outside the block."""
 
 
 def wire_path(start: QPointF, end: QPointF) -> QPainterPath:

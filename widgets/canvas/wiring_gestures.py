@@ -15,15 +15,15 @@ from .overlays import PendingWire
 SNAP_PX = 24.0
 """A wire jumps to a fitting port this near to the cursor, in viewport pixels."""
 TOUCH_PX = 10.0
-"""A port this near that does not fit is what the user means: say why it does not."""
+"""The user means a port this near; if it does not fit, the note says why."""
 
 End = tuple[str, Side, str]
 """(block id, side, port)."""
 
 
 class WireRules:
-    """Which ports the free end of a wire may go to, and why not: `can_connect` on the model
-    without the wire that is being re-routed."""
+    """Which ports the free end of a wire may go to, and why not others: `can_connect` is asked
+    about the model without the wire that is being re-routed."""
 
     def __init__(self, canvas: ModelView, fixed: End, old: Wire | None) -> None:
         self.fixed, self.old = fixed, old

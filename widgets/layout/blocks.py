@@ -1,4 +1,4 @@
-"""How large a block is and where its ports sit, in scene pixels. No Qt: the layout uses it too."""
+"""The size of a block and the places of its ports, in scene pixels."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ SIDES: tuple[Side, Side] = ("in", "out")
 
 BLOCK_WIDTH = 192.0
 BODY_HEIGHT = 72.0
-"""Height of title, parameters and shape: all there is when neither side has two ports."""
+"""The height of title, parameters and shape: a block with at most one port a side has no more."""
 PORT_LINE = 36.0
-"""A lone port sits here, so that blocks in a row with equal tops have straight wires."""
+"""A lone port's distance from the top: blocks with equal tops have straight wires."""
 PORT_SPACING = 20.0
 GRID = 8
 

@@ -1,10 +1,9 @@
-"""A tall level broken into columns that are read one after the other, as a newspaper's text is.
+"""Breaks a tall level into columns, which are read one after the other like a newspaper's.
 
-A line that goes on in the next column leaves at the foot of its own, rises in the channel between
-the two and comes in at the head; such lines keep their order, so that none crosses another. One
-that comes into the level or leaves it takes the shortest way: above all columns to its own, or from
-there below all columns. The ports stay where they would be without columns, so that boxes in
-columns stand straight below each other as others do.
+A line to the next column leaves at the foot of its own, rises in the channel between the two and
+enters at the head. The lines in a channel keep their order, so none crosses another. A line from a
+port in the upper border runs above all columns to its own; one to a port in the lower border runs
+below them. The ports keep the places that they have without columns.
 """
 
 from __future__ import annotations
@@ -19,18 +18,18 @@ from .layer_graph import Point
 from .level import PlacedLevel, without_repeats
 
 COLUMN_HEIGHT = 2_400.0
-"""What is no higher stays whole."""
+"""A level that is no higher stays whole."""
 SLENDER = 3.0
-"""What is no more than so many times as high as wide stays whole."""
+"""A level stays whole if its height is at most this many times its width."""
 WIDEST = 2.4
-"""Columns are made higher until all together are no more than so many times as wide as high. They
-grow by doubling: opening one box hardly ever moves others to another column."""
+"""Columns are made higher until all together are at most this many times as wide as high. Their
+height doubles each time, so that opening one box rarely moves others to another column."""
 MAX_LINES = 40
-"""Where more lines than that would go on from column to column, the level stays whole."""
+"""A level stays whole if more lines would go on from one column to the next."""
 
 
 def in_columns(placed: PlacedLevel) -> PlacedLevel:
-    """The level in columns where it is too slender. Ports stay in the borders."""
+    """The level in columns if it is too slender, else as it is."""
     width, height = placed.size
     if height <= max(COLUMN_HEIGHT, SLENDER * width):
         return placed
@@ -41,32 +40,17 @@ def in_columns(placed: PlacedLevel) -> PlacedLevel:
 
 
 def broken(placed: PlacedLevel, height: float) -> PlacedLevel:
-    """The level in columns of about this height; whole where there is no good place to break it."""
-    ports = _Ports(placed)
-    cuts = _cuts(placed, height, ports)
-    return _Columns(placed, cuts, ports).run() if cuts else placed
+    """The level in columns of about this height, or whole if it has no good place to break."""
+    cuts = _cuts(placed, height)
+    return _Columns(placed, cuts).run() if cuts else placed
 
 
-class _Ports:
-    """Whether a station is a port: the first row and the last may be ports."""
-
-    def __init__(self, placed: PlacedLevel) -> None:
-        self.upper, self.lower = placed.has_tops, placed.has_bottoms
-        self.first, self.last = placed.rows[0][0], placed.rows[-1][0]
-
-    def has_above(self, point: Point) -> bool:
-        return self.upper and point[1] == self.first
-
-    def has_below(self, point: Point) -> bool:
-        return self.lower and point[1] == self.last
-
-
-def _cuts(placed: PlacedLevel, height: float, ports: _Ports) -> list[int]:
-    """The last row of each column but the last. A column is filled at least by half and ends where
-    the fewest lines go on; no cuts where too many would."""
-    rows, lines = placed.rows, _lines_below(placed, ports)
+def _cuts(placed: PlacedLevel, height: float) -> list[int]:
+    """The last row of each column but the last; nothing if too many lines would go on. A column is
+    at least half full and ends where the fewest lines go on."""
+    rows, lines = placed.rows, _lines_below(placed)
     cuts: list[int] = []
-    start, last = int(ports.upper), len(rows) - 1 - int(ports.lower)
+    start, last = int(placed.has_tops), len(rows) - 1 - int(placed.has_bottoms)
     while start < last and rows[last][1] - rows[start][0] > height:
         best, row = start, start + 1
         while rows[row][1] - rows[start][0] <= height:
@@ -80,13 +64,13 @@ def _cuts(placed: PlacedLevel, height: float, ports: _Ports) -> list[int]:
     return cuts
 
 
-def _lines_below(placed: PlacedLevel, ports: _Ports) -> list[int]:
-    """How many lines within the level pass the gap below each row; those that have joined count as
-    one."""
+def _lines_below(placed: PlacedLevel) -> list[int]:
+    """How many lines that start and end in the level pass the gap below each row. Joined lines
+    count as one."""
     tops = [top for top, _ in placed.rows]
     reach: dict[tuple[float, int], int] = {}
     for way in placed.ways:
-        if ports.has_above(way[0]) or ports.has_below(way[-1]):
+        if placed.is_top_port(way[0]) or placed.is_bottom_port(way[-1]):
             continue
         for (x0, y0), (x1, y1) in pairwise(way):
             start, end = bisect_right(tops, y0) - 1, bisect_right(tops, y1) - 1
@@ -102,31 +86,31 @@ def _lines_below(placed: PlacedLevel, ports: _Ports) -> list[int]:
 
 
 _Part = tuple[int, list[Point]]
-"""Of a line: the column, and its stations there."""
+"""A column, and a line's stations in it."""
 
 
 class _Columns:
-    def __init__(self, placed: PlacedLevel, cuts: list[int], ports: _Ports) -> None:
-        self.placed, self.cuts, self.ports = placed, cuts, ports
+    def __init__(self, placed: PlacedLevel, cuts: list[int]) -> None:
+        self.placed, self.cuts = placed, cuts
         self.tops = [top for top, _ in placed.rows]
-        """Of the rows: every station and every item lies in one, for lines bend in the gaps."""
+        """The rows' tops. Each item and each station lies in a row, for lines bend in the gaps."""
 
     def run(self) -> PlacedLevel:
-        rows, items, ports = self.placed.rows, self.placed.places, self.ports
-        ways = [self._parts(way) for way in self.placed.ways]
+        placed, rows, items = self.placed, self.placed.rows, self.placed.places
+        ways = [self._parts(way) for way in placed.ways]
         self.lanes = self._lanes(ways)
-        self.entries = _numbered(x for x, y in items if ports.has_above((x, y)))
-        self.exits = _numbered(x for x, y in items if ports.has_below((x, y)))
+        self.entries = _numbered(point[0] for point in items if placed.is_top_port(point))
+        self.exits = _numbered(point[0] for point in items if placed.is_bottom_port(point))
         self.across, width = self._across(ways)
         self.head = LINE_GAP * (1 + len(self.entries) + max(map(len, self.lanes)))
-        firsts = [int(ports.upper), *(cut + 1 for cut in self.cuts)]
+        firsts = [int(placed.has_tops), *(cut + 1 for cut in self.cuts)]
         lasts = [*self.cuts, len(rows) - 1]
         self.down = [self.head - rows[row][0] for row in firsts]
         self.foot = max(
             rows[last][1] + down + LINE_GAP * (lines + 1)
             for last, down, lines in zip(lasts, self.down, [*map(len, self.lanes), 0], strict=True)
         )
-        self.height = self.foot + LINE_GAP * (len(self.exits) + 1) * ports.lower
+        self.height = self.foot + LINE_GAP * (len(self.exits) + 1) * placed.has_bottoms
         return replace(
             self.placed,
             places=tuple(self._moved(self._column(y), (x, y)) for x, y in items),
@@ -142,8 +126,8 @@ class _Columns:
         return bisect_left(self.cuts, self._row(y))
 
     def _parts(self, way: tuple[Point, ...]) -> list[_Part]:
-        """A line cut where it goes on in another column: of one from or to a port no more than
-        what lies in the column at its other end."""
+        """A line cut where it goes on in another column. Of a line with a port at one end, only the
+        part in the column at its other end."""
         rows, cuts = self.placed.rows, self.cuts
         parts: list[_Part] = [(self._column(way[0][1]), [way[0]])]
         for (x0, _), (x1, y1) in pairwise(way):
@@ -151,13 +135,13 @@ class _Columns:
                 parts[-1][1].append((x0, rows[cuts[column]][1]))
                 parts.append((column + 1, [(x1, rows[cuts[column] + 1][0])]))
             parts[-1][1].append((x1, y1))
-        if self.ports.has_below(way[-1]):
+        if self.placed.is_bottom_port(way[-1]):
             return parts[:1]
-        return parts[-1:] if self.ports.has_above(way[0]) else parts
+        return parts[-1:] if self.placed.is_top_port(way[0]) else parts
 
     def _lanes(self, ways: list[list[_Part]]) -> list[dict[float, int]]:
-        """For each channel the lines in it, by their x, numbered from the left: what comes in
-        leftmost has the lane next to it, and the lowest foot."""
+        """The lines in each channel by their x, with the number of their lane. The line that enters
+        leftmost has the lane nearest to the next column, and the lowest foot."""
         lanes: list[set[float]] = [set() for _ in self.cuts]
         for way in ways:
             for (column, before), (_, after) in pairwise(way):
@@ -165,12 +149,12 @@ class _Columns:
         return [{x: lane for lane, x in enumerate(sorted(each, reverse=True))} for each in lanes]
 
     def _line(self, before: list[Point], after: list[Point]) -> float:
-        """What lines that have joined share: where they come in, or upside down where they
-        leave."""
+        """The x that joined lines share: where they enter the next column, or, upside down, where
+        they leave their own."""
         return before[-1][0] if self.placed.turned else after[0][0]
 
     def _across(self, ways: list[list[_Part]]) -> tuple[list[float], float]:
-        """How far each column moves to the right, and the width of all."""
+        """How far each column moves to the right, and the width of all together."""
         low, high = [float("inf")] * (len(self.cuts) + 1), [0.0] * (len(self.cuts) + 1)
         spans = [(column, x, x) for way in ways for column, part in way for x, _ in part]
         spans += [(0, x, x) for x in self.exits]
@@ -189,9 +173,9 @@ class _Columns:
 
     def _moved(self, column: int, point: Point) -> Point:
         x, y = point
-        if self.ports.has_above(point):
+        if self.placed.is_top_port(point):
             return x + self.across[0], 0.0
-        if self.ports.has_below(point):
+        if self.placed.is_bottom_port(point):
             return x + self.across[0], self.height
         return x + self.across[column], y + self.down[column]
 
@@ -200,16 +184,16 @@ class _Columns:
         for (column, before), (_, after) in pairwise(parts):
             stations += self._between(column, before, after, stations[-1])
             stations += [self._moved(column + 1, point) for point in after]
-        if self.ports.has_above(way[0]) and first:
+        if self.placed.is_top_port(way[0]) and first:
             port = self._moved(0, way[0])
             bus = LINE_GAP * (len(self.entries) - self.entries[way[0][0]])
             stations[:0] = [port, (port[0], bus), (stations[0][0], bus)]
-        if self.ports.has_below(way[-1]):
+        if self.placed.is_bottom_port(way[-1]):
             port = self._moved(0, way[-1])
             bus = self.foot + LINE_GAP * self.exits[way[-1][0]]
             last, (x, y) = parts[0][0], parts[0][1][-1]
             foot = (x + self.across[last], y + self.down[last])
-            if self.ports.has_below((x, y)):  # sideways only in the gap above
+            if self.placed.is_bottom_port((x, y)):  # sideways only in the gap above
                 stations.pop()
             stations += [foot, (foot[0], bus), (port[0], bus), port]
         return without_repeats(stations)

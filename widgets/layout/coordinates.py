@@ -1,4 +1,4 @@
-"""Where the items of each layer stand from left to right: lines straight, in order, apart."""
+"""The x of every item: lines straight, items apart and in order."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from itertools import pairwise
 from .layer_graph import LayerGraph
 
 LINE_GAP = 14.0
-"""Between two lines that pass a layer, and between a line and an item."""
+"""Between two lines that pass a layer, and between a line and a box."""
 SWEEPS = 13
 LAST_SWEEPS = 5
-"""In these items heed both their neighbours above and those below."""
+"""The last sweeps pull items towards the neighbours above and below at once."""
 
 
-def columns(graph: LayerGraph, rows: list[list[int]]) -> list[float]:
-    """The left side of each item, from 0, in whole pixels, so that no line is almost straight.
+def left_sides(graph: LayerGraph, rows: list[list[int]]) -> list[float]:
+    """The left side of each item, in whole pixels from 0, so that no line is almost straight.
 
-    The main way is moved straight first, then lines that pass layers, then all else: sweeps down
-    and up in which each layer takes the places nearest to what its items wish, by their weights;
-    at last the bends are taken out of the lines that pass layers.
+    Sweeps go down and up. In each, a layer's items move as near to their neighbours as their order
+    and distances allow; the main way weighs most, then lines that pass layers. At the end each
+    line that passes layers loses the bends that it does not need.
     """
-    return _Columns(graph, rows).run()
+    return _Coordinates(graph, rows).run()
 
 
-class _Columns:
+class _Coordinates:
     def __init__(self, graph: LayerGraph, rows: list[list[int]]) -> None:
         self.graph, self.rows = graph, rows
         self.left = [0.0] * len(graph.widths)
@@ -54,7 +54,7 @@ class _Columns:
                 return
 
     def _offsets(self, row: list[int]) -> list[float]:
-        """How far each item is from the first, at least."""
+        """The least distance of each item from the first."""
         found = [0.0]
         for before, item in pairwise(row):
             found.append(found[-1] + self._step(before, item))
@@ -68,8 +68,8 @@ class _Columns:
     def _pull(
         self, row: list[int], offsets: list[float], heed_above: bool, heed_below: bool
     ) -> bool:
-        """Move a row's items towards their neighbours, keeping their order and distances: the
-        least sum of weighted squares, by pooling adjacent violators. Whether any has moved."""
+        """Move a row's items towards their neighbours and say whether any has moved. Pooling
+        adjacent violators gives the least sum of weighted squares for a fixed order."""
         left, graph = self.left, self.graph
         blocks: list[tuple[float, float, int]] = []  # mean, weight, count
         for item, offset in zip(row, offsets, strict=True):
@@ -98,20 +98,19 @@ class _Columns:
         return moved
 
     def _pull_of(self, upper: int, lower: int, main: bool) -> float:
-        """How much a piece of an edge strives to be straight."""
+        """The weight with which a piece of an edge is made straight."""
         graph = self.graph
         if graph.is_dummy(upper) and graph.is_dummy(lower):
             return 8.0
         if graph.is_in_rows(upper) or graph.is_in_rows(lower):
-            return 0.01  # all of them together must not bend the trunk
+            return 0.01  # together they must not bend the trunk
         is_way = not graph.is_dummy(upper) and graph.main[upper] == lower
         return (4.0 if is_way else 1.0) * (4.0 if main else 1.0)
 
     # -- lines that pass layers ------------------------------------------------------------------
 
     def _straighten(self) -> None:
-        """Move each chain of dummies to one x, as far as their neighbours leave them room: where
-        there is no common one, in as few pieces as it takes."""
+        """Move each chain of dummies to one x, or to as few as their neighbours leave room for."""
         self.place = {item: place for row in self.rows for place, item in enumerate(row)}
         done: set[int] = set()
         for edge, chain in zip(self.graph.level.edges, self.graph.chains, strict=True):
@@ -133,7 +132,7 @@ class _Columns:
                     self.left[item] = min(max(wish, low), high)
 
     def _pieces(self, chain: list[int]) -> list[tuple[list[int], float, float]]:
-        """A chain cut into stretches that each have an x in common, with the range of it."""
+        """A chain cut into stretches whose dummies can share an x, each with that x's range."""
         pieces: list[tuple[list[int], float, float]] = []
         for item in chain:
             low, high = self._room(item)
@@ -146,7 +145,7 @@ class _Columns:
         return pieces
 
     def _room(self, item: int) -> tuple[float, float]:
-        """Between which x an item can move while its neighbours stay."""
+        """The range of x that an item can take while its neighbours stay."""
         row, place = self.rows[self.graph.layer[item]], self.place[item]
         low, high = -math.inf, math.inf
         if place:
@@ -158,8 +157,8 @@ class _Columns:
 
 
 def _median(wishes: list[tuple[float, float]]) -> float:
-    """The weighted median of (place, weight), midway where it lies between two. Unlike the mean
-    it makes one line straight rather than all a little bent."""
+    """The weighted median of (x, weight), or the middle between two medians. Where a mean bends
+    every line a little, a median makes one line straight."""
     if len(wishes) == 1:
         return wishes[0][0]
     wishes.sort()

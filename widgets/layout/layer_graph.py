@@ -1,4 +1,5 @@
-"""One level of boxes as a layered graph: a layer for each box, dummies where edges pass layers."""
+"""One level of boxes as a layered graph: each box has a layer, and an edge has a dummy item in each
+layer that it passes."""
 
 from __future__ import annotations
 
@@ -10,24 +11,23 @@ from itertools import accumulate, pairwise
 Point = tuple[float, float]
 Size = tuple[float, float]
 Near = tuple[int, float, float, bool]
-"""A neighbour in the next layer: the item, where the line meets it, where it meets oneself, and
-whether it is an edge of the main way."""
+"""A neighbour in the next layer: its number, the x where the line meets it, the x where the line
+meets this item, and whether the edge is `main`."""
 
 MIN_JOINED = 3
-"""So many long edges to one end join into a trunk on their way."""
+"""Long edges to one end join into a trunk if they are at least this many."""
 MAX_DUMMIES_PER_ITEM = 4
-"""Beyond, the longest edges go round by a lane at the side: dummies may otherwise be as many as the
-square of the items."""
+"""Where more were needed, the longest edges take a lane at the side: the dummies could otherwise be
+as many as the square of the items."""
 MANY_DUMMIES = 400
-"""So many are always allowed."""
+"""A level may always have this many."""
 WIDE_ROW = 6_000.0
-"""A layer wider than this, of many items, is broken into rows below each other where few trunks
-pass them."""
+"""A wider layer of many items is broken into rows, one below the other, if few trunks pass it."""
 MANY_IN_ROW = 12
 MAX_TRUNKS = 8
 ROW_GAP = 32.0
 ROWS_SHAPE = 1.6
-"""Width over height of these rows together."""
+"""Width over height of all rows of a layer."""
 
 LAYER_GAP = 32.0
 ITEM_GAP = 24.0
@@ -35,8 +35,8 @@ ITEM_GAP = 24.0
 
 @dataclass(frozen=True)
 class LevelEdge:
-    """From the bottom of item `upper` to the top of item `lower`, each left or met `*_x` pixels
-    from its left side. `main` edges are made straight before the others."""
+    """An edge from the bottom of item `upper` to the top of item `lower`; `upper_x` and `lower_x`
+    are its ends' distances from the items' left sides. `main` edges are made straight first."""
 
     upper: int
     lower: int
@@ -47,10 +47,12 @@ class LevelEdge:
 
 @dataclass(frozen=True)
 class Level:
-    """Items in an order in which every edge runs from an earlier to a later one: first `tops`
-    ports in the upper border, then the boxes, then a port in the lower border for each of
-    `bottoms`: the least of these numbers is where the main way goes on. `layer_gap` lies between
-    two layers, `item_gap` between two items of one, at least."""
+    """Items to place. Every edge runs from an earlier item to a later one.
+
+    The first `tops` items are ports in the upper border, then come the boxes, then a port in the
+    lower border for each of `bottoms`: the main way goes on at the port with the least number.
+    `layer_gap` is the least distance between two layers, `item_gap` that between two boxes of one.
+    """
 
     sizes: tuple[Size, ...]
     edges: tuple[LevelEdge, ...]
@@ -61,11 +63,13 @@ class Level:
 
 
 class LayerGraph:
-    """Items are numbered as in the level, dummies follow. Of each item: its `layer`, counted from
-    the top, whether its layer was too wide and so takes several (`in_rows`), and its neighbours
-    `above` and `below`. `chains` has the dummies of each edge from top to bottom, or to where it
-    joins others; None for one that takes a lane. `main` is for each item the one below that the
-    main way goes on to (-1 at the end), `spine` all items on the longest of these ways."""
+    """Items are numbered as in the level; dummies follow.
+
+    Each item has a `layer`, counted from the top, and its neighbours `above` and `below`; `in_rows`
+    says whether its layer was broken into rows. Each edge has its dummies from top to bottom in
+    `chains`, up to the one where it joins a trunk; None if it takes a lane. `main` holds for each
+    item the next one on the main way (-1 at the end), `spine` the items on the longest such way.
+    """
 
     def __init__(self, level: Level) -> None:
         self.level = level
@@ -82,7 +86,7 @@ class LayerGraph:
         return item >= self.boxes
 
     def is_in_rows(self, item: int) -> bool:
-        """Whether it is one of a layer that takes several rows."""
+        """Whether it is a box of a layer that was broken into rows."""
         return item < self.boxes and self.in_rows[item]
 
     def _layers(self) -> list[int]:
@@ -105,8 +109,8 @@ class LayerGraph:
         return layer
 
     def _in_rows(self, layer: list[int]) -> tuple[list[int], list[bool]]:
-        """The layers with the widest ones broken into rows: those whose lines come from few ends
-        and go to few, so that they pass the rows as trunks."""
+        """Each item's layer once wide layers are broken into rows, and whether the item is in such
+        a row. Only a layer whose lines have few ends is broken: they pass its rows as trunks."""
         level = self.level
         items: dict[int, list[int]] = defaultdict(list)
         for item, number in enumerate(layer):
@@ -145,9 +149,10 @@ class LayerGraph:
         return found, broken
 
     def _chains(self) -> list[list[int] | None]:
-        """The dummies of each edge from top to bottom; None for an edge that takes a lane. Many
-        edges to one end share their dummies there: they join into one trunk, each with but the
-        first dummy where it does. So do edges from one end to a layer in rows."""
+        """The dummies of each edge from top to bottom; None for an edge that takes a lane.
+
+        Many edges to one end share their dummies: they join into a trunk, and the chain of each
+        ends with the first shared one. So do edges from one end to a layer in rows."""
         level, layer = self.level, self.layer
         spans = [layer[edge.lower] - layer[edge.upper] - 1 for edge in level.edges]
         ends = [(edge.lower, edge.lower_x) for edge in level.edges]
@@ -172,7 +177,7 @@ class LayerGraph:
             dummies, end = [], [ends[len(chains)]]
             for number in range(layer[edge.upper] + 1, layer[edge.lower]):
                 if number in trunk and key in joined:
-                    dummies.append(trunk[number])  # from here on the way is known
+                    dummies.append(trunk[number])  # the trunk leads on from here
                     end = []
                     break
                 if number not in trunk:
@@ -196,9 +201,8 @@ class LayerGraph:
         return len(self.widths) - 1
 
     def _main_ways(self) -> tuple[list[int], frozenset[int]]:
-        """For each item the one below that the main way goes on to, -1 at the end: the way that
-        leads down furthest, of several to the preferred port, of several still the one that
-        passes the most boxes. Then the items on the longest of them all, the spine."""
+        """`main` and `spine`. Of an item's ways down, the main one leads furthest; of several such
+        the one to the preferred port, and then the one with the most boxes."""
         reach = [(layer, 0, 0) for layer in self.layer]
         ports = len(self.level.sizes) - len(self.level.bottoms)
         for place, preference in enumerate(self.level.bottoms):
@@ -208,7 +212,7 @@ class LayerGraph:
             is_box = int(item < len(self.level.sizes))
             for lower, *_ in self.below[item]:
                 if self.is_in_rows(item) or self.is_in_rows(lower):
-                    continue  # one of many: the main way goes by the trunk
+                    continue  # the main way takes the trunk
                 down, preference, boxes = reach[lower]
                 way = (down, preference, boxes + is_box)
                 if main[item] < 0 or way > reach[item]:
@@ -220,7 +224,7 @@ class LayerGraph:
 
 
 def _longest_within(spans: Sequence[int], budget: int) -> int:
-    """The longest span such that all edges up to it need at most `budget` dummies together."""
+    """The longest span that edges may have if all up to it are to need at most `budget` dummies."""
     count_of: dict[int, int] = defaultdict(int)
     for span in spans:
         count_of[span] += 1

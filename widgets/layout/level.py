@@ -1,33 +1,35 @@
-"""One level of boxes in layers, from top to bottom: places and ways of the edges.
+"""Places one level of boxes in layers, from top to bottom, and finds the ways of its edges.
 
-Sugiyama's method: longest-path layers and dummy items where an edge passes a layer (layer_graph),
-barycentre sweeps for the order within the layers (order), then places as straight above each
-other as the order leaves room for (coordinates). Between two layers lies a gap without boxes:
-only there do lines move sideways, so no line runs through a box.
+This is Sugiyama's method: longest-path layers with dummy items where edges pass them (layer_graph),
+barycentre sweeps for the order within layers (order), then an x for each item (coordinates). Lines
+move sideways only in the gaps between layers, so no line runs through a box.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from .coordinates import LINE_GAP, columns
+from .coordinates import LINE_GAP, left_sides
 from .layer_graph import LayerGraph, Level, LevelEdge, Point, Size
 from .order import ordered_rows
 
 __all__ = ["Level", "LevelEdge", "PlacedLevel", "Point", "Size", "place_level"]
 
 PORT_GAP = 24.0
-"""Between a border that lines come in through and the first layer."""
+"""Between a border with ports and the layer next to it."""
 STEEPNESS = 0.06
-"""Pixels of gap for each pixel that a line moves sideways in it, so that lines do not lie flat."""
+"""A gap grows by this much for each pixel that a line moves sideways in it: no line lies flat."""
 WIDEST_GAP = 96.0
 
 
 @dataclass(frozen=True)
 class PlacedLevel:
-    """The items' top left corners, the size of all, and per edge its (x, y) stations from top to
-    bottom: between two stations at the same x it runs straight down, else it moves sideways.
-    `rows` are the layers' (top, bottom): lines move sideways between them, over all of one gap."""
+    """A level with the top left corner of each item (`places`) and the `size` of the whole.
+
+    Each edge has its stations (x, y) from top to bottom in `ways`: between two stations with the
+    same x it runs straight down, else it moves sideways. `rows` holds the (top, bottom) of each
+    layer; a line moves sideways from the bottom of one to the top of the next.
+    """
 
     level: Level
     places: tuple[Point, ...]
@@ -35,22 +37,30 @@ class PlacedLevel:
     ways: tuple[tuple[Point, ...], ...]
     rows: tuple[tuple[float, float], ...] = ()
     spine: frozenset[int] = frozenset()
-    """The items on the main way from top to bottom."""
+    """The items on the longest main way."""
     turned: bool = False
-    """Whether it is upside down: lines that have joined then share their upper end."""
+    """Whether it is upside down; joined lines then share their upper end, not their lower one."""
 
     @property
     def has_tops(self) -> bool:
-        """Whether the first row is ports in the upper border."""
+        """Whether the first row consists of ports in the upper border."""
         return bool(self.level.bottoms if self.turned else self.level.tops)
 
     @property
     def has_bottoms(self) -> bool:
-        """Whether the last row is ports in the lower border."""
+        """Whether the last row consists of ports in the lower border."""
         return bool(self.level.tops if self.turned else self.level.bottoms)
 
+    def is_top_port(self, point: Point) -> bool:
+        """Whether a place or station belongs to a port in the upper border."""
+        return self.has_tops and point[1] == self.rows[0][0]
+
+    def is_bottom_port(self, point: Point) -> bool:
+        """Whether a place or station belongs to a port in the lower border."""
+        return self.has_bottoms and point[1] == self.rows[-1][0]
+
     def turned_over(self) -> PlacedLevel:
-        """Upside down, with the last row at the top: ways then run from `lower` to `upper`."""
+        """The level upside down, the last row at the top. Ways then run from `lower` to `upper`."""
         height = self.size[1]
         return replace(
             self,
@@ -65,12 +75,12 @@ class PlacedLevel:
 
 
 def place_level(level: Level) -> PlacedLevel:
-    """Places and ways of one level, the corner of all at (0, 0)."""
+    """Place a level; its top left corner is (0, 0)."""
     if not level.sizes:
         return PlacedLevel(level, (), (0.0, 0.0), ())
     graph = LayerGraph(level)
     ordered = ordered_rows(graph)
-    left = columns(graph, ordered)
+    left = left_sides(graph, ordered)
     lanes = _lanes(graph, left)
     tops, bottoms = _heights(graph, ordered, left)
     find = _Ways(graph, left, tops, bottoms)
@@ -85,7 +95,7 @@ def place_level(level: Level) -> PlacedLevel:
 def _heights(
     graph: LayerGraph, rows: list[list[int]], left: list[float]
 ) -> tuple[list[float], list[float]]:
-    """Top and bottom of each layer; the gap below is the wider the further a line moves in it."""
+    """Top and bottom of each layer. A gap is the higher, the further lines move sideways in it."""
     shift = [0.0] * len(rows)
     for item, near in enumerate(graph.below):
         row = graph.layer[item]
@@ -103,7 +113,7 @@ def _heights(
 
 
 class _Ways:
-    """The stations of edges: they pass each layer upright, and move sideways between them."""
+    """Finds the stations of edges: two at each layer that an edge passes, one above the other."""
 
     def __init__(
         self, graph: LayerGraph, left: list[float], tops: list[float], bottoms: list[float]
@@ -132,7 +142,7 @@ class _Ways:
         return (x, self.tops[row]), (x, self.bottoms[row])
 
     def _from(self, dummy: int) -> tuple[Point, ...]:
-        """The stations from a dummy on, found once for all edges that join there."""
+        """The stations from a dummy on, worked out once for all edges that join there."""
         graph, passed, way = self.graph, [], self._rest.get(dummy)
         while way is None:
             passed.append(dummy)
@@ -146,7 +156,8 @@ class _Ways:
 
 
 def _lanes(graph: LayerGraph, left: list[float]) -> dict[int, float]:
-    """Edges that take a lane -> its x, right of all items; one lane for each lower end."""
+    """The x of the lane of each edge that takes one, right of all items. Edges to the same item
+    share a lane."""
     right = max(x + width for x, width in zip(left, graph.widths, strict=True))
     lane_of: dict[int, float] = {}
     found = {}
@@ -158,7 +169,7 @@ def _lanes(graph: LayerGraph, left: list[float]) -> dict[int, float]:
 
 
 def without_repeats(way: list[Point]) -> tuple[Point, ...]:
-    """Drop stations that stand where the one before stands, and those amid a straight line."""
+    """Drop repeated stations and those in the middle of a straight line."""
     kept: list[Point] = []
     for point in way:
         if kept and kept[-1] == point:

@@ -38,7 +38,7 @@ def layout_model(model: Model, room: Point | None = None) -> dict[str, Point]:
             _port_y(blocks[wire.target], "in", wire.target_port),
         )
         for wire in model.wires
-        if number[wire.source] < number[wire.target]  # not the way back of a loop
+        if number[wire.source] < number[wire.target]  # else it closes a loop
     )
     lying = tuple((height, width) for width, height in sizes)
     placed = place_level(Level(lying, edges, layer_gap=LAYER_GAP, item_gap=BLOCK_GAP))
@@ -55,7 +55,7 @@ def _port_y(block: Block, side: Side, port: str) -> float:
 
 
 def _in_rows(placed: PlacedLevel, room: Point) -> PlacedLevel:
-    """The number of rows at which all is seen largest; more rows only for a sixth more."""
+    """The level in as many rows as show it largest. More rows must make it a sixth larger."""
 
     def zoom(placed: PlacedLevel) -> float:
         down, across = placed.size
@@ -70,8 +70,8 @@ def _in_rows(placed: PlacedLevel, room: Point) -> PlacedLevel:
 
 
 def _forward_order(model: Model) -> list[str]:
-    """The blocks' ids such that wires run forward, all but one of each loop: the reverse postorder
-    of a depth-first walk."""
+    """The blocks' ids in the reverse postorder of a depth-first walk: wires run forward, except for
+    one of each loop."""
     targets: dict[str, list[str]] = defaultdict(list)
     for wire in model.wires:
         targets[wire.source].append(wire.target)

@@ -1,8 +1,8 @@
-"""Layout of boxes within boxes, level by level. Pure: it runs in the layout worker, without Qt.
+"""Lays out boxes within boxes, one level after the other.
 
-From the innermost boxes outwards each open box is laid out on its own, its children being
-rectangles of known size. A link between two boxes is cut where it crosses a border: there it has a
-port, and each piece is an edge of one level. Levels that are alike are laid out once.
+Each open box is laid out on its own, the innermost first, so that the sizes of its children are
+known. A link is cut where it crosses a border: there it has a port, and each of its pieces is an
+edge of one level. Levels that are alike are laid out once.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from .routes import corners, curve
 from .without_collection import without_collection
 
 TITLE_HEIGHT = 28.0
-"""The bar at the top of an open box; its children begin below."""
+"""The bar at the top of an open box, above its children."""
 PADDING = 16.0
 """Between an open box's border and its children."""
 LEAST_WIDTH = 184.0
-"""Of an open box: its title needs the room of a node."""
+"""The least width of an open box: its title needs as much room as a node."""
 
 ROOT = -1
 Border = tuple[int, bool, bool]
-"""Of a box: its index, whether it is the upper border, whether links leave through it."""
+"""A box's index, whether it is its upper border, and whether links leave the box through it."""
 PortKey = tuple[int, bool, bool, int]
-"""A border, and the end of the links that share the port: all have this source, or this target."""
+"""A border, and the box that is the source of all links through the port, or the target of all."""
 
 
 @without_collection()
@@ -38,18 +38,20 @@ def layout_nested(
     outline: Outline, direction: Direction = "backward", style: EdgeStyle = "smooth"
 ) -> NestedLayout:
     """Place all boxes and route all links. `"backward"` has the root at the top and the leaves at
-    the bottom, `"forward"` the other way round."""
+    the bottom; `"forward"` has the leaves at the top."""
     return _Nesting(outline, direction == "forward", style == "smooth").run()
 
 
 _End = tuple[int | PortKey, PortKey | None]
-"""Of a piece: a child (and the port in its border, where it is open), or a port around."""
+"""An end of a piece: a child, with the port in its border if it is open, or a port in the border of
+the level itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Crossing:
-    """The boxes that a link leaves and those that it enters, each from its end outwards; `around`
-    is the innermost box (or ROOT) around both ends, `down` whether it runs down there."""
+    """The boxes that a link leaves and those that it enters, each list from its end outwards.
+    `around` is the innermost box around both ends, or ROOT; `down` says whether the link runs down
+    in it."""
 
     sources: list[int]
     targets: list[int]
@@ -68,9 +70,9 @@ class _Crossing:
 
 @dataclass(eq=False, slots=True)
 class _Inside:
-    """What stands in one open box: its children's indices, the ports in its borders (with how
-    far the nearest link goes: the levels it climbs, the siblings it passes), and the
-    pieces of links as (upper end, lower end)."""
+    """The content of one open box: its children's indices, the ports in its borders, and the pieces
+    of links as (upper end, lower end). Each port has the length of its shortest link: the levels
+    that it climbs and the siblings that it passes."""
 
     children: list[int] = field(default_factory=list)
     ports: dict[PortKey, tuple[int, int]] = field(default_factory=dict)
@@ -79,7 +81,7 @@ class _Inside:
 
 @dataclass(eq=False, slots=True)
 class _Shape:
-    """A level as placed, with its border: children's corners, ports' x, pieces' points."""
+    """A placed level with its border: the children's corners, the ports' x, the pieces' points."""
 
     corners: NDArray[np.float64]
     port_x: list[float]
@@ -151,11 +153,11 @@ class _Nesting:
             targets.pop()
         around = sources.pop()
         targets.pop()
-        # Siblings stand in the gradient's order.
+        # Siblings stand in the order of the gradient.
         return _Crossing(sources, targets, around, sources[-1] < targets[-1])
 
     def _chain(self, box: int) -> list[int]:
-        """A box and all boxes around it, ROOT at the end."""
+        """A box and all boxes around it, with ROOT at the end."""
         parent = self.parent[box]
         around = self._around.get(parent)
         if around is None:
@@ -163,8 +165,9 @@ class _Nesting:
         return [box, *around]
 
     def _share_ports(self, crossings: list[_Crossing]) -> None:
-        """Links that cross a border share a port by their source or by their target, whichever
-        makes fewer ports: a node's fan of links leaves as one, as do all links to one weight."""
+        """Decide for each border whether links with the same source or with the same target share a
+        port, whichever makes fewer ports. So a node's many links leave as one, and all links to a
+        weight enter as one."""
         ends: dict[Border, tuple[set[int], set[int]]] = defaultdict(lambda: (set(), set()))
         for crossing in crossings:
             for border in crossing.borders():
@@ -183,8 +186,8 @@ class _Nesting:
         return (*border, crossing.sources[0] if by_source else crossing.targets[0])
 
     def _pieces(self, crossing: _Crossing) -> list[tuple[int, int, bool]]:
-        """Enter a link's pieces into their levels: (level, number of the piece there, whether
-        the link runs up it) from source to target."""
+        """Enter a link's pieces into their levels. Returns, from source to target, each piece's
+        level, its number there, and whether the link runs up it."""
         ports = [self._port(border, crossing) for border in crossing.borders()]
         for port in ports:
             known = self.inside[port[0]].ports
@@ -246,7 +249,7 @@ class _Nesting:
         return shape
 
     def _framed(self, placed: PlacedLevel, is_root: bool) -> _Shape:
-        """Turn it over where asked for, break it into columns, put title and padding around."""
+        """Turn a level over if it is flipped, break it into columns, add title and padding."""
         placed = in_columns(placed.turned_over() if self.flipped else placed)
         upper, lower = placed.has_tops, placed.has_bottoms
         width, height = placed.size

@@ -1,4 +1,4 @@
-"""The order of the items within their layers: few crossings, the main way in the middle."""
+"""The order of items within layers: few crossings, the main way in the middle."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from .layer_graph import LayerGraph, Near
 
 SWEEPS = 6
 THOROUGH_ITEMS = 600
-"""Up to this many items and dummies the crossings are counted, and the best order is kept."""
+"""Up to this many items, dummies included, crossings are counted and the best order is kept."""
 
 
 def ordered_rows(graph: LayerGraph) -> list[list[int]]:
-    """The items of each layer from left to right, by barycentre sweeps down and up."""
+    """The items of each layer from left to right, ordered by barycentre sweeps down and up."""
     return _Ordering(graph).run()
 
 
@@ -22,7 +22,7 @@ class _Ordering:
         self.widths, self.above, self.below = graph.widths, graph.above, graph.below
         self.rows = self._first_order()
         self.free = [row for row in self.rows if not self._is_broken(row)]
-        """Rows that are ordered; those of a layer in rows stay on both sides of their trunks."""
+        """The rows to sort. Those of a broken layer keep to both sides of their trunks."""
         self.place = [0.0] * len(graph.widths)
 
     def run(self) -> list[list[int]]:
@@ -59,8 +59,8 @@ class _Ordering:
             self._note(row)
 
     def _first_order(self) -> list[list[int]]:
-        """Depth first from the top, so that what hangs together comes to stand together; of the
-        items below one, that on the main way comes in the middle."""
+        """Depth first from the top, so that connected items stand together; of the items below
+        another, the one on the main way stands in the middle."""
         main = self.graph.main
         rows: list[list[int]] = [[] for _ in range(max(self.graph.layer) + 1)]
         seen = [False] * len(self.widths)
@@ -86,7 +86,7 @@ class _Ordering:
         return rows
 
     def _is_broken(self, row: list[int]) -> bool:
-        """Whether a row is one of several of the same layer."""
+        """Whether a row is one of a broken layer."""
         return any(map(self.graph.is_in_rows, row))
 
     def _note(self, row: list[int]) -> None:
@@ -94,7 +94,7 @@ class _Ordering:
             self.place[item] = float(place)
 
     def _at(self, item: int, x: float) -> float:
-        """Where along its row an item is left or met."""
+        """Where in its row a line meets an item."""
         return self.place[item] + (x / self.widths[item] if self.widths[item] else 0.5)
 
     def _barycentre(self, item: int, neighbours: list[list[Near]]) -> float:
@@ -118,7 +118,7 @@ class _Ordering:
         return total
 
     def _swap(self) -> None:
-        """Exchange neighbours as long as that removes crossings."""
+        """Exchange neighbours wherever that removes crossings, in four passes at most."""
         for _ in range(4):
             improved = False
             for row in self.free:

@@ -1,4 +1,4 @@
-"""What the layout of boxes within boxes is given, and what it answers, as arrays."""
+"""Input and result of the layout of boxes within boxes, as arrays."""
 
 from __future__ import annotations
 
@@ -14,9 +14,11 @@ EdgeStyle = Literal["smooth", "orthogonal"]
 
 @dataclass(frozen=True)
 class Outline:
-    """What the layout of a picture depends on, as arrays, which are sent to another process in no
-    time. Of each box its `parents`' index (-1 at the top), whether it is `open`, and its
-    `sizes` (width, height) while it is closed; of each link its `ends` (source, target)."""
+    """All that the layout of a picture depends on. As arrays it is quickly sent to another process.
+
+    Each box has the index of its parent in `parents` (-1 at the top) and its (width, height) while
+    closed in `sizes`; `open` says whether it is open. Each link has its (source, target) in `ends`.
+    """
 
     parents: NDArray[np.int64]
     open: NDArray[np.bool_]
@@ -26,12 +28,11 @@ class Outline:
 
 @dataclass(frozen=True)
 class NestedLayout:
-    """Where everything goes, in scene pixels, y down, the top left corner of all at (0, 0).
+    """Where everything goes, in scene pixels with y down; the top left corner is (0, 0).
 
-    `rects[i]` is box i as (x, y, width, height). The way of link i is
-    `points[starts[i]:starts[i + 1]]`, from its source's border to its target's: where `curved`,
-    the 3n + 1 control points of a cubic Bézier spline, else the corners of a polyline. `size` is
-    (width, height) of all.
+    `rects[i]` is box i as (x, y, width, height). `points[starts[i]:starts[i + 1]]` is the way of
+    link i from its source's border to its target's: the 3n + 1 control points of a cubic Bézier
+    spline if `curved`, else the corners of a polyline. `size` is the (width, height) of all.
     """
 
     rects: NDArray[np.float64]

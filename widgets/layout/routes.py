@@ -1,4 +1,4 @@
-"""Stations of a line as the points that are painted."""
+"""Turns the stations of a line into the points to paint."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from itertools import pairwise
 from .layer_graph import Point
 
 TURN = 7.0
-"""How long before a corner a curve begins to turn."""
+"""The distance from a corner at which a curve begins to turn."""
 ROUND = 0.55
-"""Control points that far towards the corner make about a quarter of a circle."""
+"""Control points this far towards the corner make nearly a quarter of a circle."""
 
 
 def curve(stations: Sequence[Point]) -> list[Point]:
-    """A cubic Bézier spline (3n + 1 points) through the stations, upright at each of them but
-    where it runs level: there it turns round the corners."""
+    """A cubic Bézier spline (3n + 1 points) through the stations. It is upright at each of them; a
+    level piece begins and ends with rounded corners."""
     points = [stations[0]]
     was_level = False
     for place, ((x0, y0), (x1, y1)) in enumerate(pairwise(stations)):
@@ -40,7 +40,7 @@ def _straight(start: Point, end: Point) -> list[Point]:
 
 
 def _towards(start: Point, end: Point) -> Point:
-    """The point on the way to another where a turn ends."""
+    """The point between two stations where the turn at the first one ends."""
     (x0, y0), (x1, y1) = start, end
     part = min(0.5, TURN / (abs(x1 - x0) + abs(y1 - y0)))
     return x0 + (x1 - x0) * part, y0 + (y1 - y0) * part

@@ -1,4 +1,4 @@
-"""Making very many small objects at once without Python's cycle collector looking on."""
+"""Pauses Python's cycle collector while very many objects are made."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from contextlib import contextmanager
 
 @contextmanager
 def without_collection() -> Iterator[None]:
-    """Pause the collector (also as a decorator). It would go through all objects again and again
-    while none of them can be dropped: half of the time for a picture of 50,000 nodes."""
+    """Pause the collector; also a decorator. While objects are only made, it searches them all in
+    vain, again and again: that is half of the time for a picture of 50,000 nodes."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
