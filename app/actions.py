@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from PySide6.QtCore import QObject, Qt
@@ -120,7 +120,7 @@ SPECS = _specs(
      "Run to the last node of the next node's module."),
     ("autograd.compare", "Compare with &backward()", "", "scale-balance",
      "Run the same batch through loss.backward() and compare every .grad."),
-    # trace: its keys are those of the passes, which give way while it is seen (app.step_keys)
+    # trace: its keys are those of the passes (see `Actions.give_step_keys`)
     ("trace.start", "Start the &trace", "F6", "play-box-outline",
      "Run the code, or the batch, and record every call of torch."),
     ("trace.over", "Trace: step o&ver", "F10", "debug-step-over",
@@ -166,6 +166,8 @@ ON_CANVAS = frozenset(
         "model.insert",
     }
 )
+
+TRACE_ACTIONS = tuple(spec.id for spec in SPECS if spec.category == "Trace")
 
 MENUS: dict[str, tuple[str, ...]] = {
     "&File": (
@@ -226,9 +228,25 @@ class Actions(QObject):
     def __iter__(self) -> Iterator[tuple[ActionSpec, QAction]]:
         return iter(self._rows.values())
 
-    def on(self, action_id: str, slot: Callable[[], object]) -> None:
-        """Call `slot`, without arguments, when the action is triggered."""
-        self[action_id].triggered.connect(lambda _checked=False: slot())
+    def bind(self, calls: Mapping[str, Callable[[], object]]) -> None:
+        """Tell every action what it calls, by its id. Raises ValueError that names the actions
+        without a callable, or the callables without an action."""
+        for fault, ids in (
+            ("actions that call nothing", self._rows.keys() - calls.keys()),
+            ("callables without an action", calls.keys() - self._rows.keys()),
+        ):
+            if ids:
+                raise ValueError(f"{fault}: {', '.join(sorted(ids))}")
+        for action_id, call in calls.items():
+            self[action_id].triggered.connect(lambda _checked=False, call=call: call())
+
+    def give_step_keys(self, to_trace: bool) -> None:
+        """Of the actions that share F6 and F10 to F12, enable those of the trace or those of the
+        passes: a key never means two things at once."""
+        keys = {self[name].shortcut() for name in TRACE_ACTIONS}
+        for spec, action in self:
+            if action.shortcut() in keys:
+                action.setEnabled((spec.id in TRACE_ACTIONS) == to_trace)
 
     def give_canvas(self, canvas: QWidget) -> None:
         """Let the keys of the canvas's actions work while it has the focus."""

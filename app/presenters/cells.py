@@ -27,8 +27,6 @@ class CellsPresenter(QObject):
         bench.link.state_changed.connect(self._on_engine_state)
         bench.files.opened.connect(self._on_opened)
         bench.store.project_changed.connect(self._show_actions)
-        bench.actions.on("tensors.run_again", self._run_again)
-        bench.actions.on("tensors.forget_cells", self._forget)
         self._show_actions()
 
     @property
@@ -43,6 +41,19 @@ class CellsPresenter(QObject):
     def note_run(self) -> None:
         """Cells have run in this engine: if it ends, their variables end with it."""
         self._namespace_used = True
+
+    def run_again(self) -> None:
+        self._bench.window.banners.dismiss(_BANNER)
+        self.again_requested.emit()
+
+    def forget(self) -> None:
+        """Take the cells out of the project, once the user has agreed."""
+        count = len(self.cells)
+        question = f"Take {_cells(count).lower()} out of the project? The variables stay."
+        if self._bench.dialogs.confirm(self._bench.window, question, "Forget cells"):
+            store = self._bench.store
+            store.set_project(edits.forget_cells(store.project))
+            self._bench.window.banners.dismiss(_BANNER)
 
     def _on_engine_state(self, state: str) -> None:
         if state == "lost" and self._namespace_used:
@@ -64,20 +75,8 @@ class CellsPresenter(QObject):
                 "accent",
                 title,
                 f"{_cells(len(self.cells))} made its variables. Nothing runs until you say so.",
-                (("Run again", "Run the project's cells, in order.", self._run_again),),
+                (("Run again", "Run the project's cells, in order.", self.run_again),),
             )
-
-    def _run_again(self) -> None:
-        self._bench.window.banners.dismiss(_BANNER)
-        self.again_requested.emit()
-
-    def _forget(self) -> None:
-        count = len(self.cells)
-        question = f"Take {_cells(count).lower()} out of the project? The variables stay."
-        if self._bench.dialogs.confirm(self._bench.window, question, "Forget cells"):
-            store = self._bench.store
-            store.set_project(edits.forget_cells(store.project))
-            self._bench.window.banners.dismiss(_BANNER)
 
     def _show_actions(self) -> None:
         for action in ("tensors.run_again", "tensors.forget_cells"):

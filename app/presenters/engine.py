@@ -31,10 +31,9 @@ class EnginePresenter(QObject):
         bench.link.state_changed.connect(self._show_state)
         bench.link.busy_changed.connect(self._show_state)
         bench.link.lost.connect(self._on_lost)
-        bench.actions.on("engine.restart", self._restart)
-        bench.actions.on("engine.interrupt", bench.link.stop_job)
 
-    def _restart(self) -> None:
+    def restart(self) -> None:
+        """End the engine and start a new one; ask first where weights would be lost."""
         choices = self._ways_back()
         question = "Restart the engine? Its weights are lost; checkpoints and files stay."
         if choices and not self._bench.dialogs.confirm(self._bench.window, question, "Restart"):

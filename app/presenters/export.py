@@ -23,9 +23,6 @@ class ExportPresenter(QObject):
     def __init__(self, bench: Workbench, panel: ExportPanel, parent: QObject) -> None:
         super().__init__(parent)
         self._bench, self._panel = bench, panel
-        bench.actions.on("file.export_pt", lambda: self.ask("pt"))
-        bench.actions.on("file.export_safetensors", lambda: self.ask("safetensors"))
-        bench.actions.on("file.export_py", lambda: self.ask("py"))
         bench.store.snapshot.connect(self._on_snapshot)
 
     def ask(self, form: Format) -> None:

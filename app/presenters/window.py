@@ -15,7 +15,7 @@ from app.autosave import Autosave, Recovery
 from app.settings import ThemeChoice
 from app.window.shortcut_sheet import about_html, shortcuts_html, show_sheet
 from app.workbench import Workbench
-from engine.project.document import WORKSPACES, Workspace, replace
+from engine.project.document import Workspace, replace
 from engine.protocol import TrainingSnapshot
 from widgets import theme
 
@@ -38,8 +38,7 @@ class WindowPresenter(QObject):
         bench.store.project_changed.connect(self._show_title)
         stack.cleanChanged.connect(self._show_title)
         stack.indexChanged.connect(self._show_undo)
-        self._connect_actions()
-        self._connect_theme()
+        self._mark_theme()
         window.recent_menu.aboutToShow.connect(self._fill_recent)
         application = QApplication.instance()
         assert isinstance(application, QApplication)
@@ -67,26 +66,17 @@ class WindowPresenter(QObject):
                 ),
             )
 
-    # -- actions ---------------------------------------------------------------------------------
+    # -- menus -----------------------------------------------------------------------------------
 
-    def _connect_actions(self) -> None:
-        on, files, window = self._bench.actions.on, self._bench.files, self._bench.window
-        on("file.new", files.new)
-        on("file.open", files.open)
-        on("file.save", self._save)
-        on("file.save_as", files.save_as)
-        on("file.quit", window.close)
-        on("edit.undo", self._bench.history.stack.undo)
-        on("edit.redo", self._bench.history.stack.redo)
-        on("view.commands", window.ask_for_command)
-        for name in WORKSPACES:
-            on(f"view.{name}", partial(window.show_workspace, name))
-        on("help.shortcuts", lambda: show_sheet(window, shortcuts_html(self._bench.actions)))
-        on("help.about", lambda: show_sheet(window, about_html(self._bench.link.ready)))
-
-    def _save(self) -> None:
+    def save(self) -> None:
         if self._bench.files.save():
             self._bench.window.say(f"Saved {self._bench.files.path}.")
+
+    def show_shortcuts(self) -> None:
+        show_sheet(self._bench.window, shortcuts_html(self._bench.actions))
+
+    def show_about(self) -> None:
+        show_sheet(self._bench.window, about_html(self._bench.link.ready))
 
     def _show_undo(self) -> None:
         stack = self._bench.history.stack
@@ -109,16 +99,15 @@ class WindowPresenter(QObject):
 
     # -- theme -----------------------------------------------------------------------------------
 
-    def _connect_theme(self) -> None:
+    def _mark_theme(self) -> None:
         group = QActionGroup(self)
         for choice in _THEMES:
             action = self._bench.actions[f"view.theme_{choice}"]
             group.addAction(action)
             action.setChecked(choice == self._bench.settings.theme)
-            action.triggered.connect(partial(self._choose_theme, choice))
         QGuiApplication.styleHints().colorSchemeChanged.connect(self._on_system_scheme)
 
-    def _choose_theme(self, choice: ThemeChoice, _checked: bool = False) -> None:
+    def choose_theme(self, choice: ThemeChoice) -> None:
         self._bench.settings.theme = choice
         apply_theme(choice)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from app.tour.hand import TourFailure
 from app.tour.stage import Stage
-from app.window.autograd_page import AutogradPage
 from engine.protocol import (
     BackwardSnapshot,
     ComparisonSnapshot,
@@ -19,9 +18,7 @@ PICTURED_AFTER = 2
 class AutogradStage(Stage):
     def run(self) -> None:
         self.application.window.show_workspace("autograd")
-        page = self.application.window.page("autograd")
-        assert isinstance(page, AutogradPage)
-        self._view = page.steps
+        self._view = self.application.workspaces.autograd.page.steps
         self._forward()
         self._backward()
         self._compare()
@@ -45,7 +42,8 @@ class AutogradStage(Stage):
         self.press(self._view, "backward_start")
         self.wait_for(BackwardSnapshot, lambda s: s.position == 0, "the backward pass to start")
         graph = self.wait_for(GraphSnapshot, lambda s: s.plan, "the autograd graph")
-        self.hand.until(lambda: self.application.autograd.drawn is graph, "the graph to be drawn")
+        presenter = self.application.workspaces.autograd
+        self.hand.until(lambda: presenter.drawn is graph, "the graph to be drawn")
         for position in range(1, len(graph.plan) + 1):
             self.press(self._view, "backward_step")
             self.wait_for(

@@ -6,7 +6,6 @@ from PySide6.QtCore import QPoint, Qt
 
 from app.tour.hand import TourFailure
 from app.tour.stage import Stage
-from app.window.model_page import ModelPage
 from engine.project import catalogue
 from engine.project.document import Block, Wire
 from engine.protocol import ModelSnapshot
@@ -32,10 +31,8 @@ class BuildStage(Stage):
         start = window.page("start")
         self.picture("start")
         self.press(start, "start_new")
-        page = window.page("model")
-        assert isinstance(page, ModelPage)
         self.picture("empty-canvas")
-        self._page = page
+        self._page = self.application.workspaces.model.page
         ids = [self._drag_in(kind, column, row) for kind, column, row, _ in BLOCKS]
         for source, target in WIRES:
             self._draw_wire(ids[source], ids[target])

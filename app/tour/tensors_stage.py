@@ -7,7 +7,6 @@ from PySide6.QtWidgets import QLineEdit
 
 from app.tour.hand import TourFailure
 from app.tour.stage import Stage
-from app.window.tensors_page import TensorsPage
 from engine.protocol import (
     CellSnapshot,
     LocationSnapshot,
@@ -27,9 +26,7 @@ class TensorsStage(Stage):
             self.application.window.menuBar(),
             self.application.window.actions_table["tensors.console"],
         )
-        page = self.application.window.page("tensors")
-        assert isinstance(page, TensorsPage)
-        self._page = page
+        self._page = self.application.workspaces.tensors.page
         self._create("x")
         self._run("y = x[1:, ::2]")
         self._see_sharing()

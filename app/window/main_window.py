@@ -40,7 +40,7 @@ _ENGINE_TIPS = {
 
 
 class MainWindow(QMainWindow):
-    """Pages are made at their first visit, by the factories given to `set_page`.
+    """Pages are made at their first visit: `page_makers` make a workspace's page and `add_page` it.
 
     Signals: `workspace_changed(name)`, `file_dropped(path)`, `block_wanted(kind)` from the command
     palette, `closing()` once the window may close. `may_close` is asked before.
@@ -58,7 +58,7 @@ class MainWindow(QMainWindow):
         self.resize(1440, 900)
         self.actions_table = Actions(self)
         self.may_close: Callable[[], bool] = lambda: True
-        self._factories: dict[Workspace, Callable[[], QWidget]] = {}
+        self.page_makers: Mapping[Workspace, Callable[[], object]] = {}
         self._pages: dict[Workspace, QWidget] = {}
         self._workspace: Workspace | None = None
 
@@ -96,15 +96,14 @@ class MainWindow(QMainWindow):
     def workspace(self) -> Workspace | None:
         return self._workspace
 
-    def set_page(self, name: Workspace, factory: Callable[[], QWidget]) -> None:
-        self._factories[name] = factory
+    def add_page(self, name: Workspace, page: QWidget) -> None:
+        self._pages[name] = page
+        self.stack.addWidget(page)
 
     def page(self, name: Workspace) -> QWidget:
         """The page of a workspace, made now if this is its first visit."""
         if name not in self._pages:
-            page = self._factories[name]()
-            self._pages[name] = page
-            self.stack.addWidget(page)
+            self.page_makers[name]()
         return self._pages[name]
 
     def show_workspace(self, name: Workspace) -> None:

@@ -20,7 +20,7 @@ def test_the_window_shows_without_torch_and_can_be_used_before_the_engine_is_rea
         qt.processEvents()
         shown_s = time.process_time() - started_s
         application.window.show_workspace("model")
-        application.model.edits.add_block("nn.Linear", 0, 0)
+        application.workspaces.model.edits.add_block("nn.Linear", 0, 0)
         qt.processEvents()
         canvas = application.window.page("model").canvas
         report = {

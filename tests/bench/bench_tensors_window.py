@@ -129,9 +129,9 @@ def values_gestures(desk: Desk, name: str, turn: int) -> dict[str, float]:
     """ms to open the table, to scroll to its middle or end, and to click a cell."""
     page, table = desk.page, desk.page.values.table
     page.tabs.setCurrentWidget(page.values)
-    desk.program.tensors.select("nothing")
+    desk.program.workspaces.tensors.select("nothing")
     desk.settle()
-    opened = desk.timed_ms(lambda: desk.program.tensors.select(name), ValuesSnapshot)
+    opened = desk.timed_ms(lambda: desk.program.workspaces.tensors.select(name), ValuesSnapshot)
     while_counting = desk.timed_ms(*_scroll(table, 3))
     desk.stop_counting(name)
     scrolled = desk.timed_ms(*_scroll(table, 1 + turn % 2))
@@ -160,9 +160,9 @@ def storage_gestures(desk: Desk, name: str, turn: int) -> dict[str, float]:
     """ms to open the strip, to scroll it to its middle or end, and to click a cell."""
     page, strip = desk.page, desk.page.storage.strip
     page.tabs.setCurrentWidget(page.storage)
-    desk.program.tensors.select("nothing")
+    desk.program.workspaces.tensors.select("nothing")
     desk.settle()
-    opened = desk.timed_ms(lambda: desk.program.tensors.select(name), StorageSnapshot)
+    opened = desk.timed_ms(lambda: desk.program.workspaces.tensors.select(name), StorageSnapshot)
     desk.settle()
     bar = strip.verticalScrollBar()
     to = bar.maximum() if turn % 2 else bar.maximum() // 2

@@ -97,7 +97,7 @@ def test_a_step_forward_ends_the_backward_pass(qtbot, mlp):
 
 def test_an_edit_ends_the_pass_and_says_so(mlp):
     start(mlp)
-    mlp.model.edits.add_block("nn.ReLU", 0, 400)
+    mlp.workspaces.model.edits.add_block("nn.ReLU", 0, 400)
     mlp.bench.link.drain()
     assert mlp.bench.store.newest(ForwardSnapshot) is None
     assert "start a new one" in view(mlp)._problem.text()
@@ -110,7 +110,7 @@ def test_an_edit_ends_the_pass_and_says_so(mlp):
 def test_after_an_edit_that_breaks_the_model_no_pass_of_the_old_one_is_stepped(mlp, qtbot, way):
     start_backward(qtbot, mlp)
     relu = next(b.id for b in mlp.bench.store.project.model.blocks if b.kind == "nn.ReLU")
-    mlp.model.edits.delete((relu,), ())
+    mlp.workspaces.model.edits.delete((relu,), ())
     mlp.bench.link.drain()
     mlp.bench.actions[f"autograd.{way}"].trigger()
     mlp.bench.link.drain()

@@ -30,7 +30,7 @@ def themed(request, program, qapp):
     theme.apply(qapp, {"light": theme.LIGHT, "dark": theme.DARK}[request.param])
     program.window.resize(1440, 900)
     program.window.show_workspace("autograd")
-    program.tensors.submit(CELL)
+    program.workspaces.run_python(CELL)
     program.bench.link.drain()
     return program, program.window.page("autograd"), request.param
 
@@ -74,7 +74,9 @@ def test_a_mistake(themed, qapp):
 
 def test_a_stale_node(themed, qapp, qtbot):
     program, page, name = themed
-    program.tensors.submit("y = x.exp()\nz = (y * 2).sum()\nwith torch.no_grad():\n    y.add_(1)")
+    program.workspaces.run_python(
+        "y = x.exp()\nz = (y * 2).sum()\nwith torch.no_grad():\n    y.add_(1)"
+    )
     program.bench.link.drain()
     page.steps.roots.choose("z")
     program.bench.link.drain()

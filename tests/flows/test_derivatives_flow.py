@@ -37,7 +37,7 @@ def view(program) -> DerivativeView:
     program.window.show_workspace("autograd")
     page = program.window.page("autograd")
     page.setCurrentWidget(page.derivatives)
-    program.tensors.submit(CELL)
+    program.workspaces.run_python(CELL)
     program.bench.link.drain()
     return page.derivatives
 
@@ -193,7 +193,9 @@ def test_a_function_of_ones_own_is_stepped_line_by_line(program, view):
 
 
 def test_arguments_that_are_no_tensors_are_given_as_they_are(program, view):
-    program.tensors.submit("def power(x, n, mode='up'):\n    return x ** n\nx = torch.arange(3.)")
+    program.workspaces.run_python(
+        "def power(x, n, mode='up'):\n    return x ** n\nx = torch.arange(3.)"
+    )
     program.bench.link.drain()
     type_into(view, "derivative_function", "power")
     type_into(view, "derivative_inputs", "x, 2, 'up'")

@@ -108,7 +108,7 @@ def test_the_model_is_checked_anew_after_a_restart(qtbot, lab):
     lab.bench.store.forget(ModelSnapshot)
     kill(qtbot, lab)
     qtbot.waitUntil(lambda: lab.bench.store.newest(ModelSnapshot) is not None, timeout=WAIT_MS)
-    lab.model.edits.add_block("nn.ReLU", 0, 400)
+    lab.workspaces.model.edits.add_block("nn.ReLU", 0, 400)
     assert len(lab.window.page("model").canvas.model_scene.blocks) == 9
 
 

@@ -37,7 +37,7 @@ def choose(program, title: str):
 
 
 def run_all(program) -> BackwardSnapshot:
-    program.autograd._move_backward("end")
+    program.workspaces.autograd._move_backward("end")
     settle(program)
     snapshot = program.bench.store.newest(BackwardSnapshot)
     assert snapshot is not None and snapshot.next is None
@@ -86,7 +86,7 @@ def test_gradients_that_add_up(program):
     for total in (6.0, 12.0, 18.0):
         run_all(program)
         assert variables(program)["x"].grad.item() == total
-        program.autograd._move_backward("again")
+        program.workspaces.autograd._move_backward("again")
         settle(program)
 
 
@@ -94,7 +94,7 @@ def test_gradients_that_add_up(program):
 def test_three_derivatives(program):
     steps = choose(program, "Three derivatives of x³ at 3: 27, 18, 6")
     steps.backward.options.create_graph.setChecked(True)
-    program.autograd.start_backward()
+    program.workspaces.autograd.start_backward()
     settle(program)
     found = []
     for _ in range(3):
@@ -108,7 +108,7 @@ def test_three_derivatives(program):
 def test_another_graph_takes_the_words_away(program):
     steps = choose(program, "Used twice: x² + 3x at 2")
     assert steps.findChild(QLabel, "autograd_lesson").isVisible()
-    program.tensors.submit("q = torch.ones(2, requires_grad=True).sum()")
+    program.workspaces.run_python("q = torch.ones(2, requires_grad=True).sum()")
     settle(program)
     program.window.show_workspace("autograd")
     steps.roots.choose("q")
@@ -117,7 +117,7 @@ def test_another_graph_takes_the_words_away(program):
 
 
 def test_an_example_that_fails_says_so(program):
-    program.tensors.submit("torch.tensor = None")
+    program.workspaces.run_python("torch.tensor = None")
     settle(program)
     try:
         steps = choose(program, next(iter(BY_TITLE)))

@@ -23,14 +23,14 @@ y = x ** 3
 @pytest.fixture
 def page(program):
     program.window.show_workspace("autograd")
-    program.tensors.submit(CELL)
+    program.workspaces.run_python(CELL)
     program.bench.link.drain()
     return program.window.page("autograd")
 
 
 def drawn(qtbot, program) -> GraphSnapshot:
     program.bench.link.drain()
-    store, presenter = program.bench.store, program.autograd
+    store, presenter = program.bench.store, program.workspaces.autograd
     qtbot.waitUntil(
         lambda: presenter.drawn is store.newest(GraphSnapshot) is not None, timeout=30_000
     )
@@ -55,8 +55,8 @@ def test_the_graph_of_a_variable_from_the_list_of_variables(qtbot, program, page
     )  # fmt: skip
     assert graph.nodes[0].source.text == "y = x ** 3"
     assert label(page, "graph_facts").startswith("2 nodes, 1 of them leaves")
-    program.autograd.step_backward()
-    program.autograd.step_backward()
+    program.workspaces.autograd.step_backward()
+    program.workspaces.autograd.step_backward()
     program.bench.link.drain()
     variables = program.bench.link._session.lab.namespace.variables
     assert variables["x"].grad == 27
@@ -64,9 +64,9 @@ def test_the_graph_of_a_variable_from_the_list_of_variables(qtbot, program, page
 
 
 def test_with_nothing_on_the_canvas_the_newest_tensor_is_meant(qtbot, program, page):
-    program.tensors.submit("z = torch.stack([x, y])")
+    program.workspaces.run_python("z = torch.stack([x, y])")
     program.bench.link.drain()
-    program.autograd.run_backward()
+    program.workspaces.autograd.run_backward()
     graph = drawn(qtbot, program)
     assert (graph.root, graph.nodes[0].name) == ("z", "StackBackward0")
     assert page.steps.backward.options.gradient.text() == "torch.ones_like(z)"
@@ -76,26 +76,26 @@ def test_with_nothing_on_the_canvas_the_newest_tensor_is_meant(qtbot, program, p
     gradient = snapshot.gradients[0].gradient
     assert gradient is not None and gradient.mean == 1 + 3 * 3.0**2
     program.bench.files.new(templates.load_template("mlp"))
-    program.autograd.start_backward()
+    program.workspaces.autograd.start_backward()
     assert drawn(qtbot, program).root == "", "a model is there now"
 
 
 def test_an_edit_of_the_model_leaves_it_alone(qtbot, program, page):
     program.bench.files.new(templates.load_template("mlp"))
-    program.tensors.submit(CELL)
+    program.workspaces.run_python(CELL)
     program.bench.link.drain()
     page.steps.roots.choose("y")
     drawn(qtbot, program)
     block = program.bench.store.project.model.blocks[2]
     program.bench.edit("Change", lambda p: edits.set_param(p, block.id, "out_features", 32))
     program.bench.link.drain()
-    program.autograd.step_backward()
+    program.workspaces.autograd.step_backward()
     program.bench.link.drain()
     assert program.bench.store.newest(BackwardSnapshot).position == 1
 
 
 def test_a_tensor_without_a_graph_says_why(program, page):
-    program.tensors.submit("z = torch.ones(2)")
+    program.workspaces.run_python("z = torch.ones(2)")
     program.bench.link.drain()
     page.steps.roots.choose("z")
     program.bench.link.drain()
@@ -103,7 +103,7 @@ def test_a_tensor_without_a_graph_says_why(program, page):
 
 
 def test_a_root_of_many_numbers_is_offered_a_gradient_of_ones(qtbot, program, page):
-    program.tensors.submit("v = torch.ones(2, requires_grad=True) * 2")
+    program.workspaces.run_python("v = torch.ones(2, requires_grad=True) * 2")
     program.bench.link.drain()
     options = page.steps.backward.options
     page.steps.roots.choose("v, y")
@@ -118,7 +118,7 @@ def test_a_root_of_many_numbers_is_offered_a_gradient_of_ones(qtbot, program, pa
 
 
 def test_an_overwritten_tensor_is_flagged_before_backward_is_called(qtbot, program, page):
-    program.tensors.submit("y = x.exp()\nz = y * 2\nwith torch.no_grad():\n    y.add_(1)\n")
+    program.workspaces.run_python("y = x.exp()\nz = y * 2\nwith torch.no_grad():\n    y.add_(1)\n")
     program.bench.link.drain()
     page.steps.roots.choose("z")
     graph = drawn(qtbot, program)
@@ -131,7 +131,7 @@ def test_an_overwritten_tensor_is_flagged_before_backward_is_called(qtbot, progr
     page.steps.graph.select(save.node)
     assert f"{words}." in label(page, "node_about")
     for _ in range(3):
-        program.autograd.step_backward()
+        program.workspaces.autograd.step_backward()
         program.bench.link.drain()
     assert "modified by an inplace operation" in label(page, "autograd_problem")
 

@@ -6,6 +6,8 @@ import pytest
 
 from app import templates
 from engine.protocol import GraphSnapshot
+from widgets.rules.node_page import NodePage
+from widgets.rules.rule_card import RuleCard
 
 
 @pytest.fixture
@@ -17,8 +19,9 @@ def lab(program):
 
 
 def test_details_follow_the_steps_and_the_selection(lab) -> None:
-    steps, page = lab.window.page("autograd").steps, lab.presenters["node_details"].page
-    tabs = lab.presenters["rules"].card
+    steps = lab.window.page("autograd").steps
+    page = steps.findChild(NodePage)
+    tabs = steps.findChild(RuleCard)
     steps.forward_start_requested.emit(0)
     steps.backward_start_requested.emit()
     lab.bench.link.drain()

@@ -8,6 +8,7 @@ from PySide6.QtWidgets import QLabel, QPushButton
 
 from app import templates
 from engine.protocol import BackwardSnapshot, GraphSnapshot
+from widgets.rules.rule_card import RuleCard
 
 
 @pytest.fixture
@@ -24,7 +25,7 @@ def view(program):
 
 
 def card(program):
-    return program.presenters["rules"].card
+    return program.window.page("autograd").findChild(RuleCard)
 
 
 def start_backward(program) -> None:
@@ -136,7 +137,7 @@ loss = Triple.apply(w).square().sum()
 @pytest.mark.parametrize("by", ["button", "key"])
 def test_a_rule_is_stepped_into_line_by_line(program, qtbot, by):
     program.window.show_workspace("autograd")
-    program.tensors.submit(FUNCTION)
+    program.workspaces.run_python(FUNCTION)
     program.bench.link.drain()
     page = program.window.page("autograd")
     page.steps.roots.choose("loss")
@@ -194,11 +195,11 @@ def test_a_rule_of_the_console_is_checked_once_its_code_is_traced(program, qtbot
     page = program.window.page("autograd")
     for cell in ("other = torch.ones(2)", "x = torch.tensor([1.0, 2.0], requires_grad=True)",
                  "y = (x ** 3).sum()"):  # fmt: skip
-        program.tensors.submit(cell)
+        program.workspaces.run_python(cell)
         program.bench.link.drain()
 
     def checked() -> str:
-        program.autograd.show_graph_of("y")
+        program.workspaces.autograd.show_graph_of("y")
         program.bench.link.drain()
         move(program, "run")
         page.steps.graph.node_selected.emit(node_named(program, "PowBackward0"))

@@ -139,11 +139,11 @@ def begin(program, qtbot):
     program.window.show_workspace("autograd")
     settle(program)
     page = program.window.page("autograd")
-    program.autograd.start_backward()
+    program.workspaces.autograd.start_backward()
     program.bench.link.drain()
     qtbot.waitUntil(lambda: page.steps.graph.laid_out, timeout=30_000)
     for _ in range(5):
-        program.autograd.step_backward()
+        program.workspaces.autograd.step_backward()
     settle(program)
     return page
 

@@ -11,7 +11,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QComboBox, QLineEdit, QPushButton, QWidget
 
 from app import templates
-from app.presenters.autograd.step_keys import TRACE_ACTIONS
+from app.actions import TRACE_ACTIONS
 from engine.protocol import BackwardSnapshot, ForwardSnapshot
 
 F10, F11, F12 = Qt.Key.Key_F10, Qt.Key.Key_F11, Qt.Key.Key_F12
@@ -67,7 +67,7 @@ def places(page) -> dict[str, QWidget]:
 
 def test_the_passes_step_from_everywhere(mlp):
     page = mlp.window.page("autograd")
-    mlp.autograd.start_backward()
+    mlp.workspaces.autograd.start_backward()
     settle(mlp)
     length = positions(mlp)[0]
     for count, (name, place) in enumerate(places(page).items()):

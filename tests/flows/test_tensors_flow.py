@@ -79,12 +79,12 @@ def test_the_form_makes_a_tensor_by_a_line_that_stands_in_the_console(desk):
     desk.settle()
     assert "torch.eye" in line and desk.kept() == [line]
     assert line in desk.output()
-    assert [desk.program.tensors.expression] == desk.names()
+    assert [desk.program.workspaces.tensors.expression] == desk.names()
 
 
 def test_a_new_tensor_comes_into_sight_and_a_name_typed_leads_elsewhere(desk):
     desk.type("net = nn.Linear(2, 1)", "x = torch.zeros(3)", "x[0] = 1")
-    assert desk.program.tensors.expression == "x"
+    assert desk.program.workspaces.tensors.expression == "x"
     desk.program.bench.actions["tensors.show"].trigger()
     field = desk.page.findChild(QLineEdit, "tensor_expression")
     assert field.hasFocus()
@@ -94,12 +94,12 @@ def test_a_new_tensor_comes_into_sight_and_a_name_typed_leads_elsewhere(desk):
     shown = desk.newest(StorageSnapshot)
     assert (shown.expression, shown.shape) == ("net.weight", (1, 2))
     desk.type("del net")
-    assert desk.program.tensors.expression == "x"
+    assert desk.program.workspaces.tensors.expression == "x"
 
 
 def test_a_name_that_is_not_there_says_so_and_is_shown_once_it_is(desk):
     desk.go_to(desk.page.storage)
-    desk.program.tensors.select("later")
+    desk.program.workspaces.tensors.select("later")
     desk.settle()
     desk.type("later = torch.ones(2)")
     assert desk.newest(StorageSnapshot).expression == "later"
@@ -108,11 +108,11 @@ def test_a_name_that_is_not_there_says_so_and_is_shown_once_it_is(desk):
 def test_a_module_is_told_from_a_tensor(desk):
     desk.type("x = torch.ones(2)", "net = nn.Linear(2, 1)")
     desk.go_to(desk.page.values)
-    desk.program.tensors.select("net")
+    desk.program.workspaces.tensors.select("net")
     desk.settle()
     assert desk.page.values.slice_bar.isHidden()
     assert desk.text("tensor_facts").startswith("Linear")
-    desk.program.tensors.select("net.weight")
+    desk.program.workspaces.tensors.select("net.weight")
     desk.settle()
     assert desk.page.values.slice_bar.isVisible()
     assert desk.page.values.table.text_at(0, 1) is not None
@@ -131,7 +131,7 @@ def test_writing_to_a_slice_shows_in_the_storage_of_both(desk):
     desk.type("x = torch.zeros(2, 3)", "y = x[1]")
     desk.go_to(desk.page.storage)
     desk.type("y[2] = 5")
-    assert desk.program.tensors.expression == "y"
+    assert desk.program.workspaces.tensors.expression == "y"
     shown = desk.newest(StorageSnapshot)
     assert (shown.offset, shown.values[5 - shown.first]) == (3, "5")
     numbers = {v.name: v.storage for v in desk.newest(VariablesSnapshot).variables}
@@ -157,8 +157,8 @@ def test_an_element_typed_into_the_table_runs_as_python_and_changes_all_who_shar
     desk.settle()
     assert desk.kept()[-1] == "y[2] = 5.0"
     assert table.text_at(0, 2) == "5"
-    assert desk.program.tensors.element == (2,)
-    desk.program.tensors.select("x")
+    assert desk.program.workspaces.tensors.element == (2,)
+    desk.program.workspaces.tensors.select("x")
     desk.settle()
     assert [table.text_at(1, column) for column in range(3)] == ["0", "0", "5"]
 
@@ -182,13 +182,13 @@ def test_an_element_chosen_lights_its_cell_and_names_all_who_read_it(desk):
     desk.go_to(desk.page.storage)
     desk.page.storage.strip.cell_chosen.emit(5)
     desk.settle()
-    assert desk.program.tensors.element == (2, 1)
+    assert desk.program.workspaces.tensors.element == (2, 1)
     assert desk.text("tensor_element") == "t[2, 1]"
     readers = {r.expression: r.elements for r in desk.newest(LocationSnapshot).readers}
     assert readers == {"t": ((2, 1),), "x": ((1, 2),)}
     desk.page.storage.reader_activated.emit("x", (1, 2))
     desk.settle()
-    assert desk.program.tensors.expression == "x"
+    assert desk.program.workspaces.tensors.expression == "x"
     assert desk.text("tensor_element") == "x[1, 2]"
     assert desk.page.variables.selected == "x"
 
@@ -223,9 +223,9 @@ def test_an_operation_is_told_checked_and_run_from_one_line(desk):
 
 def test_an_element_that_is_gone_is_let_go(desk):
     desk.type("x = torch.zeros(4)")
-    desk.program.tensors.select("x", (3,))
+    desk.program.workspaces.tensors.select("x", (3,))
     desk.type("x = torch.zeros(2)")
-    assert desk.program.tensors.element is None
+    assert desk.program.workspaces.tensors.element is None
     assert desk.page.findChild(QLabel, "tensor_element").isHidden()
 
 
@@ -342,7 +342,7 @@ def test_another_project_begins_with_a_fresh_namespace(desk, answers, tmp_path):
     desk.program.bench.actions["file.new"].trigger()
     assert desk.names() == []
     desk.settle()
-    assert desk.names() == [] and desk.program.tensors.expression == ""
+    assert desk.names() == [] and desk.program.workspaces.tensors.expression == ""
     assert desk.output() == ""
     assert desk.page.operation.source == "" and not desk.page.operation.cards[0].isVisible()
     desk.type("x")

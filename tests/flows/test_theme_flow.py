@@ -34,7 +34,7 @@ def made(tmp_path, answers) -> Iterator:
         application.window.show()
         application.start()
         application.bench.files.new(templates.load_template("mlp"))
-        application.tensors.submit("x = torch.arange(6.).view(2, 3)  # a view\nx.view(7)")
+        application.workspaces.run_python("x = torch.arange(6.).view(2, 3)  # a view\nx.view(7)")
         trace = application.window.page("autograd").trace
         trace.source.input.set_source(trace_examples()["custom_function"].code)
         trace.start()

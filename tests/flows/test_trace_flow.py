@@ -83,7 +83,7 @@ def given(view) -> list[np.ndarray]:
 def drawn(qtbot, program) -> GraphSnapshot:
     """The graph of the tab Step through, once it is there to be seen."""
     program.bench.link.drain()
-    store, presenter = program.bench.store, program.autograd
+    store, presenter = program.bench.store, program.workspaces.autograd
     qtbot.waitUntil(
         lambda: presenter.drawn is store.newest(GraphSnapshot) is not None, timeout=30_000
     )
@@ -300,7 +300,7 @@ def test_code_that_does_not_end_can_be_interrupted(program, view, monkeypatch):
 
 
 def test_names_are_completed(program, view):
-    program.tensors.submit("quantity = torch.ones(3)")
+    program.workspaces.run_python("quantity = torch.ones(3)")
     program.bench.link.drain()
     editor = view.source.input
     editor.set_source("")

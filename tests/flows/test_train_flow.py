@@ -96,7 +96,7 @@ def test_a_model_that_does_not_run_is_not_trained(program):
 
 
 def test_the_block_that_keeps_a_model_from_training_is_named(mlp):
-    mlp.model.edits.add_block("nn.Linear", 0, 600)
+    mlp.workspaces.model.edits.add_block("nn.Linear", 0, 600)
     view(mlp).train_requested.emit()
     mlp.bench.link.drain()
     name = mlp.bench.store.project.model.blocks[-1].name
@@ -106,7 +106,7 @@ def test_the_block_that_keeps_a_model_from_training_is_named(mlp):
 def test_the_run_is_shown_while_the_model_is_edited(mlp):
     view(mlp).step_requested.emit()
     mlp.bench.link.drain()
-    mlp.model.edits.add_block("nn.ReLU", 0, 400)
+    mlp.workspaces.model.edits.add_block("nn.ReLU", 0, 400)
     view(mlp).step_requested.emit()
     mlp.bench.link.drain()
     assert run_of(mlp).step == 2

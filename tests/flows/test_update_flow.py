@@ -35,9 +35,9 @@ def about(program) -> list[str]:
 
 
 def run_backward(program, row: str) -> None:
-    program.autograd.start_backward()
+    program.workspaces.autograd.start_backward()
     program.bench.link.drain()
-    program.autograd.run_backward()
+    program.workspaces.autograd.run_backward()
     program.bench.link.drain()
     choose(program, row)
 
@@ -89,11 +89,11 @@ def test_another_optimizer_has_another_rule(mlp):
 
 def test_a_tensor_of_the_console(mlp):
     use(mlp, "optim.SGD", lr=0.1)
-    mlp.tensors.submit("w = torch.tensor(3.0, requires_grad=True)\ny = w ** 2")
+    mlp.workspaces.run_python("w = torch.tensor(3.0, requires_grad=True)\ny = w ** 2")
     mlp.bench.link.drain()
     mlp.window.show_workspace("autograd")
-    mlp.autograd.show_graph_of("y")
-    mlp.autograd.run_backward()
+    mlp.workspaces.autograd.show_graph_of("y")
+    mlp.workspaces.autograd.run_backward()
     mlp.bench.link.drain()
     choose(mlp, "w")
     assert about(mlp)[1:] == ["SGD's first step: new = old − lr · grad", "= 3 − 0.1 · 6 = 2.4"]

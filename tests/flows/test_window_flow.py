@@ -7,11 +7,10 @@ from PySide6.QtCore import QMimeData, QPointF, QSettings, Qt, QUrl
 from PySide6.QtGui import QDragEnterEvent, QDropEvent
 from PySide6.QtWidgets import QApplication, QPushButton
 
-from app.actions import MENUS, SPECS
+from app.actions import MENUS, SPECS, TRACE_ACTIONS
 from app.application import Application, build
 from app.autosave import Autosave
 from app.inline_link import InlineLink
-from app.presenters.autograd.step_keys import TRACE_ACTIONS
 from app.settings import Settings
 from app.store import Store
 from engine.project import edits, files
@@ -54,7 +53,7 @@ def test_every_action_teaches_and_is_in_a_menu():
 
 def test_closing_asks_about_unsaved_changes(make, answers):
     program = make()
-    program.model.edits.add_block("nn.Linear", 0, 0)
+    program.workspaces.model.edits.add_block("nn.Linear", 0, 0)
     assert program.window.isWindowModified()
     answers.leave = "cancel"
     assert not program.window.close()
@@ -193,7 +192,7 @@ def test_the_rail_and_keys_lead_to_the_workspaces(make, qtbot):
 def test_the_edit_menu_names_the_step(make):
     program = make()
     assert not program.bench.actions["edit.undo"].isEnabled()
-    program.model.edits.add_block("nn.Linear", 0, 0)
+    program.workspaces.model.edits.add_block("nn.Linear", 0, 0)
     assert program.bench.actions["edit.undo"].text() == "&Undo Add Linear"
     program.bench.actions["edit.undo"].trigger()
     assert program.bench.actions["edit.redo"].text() == "&Redo Add Linear"

@@ -40,7 +40,7 @@ def test_tensors(themed, qapp):
         page.console.submit(line)
         program.bench.link.drain()
     page.tabs.setCurrentWidget(page.storage)
-    program.tensors.select("y", (1, 2))
+    program.workspaces.tensors.select("y", (1, 2))
     program.bench.link.drain()
     qapp.processEvents()
     assert_same_picture(page, f"tensors_{name}")

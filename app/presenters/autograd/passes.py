@@ -7,6 +7,7 @@ from typing import Literal, cast
 
 from PySide6.QtCore import QObject, QSignalBlocker
 
+from app.window.autograd_page import AutogradPage
 from app.workbench import Workbench
 from engine.protocol import (
     BackwardMove,
@@ -25,7 +26,6 @@ from engine.protocol import (
     ValueSnapshot,
     VariablesSnapshot,
 )
-from widgets.autograd.autograd_view import AutogradView
 from widgets.boxes.boxes import VisibleGraph
 from widgets.derivatives.form import split_inputs
 from widgets.layout import Direction, EdgeStyle, NestedLayout, layout_nested
@@ -46,9 +46,10 @@ _CHANGED = "The model or its data has changed, so this pass has ended: start a n
 
 
 class AutogradPresenter(QObject):
-    def __init__(self, bench: Workbench, view: AutogradView, parent: QObject) -> None:
+    def __init__(self, bench: Workbench, page: AutogradPage, parent: QObject) -> None:
         super().__init__(parent)
-        self._bench, self._view = bench, view
+        self._bench, self.page = bench, page
+        self._view = view = page.steps
         self._under_way = False
         self._suggested = self._meant = ""
         self._follows: dict[int, int] = {}
@@ -120,24 +121,18 @@ class AutogradPresenter(QObject):
         else:
             self._move_forward("back")
 
-    def run_backward(self) -> None:
-        """To the next breakpoint; the start of the backward pass when there is none."""
-        self._run_backward("run")
-
-    def run_out_backward(self) -> None:
-        """To the last node of the next node's module; the start of the pass when there is none."""
-        self._run_backward("out")
+    def run_backward(self, move: Literal["run", "out"] = "run") -> None:
+        """Run to the next breakpoint, or `out`: to the last node of the next node's module. The
+        backward pass begins first when there is none."""
+        start = 0
+        if self._bench.store.newest(BackwardSnapshot) is None:
+            start = self.start_backward()
+        self._move_backward(move, follows=start)
 
     def run_back(self) -> None:
         """To the breakpoint before, or the start of the backward pass."""
         if self._bench.store.newest(BackwardSnapshot) is not None:
             self._move_backward("back_run")
-
-    def _run_backward(self, move: str) -> None:
-        start = 0
-        if self._bench.store.newest(BackwardSnapshot) is None:
-            start = self.start_backward()
-        self._move_backward(move, follows=start)
 
     def _mean_root(self) -> None:
         """With nothing on the canvas, and nothing chosen, the console's newest tensor is meant."""

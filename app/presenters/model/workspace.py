@@ -28,7 +28,6 @@ class ModelPresenter(QObject):
         self.edits = ModelEdits(bench, page)
         self._connect_canvas()
         self._connect_panels()
-        self._connect_actions()
         bench.store.project_changed.connect(self._on_project_changed)
         bench.store.revision_changed.connect(lambda: page.canvas.show_progress((), None))
         bench.store.snapshot.connect(self._on_snapshot)
@@ -62,7 +61,7 @@ class ModelPresenter(QObject):
         canvas.block_activated.connect(lambda _block: self.page.properties_dock.show())
         canvas.fix_requested.connect(self.edits.fix)
         canvas.layout_requested.connect(self.arrange)
-        canvas.insert_requested.connect(self._ask_for_block)
+        canvas.insert_requested.connect(self.ask_for_block)
         canvas.view_changed.connect(self._on_view_changed)
 
     def _connect_panels(self) -> None:
@@ -78,21 +77,6 @@ class ModelPresenter(QObject):
         page.problems.fix_requested.connect(self.edits.fix)
         page.problems.problem_activated.connect(self._select_one)
         page.code.block_selected.connect(self._select_one)
-
-    def _connect_actions(self) -> None:
-        on = self._bench.actions.on
-        canvas = self.page.canvas
-        on("edit.cut", canvas.request_cut)
-        on("edit.copy", canvas.request_copy)
-        on("edit.paste", canvas.request_paste)
-        on("edit.duplicate", canvas.request_duplicate)
-        on("edit.delete", canvas.request_delete)
-        on("edit.select_all", canvas.select_all)
-        on("view.fit", canvas.fit)
-        on("model.insert", self._ask_for_block_in_view)
-        on("model.layout", self.arrange)
-        on("model.copy_code", self._copy_code)
-        on("model.initialise", self._initialise)
 
     # -- commands --------------------------------------------------------------------------------
 
@@ -110,14 +94,14 @@ class ModelPresenter(QObject):
         self._bench.edit("Arrange", lambda project: edits.move_blocks(project, moved))
         self.page.canvas.fit()
 
-    def _initialise(self) -> None:
+    def initialise(self) -> None:
         project = self._bench.store.project
         question = "Set all parameters anew? What the model has learnt is lost."
         if not self._bench.dialogs.confirm(self._bench.window, question, "Forget"):
             return
         self._bench.send(InitialiseCommand(model=project.model, training=project.training))
 
-    def _copy_code(self) -> None:
+    def copy_code(self) -> None:
         report = self._bench.store.newest(ModelSnapshot)
         if report is None or not report.code:
             self._bench.window.say("There is no code yet: the engine has not read the model.")
@@ -125,11 +109,11 @@ class ModelPresenter(QObject):
         QGuiApplication.clipboard().setText(report.code)
         self._bench.window.say("The model's Python is in the clipboard.")
 
-    def _ask_for_block_in_view(self) -> None:
-        self._ask_for_block(*self.edits.middle_place())
-
-    def _ask_for_block(self, x: float, y: float) -> None:
+    def ask_for_block(self, x: float | None = None, y: float | None = None) -> None:
+        """Ask for a block to add at a point of the scene, or in the middle of the view."""
         canvas = self.page.canvas
+        if x is None or y is None:
+            x, y = self.edits.middle_place()
         point = canvas.viewport().mapToGlobal(canvas.mapFromScene(x, y))
         self._bench.window.ask_for_block(
             lambda kind: self.edits.add_chosen(kind, (x, y)),

@@ -30,7 +30,7 @@ class TensorsPresenter(QObject):
         self, bench: Workbench, page: TensorsPage, console: ConsolePresenter, parent: QObject
     ) -> None:
         super().__init__(parent)
-        self._bench, self._page, self.console = bench, page, console
+        self._bench, self.page, self.console = bench, page, console
         self._variables: dict[str, Variable] = {}
         self.expression = ""
         self.element: Index | None = None
@@ -64,7 +64,7 @@ class TensorsPresenter(QObject):
             self.expression = expression
             for room in self.rooms:
                 room.show_tensor(expression)
-            self._page.variables.select(expression)
+            self.page.variables.select(expression)
             self._refresh()
         self.element = element
         for room in self.rooms:
@@ -74,23 +74,20 @@ class TensorsPresenter(QObject):
     # -- what the reader wants -------------------------------------------------------------------
 
     def type_python(self) -> None:
-        self._page.console_dock.show()
-        self._page.console.setFocus()
+        self.page.console_dock.show()
+        self.page.console.setFocus()
 
     def submit(self, source: str) -> None:
         """Run Python in the console, as if it had been typed there."""
-        self._page.console.submit(source)
+        self.page.console.submit(source)
 
     def create(self) -> None:
-        self._page.create_dock.show()
-        self._page.create_form.factory_box.setFocus()
+        self.page.create_dock.show()
+        self.page.create_form.factory_box.setFocus()
 
     def show(self) -> None:
-        self._page.bar.expression.setFocus()
-        self._page.bar.expression.selectAll()
-
-    def open_file(self) -> None:
-        self.console.open_file()
+        self.page.bar.expression.setFocus()
+        self.page.bar.expression.selectAll()
 
     def run_again(self) -> None:
         self.console.run_again()
@@ -118,11 +115,11 @@ class TensorsPresenter(QObject):
     def _show_devices(self) -> None:
         ready = self._bench.link.ready
         if ready is not None:
-            self._page.create_form.set_devices(tuple(device.name for device in ready.devices))
+            self.page.create_form.set_devices(tuple(device.name for device in ready.devices))
 
     def _show_variables(self, snapshot: VariablesSnapshot) -> None:
-        self._page.variables.show_variables(snapshot)
-        self._page.create_form.show_variables(snapshot)
+        self.page.variables.show_variables(snapshot)
+        self.page.create_form.show_variables(snapshot)
         before = self._variables
         self._variables = {variable.name: variable for variable in snapshot.variables}
         for room in self.rooms:
@@ -151,11 +148,11 @@ class TensorsPresenter(QObject):
             self.select(self.expression)
 
     def _show_bar(self) -> None:
-        self._page.bar.show_tensor(self.expression, self._variables.get(self.expression))
-        self._page.bar.show_element(self.element)
+        self.page.bar.show_tensor(self.expression, self._variables.get(self.expression))
+        self.page.bar.show_element(self.element)
 
     def _refresh(self) -> None:
-        in_sight = self._page.tabs.currentWidget()
+        in_sight = self.page.tabs.currentWidget()
         for room in self.rooms:
             if room.view is in_sight:
                 room.refresh()

@@ -1,0 +1,202 @@
+"""The five workspaces: each one's page and presenters, made at its first visit and tied together.
+
+A workspace's modules are imported at that visit too: the window shows before they are needed.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject
+
+from app.presenters.cells import CellsPresenter
+from app.presenters.export import ExportPresenter
+from app.window.docked_page import DockedPage
+from app.window.main_window import let_drops_through
+from app.workbench import Workbench
+from engine.project.document import Workspace
+
+if TYPE_CHECKING:
+    from app.presenters.autograd.passes import AutogradPresenter
+    from app.presenters.model.workspace import ModelPresenter
+    from app.presenters.start import StartPresenter
+    from app.presenters.tensors.workspace import TensorsPresenter
+    from app.presenters.train import TrainPresenter
+
+
+class Workspaces(QObject):
+    """`start`, `tensors`, `model`, `autograd` and `train` are the workspaces' presenters, whether
+    their pages are in front or not; `at_tensors()` and its like bring the page to the front."""
+
+    def __init__(
+        self,
+        bench: Workbench,
+        cells: CellsPresenter,
+        export: ExportPresenter,
+        console_history: Path,
+        parent: QObject,
+    ) -> None:
+        super().__init__(parent)
+        self._bench, self._cells, self._export = bench, cells, export
+        self._console_history = console_history
+        self._window = bench.window
+        self._window.page_makers = {
+            "start": lambda: self.start,
+            "tensors": lambda: self.tensors,
+            "model": lambda: self.model,
+            "autograd": lambda: self.autograd,
+            "train": lambda: self.train,
+        }
+        bench.actions.give_step_keys(to_trace=False)
+
+    # -- a workspace in front --------------------------------------------------------------------
+
+    def at_tensors(self) -> TensorsPresenter:
+        self._window.show_workspace("tensors")
+        return self.tensors
+
+    def at_model(self) -> ModelPresenter:
+        self._window.show_workspace("model")
+        return self.model
+
+    def at_passes(self) -> AutogradPresenter:
+        """The Autograd workspace with its tab Step through."""
+        self._window.show_workspace("autograd")
+        self.autograd.page.setCurrentWidget(self.autograd.page.steps)
+        return self.autograd
+
+    def at_train(self) -> TrainPresenter:
+        self._window.show_workspace("train")
+        return self.train
+
+    def show_graph_of(self, root: str) -> None:
+        """Show the autograd graph of a tensor of the console."""
+        self.at_passes().show_graph_of(root)
+
+    def run_python(self, source: str) -> None:
+        """Run Python in the console, as if it had been typed there."""
+        self.tensors.submit(source)
+
+    # -- made at the first visit -----------------------------------------------------------------
+
+    @cached_property
+    def start(self) -> StartPresenter:
+        from app.presenters.start import StartPresenter
+        from widgets.start_page import StartPage
+
+        page = StartPage()
+        presenter = StartPresenter(self._bench, page, self)
+        self._window.add_page("start", page)
+        return presenter
+
+    @cached_property
+    def tensors(self) -> TensorsPresenter:
+        from app.presenters.tensors.console import ConsolePresenter
+        from app.presenters.tensors.workspace import TensorsPresenter
+        from app.window.tensors_page import TensorsPage
+        from widgets.console.history import History
+
+        page = TensorsPage(History(self._console_history))
+        console = ConsolePresenter(self._bench, self._cells, page.console, self)
+        page.variables.graph_requested.connect(self.show_graph_of)
+        presenter = TensorsPresenter(self._bench, page, console, self)
+        self._add_docked("tensors", page)
+        return presenter
+
+    @cached_property
+    def model(self) -> ModelPresenter:
+        from app.presenters.model.checker import ModelChecker
+        from app.presenters.model.workspace import ModelPresenter
+        from app.window.model_page import ModelPage
+
+        page = ModelPage()
+        let_drops_through(page.canvas)
+        self._bench.actions.give_canvas(page.canvas)
+        presenter = ModelPresenter(self._bench, page, self)
+        page.code.save_requested.connect(lambda: self._export.ask("py"))
+        ModelChecker(self._bench, self)
+        self._add_docked("model", page)
+        return presenter
+
+    @cached_property
+    def autograd(self) -> AutogradPresenter:
+        from app.presenters.autograd.backward import BackwardPresenter
+        from app.presenters.autograd.derivatives import DerivativesPresenter
+        from app.presenters.autograd.flow import FlowPresenter
+        from app.presenters.autograd.graph_examples import GraphExamplesPresenter
+        from app.presenters.autograd.graph_picture import GraphPicturePresenter
+        from app.presenters.autograd.mistakes import MistakesPresenter
+        from app.presenters.autograd.node_details import NodeDetailsPresenter
+        from app.presenters.autograd.passes import AutogradPresenter
+        from app.presenters.autograd.rules import RulesPresenter
+        from app.presenters.autograd.trace import TracePresenter
+        from app.window.autograd_page import AutogradPage
+        from widgets.autograd.pass_columns import MODES
+
+        bench, page = self._bench, AutogradPage()
+        columns = {mode: bench.settings.bytes(f"autograd_{mode}_columns") for mode in MODES}
+        page.steps.columns.restore(columns)
+        let_drops_through(page.steps.graph)
+        passes = AutogradPresenter(bench, page, self)
+        BackwardPresenter(bench, page.steps, self)
+        rules = RulesPresenter(bench, page.steps, self)
+        NodeDetailsPresenter(bench, page.steps, rules.card, self)
+        GraphPicturePresenter(bench, page.steps.graph_pane, self)
+        examples = GraphExamplesPresenter(bench, page.steps, self)
+        trace = TracePresenter(bench, self._cells, page.trace, self)
+        derivatives = DerivativesPresenter(bench, page.derivatives, self)
+        FlowPresenter(bench, page.flow, self)
+        mistakes = MistakesPresenter(bench, page.mistakes, self)
+
+        trace.node_requested.connect(page.show_node)
+        trace.graph_wanted.connect(passes.show_graph_of)
+        rules.trace_requested.connect(page.show_trace)
+        rules.trace_requested.connect(trace.trace_rule)
+        rules.code_requested.connect(page.show_code)
+        page.derivatives.trace_requested.connect(page.show_code)
+        mistakes.graph_requested.connect(self.show_graph_of)
+        mistakes.node_requested.connect(page.show_lesson)
+        for asks_for_python in (examples, derivatives, mistakes):
+            asks_for_python.run_requested.connect(self.run_python)
+        page.currentChanged.connect(self._give_step_keys)
+        self._window.workspace_changed.connect(self._give_step_keys)
+        self._window.add_page("autograd", page)
+        return passes
+
+    @cached_property
+    def train(self) -> TrainPresenter:
+        from app.presenters.train import TrainPresenter
+        from widgets.training.train_view import TrainView
+
+        view = TrainView()
+        presenter = TrainPresenter(self._bench, view, self)
+        presenter.export_requested.connect(lambda: self._export.ask("pt"))
+        self._window.add_page("train", view)
+        return presenter
+
+    # -- what pages share ------------------------------------------------------------------------
+
+    def remember_panels(self) -> None:
+        """Keep the places of docks and columns for the next start."""
+        settings = self._bench.settings
+        for name, page in self._window.pages.items():
+            if isinstance(page, DockedPage):
+                settings.set_bytes(f"{name}_docks", page.dock_state())
+        if "autograd" in self._window.pages:
+            for mode, state in self.autograd.page.steps.columns.states().items():
+                settings.set_bytes(f"autograd_{mode}_columns", state)
+
+    def _add_docked(self, name: Workspace, page: DockedPage) -> None:
+        page.restore_docks(self._bench.settings.bytes(f"{name}_docks"))
+        self._window.add_page(name, page)
+        menu = self._window.panels_menu
+        if not menu.isEmpty():
+            menu.addSeparator()
+        menu.addActions([dock.toggleViewAction() for dock in page.docks()])
+
+    def _give_step_keys(self) -> None:
+        page = self.autograd.page
+        seen = page.currentWidget() is page.trace and self._window.workspace == "autograd"
+        self._bench.actions.give_step_keys(to_trace=seen)
