@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QSizePolicy, QWidget
 from engine.protocol import BroadcastSnapshot
 from widgets import theme
 from widgets.painted_widget import PaintedWidget
-from widgets.shapes.size_box import ROLES, paint_box
+from widgets.shapes.size_box import ROLES, paint_box, paint_text
 
 BOX_WIDTH = 64
 BOX_HEIGHT = 32
@@ -90,14 +90,8 @@ class AlignmentView(PaintedWidget):
         self._paint_names(painter, snapshot)
         for number, dim in enumerate(snapshot.dims):
             done = number < self._steps
-            painter.setFont(theme.mono_font(8))
-            painter.setPen(theme.current().color("muted"))
-            head = self.box(0, dim.dim).translated(0, -HEADER)
-            painter.drawText(
-                QRect(head.left(), 0, BOX_WIDTH, HEADER),
-                Qt.AlignmentFlag.AlignCenter,
-                str(dim.dim),
-            )
+            head = QRect(self.box(0, dim.dim).left(), 0, BOX_WIDTH, HEADER)
+            paint_text(painter, head, str(dim.dim), "muted", 8)
             for row, (size, role) in enumerate(zip(dim.sizes, dim.roles, strict=True)):
                 shown = role if done or size is None else "same"
                 text = "" if size is None else str(size)
@@ -112,18 +106,14 @@ class AlignmentView(PaintedWidget):
         self._paint_legend(painter, snapshot)
 
     def _paint_names(self, painter: QPainter, snapshot: BroadcastSnapshot) -> None:
-        painter.setFont(theme.mono_font(9))
-        painter.setPen(theme.current().color("text"))
         names = [
             f"{letter}  {text}" if not text[:1].isdigit() and text[:1] != "(" else letter
             for letter, text in zip("abcd", snapshot.operands, strict=False)
         ]
         for row, name in enumerate([*names, "result"]):
-            extra = GAP if row == len(names) else 0
-            top = HEADER + row * (BOX_HEIGHT + GAP) + extra
-            box = QRect(0, top, NAME_WIDTH - GAP, BOX_HEIGHT)
-            short = painter.fontMetrics().elidedText(name, Qt.TextElideMode.ElideRight, box.width())
-            painter.drawText(box, Qt.AlignmentFlag.AlignVCenter, short)
+            box = QRect(0, self.box(row, 0).top(), NAME_WIDTH - GAP, BOX_HEIGHT)
+            middle, end = Qt.AlignmentFlag.AlignVCenter, Qt.TextElideMode.ElideRight
+            paint_text(painter, box, name, "text", 9, middle, end)
 
     def _paint_current(self, painter: QPainter, snapshot: BroadcastSnapshot) -> None:
         if not 0 < self._steps <= len(snapshot.dims):

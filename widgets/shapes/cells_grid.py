@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from engine.protocol import Cells
@@ -32,17 +32,13 @@ def indices(cells: Cells) -> Iterator[Index]:
     )
 
 
-def marked(cells: Cells, role: str, is_marked: Callable[[Index], bool]) -> Marks:
-    return {index: role for index in indices(cells) if is_marked(index)}
-
-
-def reads_mark(cells: Cells, reads: Sequence[int | None], role: str = "read") -> Marks:
+def reads_mark(cells: Cells, reads: Sequence[int | None]) -> Marks:
     """Mark the elements that a reading touches: per dimension an index, or None for all."""
-    return marked(
-        cells,
-        role,
-        lambda index: all(at is None or at == i for at, i in zip(reads, index, strict=True)),
-    )
+    return {
+        index: "read"
+        for index in indices(cells)
+        if all(at is None or at == i for at, i in zip(reads, index, strict=True))
+    }
 
 
 def stretched(cells: Cells, result: Cells) -> tuple[Cells, Marks]:
@@ -53,19 +49,18 @@ def stretched(cells: Cells, result: Cells) -> tuple[Cells, Marks]:
     texts = dict(zip(indices(cells), cells.texts, strict=False))
     ghosts: Marks = {}
     repeated: list[str] = []
-    window = Cells(result.shape, result.start, result.size)
-    for index in indices(window):
+    for index in indices(result):
         read = tuple(
             0 if size == 1 else at for at, size in zip(index[missing:], cells.shape, strict=True)
         )
-        first = tuple(window.start[:missing]) + tuple(
+        first = result.start[:missing] + tuple(
             start if size == 1 else at
-            for at, start, size in zip(read, window.start[missing:], cells.shape, strict=True)
+            for at, start, size in zip(read, result.start[missing:], cells.shape, strict=True)
         )
         if index != first:
             ghosts[index] = "ghost"
         repeated.append(texts.get(read, ""))
-    return Cells(window.shape, window.start, window.size, tuple(repeated if texts else ())), ghosts
+    return Cells(result.shape, result.start, result.size, tuple(repeated if texts else ())), ghosts
 
 
 def selected(element: Index | None) -> Marks:
@@ -146,12 +141,8 @@ class Geometry:
 
     def leading(self) -> Iterator[Index]:
         """The leading index of each tile."""
-        return itertools.product(
-            *(
-                range(at, at + n)
-                for at, n in zip(self.cells.start[:-2], self.cells.size[:-2], strict=True)
-            )
-        )
+        cells = self.cells
+        return indices(Cells(cells.shape[:-2], cells.start[:-2], cells.size[:-2]))
 
     def cell_origin(self, place: int) -> tuple[int, int]:
         """Of the cell that is number `place` in C order."""

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QRect, QSize, Qt
-from PySide6.QtGui import (
-    QFontMetrics,
-    QGuiApplication,
-    QPainter,
-    QPen,
-)
+from PySide6.QtGui import QFontMetrics, QGuiApplication, QPainter, QPen
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from engine.protocol import FailedOperand, FailedOperands
 from widgets import theme
 from widgets.painted_widget import PaintedWidget
-from widgets.shapes.size_box import paint_box
+from widgets.shapes.size_box import paint_box, paint_text
 from widgets.text import format_shape
 
 BOX_WIDTH = 56
@@ -73,14 +68,10 @@ class FailureView(PaintedWidget):
         if failed is None:
             return QSize(0, 0)
         left, columns = self._name_width(failed), _column_count(failed)
-        chips = max(
-            (
-                sum(self._chip_width(text) + GAP for text, _ in _chips(row))
-                for row in failed.operands
-            ),
-            default=0,
-        )
-        width = left + columns * (BOX_WIDTH + GAP) + chips + GAP
+        chips = [
+            sum(self._chip_width(text) + GAP for text, _ in _chips(row)) for row in failed.operands
+        ]
+        width = left + columns * (BOX_WIDTH + GAP) + max(chips, default=0) + GAP
         if failed.text:
             width = max(width, min(TEXT_WIDTH, self._sentence_width(failed) + GAP))
         rows = len(failed.operands) * (BOX_HEIGHT + ROW_GAP)
@@ -118,12 +109,10 @@ class FailureView(PaintedWidget):
             painter.drawText(place, Qt.TextFlag.TextWordWrap, failed.text)
 
     def _paint_headings(self, painter: QPainter, failed: FailedOperands) -> None:
-        painter.setFont(theme.mono_font(8))
-        painter.setPen(theme.current().color("muted"))
         for column, heading in enumerate(failed.headings):
             left = self._place(failed, 0, column).left() - GAP // 2
             place = QRect(left, 0, BOX_WIDTH + GAP, HEADER)
-            painter.drawText(place, Qt.AlignmentFlag.AlignCenter, heading)
+            paint_text(painter, place, heading, "muted", 8)
 
     def _paint_links(self, painter: QPainter, failed: FailedOperands) -> None:
         """A line from each cell that fails to the next one under it."""
@@ -145,11 +134,8 @@ class FailureView(PaintedWidget):
         colors = theme.current()
         name = self._place(failed, number, 0)
         name = QRect(0, name.top(), self._name_width(failed) - GAP, BOX_HEIGHT)
-        painter.setFont(theme.mono_font(9))
-        painter.setPen(colors.color("text" if row.dtype else "muted"))
-        metrics = painter.fontMetrics()
-        text = metrics.elidedText(row.text, Qt.TextElideMode.ElideMiddle, name.width())
-        painter.drawText(name, Qt.AlignmentFlag.AlignVCenter, text)
+        role, middle = "text" if row.dtype else "muted", Qt.AlignmentFlag.AlignVCenter
+        paint_text(painter, name, row.text, role, 9, middle, Qt.TextElideMode.ElideMiddle)
         for cell, size in enumerate(row.cells):
             fails = cell in row.failing
             role = "conflict" if fails else "same" if row.dtype else "added"
@@ -161,9 +147,7 @@ class FailureView(PaintedWidget):
             painter.setPen(QPen(colors.color("error" if wrong else "border"), 1))
             painter.setBrush(colors.color("error", 60 if wrong else 0))
             painter.drawRoundedRect(box, box.height() / 2, box.height() / 2)
-            painter.setFont(theme.mono_font(8))
-            painter.setPen(colors.color("text" if wrong else "muted"))
-            painter.drawText(box, Qt.AlignmentFlag.AlignCenter, text)
+            paint_text(painter, box, text, "text" if wrong else "muted", 8)
             left = box.right() + GAP
 
     # -- places ----------------------------------------------------------------------------------

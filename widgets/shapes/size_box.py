@@ -1,4 +1,4 @@
-"""The size of a dimension in a box: what shapes are drawn of, wherever they meet."""
+"""Words and the size of a dimension in a box: what shapes are drawn of, wherever they meet."""
 
 from __future__ import annotations
 
@@ -27,6 +27,19 @@ def paint_box(painter: QPainter, box: QRect, text: str, role: str, points: int =
     painter.setPen(pen)
     painter.setBrush(colors.color(fill, alpha))
     painter.drawRoundedRect(box, 4, 4)
+    paint_text(painter, box, text, "muted" if role == "added" else "text", points)
+
+
+def paint_text(
+    painter: QPainter,
+    box: QRect,
+    text: str,
+    role: str,
+    points: int,
+    align: Qt.AlignmentFlag = Qt.AlignmentFlag.AlignCenter,
+    elide: Qt.TextElideMode = Qt.TextElideMode.ElideNone,
+) -> None:
+    """Monospace words in a colour of the theme, cut short where the box is too narrow."""
     painter.setFont(theme.mono_font(points))
-    painter.setPen(colors.color("muted" if role == "added" else "text"))
-    painter.drawText(box, Qt.AlignmentFlag.AlignCenter, text)
+    painter.setPen(theme.current().color(role))
+    painter.drawText(box, align, painter.fontMetrics().elidedText(text, elide, box.width()))

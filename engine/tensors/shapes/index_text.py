@@ -178,8 +178,6 @@ def _item(namespace: Namespace, node: ast.expr) -> Item:
 def _item_of(value: Any, text: str) -> Item:
     if isinstance(value, np.ndarray):
         value = torch.from_numpy(value)
-    if isinstance(value, range):
-        value = list(value)
     if isinstance(value, Sequence) and not isinstance(value, str):
         return _flat_index(value, text)
     if isinstance(value, torch.Tensor):

@@ -17,21 +17,23 @@ def parse_slice(text: str, expression: str, shape: tuple[int, ...]) -> tuple[Dim
     anything but integers, slices and one ellipsis, and for an index that is not there.
     """
     items = _items(text, expression)
-    given = sum(item is not Ellipsis for item in items)
+    dots = items.count(Ellipsis)
+    if dots > 1:
+        raise LabError("Only one ... can stand for the dimensions left out.", hint=_HINT)
+    given = len(items) - dots
     if given > len(shape):
         raise LabError(
             f"{given} indices, but `{expression}` has {len(shape)} dimensions.",
             hint=f"Its shape is {shape}.",
         )
-    whole = [slice(None)] * (len(shape) - given)
-    at = items.index(Ellipsis) if Ellipsis in items else len(items)
-    items = [*items[:at], *whole, *items[at + 1 :]]
+    at = items.index(Ellipsis) if dots else given
+    items[at : at + 1] = [slice(None)] * (len(shape) - given)
     return tuple(
         _cut(item, size, dim) for dim, (item, size) in enumerate(zip(items, shape, strict=True))
     )
 
 
-def _items(text: str, expression: str) -> list:
+def _items(text: str, expression: str) -> list[object]:
     text = text.strip()
     if text.startswith(f"{expression}[") and text.endswith("]"):
         text = text[len(expression) + 1 : -1]
@@ -47,22 +49,15 @@ def _items(text: str, expression: str) -> list:
     if not isinstance(node, ast.Subscript) or not isinstance(node.value, ast.Name):
         raise LabError(f"`{text}` is no slice.", hint=_HINT)
     parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-    items = [_item(part) for part in parts]
-    if sum(item is Ellipsis for item in items) > 1:
-        raise LabError("Only one ... can stand for the dimensions left out.", hint=_HINT)
-    return items
+    return [_item(part) for part in parts]
 
 
 def _item(node: ast.expr) -> object:
     if isinstance(node, ast.Slice):
-        return slice(*(None if end is None else _whole_number(end) for end in _ends(node)))
-    if isinstance(node, ast.Constant) and node.value is Ellipsis:
-        return Ellipsis
-    return _whole_number(node)
-
-
-def _ends(node: ast.Slice) -> tuple[ast.expr | None, ...]:
-    return node.lower, node.upper, node.step
+        ends = (node.lower, node.upper, node.step)
+        return slice(*(None if end is None else _whole_number(end) for end in ends))
+    is_dots = isinstance(node, ast.Constant) and node.value is Ellipsis
+    return Ellipsis if is_dots else _whole_number(node)
 
 
 def _whole_number(node: ast.expr) -> int:
