@@ -28,8 +28,8 @@ MAX_TEXT = 600
 
 
 def explain(lab: Lab, command: ExplainCommand) -> Iterator[Snapshot]:
-    """None of the operations that have a rule draws random numbers, and those that write are run
-    on copies: the console stays as it was."""
+    """Operations run aside from the random numbers, and on copies where they write: the console
+    stays as it was."""
     namespace = namespace_of(lab)
     source = command.source
     with namespace.users_modes(), torch._C.DisableTorchFunctionSubclass():
@@ -95,10 +95,9 @@ def _explained(step: Step, fact: Fact | None, names: dict[int, list[str]]) -> Ex
 
 def _failed(step: Step, fact: Fact | None) -> FailedOperands | None:
     """What is to be drawn of a step that is refused, by the rule or by torch itself."""
-    error = step.refusal if fact is None else fact.error
-    if error is None:
-        return None
-    return step_operands(step, str(error), ran=fact is not None)
+    if fact is not None:
+        return None if fact.error is None else step_operands(step, str(fact.error), ran=True)
+    return None if step.refusal is None else step_operands(step, step.refusal.said, ran=False)
 
 
 def _facts(step: Step, fact: Fact, names: dict[int, list[str]]) -> tuple[FactRow, ...]:

@@ -1,15 +1,15 @@
-"""Python's operators by torch's names, and what may be asked of a tensor without running it."""
+"""Python's operators by torch's names, and the functions of torch that are explained."""
 
 from __future__ import annotations
 
 import ast
 import operator
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import torch
-
-from .layout import Layout
+from torch import Tensor
 
 OPERATORS: dict[type, tuple[str, Callable[..., Any]]] = {
     ast.Add: ("add", operator.add),
@@ -20,6 +20,8 @@ OPERATORS: dict[type, tuple[str, Callable[..., Any]]] = {
     ast.Mod: ("remainder", operator.mod),
     ast.Pow: ("pow", operator.pow),
     ast.MatMult: ("matmul", operator.matmul),
+    ast.LShift: ("bitwise_left_shift", operator.lshift),
+    ast.RShift: ("bitwise_right_shift", operator.rshift),
     ast.BitAnd: ("bitwise_and", operator.and_),
     ast.BitOr: ("bitwise_or", operator.or_),
     ast.BitXor: ("bitwise_xor", operator.xor),
@@ -30,27 +32,52 @@ OPERATORS: dict[type, tuple[str, Callable[..., Any]]] = {
     ast.Gt: ("gt", operator.gt),
     ast.GtE: ("ge", operator.ge),
     ast.USub: ("neg", operator.neg),
+    ast.UAdd: ("positive", operator.pos),
     ast.Invert: ("bitwise_not", operator.invert),
 }
-REFLECTED = {"add": "add", "mul": "mul", "eq": "eq", "ne": "ne", "lt": "gt", "le": "ge",
-              "gt": "lt", "ge": "le"}  # fmt: skip
-IN_PLACE: dict[str, Callable[..., Any]] = {
-    "add_": operator.iadd, "sub_": operator.isub, "mul_": operator.imul, "div_": operator.itruediv,
-    "floor_divide_": operator.ifloordiv, "remainder_": operator.imod, "pow_": operator.ipow,
-    "bitwise_and_": operator.iand, "bitwise_or_": operator.ior, "bitwise_xor_": operator.ixor,
-}  # fmt: skip
-PROPERTIES: dict[str, Callable[[Layout], Any]] = {
-    "shape": lambda x: x.shape,
-    "ndim": lambda x: x.ndim,
-    "dtype": lambda x: x.dtype,
-    "device": lambda x: torch.device(x.device),
-}
-QUESTIONS: dict[str, Callable[..., Any]] = {
-    "size": lambda x, dim=None: x.shape if dim is None else x.shape[dim],
-    "stride": lambda x, dim=None: x.stride if dim is None else x.stride[dim],
-    "dim": lambda x: x.ndim,
-    "numel": lambda x: x.numel,
-    "storage_offset": lambda x: x.offset,
-    "is_contiguous": lambda x: x.is_contiguous,
-    "element_size": lambda x: x.dtype.itemsize,
-}
+
+CREATORS = frozenset(
+    {"tensor", "zeros", "ones", "full", "arange", "linspace", "logspace", "eye", "empty"}
+    | {"zeros_like", "ones_like", "full_like", "empty_like", "rand", "randn", "randint"}
+    | {"rand_like", "randn_like", "randperm"}
+)
+"""Factories that an expression may call within: they change nothing but take memory."""
+
+_PYTHON_METHODS = frozenset(
+    {"bfloat16", "bool", "byte", "cdouble", "cfloat", "char", "double", "float", "half", "int"}
+    | {"long", "short", "type", "unique", "ndimension", "nelement", "lu"}
+)
+"""Methods of tensors that only call others."""
+_NOT_TOLD = frozenset({"item", "backward", "data_ptr", "resize_", "resize_as_", "set_"})
+
+
+def in_place(kind: type) -> Callable[..., Any]:
+    """`x += y` for the operator of `x + y`."""
+    return getattr(operator, f"i{OPERATORS[kind][1].__name__.strip('_')}")
+
+
+def assign(x: Tensor, index: Any, value: Any) -> Tensor:
+    x[index] = value
+    return x
+
+
+def is_method(name: str) -> bool:
+    """Is it torch's own operation, which does nothing but give or change tensors?"""
+    known = hasattr(torch.ops.aten, name) or name in _PYTHON_METHODS
+    return known and not name.startswith("_") and name not in _NOT_TOLD
+
+
+def is_function(function: object) -> bool:
+    try:
+        return function in _functions()
+    except TypeError:  # what cannot be hashed is none
+        return False
+
+
+@cache
+def _functions() -> frozenset[object]:
+    """Torch's functions of tensors: not those that save, load or set something."""
+    known = torch.overrides.get_overridable_functions()
+    homes = (torch, torch.functional, torch.nn.functional, torch.linalg, torch.fft, torch.special)
+    methods = (getattr(Tensor, name) for name in dir(Tensor) if is_method(name))
+    return frozenset(f for home in homes for f in known[home]) | frozenset(methods)

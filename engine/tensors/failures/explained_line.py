@@ -8,10 +8,11 @@ import torch
 
 from ...errors import LabError
 from ...protocol import FailedOperands
-from ..explain.reading import Step, Term, read, with_terms
+from ..explain.reading import read
+from ..explain.steps import Step, Term, with_terms
 from .call import Call, Seen
 from .marks import failed_operands
-from .reading import seen_tensor
+from .reading import MAX_READ, seen_tensor
 
 
 def step_operands(step: Step, message: str, ran: bool) -> FailedOperands | None:
@@ -23,8 +24,9 @@ def step_operands(step: Step, message: str, ran: bool) -> FailedOperands | None:
         is_index = term is not step.operands[0] and layout.dtype in (torch.int64, torch.int32)
         if ran:
             return seen_tensor(term.compute(), term.text)
-        if is_index and layout.data is not None:
-            return seen_tensor(layout.data(), term.text)
+        numbers = term.read(MAX_READ) if is_index else None
+        if numbers is not None:
+            return seen_tensor(numbers, term.text)
         dtype = str(layout.dtype).removeprefix("torch.")
         return Seen(term.text, layout.shape, dtype, layout.device, layout.stride)
 

@@ -84,7 +84,7 @@ RAISED = {
     "images @ x": RuntimeError,
     "x @ z": RuntimeError,
     "x @ y.double()": RuntimeError,
-    "mask @ mask.T": RuntimeError,
+    "mask @ mask.T": NotImplementedError,
     "x.mm(y)": RuntimeError,
     "y.dot(y[:2])": RuntimeError,
     "torch.einsum('ij,jk', x, x)": RuntimeError,
@@ -93,11 +93,11 @@ RAISED = {
     "x.sum(2)": IndexError,
     "x.sum((0, 0))": RuntimeError,
     "mask.argmax()": RuntimeError,
-    "c.max()": RuntimeError,
+    "c.max()": NotImplementedError,
     "x[:0].max()": RuntimeError,
     "x[:0].amax(0)": IndexError,
     "x.prod((0, 1))": TypeError,
-    "x.long().softmax(0)": RuntimeError,
+    "x.long().softmax(0)": NotImplementedError,
     "x[[0, 3]]": IndexError,
     "x[:, [0, -5]]": IndexError,
     "x[0, 4]": IndexError,
@@ -246,5 +246,5 @@ def test_reading_builds_no_graph_and_writes_nothing() -> None:
     version = w._version
     steps = read("(w * 2)[w > 0].reshape(-1)", known)
     assert [step.outcome.kind for step in steps] == ["copy", "copy", "copy", "view"]
-    assert all(not fact.results[0].unwritable for fact in check(steps))
+    assert all(fact.differs == () for fact in check(steps))
     assert w._version == version and steps[-1].compute().grad_fn is None

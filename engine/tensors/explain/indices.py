@@ -1,0 +1,241 @@
+"""What stands between square brackets, and the numbers of index tensors, read as far as that
+costs little: fake tensors have none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from .layout import Layout, layout_of
+from .steps import NoRule, Refusal, Step, Term
+
+MASKS = (torch.bool, torch.uint8)
+INDICES = (torch.int64, torch.int32)
+MAX_COUNTED = 1 << 24
+"""Masks are counted, to know the shape of what they pick, up to this many elements."""
+MAX_CHECKED = 1 << 20
+"""Indices are held against the size of their dimension up to this many."""
+
+
+@dataclass(frozen=True)
+class Item:
+    """One item of an index; it stands for `taken` dimensions of the tensor, from `dim` on.
+    `value` is a Term for an index tensor, a mask or a list of numbers."""
+
+    value: Any
+    dim: int
+    taken: int
+
+    @property
+    def is_mask(self) -> bool:
+        return isinstance(self.value, Term) and self.value.layout.dtype in MASKS
+
+
+def items_of(step: Step) -> list[Item]:
+    """The index of `x[index]`. Lists in it are index tensors, and an index that is a list of
+    other things than numbers counts as a tuple (`treatSequenceAsTuple`). A tensor without
+    dimensions is its number."""
+    x, index = step.operands[0].layout, step.args[1]
+    if isinstance(index, list) and len(index) < 32:
+        parts = (Term, list, tuple, slice, str)
+        if any(item is None or item is Ellipsis or isinstance(item, parts) for item in index):
+            index = tuple(index)
+    values = [_readable(step, i) for i in (index if isinstance(index, tuple) else (index,))]
+    taken = sum(map(_dims_of, values))
+    found, dim = [], 0
+    for value in values:
+        count = max(x.ndim - taken, 0) if value is Ellipsis else _dims_of(value)
+        found.append(Item(value, dim, count))
+        dim += count
+    return found
+
+
+def _dims_of(value: Any) -> int:
+    if value is None or value is Ellipsis or isinstance(value, bool):
+        return 0
+    if isinstance(value, Term) and value.layout.dtype in MASKS:
+        return value.layout.ndim
+    return 1
+
+
+def _readable(step: Step, value: Any) -> Any:
+    if isinstance(value, Term) and not value.layout.ndim and _is_whole(value.layout):
+        number = value.read(1)
+        if number is None:
+            raise NoRule("an index that must be computed first")
+        return bool(number) if value.layout.dtype in MASKS else int(number)
+    if not isinstance(value, list | tuple):
+        return value
+    try:
+        t = torch.tensor(value, device="cpu")
+    except (TypeError, ValueError, RuntimeError):
+        raise NoRule("a list of other things than numbers as an index") from None
+    return _constant(step, t if t.numel() else t.long())
+
+
+def _constant(step: Step, t: torch.Tensor) -> Term:
+    return Term("", layout_of(t), step.world, leaf=t)
+
+
+def fake_arguments(step: Step) -> Sequence[Any]:
+    """The arguments with masks and tensors without dimensions, whose numbers decide how the
+    result lies, replaced by what can be had of them in fake mode: an index tensor for each
+    dimension of a mask, and plain numbers."""
+    if step.operation not in ("__getitem__", "__setitem__"):
+        return step.args
+    index: list[Any] = []
+    for item in items_of(step):
+        if item.is_mask:
+            _ask_fits(step.operands[0].layout, item)
+            columns = torch.empty((_true_count(item.value), item.taken), dtype=torch.int64)
+            index += [_constant(step, column) for column in columns.unbind(1)]
+        else:
+            index.append(item.value)
+    return [step.args[0], tuple(index), *step.args[2:]]
+
+
+def _is_whole(layout: Layout) -> bool:
+    return not (layout.dtype.is_floating_point or layout.dtype.is_complex)
+
+
+def _ask_fits(x: Layout, item: Item) -> None:
+    mask, covered = item.value.layout.shape, x.shape[item.dim : item.dim + item.taken]
+    for d, (size, there) in enumerate(zip(mask, covered, strict=False)):
+        if size != there:
+            raise IndexError(  # in torch's words
+                f"The shape of the mask {list(mask)} at index {d} does not match the shape of the"
+                f" indexed tensor {list(x.shape)} at index {item.dim + d}"
+            )
+
+
+def _true_count(mask: Term) -> int:
+    numbers = mask.read(MAX_COUNTED)
+    if numbers is None:
+        raise NoRule("a mask of this size: how many are True must be counted first")
+    return int(numbers.count_nonzero())
+
+
+# -- in words ------------------------------------------------------------------------------------
+
+
+def index_told(step: Step) -> list[str]:
+    """What each item of an index does to offset and strides."""
+    x, told, place = step.operands[0].layout, [], 0
+    for item in items_of(step):
+        value = item.value
+        is_number = isinstance(value, int) and not isinstance(value, bool)
+        if value is None:
+            told.append(f"None: a new dimension {place} of one element")
+        elif isinstance(value, bool):
+            kept = "is kept: all is picked"
+            told.append(
+                f"{value}: a mask without dimensions; its one place"
+                f" {kept if value else 'is not kept: nothing is picked'}"
+            )
+        elif isinstance(value, Term):
+            told.append(_picked_told(item))
+        elif is_number and item.dim < x.ndim:
+            told.append(f"{value}: offset + {value % x.shape[item.dim]}·{x.stride[item.dim]}")
+        elif isinstance(value, slice) and value != slice(None) and item.dim < x.ndim:
+            start, _, step_by = value.indices(x.shape[item.dim])
+            stride = x.stride[item.dim]
+            told.append(
+                f"{_slice_text(value)}: offset + {start}·{stride}, stride {stride}·{step_by}"
+            )
+        place += 0 if is_number else max(item.taken, value is None or isinstance(value, bool))
+    return told
+
+
+def _picked_told(item: Item) -> str:
+    mask = item.value.layout
+    if not item.is_mask:
+        return f"an index tensor of shape {mask.shape} in place of dimension {item.dim}"
+    return f"a mask of shape {mask.shape}: {_true_count(item.value)} of {mask.numel} are True"
+
+
+def _slice_text(item: slice) -> str:
+    ends = ("" if end is None else str(end) for end in (item.start, item.stop))
+    return ":".join(ends) + ("" if item.step is None else f":{item.step}")
+
+
+# -- ranges --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """An index tensor, and the dimension of `size` elements that it picks from."""
+
+    index: Term
+    size: int
+    dim: int
+    raises: type[Exception] | None = None
+    from_end: bool = False
+
+
+_GATHERING = ("gather", "scatter", "scatter_add", "scatter_reduce")
+_SELECTING = ("index_select", "index_add", "index_copy", "index_fill")
+
+
+def _asked(step: Step) -> Iterator[_Asked]:
+    name = step.operation.rstrip("_")
+    if step.operation in ("__getitem__", "__setitem__"):
+        x = step.operands[0].layout
+        for item in items_of(step):
+            if isinstance(item.value, Term) and not item.is_mask and item.dim < x.ndim:
+                yield _Asked(item.value, x.shape[item.dim], item.dim, IndexError, True)
+        return
+    tensor, index, dim = step.given(0, "input"), step.given(2, "index"), step.given(1, "dim")
+    raises, from_end = RuntimeError if name in _GATHERING else None, False
+    if name == "embedding":
+        tensor, index, dim, raises = step.given(1, "weight"), tensor, 0, IndexError
+    elif name in ("take", "take_along_dim"):
+        index, dim = step.given(1, "index", "indices"), step.given(2, "dim")
+        raises, from_end = (IndexError, True) if name == "take" else (RuntimeError, False)
+        if dim is not None:
+            return  # beyond an end it starts again at the other
+    elif name not in (*_GATHERING, *_SELECTING):
+        return
+    if not isinstance(tensor, Term) or not isinstance(index, Term):
+        return
+    if dim is None:
+        yield _Asked(index, tensor.layout.numel, 0, raises, from_end)
+    elif type(dim) is int:
+        dim %= max(tensor.layout.ndim, 1)
+        yield _Asked(index, (tensor.layout.shape or (1,))[dim], dim, raises)
+
+
+def ask_ranges(step: Step) -> str:
+    """Raises Refusal, which names the first index that lies outside its dimension. Returns what
+    is left open, in words: "" unless there are too many indices to look at."""
+    unless = ""
+    for asked in _asked(step):
+        if asked.index.layout.dtype in INDICES and asked.index.layout.numel:
+            unless = _ask_range(asked) or unless
+    return unless
+
+
+def _ask_range(asked: _Asked) -> str:
+    values, size = asked.index.read(MAX_CHECKED), asked.size
+    if values is None:
+        return (
+            f"an index lies outside dimension {asked.dim}, which has {size} elements (the"
+            f" {asked.index.layout.numel:,} indices are too many to be checked beforehand)"
+        )
+    least = -size if asked.from_end else 0
+    places = ((values < least) | (values >= size)).nonzero()
+    if not len(places):
+        return ""
+    place = tuple(int(at) for at in places[0])
+    where = f", the index's element {place if len(place) != 1 else place[0]}," if place else ""
+    hint = f"Choose from {least} to {size - 1}." if size else "It has none to choose from."
+    if int(values[place]) < 0 and not asked.from_end:
+        hint += " Negative ones do not count from the end here."
+    raise Refusal(
+        f"index {int(values[place])}{where} is out of range: dimension {asked.dim} has {size}"
+        " elements.",
+        hint,
+        raises=asked.raises,
+    )

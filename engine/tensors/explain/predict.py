@@ -1,0 +1,219 @@
+"""What an operation will give, asked of torch itself: in fake mode, where tensors have layouts and
+no numbers and nothing is computed, and, where its tensors are small, on copies of them, which is
+more exact: fake mode lets some dtypes pass that the CPU refuses, and has its own words."""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from .indices import ask_ranges, fake_arguments
+from .layout import layout_of
+from .stand_ins import StandIns, copied_storage, fake_mode, fake_storage
+from .steps import Kind, NoRule, Outcome, Ran, Refusal, Step, Term, World, aside, with_terms
+from .words import refusal_of, with_words
+
+SMALL = 1 << 16
+"""Operations on tensors of up to so many elements are tried on copies."""
+MAX_TRIED_WORK = 1 << 24
+MAX_READ = 1 << 24
+"""What must be known of a mask or an index is computed from tensors of up to so many elements."""
+
+_BOUNDED = frozenset(
+    {"nonzero", "argwhere", "where", "masked_select", "unique", "unique_consecutive"}
+    | {"__getitem__", "__setitem__"}
+)
+"""Operations whose results depend on numbers and are no larger than their operands."""
+_ABOUT_DTYPES = re.compile(r"dtype|scalar type|not implemented for|complex|bool", re.IGNORECASE)
+
+
+class Predictor:
+    """The worlds in which the steps of one line are predicted."""
+
+    def __init__(self, new_memory: Callable[[], int]) -> None:
+        self._new_memory = new_memory
+        self._work = _Work()
+        fakes, copies = StandIns(fake_storage), StandIns(copied_storage)
+        self._fake = World(fakes.of, self._within_fake_mode, fake_arguments)
+        self._copies = World(copies.of, ExitStack)
+
+    def _within_fake_mode(self) -> AbstractContextManager[Any]:
+        stack = ExitStack()
+        stack.enter_context(fake_mode())
+        stack.enter_context(self._work)
+        return stack
+
+    def predict(self, step: Step) -> tuple[Ran, bool]:
+        """Set the step's outcome or refusal. Returns how it ran on stand-ins, and whether that was
+        on copies of its operands. Raises NoRule where fake mode does not know."""
+        self._work.count = 0
+        ran = self._fake.ran(step)
+        if _is_unknown(ran.error) and not self._is_bounded(step):
+            raise NoRule(f"`{step.operation}` here: what it gives depends on numbers not yet read")
+        tried = self._is_small(step, ran)
+        try:
+            if tried:
+                ran = self._copies.ran(step)
+            unless = self._ask_unseen(step, ran, tried)
+            if ran.error is not None:
+                raise refusal_of(step, ran.error, tried)
+        except Refusal as refusal:
+            step.refusal = refusal
+            return ran, tried
+        if all(isinstance(t, torch.Tensor) and t.layout == torch.strided for t in ran.tensors):
+            outcome = observed(ran, step, lambda _: self._new_memory())
+            outcome = replace(outcome, unless=unless, work=self._work_of(step, outcome))
+            written_to = self._picked(step) if step.operation == "__setitem__" else None
+            step.outcome = with_words(step, outcome, ran.warned, written_to)
+        return ran, tried
+
+    def _picked(self, step: Step) -> tuple[int, ...]:
+        """The shape of what is assigned to."""
+        args = step.args[:2]
+        picking = replace(step, operation="__getitem__", run=operator.getitem, args=args)
+        return tuple(self._fake.run(picking).given.shape)
+
+    def _is_bounded(self, step: Step) -> bool:
+        return step.operation in _BOUNDED and all(term.is_small for term in step.operands)
+
+    def _is_small(self, step: Step, ran: Ran) -> bool:
+        if not all(term.is_small for term in step.operands) or self._work.count > MAX_TRIED_WORK:
+            return False
+        made = (t for t in ran.tensors if isinstance(t, torch.Tensor))
+        return sum(t.numel() for t in made) <= SMALL
+
+    def _ask_unseen(self, step: Step, ran: Ran, tried: bool) -> str:
+        """Raises Refusal for what fake mode lets pass, and for indices out of range, in better
+        words than torch's. Returns what is left open."""
+        if tried:
+            if ran.error is not None and re.search("out of (DATA )?(range|bounds)", str(ran.error)):
+                try:
+                    ask_ranges(step)
+                except Refusal as refusal:
+                    raise _as_raised(refusal, ran.error) from None
+            return ""
+        if ran.error is not None:
+            return ""
+        _ask_within_storages(ran)
+        error = _dtype_error(step)
+        if error is not None:
+            raise refusal_of(step, error, certain=True)
+        return ask_ranges(step)
+
+    def _work_of(self, step: Step, outcome: Outcome) -> int:
+        if outcome.kind != "copy":
+            return 0
+        layouts = (*outcome.results, *(term.layout for term in step.operands))
+        return max(self._work.count, *(x.numel for x in layouts))
+
+
+def can_be_read(step: Step) -> bool:
+    """May an index be computed that this step leads to?"""
+    assert step.outcome is not None
+    return step.outcome.work <= MAX_READ and all(term.is_readable for term in step.operands)
+
+
+def observed(ran: Ran, step: Step, memory: Callable[[int], int]) -> Outcome:
+    """What an operation gave. `memory` numbers the storages that are none of its operands'."""
+    numbers = {
+        t.untyped_storage()._cdata: term.layout.memory
+        for t, term in zip(ran.operands, step.operands, strict=True)
+    }
+    results = []
+    for i, t in enumerate(ran.tensors):
+        storage = t.untyped_storage()._cdata
+        if storage not in numbers:
+            numbers[storage] = memory(i)
+        results.append(layout_of(t, numbers[storage]))
+    names = getattr(ran.given, "__match_args__", ())
+    many = isinstance(ran.given, tuple | list)
+    return Outcome(_kind(ran, step), tuple(results), many=many, names=tuple(names))
+
+
+def _kind(ran: Ran, step: Step) -> Kind:
+    if not ran.tensors:
+        return "view"  # none of the pieces that unbind gives of nothing
+    first = ran.tensors[0]
+    for i, operand in enumerate(ran.operands):
+        if first is operand:
+            changed = step.operation == "__setitem__" or i in ran.written
+            renamed = step.operation.endswith("_") and not step.operation.endswith("__")
+            return "in place" if changed or (renamed and i == 0) else "same"
+    own = {operand.untyped_storage()._cdata for operand in ran.operands}
+    return "view" if first.untyped_storage()._cdata in own else "copy"
+
+
+class _Work(TorchDispatchMode):
+    """Counts multiplications."""
+
+    count = 0
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Any = None
+    ) -> Any:
+        from torch.utils.flop_counter import flop_registry
+
+        given = func(*args, **(kwargs or {}))
+        counted = flop_registry.get(func._overloadpacket)
+        if counted is not None:
+            self.count += counted(*args, **(kwargs or {}), out_val=given) // 2
+        return given
+
+
+def _is_unknown(error: Exception | None) -> bool:
+    """Is it fake mode that cannot go on, not torch that refuses?"""
+    no_rule = isinstance(error, NotImplementedError) and "'Meta' backend" in str(error)
+    return no_rule or type(error).__module__.startswith("torch._subclasses")
+
+
+def _as_raised(refusal: Refusal, error: Exception) -> Refusal:
+    return Refusal(
+        str(refusal), refusal.hint, refusal.reasoning, raises=type(error), said=str(error)
+    )
+
+
+def _ask_within_storages(ran: Ran) -> None:
+    """Where strides lead out of a storage, fake mode makes the storage larger."""
+    for t, there in zip(ran.operands, ran.nbytes, strict=True):
+        if (needed := t.untyped_storage().nbytes()) > there:
+            raise Refusal(
+                f"The last element would end at byte {needed} of a storage of {there} bytes.",
+                "Take smaller sizes, strides or offset.",
+                raises=RuntimeError,
+            )
+
+
+def _dtype_error(step: Step) -> Exception | None:
+    """Whether torch refuses the dtypes, which fake mode does not know: tried on tensors of at
+    most two elements a dimension, if the operation takes those at all."""
+    if any(term.layout.device != "cpu" for term in step.operands):
+        return None
+
+    def few(term: Term) -> torch.Tensor:
+        sizes = [min(size, 2) for size in term.layout.shape]
+        return torch.ones(sizes, dtype=term.layout.dtype)
+
+    def run() -> Any:
+        return step.run(*with_terms(list(step.args), few), **with_terms(dict(step.kwargs), few))
+
+    with torch.no_grad(), aside():
+        try:
+            with fake_mode():
+                given = run()
+        except Exception:  # it does not take these sizes: nothing is learnt
+            return None
+        tensors = given if isinstance(given, tuple | list) else (given,)
+        if sum(t.numel() for t in tensors if isinstance(t, torch.Tensor)) > SMALL:
+            return None
+        try:
+            run()
+        except Exception as error:  # torch raises what it likes; only this kind is an answer
+            return error if _ABOUT_DTYPES.search(str(error)) else None
+    return None

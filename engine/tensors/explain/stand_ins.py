@@ -1,0 +1,103 @@
+"""Tensors that stand in for a line's variables: with their layouts, over memory of their own."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from functools import cache
+from typing import TYPE_CHECKING
+
+import torch
+
+from ...errors import LabError
+from ..readable import readable
+
+if TYPE_CHECKING:
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+MAX_COPIED_BYTES = 1 << 28
+"""A storage is copied to try an operation on up to this size."""
+
+
+@cache
+def fake_mode() -> FakeTensorMode:
+    """The one mode in which tensors have layouts and no numbers. Imported when first needed: that
+    takes a second or two."""
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    # It prints a traceback for each operation that is refused.
+    logging.getLogger("torch._subclasses.fake_tensor").setLevel(logging.CRITICAL)
+    return FakeTensorMode()
+
+
+def ask_strided(t: torch.Tensor, text: str) -> None:
+    """Raises LabError for tensors that do not lie in a plain storage."""
+    known = readable(t.conj() if t.is_conj() else t)  # reading a conjugate view would copy it
+    if t.layout != torch.strided or t.is_nested or t.is_quantized or "packed" in known.note:
+        raise LabError(
+            f"`{text}` is no ordinary strided tensor: operations on it are not explained.",
+            hint="Run the line in the console to see what torch makes of it.",
+        )
+    if known.dense is None and t.device.type != "meta":
+        raise LabError(f"`{text}` cannot be read: {known.note}.")
+
+
+class StandIns:
+    """Tensors that share memory have stand-ins that share the memory which `storage` makes of
+    theirs; a tensor that requires grad has one that does."""
+
+    def __init__(self, storage: Callable[[torch.Tensor], torch.UntypedStorage]) -> None:
+        self._storage = storage
+        self._storages: dict[int, torch.UntypedStorage] = {}
+        self._made: dict[int, torch.Tensor] = {}
+        self._kept: list[torch.Tensor] = []  # an address is used again after a free
+
+    def of(self, t: torch.Tensor) -> torch.Tensor:
+        if id(t) not in self._made:
+            self._kept.append(t)
+            self._made[id(t)] = _with_grad(self._over_storage(t), t)
+        return self._made[id(t)]
+
+    def _over_storage(self, t: torch.Tensor) -> torch.Tensor:
+        key = t.untyped_storage()._cdata
+        with torch.no_grad():
+            if key not in self._storages:
+                self._storages[key] = self._storage(t)
+            made = torch.empty(0, dtype=t.dtype, device=t.device).set_(
+                self._storages[key], t.storage_offset(), t.shape, t.stride()
+            )
+            made = made.conj() if t.is_conj() else made
+            return torch._neg_view(made) if t.is_neg() else made
+
+
+def fake_storage(t: torch.Tensor) -> torch.UntypedStorage:
+    """Within `fake_mode()`: a storage of the size of `t`'s."""
+    nbytes = t.untyped_storage().nbytes()
+    return torch.empty(nbytes, dtype=torch.uint8, device=t.device).untyped_storage()
+
+
+def copied_storage(t: torch.Tensor) -> torch.UntypedStorage:
+    """Raises LabError when it is large."""
+    storage = t.untyped_storage()
+    if storage.nbytes() > MAX_COPIED_BYTES:
+        raise LabError(
+            "This tensor is too large to try an operation in place on a copy of it.",
+            hint="Run the line in the console.",
+        )
+    return storage.clone()
+
+
+def _with_grad(made: torch.Tensor, t: torch.Tensor) -> torch.Tensor:
+    """`made`, requiring grad in the way `t` does: autograd refuses writing to some."""
+    if not t.requires_grad:
+        return made
+    if t.is_leaf:
+        return made.requires_grad_()
+    with torch.enable_grad():
+        base = t._base
+        if base is not None and base.is_leaf and base.requires_grad:
+            leaf = made.requires_grad_()
+            return leaf.view_as(leaf)
+        if 0 in made.stride():  # several elements in one cell: not written to
+            return made.requires_grad_()
+        return made.mul_(torch.ones((), dtype=made.dtype, device=made.device, requires_grad=True))

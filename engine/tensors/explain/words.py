@@ -1,0 +1,124 @@
+"""Which words are said of an operation: its own, or those of its kind; and of one that is refused,
+what torch's message means on the numbers of its operands."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ..error_help import told
+from . import copy_words, view_words
+from .indices import index_told
+from .layout import Ints
+from .steps import Kind, Outcome, Refusal, Step, Term
+
+_OWN = view_words.WORDS | copy_words.WORDS
+
+_OF_KIND: dict[Kind, str] = {
+    "view": "new strides read the same cells: nothing is copied.",
+    "same": "there is nothing to be done: the tensor itself.",
+    "copy": copy_words.NEW,
+    "in place": "the cells are overwritten: every tensor over this memory sees it, and its version"
+    " counts one up.",
+}
+_NO_STRIDES = re.compile("input tensor's size and stride|Cannot view a tensor with shape")
+_RANKS = {"mm": (2, 2), "mv": (2, 1), "bmm": (3, 3)}
+_RESHAPING = ("squeeze_", "unsqueeze_", "transpose_", "swapaxes_", "swapdims_", "t_", "detach_")
+
+
+def with_words(
+    step: Step, done: Outcome, warned: Sequence[str], written_to: Ints | None
+) -> Outcome:
+    """`done` with its words: torch's warnings first, then the rule, then what is left open.
+    `written_to` is the shape of what an index assigns to."""
+    why, reasoning = _told(step, done, written_to)
+    warnings = [f"torch warns here: {_sentence(text)}" for text in warned]
+    left_open = [f"not checked: torch refuses if {done.unless}"] if done.unless else []
+    said = (*warnings, *(text for text in reasoning if text), *left_open)
+    return replace(done, why=why, reasoning=said)
+
+
+def _told(step: Step, done: Outcome, written_to: Ints | None) -> view_words.Told:
+    name = step.operation
+    if written_to is not None:
+        if step.args[1] is False:
+            return "False picks nothing: nothing is written.", ()
+        return f"{written_to or 'one'} cells of it are overwritten.", index_told(step)
+    if done.kind == "in place":
+        name = name.removesuffix("_") if name in _RESHAPING else ""
+    own = _OWN.get(name, copy_words.elementwise if done.kind == "copy" else None)
+    if own is None:
+        return _OF_KIND[done.kind], ()
+    said = own if isinstance(own, str) else own(step, done)
+    return (said, ()) if isinstance(said, str) else said
+
+
+def _sentence(warning: str) -> str:
+    """Torch's own words, without the place in its source."""
+    return warning.partition(" (Triggered internally")[0].strip()
+
+
+# -- refusals ------------------------------------------------------------------------------------
+
+
+def refusal_of(step: Step, error: Exception, certain: bool) -> Refusal:
+    """`certain`: `error` is what torch raises for such tensors, not only what fake mode says."""
+    message, hint = told(error) or (_first_sentence(error), "")
+    reasoning: list[str] = []
+    if step.operation in ("view", "view_as") and _NO_STRIDES.search(str(error)):
+        x, asked = step.operands[0].layout, _asked_shape(step)
+        message = (
+            f"view must not copy, and no strides read the cells of shape {x.shape}, stride"
+            f" {x.stride} as {asked} in this order."
+        )
+        reasoning = [
+            *view_words.breaks_told(x.shape, x.stride),
+            f"the new shape {asked} has a dimension that crosses a break: no stride fits",
+        ]
+    elif (met := _not_met(step)) is not None:
+        message, hint = met
+    raises = type(error) if certain else None
+    return Refusal(message, hint, reasoning, raises, said=str(error))
+
+
+def _asked_shape(step: Step) -> tuple[int, ...]:
+    """With its -1, if any, worked out."""
+    sizes = step.args[1:] or [*step.kwargs.values()]
+    if isinstance(sizes[0], Term):
+        return sizes[0].layout.shape
+    shape = tuple(sizes[0]) if isinstance(sizes[0], tuple | list) else tuple(sizes)
+    known = -math.prod(shape)
+    return tuple(step.operands[0].layout.numel // known if n == -1 else n for n in shape)
+
+
+def _not_met(step: Step) -> tuple[str, str] | None:
+    """Which sizes of a product should have met."""
+    if step.operation not in ("matmul", "mm", "mv", "bmm", "linear") or len(step.operands) < 2:
+        return None
+    a, b = step.operands[0].layout.shape, step.operands[1].layout.shape
+    ranks = _RANKS.get(step.operation)
+    if len(a) == 0 or len(b) == 0 or ranks not in (None, (len(a), len(b))):
+        return None
+    if step.operation == "linear":
+        b = tuple(reversed(b))
+    inner = b[-min(2, len(b))]
+    if a[-1] == inner:
+        return None
+    where = "last but one" if len(b) > 1 else "only"
+    hint = "Bring one of them to the other's size."
+    if len(b) > 1 and a[-1] == b[-1]:
+        hint = "The second one's mT would fit."
+    elif len(a) > 1 and a[-2] == inner:
+        hint = "The first one's mT would fit."
+    return (
+        f"{a} and {b} do not fit: the first has {a[-1]} elements along its last dimension, the"
+        f" second {inner} along its {where} one, and these meet in pairs.",
+        hint,
+    )
+
+
+def _first_sentence(error: Exception) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__

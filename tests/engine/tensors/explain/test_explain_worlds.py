@@ -1,0 +1,155 @@
+"""What torch is asked: operations without words of their own, large tensors, and what fake mode
+lets pass. The line itself must leave no trace."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from engine.tensors.explain import NoRule, check, read
+
+ROWS = 1 << 10
+"""Squared, more elements than are tried on copies: torch is asked in fake mode alone."""
+
+
+def variables() -> dict[str, object]:
+    large = torch.zeros(ROWS, ROWS)
+    return {
+        "torch": torch,
+        "x": torch.arange(12.0).reshape(3, 4),
+        "square": torch.eye(3) * 2,
+        "large": large,
+        "double": large.double(),
+        "mask": torch.arange(ROWS * ROWS).reshape(ROWS, ROWS) % 5 == 0,
+        "far": torch.tensor([0, ROWS]),
+        "weight": torch.ones(ROWS, ROWS, requires_grad=True),
+        "mean": torch.zeros(4),
+        "var": torch.ones(4),
+    }
+
+
+def assert_told_as_given(line: str) -> None:
+    known = variables()
+    steps = read(line, known)
+    said = steps[-1].outcome
+    given = eval(line, dict(known))
+    assert said is not None, steps[-1].refusal
+    results = tuple(given) if isinstance(given, tuple | list) else (given,)
+    told = [(x.shape, x.stride, x.offset, x.dtype) for x in said.results]
+    assert told == [(tuple(t.shape), t.stride(), t.storage_offset(), t.dtype) for t in results]
+    assert said.why
+    assert [fact.differs for fact in check(steps)] == [()] * len(steps)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "x[..., ...]",
+        "torch.inner(x, x)",
+        "x.quantile(0.5, dim=1)",
+        "x.unique()",
+        "torch.unique(x.long(), return_counts=True)",
+        "x.nonzero()",
+        "x.cummax(1)",
+        "torch.linalg.inv(square)",
+        "torch.linalg.svd(x)",
+        "torch.fft.rfft(x)",
+        "torch.nn.functional.gelu(x, approximate='tanh')",
+        "torch.nn.functional.max_pool2d(x[None, None], 2)",
+        "torch.nn.functional.one_hot(x.long(), 12)",
+        "torch.meshgrid(x[0], x[1], indexing='ij')",
+        "x.diagonal()",
+        "x.roll(1, 0)",
+        "1 / x",
+        "x.flip(0)",
+    ],
+)
+def test_operations_without_words_of_their_own_are_predicted(line: str) -> None:
+    assert_told_as_given(line)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "large.T.reshape(-1)",
+        "large.T + 1",
+        "large @ large.T[:, :7]",
+        "large[mask]",
+        "large[mask[0]]",
+        "large[:, far - 1]",
+        "large.chunk(3)",
+        "large.double().sum(1)",
+        "torch.cat([large, double])",
+        "weight.expand(2, ROWS, ROWS)[1]".replace("ROWS", str(ROWS)),
+    ],
+)
+def test_large_tensors_are_predicted_without_their_numbers(line: str) -> None:
+    assert_told_as_given(line)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "large @ double",
+        "torch.nn.functional.linear(double, weight)",
+        "mask @ mask",
+        "mask - mask",
+        "large[far]",
+        "torch.nn.functional.embedding(far, large)",
+        "large.index_select(0, far)",
+        "large[mask[:7]]",
+        "large.as_strided((ROWS, ROWS), (ROWS, 2))".replace("ROWS", str(ROWS)),
+        "weight.mul_(2)",
+        "large.T.view(-1)",
+        "large + x",
+        "torch.cat([large, x])",
+        "large @ x",
+    ],
+)
+def test_what_is_refused_of_large_tensors_is_foreseen(line: str) -> None:
+    known = variables()
+    with pytest.raises((RuntimeError, IndexError)):
+        exec(line, dict(known))
+    steps = read(line, known)
+    assert steps[-1].refusal is not None, steps[-1].outcome
+    fact = check(steps)[-1]
+    assert fact.error is not None and fact.differs == ()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "torch.add(x, 1, out=x)",
+        "torch.nn.functional.batch_norm(x, mean, var, training=True)",
+        "torch.nn.functional.relu(x, inplace=True)",
+        "torch.nn.functional.dropout(x)",
+        "x + torch.rand(4)",
+        "x.bernoulli(0.5)",
+    ],
+)
+def test_nothing_of_the_line_happens(line: str) -> None:
+    known = variables()
+    before = {n: t.clone() for n, t in known.items() if isinstance(t, torch.Tensor)}
+    random = torch.get_rng_state()
+    assert all(fact.error is None for fact in check(read(line, known)))
+    for name, kept in before.items():
+        t = known[name]
+        assert isinstance(t, torch.Tensor) and t.equal(kept) and t._version == 0
+    assert torch.get_rng_state().equal(random)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "large.unique()",
+        "torch.repeat_interleave(x.long())",
+        "x.item()",
+        "x.numpy()",
+        "torch.manual_seed(3)",
+        "x.register_hook(print)",
+        "x.backward()",
+    ],
+)
+def test_what_depends_on_numbers_or_gives_no_tensor_is_not_told(line: str) -> None:
+    with pytest.raises(NoRule):
+        read(line, variables() | {"print": print})
