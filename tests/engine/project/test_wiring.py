@@ -225,6 +225,9 @@ def test_output_and_loss_must_agree_on_the_prediction():
         "The loss must judge what the model returns: wire the loss and the Output from the same"
         " port."
     )
+    second = Block("d", "nn.MSELoss", "loss2")
+    problems = wiring.check(Model((*blocks, second), other.wires))
+    assert [(p.block, p.port) for p in problems] == [("d", None), ("c", "input"), ("d", "input")]
     (open_loss,) = wiring.check(Model(blocks, model.wires))
     assert (open_loss.block, open_loss.port) == ("c", "input")
 
