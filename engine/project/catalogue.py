@@ -99,8 +99,7 @@ def losses() -> dict[str, BlockKind]:
 def optimizers() -> dict[str, tuple[Param, ...]]:
     """Return the parameters of each optimizer by key (`"optim.SGD"`)."""
     return {
-        key: _corrected(map(_bounded, _signatures()[key]), row.params, key)
-        for key, row in table().optimizers.items()
+        key: _corrected(_torchs(key), row.params, key) for key, row in table().optimizers.items()
     }
 
 
@@ -115,9 +114,18 @@ def _signatures() -> dict[str, tuple[Param, ...]]:
     return msgspec.json.decode(data, type=dict[str, tuple[Param, ...]])
 
 
+def _torchs(key: str) -> list[Param]:
+    """The parameters that torch has, with our bounds."""
+    if key not in _signatures():
+        raise TableProblem(
+            f"{PATH.name}, {key}: its parameters are not in signatures.json yet. Run: python -m"
+            " engine.models.signatures"
+        )
+    return [_bounded(param) for param in _signatures()[key]]
+
+
 def _kind(row: Row) -> BlockKind:
-    ours = [table().parameters[name] for name in row.extra]
-    torchs = [_bounded(param) for param in _signatures()[row.key] if param.name not in row.omit]
+    torchs = [param for param in _torchs(row.key) if param.name not in row.omit]
     return BlockKind(
         key=row.key,
         torch_name=row.torch_name,
@@ -128,10 +136,10 @@ def _kind(row: Row) -> BlockKind:
         call=row.call,
         inputs=row.inputs,
         outputs=row.outputs,
-        params=_corrected([*ours, *torchs], row.params, row.key),
+        params=_corrected([*row.extra, *torchs], row.params, row.key),
         stem=row.stem,
         keywords=row.keywords,
-        variadic="inputs" in row.extra,
+        variadic="inputs" in [param.name for param in row.extra],
     )
 
 

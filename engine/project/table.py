@@ -4,6 +4,7 @@ lines say what a row holds."""
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
@@ -46,7 +47,7 @@ class Row(Struct, frozen=True, forbid_unknown_fields=True):
     outputs: tuple[Port, ...]
     params: Changes = {}
     omit: tuple[str, ...] = ()
-    extra: tuple[str, ...] = ()
+    extra: tuple[Param, ...] = ()
     schema: str = ""
     keywords: tuple[str, ...] = ()
 
@@ -64,12 +65,9 @@ class Bounds(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Table(Struct, frozen=True):
-    """`parameters` are those that torch does not have, by name."""
-
     rows: tuple[Row, ...]
     optimizers: dict[str, OptimizerRow]
     datasets: dict[str, DatasetKind]
-    parameters: dict[str, Param]
     bounds: tuple[Bounds, ...]
 
 
@@ -84,17 +82,17 @@ def read(text: str) -> Table:
         found = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise TableProblem(f"{PATH.name}: {error}") from error
-    parameters = {
+    ours = {
         name: checked(Param, {"name": name, **line}, PATH, name)
         for name, line in found["parameters"].items()
     }
     datasets = {}
     for key, line in found["datasets"].items():
-        params = [parameters[name] for name in line.pop("params", ())]
-        datasets[key] = checked(DatasetKind, {"key": key, "params": params, **line}, PATH, key)
+        line = {"key": key, **line, "params": _named(line.get("params", ()), ours, key)}
+        datasets[key] = checked(DatasetKind, line, PATH, key)
     return Table(
         rows=tuple(
-            _row(group, key, line)
+            _row(group, key, line, ours)
             for group, lines in found["blocks"].items()
             for key, line in lines.items()
         ),
@@ -102,7 +100,6 @@ def read(text: str) -> Table:
             key: checked(OptimizerRow, line, PATH, key) for key, line in found["optimizers"].items()
         },
         datasets=datasets,
-        parameters=parameters,
         bounds=checked(tuple[Bounds, ...], found["bounds"], PATH, "bounds"),
     )
 
@@ -118,14 +115,22 @@ def checked(form: type[Form], fields: object, path: Path, row: str) -> Form:
         raise TableProblem(f"{path.name}, {row}: {error}.") from error
 
 
-def _row(group: str, key: str, line: dict[str, Any]) -> Row:
+def _row(group: str, key: str, line: dict[str, Any], ours: Mapping[str, Param]) -> Row:
     namespace, _, name = key.rpartition(".")
     if namespace in _NAMESPACES:
         full, call = _NAMESPACES[namespace]
         line = {"torch_name": f"{full}.{name}", "call": call, **line}
     line = {"title": name, "inputs": _INPUTS, "outputs": _OUTPUTS, **line}
     line["inputs"], line["outputs"] = _ports(line["inputs"]), _ports(line["outputs"])
+    line["extra"] = _named(line.get("extra", ()), ours, key)
     return checked(Row, {"key": key, "group": group, **line}, PATH, key)
+
+
+def _named(names: Iterable[str], ours: Mapping[str, Param], key: str) -> list[Param]:
+    for name in names:
+        if name not in ours:
+            raise TableProblem(f"{PATH.name}, {key}: [parameters] has no “{name}”.")
+    return [ours[name] for name in names]
 
 
 def _ports(ports: list[str | dict[str, Any]]) -> list[dict[str, Any]]:

@@ -60,6 +60,8 @@ def test_a_port_is_a_name_and_words_or_a_table():
         ('noise = { type = "float"', 'noise = { type = "flat"', ("noise", "flat")),
         ("[[bounds]]\nminimum", "[[bounds]]\nleast", ("bounds", "least")),
         ("[optimizers]", "[optimizers", ("line",)),
+        ('extra = ["inputs"]', 'extra = ["input"]', ("torch.cat", "[parameters] has no “input”")),
+        ('params = ["samples",', 'params = ["sample",', ("moons", "has no “sample”")),
     ],
 )
 def test_a_wrong_row_is_named_with_its_field(old, new, words):
@@ -87,6 +89,20 @@ def test_a_correction_of_a_parameter_that_torch_does_not_have_is_told(of_text):
     of_text("params = { in_features = 64,", "params = { in_feature = 64,")
     with pytest.raises(TableProblem, match=r"\.toml, nn\.Linear: torch has no parameter “in_f"):
         catalogue.kinds()
+
+
+@pytest.mark.parametrize(
+    ("heading", "key", "read"),
+    [
+        ("[blocks.Linear]", "nn.New", lambda: catalogue.kinds()),
+        ("[optimizers]", "optim.New", lambda: catalogue.optimizers()),
+    ],
+)
+def test_a_new_row_asks_for_its_signature(of_text, heading, key, read):
+    fields = 'stem = "new", icon = "mdi6.plus", summary = "New."' if "nn" in key else ""
+    of_text(f"{heading}\n", f'{heading}\n"{key}" = {{ {fields} }}\n')
+    with pytest.raises(TableProblem, match=rf"{key}: .* Run: python -m engine\.models\.signatures"):
+        read()
 
 
 def test_a_wrong_correction_is_told(of_text):
