@@ -5,14 +5,12 @@ from __future__ import annotations
 import math
 import os
 import platform
-from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
 import torch
 
-from .lab import Lab
-from .protocol import Device, HelloCommand, ReadySnapshot
+from .protocol import Device, ReadySnapshot
 
 
 def devices() -> tuple[Device, ...]:
@@ -44,10 +42,6 @@ def _quota_cores(cpu_max: Path) -> int | None:
     except (OSError, ValueError):
         return None
     return None if allowed == "max" else max(1, math.ceil(int(allowed) / int(period)))
-
-
-def hello(lab: Lab, command: HelloCommand) -> Iterator[ReadySnapshot]:
-    yield ready()
 
 
 def ready() -> ReadySnapshot:

@@ -1,9 +1,9 @@
 """What one engine holds: every tensor, model, graph and run that the window can ask about.
 
-The contract between `session` and the rooms
----------------------------------------------
-A room's handler is `def name(lab: Lab, command: XxxCommand) -> Iterable[Snapshot | None]`, as a
-rule a generator. It yields snapshots as they arise (the session fills in `reply_to` and
+The contract between `session` and the handlers
+------------------------------------------------
+A handler is `def name(lab: Lab, command: XxxCommand) -> Iterable[Snapshot | None]`, as a rule a
+generator. It yields snapshots as they arise (the session fills in `reply_to` and
 `revision`) and may raise: a `LabError` for what the user can put right, anything else for a fault.
 Every handler but `train` is run to its end at once; where it yields None it may be stopped.
 
@@ -19,34 +19,37 @@ Training is the one job that lives on while other commands are answered:
 * It does not know of pausing. The session does not call `next()` while `lab.control.pause` is
   set; it asks `lab.run.snapshot("paused")` for what to show, and again after a single step.
 * It may be closed between two steps (`GeneratorExit`) when a new run replaces it.
-* `lab.run` stays after the end. It is any object with the attributes of `Run` below.
+* `lab.run` stays after the end. It is a `Run`.
 
-`StepTrainingCommand` and `ContinueTrainingCommand` are the session's own: rooms need no handler.
+`StepTrainingCommand` and `ContinueTrainingCommand` are the session's own: they have no handler.
 """
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from functools import cached_property
+from typing import TYPE_CHECKING, Protocol
 
-from .protocol import Initialisation, Snapshot, TrainingSnapshot, TrainingState
+from .control import Control
+from .protocol import Snapshot, TrainingSnapshot, TrainingState
 
 if TYPE_CHECKING:
-    from .autograd.derivatives.gradient_flow import FlowRun
-    from .console.namespace import Namespace
-    from .handlers.derivatives import Derived
-    from .handlers.values import UnderWay
-    from .models.live import LiveModel
+    from .autograd.backward.state import BackwardState
+    from .autograd.derivatives.state import DerivativeState
+    from .autograd.trace.state import TraceState
+    from .console.state import ConsoleState
+    from .models.state import ModelState
+    from .tensors.values.state import ValuesState
 
 
 class Run(Protocol):
     """What the session needs to know of a training run."""
 
-    step: int
-    """Optimizer steps done so far."""
+    @property
+    def step(self) -> int:
+        """Optimizer steps done so far."""
+        ...
 
     def snapshot(self, state: TrainingState) -> TrainingSnapshot:
         """The run as it stands, with the steps that no snapshot has held yet."""
@@ -58,68 +61,55 @@ class Run(Protocol):
         ...
 
 
-@dataclass
-class Control:
-    """Flags set from outside the engine's thread while it works.
-
-    `mark` is the id of the newest command that was sent before the last signal: a signal is
-    meant for that job and older ones, so a job with a higher id starts with clear flags.
-    """
-
-    stop: threading.Event = field(default_factory=threading.Event)
-    pause: threading.Event = field(default_factory=threading.Event)
-    mark: int = 0
-    in_user_code: bool = False
-
-    def clear_before(self, command_id: int) -> None:
-        """Forget signals that were sent before the command `command_id` was."""
-        if self.mark < command_id:
-            self.stop.clear()
-            self.pause.clear()
-
-    @contextmanager
-    def user_code(self) -> Iterator[None]:
-        """Code of the user's runs here, and an InterruptSignal raises KeyboardInterrupt in it."""
-        self.in_user_code = True
-        try:
-            yield
-        finally:
-            self.in_user_code = False
-
-    @contextmanager
-    def own_code(self) -> Iterator[None]:
-        """Inside of `user_code`: this is the lab's own after all, and is not to be cut in two."""
-        outside, self.in_user_code = self.in_user_code, False
-        try:
-            yield
-        finally:
-            self.in_user_code = outside
-
-
-@dataclass
 class Lab:
-    """All torch state of one engine. Rooms fill in their own fields.
+    """All torch state of one engine: what the session needs, and the state of each room.
 
-    `emit` sends a snapshot in the midst of a handler, for output that cannot be yielded; it may
-    be called from any thread.
+    A room's state is imported and made at its first use. `emit` sends a snapshot in the midst of
+    a handler, for output that cannot be yielded; it may be called from any thread.
     """
 
-    emit: Callable[[Snapshot], None]
-    control: Control = field(default_factory=Control)
-    live: LiveModel | None = None
-    namespace: Namespace | None = None
-    forward: Any = None
-    backward: Any = None
-    breakpoints: Any = None  # of the backward pass
-    trace: Any = None  # what torch ran, call by call
-    run: Any = None  # a Run, see above
-    counting: UnderWay | None = None  # statistics
-    tracing: UnderWay | None = None  # lines
-    derived: Derived | None = None  # the last matrix of derivatives
-    flow: dict[Initialisation, FlowRun] | None = None  # the last gradient flow
+    def __init__(self, emit: Callable[[Snapshot], None]) -> None:
+        self.emit = emit
+        self.control = Control()
+        self.run: Run | None = None
 
-    def end_backward(self) -> None:
-        """Close the backward pass under way, if any: the real engine may be held in it."""
-        backward, self.backward = self.backward, None
-        if backward is not None:
-            backward.close()
+    @cached_property
+    def console(self) -> ConsoleState:
+        from .console.state import ConsoleState
+
+        return ConsoleState()
+
+    @cached_property
+    def models(self) -> ModelState:
+        from .models.state import ModelState
+
+        return ModelState()
+
+    @cached_property
+    def backward(self) -> BackwardState:
+        from .autograd.backward.state import BackwardState
+
+        return BackwardState()
+
+    @cached_property
+    def trace(self) -> TraceState:
+        from .autograd.trace.state import TraceState
+
+        return TraceState()
+
+    @cached_property
+    def derivatives(self) -> DerivativeState:
+        from .autograd.derivatives.state import DerivativeState
+
+        return DerivativeState()
+
+    @cached_property
+    def values(self) -> ValuesState:
+        from .tensors.values.state import ValuesState
+
+        return ValuesState()
+
+    def close(self) -> None:
+        """End the backward pass under way, if any."""
+        if "backward" in vars(self):
+            self.backward.close()

@@ -35,7 +35,7 @@ from .protocol import (
 )
 
 if TYPE_CHECKING:
-    from .lab import Control
+    from .control import Control
 
 LEAVING_S = 2.0
 """How long the job in hand may take to end when the engine is to leave."""

@@ -15,7 +15,7 @@ from contextlib import nullcontext
 import msgspec
 
 from .errors import LabError, error_report
-from .lab import Lab
+from .lab import Lab, Run
 from .protocol import (
     Command,
     ContinueTrainingCommand,
@@ -28,61 +28,12 @@ from .protocol import (
 
 Handler = Callable[[Lab, Command], Iterable[Snapshot | None]]
 
-HANDLERS: dict[str, str] = {
-    "HelloCommand": "devices:hello",
-    "CheckModelCommand": "handlers.models:check_model",
-    "InitialiseCommand": "handlers.models:initialise",
-    "StartForwardCommand": "handlers.models:start_forward",
-    "MoveForwardCommand": "handlers.models:move_forward",
-    "StartBackwardCommand": "handlers.backward:start_backward",
-    "MoveBackwardCommand": "handlers.backward:move_backward",
-    "SetBreakpointsCommand": "handlers.backward_edits:set_breakpoints",
-    "EditGradientCommand": "handlers.backward_edits:edit_gradient",
-    "UneditGradientCommand": "handlers.backward_edits:unedit_gradient",
-    "ZeroGradientsCommand": "handlers.backward_edits:zero_gradients",
-    "ExportBackwardCommand": "handlers.backward_edits:export_backward",
-    "NodeDetailCommand": "handlers.node_detail:node_detail",
-    "StartTraceCommand": "handlers.trace:start_trace",
-    "MoveTraceCommand": "handlers.trace:move_trace",
-    "TraceRootCommand": "handlers.trace:find_root",
-    "CompareGradientsCommand": "handlers.backward:compare_gradients",
-    "InspectCommand": "handlers.backward:inspect_value",
-    "TrainCommand": "handlers.training:train",
-    "ExportCommand": "handlers.exporting:export",
-    "RunCellCommand": "handlers.console:run_cell",
-    "NewNamespaceCommand": "handlers.console:begin_namespace",
-    "ReadVariablesCommand": "handlers.console:read_variables",
-    "CompleteCommand": "handlers.console:complete_source",
-    "BroadcastCommand": "handlers.shapes:broadcast",
-    "ReductionCommand": "handlers.shapes:reduce",
-    "ProductCommand": "handlers.shapes:multiply",
-    "PickCommand": "handlers.shapes:pick",
-    "ReadValuesCommand": "handlers.values:read_values",
-    "StatisticsCommand": "handlers.values:statistics",
-    "LinesCommand": "handlers.values:lines",
-    "BitsCommand": "handlers.values:bits",
-    "ReadStorageCommand": "handlers.memory:read_storage",
-    "LocateCommand": "handlers.memory:locate",
-    "AliasesCommand": "handlers.memory:read_aliases",
-    "ExplainCommand": "handlers.explain:explain",
-    "WhyNoGradientCommand": "handlers.missing_gradient:why_no_gradient",
-    "DerivativeCommand": "handlers.derivatives:differentiate",
-    "ReadEntryCommand": "handlers.derivatives:read_entry",
-    "GradcheckCommand": "handlers.derivatives:check_gradient",
-    "FlowCommand": "handlers.flow:gradient_flow",
-    "ReadFlowCommand": "handlers.flow:read_flow",
-    "RuleCommand": "handlers.rules:tell_rule",
-    "CheckRuleCommand": "handlers.rules:check_step",
-    "RuleOpsCommand": "handlers.rules:list_ops",
-}
-"""Command -> `module:function` in this package, imported at its first use."""
-
 
 @functools.cache
-def handler_of(command_type: str) -> Handler:
-    """Raises KeyError when no room answers to this command."""
-    module, function = HANDLERS[command_type].split(":")
-    return getattr(importlib.import_module(f".{module}", __package__), function)
+def handler_of(command: type[Command]) -> Handler:
+    """The function that `command.handler` names, imported at its first use."""
+    module, function = command.handler.split(":")
+    return getattr(importlib.import_module(f".handlers.{module}", __package__), function)
 
 
 class Session:
@@ -93,7 +44,7 @@ class Session:
     def __init__(
         self,
         emit: Callable[[Snapshot], None],
-        find_handler: Callable[[str], Handler] = handler_of,
+        find_handler: Callable[[type[Command]], Handler] = handler_of,
         done: Callable[[Command], None] = lambda command: None,
     ) -> None:
         self._emit = emit
@@ -136,9 +87,9 @@ class Session:
         return self._job is not None
 
     def close(self) -> None:
-        """End the run and the backward pass in hand. The session answers no more commands."""
+        """End the run and what the rooms hold open. The session answers no more commands."""
         self._end_training()
-        self.lab.end_backward()
+        self.lab.close()
 
     # -- commands that are answered at once ------------------------------------------------------
 
@@ -146,8 +97,8 @@ class Session:
         control = self.lab.control
         if self._job is None:  # else the flags are the training's
             control.clear_before(command.id)
-        results = iter(self._find_handler(type(command).__name__)(self.lab, command))
-        with self.lab.run.aside() if self._job is not None else nullcontext():
+        results = iter(self._find_handler(type(command))(self.lab, command))
+        with self._run().aside() if self._job is not None else nullcontext():
             for snapshot in results:
                 if snapshot is not None:
                     self._answer(command, snapshot)
@@ -163,7 +114,7 @@ class Session:
         self._end_training()
         self.lab.control.clear_before(command.id)
         try:
-            self._job = iter(self._find_handler(type(command).__name__)(self.lab, command))
+            self._job = iter(self._find_handler(type(command))(self.lab, command))
         except Exception as error:
             self._fail(command, error)
             self._done(command)
@@ -176,8 +127,9 @@ class Session:
     def _step_training(self) -> None:
         self._require_job()
         self.lab.control.pause.set()
-        before = self.lab.run.step
-        while self._job is not None and self.lab.run.step == before:
+        run = self._run()
+        before = run.step
+        while self._job is not None and run.step == before:
             self._next()
         if self._job is not None:
             self._show_pause()
@@ -192,7 +144,11 @@ class Session:
 
     def _show_pause(self) -> None:
         self._showed_pause = True
-        self._answer(self._training, self.lab.run.snapshot("paused"))
+        self._answer(self._training, self._run().snapshot("paused"))
+
+    def _run(self) -> Run:
+        assert self.lab.run is not None  # the job sets it before its first snapshot
+        return self.lab.run
 
     def _next(self) -> None:
         """Advance the run by one piece, and forget it at its end."""

@@ -17,8 +17,8 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from ..control import Control
 from ..errors import LabError
-from ..lab import Control, Lab
 from ..recording.gradient_cuts import Stops
 from ..recording.recorder import Recorder
 from ..recording.recording import Recordings
@@ -29,13 +29,6 @@ from ..tensors.storages import Storages
 from .journal import Journal
 from .output import Output
 from .resolve import resolve
-
-
-def namespace_of(lab: Lab) -> Namespace:
-    """The console's namespace, made at its first use."""
-    if lab.namespace is None:
-        lab.namespace = Namespace()
-    return lab.namespace
 
 
 class Namespace:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from traceback import extract_tb
-from typing import TYPE_CHECKING
 
 from torch import Tensor
 
@@ -12,9 +11,8 @@ from ..autograd.backward.backward_pass import BackwardPass, shown_values
 from ..autograd.backward.comparing import compare
 from ..autograd.backward.roots import ConsoleSubject, GradientSubject, ModelSubject, Subject
 from ..autograd.graph.reading import Node
-from ..console.namespace import namespace_of
 from ..errors import LabError
-from ..models.forward import ForwardPass
+from ..lab import Lab
 from ..protocol import (
     CompareGradientsCommand,
     InspectCommand,
@@ -28,10 +26,7 @@ from ..protocol import (
 from ..recording.user_files import is_user_file
 from ..tensors.error_help import explain_error
 from ..training.first_update import first_update
-from .backward_edits import backward_of, debugging
-
-if TYPE_CHECKING:
-    from ..lab import Lab
+from .backward_edits import debugging
 
 
 def start_backward(lab: Lab, command: StartBackwardCommand) -> Iterator[Snapshot | None]:
@@ -41,35 +36,35 @@ def start_backward(lab: Lab, command: StartBackwardCommand) -> Iterator[Snapshot
     subject: Subject
     if command.of:
         subject = _gradient_subject(lab, command)
-        lab.end_backward()
+        lab.backward.close()
     elif command.root.strip():
-        namespace = namespace_of(lab)
+        namespace = lab.console.namespace
         subject = ConsoleSubject(namespace, lab.control, command.root, command.gradient)
-        lab.end_backward()
+        lab.backward.close()
     else:
-        forward = _forward(lab)
-        before = lab.backward
+        forward = lab.models.require_forward()
+        before = lab.backward.under_way
         if before is not None and not before.subject.root and before.graph_is_freed:
             forward.reset()
-        lab.end_backward()
+        lab.backward.close()
         if not forward.done:
             while not forward.done:
                 forward.step()
                 yield None
             yield forward.snapshot()
         subject = ModelSubject(forward)
-    lab.backward = BackwardPass(
+    backward = lab.backward.under_way = BackwardPass(
         subject,
         debugging(lab, subject.defaults),
-        journal=namespace_of(lab).journal,
+        journal=lab.console.namespace.journal,
         real_engine=command.real_engine,
         retain_graph=command.retain_graph,
         create_graph=command.create_graph,
         accumulate=command.accumulate,
         inputs=command.inputs,
     )
-    yield from lab.backward.graph_snapshots()
-    yield lab.backward.snapshot()
+    yield from backward.graph_snapshots()
+    yield backward.snapshot()
 
 
 def move_backward(lab: Lab, command: MoveBackwardCommand) -> Iterator[Snapshot]:
@@ -77,7 +72,7 @@ def move_backward(lab: Lab, command: MoveBackwardCommand) -> Iterator[Snapshot]:
 
     Raises LabError for what cannot be done, and for what a node or a hook on it raises.
     """
-    backward = backward_of(lab)
+    backward = lab.backward.require()
     try:
         backward.debugger.go(command.move, command.target)
     except (Exception, KeyboardInterrupt) as error:
@@ -92,7 +87,7 @@ def move_backward(lab: Lab, command: MoveBackwardCommand) -> Iterator[Snapshot]:
 
 def compare_gradients(lab: Lab, command: CompareGradientsCommand) -> Iterator[Snapshot]:
     """Answer with a ComparisonSnapshot. Raises LabError before the end of the backward pass."""
-    yield compare(backward_of(lab))
+    yield compare(lab.backward.require())
 
 
 def inspect_value(lab: Lab, command: InspectCommand) -> Iterator[Snapshot]:
@@ -121,7 +116,7 @@ def _failed(node: Node | None, error: Exception) -> LabError:
 
 
 def _gradient_subject(lab: Lab, command: StartBackwardCommand) -> GradientSubject:
-    backward = backward_of(lab)
+    backward = lab.backward.require()
     if command.of not in backward.parameters:
         raise LabError(
             f"The pass under way has no gradient for `{command.of}`.",
@@ -129,22 +124,16 @@ def _gradient_subject(lab: Lab, command: StartBackwardCommand) -> GradientSubjec
         )
     value = None
     if command.gradient.strip():
-        value = namespace_of(lab).evaluate(command.gradient, lab.control)
+        value = lab.console.namespace.evaluate(command.gradient, lab.control)
     gradient = backward.gradient_of(command.of)
     return GradientSubject(backward.subject, command.of, gradient, value, command.gradient.strip())
-
-
-def _forward(lab: Lab) -> ForwardPass:
-    if lab.forward is None:
-        raise LabError("There is no forward pass yet.", hint="Start one with a batch of the data.")
-    return lab.forward
 
 
 # -- looking -----------------------------------------------------------------------------------
 
 
 def _activation(lab: Lab, block_id: str) -> tuple[Value | None, ...]:
-    forward = _forward(lab)
+    forward = lab.models.require_forward()
     if block_id not in forward.values:
         raise LabError(
             "This block has not run in the current pass.", hint="Step forward until it has."
@@ -158,12 +147,13 @@ def _parameter(lab: Lab, name: str) -> tuple[Value | None, ...]:
 
 def _gradient(lab: Lab, key: str) -> tuple[Value | None, ...]:
     if key.isdecimal():
-        backward = backward_of(lab)
+        backward = lab.backward.require()
         step = backward.debugger.step_of(int(key))
         shown = backward.node_step(step)
         return (*shown.incoming, *shown.outgoing)
-    if lab.backward is not None and key in lab.backward.parameters:
-        gradient = lab.backward.gradient_of(key)
+    backward = lab.backward.under_way
+    if backward is not None and key in backward.parameters:
+        gradient = backward.gradient_of(key)
     else:
         gradient = _parameters(lab)[key].grad
     if gradient is None:
@@ -192,10 +182,11 @@ class _Named(dict[str, Tensor]):
 
 def _parameters(lab: Lab) -> _Named:
     """Those of the current pass, or of the live model while there is none."""
-    if lab.backward is not None and lab.backward.subject.root:
-        return _Named(lab.backward.parameters)
-    if lab.forward is not None:
-        return _Named(lab.forward.module.named_parameters())
-    if lab.live is not None:
-        return _Named(lab.live.module.named_parameters())
+    backward = lab.backward.under_way
+    if backward is not None and backward.subject.root:
+        return _Named(backward.parameters)
+    if lab.models.forward is not None:
+        return _Named(lab.models.forward.module.named_parameters())
+    if lab.models.live is not None:
+        return _Named(lab.models.live.module.named_parameters())
     raise LabError("There is no model yet.", hint="Start a forward pass.")

@@ -6,14 +6,12 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from ..autograd.backward.backward_pass import BackwardPass, MakeDebugger
-from ..autograd.backward.breakpoints import Breakpoints
+from ..autograd.backward.backward_pass import MakeDebugger
 from ..autograd.backward.debugger import Debugger
-from ..console.namespace import namespace_of
 from ..errors import LabError
 from ..exporting.weights import write
+from ..lab import Lab
 from ..protocol import (
     BackwardScriptSnapshot,
     EditGradientCommand,
@@ -24,34 +22,31 @@ from ..protocol import (
     ZeroGradientsCommand,
 )
 
-if TYPE_CHECKING:
-    from ..lab import Lab
-
 
 def set_breakpoints(lab: Lab, command: SetBreakpointsCommand) -> Iterator[Snapshot]:
     """Answer with a BackwardSnapshot if a pass is under way."""
-    breakpoints_of(lab).replace(command.breakpoints)
-    if lab.backward is not None:
-        yield lab.backward.snapshot()
+    lab.backward.breakpoints.replace(command.breakpoints)
+    if lab.backward.under_way is not None:
+        yield lab.backward.under_way.snapshot()
 
 
 def edit_gradient(lab: Lab, command: EditGradientCommand) -> Iterator[Snapshot]:
     """Answer with a BackwardSnapshot. Raises LabError as `Debugger.edit` does."""
-    backward = backward_of(lab)
+    backward = lab.backward.require()
     backward.debugger.edit(command.node, command.expression, command.output)
     yield backward.snapshot()
 
 
 def unedit_gradient(lab: Lab, command: UneditGradientCommand) -> Iterator[Snapshot]:
     """Answer with a BackwardSnapshot. Raises LabError when the node has run already."""
-    backward = backward_of(lab)
+    backward = lab.backward.require()
     backward.debugger.unedit(command.node)
     yield backward.snapshot()
 
 
 def zero_gradients(lab: Lab, command: ZeroGradientsCommand) -> Iterator[Snapshot]:
     """Answer with a BackwardSnapshot."""
-    backward = backward_of(lab)
+    backward = lab.backward.require()
     backward.zero_gradients(command.set_to_none)
     yield backward.snapshot()
 
@@ -59,7 +54,7 @@ def zero_gradients(lab: Lab, command: ZeroGradientsCommand) -> Iterator[Snapshot
 def export_backward(lab: Lab, command: ExportBackwardCommand) -> Iterator[Snapshot]:
     """Answer with a BackwardScriptSnapshot; with a path write the script there, and beside it
     what it loads. Raises LabError when it cannot be written."""
-    text, data = backward_of(lab).script()
+    text, data = lab.backward.require().script()
     if not command.path:
         yield BackwardScriptSnapshot(text=text)
         return
@@ -75,23 +70,6 @@ def export_backward(lab: Lab, command: ExportBackwardCommand) -> Iterator[Snapsh
     yield BackwardScriptSnapshot(text=text, path=str(path), data_path=str(data_path or ""))
 
 
-def backward_of(lab: Lab) -> BackwardPass:
-    """The pass under way. Raises LabError when there is none."""
-    if lab.backward is None:
-        raise LabError(
-            "No backward pass is under way on this forward pass.",
-            hint="Start one: it runs the forward pass to the loss if need be.",
-        )
-    return lab.backward
-
-
-def breakpoints_of(lab: Lab) -> Breakpoints:
-    """The breakpoints, which outlive a pass."""
-    if lab.breakpoints is None:
-        lab.breakpoints = Breakpoints()
-    return lab.breakpoints
-
-
 def debugging(
     lab: Lab, defaults: Callable[[], AbstractContextManager[None]] = nullcontext
 ) -> MakeDebugger:
@@ -105,8 +83,8 @@ def debugging(
 
     return partial(
         Debugger,
-        breakpoints=breakpoints_of(lab),
-        variables=namespace_of(lab).variables,
+        breakpoints=lab.backward.breakpoints,
+        variables=lab.console.namespace.variables,
         guard=guard,
         shield=lab.control.own_code,
         stop=lab.control.stop.is_set,

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import msgspec
 
 from ..console.completion import complete
-from ..console.namespace import Namespace, namespace_of
+from ..console.namespace import Namespace
 from ..console.output import Output
 from ..console.tensor_report import report_tensors
 from ..console.variables import list_variables
@@ -36,7 +36,7 @@ from ..tensors.failures import raised_operands
 
 
 def run_cell(lab: Lab, command: RunCellCommand) -> Iterator[Snapshot]:
-    namespace = namespace_of(lab)
+    namespace = lab.console.namespace
     output = Output(lambda stream, text: lab.emit(OutputSnapshot(stream=stream, text=text)))
     error, name = namespace.run(command.source, command.filename, output, lab.control)
     report = cell_error(error, name)
@@ -71,17 +71,17 @@ def _operands(error: BaseException, cell: str) -> FailedOperands | None:
 
 
 def begin_namespace(lab: Lab, command: NewNamespaceCommand) -> Iterator[VariablesSnapshot]:
-    lab.namespace = Namespace(namespace_of(lab).journal)
-    lab.counting = None  # it counts in a tensor that is gone
-    yield list_variables(namespace_of(lab))
+    lab.console.begin_namespace()
+    lab.values.statistics = None  # it counts in a tensor that is gone
+    yield list_variables(lab.console.namespace)
 
 
 def read_variables(lab: Lab, command: ReadVariablesCommand) -> Iterator[VariablesSnapshot]:
-    yield list_variables(namespace_of(lab))
+    yield list_variables(lab.console.namespace)
 
 
 def complete_source(lab: Lab, command: CompleteCommand) -> Iterator[CompletionsSnapshot]:
-    yield complete(command.source, command.cursor, namespace_of(lab).variables)
+    yield complete(command.source, command.cursor, lab.console.namespace.variables)
 
 
 def _in_parts(reports: dict[str, TensorReport]) -> Iterator[TensorsSnapshot]:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TypeVar, cast
 
 import torch
 from msgspec import structs
@@ -18,7 +17,6 @@ from ..autograd.derivatives.functions import (
     At,
     Derivative,
     Function,
-    Kind,
     at_point,
     compare,
     derivative,
@@ -26,8 +24,9 @@ from ..autograd.derivatives.functions import (
     shortened,
 )
 from ..autograd.derivatives.gradient_check import Pair, gradcheck
-from ..console.namespace import namespace_of
+from ..autograd.derivatives.state import Derived
 from ..errors import LabError
+from ..lab import Lab
 from ..protocol import (
     CheckedPair,
     DerivativeCommand,
@@ -44,9 +43,6 @@ from ..tensors.error_help import explain_error
 from ..tensors.summary import picture, summarise, value
 from ..tensors.texts import texts
 
-if TYPE_CHECKING:
-    from ..lab import Lab
-
 T = TypeVar("T")
 
 MAX_TEXTS = 1024
@@ -60,16 +56,6 @@ _RANDOM = (
 )
 
 
-@dataclass
-class Derived:
-    """The last derivative, kept so that its entries can be asked about."""
-
-    at: At
-    kind: Kind
-    matrix: Tensor
-    output_shape: tuple[int, ...]
-
-
 def differentiate(lab: Lab, command: DerivativeCommand) -> Iterator[Snapshot | None]:
     """Answer with DerivativeSnapshots, the last with all comparisons. Raises LabError in words
     for what cannot be called or differentiated."""
@@ -81,10 +67,11 @@ def differentiate(lab: Lab, command: DerivativeCommand) -> Iterator[Snapshot | N
     vector = _vector(lab, command, at, out)
     with _running(lab):
         found = _users(lambda: derivative(at, kind, vector, command.mode))
-        lab.derived = None
+        derived = None
         if kind in MATRIX_KINDS:
-            lab.derived = Derived(at, kind, found.values, tuple(out.shape))
-        snapshot = _snapshot(command, at, out, found, lab.derived)
+            derived = Derived(at, kind, found.values, tuple(out.shape))
+        lab.derivatives.derived = derived
+        snapshot = _snapshot(command, at, out, found, derived)
         if at.is_random():
             snapshot = structs.replace(snapshot, note=_also(snapshot.note, _RANDOM))
     yield snapshot
@@ -111,7 +98,7 @@ def differentiate(lab: Lab, command: DerivativeCommand) -> Iterator[Snapshot | N
 
 def read_entry(lab: Lab, command: ReadEntryCommand) -> Iterator[Snapshot]:
     """Answer with an EntrySnapshot. Raises LabError without a matrix, or outside of it."""
-    derived = lab.derived
+    derived = lab.derivatives.derived
     if derived is None:
         raise LabError("There is no matrix to read.", hint="Compute a Jacobian or a Hessian.")
     rows, columns = derived.matrix.shape
@@ -172,13 +159,14 @@ def _function_and_inputs(
     lab: Lab, function: str, inputs: tuple[str, ...]
 ) -> tuple[Function, tuple[Tensor, ...]]:
     if not function.strip():
-        if lab.forward is None:
+        forward = lab.models.forward
+        if forward is None:
             raise LabError(
                 "There is no batch to differentiate the model at.",
                 hint="Build a model that can run, or give a function of the console.",
             )
-        return copy.deepcopy(lab.forward.module).eval(), (lab.forward.x[:1],)
-    namespace = namespace_of(lab)
+        return copy.deepcopy(forward.module).eval(), (forward.x[:1],)
+    namespace = lab.console.namespace
     found = namespace.evaluate(function.strip(), lab.control)
     if not callable(found):
         raise LabError(
@@ -202,7 +190,7 @@ def _vector(lab: Lab, command: DerivativeCommand, at: At, out: Tensor) -> Tensor
         return None
     if not command.vector.strip():
         return torch.ones_like(out if command.kind == "vjp" else at.x)
-    vector = namespace_of(lab).evaluate(command.vector.strip(), lab.control)
+    vector = lab.console.namespace.evaluate(command.vector.strip(), lab.control)
     if not isinstance(vector, Tensor):
         raise LabError(f"`{command.vector.strip()}` is {type(vector).__name__}, not a tensor.")
     return vector.detach()

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 
 import torch
 
-from ..console.namespace import namespace_of
 from ..errors import LabError, sendable
 from ..lab import Lab
 from ..protocol import (
@@ -30,7 +29,7 @@ MAX_TEXT = 600
 def explain(lab: Lab, command: ExplainCommand) -> Iterator[Snapshot]:
     """Operations run aside from the random numbers, and on copies where they write: the console
     stays as it was."""
-    namespace = namespace_of(lab)
+    namespace = lab.console.namespace
     source = command.source
     with namespace.users_modes(), torch._C.DisableTorchFunctionSubclass():
         try:

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from ..exporting.code_export import save_code
 from ..exporting.weights import check_fits, load_weights, save_weights
+from ..lab import Lab
 from ..models.check import check
-from ..models.live import LiveModel, live_model
+from ..models.live import LiveModel
 from ..project import catalogue
 from ..protocol import ExportCommand, ExportSnapshot, Snapshot
-
-if TYPE_CHECKING:
-    from ..lab import Lab
 
 SAMPLES = 4
 """Batch size of the inputs on which exported Python is compared."""
@@ -69,7 +66,7 @@ def example_inputs(live: LiveModel) -> list[Tensor]:
 def _source(lab: Lab, command: ExportCommand) -> LiveModel:
     seed = command.training.seed
     if not command.weights:
-        return live_model(lab, command.model, seed)
+        return lab.models.live_model(command.model, seed)
     source = Path(command.weights).expanduser()
     other = LiveModel(command.model, seed)
     state = load_weights(source)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from time import perf_counter
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from ..autograd.derivatives.gradient_flow import (
     verdicts,
 )
 from ..errors import LabError
+from ..lab import Lab
 from ..models.live import LiveModel
 from ..project.edits import loss_block
 from ..protocol import (
@@ -33,9 +34,6 @@ from ..protocol import (
 from ..randomness import RandomStream
 from .models import require_runnable
 
-if TYPE_CHECKING:
-    from ..lab import Lab
-
 MAX_CELLS = 12_000
 """Layers times steps, so that a snapshot keeps its limit."""
 INTERVAL_S = 0.1
@@ -48,8 +46,7 @@ def gradient_flow(lab: Lab, command: FlowCommand) -> Iterator[Snapshot | None]:
     many steps for its number of layers.
     """
     require_runnable(command.model, command.training)
-    runs: dict[Initialisation, FlowRun] = {}
-    lab.flow = runs
+    runs = lab.derivatives.flow = {}
     block = loss_block(command.model)
     loss = block.kind if block else command.training.loss
     for name in command.initialisations:
@@ -87,7 +84,7 @@ def gradient_flow(lab: Lab, command: FlowCommand) -> Iterator[Snapshot | None]:
 
 def read_flow(lab: Lab, command: ReadFlowCommand) -> Iterator[Snapshot]:
     """Answer with a FlowHistogramsSnapshot. Raises LabError without a run, or outside of it."""
-    runs: dict[Initialisation, FlowRun] = lab.flow or {}
+    runs = lab.derivatives.flow
     if not runs:
         raise LabError("There is no gradient flow to look at.", hint="Press Run first.")
     first = next(iter(runs.values()))

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 import msgspec
 
-from ..console.namespace import namespace_of
 from ..lab import Lab
 from ..protocol import (
     AliasesCommand,
@@ -22,7 +21,7 @@ from ..tensors.memory.locating import locate as _locate
 
 
 def read_storage(lab: Lab, command: ReadStorageCommand) -> Iterator[StorageSnapshot]:
-    namespace = namespace_of(lab)
+    namespace = lab.console.namespace
     t = namespace.tensor(command.expression)
     yield msgspec.structs.replace(
         storage.read_window(command.expression, t, command.first, command.count),
@@ -32,10 +31,10 @@ def read_storage(lab: Lab, command: ReadStorageCommand) -> Iterator[StorageSnaps
 
 
 def locate(lab: Lab, command: LocateCommand) -> Iterator[LocationSnapshot]:
-    namespace = namespace_of(lab)
+    namespace = lab.console.namespace
     t = namespace.tensor(command.expression)
     yield _locate(command.expression, t, namespace.reached(), command.index, command.cell)
 
 
 def read_aliases(lab: Lab, command: AliasesCommand) -> Iterator[AliasesSnapshot]:
-    yield _read_aliases(namespace_of(lab))
+    yield _read_aliases(lab.console.namespace)

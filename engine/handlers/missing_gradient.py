@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from torch import Tensor
 from torch.autograd.graph import get_gradient_edge
 
 from ..autograd.backward.roots import ConsoleSubject
 from ..autograd.graph.reading import Graph, read_graph
-from ..console.namespace import namespace_of
+from ..lab import Lab
 from ..protocol import (
     GraphCut,
     Snapshot,
@@ -20,16 +19,13 @@ from ..protocol import (
 )
 from ..recording.recording import source_line
 
-if TYPE_CHECKING:
-    from ..lab import Lab
-
 MAX_NAMED_CUTS = 3
 
 
 def why_no_gradient(lab: Lab, command: WhyNoGradientCommand) -> Iterator[Snapshot]:
     """Answer with a WhyNoGradientSnapshot. Raises LabError for what is no tensor, and for a root
     without a graph."""
-    namespace = namespace_of(lab)
+    namespace = lab.console.namespace
     name, root = command.name.strip(), command.root.strip()
     tensor = namespace.tensor(name)
     told = _by_itself(name, tensor)

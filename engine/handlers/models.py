@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from ..errors import LabError
+from ..lab import Lab
 from ..models.check import check
 from ..models.code import block_places
 from ..models.forward import ForwardPass
-from ..models.live import LiveModel, live_model
 from ..project.document import Model, TrainingSetup
 from ..project.edits import loss_block
 from ..project.problems import located
@@ -26,9 +25,6 @@ from ..protocol import (
 from ..training import data
 from ..training.components import make_loss
 
-if TYPE_CHECKING:
-    from ..lab import Lab
-
 
 def check_model(lab: Lab, command: CheckModelCommand) -> Iterator[Snapshot]:
     """Answer with a ModelSnapshot; the live model is left alone."""
@@ -38,11 +34,9 @@ def check_model(lab: Lab, command: CheckModelCommand) -> Iterator[Snapshot]:
 def initialise(lab: Lab, command: InitialiseCommand) -> Iterator[Snapshot]:
     """Forget all weights and answer with a WeightsSnapshot. Raises LabError as LiveModel does."""
     seed = command.training.seed
-    if lab.live is None:
-        lab.live = LiveModel(command.model, seed)
-    else:
-        lab.live.reset(command.model, seed)
-    yield WeightsSnapshot(origin=f"initialised with seed {seed}", parameters=lab.live.parameters)
+    live = lab.models.live_model(command.model, seed)
+    live.reset(command.model, seed)
+    yield WeightsSnapshot(origin=f"initialised with seed {seed}", parameters=live.parameters)
 
 
 def start_forward(lab: Lab, command: StartForwardCommand) -> Iterator[Snapshot]:
@@ -51,12 +45,13 @@ def start_forward(lab: Lab, command: StartForwardCommand) -> Iterator[Snapshot]:
     Raises LabError, with the problems of the blocks, when the model cannot run on it. The pass
     before is over in any case: it was of another model, or of other data.
     """
-    lab.forward = None
-    if lab.backward is not None and not lab.backward.subject.root:
-        lab.end_backward()
+    lab.models.forward = None
+    backward = lab.backward.under_way
+    if backward is not None and not backward.subject.root:
+        lab.backward.close()
     checked = require_runnable(command.model, command.training)
     setup = command.training
-    live = live_model(lab, command.model, setup.seed)
+    live = lab.models.live_model(command.model, setup.seed)
     try:
         x, y = data.load(setup.data).train_batch(command.batch, setup.batch_size, setup.seed)
     except (ValueError, IndexError) as error:
@@ -64,9 +59,11 @@ def start_forward(lab: Lab, command: StartForwardCommand) -> Iterator[Snapshot]:
     loss = loss_block(command.model)
     kind, params = (loss.kind, loss.params) if loss else (setup.loss, {})
     lines = block_places(checked.code, checked.lines)
-    lab.forward = ForwardPass(live, x, y, make_loss(kind, params), setup.seed, command.batch, lines)
-    lab.end_backward()
-    yield lab.forward.snapshot()
+    forward = lab.models.forward = ForwardPass(
+        live, x, y, make_loss(kind, params), setup.seed, command.batch, lines
+    )
+    lab.backward.close()
+    yield forward.snapshot()
 
 
 def move_forward(lab: Lab, command: MoveForwardCommand) -> Iterator[ForwardSnapshot]:
@@ -74,10 +71,8 @@ def move_forward(lab: Lab, command: MoveForwardCommand) -> Iterator[ForwardSnaps
 
     Raises LabError when there is none, or when a block fails.
     """
-    if lab.forward is None:
-        raise LabError("No forward pass is under way.", hint="Start one: take a batch.")
-    run: ForwardPass = lab.forward
-    lab.end_backward()
+    run = lab.models.require_forward()
+    lab.backward.close()
     match command.move:
         case "step" if not run.done:
             run.step()

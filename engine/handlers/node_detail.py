@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
@@ -12,6 +12,7 @@ from ..autograd.graph.hooks import hooks_on
 from ..autograd.graph.reading import Node, SavedTensor
 from ..autograd.graph.stale import StaleSave, stale_saves
 from ..errors import LabError, sendable
+from ..lab import Lab
 from ..protocol import (
     NodeCaller,
     NodeDetailCommand,
@@ -19,10 +20,6 @@ from ..protocol import (
     NodeEnd,
     SavedValue,
 )
-from .backward_edits import backward_of
-
-if TYPE_CHECKING:
-    from ..lab import Lab
 
 MAX_TEXT = 200
 MAX_SHARED = 12
@@ -41,7 +38,7 @@ CUT_TEXTS = {
 
 def node_detail(lab: Lab, command: NodeDetailCommand) -> Iterator[NodeDetailSnapshot]:
     """Answer with a NodeDetailSnapshot. Raises LabError without a pass or such a node."""
-    yield detail(backward_of(lab), command.node)
+    yield detail(lab.backward.require(), command.node)
 
 
 def detail(backward: BackwardPass, node_id: int) -> NodeDetailSnapshot:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import torch
 from msgspec import structs
@@ -19,6 +18,7 @@ from ..autograd.graph.snapshot import title
 from ..autograd.rules.finite_differences import CannotCheck, Check, check_rule
 from ..autograd.rules.operators import OpValue, ops_inside
 from ..errors import LabError
+from ..lab import Lab
 from ..protocol import (
     CheckedRuleElement,
     CheckRuleCommand,
@@ -38,10 +38,6 @@ from ..protocol import RuleLine as ShownLine
 from ..recording.recording import Call
 from ..tensors.compare import max_difference
 from ..tensors.summary import value
-from .backward_edits import backward_of
-
-if TYPE_CHECKING:
-    from ..lab import Lab
 
 _NOT_RUN = "It has not run yet, so there are no numbers: step backward until it has."
 HELD = (
@@ -56,7 +52,7 @@ MAX_SINGLED_OUT = 1 << 25
 
 def tell_rule(lab: Lab, command: RuleCommand) -> Iterator[Snapshot]:
     """Answer with a RuleSnapshot. Raises LabError when there is no such node, input or element."""
-    backward = backward_of(lab)
+    backward = lab.backward.require()
     node, step = _node_and_step(backward, command.node)
     if node.is_leaf:
         yield _leaf_rule(backward, node, step, command.element)
@@ -99,7 +95,7 @@ def tell_rule(lab: Lab, command: RuleCommand) -> Iterator[Snapshot]:
 
 def check_step(lab: Lab, command: CheckRuleCommand) -> Iterator[Snapshot | None]:
     """Answer with a RuleCheckSnapshot. Raises LabError when the node has not run."""
-    backward = backward_of(lab)
+    backward = lab.backward.require()
     step = backward.debugger.step_of(command.node)
     node = step.node
     rule = rule_of(node, step.incoming)
@@ -146,7 +142,7 @@ def check_step(lab: Lab, command: CheckRuleCommand) -> Iterator[Snapshot | None]
 
 def list_ops(lab: Lab, command: RuleOpsCommand) -> Iterator[Snapshot]:
     """Answer with a RuleOpsSnapshot. Raises LabError when the node has not run, or cannot run."""
-    backward = backward_of(lab)
+    backward = lab.backward.require()
     step = backward.debugger.step_of(command.node)
     node = step.node
     if node.is_leaf:

@@ -11,7 +11,6 @@ from contextlib import contextmanager
 import torch
 from msgspec.structs import replace
 
-from ..console.namespace import namespace_of
 from ..lab import Lab
 from ..protocol import (
     BroadcastCommand,
@@ -36,14 +35,14 @@ def _reading() -> Iterator[None]:
 
 def broadcast(lab: Lab, command: BroadcastCommand) -> Iterator[Snapshot]:
     with _reading():
-        operands = [operand(namespace_of(lab), text) for text in command.operands]
+        operands = [operand(lab.console.namespace, text) for text in command.operands]
         answer = broadcasting.broadcast(operands, command.in_place, command.element)
     yield answer
 
 
 def reduce(lab: Lab, command: ReductionCommand) -> Iterator[Snapshot]:
     with _reading():
-        source = operand(namespace_of(lab), command.expression)
+        source = operand(lab.console.namespace, command.expression)
         answer = reductions.reduction(
             source, command.op, command.dims, command.keepdim, command.element
         )
@@ -56,14 +55,14 @@ def reduce(lab: Lab, command: ReductionCommand) -> Iterator[Snapshot]:
 
 def multiply(lab: Lab, command: ProductCommand) -> Iterator[Snapshot]:
     with _reading():
-        operands = [operand(namespace_of(lab), text) for text in command.operands]
+        operands = [operand(lab.console.namespace, text) for text in command.operands]
         answer = products.product(operands, command.op, command.equation, command.element)
     yield answer
 
 
 def pick(lab: Lab, command: PickCommand) -> Iterator[Snapshot]:
     with _reading():
-        namespace = namespace_of(lab)
+        namespace = lab.console.namespace
         answer = picking.pick(namespace, command.source, command.element)
         if answer.error is not None:
             drawn = line_operands(command.source, namespace.variables, answer.error.message)

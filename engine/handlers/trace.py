@@ -12,9 +12,9 @@ from ..autograd.graph.engine_run import run_node
 from ..autograd.graph.snapshot import title
 from ..autograd.trace.roots import root_over
 from ..autograd.trace.trace import Trace
-from ..console.namespace import namespace_of
 from ..console.output import Output
 from ..errors import LabError, error_report
+from ..lab import Lab
 from ..protocol import (
     ErrorReport,
     MoveTraceCommand,
@@ -27,12 +27,10 @@ from ..protocol import (
 from ..recording.recorder import Recorder
 from ..recording.recording import Recording
 from ..recording.statement_counts import Turns
-from .backward_edits import backward_of
 from .console import cell_error, what_is_left
 from .rules import HELD
 
 if TYPE_CHECKING:
-    from ..lab import Lab
     from ..models.forward import ForwardPass
 
 
@@ -46,42 +44,44 @@ def start_trace(lab: Lab, command: StartTraceCommand) -> Iterator[Snapshot | Non
     """Run code (then the console's variables follow), the batch or a rule, and answer with
     TraceSnapshots and a TraceStepSnapshot. Raises LabError when there is no forward pass to take a
     batch of, or the node's rule cannot run."""
-    old, lab.trace = lab.trace, None
-    if old is not None:
-        old.recording.drop_values()  # the console's history still holds the rest of it
+    lab.trace.drop()
     if command.node >= 0:
-        lab.trace = _of_rule(lab, command.node)
+        trace = _of_rule(lab, command.node)
     elif command.source.strip():
-        lab.trace = _of_code(lab, command.source)
-        yield from what_is_left(namespace_of(lab))
+        trace = _of_code(lab, command.source)
     else:
-        lab.trace = yield from _of_batch(lab)
-    yield from lab.trace.snapshots()
-    yield lab.trace.step_snapshot()
+        trace = yield from _of_batch(lab)
+    lab.trace.current = trace
+    if trace.source:
+        yield from what_is_left(lab.console.namespace)
+    yield from trace.snapshots()
+    yield trace.step_snapshot()
 
 
 def move_trace(lab: Lab, command: MoveTraceCommand) -> Iterator[Snapshot]:
     """Answer with a TraceStepSnapshot. Raises LabError without a trace, and as `Trace.go` does."""
-    if lab.trace is None:
+    trace = lab.trace.current
+    if trace is None:
         raise LabError("Nothing has been traced yet.", hint="Trace some code, or the batch.")
-    lab.trace.go(command.move, command.target)
-    yield lab.trace.step_snapshot()
+    trace.go(command.move, command.target)
+    yield trace.step_snapshot()
 
 
 def find_root(lab: Lab, command: TraceRootCommand) -> Iterator[Snapshot]:
     """Answer with a TraceRootSnapshot. Raises LabError without a trace, or such a call in it."""
-    calls = [] if lab.trace is None else lab.trace.recording.calls
+    trace = lab.trace.current
+    calls = [] if trace is None else trace.recording.calls
     if not 0 <= command.position < len(calls):
         raise LabError(
             f"There is no call {command.position} in the trace.", hint=f"It has {len(calls):,}."
         )
     call = calls[command.position]
-    root = root_over(call, namespace_of(lab).reached().tensors())
+    root = root_over(call, lab.console.namespace.reached().tensors())
     yield TraceRootSnapshot(position=command.position, root=root, note="" if root else _NO_ROOT)
 
 
 def _of_code(lab: Lab, source: str) -> Trace:
-    namespace = namespace_of(lab)
+    namespace = lab.console.namespace
     output = Output(lambda stream, text: lab.emit(OutputSnapshot(stream=stream, text=text)))
     recordings: list[Recording] = []
 
@@ -99,7 +99,7 @@ def _of_code(lab: Lab, source: str) -> Trace:
 
 
 def _of_rule(lab: Lab, node_id: int) -> Trace:
-    backward = backward_of(lab)
+    backward = lab.backward.require()
     step = backward.debugger.step_of(node_id)
     if step.node.is_leaf:
         raise LabError(
@@ -131,11 +131,12 @@ def _of_rule(lab: Lab, node_id: int) -> Trace:
 
 
 def _of_batch(lab: Lab) -> Generator[None, None, Trace]:
-    if lab.forward is None:
+    shown = lab.models.forward
+    if shown is None:
         raise LabError(
             "There is no batch to trace.", hint="Start a forward pass, or give code to run."
         )
-    forward = lab.forward.again()
+    forward = shown.again()
     report: ErrorReport | None = None
     try:
         while not forward.done:
@@ -148,7 +149,7 @@ def _of_batch(lab: Lab) -> Generator[None, None, Trace]:
         forward.recording,
         error=report,
         name_of=lambda t: _name_among(t, named),
-        node_of=lambda sequence: _same_node(sequence, forward, lab.forward),
+        node_of=lambda sequence: _same_node(sequence, forward, lab.models.forward),
     )
 
 

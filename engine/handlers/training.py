@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing
-from typing import TYPE_CHECKING
 
-from ..models.live import live_model
+from ..lab import Lab
 from ..project.edits import loss_block
 from ..protocol import Snapshot, TrainCommand
 from ..training import checkpoints
 from ..training.loop import TrainingLoop
 from ..training.run import TrainingRun
 from .models import require_runnable
-
-if TYPE_CHECKING:
-    from ..lab import Lab
 
 
 def train(lab: Lab, command: TrainCommand) -> Iterator[Snapshot | None]:
@@ -27,7 +23,7 @@ def train(lab: Lab, command: TrainCommand) -> Iterator[Snapshot | None]:
     """
     require_runnable(command.model, command.training)
     resume = checkpoints.load(command.checkpoint) if command.checkpoint else None
-    live = live_model(lab, command.model, command.training.seed)
+    live = lab.models.live_model(command.model, command.training.seed)
     block = loss_block(command.model)
     loop = TrainingLoop(
         live.module,

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from time import perf_counter
-from typing import Any, Literal
+from dataclasses import replace
+from typing import Literal
 
 import torch
 from torch import Tensor
 
-from ..console.namespace import namespace_of
 from ..errors import LabError
 from ..lab import Lab
 from ..protocol import (
@@ -28,11 +26,9 @@ from ..tensors.readable import dtype_name, readable
 from ..tensors.texts import texts
 from ..tensors.values.bits import bits_of
 from ..tensors.values.line_points import Lines
+from ..tensors.values.state import UnderWay
 from ..tensors.values.statistics import Statistics
 from ..tensors.values.window import Cut, cut_tensor, read_window, why_unreadable, window_picture
-
-MOMENT_S = 0.015
-"""Seconds of looking through a tensor before the next command has its turn: less than a frame."""
 
 
 def read_values(lab: Lab, command: ReadValuesCommand) -> Iterator[Snapshot]:
@@ -64,36 +60,15 @@ def read_values(lab: Lab, command: ReadValuesCommand) -> Iterator[Snapshot]:
     )
 
 
-@dataclass
-class UnderWay:
-    """A look through all of a tensor, a moment at each command: through which, in which state."""
-
-    key: tuple[object, ...]
-    of: Tensor
-    work: Any
-    note: str
-
-    def goes_on(self, key: tuple[object, ...], t: Tensor) -> bool:
-        return self.key == key and self.of is t
-
-    def advance(self) -> bool:
-        """Work for MOMENT_S; whether all is done."""
-        until = perf_counter() + MOMENT_S
-        while self.work.advance():
-            if perf_counter() > until:
-                break
-        return self.work.done == self.work.total
-
-
 def statistics(lab: Lab, command: StatisticsCommand) -> Iterator[Snapshot]:
     t = tensor_of(lab, command.expression)
     key = (command.expression, command.slice, _version(t))
-    counting = lab.counting
-    if command.restart or counting is None or not counting.goes_on(key, t):
-        counting = lab.counting = _start_counting(t, command, key)
+    counting = lab.values.statistics
+    if command.restart or counting is None or not counting.answers(key, t):
+        counting = lab.values.statistics = _start_counting(t, command, key)
     if counting.advance():
-        lab.counting = None  # keeps the tensor alive no longer than needed
-    counted: Statistics = counting.work
+        lab.values.statistics = None  # keeps the tensor alive no longer than needed
+    counted = counting.work
     yield StatisticsSnapshot(
         expression=command.expression,
         slice=command.slice,
@@ -116,15 +91,15 @@ def statistics(lab: Lab, command: StatisticsCommand) -> Iterator[Snapshot]:
 def lines(lab: Lab, command: LinesCommand) -> Iterator[Snapshot]:
     t = tensor_of(lab, command.expression)
     key = (command.expression, command.slice, command.lines, _version(t))
-    tracing = lab.tracing
-    if command.restart or tracing is None or not tracing.goes_on(key, t):
+    tracing = lab.values.lines
+    if command.restart or tracing is None or not tracing.answers(key, t):
         cut = cut_tensor(t, command.slice, command.expression)
         note = why_unreadable(cut)
         traced = Lines(replace(cut, data=None) if note else cut, command.lines)
-        tracing = lab.tracing = UnderWay(key, t, traced, cut.note or note)
+        tracing = lab.values.lines = UnderWay(key, t, traced, cut.note or note)
     if tracing.advance():
-        lab.tracing = None
-    found: Lines = tracing.work
+        lab.values.lines = None
+    found = tracing.work
     yield LinesSnapshot(
         expression=command.expression,
         slice=command.slice,
@@ -178,7 +153,7 @@ def bits(lab: Lab, command: BitsCommand) -> Iterator[Snapshot]:
 
 def tensor_of(lab: Lab, expression: str) -> Tensor:
     """The tensor that `expression` names. Raises LabError when it names none."""
-    found = namespace_of(lab).resolve(expression)
+    found = lab.console.namespace.resolve(expression)
     if not issubclass(type(found), Tensor):
         raise LabError(
             f"`{expression}` is no tensor but a {type(found).__name__}.",
@@ -188,7 +163,9 @@ def tensor_of(lab: Lab, expression: str) -> Tensor:
     return found
 
 
-def _start_counting(t: Tensor, command: StatisticsCommand, key: tuple[object, ...]) -> UnderWay:
+def _start_counting(
+    t: Tensor, command: StatisticsCommand, key: tuple[object, ...]
+) -> UnderWay[Statistics]:
     cut = cut_tensor(t, command.slice, command.expression)
     note = why_unreadable(cut)
     data = torch.empty(0) if cut.data is None or note else cut.data

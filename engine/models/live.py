@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import torch
 from torch import fx, nn
 
 from ..project.document import Block, Model, ParamValue
 from .build import BlockGraph, build, explicit, make_initialised
-
-if TYPE_CHECKING:
-    from ..lab import Lab
 
 _Key = tuple[str, str, tuple[tuple[str, ParamValue], ...]]
 
@@ -80,15 +75,6 @@ class LiveModel:
 
         self.module, self.blocks = build(model, make)
         self.model, self.seed, self._kept = model, seed, fresh
-
-
-def live_model(lab: Lab, model: Model, seed: int) -> LiveModel:
-    """Return the lab's live model, brought up to `model`. Raises as `LiveModel.sync` does."""
-    if lab.live is None:
-        lab.live = LiveModel(model, seed)
-    else:
-        lab.live.sync(model, seed)
-    return lab.live
 
 
 def _bare(model: Model) -> list[tuple[str, str, str, dict[str, ParamValue]]]:

@@ -1,9 +1,10 @@
-"""Messages between the window and the engine. Imports no torch."""
+"""Messages between the window and the engine, in one flat namespace, and how they are encoded.
 
-from .any_command import *  # noqa: F403 - one flat namespace of messages
+Not here: the document that some messages carry (`project`), any torch.
+"""
+
 from .autograd_commands import *  # noqa: F403
 from .autograd_snapshots import *  # noqa: F403
-from .codec import *  # noqa: F403
 from .commands import *  # noqa: F403
 from .derivative_snapshots import *  # noqa: F403
 from .flow_snapshots import *  # noqa: F403
@@ -14,3 +15,5 @@ from .tensor_commands import *  # noqa: F403
 from .tensor_snapshots import *  # noqa: F403
 from .trace_snapshots import *  # noqa: F403
 from .values import *  # noqa: F403
+
+from .codec import *  # isort: skip  # noqa: F403 - it reads off which messages there are

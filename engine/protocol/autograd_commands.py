@@ -19,6 +19,7 @@ class StartForwardCommand(Command, frozen=True, kw_only=True):
     """Take batch number `batch` of the training data, stand before the first block
     -> ForwardSnapshot."""
 
+    handler = "models:start_forward"
     model: Model
     training: TrainingSetup
     batch: int = 0
@@ -28,6 +29,7 @@ class MoveForwardCommand(Command, frozen=True, kw_only=True):
     """Run one block (`step`), undo one (`back`), run until `target` has run (`to`), run all
     blocks and the loss (`end`), or return before the first (`reset`) -> ForwardSnapshot."""
 
+    handler = "models:move_forward"
     move: Literal["step", "back", "to", "end", "reset"]
     target: str = ""
 
@@ -55,6 +57,7 @@ class StartBackwardCommand(Command, frozen=True, kw_only=True):
     `accumulate`, and the gradient it starts with is ones unless `gradient` says otherwise.
     """
 
+    handler = "backward:start_backward"
     root: str = ""
     gradient: str = ""
     create_graph: bool = False
@@ -68,6 +71,7 @@ class StartBackwardCommand(Command, frozen=True, kw_only=True):
 class NodeDetailCommand(Command, frozen=True, kw_only=True):
     """Tell all that is known of one node of the graph under way -> NodeDetailSnapshot."""
 
+    handler = "node_detail:node_detail"
     node: int
 
 
@@ -81,6 +85,7 @@ class StartTraceCommand(Command, frozen=True, kw_only=True):
     at its first call. An exception or an InterruptSignal ends the trace, not what it has recorded.
     """
 
+    handler = "trace:start_trace"
     source: str = ""
     node: int = -1
 
@@ -100,6 +105,7 @@ class MoveTraceCommand(Command, frozen=True, kw_only=True):
     first that made NaN or inf.
     """
 
+    handler = "trace:move_trace"
     move: TraceMove
     target: int = -1
 
@@ -108,6 +114,7 @@ class TraceRootCommand(Command, frozen=True, kw_only=True):
     """Of which tensor of the console is the graph that the nodes of call `position` of the trace
     are in -> TraceRootSnapshot."""
 
+    handler = "trace:find_root"
     position: int
 
 
@@ -125,6 +132,7 @@ class MoveBackwardCommand(Command, frozen=True, kw_only=True):
     what is in `.grad` stays, and the pass before cannot be gone back into.
     """
 
+    handler = "backward:move_backward"
     move: BackwardMove
     target: int = -1
 
@@ -133,6 +141,7 @@ class SetBreakpointsCommand(Command, frozen=True, kw_only=True):
     """Stop at these from now on, also in later passes -> BackwardSnapshot if a pass is under
     way."""
 
+    handler = "backward_edits:set_breakpoints"
     breakpoints: tuple[Breakpoint, ...]
 
 
@@ -144,6 +153,7 @@ class EditGradientCommand(Command, frozen=True, kw_only=True):
     of them; torch, F, np and the console's variables stand ready. None cuts the branch.
     """
 
+    handler = "backward_edits:edit_gradient"
     node: int
     expression: str
     output: int = 0
@@ -152,12 +162,14 @@ class EditGradientCommand(Command, frozen=True, kw_only=True):
 class UneditGradientCommand(Command, frozen=True, kw_only=True):
     """Forget the edits of a node that has not run -> BackwardSnapshot."""
 
+    handler = "backward_edits:unedit_gradient"
     node: int
 
 
 class ZeroGradientsCommand(Command, frozen=True, kw_only=True):
     """`zero_grad()`: make every `.grad` of the pass None, or zeros -> BackwardSnapshot."""
 
+    handler = "backward_edits:zero_gradients"
     set_to_none: bool = True
 
 
@@ -165,11 +177,14 @@ class ExportBackwardCommand(Command, frozen=True, kw_only=True):
     """Write all that was done, up to the end of this pass, as a script that runs by itself, to a
     file if `path` is given -> BackwardScriptSnapshot."""
 
+    handler = "backward_edits:export_backward"
     path: str = ""
 
 
 class CompareGradientsCommand(Command, frozen=True, kw_only=True):
     """Run the same batch through plain `loss.backward()` and compare -> ComparisonSnapshot."""
+
+    handler = "backward:compare_gradients"
 
 
 class InspectCommand(Command, frozen=True, kw_only=True):
@@ -180,6 +195,7 @@ class InspectCommand(Command, frozen=True, kw_only=True):
     `optimizer` (`"optim.SGD"`) and its options, a parameter's gradient comes with its update.
     """
 
+    handler = "backward:inspect_value"
     of: Literal["activation", "parameter", "gradient"]
     key: str
     optimizer: str = ""
@@ -190,6 +206,7 @@ class WhyNoGradientCommand(Command, frozen=True, kw_only=True):
     """Say why `name`, a tensor of the console, has no `.grad`, after backward from `root` (an
     expression; empty when it is not known) -> WhyNoGradientSnapshot."""
 
+    handler = "missing_gradient:why_no_gradient"
     name: str
     root: str = ""
 
@@ -206,6 +223,7 @@ class DerivativeCommand(Command, frozen=True, kw_only=True):
     comparisons arrive. `vector` (an expression) is what a jvp, vjp or hvp multiplies by; empty
     for ones. `mode` is how a Jacobian is computed: by rows (reverse) or columns (forward)."""
 
+    handler = "derivatives:differentiate"
     kind: DerivativeKind
     function: str = ""
     inputs: tuple[str, ...] = ()
@@ -217,6 +235,7 @@ class DerivativeCommand(Command, frozen=True, kw_only=True):
 class ReadEntryCommand(Command, frozen=True, kw_only=True):
     """Tell of an entry of the last derivative's matrix -> EntrySnapshot."""
 
+    handler = "derivatives:read_entry"
     row: int
     column: int
 
@@ -228,6 +247,7 @@ class GradcheckCommand(Command, frozen=True, kw_only=True):
     as the check expects.
     """
 
+    handler = "derivatives:check_gradient"
     function: str = ""
     inputs: tuple[str, ...] = ()
     second: bool = False
@@ -241,6 +261,7 @@ class FlowCommand(Command, frozen=True, kw_only=True):
     """Train `steps` steps from each initialisation, on the same batches, and watch the gradients
     -> FlowSnapshots. The lab's own weights are left alone."""
 
+    handler = "flow:gradient_flow"
     model: Model
     training: TrainingSetup
     steps: int = 60
@@ -251,6 +272,7 @@ class ReadFlowCommand(Command, frozen=True, kw_only=True):
     """Show the gradients of one layer in step `step` (from 0) of the last flow
     -> FlowHistogramsSnapshot."""
 
+    handler = "flow:read_flow"
     layer: str
     step: int
 
@@ -263,6 +285,7 @@ class RuleCommand(Command, frozen=True, kw_only=True):
     gradient, for -1), with the numbers of one element of the outgoing gradient (the first for None)
     -> RuleSnapshot."""
 
+    handler = "rules:tell_rule"
     node: int
     input: int = -1
     element: tuple[int, ...] | None = None
@@ -272,10 +295,12 @@ class CheckRuleCommand(Command, frozen=True, kw_only=True):
     """Hold a node's last step against finite differences of the recorded operator
     -> RuleCheckSnapshot."""
 
+    handler = "rules:check_step"
     node: int
 
 
 class RuleOpsCommand(Command, frozen=True, kw_only=True):
     """Run a node's rule once more, on copies, and list what torch runs in it -> RuleOpsSnapshot."""
 
+    handler = "rules:list_ops"
     node: int

@@ -2,21 +2,35 @@
 
 from __future__ import annotations
 
+from typing import TypeVar, Union
+
 import msgspec
 
-from .any_command import AnyCommand
-from .any_snapshot import AnySnapshot
 from .commands import AnySignal, Command
 from .snapshots import ErrorSnapshot, Snapshot
 from .values import ErrorReport
 
 MAX_SNAPSHOT_BYTES = 256 * 1024
 
+_S = TypeVar("_S", bound=msgspec.Struct)
+
+
+def message_types(base: type[_S]) -> tuple[type[_S], ...]:
+    """The structs that derive from `base`, in the order in which they were declared."""
+    found: list[type[_S]] = []
+    for kind in base.__subclasses__():
+        found += [kind, *message_types(kind)]
+    return tuple(found)
+
+
+COMMANDS = message_types(Command)
+SNAPSHOTS = message_types(Snapshot)
+
 _encoder = msgspec.msgpack.Encoder()
-_commands = msgspec.msgpack.Decoder(AnyCommand)
+_commands = msgspec.msgpack.Decoder(Union[COMMANDS])  # noqa: UP007
 _signals = msgspec.msgpack.Decoder(AnySignal)
-_messages = msgspec.msgpack.Decoder(AnyCommand | AnySignal)
-_snapshots = msgspec.msgpack.Decoder(AnySnapshot)
+_messages = msgspec.msgpack.Decoder(Union[(*COMMANDS, AnySignal)])
+_snapshots = msgspec.msgpack.Decoder(Union[SNAPSHOTS])  # noqa: UP007
 
 
 class OversizeSnapshot(ValueError):

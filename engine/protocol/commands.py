@@ -1,4 +1,4 @@
-"""What the window asks of the engine. One struct a request; `engine.session` has one handler each.
+"""What the window asks of the engine: one struct a request, which names its handler.
 
 `id` is set by the link and comes back as `reply_to`; `revision` is the document's, so that an
 answer about an older document can be told and dropped.
@@ -6,7 +6,7 @@ answer about an older document can be told and dropped.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from msgspec import Struct
 
@@ -14,12 +14,18 @@ from ..project.document import Model, TrainingSetup
 
 
 class Command(Struct, frozen=True, kw_only=True, tag=True):
+    """`handler` is `module:function` in `engine.handlers`, imported at its first use; "" is the
+    session itself. A struct that derives from this one can be sent: nothing else lists it."""
+
+    handler: ClassVar[str] = ""
     id: int = 0
     revision: int = 0
 
 
 class HelloCommand(Command, frozen=True, kw_only=True):
     """Ask for a ReadySnapshot (also sent unasked once torch has loaded)."""
+
+    handler = "engine:hello"
 
 
 # -- model ---------------------------------------------------------------------------------------
@@ -28,6 +34,7 @@ class HelloCommand(Command, frozen=True, kw_only=True):
 class CheckModelCommand(Command, frozen=True, kw_only=True):
     """Work out shapes, parameter counts, problems and Python code -> ModelSnapshot."""
 
+    handler = "models:check_model"
     model: Model
     training: TrainingSetup
 
@@ -36,6 +43,7 @@ class InitialiseCommand(Command, frozen=True, kw_only=True):
     """Forget all trained weights: build the live model anew from `training.seed`
     -> WeightsSnapshot."""
 
+    handler = "models:initialise"
     model: Model
     training: TrainingSetup
 
@@ -50,6 +58,7 @@ class TrainCommand(Command, frozen=True, kw_only=True):
     stand before the first step and wait for `StepTrainingCommand` or `ContinueTrainingCommand`.
     """
 
+    handler = "training:train"
     model: Model
     training: TrainingSetup
     checkpoint: str = ""
@@ -71,6 +80,7 @@ class ExportCommand(Command, frozen=True, kw_only=True):
     """Write the live model's state_dict (or its Python) to `path`, load it back, compare
     -> ExportSnapshot. `weights` (a path) exports that file's state_dict instead of the live one."""
 
+    handler = "exporting:export"
     model: Model
     training: TrainingSetup
     format: Literal["pt", "safetensors", "py"]
@@ -83,6 +93,7 @@ class RunCellCommand(Command, frozen=True, kw_only=True):
     leaves as TensorsSnapshots, then one CellSnapshot. `filename` is what its traceback calls it;
     a file that exists becomes its `__file__` and its folder is importable."""
 
+    handler = "console:run_cell"
     source: str
     filename: str = "<cell>"
 
@@ -90,15 +101,20 @@ class RunCellCommand(Command, frozen=True, kw_only=True):
 class NewNamespaceCommand(Command, frozen=True, kw_only=True):
     """Forget all that cells have made and begin with a fresh namespace -> VariablesSnapshot."""
 
+    handler = "console:begin_namespace"
+
 
 class ReadVariablesCommand(Command, frozen=True, kw_only=True):
     """List the console's variables -> VariablesSnapshot (which also follows every cell)."""
+
+    handler = "console:read_variables"
 
 
 class CompleteCommand(Command, frozen=True, kw_only=True):
     """What could stand at `cursor` (an offset into `source`, in characters), from live objects
     -> CompletionsSnapshot."""
 
+    handler = "console:complete_source"
     source: str
     cursor: int
 

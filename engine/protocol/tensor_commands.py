@@ -17,6 +17,7 @@ class BroadcastCommand(Command, frozen=True, kw_only=True):
     """Align two to four operands from the right -> BroadcastSnapshot. With `in_place` the result
     is written into the first."""
 
+    handler = "shapes:broadcast"
     operands: tuple[str, ...]
     in_place: bool = False
     element: tuple[int, ...] | None = None
@@ -28,6 +29,7 @@ class ReductionCommand(Command, frozen=True, kw_only=True):
     `op` is a function of torch (`reductions.OPS`); `dims` None folds all dimensions.
     """
 
+    handler = "shapes:reduce"
     expression: str
     op: str = "sum"
     dims: tuple[int, ...] | None = None
@@ -38,6 +40,7 @@ class ReductionCommand(Command, frozen=True, kw_only=True):
 class ProductCommand(Command, frozen=True, kw_only=True):
     """Which rows meet which columns -> ProductSnapshot. `equation` is einsum's."""
 
+    handler = "shapes:multiply"
     operands: tuple[str, ...]
     op: Literal["matmul", "mm", "bmm", "mv", "dot", "outer", "einsum"] = "matmul"
     equation: str = ""
@@ -48,6 +51,7 @@ class PickCommand(Command, frozen=True, kw_only=True):
     """Which elements an indexing expression picks (`x[0, :, ::2]`, `x[mask]`, `x.gather(1, i)`)
     -> PickSnapshot. Nothing is run in the console."""
 
+    handler = "shapes:pick"
     source: str
     element: tuple[int, ...] | None = None
 
@@ -63,6 +67,7 @@ class ReadValuesCommand(Command, frozen=True, kw_only=True):
     With `picture`, what there is to paint comes along.
     """
 
+    handler = "values:read_values"
     expression: str
     slice: str = ""
     row_start: int = 0
@@ -78,6 +83,7 @@ class StatisticsCommand(Command, frozen=True, kw_only=True):
     Ask again until all is counted; to stop, do not. With `restart`, count from the beginning.
     """
 
+    handler = "values:statistics"
     expression: str
     slice: str = ""
     restart: bool = False
@@ -88,6 +94,7 @@ class LinesCommand(Command, frozen=True, kw_only=True):
     over its last dimension -> LinesSnapshot, with how far it came. Ask again until all is seen.
     """
 
+    handler = "values:lines"
     expression: str
     slice: str = ""
     lines: int = 6
@@ -97,6 +104,7 @@ class LinesCommand(Command, frozen=True, kw_only=True):
 class BitsCommand(Command, frozen=True, kw_only=True):
     """Take one element apart into the bits of its dtype -> BitsSnapshot."""
 
+    handler = "values:bits"
     expression: str
     index: tuple[int, ...]
 
@@ -108,6 +116,7 @@ class ReadStorageCommand(Command, frozen=True, kw_only=True):
     """Read `count` cells of the storage under a tensor from cell `first` on (None: from where the
     tensor starts) -> StorageSnapshot."""
 
+    handler = "memory:read_storage"
     expression: str
     first: int | None = None
     count: int = 1024
@@ -117,6 +126,7 @@ class LocateCommand(Command, frozen=True, kw_only=True):
     """Where an element lies, or who reads a cell: one of `index` and `cell` is given
     -> LocationSnapshot."""
 
+    handler = "memory:locate"
     expression: str
     index: tuple[int, ...] | None = None
     cell: int | None = None
@@ -125,6 +135,8 @@ class LocateCommand(Command, frozen=True, kw_only=True):
 class AliasesCommand(Command, frozen=True, kw_only=True):
     """Which of the console's tensors and arrays share memory, and how they came to
     -> AliasesSnapshot."""
+
+    handler = "memory:read_aliases"
 
 
 # -- tensors: operations explained ---------------------------------------------------------------
@@ -135,5 +147,6 @@ class ExplainCommand(Command, frozen=True, kw_only=True):
     -> ExplanationSnapshot. With `run`, it is also run aside, on copies where it writes, and each
     prediction held against what torch gave. No variable changes either way."""
 
+    handler = "explain:explain"
     source: str
     run: bool = False

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import dis
 import inspect
+from contextlib import AbstractContextManager
 from itertools import chain, islice
 from types import CodeType, FrameType
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 from torch.autograd.function import FunctionCtx
 
-from .argument_values import Other
+from .argument_values import Keeper, Other
 from .line_values import (
     CTX_NAMES,
     MAX_ITEMS,
@@ -24,12 +25,9 @@ from .line_values import (
     items_of,
     len_of,
 )
+from .recording import Call
 from .statement_counts import MAX_TURNS, Running, running
 from .writes import version_of
-
-if TYPE_CHECKING:
-    from .recorder import Recorder
-    from .recording import Call
 
 GOES_ON, RETURNS, YIELDS = "goes on at", "return", "yield"
 """What a line's result has beside names: where a branch goes on, and what the function gives."""
@@ -45,6 +43,22 @@ _ASKING = {"FOR_ITER", "SEND"}
 _INNER = {"<lambda>", "<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"}
 
 
+class LineCalls(Protocol):
+    """The recorder, as its lines see it: where calls of the kind "line" go."""
+
+    keeper: Keeper
+
+    @property
+    def is_full(self) -> bool: ...
+    def unseen(self) -> AbstractContextManager[None]: ...
+    def note(self, text: str) -> None: ...
+    def begin_line(
+        self, frame: FrameType, turn: int, line: int, reads: dict[str, Any]
+    ) -> Call | None: ...
+    def end_line(self, call: Call, result: dict[str, Any]) -> None: ...
+    def fail_line(self, call: Call, error: BaseException) -> None: ...
+
+
 class Lines:
     """Watches the user's lines for a recorder: calls of the kind "line" around what runs in them.
 
@@ -52,7 +66,7 @@ class Lines:
     those that its text mentions, as they were when it had run.
     """
 
-    def __init__(self, recorder: Recorder) -> None:
+    def __init__(self, recorder: LineCalls) -> None:
         self._recorder = recorder
         self._opcodes: dict[CodeType, bytes] = {}
 

@@ -4,22 +4,38 @@ stands in for `torch.autograd.Function.apply`, which no mode sees."""
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
-if TYPE_CHECKING:
-    from .recorder import Recorder
+
+class Calls(Protocol):
+    """The recorder, as the modes see it: told how each call begins and ends.
+
+    What a `begin_` returns is given to the `end_` or `fail_` of the same call."""
+
+    @property
+    def quiet(self) -> bool: ...
+    def begin_function(self, name: str | Callable, args: tuple, kwargs: dict[str, Any]) -> Any: ...
+    def end_function(
+        self, begun: Any, name: str | Callable, args: tuple, result: object
+    ) -> None: ...
+    def fail_function(self, begun: Any, error: BaseException) -> None: ...
+    def begin_op(self, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any: ...
+    def end_op(
+        self, call: Any, func: Any, args: tuple, kwargs: dict[str, Any], result: object
+    ) -> None: ...
+    def fail_op(self, call: Any, error: BaseException) -> None: ...
 
 
 class FunctionMode(TorchFunctionMode):
     """Shows the recorder every function of torch that Python calls."""
 
-    def __init__(self, recorder: Recorder) -> None:
+    def __init__(self, recorder: Calls) -> None:
         super().__init__()
         self._recorder = recorder
 
@@ -51,7 +67,7 @@ class OperatorMode(TorchDispatchMode):
         never compiles while such a mode is on."""
         return False
 
-    def __init__(self, recorder: Recorder) -> None:
+    def __init__(self, recorder: Calls) -> None:
         super().__init__()
         self._recorder = recorder
 
@@ -71,7 +87,7 @@ class OperatorMode(TorchDispatchMode):
 
 
 @contextmanager
-def custom_functions(recorder: Recorder) -> Iterator[None]:
+def custom_functions(recorder: Calls) -> Iterator[None]:
     """Show the recorder each `torch.autograd.Function`: torch calls no mode for these."""
     function = torch.autograd.Function
     original = function.__dict__["apply"]

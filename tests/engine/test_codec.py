@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from engine.project.document import Block, Model, TrainingSetup, Wire
 from engine.protocol import (
+    COMMANDS,
     MAX_SNAPSHOT_BYTES,
-    AnyCommand,
+    SNAPSHOTS,
     AnySignal,
-    AnySnapshot,
     CellSnapshot,
     CheckModelCommand,
     ErrorReport,
@@ -77,9 +77,9 @@ def test_signals_come_back(signal):
 
 
 def test_no_two_messages_share_a_name():
-    names = [t.__name__ for t in (*AnyCommand.__args__, *AnySignal.__args__)]
+    names = [t.__name__ for t in (*COMMANDS, *AnySignal.__args__)]
     assert len(names) == len(set(names))
-    snapshots = [t.__name__ for t in AnySnapshot.__args__]
+    snapshots = [t.__name__ for t in SNAPSHOTS]
     assert len(snapshots) == len(set(snapshots))
 
 

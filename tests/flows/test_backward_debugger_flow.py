@@ -54,7 +54,7 @@ def text(program, name: str) -> str:
 
 def parameters(program) -> dict[str, torch.Tensor]:
     lab = program.bench.link._session.lab
-    return {name: p.grad for name, p in lab.forward.module.named_parameters()}
+    return {name: p.grad for name, p in lab.models.forward.module.named_parameters()}
 
 
 def test_running_to_breakpoints_set_in_the_list_and_on_the_graph(qtbot, mlp):
@@ -220,7 +220,7 @@ def test_second_derivatives_from_the_table_of_gradients(qtbot, program):
         table.setCurrentCell(0, 1)
         trigger(program, "gradient_open")
     assert found == [27.0, 18.0, 6.0]
-    program.bench.link._session.lab.namespace.variables["x"].grad = None
+    program.bench.link._session.lab.console.namespace.variables["x"].grad = None
     view.backward.options.inputs.setText("x")
     press(qtbot, program, "backward_start")
     press(qtbot, program, "backward_end")

@@ -89,7 +89,7 @@ def test_the_line_runs_in_the_console(program, view):
     ask(program, view, "hessian")
     QTest.mouseClick(view.findChild(QPushButton, "derivative_run"), Qt.MouseButton.LeftButton)
     program.bench.link.drain()
-    variables = program.bench.link._session.lab.namespace.variables
+    variables = program.bench.link._session.lab.console.namespace.variables
     assert torch.equal(variables["H"].reshape(4, 4), torch.diag(6 * variables["x"].flatten()))
 
 
@@ -168,7 +168,7 @@ def test_a_function_of_ones_own_is_stepped_line_by_line(program, view):
     QTest.mouseClick(steps, Qt.MouseButton.LeftButton)
     assert label(view, "derivative_hint").startswith("Give a function whose lines")
     choose_example(program, view, "A backward with a mistake")
-    x = program.bench.link._session.lab.namespace.variables["x"]
+    x = program.bench.link._session.lab.console.namespace.variables["x"]
     QTest.mouseClick(steps, Qt.MouseButton.LeftButton)
     program.bench.link.drain()
     page = program.window.page("autograd")

@@ -45,7 +45,7 @@ def run_all(program) -> BackwardSnapshot:
 
 
 def variables(program) -> dict:
-    return program.bench.link._session.lab.namespace.variables
+    return program.bench.link._session.lab.console.namespace.variables
 
 
 @pytest.mark.parametrize("example", BY_TITLE.values(), ids=BY_TITLE)

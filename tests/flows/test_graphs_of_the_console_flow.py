@@ -58,7 +58,7 @@ def test_the_graph_of_a_variable_from_the_list_of_variables(qtbot, program, page
     program.workspaces.autograd.step_backward()
     program.workspaces.autograd.step_backward()
     program.bench.link.drain()
-    variables = program.bench.link._session.lab.namespace.variables
+    variables = program.bench.link._session.lab.console.namespace.variables
     assert variables["x"].grad == 27
     assert program.bench.store.newest(BackwardSnapshot).position == 2
 

@@ -115,7 +115,7 @@ def test_each_turn_of_a_loop_has_the_values_that_torch_computes(program, view):
     assert branches[9] and branches[11]  # it took both
     go(program, view, "gt", 7, turn)
     assert label(view, "where").endswith(f" time of {turn}")
-    y = program.bench.link._session.lab.namespace.variables["y"]
+    y = program.bench.link._session.lab.console.namespace.variables["y"]
     assert torch.equal(y.detach(), x)
 
 
@@ -210,7 +210,7 @@ def test_the_batch_of_the_model_and_its_nodes(qtbot, program, view):
     program.bench.files.new(templates.load_template("mlp"))
     view.findChild(QComboBox, "trace_what").setCurrentIndex(1)
     press(program, view, "start")
-    forward = program.bench.link._session.lab.forward
+    forward = program.bench.link._session.lab.models.forward
     assert forward is not None and label(view, "problem") == ""
     assert "class Model(nn.Module)" in view.source.reader.toPlainText()
     linear = next(i for i, call in enumerate(view.trace.calls) if call.name == "Linear")
@@ -283,7 +283,7 @@ def test_the_code_is_remembered_and_others_end_with_the_engine(program, view):
     program.bench.files.new(templates.load_template("mlp"))
     assert view.trace is None and label(view, "problem") == ""
     program.bench.link.drain()
-    assert "y" not in program.bench.link._session.lab.namespace.variables
+    assert "y" not in program.bench.link._session.lab.console.namespace.variables
 
 
 def test_code_that_does_not_end_can_be_interrupted(program, view, monkeypatch):
@@ -343,7 +343,7 @@ def test_gradient_descent_written_out(program, view):
         view.moved.emit("to", place)
         program.bench.link.drain()
         np.testing.assert_allclose(result(view), [[expected]], rtol=1e-6)
-    w = program.bench.link._session.lab.namespace.variables["w"]
+    w = program.bench.link._session.lab.console.namespace.variables["w"]
     assert w.grad is None and w.is_leaf
 
 

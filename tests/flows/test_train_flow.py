@@ -169,4 +169,4 @@ def test_trained_weights_come_back_after_a_restart(mlp):
 
 
 def weights(program) -> dict[str, torch.Tensor]:
-    return program.bench.link._session.lab.live.module.state_dict()
+    return program.bench.link._session.lab.models.live.module.state_dict()

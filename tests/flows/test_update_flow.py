@@ -52,7 +52,9 @@ def choose(program, row: str) -> None:
 def test_sgd_with_the_numbers_of_a_parameter(mlp):
     use(mlp, "optim.SGD", lr=0.5)
     run_backward(mlp, "linear2.bias")
-    parameter = dict(mlp.bench.link._session.lab.forward.module.named_parameters())["linear2.bias"]
+    parameter = dict(mlp.bench.link._session.lab.models.forward.module.named_parameters())[
+        "linear2.bias"
+    ]
     place = int(parameter.grad.abs().argmax())
     old, grad = parameter[place].item(), parameter.grad[place].item()
     copy = torch.nn.Parameter(parameter.detach().clone())

@@ -22,6 +22,7 @@ from ...protocol import (
     Value,
 )
 from ...tensors.summary import summarise, value
+from ..formulas import words_of
 from ..graph.engine_run import Gradients
 from ..graph.hooks import hooks_on
 from ..graph.reading import Node
@@ -169,6 +170,7 @@ class BackwardPass:
             subject.blocks(graph),
             subject.root,
             stale=stale_tensors(graph.nodes, subject.last_write),
+            words_of=words_of,
         )
 
     def snapshot(self) -> BackwardSnapshot:

@@ -24,7 +24,7 @@ from .side_effects import leaves_held
 
 if TYPE_CHECKING:
     from ...console.namespace import Namespace
-    from ...lab import Control
+    from ...control import Control
 
 
 class Subject(ABC):

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from ...errors import sendable
 from ...protocol import GraphCut, GraphEdge, GraphNode, GraphSnapshot, SourceLine, StaleTensor
 from ...recording.recording import Place, source_line
-from ..formulas import words_of
 from .parts import in_parts
 from .provenance import Origin, Provenance
 from .reading import Graph, Node
@@ -33,9 +32,11 @@ def graph_snapshots(
     root: str = "",
     max_nodes: int = MAX_SHOWN_NODES,
     stale: Sequence[StaleTensor] = (),
+    words_of: Callable[[str], str] = lambda name: "",
 ) -> list[GraphSnapshot]:
     """The graph in parts. Only its first `max_nodes` nodes (breadth first from the root), and the
-    edges between them, are told, while `plan` names them all."""
+    edges between them, are told, while `plan` names them all. `words_of` says in a line what the
+    nodes of one name do in backward ("": not known)."""
     shown = graph.nodes[:max_nodes]
     count = len(shown)
     blocks = blocks or {}

@@ -43,7 +43,7 @@ class Console:
 
     @property
     def namespace(self):
-        return self.session.lab.namespace
+        return self.session.lab.console.namespace
 
     def complete(self, source: str, cursor: int | None = None) -> CompletionsSnapshot:
         self.sent.clear()

@@ -16,7 +16,6 @@ from engine.autograd.backward.backward_pass import BackwardPass, shown_values
 from engine.autograd.backward.roots import ModelSubject
 from engine.autograd.graph.provenance import Provenance
 from engine.autograd.graph.snapshot import graph_snapshots
-from engine.console.namespace import namespace_of
 from engine.console.output import Output
 from engine.errors import LabError
 from engine.handlers import backward as handlers
@@ -115,17 +114,17 @@ def test_every_template_steps_to_the_gradients_of_backward(path: Path) -> None:
     assert comparison.max_difference == 0.0
     assert comparison.differences == dict.fromkeys(names, 0.0)
 
-    loss = lab.forward.plain()
-    stepped = {n: p.grad.clone() for n, p in lab.forward.module.named_parameters()}
-    lab.forward.module.zero_grad()
+    loss = lab.models.forward.plain()
+    stepped = {n: p.grad.clone() for n, p in lab.models.forward.module.named_parameters()}
+    lab.models.forward.module.zero_grad()
     loss.backward()
     for gradient in snapshot.gradients:
-        expected = lab.forward.module.get_parameter(gradient.name).grad
-        assert torch.equal(stepped[gradient.name], expected)
+        expected = lab.models.forward.module.get_parameter(gradient.name).grad
+        assert expected is not None and torch.equal(stepped[gradient.name], expected)
         assert gradient.gradient is not None and gradient.shape == tuple(expected.shape)
         assert gradient.gradient.norm == pytest.approx(expected.double().norm().item(), rel=1e-9)
-    assert lab.live is not None
-    assert all(p.grad is None for p in lab.live.module.parameters())
+    assert lab.models.live is not None
+    assert all(p.grad is None for p in lab.models.live.module.parameters())
 
 
 def test_the_comparison_would_tell_a_difference() -> None:
@@ -133,14 +132,14 @@ def test_the_comparison_would_tell_a_difference() -> None:
     start(lab)
     with pytest.raises(LabError, match="have not run yet"):
         ask(handlers.compare_gradients(lab, CompareGradientsCommand()))
-    stepper = lab.backward.stepper
+    stepper = lab.backward.under_way.stepper
     stepper.edit(0, torch.tensor(1.5))
     final = move(lab, "end")
     (comparison,) = ask(handlers.compare_gradients(lab, CompareGradientsCommand()))
     assert comparison.max_difference > 0
     after = {g.name: g.gradient for g in final.gradients}
     for name, difference in comparison.differences.items():
-        grad = lab.forward.module.get_parameter(name).grad
+        grad = lab.models.forward.module.get_parameter(name).grad
         assert difference == pytest.approx(grad.abs().max().item() / 3, rel=1e-5)
         assert after[name].norm == pytest.approx(grad.double().norm().item())
 
@@ -149,14 +148,16 @@ def test_comparing_leaves_gradients_buffers_and_random_state() -> None:
     lab, _ = begun()
     start(lab)
     move(lab, "end")
-    module = lab.forward.module
+    module = lab.models.forward.module
     grads = {n: p.grad for n, p in module.named_parameters()}
     copies = {n: g.clone() for n, g in grads.items()}
     buffers = {n: b.clone() for n, b in module.named_buffers()}
     rng = torch.get_rng_state()
     ask(handlers.compare_gradients(lab, CompareGradientsCommand()))
     for name, parameter in module.named_parameters():
-        assert parameter.grad is grads[name] and torch.equal(parameter.grad, copies[name])
+        gradient = parameter.grad
+        assert gradient is not None and gradient is grads[name]
+        assert torch.equal(gradient, copies[name])
     assert all(torch.equal(b, buffers[n]) for n, b in module.named_buffers())
     assert torch.equal(torch.get_rng_state(), rng)
 
@@ -183,7 +184,7 @@ def test_moves() -> None:
 def test_a_stop_signal_ends_a_long_run_where_it_is() -> None:
     lab, _ = begun()
     start(lab)
-    third = lab.backward.stepper.plan[2].fn  # while it runs, the signal comes
+    third = lab.backward.under_way.stepper.plan[2].fn  # while it runs, the signal comes
     third.register_hook(lambda grad_inputs, grad_outputs: lab.control.stop.set())
     assert move(lab, "end").position == 3
 
@@ -193,7 +194,7 @@ def test_a_step_shows_the_gradients_of_the_rule() -> None:
     start(lab)
     step = move(lab, "step").step
     assert step is not None
-    record = lab.backward.stepper.last
+    record = lab.backward.under_way.stepper.last
     for shown, tensors in ((step.incoming, record.incoming), (step.outgoing, record.outgoing)):
         assert len(shown) == len(tensors)
         for value, tensor in zip(shown, tensors, strict=True):
@@ -208,7 +209,7 @@ def test_inspecting_activations_parameters_and_gradients() -> None:
     start(lab)
     conv = next(b for b in project.model.blocks if b.kind == "nn.Conv2d")
     (activation,) = look(lab, "activation", conv.id).values
-    out = lab.forward.values[conv.id][0].detach()
+    out = lab.models.forward.values[conv.id][0].detach()
     assert activation.summary.shape == tuple(out.shape)
     assert activation.picture is not None and activation.picture.shape[1:] == tuple(out.shape[2:])
     cells = np.frombuffer(activation.picture.data, "<f4").reshape(activation.picture.shape)
@@ -218,7 +219,7 @@ def test_inspecting_activations_parameters_and_gradients() -> None:
     (weight,) = look(lab, "parameter", name).values
     assert weight.label == name
     assert weight.summary.mean == pytest.approx(
-        lab.forward.module.get_parameter(name).detach().double().mean().item()
+        lab.models.forward.module.get_parameter(name).detach().double().mean().item()
     )
     with pytest.raises(LabError, match="no gradient yet"):
         look(lab, "gradient", name)
@@ -228,7 +229,7 @@ def test_inspecting_activations_parameters_and_gradients() -> None:
     assert last is not None
     (gradient,) = look(lab, "gradient", name).values
     assert gradient.summary.norm == pytest.approx(
-        lab.forward.module.get_parameter(name).grad.double().norm().item()
+        lab.models.forward.module.get_parameter(name).grad.double().norm().item()
     )
     incoming, *outgoing = look(lab, "gradient", "0").values
     assert incoming.text == "1." and len(outgoing) >= 1
@@ -244,9 +245,9 @@ def test_inspecting_activations_parameters_and_gradients() -> None:
 
 def test_parameters_can_be_inspected_without_a_pass() -> None:
     lab, _ = begun()
-    lab.forward = None
-    assert lab.live is not None
-    name = next(iter(dict(lab.live.module.named_parameters())))
+    lab.models.forward = None
+    assert lab.models.live is not None
+    name = next(iter(dict(lab.models.live.module.named_parameters())))
     assert look(lab, "parameter", name).values[0].label == name
     with pytest.raises(LabError, match="no forward pass"):
         look(lab, "activation", "x")
@@ -262,7 +263,7 @@ def test_commands_out_of_order_are_explained() -> None:
     with pytest.raises(LabError, match="No backward pass"):
         move(lab, "step")
     with pytest.raises(LabError, match="not reached the loss"):
-        ModelSubject(lab.forward)
+        ModelSubject(lab.models.require_forward())
     start(lab)
     move(lab, "step")
     ask(move_forward(lab, MoveForwardCommand(move="back")))
@@ -276,14 +277,14 @@ def test_training_meanwhile_neither_disturbs_nor_is_disturbed() -> None:
     lab, _ = begun()
     start(lab)
     move(lab, "step")
-    assert lab.live is not None
-    for parameter in lab.live.module.parameters():
+    assert lab.models.live is not None
+    for parameter in lab.models.live.module.parameters():
         parameter.grad = torch.ones_like(parameter)
-    torch.optim.SGD(lab.live.module.parameters(), lr=0.1).step()
+    torch.optim.SGD(lab.models.live.module.parameters(), lr=0.1).step()
     move(lab, "end")
     (comparison,) = ask(handlers.compare_gradients(lab, CompareGradientsCommand()))
     assert comparison.max_difference == 0.0
-    for parameter in lab.live.module.parameters():
+    for parameter in lab.models.live.module.parameters():
         assert parameter.grad is not None and (parameter.grad == 1).all()
 
 
@@ -301,8 +302,8 @@ def test_a_graph_beyond_the_limit_says_what_is_left_out() -> None:
     y = x
     for _ in range(1_500):
         y = y * 1.0
-    lab.forward.values[lab.forward.loss_id] = (y,)
-    backward = BackwardPass(ModelSubject(lab.forward))
+    lab.models.forward.values[lab.models.forward.loss_id] = (y,)
+    backward = BackwardPass(ModelSubject(lab.models.require_forward()))
     graph, plan = backward.stepper.graph, backward.stepper.plan
     parts = ask(graph_snapshots(graph, plan, Provenance(), max_nodes=1_000))
     told = join_graph(parts)
@@ -324,7 +325,7 @@ def passed(blocks: tuple[Block, ...], x: torch.Tensor, y: torch.Tensor) -> Lab:
     )
     lab = Lab(emit=lambda snapshot: None)
     live = LiveModel(Model(blocks=blocks, wires=wires), seed=0)
-    lab.forward = ForwardPass(live, x, y, torch.nn.functional.cross_entropy, seed=0)
+    lab.models.forward = ForwardPass(live, x, y, torch.nn.functional.cross_entropy, seed=0)
     start(lab)
     move(lab, "end")
     return lab
@@ -349,7 +350,7 @@ def test_the_comparison_repeats_dropout_and_batch_norm() -> None:
     )
     (comparison,) = ask(handlers.compare_gradients(lab, CompareGradientsCommand()))
     assert comparison.max_difference == 0.0 and len(comparison.differences) == 6
-    lab.forward.seed += 1  # another dropout mask
+    lab.models.forward.seed += 1  # another dropout mask
     (comparison,) = ask(handlers.compare_gradients(lab, CompareGradientsCommand()))
     assert comparison.max_difference > 0.0
 
@@ -366,8 +367,8 @@ def test_sparse_gradients_are_stepped_shown_and_compared() -> None:
         torch.tensor([[1, 2, 2, 5], [5, 5, 0, 1]]),
         torch.tensor([0, 2]),
     )
-    (gradient,) = lab.backward.snapshot().gradients
-    grad = lab.forward.module.get_parameter("embedding1.weight").grad
+    (gradient,) = lab.backward.under_way.snapshot().gradients
+    grad = lab.models.forward.module.get_parameter("embedding1.weight").grad
     assert grad.layout == torch.sparse_coo and gradient.gradient is not None
     assert gradient.gradient.norm == pytest.approx(grad.to_dense().double().norm().item())
     (comparison,) = ask(handlers.compare_gradients(lab, CompareGradientsCommand()))
@@ -378,7 +379,7 @@ def test_sparse_gradients_are_stepped_shown_and_compared() -> None:
 
 
 def debug(lab: Lab, command: Any) -> Any:
-    answers = ask(handler_of(type(command).__name__)(lab, command))
+    answers = ask(handler_of(type(command))(lab, command))
     return answers[0] if answers else None
 
 
@@ -418,7 +419,7 @@ def test_an_edit_is_listed_previewed_undone_and_compared() -> None:
     start(lab)
     first = move(lab, "step")
     node = first.next.node
-    incoming = lab.backward.stepper.pending(node)[0]
+    incoming = lab.backward.under_way.stepper.pending(node)[0]
     assert first.next.incoming[0].summary.norm == pytest.approx(incoming.double().norm().item())
     edited = debug(lab, EditGradientCommand(node=node, expression="g * 3"))
     assert edited.edits == (GradientEdit(node, "g * 3"),)
@@ -442,7 +443,7 @@ def test_an_edit_is_listed_previewed_undone_and_compared() -> None:
 def test_an_edit_uses_the_variables_of_the_console() -> None:
     lab, _ = begun()
     start(lab)
-    namespace_of(lab).variables["strength"] = 0.0
+    lab.console.namespace.variables["strength"] = 0.0
     debug(lab, EditGradientCommand(node=0, expression="g * strength"))
     final = move(lab, "end")
     assert final.edits[0].names == ("strength",)
@@ -471,7 +472,9 @@ def test_pending_gradients_and_freed_bytes_are_told() -> None:
         for pending in snapshot.pending:
             assert 1 <= pending.arrived <= pending.expected
             for told, gradient in zip(
-                pending.gradients, lab.backward.stepper.pending(pending.node), strict=True
+                pending.gradients,
+                lab.backward.under_way.stepper.pending(pending.node),
+                strict=True,
             ):
                 assert (told is None) == (gradient is None)
                 if told is not None:
@@ -523,10 +526,11 @@ def test_an_exported_script_runs_by_itself_to_the_same_bits(path: Path, tmp_path
     assert debug(lab, ExportBackwardCommand()).text == told.text
     model = run_here(told.text, tmp_path / "pass.py")["model"]
     found = {n: p.grad for n, p in model.named_parameters()}
-    stepped = {n: p.grad for n, p in lab.forward.module.named_parameters()}
+    stepped = {n: p.grad for n, p in lab.models.forward.module.named_parameters()}
     assert found.keys() == stepped.keys()
     for name, gradient in found.items():
-        assert torch.equal(gradient, stepped[name]), name
+        expected = stepped[name]
+        assert expected is not None and torch.equal(gradient, expected), name
     with pytest.raises(LabError, match="does not exist"):
         debug(lab, ExportBackwardCommand(path=str(tmp_path / "nowhere" / "pass.py")))
 
@@ -564,7 +568,7 @@ def test_the_real_engine_is_stepped_by_the_same_commands(path: Path) -> None:
         2 * final.gradients[0].gradient.norm
     )
     assert ask(move_forward(lab, MoveForwardCommand(move="back")))
-    assert lab.backward is None
+    assert lab.backward.under_way is None
 
 
 def test_a_held_engine_is_let_go_when_the_session_closes() -> None:
@@ -573,7 +577,7 @@ def test_a_held_engine_is_let_go_when_the_session_closes() -> None:
     session.handle(StartForwardCommand(model=project.model, training=project.training))
     session.handle(StartBackwardCommand(real_engine=True, retain_graph=True))
     session.handle(MoveBackwardCommand(move="step"))
-    assert session.lab.backward.stepper.position == 1
+    assert session.lab.backward.under_way.stepper.position == 1
     assert [t.name for t in threading.enumerate()].count("backward") == 1
     session.close()
     assert [t.name for t in threading.enumerate()].count("backward") == 0
@@ -586,8 +590,13 @@ def test_a_stop_signal_ends_a_run_of_the_real_engine() -> None:
     assert move(lab, "end").position == 1
     lab.control.stop.clear()
     with pytest.raises(LabError, match="fails"):
-        debug(lab, EditGradientCommand(node=lab.backward.stepper.next_node.id, expression="1 / 0"))
-    lab.end_backward()
+        debug(
+            lab,
+            EditGradientCommand(
+                node=lab.backward.under_way.stepper.next_node.id, expression="1 / 0"
+            ),
+        )
+    lab.backward.close()
 
 
 def test_a_script_brings_the_cells_that_its_edits_use(tmp_path: Path) -> None:
@@ -600,15 +609,16 @@ def test_a_script_brings_the_cells_that_its_edits_use(tmp_path: Path) -> None:
         "def helper(g):\n    return g * strength",
     ):
         output = Output(lambda stream, text: None)
-        assert namespace_of(lab).run(cell, "<cell>", output, lab.control)[0] is None
+        assert lab.console.namespace.run(cell, "<cell>", output, lab.control)[0] is None
     debug(lab, EditGradientCommand(node=0, expression="helper(g) * mask[0]"))
     move(lab, "end")
     told = debug(lab, ExportBackwardCommand(path=str(tmp_path / "pass.py")))
     assert "other" not in told.text
     model = run_here(told.text, tmp_path / "pass.py")["model"]
     for name, parameter in model.named_parameters():
-        assert torch.equal(parameter.grad, lab.forward.module.get_parameter(name).grad), name
-    namespace_of(lab).variables["from_nowhere"] = 2
+        expected = lab.models.forward.module.get_parameter(name).grad
+        assert expected is not None and torch.equal(parameter.grad, expected), name
+    lab.console.namespace.variables["from_nowhere"] = 2
     move(lab, "reset")
     debug(lab, EditGradientCommand(node=0, expression="g * from_nowhere"))
     with pytest.raises(LabError, match="`from_nowhere`, which an edit uses: no cell has made it"):

@@ -84,7 +84,7 @@ def test_a_jacobian_with_its_entries(talk):
         DerivativeCommand(kind="jacobian", function="f", inputs=("x", "w"), argument=1),
         DerivativeSnapshot,
     )
-    x, w = (talk.lab.namespace.variables[name].detach() for name in "xw")
+    x, w = (talk.lab.console.namespace.variables[name].detach() for name in "xw")
     expected = torch.func.jacrev(lambda w: x @ w)(w).reshape(6, 6)
     assert (got.rows, got.columns) == (6, 6)
     assert np.array_equal(matrix(got.picture), expected.numpy())
@@ -110,7 +110,7 @@ def test_the_line_of_python_gives_what_is_shown(talk, kind):
     )
     name = {"jacobian": "J", "hessian": "H"}.get(kind, kind)
     talk.ask(RunCellCommand(source=got.code))
-    theirs = talk.lab.namespace.variables[name].detach()
+    theirs = talk.lab.console.namespace.variables[name].detach()
     shown = matrix(got.picture or got.result.picture)
     assert np.array_equal(shown.reshape(-1), theirs.numpy().reshape(-1))
 
@@ -125,7 +125,7 @@ def test_a_vector_of_the_users_and_another_argument(talk):
     )
     got = talk.ask(command, DerivativeSnapshot)
     talk.ask(RunCellCommand(source=got.code))
-    theirs = talk.lab.namespace.variables["vjp"].detach()
+    theirs = talk.lab.console.namespace.variables["vjp"].detach()
     assert theirs.shape == (2, 3)
     assert np.array_equal(matrix(got.result.picture), theirs.numpy())
 
@@ -141,7 +141,7 @@ def test_the_hessian_of_a_cube_is_diagonal(talk):
 
 def test_nothing_of_the_users_changes(talk):
     lab = talk.lab
-    before = lab.namespace.variables["x"]
+    before = lab.console.namespace.variables["x"]
     talk.ask(RunCellCommand(source="torch.manual_seed(1)"))
     state = torch.get_rng_state()
     talk.ask(
@@ -158,7 +158,7 @@ def test_the_model_of_the_pass(talk):
     project = load(MLP)
     talk.ask(StartForwardCommand(model=project.model, training=project.training))
     got = talk.ask(DerivativeCommand(kind="jacobian"), DerivativeSnapshot)
-    forward = talk.lab.forward
+    forward = talk.lab.models.forward
     module = forward.module
     assert (got.rows, got.columns) == (10, 64)
     training = [m.training for m in module.modules()]
@@ -181,7 +181,7 @@ def test_modules_of_the_console_are_compared_in_float64_and_stay_float32(talk):
     assert [c.note for c in got.comparisons] == ["", "", ""]
     single, numeric, coarse = (c.max_difference for c in got.comparisons)
     assert 0 < single < 1e-6 and numeric < 1e-8 and coarse < 1e-2
-    variables = talk.lab.namespace.variables
+    variables = talk.lab.console.namespace.variables
     assert variables["lstm"].weight_hh_l0.dtype == torch.float32
     assert torch.equal(variables["lstm"].weight_hh_l0, variables["before"])
 
@@ -239,7 +239,7 @@ def test_gradcheck_passes(talk):
         )
         assert got.ok and not got.message and got.pairs[0].worst is None
         talk.ask(RunCellCommand(source=f"passed = {got.code}"))
-        assert talk.lab.namespace.variables["passed"] is True
+        assert talk.lab.console.namespace.variables["passed"] is True
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,7 @@ class Console:
 
     @property
     def variables(self) -> dict[str, object]:
-        namespace = self.session.lab.namespace
+        namespace = self.session.lab.console.namespace
         assert namespace is not None
         return namespace.variables
 

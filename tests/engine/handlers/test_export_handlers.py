@@ -18,7 +18,6 @@ from engine.errors import LabError
 from engine.exporting import load_weights
 from engine.handlers.exporting import export
 from engine.lab import Lab
-from engine.models.live import live_model
 from engine.project.document import Block, Model, TrainingSetup, Wire
 from engine.protocol import ExportCommand, ExportSnapshot, Snapshot
 
@@ -52,7 +51,7 @@ CNN = chain(
 def lab() -> Lab:
     sent: list[Snapshot] = []
     lab = Lab(emit=sent.append)
-    module = live_model(lab, CNN, SETUP.seed).module
+    module = lab.models.live_model(CNN, SETUP.seed).module
     with torch.no_grad():  # as if it had been trained
         for parameter in module.parameters():
             parameter.add_(0.25)
@@ -103,9 +102,9 @@ def test_model_and_weights_load_in_a_bare_script(lab: Lab, tmp_path: Path) -> No
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert lab.live is not None
+    assert lab.models.live is not None
     x = torch.linspace(-1, 1, 2 * 64).reshape(2, 1, 8, 8)
-    expected = lab.live.module.eval()(x)
+    expected = lab.models.live.module.eval()(x)
     assert torch.equal(torch.tensor(json.loads(done.stdout)), expected)
 
 
@@ -113,11 +112,11 @@ def test_model_and_weights_load_in_a_bare_script(lab: Lab, tmp_path: Path) -> No
 def test_the_snapshot_tells_what_was_written(lab: Lab, tmp_path: Path, format: str) -> None:
     path = tmp_path / f"model.{format}"
     snapshot = run(lab, path, format)
-    assert lab.live is not None
+    assert lab.models.live is not None
     assert (snapshot.path, snapshot.format) == (str(path), format)
     assert snapshot.size_bytes == path.stat().st_size and len(snapshot.sha256) == 64
     assert snapshot.max_error == 0.0
-    assert snapshot.keys == tuple(lab.live.module.state_dict())
+    assert snapshot.keys == tuple(lab.models.live.module.state_dict())
     assert "conv1.weight" in snapshot.keys and "norm1.running_mean" in snapshot.keys
 
 
@@ -125,12 +124,12 @@ def test_the_snapshot_tells_what_was_written(lab: Lab, tmp_path: Path, format: s
 def test_export_disturbs_neither_weights_nor_buffers_nor_rng(
     lab: Lab, tmp_path: Path, format: str
 ) -> None:
-    assert lab.live is not None
-    module = lab.live.module
+    assert lab.models.live is not None
+    module = lab.models.live.module
     before = {k: t.clone() for k, t in module.state_dict().items()}
     rng, training = torch.get_rng_state(), module.training
     run(lab, tmp_path / "m", format)
-    assert lab.live.module is module and module.training == training
+    assert lab.models.live.module is module and module.training == training
     assert torch.equal(torch.get_rng_state(), rng)
     assert all(torch.equal(t, before[k]) for k, t in module.state_dict().items())
 
@@ -139,17 +138,17 @@ def test_export_disturbs_neither_weights_nor_buffers_nor_rng(
 def test_weights_of_a_file_are_exported_without_touching_the_live_ones(
     lab: Lab, tmp_path: Path, format: str
 ) -> None:
-    assert lab.live is not None
+    assert lab.models.live is not None
     run(lab, tmp_path / "old", "safetensors" if format == "pt" else "pt")
     (tmp_path / "old").rename(tmp_path / ("old.safetensors" if format == "pt" else "old.pt"))
-    old = {k: t.clone() for k, t in lab.live.module.state_dict().items()}
+    old = {k: t.clone() for k, t in lab.models.live.module.state_dict().items()}
     with torch.no_grad():
-        lab.live.module.get_parameter("linear1.bias").fill_(7.0)
+        lab.models.live.module.get_parameter("linear1.bias").fill_(7.0)
     source = tmp_path / ("old.safetensors" if format == "pt" else "old.pt")
     run(lab, tmp_path / f"new.{format}", format, weights=str(source))
     new = load_weights(tmp_path / f"new.{format}")
     assert all(torch.equal(new[k], old[k]) for k in old)
-    assert lab.live.module.get_parameter("linear1.bias")[0] == 7.0
+    assert lab.models.live.module.get_parameter("linear1.bias")[0] == 7.0
 
 
 def test_weights_of_another_model_are_refused_by_name(lab: Lab, tmp_path: Path) -> None:

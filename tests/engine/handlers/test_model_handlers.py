@@ -56,28 +56,28 @@ def start(lab: Lab, model: Model, setup: TrainingSetup = SETUP, batch: int = 0) 
 
 def test_check_answers_and_leaves_the_live_model_alone(lab: Lab):
     (snapshot,) = handlers.check_model(lab, CheckModelCommand(model=mlp(), training=SETUP))
-    assert isinstance(snapshot, ModelSnapshot) and snapshot.runnable and lab.live is None
+    assert isinstance(snapshot, ModelSnapshot) and snapshot.runnable and lab.models.live is None
 
 
 def test_initialise_forgets_the_weights(lab: Lab):
     command = InitialiseCommand(model=mlp(), training=SETUP)
     (snapshot,) = handlers.initialise(lab, command)
     assert isinstance(snapshot, WeightsSnapshot) and snapshot.parameters == 650
-    assert lab.live is not None
-    weight = lab.live.module.get_parameter("linear_b2.weight")
+    assert lab.models.live is not None
+    weight = lab.models.live.module.get_parameter("linear_b2.weight")
     first = weight.detach().clone()
     with torch.no_grad():
         weight.zero_()
     list(handlers.initialise(lab, command))
-    assert torch.equal(lab.live.module.get_parameter("linear_b2.weight"), first)
+    assert torch.equal(lab.models.live.module.get_parameter("linear_b2.weight"), first)
 
 
 def test_forward_goes_through_the_training_batch(lab: Lab):
     assert start(lab, mlp(), batch=2).position == 0
     (snapshot,) = handlers.move_forward(lab, MoveForwardCommand(move="end"))
-    assert lab.live is not None
+    assert lab.models.live is not None
     x, y = data.load(SETUP.data).train_batch(2, 32, SETUP.seed)
-    expected = nn.functional.cross_entropy(lab.live.module(x), y).item()
+    expected = nn.functional.cross_entropy(lab.models.live.module(x), y).item()
     assert snapshot.loss == expected and snapshot.order[-1] == "loss" and snapshot.batch == 2
     moves: list[tuple[Literal["back", "step", "reset"], int]]
     moves = [("back", 4), ("step", 5), ("step", 5), ("reset", 0), ("back", 0)]
@@ -91,10 +91,10 @@ def test_forward_goes_through_the_training_batch(lab: Lab):
 def test_a_loss_block_comes_before_the_training_set_up(lab: Lab):
     start(lab, mlp(("nn.MSELoss", {"reduction": "sum"})))
     (snapshot,) = handlers.move_forward(lab, MoveForwardCommand(move="end"))
-    assert lab.live is not None and snapshot.order[-1] == "b3"
+    assert lab.models.live is not None and snapshot.order[-1] == "b3"
     x, y = data.load(SETUP.data).train_batch(0, 32, SETUP.seed)
     target = nn.functional.one_hot(y, 10).float()
-    expected = nn.functional.mse_loss(lab.live.module(x), target, reduction="sum")
+    expected = nn.functional.mse_loss(lab.models.live.module(x), target, reduction="sum")
     assert snapshot.loss == pytest.approx(expected.item(), rel=1e-6)
 
 
@@ -102,7 +102,7 @@ def test_what_cannot_run_is_refused_with_its_problems(lab: Lab):
     model = chain(("Input", {"shape": (1, 8, 8)}), ("nn.Linear", {}), ("Output", {}))
     with pytest.raises(LabError) as error:
         start(lab, model)
-    assert error.value.problems[0].block == "b1" and lab.forward is None
+    assert error.value.problems[0].block == "b1" and lab.models.forward is None
     with pytest.raises(LabError, match="Batch 999 does not exist"):
         start(lab, mlp(), batch=999)
     with pytest.raises(LabError, match="No forward pass"):
@@ -129,15 +129,15 @@ def test_a_template_is_clean_and_runs(name: str, lab: Lab):
     assert snapshot.runnable and snapshot.problems == ()
     assert [report.problems for report in snapshot.blocks if report.problems] == []
     start(lab, project.model, project.training)
-    for _ in lab.forward.order:
+    for _ in lab.models.forward.order:
         (moved,) = handlers.move_forward(lab, MoveForwardCommand(move="step"))
         encode_snapshot(moved)
-    assert lab.live is not None
+    assert lab.models.live is not None
     setup = project.training
     x, y = data.load(setup.data).train_batch(0, setup.batch_size, setup.seed)
-    assert moved.loss == nn.functional.cross_entropy(lab.live.module(x), y).item()
-    lab.forward.loss.backward()
-    assert all(parameter.grad is not None for parameter in lab.forward.module.parameters())
+    assert moved.loss == nn.functional.cross_entropy(lab.models.live.module(x), y).item()
+    lab.models.forward.loss.backward()
+    assert all(parameter.grad is not None for parameter in lab.models.forward.module.parameters())
 
 
 @pytest.mark.parametrize("name", TEMPLATES)

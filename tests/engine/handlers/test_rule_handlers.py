@@ -9,9 +9,9 @@ import pytest
 from engine.handlers import rules as rule_handlers
 from engine.project.files import load
 from engine.protocol import (
-    AnyCommand,
     BackwardMove,
     CheckRuleCommand,
+    Command,
     ErrorSnapshot,
     GraphSnapshot,
     MoveBackwardCommand,
@@ -40,7 +40,7 @@ class Asked:
         self.answers = []
         self.session = Session(self.answers.append)
 
-    def ask(self, command: AnyCommand, kind=None):
+    def ask(self, command: Command, kind=None):
         self.answers.clear()
         self.session.handle(command)
         for answer in self.answers:

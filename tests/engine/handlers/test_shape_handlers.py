@@ -72,8 +72,8 @@ def test_every_kind_of_tensor_is_answered(command: Command, kind: str) -> None:
     session = Session(snapshots.append)
     session.handle(RunCellCommand(source="pass"))
     x = KINDS[kind]()
-    assert session.lab.namespace is not None
-    session.lab.namespace.variables["x"] = x
+    assert session.lab.console.namespace is not None
+    session.lab.console.namespace.variables["x"] = x
     snapshots.clear()
     session.handle(command)
     (answer,) = snapshots

@@ -72,7 +72,7 @@ class Client:
         return error
 
     def weights(self) -> dict[str, torch.Tensor]:
-        return {n: t.clone() for n, t in self.session.lab.live.module.state_dict().items()}
+        return {n: t.clone() for n, t in self.session.lab.models.live.module.state_dict().items()}
 
 
 @pytest.fixture

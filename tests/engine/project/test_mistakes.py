@@ -21,7 +21,7 @@ def run(code: str):
     session = Session(answers.append)
     session.handle(RunCellCommand(source=code))
     (cell,) = [a for a in answers if isinstance(a, CellSnapshot)]
-    return cell, session.lab.namespace.variables
+    return cell, session.lab.console.namespace.variables
 
 
 def made(key: str):

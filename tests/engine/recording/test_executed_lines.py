@@ -340,12 +340,12 @@ seen = list(calls)
 
 def test_looking_runs_no_code_of_the_users() -> None:
     lab, trace = traced(HOSTILE)
-    assert trace.error is None and lab.namespace is not None
-    assert lab.namespace.variables["seen"] == []
-    calls = list(lab.namespace.variables["calls"])
+    assert trace.error is None and lab.console.namespace is not None
+    assert lab.console.namespace.variables["seen"] == []
+    calls = list(lab.console.namespace.variables["calls"])
     for _ in trace.calls:
         move(lab, "step")
-    assert lab.namespace.variables["calls"] == calls
+    assert lab.console.namespace.variables["calls"] == calls
     places = {text: number for number, text in enumerate(HOSTILE.splitlines(), 1)}
     assert dict(at_line(lab, trace, places["s.other = 3"]).results) == {"s.other": "3"}
     (own,) = at_line(lab, trace, places["r = s.own"]).inputs
@@ -374,15 +374,15 @@ after = torch.rand(3)
 
 def test_results_versions_and_randomness_are_those_of_plain_python() -> None:
     lab, trace = traced(RANDOM)
-    assert trace.error is None and lab.namespace is not None
+    assert trace.error is None and lab.console.namespace is not None
     here = torch.get_rng_state()
     plain: dict[str, Any] = {"torch": torch}
     exec(RANDOM, plain)
     assert torch.equal(torch.get_rng_state(), here)
     for name in ("x", "y", "h", "loss", "after"):
-        ours, theirs = lab.namespace.variables[name], plain[name]
+        ours, theirs = lab.console.namespace.variables[name], plain[name]
         assert torch.equal(ours, theirs) and ours._version == theirs._version
-    assert torch.equal(lab.namespace.variables["x"].grad, plain["x"].grad)
+    assert torch.equal(lab.console.namespace.variables["x"].grad, plain["x"].grad)
 
 
 def test_a_loop_of_many_turns_is_recorded_where_torch_runs(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -395,8 +395,8 @@ def test_a_loop_of_many_turns_is_recorded_where_torch_runs(monkeypatch: pytest.M
     )
     lab, trace = traced(source)
     assert len(trace.calls) < 150 and trace.note == lines.TURNS_NOTE
-    assert lab.namespace is not None
-    assert lab.namespace.variables["k"] == sum(range(1000))
+    assert lab.console.namespace is not None
+    assert lab.console.namespace.variables["k"] == sum(range(1000))
     added = [c for c in trace.calls if c.kind == "line" and trace.lines[c.line].line == 9]
     assert [call.turn for call in added] == list(range(1, 21))  # torch runs in each of them
     functions = [c for c in trace.calls if c.name == "add" and c.kind == "function"]
@@ -489,9 +489,9 @@ def test_lines_around_modules_are_not_among_the_callers_of_a_node() -> None:
         "        return h.exp()\nnet = Net()\ny = net(torch.ones(2, requires_grad=True))\n"
     )
     assert stops(trace) == [1, 2, 5, 6, 3, 4]
-    assert lab.namespace is not None
-    recording = lab.namespace.recordings.kept[0]
-    chain = recording.chain_of(lab.namespace.variables["y"].grad_fn._sequence_nr())
+    assert lab.console.namespace is not None
+    recording = lab.console.namespace.recordings.kept[0]
+    chain = recording.chain_of(lab.console.namespace.variables["y"].grad_fn._sequence_nr())
     assert [call.kind for call in chain] == ["module", "function", "op"]
     line = next(c for c in trace.calls if c.kind == "line" and trace.lines[c.line].line == 4)
     assert (line.module, line.nodes) == ("net", 1)
@@ -549,14 +549,14 @@ def begun(source: str, root: str) -> tuple[Lab, list[Any]]:
     lab, _ = traced(source)
     list(start_backward(lab, StartBackwardCommand(root=root)))
     list(move_backward(lab, MoveBackwardCommand(move="end")))
-    return lab, lab.backward.stepper.graph.nodes
+    return lab, lab.backward.under_way.stepper.graph.nodes
 
 
 def test_a_python_backward_is_stepped_into_with_the_gradient_that_came() -> None:
     lab, nodes = begun(GELU.removesuffix("y.sum().backward()\n") + "loss = (y * y).sum()\n", "loss")
     node = next(n for n in nodes if n.is_custom)
-    assert lab.namespace is not None
-    x = lab.namespace.variables["x"]
+    assert lab.console.namespace is not None
+    x = lab.console.namespace.variables["x"]
     before, version = x.grad.clone(), x._version
     lab, trace = traced("", lab, node=node.id)
     assert trace.rule == "y = Gelu" and trace.error is None and trace.source == ""
@@ -565,7 +565,7 @@ def test_a_python_backward_is_stepped_into_with_the_gradient_that_came() -> None
     )
     stops = [trace.lines[c.line].line for c in trace.calls if c.kind == "line"]
     assert stops == [23, 25, 26, 6, 7, 29]
-    assert lab.trace.position == 0 and move(lab, "line").position > 0
+    assert lab.trace.current.position == 0 and move(lab, "line").position > 0
     gives = at_line(lab, trace, 26)
     plain = x.detach().clone().requires_grad_()
     y = torch.nn.functional.gelu(plain)
@@ -593,8 +593,8 @@ def test_a_rule_that_raises_is_traced_to_where_it_does() -> None:
     source = GELU.removesuffix("y.sum().backward()\n")
     lab, nodes = begun(source + "loss = y.sum()\n", "loss")
     node = next(n for n in nodes if n.is_custom)
-    assert lab.namespace is not None
-    lab.namespace.variables["below"] = None
+    assert lab.console.namespace is not None
+    lab.console.namespace.variables["below"] = None
     lab, trace = traced("", lab, node=node.id)
     assert trace.error is not None and trace.error.type == "TypeError"
     marked = [trace.lines[c.line].line for c in trace.calls if c.mark == "error"]
@@ -616,16 +616,16 @@ def test_while_the_real_engine_is_held_no_rule_runs_a_second_time() -> None:
     try:
         list(move_backward(lab, MoveBackwardCommand(move="step")))
         with pytest.raises(LabError, match="real engine is held"):
-            traced("", lab, node=lab.backward.stepper.graph.nodes[0].id)
+            traced("", lab, node=lab.backward.under_way.stepper.graph.nodes[0].id)
     finally:
-        lab.end_backward()
+        lab.backward.close()
 
 
 def test_a_rule_is_traced_with_the_gradient_as_it_was_edited() -> None:
     source = GELU.removesuffix("y.sum().backward()\n") + "loss = y.sum()\n"
     lab, _ = traced(source)
     list(start_backward(lab, StartBackwardCommand(root="loss")))
-    node = next(n for n in lab.backward.stepper.graph.nodes if n.is_custom)
+    node = next(n for n in lab.backward.under_way.stepper.graph.nodes if n.is_custom)
     list(move_backward(lab, MoveBackwardCommand(move="step")))
     list(edit_gradient(lab, EditGradientCommand(node=node.id, expression="g * 10")))
     list(move_backward(lab, MoveBackwardCommand(move="end")))

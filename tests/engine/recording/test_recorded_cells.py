@@ -8,7 +8,6 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from engine.console.namespace import namespace_of
 from engine.console.output import Output
 from engine.handlers.trace import move_trace, start_trace
 from engine.lab import Lab
@@ -86,15 +85,15 @@ def test_a_cell_gives_the_same(name: str) -> None:
     exec(CELLS[name], plain)
     lab = Lab(emit=lambda snapshot: None)
     output = Output(lambda stream, text: None)
-    error, _ = namespace_of(lab).run(CELLS[name], "<cell>", output, lab.control)
+    error, _ = lab.console.namespace.run(CELLS[name], "<cell>", output, lab.control)
     assert error is None, error
-    assert torch.equal(namespace_of(lab).variables["r"], plain["r"])
+    assert torch.equal(lab.console.namespace.variables["r"], plain["r"])
 
     lab = Lab(emit=lambda snapshot: None)
     answers = list(start_trace(lab, StartTraceCommand(source=CELLS[name])))
     trace = join_trace([a for a in answers if isinstance(a, TraceSnapshot)])
     assert trace.error is None, trace.error
-    assert torch.equal(namespace_of(lab).variables["r"], plain["r"])
+    assert torch.equal(lab.console.namespace.variables["r"], plain["r"])
     assert trace.calls
     for _ in trace.calls:
         (step,) = move_trace(lab, MoveTraceCommand(move="step"))

@@ -326,7 +326,7 @@ def test_a_compiled_function_is_left_alone() -> None:
 
 DEEP = """
 import torch
-from engine.lab import Control
+from engine.control import Control
 from engine.console.output import Output
 from engine.console.namespace import Namespace
 space = Namespace()

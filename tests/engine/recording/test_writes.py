@@ -9,7 +9,7 @@ import torch
 
 from engine.console.namespace import Namespace
 from engine.console.output import Output
-from engine.lab import Control
+from engine.control import Control
 from engine.recording.writes import index_text
 
 

@@ -119,7 +119,7 @@ def test_its_numbers_are_in_both_views(qtbot, name) -> None:
         assert views.shown.cells is None and cells in views.storage.text("contiguity")
     else:
         assert views.shown.values == cells
-        t = views.session.lab.namespace.variables["x"]  # type: ignore[union-attr]
+        t = views.session.lab.console.namespace.variables["x"]  # type: ignore[union-attr]
         assert views.shown.strides == t.stride() and views.shown.offset == t.storage_offset()
         where = (0,) * t.dim()
         views.session.handle(LocateCommand(expression="x", index=where))

@@ -54,8 +54,8 @@ class Bench:
 
     @property
     def variables(self) -> dict:
-        assert self.session.lab.namespace is not None
-        return self.session.lab.namespace.variables
+        assert self.session.lab.console.namespace is not None
+        return self.session.lab.console.namespace.variables
 
     def _ask(self, command: Command) -> None:
         self.asked.append(command)

@@ -14,7 +14,6 @@ import torch
 from engine.autograd.graph.provenance import Provenance
 from engine.autograd.graph.reading import read_graph
 from engine.autograd.graph.snapshot import graph_snapshots
-from engine.console.namespace import namespace_of
 from engine.console.output import Output
 from engine.errors import LabError
 from engine.handlers import backward as handlers
@@ -52,7 +51,7 @@ def console(*cells: str) -> Lab:
 def run(lab: Lab, *cells: str) -> None:
     for cell in cells:
         output = Output(lambda stream, text: None)
-        error, _ = namespace_of(lab).run(cell, "<cell>", output, lab.control)
+        error, _ = lab.console.namespace.run(cell, "<cell>", output, lab.control)
         assert error is None, error
 
 
@@ -85,7 +84,7 @@ def named(graph: GraphSnapshot, name: str) -> GraphNode:
 
 
 def variable(lab: Lab, name: str) -> Any:
-    return namespace_of(lab).variables[name]
+    return lab.console.namespace.variables[name]
 
 
 CELLS = (
@@ -196,7 +195,7 @@ def test_roots_that_cannot_be_are_explained(root: str, words: str) -> None:
     with pytest.raises(LabError, match=words) as caught:
         begin(lab, root)
     assert caught.value.hint
-    assert lab.backward is None
+    assert lab.backward.under_way is None
 
 
 @pytest.mark.parametrize(
@@ -287,7 +286,7 @@ def test_every_node_of_a_large_model_has_module_and_line() -> None:
     blocks = {found[1] for n in graph.nodes if (found := re.search(r"\.h\.(\d+)", n.module))}
     assert blocks == {str(i) for i in range(12)}
     parameters = {id(p): name for name, p in variable(lab, "net").named_parameters()}
-    for node in lab.backward.stepper.graph.nodes:
+    for node in lab.backward.under_way.stepper.graph.nodes:
         if node.is_leaf:
             told = graph.nodes[node.id]
             owner = parameters[id(node.variable)].rpartition(".")[0]
@@ -304,7 +303,7 @@ def test_a_frozen_factor_is_found_whatever_torch_makes_of_the_product(product: s
     cuts = begin(lab, "y").cuts
     assert ("frozen", "w") in {(cut.reason, cut.label) for cut in cuts}
     for cut in cuts:
-        node = lab.backward.stepper.graph.nodes[cut.node]
+        node = lab.backward.under_way.stepper.graph.nodes[cut.node]
         assert node.fn.next_functions[cut.input][0] is None
 
 
@@ -343,7 +342,7 @@ def test_each_frozen_argument_is_told_at_the_input_that_it_stands_for(call: str)
         if not frozen or frozen == set(shapes):
             continue
         lab, graph, _ = inputs(free)
-        top = lab.backward.stepper.graph.node_of(variable(lab, "y").grad_fn).id
+        top = lab.backward.under_way.stepper.graph.node_of(variable(lab, "y").grad_fn).id
         cuts = {cut.label: cut for cut in graph.cuts}
         assert set(cuts) == frozen and {cut.reason for cut in graph.cuts} == {"frozen"}
         for name in frozen & set(direct):
@@ -363,7 +362,10 @@ def test_cuts_tell_what_made_them() -> None:
     assert told["detach"].source is not None and told["detach"].source.text.endswith("# here")
     assert told["no_grad"].source is not None and told["no_grad"].source.text.endswith("# there")
     for cut in graph.cuts:
-        assert lab.backward.stepper.graph.nodes[cut.node].fn.next_functions[cut.input][0] is None
+        assert (
+            lab.backward.under_way.stepper.graph.nodes[cut.node].fn.next_functions[cut.input][0]
+            is None
+        )
 
 
 @pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.stem)
@@ -372,7 +374,7 @@ def test_nodes_of_a_model_tell_block_operator_and_line(path: Path) -> None:
     list(start_forward(lab, StartForwardCommand(model=project.model, training=project.training)))
     graph = begin(lab, "")
     names = {b.id: b.name for b in project.model.blocks}
-    parameters = dict(lab.forward.module.named_parameters())
+    parameters = dict(lab.models.forward.module.named_parameters())
     for node in graph.nodes:
         path_of_block = names.get(node.block or "", "loss")
         assert node.module.split(".")[0] == path_of_block, node
@@ -422,9 +424,9 @@ def test_what_a_graph_keeps_counts_a_shared_storage_once() -> None:
 
 def test_numbers_of_another_thread_name_nothing() -> None:
     lab = console("x = torch.ones(2, requires_grad=True)\nfor _ in range(5): y = x * 2")
-    first = namespace_of(lab).recordings.kept[0].span[0]
+    first = lab.console.namespace.recordings.kept[0].span[0]
     other = torch.ones(2, requires_grad=True).tanh()
-    custom = Provenance(namespace_of(lab).recordings.kept)
+    custom = Provenance(lab.console.namespace.recordings.kept)
     graph = read_graph(other)
     assert graph.nodes[0].sequence > first
     assert custom.chain(graph.nodes[0]) == []
@@ -463,7 +465,7 @@ def test_nodes_of_threads_are_never_taken_for_those_of_a_cell() -> None:
     start = threading.Thread.start
     lab = console(THREADS)
     assert threading.Thread.start is start
-    variables = namespace_of(lab).variables
+    variables = lab.console.namespace.variables
     assert all(vars(thread).get("run") is None for thread in variables["threads"])
     graph = begin(lab, "loss")
     last = THREADS.rstrip().count("\n") + 1
@@ -482,7 +484,7 @@ def detail(lab: Lab, node: int) -> NodeDetailSnapshot:
 
 
 def console_sequence(lab: Lab, name: str) -> int:
-    return namespace_of(lab).variables[name].grad_fn._sequence_nr()
+    return lab.console.namespace.variables[name].grad_fn._sequence_nr()
 
 
 def test_ends_tell_which_output_they_lead_to_and_leaves_all_their_names() -> None:

@@ -155,7 +155,7 @@ def test_a_run_that_diverges_says_so(session):
 
 def test_the_labs_own_weights_are_left_alone(session):
     session.handle(InitialiseCommand(model=MLP.model, training=MLP.training))
-    module = session.lab.live.module
+    module = session.lab.models.live.module
     before = {k: v.clone() for k, v in module.state_dict().items()}
     state = torch.get_rng_state()
     ask(session, FlowCommand(model=MLP.model, training=MLP.training, steps=2), FlowSnapshot)

@@ -130,7 +130,7 @@ def test_who_wrote_is_told_with_the_line():
     session = Session(answers.append)
     code = "x = torch.ones(3, requires_grad=True)\ny = x.exp()\nz = y * 2\ny.add_(1)\n"
     session.handle(RunCellCommand(source=code))
-    namespace = session.lab.namespace
+    namespace = session.lab.console.namespace
     z = namespace.variables["z"]
     (told,) = stale_tensors(read_graph(z).nodes, namespace.writes.last_write)
     assert (told.saved, told.saved_version, told.version, told.op) == ("result", 0, 1, "add_")

@@ -31,7 +31,7 @@ torch.save({text: eval(text, found) for text in sys.argv[3:]}, sys.argv[2])
 def exported(lab: Lab, path: Path | None = None) -> Any:
     """The BackwardScriptSnapshot."""
     command = ExportBackwardCommand(path="" if path is None else str(path))
-    (answer,) = handler_of("ExportBackwardCommand")(lab, command)
+    (answer,) = handler_of(ExportBackwardCommand)(lab, command)
     return answer
 
 

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 import torch
 
-from engine.console.namespace import namespace_of
 from engine.console.output import Output
 from engine.errors import LabError
 from engine.lab import Lab
@@ -43,7 +42,7 @@ def no_engine_stays_held(tmp_path_factory: pytest.TempPathFactory) -> Any:
     FOLDER = tmp_path_factory.mktemp("script")
     yield
     while LABS:
-        LABS.pop().end_backward()
+        LABS.pop().close()
 
 
 def made(*cells: str) -> Lab:
@@ -60,7 +59,7 @@ def lab_of(path: Path) -> Lab:
 
 
 def send(lab: Lab, command: Any) -> Any:
-    return ask(handler_of(type(command).__name__)(lab, command))[-1]
+    return ask(handler_of(type(command))(lab, command))[-1]
 
 
 def start(lab: Lab, **options: Any) -> Any:
@@ -73,12 +72,12 @@ def move(lab: Lab, where: Any, target: int = -1) -> Any:
 
 def edit(lab: Lab, name: str, expression: str, output: int = 0) -> None:
     """Edit what comes in at the first node of that name."""
-    node = next(n for n in lab.backward.stepper.plan if n.name == name or n.label == name)
+    node = next(n for n in lab.backward.under_way.stepper.plan if n.name == name or n.label == name)
     send(lab, EditGradientCommand(node=node.id, expression=expression, output=output))
 
 
 def value(lab: Lab, expression: str) -> Any:
-    return eval(expression, namespace_of(lab).variables)
+    return eval(expression, lab.console.namespace.variables)
 
 
 def check(lab: Lab, *expressions: str) -> str:
@@ -103,7 +102,7 @@ def test_a_script_repeats_two_passes_with_edits_over_any_graph(name: str) -> Non
     )
     count = len(value(lab, "roots"))
     start(lab, root=", ".join(f"roots[{i}]" for i in range(count)))
-    editable = [n for n in lab.backward.stepper.plan if len(n.outputs) == 1]
+    editable = [n for n in lab.backward.under_way.stepper.plan if len(n.outputs) == 1]
     for node in (editable[len(editable) // 2], editable[-1]):
         send(lab, EditGradientCommand(node=node.id, expression="g if g is None else g * 1.5"))
     move(lab, "end")
@@ -258,7 +257,7 @@ EVERYTHING = (
 
 def test_a_script_of_the_console_runs_where_only_torch_is_known() -> None:
     lab = made(*EVERYTHING[:-1])
-    namespace_of(lab).run(EVERYTHING[-1], "<cell>", Output(_nothing), lab.control)
+    lab.console.namespace.run(EVERYTHING[-1], "<cell>", Output(_nothing), lab.control)
     start(lab, root="loss")
     edit(lab, "AddmmBackward0", "g + 0.1 * torch.randn_like(g)")
     move(lab, "step")
@@ -286,14 +285,14 @@ def test_a_script_of_the_model_runs_where_only_torch_is_known() -> None:
     start(lab, accumulate=True, real_engine=True)
     move(lab, "end")
     start(lab, accumulate=True)  # the graph is gone: the batch runs forward anew
-    name = next(n for n, _ in lab.forward.module.named_parameters())
+    name = next(n for n, _ in lab.models.forward.module.named_parameters())
     edit(lab, name, "g.clamp(-0.1, 0.1)")
     move(lab, "end")
     exported(lab, FOLDER / "backward.py")
-    names = [n for n, _ in lab.forward.module.named_parameters()]
+    names = [n for n, _ in lab.models.forward.module.named_parameters()]
     found = run_apart(FOLDER / "backward.py", *(f"model.get_parameter({n!r}).grad" for n in names))
     for name, gradient in zip(names, found.values(), strict=True):
-        assert same(gradient, lab.forward.module.get_parameter(name).grad), name
+        assert same(gradient, lab.models.forward.module.get_parameter(name).grad), name
 
 
 def test_a_script_does_not_overwrite_itself() -> None:
@@ -309,7 +308,7 @@ def test_a_script_goes_to_the_device_of_the_pass_and_to_the_cpu_without_it() -> 
     start(lab)
     move(lab, "end")
     assert "device" not in exported(lab).text
-    lab.forward.x = _OnCuda(lab.forward.x)
+    lab.models.forward.x = _OnCuda(lab.models.forward.x)
     text = exported(lab, FOLDER / "backward.py").text
     assert (
         'device = torch.device("cuda" if torch.cuda.is_available() else "cpu")\n'
@@ -322,7 +321,7 @@ def test_a_script_goes_to_the_device_of_the_pass_and_to_the_cpu_without_it() -> 
     if not torch.cuda.is_available():
         model = run_here(text, FOLDER / "backward.py")["model"]
         for name, parameter in model.named_parameters():
-            assert same(parameter.grad, lab.forward.module.get_parameter(name).grad)
+            assert same(parameter.grad, lab.models.forward.module.get_parameter(name).grad)
 
 
 class _OnCuda(torch.Tensor):
@@ -480,7 +479,7 @@ def test_what_no_script_can_do_is_said() -> None:
 def test_a_cell_that_was_stopped_is_named() -> None:
     lab = made("x = torch.ones(2, requires_grad=True)\ny = x.sum()")
     source = "x.grad = torch.ones(2)\nraise KeyboardInterrupt"
-    namespace_of(lab).run(source, "<cell>", Output(_nothing), lab.control)
+    lab.console.namespace.run(source, "<cell>", Output(_nothing), lab.control)
     start(lab, root="y")
     move(lab, "end")
     refused(lab, "Cell 2: it was stopped while it ran")

@@ -13,7 +13,6 @@ import torch
 from hypothesis import HealthCheck, Phase, event, given, settings
 from hypothesis import strategies as st
 
-from engine.console.namespace import namespace_of
 from engine.console.output import Output
 from engine.errors import LabError
 from engine.handlers.models import start_forward
@@ -130,7 +129,7 @@ class Session:
     def send(self, command: Any) -> Any:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return ask(handler_of(type(command).__name__)(self.lab, command))[-1]
+            return ask(handler_of(type(command))(self.lab, command))[-1]
 
     def do(self, action: tuple[Any, ...]) -> None:
         kind, *arguments = action
@@ -143,7 +142,7 @@ class Session:
         self.send(command)
 
     def of(self, number: int, create_graph: bool, accumulate: bool) -> None:
-        names = list(self.lab.backward.parameters) if self.lab.backward else []
+        names = list(self.lab.backward.under_way.parameters) if self.lab.backward.under_way else []
         if names:
             name = names[number % len(names)]
             self.send(
@@ -155,9 +154,9 @@ class Session:
             self.send(MoveBackwardCommand(move=way))
 
     def edit(self, number: int, expression: str) -> None:
-        if self.lab.backward is None:
+        if self.lab.backward.under_way is None:
             return
-        stepped = self.lab.backward.stepper
+        stepped = self.lab.backward.under_way.stepper
         following = stepped.plan[stepped.position :]
         if following:
             node = following[number % len(following)]
@@ -170,7 +169,7 @@ class Session:
         output = Output(lambda stream, text: None)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            namespace_of(self.lab).run(source, "<cell>", output, self.lab.control)
+            self.lab.console.namespace.run(source, "<cell>", output, self.lab.control)
 
     def compare(self) -> None:
         self.send(CompareGradientsCommand())
@@ -196,9 +195,9 @@ def check(session: Session) -> None:
     """The last pass is run to its end; then its script leaves the same in all leaves."""
     session.do(("move", "end", 1))
     lab = session.lab
-    if lab.backward is None or lab.backward.stepper.next_node is not None:
+    if lab.backward.under_way is None or lab.backward.under_way.stepper.next_node is not None:
         event("no pass at its end")
-        lab.end_backward()
+        lab.backward.close()
         return
     with TemporaryDirectory() as folder:
         path = Path(folder) / "backward.py"
@@ -207,7 +206,7 @@ def check(session: Session) -> None:
         except LabError as error:
             assert str(error).startswith("No script can"), error
             event(str(error)[:40])
-            lab.end_backward()
+            lab.backward.close()
             return
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -219,7 +218,7 @@ def check(session: Session) -> None:
     wanted = {**tensors(lab), **captured(lab)}
     for name, tensor in wanted.items():
         if name.startswith("gradient of "):
-            results = lab.backward.inputs
+            results = lab.backward.under_way.inputs
             title = f'print("{name}:", '
             (line,) = [line for line in text.splitlines() if line.startswith(title)]
             got = eval(line.removeprefix(title).removesuffix(")"), found)
@@ -230,15 +229,18 @@ def check(session: Session) -> None:
         assert same(got, tensor), f"{name}: {got} {tensor}\n{text}"
         if tensor is not None and tensor.is_leaf:
             assert same(got.grad, tensor.grad), f"{name}: {got.grad} {tensor.grad}\n{text}"
-    lab.end_backward()
+    lab.backward.close()
 
 
 def tensors(lab: Lab) -> dict[str, Any]:
     """The tensors that the passes are about, as the script names them."""
-    if lab.backward.subject.world is lab.forward and lab.forward is not None:
-        parameters = lab.forward.module.named_parameters()
+    if (
+        lab.backward.under_way.subject.world is lab.models.forward
+        and lab.models.forward is not None
+    ):
+        parameters = lab.models.forward.module.named_parameters()
         return {f'model.get_parameter("{name}")': p for name, p in parameters}
-    variables = namespace_of(lab).variables
+    variables = lab.console.namespace.variables
     found = {name: variables[name] for name in ("x", "w") if name in variables}
     if "net" in variables:
         found |= {f'net.get_parameter("{n}")': p for n, p in variables["net"].named_parameters()}
@@ -246,7 +248,10 @@ def tensors(lab: Lab) -> dict[str, Any]:
 
 
 def captured(lab: Lab) -> dict[str, Any]:
-    return {f"gradient of {n}": lab.backward.gradient_of(n) for n in lab.backward.inputs}
+    return {
+        f"gradient of {n}": lab.backward.under_way.gradient_of(n)
+        for n in lab.backward.under_way.inputs
+    }
 
 
 SUBJECTS = {

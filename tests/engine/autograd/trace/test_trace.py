@@ -152,7 +152,7 @@ def test_an_exception_ends_the_trace_where_it_came() -> None:
     assert [call.kind for call in failed] == ["line", "function", "op"]
     step = move(lab, "to", trace.calls.index(failed[1]))
     assert "inconsistent" in step.error and len(step.inputs) == 2
-    assert lab.namespace is not None and "w" not in lab.namespace.variables
+    assert lab.console.namespace is not None and "w" not in lab.console.namespace.variables
     assert move(lab, "start").position == -1
     assert move(lab, "step").outputs[0].label == "x"
 
@@ -197,7 +197,10 @@ def test_a_long_trace_comes_in_parts_and_says_what_is_left_out(
     assert len(parts) > 1 and [p.part for p in parts] == list(range(len(parts)))
     trace = join_trace(parts)
     assert len(trace.calls) == 8_000 and "first 8,000 calls" in trace.note
-    assert lab.namespace is not None and lab.namespace.variables["x"].tolist() == [5_001] * 2
+    assert (
+        lab.console.namespace is not None
+        and lab.console.namespace.variables["x"].tolist() == [5_001] * 2
+    )
 
 
 def test_what_the_code_prints_and_leaves_is_told() -> None:
@@ -207,7 +210,7 @@ def test_what_the_code_prints_and_leaves_is_told() -> None:
     assert any(isinstance(s, OutputSnapshot) and "hello" in s.text for s in told)
     (variables,) = [a for a in answers if isinstance(a, VariablesSnapshot)]
     assert [v.name for v in variables.variables] == ["x"]
-    assert lab.namespace is not None
+    assert lab.console.namespace is not None
     again = ask(start_trace(lab, StartTraceCommand(source="y = x * 2")))
     calls = join_trace([a for a in again if isinstance(a, TraceSnapshot)]).calls
     assert [call.name for call in calls if call.kind == "function"] == ["mul"]
@@ -217,7 +220,7 @@ def test_what_the_code_prints_and_leaves_is_told() -> None:
 def test_the_batch_of_every_template_can_be_traced(path: Path) -> None:
     lab, project = Lab(emit=lambda snapshot: None), load(path)
     list(start_forward(lab, StartForwardCommand(model=project.model, training=project.training)))
-    forward: ForwardPass = lab.forward
+    forward = lab.models.require_forward()
     buffers = {n: b.clone() for n, b in forward.module.named_buffers()}
     rng = torch.get_rng_state()
     lab, trace = traced("", lab)
@@ -245,7 +248,7 @@ def test_the_names_of_parameters_are_on_the_arguments() -> None:
     wires = (Wire("i", "x", "l", "input"), Wire("l", "output", "o", "x"))
     live = LiveModel(Model(blocks=blocks, wires=wires), seed=0)
     loss = nn.functional.cross_entropy
-    lab.forward = ForwardPass(live, torch.ones(2, 4), torch.tensor([0, 1]), loss, seed=0)
+    lab.models.forward = ForwardPass(live, torch.ones(2, 4), torch.tensor([0, 1]), loss, seed=0)
     _, trace = traced("", lab)
     linear = next(i for i, c in enumerate(trace.calls) if c.name == "linear")
     labels = [value.label for value in move(lab, "to", linear).inputs]
@@ -266,6 +269,6 @@ def test_without_anything_to_trace_the_way_is_told() -> None:
 
 def test_an_old_trace_lets_go_of_its_values() -> None:
     lab, _ = traced("x = torch.ones(1000)\ny = x * 2")
-    old = lab.trace.recording
+    old = lab.trace.current.recording
     traced("z = 1", lab)
     assert all(call.result is None and call.args == () for call in old.calls)

@@ -7,7 +7,7 @@ import torch
 
 from engine.console.namespace import Namespace
 from engine.console.output import Output
-from engine.lab import Control
+from engine.control import Control
 from engine.protocol import AliasesCommand, AliasesSnapshot, AliasNode, encode_snapshot
 from engine.session import Session
 from engine.tensors.memory.aliases import MAX_NODES, read_aliases
@@ -153,7 +153,7 @@ def test_thousands_of_views_fit_in_one_snapshot() -> None:
     session = Session(sent.append)
     session.handle(AliasesCommand())
     assert sent == [AliasesSnapshot(storages=(), tensors=())]
-    namespace = session.lab.namespace
+    namespace = session.lab.console.namespace
     assert namespace is not None
     run(namespace, "x = torch.zeros(2000)\nfor i in range(2000): globals()[f'v{i}'] = x[i:]")
     session.handle(AliasesCommand())

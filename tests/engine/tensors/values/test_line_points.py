@@ -108,7 +108,7 @@ def test_a_long_line_comes_in_parts_and_begins_anew_when_the_tensor_changed(monk
     sent: list = []
     session = Session(sent.append)
     session.handle(LinesCommand(expression="x"))
-    assert session.lab.tracing is None
+    assert session.lab.values.lines is None
 
     session.handle(
         RunCellCommand(source="x = torch.zeros(40_000)\nx[39_000] = 5\nm = x.to('meta')")
@@ -128,7 +128,7 @@ def test_a_long_line_comes_in_parts_and_begins_anew_when_the_tensor_changed(monk
     assert ask().done == first.done
     while (last := ask()).done < last.total:
         pass
-    assert np.frombuffer(last.high, "<f4").max() == 6 and session.lab.tracing is None
+    assert np.frombuffer(last.high, "<f4").max() == 6 and session.lab.values.lines is None
     assert len(encode_snapshot(last)) < 64 * 1024
     none = ask("m")
     assert none.lines == none.total == 0 and "meta" in none.note

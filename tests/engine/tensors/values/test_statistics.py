@@ -112,7 +112,7 @@ def test_counting_goes_on_from_command_to_command(monkeypatch: pytest.MonkeyPatc
     assert [ask(session, out).done for _ in range(2)] == [100, 200]
     last = ask(session, out)
     assert (last.done, last.total, last.maximum) == (250, 250, 249.0)
-    assert session.lab.counting is None
+    assert session.lab.values.statistics is None
     assert ask(session, out).done == 100
     assert ask(session, out, restart=True).done == 100  # from the beginning
     session.handle(RunCellCommand(source="x[0] = 9"))

@@ -66,8 +66,8 @@ def answer(variables: dict, command, kind: type):
     snapshots: list = []
     session = Session(snapshots.append)
     session.handle(RunCellCommand(source="pass"))
-    assert session.lab.namespace is not None
-    session.lab.namespace.variables.update(variables)
+    assert session.lab.console.namespace is not None
+    session.lab.console.namespace.variables.update(variables)
     del snapshots[:]
     session.handle(command)
     session.close()

@@ -1,0 +1,18 @@
+"""What the console keeps between commands."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from .namespace import Namespace
+
+
+@dataclass
+class ConsoleState:
+    """The namespace that cells run in."""
+
+    namespace: Namespace = field(default_factory=Namespace)
+
+    def begin_namespace(self) -> None:
+        """Forget all that cells have made; the journal of what they did goes on."""
+        self.namespace = Namespace(self.namespace.journal)

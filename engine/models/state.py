@@ -1,0 +1,34 @@
+"""What the model's rooms keep between commands: the live model and the forward pass on it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..errors import LabError
+from ..project.document import Model
+from .forward import ForwardPass
+from .live import LiveModel
+
+
+@dataclass
+class ModelState:
+    """`live` is None before the first command that needs weights; `forward` outlives its end."""
+
+    live: LiveModel | None = None
+    forward: ForwardPass | None = None
+
+    def live_model(self, model: Model, seed: int) -> LiveModel:
+        """The live model, brought up to `model`. Raises as `LiveModel.sync` does."""
+        if self.live is None:
+            self.live = LiveModel(model, seed)
+        else:
+            self.live.sync(model, seed)
+        return self.live
+
+    def require_forward(self) -> ForwardPass:
+        """Raises LabError when there is no forward pass."""
+        if self.forward is None:
+            raise LabError(
+                "There is no forward pass yet.", hint="Start one with a batch of the data."
+            )
+        return self.forward
