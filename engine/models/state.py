@@ -29,6 +29,6 @@ class ModelState:
         """Raises LabError when there is no forward pass."""
         if self.forward is None:
             raise LabError(
-                "There is no forward pass yet.", hint="Start one with a batch of the data."
+                "No forward pass is under way.", hint="Start one with a batch of the data."
             )
         return self.forward

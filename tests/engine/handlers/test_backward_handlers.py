@@ -249,7 +249,7 @@ def test_parameters_can_be_inspected_without_a_pass() -> None:
     assert lab.models.live is not None
     name = next(iter(dict(lab.models.live.module.named_parameters())))
     assert look(lab, "parameter", name).values[0].label == name
-    with pytest.raises(LabError, match="no forward pass"):
+    with pytest.raises(LabError, match="No forward pass"):
         look(lab, "activation", "x")
     with pytest.raises(LabError, match="no model"):
         look(Lab(emit=lambda snapshot: None), "parameter", name)
@@ -257,7 +257,7 @@ def test_parameters_can_be_inspected_without_a_pass() -> None:
 
 def test_commands_out_of_order_are_explained() -> None:
     empty = Lab(emit=lambda snapshot: None)
-    with pytest.raises(LabError, match="no forward pass"):
+    with pytest.raises(LabError, match="No forward pass"):
         start(empty)
     lab, _ = begun()
     with pytest.raises(LabError, match="No backward pass"):
