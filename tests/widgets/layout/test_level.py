@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from widgets.layout.layer_graph import ITEM_GAP, LAYER_GAP, LayerGraph, Level, LevelEdge
-from widgets.layout.level import place_level
+from widgets.layout.level import STEEPNESS, WIDEST_GAP, PlacedLevel, place_level
 from widgets.layout.order import THOROUGH_ITEMS, ordered_rows
 
 Rows = list[list[int]]
@@ -155,6 +155,62 @@ def test_parallel_edges_run_side_by_side_or_as_one() -> None:
     left, right, same = place_level(Level(sizes, edges)).ways
     assert len({x for x, _ in left}) == len({x for x, _ in right}) == 1, "straight"
     assert right[0][0] - left[0][0] == 50 and same == right
+
+
+def test_a_gap_grows_with_the_longest_way_that_a_line_moves_sideways_in_it() -> None:
+    count = 9
+    fan = tuple(LevelEdge(0, lower, 50, 50) for lower in range(1, count))
+    placed = place_level(Level(((100.0, 40.0),) * count, fan))
+    longest = max(abs(way[-1][0] - way[0][0]) for way in placed.ways)
+    (_, bottom), (top, _) = placed.rows
+    assert top - bottom == LAYER_GAP + round(STEEPNESS * longest)
+    wide = Level(
+        ((100.0, 40.0),) * 60, tuple(LevelEdge(0, lower, 50, 50) for lower in range(1, 60))
+    )
+    (_, bottom), (top, _) = place_level(wide).rows
+    assert top - bottom == WIDEST_GAP
+
+
+# -- straight lines --------------------------------------------------------------------------------
+
+
+def bends(placed: PlacedLevel) -> int:
+    return sum(len({x for x, _ in way}) - 1 for way in placed.ways)
+
+
+def sideways(placed: PlacedLevel) -> float:
+    """How far all lines move sideways, in pixels."""
+    return sum(abs(b[0] - a[0]) for way in placed.ways for a, b in pairwise(way))
+
+
+def test_a_chain_of_any_widths_is_one_straight_line() -> None:
+    widths = (100.0, 240.0, 60.0, 130.0)
+    edges = tuple(LevelEdge(i, i + 1, widths[i] / 2, widths[i + 1] / 2) for i in range(3))
+    placed = place_level(Level(tuple((width, 40.0) for width in widths), edges))
+    assert len({x for way in placed.ways for x, _ in way}) == 1
+
+
+def test_an_edge_that_passes_layers_is_straight_beside_the_main_way() -> None:
+    chain = [(i, i + 1) for i in range(6)]
+    placed = place_level(plain(7, [*chain, (0, 6), (1, 4)]))
+    assert all(len({x for x, _ in way}) == 1 for way in placed.ways[:6]), "the main way"
+    for way in placed.ways[6:]:
+        assert len({x for x, _ in way}) == 2, "out of the box, straight down, back into the next"
+
+
+def test_edges_that_differ_in_weight_make_the_main_one_straight() -> None:
+    edges = (LevelEdge(0, 2, 50, 50, main=False), LevelEdge(1, 2, 50, 50, main=True))
+    other, main = place_level(Level(((100.0, 40.0),) * 3, edges)).ways
+    assert len({x for x, _ in main}) == 1 < len({x for x, _ in other})
+
+
+def test_lines_do_not_grow() -> None:
+    """What is counted today: weights, medians and sweeps that are wrong count more."""
+    placed = [place_level(scattered(seed, 60)) for seed in range(20)]
+    assert sum(map(bends, placed)) <= 939
+    assert sum(map(sideways, placed)) <= 115_667
+    assert sum(level.size[0] for level in placed) <= 52_573
+    assert sum(level.size[1] for level in placed) <= 19_577
 
 
 # -- crossings -------------------------------------------------------------------------------------
