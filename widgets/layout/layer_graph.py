@@ -225,13 +225,7 @@ class LayerGraph:
 
 def _longest_within(spans: Sequence[int], budget: int) -> int:
     """The longest span that edges may have if all up to it are to need at most `budget` dummies."""
-    count_of: dict[int, int] = defaultdict(int)
-    for span in spans:
-        count_of[span] += 1
-    total, longest = 0, 0
-    for span in sorted(count_of):
-        total += span * count_of[span]
-        if total > budget:
-            return longest
-        longest = span
-    return longest
+    counts = sorted(Counter(spans).items())
+    totals = accumulate(span * count for span, count in counts)
+    fitting = (span for (span, _), total in zip(counts, totals, strict=True) if total <= budget)
+    return max(fitting, default=0)
