@@ -13,6 +13,7 @@ from ..project import catalogue
 from ..project.document import Block, ParamValue
 from ..project.problems import Fix, Problem
 from ..protocol import Dim, TensorSpec
+from ..tensors.error_help import told
 
 Specs = Mapping[str, TensorSpec]
 
@@ -131,9 +132,11 @@ def refused(block: Block, inputs: Specs, detail: str) -> Problem:
             message, port, fix = found
             return Problem(message, block.id, port, detail, fix)
     shapes = " and ".join(shape_text(spec.shape) for spec in inputs.values())
-    words = detail.partition(": ")[2].strip().partition("\n")[0].rstrip(".") or detail
+    message = detail.partition(": ")[2].strip()
+    known = told(message)
+    words = known[0] if known is not None else message.partition("\n")[0] or detail
     what = f" cannot take {shapes}" if shapes else ""
-    return Problem(f"{_title(block)}{what}: {words}.", block.id, detail=detail)
+    return Problem(f"{_title(block)}{what}: {words.rstrip('.')}.", block.id, detail=detail)
 
 
 _Found = tuple[str, str | None, Fix | None] | None

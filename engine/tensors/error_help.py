@@ -6,7 +6,6 @@ Torch's own message stays whole; this stands under it. Messages are matched by t
 
 from __future__ import annotations
 
-import builtins
 import re
 import tomllib
 from functools import cache
@@ -21,7 +20,6 @@ class _Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     says: str
     what: str
     fix: str
-    classes: tuple[str, ...] = msgspec.field(default=("RuntimeError",), name="as")
 
 
 class _Found(str):
@@ -33,28 +31,20 @@ class _Found(str):
 
 def explain_error(error: BaseException) -> str:
     """Plain words and the usual fix; empty when the error is not one that is known here."""
-    return " ".join(filter(None, told(error) or ()))
-
-
-def told(error: BaseException) -> tuple[str, str] | None:
-    """What is wrong, and the usual fix; None when the error is not one that is known here."""
     message = error.args[0] if error.args and type(error.args[0]) is str else ""
-    for pattern, classes, row in _known():
-        match = pattern.search(message) if isinstance(error, classes) else None
-        if match is not None:
+    return " ".join(filter(None, told(message) or ()))
+
+
+def told(message: str) -> tuple[str, str] | None:
+    """What is wrong, and the usual fix; None when the message is not one that is known here."""
+    for pattern, row in _known():
+        if match := pattern.search(message):
             found = [_Found(group or "") for group in match.groups()]
             return row.what.format(*found), row.fix.format(*found)
     return None
 
 
 @cache
-def _known() -> list[tuple[re.Pattern[str], tuple[type[BaseException], ...], _Row]]:
+def _known() -> list[tuple[re.Pattern[str], _Row]]:
     rows = msgspec.convert(tomllib.loads(PATH.read_text(encoding="utf-8"))["errors"], list[_Row])
-    return [
-        (
-            re.compile(row.says, re.IGNORECASE),
-            tuple(getattr(builtins, name) for name in row.classes),
-            row,
-        )
-        for row in rows
-    ]
+    return [(re.compile(row.says, re.IGNORECASE), row) for row in rows]

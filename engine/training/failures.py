@@ -8,6 +8,7 @@ import torch
 from ..errors import error_report
 from ..project.document import TrainingSetup
 from ..protocol import ErrorReport
+from ..tensors.error_help import explain_error
 from .metrics import Diverged
 
 HIGH_LEARNING_RATE = 0.1
@@ -21,7 +22,6 @@ def explain(error: Exception, setup: TrainingSetup, learning_rate: float) -> Err
 
 
 def _hint(error: Exception, setup: TrainingSetup, learning_rate: float) -> str:
-    message = str(error)
     if isinstance(error, Diverged):
         if setup.optimizer_params.get("eps") == 0:
             return "eps is 0, so a gradient of zero is divided by zero: set eps to 1e-08."
@@ -35,16 +35,4 @@ def _hint(error: Exception, setup: TrainingSetup, learning_rate: float) -> str:
             f"{setup.device} has too little memory: make the batch size ({setup.batch_size}) or "
             "the model smaller, or train on the CPU."
         )
-    if "Expected more than 1 value per channel" in message:
-        return (
-            "Batch normalisation needs at least two values per channel, and the last batch of "
-            "an epoch may hold a single sample: change the batch size a little."
-        )
-    if "device-side assert" in message or "CUDA error" in message:
-        return (
-            "The CUDA device cannot be used again before the engine restarts. Train on the CPU "
-            "to see which operation fails, for example a label or an index out of range."
-        )
-    if "not implemented for" in message or "not currently implemented" in message:
-        return f"An operation of the model does not exist on {setup.device}: train on the CPU."
-    return ""
+    return explain_error(error)

@@ -65,7 +65,7 @@ def _sentence(warning: str) -> str:
 
 def refusal_of(step: Step, error: Exception, certain: bool) -> Refusal:
     """`certain`: `error` is what torch raises for such tensors, not only what fake mode says."""
-    message, hint = told(error) or (_first_sentence(error), "")
+    message, hint = told(str(error)) or (_first_sentence(error), "")
     reasoning: list[str] = []
     if step.operation in ("view", "view_as") and _NO_STRIDES.search(str(error)):
         x, asked = step.operands[0].layout, _asked_shape(step)

@@ -11,6 +11,7 @@ import torch
 from ...console.namespace import Namespace
 from ...errors import LabError
 from ...protocol import PickSnapshot
+from ..error_help import explain_error
 from .elements import cells_of, element_or_first, filled, slices, window, with_texts
 from .index_plan import Plan, plan_of
 from .index_text import Indexing, Write, parse
@@ -50,7 +51,7 @@ def pick(namespace: Namespace, source: str, element: Shape | None = None) -> Pic
     except (IndexError, RuntimeError, TypeError, ValueError) as error:
         cells = cells_of(base)
         counts = (0,) * math.prod(cells.size)
-        refused = refusal(error, _hint(str(error), base, indexing))
+        refused = refusal(error, _hint(error, base, indexing))
         return snapshot(source=cells, picked=counts, error=refused)
     element = element_or_first(element, plan.shape)
     place = None if element is None else plan.source_of(element)
@@ -165,33 +166,13 @@ def _listed(table: torch.Tensor) -> int:
     return int(table.count_nonzero()) if table.dtype == torch.bool else table.numel()
 
 
-def _hint(message: str, base: Operand, indexing: Indexing) -> str:
-    ndim = len(base.shape)
-    if "too many indices" in message:
-        return f"{base.text} is {base.shape}: it has {ndim} dimensions, so at most {ndim} indices."
-    if "out of bounds" in message or "out of range" in message:
+def _hint(error: Exception, base: Operand, indexing: Indexing) -> str:
+    if indexing.call == "gather" and "same number of dimensions" in str(error):
         return (
-            f"{base.text} is {base.shape}: along a dimension of n elements an index goes from -n to"
-            " n - 1. A slice may reach beyond the end; a single index may not."
+            f"gather takes an int64 index with {len(base.shape)} dimensions, no longer than"
+            f" {base.shape} beside the dimension it gathers along."
         )
-    if "mask" in message:
-        return (
-            f"A mask has the shape of the dimensions it stands for: here {base.shape}, or its"
-            " first dimensions."
-        )
-    if "step must be" in message:
-        return "No tensor runs backwards (strides are never negative): use flip(dim)."
-    if "broadcast" in message:
-        return (
-            "Index tensors side by side go together element by element: their shapes must"
-            " broadcast."
-        )
-    if indexing.call == "gather":
-        return (
-            f"gather takes an int64 index with {ndim} dimensions, no longer than {base.shape}"
-            " beside the dimension it gathers along."
-        )
-    return ""
+    return explain_error(error)
 
 
 def _why(is_view: bool, name: str) -> str:

@@ -70,7 +70,7 @@ def reduction(
     try:
         fact = _by_torch(source, op, arguments)
     except (RuntimeError, TypeError, IndexError) as error:
-        hint = _hint(str(error), source, op, dims) or explain_error(error)
+        hint = _hint(error, op, dims)
         return snapshot(source=cells_of(source), error=refusal(error, hint))
     shape, count = tuple(fact.shape), math.prod(source.shape[d] for d in folded)
     element = element_or_first(element, shape)
@@ -167,26 +167,7 @@ def _by_torch(source: Operand, op: str, arguments: dict[str, Any]) -> torch.Tens
         return _call(source.blank(), op, arguments)  # in the words of a tensor with data
 
 
-def _hint(message: str, source: Operand, op: str, dims: tuple[int, ...] | None) -> str:
-    ndim = len(source.shape)
-    count = max(ndim, 1)  # a scalar takes dim 0 and -1
-    missing = [dim for dim in dims or () if not -count <= dim < count]
-    if missing:
-        return (
-            f"The shape {source.shape} has {ndim} dimensions: dim goes from {-count} to"
-            f" {count - 1}, and {missing[0]} is not among them."
-        )
-    if dims and len({dim % count for dim in dims}) < len(dims):
-        return "The same dimension is named twice; -1 is another name for the last."
+def _hint(error: Exception, op: str, dims: tuple[int, ...] | None) -> str:
     if dims is not None and len(dims) > 1 and op in ONE_DIM:
         return f"{op} folds one dimension, or all of them: fold one after the other, or use amax."
-    if not source.dtype.is_floating_point and ("float" in message or "nteger" in message):
-        return (
-            f"{source.text} holds {dtype_name(source.dtype)}, and {op} makes fractions: write"
-            f" {source.text}.float().{op}(...)."
-        )
-    if 0 in source.shape:
-        return f"There are no elements to fold, and {op} of nothing has no value."
-    if source.dtype.is_complex:
-        return f"Complex numbers have no order, so {op} is not defined; take .abs() first."
-    return ""
+    return explain_error(error)

@@ -151,7 +151,7 @@ def image(*shape: int) -> Step:
         ((5, 9), "nn.TransformerEncoderLayer", {}, "expects 16", ("d_model", 9)),
         ((5,), "nn.Embedding", {}, "whole numbers (int64), gets float32", None),
         ((64,), "Tensor.reshape", {"shape": (8, 7)}, "has 64 elements, but (8, 7) holds 56", None),
-        ((64,), "torch.softmax", {"dim": 3}, "Dimension out of range", None),
+        ((64,), "torch.softmax", {"dim": 3}, "There is no dimension 3", None),
         ((3, 4), "torch.permute", {"dims": (0, 1)}, "cannot take (B, 3, 4)", None),
         ((3, 4), "torch.matmul", {}, "(B, 3, 4) @ (B, 3, 4) does not fit", None),
     ],

@@ -108,6 +108,50 @@ ERRORS = {
     "no_derivative()": "no derivative of zeta here",
     "torch.autograd.grad(w() * 2, w())": "allow_unused=True",
     "torch.autograd.grad(w() * 2, torch.ones(()))": "Call requires_grad_()",
+    "x.cfloat() < x.cfloat()": "have no order",
+    "x & x": "Bits of Float",
+    "(x > 0) @ (x > 0).T": "no bool matrices",
+    "(x > 0).argmax()": "bool is not taken here",
+    "x @ torch.ones(4).double()": "they have Double and Float",
+    "x[0].mT": "mT swaps the last two dimensions: the tensor has 1",
+    "x[None].H": "H is for matrices: the tensor has 3",
+    "x[None].t()": "t() is for matrices: the tensor has 3",
+    "x[:, 1:].view(torch.float64)": "the last size, 3, must be divisible by 2",
+    "x[:, ::2].view(torch.int16)": "must be 1, and is 2",
+    "x[0, 0].view(torch.float64)": "none that could grow or shrink",
+    "x.cfloat().conj().view(torch.float32)": "resolve_conj()",
+    "x.to(memory_format=torch.channels_last)": "channels_last is for 4 dimensions",
+    "x @ x[0, 0]": "these have 2 and 0",
+    "x.mm(x[0])": "mm for two matrices",
+    "x[0].dot(x[0, :2])": "these have 4 and 2",
+    "x @ 2": "* takes numbers",
+    "x.sum((0, 0))": "occurs twice",
+    "x[:0].max()": "of no elements",
+    "x[1.0]": "A float is no index",
+    "x.__setitem__([0, 1], x * 1)": "[3, 4] does not fit into the [2, 4]",
+    "x.view(-1, -1)": "One size may be -1",
+    "x.permute(0)": "2 of them, not 1",
+    "x.select(0, 9)": "Dimension 0 has no element 9",
+    "torch.cat([x, x[0]])": "one has 2 dimensions, the other 1",
+    "x[0, 0].unbind()": "no dimensions",
+    "x.split([1, 1])": "[1, 1] do not add up to the 3",
+    "x.unfold(0, 9, 1)": "Windows of 9 do not fit",
+    "-(x > 0)": "~x is the opposite",
+    "(x > 0) - (x > 0)": "cannot be subtracted",
+    "x[::-1]": ".flip(dim)",
+    "x.masked_fill(x, 0)": "mask or condition is bool",
+    "x[0].fill_(x)": "fill_ takes one number",
+    "x.gather(0, x)": "The index must be int64",
+    "x.gather(0, torch.tensor([0]))": "as many dimensions as the tensor",
+    "x.scatter(0, torch.zeros(1, 1).long(), x.double())": "nothing is converted",
+    "x[[0, 1], [0, 1, 2]]": "the shapes [2], [3] do not broadcast",
+    "x.prod((0, 1))": "prod takes no such arguments",
+    "x.narrow(0, 2, 2)": "2 elements from 2 do not lie within the 3",
+    "x.as_strided((20, 2), (1, 1))": "end at byte 84 of a storage of 48",
+    "x[0, 1:].add_(x[0, :3])": "read after they were written",
+    "x.long() ** -1": "Use floats",
+    "torch.cat([x[0, 0], x[0, 0]])": "Use stack",
+    "nn.BatchNorm1d(4)(x[:1])": "at least two values per channel",
 }
 
 
@@ -115,7 +159,7 @@ ERRORS = {
 @pytest.mark.parametrize("line", ERRORS)
 def test_torchs_error_is_told_in_plain_words(line: str) -> None:
     known = dict(globals(), x=torch.arange(12.0).view(3, 4), nn=nn, F=F)
-    with pytest.raises((RuntimeError, IndexError, TypeError)) as raised:
+    with pytest.raises((RuntimeError, IndexError, TypeError, ValueError)) as raised:
         eval(line, known)
     told = explain_error(raised.value)
     assert ERRORS[line] in told

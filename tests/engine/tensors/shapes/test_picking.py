@@ -239,12 +239,12 @@ def test_a_mask_is_a_copy_and_says_so(namespace: Namespace) -> None:
 @pytest.mark.parametrize(
     ("source", "says"),
     [
-        ("x[5]", "from -n to n - 1"),
+        ("x[5]", "Choose one from -2 to 1"),
         ("x[0, 0, 0, 0]", "at most 3 indices"),
         ("x[::-1]", "flip"),
         ("x[mask]", "mask has the shape"),
         ("x[[0, 1], [0, 1, 2]]", "broadcast"),
-        ("x[[9]]", "from -n to n - 1"),
+        ("x[[9]]", "Choose one from -2 to 1"),
         ("a.gather(1, rows)", "2 dimensions"),
     ],
 )
