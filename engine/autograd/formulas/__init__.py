@@ -8,23 +8,10 @@ rule.numbers(0, (0, 2)).lines            # "∂L/∂a[0, 2] = g[0, 2] · b[0, 2]
 ```
 
 A node that the book does not have is told as what it is in general: a vector-Jacobian product.
+The formulas themselves are in `families`. Not here: checking a rule by differences (`rules`).
 """
 
-from . import (  # noqa: F401 - entering their formulas
-    activations,
-    arithmetic,
-    attention,
-    functions,
-    leaves,
-    losses,
-    matrices,
-    norms,
-    picks,
-    pooling,
-    products,
-    reductions,
-    views,
-)
+from . import families  # noqa: F401 - its files enter their formulas into the book
 from .book import names, words_of
 from .given import NotKept
 from .numbers import Numbers

@@ -8,9 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .book import pointwise
-from .given import Given
-from .pointwise import Let
+from ..book import pointwise
+from ..given import Given
+from ..pointwise import Let
 
 
 def spread(given: Given, t: Tensor) -> tuple[Tensor, tuple[int, ...]]:

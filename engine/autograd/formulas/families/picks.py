@@ -8,11 +8,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .book import enter
-from .given import Given
-from .linear import Computed
-from .moves import Moves
-from .pointwise import Pointwise, Setting
+from ..book import enter
+from ..given import Given
+from ..linear import Computed
+from ..moves import Moves
+from ..pointwise import Pointwise, Setting
 from .views import move, written
 
 _PICKED = "Puts the gradient at the places that were picked, zero elsewhere."

@@ -7,10 +7,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .book import enter, pointwise
-from .given import Given
-from .linear import Computed
-from .pointwise import Let
+from ..book import enter, pointwise
+from ..given import Given
+from ..linear import Computed
+from ..pointwise import Let
 
 
 def _count(v: Any) -> int:

@@ -7,11 +7,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .book import enter
-from .given import Given
-from .linear import Computed, Transposed
-from .outs import Out
-from .pointwise import Pointwise, Setting
+from ..book import enter
+from ..given import Given
+from ..linear import Computed, Transposed
+from ..outs import Out
+from ..pointwise import Pointwise, Setting
 
 
 def _pair(

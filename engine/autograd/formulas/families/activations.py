@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import torch
 
-from .book import enter, pointwise
-from .given import Given
-from .linear import Computed
-from .pointwise import Let
+from ..book import enter, pointwise
+from ..given import Given
+from ..linear import Computed
+from ..pointwise import Let
 
 pointwise(
     "ReluBackward0",

@@ -7,9 +7,9 @@ import math
 import torch
 from torch import Tensor
 
-from .book import enter
-from .given import Given
-from .linear import Computed
+from ..book import enter
+from ..given import Given
+from ..linear import Computed
 
 
 def _parts(given: Given) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, float]:

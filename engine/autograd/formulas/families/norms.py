@@ -6,10 +6,10 @@ from typing import Any
 
 from torch import Tensor
 
-from .book import enter, pointwise
-from .given import Given
-from .linear import Computed
-from .pointwise import Let
+from ..book import enter, pointwise
+from ..given import Given
+from ..linear import Computed
+from ..pointwise import Let
 
 # The rule of every normalisation y = w · h + b with h = (x - m) · r, where m is the mean and r is
 # 1 / std of a group: with u = g · w, x gets r · (u - mean(u) - h · mean(u · h)) over the group.

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from .book import enter, pointwise
-from .outs import Told
+from ..book import enter, pointwise
+from ..outs import Told
 
 pointwise(
     "AccumulateGrad",

@@ -6,9 +6,9 @@ from typing import Any
 
 from torch import Tensor
 
-from .book import pointwise
-from .given import Given
-from .pointwise import Let
+from ..book import pointwise
+from ..given import Given
+from ..pointwise import Let
 
 _AB = {"a": "self", "b": "other"}
 _INF = float("inf")

@@ -5,10 +5,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from .book import enter, pointwise
-from .given import Given
-from .linear import Computed
-from .pointwise import Let
+from ..book import enter, pointwise
+from ..given import Given
+from ..linear import Computed
+from ..pointwise import Let
 
 
 def _g(given: Given) -> Tensor:

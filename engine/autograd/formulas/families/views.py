@@ -9,11 +9,11 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from .book import enter, pointwise
-from .given import Given, NotKept
-from .linear import Computed
-from .moves import Moves, Positions
-from .outs import Told
+from ..book import enter, pointwise
+from ..given import Given, NotKept
+from ..linear import Computed
+from ..moves import Moves, Positions
+from ..outs import Told
 
 _SAME = "Rearranges the gradient back into the input's shape; no number changes."
 

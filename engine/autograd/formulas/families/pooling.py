@@ -8,9 +8,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from .book import enter
-from .given import Given
-from .linear import Transposed
+from ..book import enter
+from ..given import Given
+from ..linear import Transposed
 from .views import move
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .book import pointwise
+from ..book import pointwise
 
 _SLOPES = (
     ("ExpBackward0", "g * y", "g · y: the exponential is its own slope."),
