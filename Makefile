@@ -3,7 +3,7 @@ BIN := .venv/bin
 # Two workers use two cores; each engine process has its own torch threads besides.
 WORKERS ?= 2
 
-# Before Qt and torch are imported; see tests/conftest.py and DESIGN.md.
+# Before Qt and torch are imported. Threads of torch that spin would stall a window beside them.
 test lint bench: export QT_QPA_PLATFORM := offscreen
 run test bench: export OMP_WAIT_POLICY := PASSIVE
 
