@@ -311,3 +311,18 @@ def test_a_refused_name_word_for_word(name, words):
 
 def test_spaces_around_a_name_do_not_count():
     assert python_line("ones", " y_2 ", {}, AROUND) == "y_2 = torch.ones(2, 3)"
+
+
+@pytest.mark.parametrize(
+    ("key", "field"),
+    [
+        ("eye", "n"), ("eye", "m"), ("randint", "low"), ("randint", "high"), ("randn", "seed"),
+        ("full", "size"), ("full", "fill_value"), ("arange", "start"), ("arange", "end"),
+        ("arange", "step"), ("linspace", "steps"), ("logspace", "base"), ("tensor", "data"),
+        ("from_numpy", "array"),
+    ],
+)  # fmt: skip
+def test_every_field_says_what_is_wrong_with_it(key, field):
+    with pytest.raises(FieldError) as fault:
+        python_line(key, "x", {field: "[q"}, AROUND)
+    assert fault.value.field_name == field and str(fault.value).startswith(f"{field} takes ")
