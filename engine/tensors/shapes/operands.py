@@ -27,7 +27,7 @@ _EXAMPLES = "Write a variable's name (x), or a shape such as (8, 1, 6, 1); () is
 @dataclass(frozen=True)
 class Operand:
     """`text` as typed. `tensor` is the live tensor, None for a typed shape; it may be a
-    parameter and of any layout: go through `readable` for its data."""
+    parameter and of any layout: its numbers are `dense`."""
 
     text: str
     shape: Shape

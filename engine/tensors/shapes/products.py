@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from string import ascii_uppercase
+from string import ascii_lowercase, ascii_uppercase
 from typing import TypeVar
 
 import numpy as np
@@ -178,7 +178,7 @@ def _read(equation: str, shapes: Sequence[Shape], spare: str = "") -> Letters:
             hint="Commas stand between the operands' letters.",
         )
     under = [len(s) - len(p.replace("...", "")) for p, s in zip(parts, shapes, strict=True)]
-    for part, count, shape, name in zip(parts, under, shapes, NAMES, strict=False):
+    for part, count, shape, name in zip(parts, under, shapes, ascii_lowercase, strict=False):
         if count < 0 or ("..." not in part and count) or "." in part.replace("...", "", 1):
             raise LabError(
                 f"`{part}` does not fit {name}'s shape {shape}, which has {len(shape)} dimensions.",
