@@ -12,6 +12,7 @@ import torch
 from ...console.namespace import Namespace
 from ...errors import LabError, error_report
 from ...protocol import ErrorReport
+from ..error_help import explain_error
 from ..readable import readable
 
 Shape = tuple[int, ...]
@@ -71,10 +72,10 @@ def operand(namespace: Namespace, text: str) -> Operand:
     return _tensor(namespace, text)
 
 
-def refusal(error: Exception, hint: str) -> ErrorReport:
-    """Torch's own message, with a hint of ours."""
+def refusal(error: Exception, hint: str = "") -> ErrorReport:
+    """Torch's own message, with a hint; without one, with what it usually means."""
     told = error_report(error)
-    return ErrorReport(type=told.type, message=told.message, hint=hint)
+    return ErrorReport(told.type, told.message, hint=hint or explain_error(error))
 
 
 def _checked(shape: Shape, text: str) -> Shape:

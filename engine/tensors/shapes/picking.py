@@ -11,7 +11,6 @@ import torch
 from ...console.namespace import Namespace
 from ...errors import LabError
 from ...protocol import PickSnapshot
-from ..error_help import explain_error
 from .elements import cells_of, element_or_first, filled, slices, window, with_texts
 from .index_plan import Plan, plan_of
 from .index_text import Indexing, Write, parse
@@ -51,8 +50,7 @@ def pick(namespace: Namespace, source: str, element: Shape | None = None) -> Pic
     except (IndexError, RuntimeError, TypeError, ValueError) as error:
         cells = cells_of(base)
         counts = (0,) * math.prod(cells.size)
-        refused = refusal(error, _hint(error, base, indexing))
-        return snapshot(source=cells, picked=counts, error=refused)
+        return snapshot(source=cells, picked=counts, error=refusal(error))
     element = element_or_first(element, plan.shape)
     place = None if element is None else plan.source_of(element)
     cells = cells_of(base, place or ())
@@ -164,15 +162,6 @@ def _picked(numbers: torch.Tensor, indexing: Indexing) -> torch.Tensor | None:
 def _listed(table: torch.Tensor) -> int:
     """How many places an index tensor or a mask names."""
     return int(table.count_nonzero()) if table.dtype == torch.bool else table.numel()
-
-
-def _hint(error: Exception, base: Operand, indexing: Indexing) -> str:
-    if indexing.call == "gather" and "same number of dimensions" in str(error):
-        return (
-            f"gather takes an int64 index with {len(base.shape)} dimensions, no longer than"
-            f" {base.shape} beside the dimension it gathers along."
-        )
-    return explain_error(error)
 
 
 def _why(is_view: bool, name: str) -> str:

@@ -270,9 +270,6 @@ def _hint(operands: Sequence[Operand], op: str, letters: Letters | None, conflic
         return (
             f"{met}: both are {letter}, whose products are summed, so they must be equal.{turned}"
         )
-    if len({operand.dtype for operand in operands}) > 1:
-        names = " and ".join(str(operand.dtype) for operand in operands)
-        return f"The operands hold {names}; products promote no dtypes: cast one with .to(...)."
     return ""
 
 

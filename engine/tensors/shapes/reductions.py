@@ -12,7 +12,6 @@ import torch
 
 from ...errors import LabError
 from ...protocol import Cells, ReductionSnapshot
-from ..error_help import explain_error
 from ..readable import dtype_name
 from .elements import (
     MAX_TRIED,
@@ -33,8 +32,6 @@ OPS = (
     *("sum", "mean", "prod", "amax", "amin", "max", "min", "argmax", "argmin", "median"),
     *("any", "all", "std", "var", "norm", "logsumexp"),
 )
-ONE_DIM = ("prod", "max", "min", "argmax", "argmin", "median")
-"""These fold one dimension or all of them."""
 WINNERS = {op: f"arg{op[-3:]}" for op in ("amax", "max", "argmax", "amin", "min", "argmin")}
 MAX_FOLDED = 1 << 24
 """A window of results is computed from up to so many elements."""
@@ -70,8 +67,7 @@ def reduction(
     try:
         fact = _by_torch(source, op, arguments)
     except (RuntimeError, TypeError, IndexError) as error:
-        hint = _hint(error, op, dims)
-        return snapshot(source=cells_of(source), error=refusal(error, hint))
+        return snapshot(source=cells_of(source), error=refusal(error))
     shape, count = tuple(fact.shape), math.prod(source.shape[d] for d in folded)
     element = element_or_first(element, shape)
     result = window(shape, element or ())
@@ -165,9 +161,3 @@ def _by_torch(source: Operand, op: str, arguments: dict[str, Any]) -> torch.Tens
         if source.tensor is None or not MAX_TRIED < math.prod(source.shape) <= MAX_FOLDED:
             raise
         return _call(source.blank(), op, arguments)  # in the words of a tensor with data
-
-
-def _hint(error: Exception, op: str, dims: tuple[int, ...] | None) -> str:
-    if dims is not None and len(dims) > 1 and op in ONE_DIM:
-        return f"{op} folds one dimension, or all of them: fold one after the other, or use amax."
-    return explain_error(error)

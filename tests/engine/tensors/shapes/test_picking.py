@@ -243,9 +243,12 @@ def test_a_mask_is_a_copy_and_says_so(namespace: Namespace) -> None:
         ("x[0, 0, 0, 0]", "at most 3 indices"),
         ("x[::-1]", "flip"),
         ("x[mask]", "mask has the shape"),
-        ("x[[0, 1], [0, 1, 2]]", "broadcast"),
+        ("x[[0, 1], [0, 1, 2]]", "shapes [2], [3] do not broadcast"),
         ("x[[9]]", "Choose one from -2 to 1"),
-        ("a.gather(1, rows)", "2 dimensions"),
+        ("a.gather(1, rows)", "as many dimensions as the tensor"),
+        ("a.gather(1, torch.tensor([[0], [0], [0]]))", "index [3, 1] must be no larger"),
+        ("x.narrow(0, 5, 1)", "choose from -2 to 2"),
+        ("x.masked_select(i)", "A mask or condition is bool"),
     ],
 )
 def test_torchs_errors_are_kept_and_explained(namespace: Namespace, source: str, says: str) -> None:

@@ -135,7 +135,7 @@ def test_dtypes_that_differ_are_explained() -> None:
         tensors[0] @ tensors[1]
     assert snapshot.error is not None and snapshot.shape is None
     assert snapshot.error.message == str(fact.value)
-    assert "promote no dtypes" in snapshot.error.hint
+    assert "must have one dtype here" in snapshot.error.hint
 
 
 def test_a_dtype_without_a_kernel_is_refused_in_torchs_words() -> None:
