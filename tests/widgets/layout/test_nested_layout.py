@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from functools import cache
 from itertools import pairwise
 from math import inf
 from unittest.mock import patch
@@ -31,6 +32,23 @@ def fan(count: int, shared: bool = False) -> torch.Tensor:
     """A sum of many parameters, or of as many products of one."""
     ones = [torch.ones(2, requires_grad=True) for _ in range(1 if shared else count)]
     return torch.stack([ones[0] * i for i in range(count)] if shared else ones).sum()
+
+
+GRAPHS = {
+    "GPT-2": lambda: recorded(*gpt2()),
+    "60 layers": lambda: recorded(*gpt2(60)),
+    "ResNet-50": lambda: recorded(*resnet50()),
+    "chain": lambda: snapshot(chain(1_000)),
+    "unrolled": lambda: recorded(*unrolled(steps=200)),
+    "fan": lambda: snapshot(fan(1_000)),
+    "fan out and in": lambda: snapshot(fan(1_000, shared=True)),
+}
+
+
+@cache
+def hierarchy_of(name: str) -> Hierarchy:
+    """The boxes of one of GRAPHS, recorded once for all tests."""
+    return Hierarchy(GRAPHS[name]())
 
 
 def ancestors(visible: VisibleGraph, box: int) -> set[int]:
@@ -78,16 +96,14 @@ def test_layout_of_any_graph(drawn, direction, style, column_height, row_width) 
     rects = layout.rects
     low, high = rects[:, :2], rects[:, :2] + rects[:, 2:]
 
-    for index, box in enumerate(visible.boxes):
-        if box.parent is None:
-            assert (low[index] >= 0).all() and (high[index] <= layout.size).all()
-        else:  # within the parent, below its title
-            assert (low[index] >= low[box.parent] + (0, TITLE_HEIGHT)).all()
-            assert (high[index] <= high[box.parent]).all()
-        for other in range(index):
-            if visible.boxes[other].parent == box.parent:
-                apart = (high[index] <= low[other]) | (high[other] <= low[index])
-                assert apart.any(), (box.key, visible.boxes[other].key)
+    parents = np.array([-1 if box.parent is None else box.parent for box in visible.boxes])
+    top, inner = parents < 0, parents >= 0
+    assert (low[top] >= 0).all() and (high[top] <= layout.size).all()
+    assert (low[inner] >= low[parents[inner]] + (0, TITLE_HEIGHT)).all()  # below the title
+    assert (high[inner] <= high[parents[inner]]).all()
+    siblings = (parents[:, None] == parents) & ~np.eye(len(parents), dtype=bool)
+    apart = ((high[:, None] <= low) | (high <= low[:, None])).any(axis=2)
+    assert apart[siblings].all()
 
     for number, link in enumerate(visible.links):
         route = layout.route(number)
@@ -98,10 +114,10 @@ def test_layout_of_any_graph(drawn, direction, style, column_height, row_width) 
             assert ((np.diff(route, axis=0) == 0).any(axis=1)).all()
         points = samples(layout, number)
         around = ancestors(visible, link.source) | ancestors(visible, link.target)
-        for other in set(range(len(visible.boxes))) - around:
-            # Strictly within: along a border is beside it.
-            inside = (points > low[other] + 0.5) & (points < high[other] - 0.5)
-            assert not inside.all(axis=1).any(), (link, visible.boxes[other].key)
+        others = [index for index in range(len(visible.boxes)) if index not in around]
+        # Strictly within: along a border is beside it.
+        inside = (points[:, None] > low[others] + 0.5) & (points[:, None] < high[others] - 0.5)
+        assert not inside.all(axis=2).any(), link
 
 
 @given(opened(), STYLES)
@@ -118,14 +134,14 @@ def test_forward_is_backward_upside_down(drawn, style) -> None:
 
 
 @pytest.mark.parametrize(
-    ("model", "alike"),
+    ("name", "alike"),
     [
-        (gpt2, ("net.transformer.h.3", "net.transformer.h.7")),
-        (resnet50, ("net.layer3.2", "net.layer3.4")),
+        ("GPT-2", ("net.transformer.h.3", "net.transformer.h.7")),
+        ("ResNet-50", ("net.layer3.2", "net.layer3.4")),
     ],
 )
-def test_whole_models_have_the_root_on_top_and_repeats_alike(model, alike) -> None:
-    hierarchy = Hierarchy(recorded(*model()))
+def test_whole_models_have_the_root_on_top_and_repeats_alike(name, alike) -> None:
+    hierarchy = hierarchy_of(name)
     visible = hierarchy.visible(hierarchy.open_all())
     layout = layout_nested(visible.outline)
     for number, link in enumerate(visible.links):
@@ -142,7 +158,7 @@ def test_whole_models_have_the_root_on_top_and_repeats_alike(model, alike) -> No
 
 
 def test_opened_layers_stand_straight_below_each_other_in_columns() -> None:
-    hierarchy = Hierarchy(recorded(*gpt2()))
+    hierarchy = hierarchy_of("GPT-2")
     visible = hierarchy.visible(hierarchy.open_all())
     layout = layout_nested(visible.outline)
     layers = [i for i, box in enumerate(visible.boxes) if box.subtitle == "Block"]
@@ -163,27 +179,15 @@ def test_opened_layers_stand_straight_below_each_other_in_columns() -> None:
 
 
 @pytest.mark.parametrize("direction", ["backward", "forward"])
-@pytest.mark.parametrize(
-    "graph",
-    [
-        lambda: recorded(*gpt2()),
-        lambda: recorded(*gpt2(60)),
-        lambda: recorded(*resnet50()),
-        lambda: snapshot(chain(1_000)),
-        lambda: recorded(*unrolled(steps=200)),
-        lambda: snapshot(fan(1_000)),
-        lambda: snapshot(fan(1_000, shared=True)),
-    ],
-    ids=["GPT-2", "60 layers", "ResNet-50", "chain", "unrolled", "fan", "fan out and in"],
-)
-def test_a_model_opened_wholly_has_about_the_shape_of_a_window(graph, direction) -> None:
-    hierarchy = Hierarchy(graph())
+@pytest.mark.parametrize("name", GRAPHS)
+def test_a_model_opened_wholly_has_about_the_shape_of_a_window(name, direction) -> None:
+    hierarchy = hierarchy_of(name)
     width, height = layout_nested(hierarchy.visible(hierarchy.open_all()).outline, direction).size
     assert 0.5 < width / height < 2 * columns.WIDEST
 
 
 def test_to_open_a_box_moves_nothing_that_comes_before_it() -> None:
-    hierarchy = Hierarchy(snapshot(chain(1_000)))
+    hierarchy = hierarchy_of("chain")
     (fold,) = (box.key for box in hierarchy.visible(frozenset()).boxes if box.kind == "repeat")
     closed = hierarchy.visible(frozenset({fold}))
     key = f"{fold}/500"
@@ -303,7 +307,7 @@ def test_layout_of_nothing_and_across_processes() -> None:
     empty = VisibleGraph((), (), np.zeros(0, np.int32))
     layout = layout_nested(empty.outline)
     assert (layout.size, len(layout.rects), layout.starts.tolist()) == ((0.0, 0.0), 0, [0])
-    hierarchy = Hierarchy(recorded(*gpt2()))
+    hierarchy = hierarchy_of("GPT-2")
     visible = hierarchy.visible(frozenset())
     sent = pickle.loads(pickle.dumps(visible))
     assert (layout_nested(sent.outline).rects == layout_nested(visible.outline).rects).all()
