@@ -72,23 +72,17 @@ class Place:
 
 @dataclass(frozen=True)
 class Edit:
-    """`expression` replaced the gradient for an output. `copies`: it may write into what it gets.
-    `seed`: it draws random numbers, as after torch.manual_seed. `names` are its variables."""
+    """`expression` replaced the gradient for output `output` of the node's `outputs`. `copies`: it
+    may write into what it gets. `seed`: it draws random numbers, as after torch.manual_seed.
+    `names` are its variables."""
 
+    place: Place
     expression: str
     output: int
+    outputs: int
     copies: bool
     seed: int | None
     names: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class EditedNode:
-    """`outputs` is how many gradients the node gets."""
-
-    place: Place
-    outputs: int
-    edits: tuple[Edit, ...]
 
 
 @dataclass(frozen=True)
@@ -134,7 +128,7 @@ class Pass:
     size: int
     at: Place | None
     events: tuple[Event, ...]
-    edits: tuple[EditedNode, ...]
+    edits: tuple[Edit, ...]
     leaves: Mapping[str, Leaf]
     inputs: tuple[str, ...]
     found: tuple[bool, ...]

@@ -13,7 +13,7 @@ from typing import Any
 from torch import Tensor
 from torch.autograd.graph import get_gradient_edge
 
-from ...console.journal import Edit, EditedNode, Journal, Leaf, Pass, Place
+from ...console.journal import Edit, Journal, Leaf, Pass, Place
 from ...protocol import breakpoint_words
 from ...random_states import random_states
 from ...recording.writes import version_of
@@ -81,7 +81,7 @@ class PassRecord:
             size=len(stepped.plan),
             at=places.at(stepped.position),
             events=tuple(replace(e, at=places.at(e.position)) for e in journal.events or ()),
-            edits=tuple(_edited(debugger, places)),
+            edits=tuple(_edits(debugger, places)),
             leaves={name: places.leaf(t) for name, t in self._shown.items()},
             found=tuple(g is not None for g in stepped.captured),
             breakpoints=tuple(_breakpoints(debugger, places)),
@@ -151,14 +151,13 @@ class _Places:
         return Leaf(self.of(node), turn)
 
 
-def _edited(debugger: Debugger, places: _Places) -> Iterator[EditedNode]:
+def _edits(debugger: Debugger, places: _Places) -> Iterator[Edit]:
     for node_id, edits in debugger.expressions.items():
         node = places.stepped.graph.nodes[node_id]
-        written = tuple(
-            Edit(e.expression, e.output, e.copies, e.seed if e.draws else None, e.names)
-            for e in edits.values()
-        )
-        yield EditedNode(places.of(node), len(node.fn._input_metadata), written)
+        place, outputs = places.of(node), len(node.fn._input_metadata)
+        for e in edits.values():
+            seed = e.seed if e.draws else None
+            yield Edit(place, e.expression, e.output, outputs, e.copies, seed, e.names)
 
 
 def _breakpoints(debugger: Debugger, places: _Places) -> Iterator[tuple[str, Place | None]]:

@@ -59,7 +59,7 @@ def names_of(entry: Entry) -> frozenset[str]:
 
 def edited_names(p: Pass) -> frozenset[str]:
     """The variables that the edits of a pass use."""
-    return frozenset(name for e in p.edits for edit in e.edits for name in edit.names)
+    return frozenset(name for edit in p.edits for name in edit.names)
 
 
 def names_in(code: str) -> frozenset[str]:

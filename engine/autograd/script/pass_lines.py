@@ -7,12 +7,9 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from ...console.journal import Cell, Event, Given, Pass, Place, ZeroGrad
 from ...errors import LabError
 from .cells import executed, runs_backward, written
-from .hooks import hook_body, inside
+from .hooks import edit_body
 from .model_script import ModelScript
-from .text import call, identifier, is_expression, with_statement
-
-MAX_NAMED = 4
-"""Tensors that are named one by one; of more a loop speaks."""
+from .text import identifier, is_expression, with_statement
 
 
 class PassWriter:
@@ -166,8 +163,9 @@ class PassWriter:
                     f"No script can repeat this: {title} runs backward in the midst of a pass.",
                     hint="Do that before the pass, or at its end.",
                 )
-        name = self._fresh(identifier(title)) if code else ""
-        return name, inside(name, title, code) if code else ""
+        name = self._fresh(identifier(title))
+        head = f'def {name}(*_):\n    """{title}, in the midst of the pass."""\n'
+        return name, f"{head}    with torch.enable_grad():\n{code}" if code else ""
 
     def _zeroed(self, p: Pass, event: Event, done: ZeroGrad) -> list[str]:
         """Lines that do a zero_grad(). Where the pass has gone back over a leaf since, the leaf's
@@ -180,16 +178,14 @@ class PassWriter:
         if self._model and self._model.holds(names):
             return [f"{self._model.model}.zero_grad({'' if set_to_none else 'set_to_none=False'})"]
         tensors = [self._tensor(p, name) for name in names]
-        if set_to_none and len(tensors) <= MAX_NAMED:
-            return [f"{tensor}.grad = None" for tensor in tensors]
-        leaf, listed = self._fresh("leaf"), ", ".join(tensors)
-        lines = [f"for {leaf} in [{listed}]:"]
-        if len(lines[0]) > 88:
-            lines = [f"for {leaf} in [", *(f"    {tensor}," for tensor in tensors), "]:"]
         if set_to_none:
-            return [*lines, f"    {leaf}.grad = None"]
-        emptied = f"{leaf}.grad = {leaf}.grad.detach().zero_()"
-        return [*lines, f"    if {leaf}.grad is not None:", f"        {emptied}"]
+            return [f"{tensor}.grad = None" for tensor in tensors]
+        leaf = self._fresh("leaf")
+        return [
+            f"for {leaf} in [{', '.join(tensors)}]:",
+            f"    if {leaf}.grad is not None:",
+            f"        {leaf}.grad = {leaf}.grad.detach().zero_()",
+        ]
 
     # -- backward --------------------------------------------------------------------------------
 
@@ -215,12 +211,12 @@ class PassWriter:
             if definition and event.at is not None:
                 definitions.append([definition])
                 items.append(f"{at(event.at)}.{way}({name})")
-        for edited in p.edits:
-            body = hook_body(edited)
+        for edit in p.edits:
+            body = edit_body(edit)
             if body not in self._hooks:
-                self._hooks[body] = self._fresh(f"edit_{identifier(edited.place.word)}")
+                self._hooks[body] = self._fresh(f"edit_{identifier(edit.place.word)}")
                 definitions.append([f"def {self._hooks[body]}(grads):\n{body}"])
-            items.append(f"{at(edited.place)}.register_prehook({self._hooks[body]})")
+            items.append(f"{at(edit.place)}.register_prehook({self._hooks[body]})")
         if end < p.size and not p.inputs and p.at is not None:
             items += ["suppress(Stop)", f"{at(p.at)}.{way}(stop)"]
         return definitions, [*lines, with_statement(items, self._call(p, end == p.size))]
@@ -242,21 +238,17 @@ class PassWriter:
             listed.append(f"[{', '.join(given)}]" if several else given[0])
         if not p.inputs:
             if several:
-                return call("torch.autograd.backward", [*listed, *options])
-            return call(f"{roots[0]}.backward", [*listed[1:], *options])
-        got = p.found if len(p.found) == len(p.inputs) else (False,) * len(p.inputs)
-        wanted = [n for n, g in zip(p.inputs, got, strict=True) if g or to_end]
-        if not (all(got) or not to_end):
+                return f"torch.autograd.backward({', '.join([*listed, *options])})"
+            return f"{roots[0]}.backward({', '.join([*listed[1:], *options])})"
+        wanted = [n for n, found in zip(p.inputs, p.found, strict=True) if found or to_end]
+        if to_end and not all(p.found):
             options.insert(0, "allow_unused=True")
         inputs = ", ".join(self._tensor(p, name) for name in wanted)
-        arguments = [listed[0], f"[{inputs}]", *listed[1:], *options]
+        arguments = ", ".join([listed[0], f"[{inputs}]", *listed[1:], *options])
         names = [self._fresh(f"gradient_of_{identifier(name)}") for name in wanted]
         self._found[p] = dict(zip(wanted, names, strict=True))
         target = f"({names[0]},)" if len(names) == 1 else ", ".join(names)
-        if len(names) > MAX_NAMED:
-            target = self._fresh("gradients")
-            self._found[p] = {name: f"{target}[{i}]" for i, name in enumerate(wanted)}
-        return call("torch.autograd.grad", arguments, f"{target} = ")
+        return f"{target} = torch.autograd.grad({arguments})"
 
 
 def _title(p: Pass) -> str:

@@ -10,17 +10,6 @@ WIDTH = 88
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
-def call(function: str, arguments: Sequence[str], before: str = "") -> str:
-    """`before` and the call, in one line if it fits."""
-    line = f"{before}{function}({', '.join(arguments)})"
-    if len(line) <= WIDTH:
-        return line
-    inside = f"    {', '.join(arguments)}"
-    if len(inside) <= WIDTH:
-        return f"{before}{function}(\n{inside}\n)"
-    return "\n".join([f"{before}{function}(", *(f"    {a}," for a in arguments), ")"])
-
-
 def with_statement(items: Sequence[str], body: str) -> str:
     """`with` these around a body; the body alone without any."""
     if not items:
