@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import ast
-from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -27,7 +25,7 @@ if TYPE_CHECKING:
     from ...control import Control
 
 
-class Subject(ABC):
+class Subject:
     """Roots with their gradients, and what the tensors under them are called.
 
     `shown` are the tensors whose `.grad` is told, by name: the leaves under the roots, and those
@@ -71,10 +69,10 @@ class Subject(ABC):
         """Node id -> the block whose forward made it."""
         return {}
 
-    @abstractmethod
     def plain(self) -> tuple[list[Tensor], list[Tensor | None] | None]:
         """Roots and gradients for plain `torch.autograd.backward`, the reference: with a graph
         that the steps have not used up."""
+        return self.roots, self.gradient
 
     def input(self, name: str) -> Tensor:
         """A tensor whose gradient alone is wanted. Raises LabError."""
@@ -93,10 +91,6 @@ class Subject(ABC):
 
     def last_write(self, t: Tensor) -> WrittenBy | None:
         """Who last wrote into the storage under `t`, where that was seen."""
-        return None
-
-    def restart(self) -> None:
-        """Make the roots anew, if that can be done: their graph was freed."""
         return None
 
 
@@ -153,11 +147,10 @@ class ConsoleSubject(Subject):
         self._expressions = _split(root)
         values = [namespace.evaluate(text, control) for text in self._expressions]
         self.roots = [_root(v, text) for v, text in zip(values, self._expressions, strict=True)]
-        self._gradients = _split(gradient) if gradient.strip() else ()
-        values = [namespace.evaluate(text, control) for text in self._gradients]
-        self.gradient = self._read_gradients(values)
-        given = map(_given, self._gradients, values, self.gradient or ())
-        self.written = Roots(self._expressions, tuple(given) or (Given(),) * len(self.roots))
+        texts = _split(gradient) if gradient.strip() else ()
+        given = self._given(texts, [namespace.evaluate(text, control) for text in texts])
+        self.gradient = [grad for grad, _ in given] if texts else None
+        self.written = Roots(self._expressions, tuple(how for _, how in given))
         held = namespace.reached().tensors()
         self.names = dict(reversed(held.items()))  # the shortest name counts, it comes last
         self._name_of = {id(t): name for name, t in self.names.items()}
@@ -169,20 +162,18 @@ class ConsoleSubject(Subject):
             owner_of=lambda t: self._owners.get(id(t), ""),
             shared_below=shared_below(),
         )
-        self._results = [(name, t) for name, t in held.items() if _is_result(t)]
+        self._results = {
+            name: t for name, t in held.items() if _is_result(t) and self._name_of[id(t)] == name
+        }
         graph = read_graph(self.roots, names=self.names)
         self.retained = self._retained(graph)
         self.shown = {**leaves_of(graph), **self._leaves_within(graph), **self.retained}
 
     def name_nodes(self, graph: Graph) -> None:
-        for name, t in self._results:
-            try:
-                node = graph.node_of(get_gradient_edge(t).node)
-            except KeyError:
-                continue
-            taken = node.label.split(", ") if node.label else []
-            if name not in taken and id(t) in self._name_of and self._name_of[id(t)] == name:
-                node.label = ", ".join([*taken, name])
+        for name, t in self._results.items():
+            node = graph.get(get_gradient_edge(t).node)
+            if node is not None:
+                node.label = f"{node.label}, {name}" if node.label else name
 
     def defaults(self) -> AbstractContextManager[None]:
         return self._namespace.users_defaults()
@@ -191,13 +182,10 @@ class ConsoleSubject(Subject):
         return self._writes.last_write(t)
 
     def results_of(self, node: Node) -> list[Tensor]:
-        return [t for _, t in self._results if get_gradient_edge(t).node == node.fn]
-
-    def plain(self) -> tuple[list[Tensor], list[Tensor | None] | None]:
-        return self.roots, self.gradient
+        return [t for t in self._results.values() if get_gradient_edge(t).node == node.fn]
 
     def result_name(self, node: Node) -> str:
-        return next((name for name, t in self._results if t.grad_fn == node.fn), "")
+        return next((name for name, t in self._results.items() if t.grad_fn == node.fn), "")
 
     def _leaves_within(self, graph: Graph) -> dict[str, Tensor]:
         """Those that a reentrant checkpoint keeps out of the graph: its own backward adds to
@@ -208,18 +196,14 @@ class ConsoleSubject(Subject):
         return {name: t for name, t in named if name}
 
     def _retained(self, graph: Graph) -> dict[str, Tensor]:
-        found = {}
-        for name, t in self._results:
-            if t.retains_grad and self._name_of.get(id(t)) == name:
-                try:
-                    graph.node_of(get_gradient_edge(t).node)
-                except KeyError:
-                    continue
-                found[name] = t
-        return found
+        retaining = ((name, t) for name, t in self._results.items() if t.retains_grad)
+        return {name: t for name, t in retaining if graph.get(get_gradient_edge(t).node)}
 
-    def _read_gradients(self, values: list[Any]) -> list[Tensor | None] | None:
-        if not values:
+    def _given(
+        self, texts: tuple[str, ...], values: list[Any]
+    ) -> list[tuple[Tensor | None, Given]]:
+        """What backward starts with at each root."""
+        if not texts:
             for root, text in zip(self.roots, self._expressions, strict=True):
                 if root.numel() != 1:
                     raise LabError(
@@ -227,16 +211,13 @@ class ConsoleSubject(Subject):
                         "or from a gradient for each of these.",
                         hint=f"Give the gradient torch.ones_like({text}), or take {text}.sum().",
                     )
-            return None
+            return [(None, Given())] * len(self.roots)
         if len(values) != len(self.roots):
             raise LabError(
                 f"{len(self.roots)} roots need as many gradients; there are {len(values)}.",
                 hint="Write one for each, with commas between; None for a scalar's 1.",
             )
-        return [
-            _gradient(value, root, text)
-            for value, root, text in zip(values, self.roots, self._expressions, strict=True)
-        ]
+        return list(map(_gradient, values, texts, self.roots, self._expressions))
 
 
 class GradientSubject(Subject):
@@ -261,37 +242,19 @@ class GradientSubject(Subject):
             )
         self.root = f"gradient of {name}"
         self.roots = [gradient]
-        self.gradient = [torch.ones_like(gradient, requires_grad=False)]
+        grad: Tensor | None = torch.ones_like(gradient, requires_grad=False)
+        given = Given(how="ones" if gradient.dim() else "none")
         if value is not None:
-            self.gradient = [_gradient(value, gradient, name)]
-        self.world, self._before = before.world, before
-        given = _given(text, value, self.gradient[0])
-        if value is None and gradient.dim():
-            given = Given(how="ones")
+            grad, given = _gradient(value, text, gradient, name)
+        self.gradient = [grad]
         self.written = Roots(gradients=(given,), of=name)
+        self.world, self._before = before.world, before
         self.names, self.provenance = before.names, before.provenance
         graph = read_graph(self.roots, names=self.names)
         self.shown, self.retained = leaves_of(graph), {}
 
     def defaults(self) -> AbstractContextManager[None]:
         return self._before.defaults()
-
-    def plain(self) -> tuple[list[Tensor], list[Tensor | None] | None]:
-        return self.roots, self.gradient
-
-
-@contextmanager
-def gradients_aside(tensors: Iterator[Tensor] | list[Tensor]) -> Iterator[None]:
-    """Whatever happens inside, each `.grad` is the same object with the same content after."""
-    kept = [(t, t.grad, None if t.grad is None else t.grad.detach().clone()) for t in tensors]
-    try:
-        yield
-    finally:
-        with torch.no_grad():
-            for t, grad, copy in kept:
-                if grad is not None and copy is not None and grad.layout == torch.strided:
-                    grad.copy_(copy)
-                t.grad = grad
 
 
 def leaves_of(graph: Graph) -> dict[str, Tensor]:
@@ -330,40 +293,35 @@ def _root(value: Any, text: str) -> Tensor:
     return value
 
 
-def _gradient(value: Any, root: Tensor, text: str) -> Tensor | None:
+def _gradient(value: Any, text: str, root: Tensor, name: str) -> tuple[Tensor | None, Given]:
+    """What `value`, which the expression `text` gave, means as a gradient for `root`. Raises
+    LabError for what does not fit."""
     if value is None and root.numel() == 1:
-        return None
+        return None, Given()
     is_complex = value.is_complex() if isinstance(value, Tensor) else isinstance(value, complex)
     if is_complex and not root.is_complex():
         raise LabError(
-            f"The gradient for `{text}` is complex, and `{text}` is real.",
+            f"The gradient for `{name}` is complex, and `{name}` is real.",
             hint="Write real numbers, or take the .real part.",
         )
     if isinstance(value, bool | int | float | complex):
-        return torch.full_like(root, value, requires_grad=False)
+        return torch.full_like(root, value, requires_grad=False), Given(text, "full")
     try:
         given = torch.as_tensor(value, dtype=root.dtype, device=root.device)
     except (TypeError, ValueError, RuntimeError) as error:
         raise LabError(
-            f"The gradient for `{text}` is neither a tensor nor numbers: {error}",
-            hint=f"Write torch.ones_like({text}), a number, or nested lists.",
+            f"The gradient for `{name}` is neither a tensor nor numbers: {error}",
+            hint=f"Write torch.ones_like({name}), a number, or nested lists.",
         ) from None
     if given.shape != root.shape:
         raise LabError(
-            f"The gradient for `{text}` has shape {tuple(given.shape)}, and `{text}` has "
+            f"The gradient for `{name}` has shape {tuple(given.shape)}, and `{name}` has "
             f"{tuple(root.shape)}: they must be the same.",
-            hint=f"Write torch.ones_like({text}), or a number for all of them.",
+            hint=f"Write torch.ones_like({name}), or a number for all of them.",
         )
-    return value if isinstance(value, Tensor) and value.dtype == root.dtype else given
-
-
-def _given(text: str, value: Any, gradient: Tensor | None) -> Given:
-    """How a script writes the gradient that `_gradient` made of `value`, which `text` gave."""
-    if value is None:
-        return Given()
-    if isinstance(value, bool | int | float | complex):
-        return Given(text, "full")
-    return Given(text, "as it is" if value is gradient else "tensor")
+    if isinstance(value, Tensor) and value.dtype == root.dtype:
+        return value, Given(text, "as it is")
+    return given, Given(text, "tensor")
 
 
 def _is_result(t: Tensor) -> bool:

@@ -65,35 +65,26 @@ def run_node(
     `edit` is a pre-hook: from the gradients that arrive to those to use. Without it, at least one
     of `incoming` must be defined. `guard()` is entered around the run: hooks are the user's code.
     """
-    is_leaf = isinstance(fn, AccumulateGrad)
-    given: list[torch.Tensor | None] = []
-    results: list[torch.Tensor | None] = []
+    ran: list[Gradients] = []
 
-    def after(grad_inputs: Gradients, grad_outputs: Gradients) -> None:
-        given.extend(grad_outputs)
-        results.extend(grad_inputs)
-        if not is_leaf and not _is_refused(results):
-            raise _Stop
+    def after(_: int, outgoing: Gradients, given: Gradients) -> bool:
+        ran.extend((given, outgoing))
+        return True
 
-    live = [(i, g) for i, g in enumerate(incoming) if g is not None]
+    live = [(fn, i, g) for i, g in enumerate(incoming) if g is not None]
     nothing_came = not live
     if nothing_came:  # the engine starts from defined gradients only; the edit replaces them
-        live = [(0, _zeros(fn._input_metadata[0]))]
-    handles = [fn.register_hook(after)]
+        live = [(fn, 0, _zeros(fn._input_metadata[0]))]
+    handle = None
     if edit is not None:
-        handles.append(fn.register_prehook(lambda grads: edit(incoming if nothing_came else grads)))
+        handle = fn.register_prehook(lambda grads: edit(incoming if nothing_came else grads))
     try:
-        with _stopped_by_a_hook(), guard():
-            torch.autograd.backward(
-                [GradientEdge(fn, i) for i, _ in live],
-                [g for _, g in live],
-                retain_graph=True,
-                create_graph=create_graph,
-            )
+        run_nodes([fn], live, lambda _: None, after, create_graph=create_graph, guard=guard)
     finally:
-        for handle in handles:
+        if handle is not None:
             handle.remove()
-    return tuple(given), () if is_leaf else tuple(results)
+    given, outgoing = ran
+    return given, () if isinstance(fn, AccumulateGrad) else outgoing
 
 
 def run_nodes(
