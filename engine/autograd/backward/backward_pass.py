@@ -96,26 +96,12 @@ class BackwardPass:
         self.gradients_before = {
             name: p.grad.detach().clone() for name, p in subject.shown.items() if p.grad is not None
         }
+        make = partial(BackwardStepper, watch=subject.retained.values())
+        if self.real_engine:
+            make = partial(BreakMode, retain_graph=self.retain_graph)
+        start = subject.roots, subject.gradient, self.create_graph
         try:
-            stepped: SteppedPass
-            if self.real_engine:
-                stepped = BreakMode(
-                    subject.roots,
-                    subject.gradient,
-                    self.create_graph,
-                    retain_graph=self.retain_graph,
-                    names=subject.names,
-                    inputs=inputs,
-                )
-            else:
-                stepped = BackwardStepper(
-                    subject.roots,
-                    subject.gradient,
-                    self.create_graph,
-                    names=subject.names,
-                    watch=subject.retained.values(),
-                    inputs=inputs,
-                )
+            stepped = make(*start, names=subject.names, inputs=inputs)
         except ValueError as error:
             raise LabError(str(error), hint="Give a gradient that fits its root.") from error
         subject.name_nodes(stepped.graph)

@@ -1,9 +1,10 @@
-"""What running a node changes beside the gradients it passes on, so that it can be put back."""
+"""What a custom node may change beside the gradients that it passes on, so that it can be undone:
+the `.grad` of leaves that a backward inside of it reaches (that of a reentrant checkpoint), and
+what torch's own hooks of modules remember."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import partial
 from types import CodeType, FunctionType, MethodType
 from typing import Any
@@ -16,40 +17,6 @@ from ..graph.hooks import registered
 
 MAX_HELD = 20_000
 """Values that are looked at in search of what a Python Function holds."""
-
-
-@dataclass
-class Beside:
-    """A custom node's side effects as far as torch makes them: what a backward inside of it (that
-    of a reentrant checkpoint) adds to `.grad`, and what torch's own hook of a module remembers
-    between the module's output and its input."""
-
-    grads: list[tuple[torch.Tensor, torch.Tensor | None, torch.Tensor | None, int]]
-    hooks: list[tuple[BackwardHook, Any]]
-
-    @classmethod
-    def before(cls, fn: Any) -> Beside:
-        """How things are before the custom node `fn` runs."""
-        grads = []
-        for leaf in leaves_held(fn):
-            grad = leaf.grad
-            copy = None if grad is None else grad.detach().clone()
-            grads.append((leaf, grad, copy, -1 if grad is None else grad._version))
-        return cls(grads, [(hook, hook.grad_outputs) for hook in _module_hooks(fn)])
-
-    def changed(self) -> list[tuple[torch.Tensor, torch.Tensor | None, torch.Tensor | None]]:
-        """The leaves whose `.grad` has changed: (leaf, `.grad` before, a copy of that). The copies
-        of others are let go."""
-        kept, self.grads = self.grads, []
-        return [
-            (leaf, grad, copy)
-            for leaf, grad, copy, version in kept
-            if leaf.grad is not grad or (grad is not None and grad._version != version)
-        ]
-
-    def put_back_hooks(self) -> None:
-        for hook, grad_outputs in self.hooks:
-            hook.grad_outputs = grad_outputs
 
 
 def leaves_held(fn: Any) -> list[torch.Tensor]:
@@ -107,8 +74,9 @@ def _closed_over(function: FunctionType) -> Iterator[Any]:
             continue
 
 
-def _module_hooks(fn: Any) -> list[BackwardHook]:
-    """Those of torch's hooks on a node that carry a module's full backward hooks."""
+def module_hooks(fn: Any) -> list[BackwardHook]:
+    """torch's own hooks on a node that carry a module's full backward hooks: they remember
+    what came out of the module until its input is reached."""
     hooks = [hook for hook in registered(fn.register_hook) if isinstance(hook, FunctionType)]
     return [value for h in hooks for value in _closed_over(h) if isinstance(value, BackwardHook)]
 

@@ -11,45 +11,72 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
-from typing import Self
+from typing import Any, Self
 
 import torch
+from torch.utils.hooks import BackwardHook
 
+from ...recording.writes import version_of
 from ..graph.engine_run import Gradients, capture, run_node, run_nodes
 from ..graph.reading import Node
-from .side_effects import Beside
+from .side_effects import leaves_held, module_hooks
 from .stepping import Step, SteppedPass
 
 NODES_OF_A_RUN = 512
-"""Hooks are put on so many nodes at a time, and on one in PARTS_OF_A_RUN of those that are left
-where these are more: each run walks them all."""
 PARTS_OF_A_RUN = 16
+"""An engine run executes up to 512 nodes, or a 16th of those that are left if that is more: each
+run walks all that are left."""
+
+
+class _Grad:
+    """The `.grad` of a tensor before a step: the object, and a copy of it if it may be written
+    to."""
+
+    def __init__(self, tensor: torch.Tensor, copied: bool = True) -> None:
+        self.tensor = tensor
+        self.grad = grad = tensor.grad
+        self.copy = None if grad is None or not copied else grad.detach().clone()
+        self._version = None if grad is None else version_of(grad)
+
+    @property
+    def has_changed(self) -> bool:
+        grad = self.tensor.grad
+        if grad is None or grad is not self.grad:
+            return grad is not self.grad
+        return self.copy is not None and version_of(grad) != self._version
+
+    @torch.no_grad()
+    def put_back(self) -> None:
+        grad = self.grad
+        if grad is not None and self.copy is not None and not grad.requires_grad:
+            if grad.layout == torch.strided:
+                grad.copy_(self.copy)
+            else:
+                grad = self.copy
+        self.tensor.grad = grad
 
 
 @dataclass
 class _Undo:
-    """What a step changed: buffers by node id as they were, and `.grad`s as they were."""
+    """What a step changed: buffers by node id as they were, `.grad`s as they were, and what torch's
+    own hooks of modules remembered. The `.grad`s that are `watched` may have changed."""
 
     step: Step
     buffers: dict[int, list[torch.Tensor | None] | None] = field(default_factory=dict)
-    grads: list[tuple[torch.Tensor, torch.Tensor | None, torch.Tensor | None]] = field(
-        default_factory=list
-    )
-    watched: list[tuple[torch.Tensor, torch.Tensor | None]] = field(default_factory=list)
-    beside: Beside | None = None
+    grads: list[_Grad] = field(default_factory=list)
+    watched: list[_Grad] = field(default_factory=list)
+    hooks: list[tuple[BackwardHook, Any]] = field(default_factory=list)
 
     def note_changes(self) -> None:
         """The node has run, or failed: keep the `.grad`s that changed, and no others."""
-        self.grads += [(t, old, None) for t, old in self.watched if t.grad is not old]
+        self.grads += [grad for grad in self.watched if grad.has_changed]
         self.watched = []
-        if self.beside is not None:
-            self.grads += self.beside.changed()
 
     def put_back(self) -> None:
-        if self.beside is not None:
-            self.beside.put_back_hooks()
-        for tensor, grad, copy in self.grads:
-            _put_back(tensor, grad, copy)
+        for hook, grad_outputs in self.hooks:
+            hook.grad_outputs = grad_outputs
+        for grad in self.grads:
+            grad.put_back()
 
 
 class BackwardStepper(SteppedPass):
@@ -113,7 +140,7 @@ class BackwardStepper(SteppedPass):
         node = self.plan[place]
         if place >= self.position or not node.is_leaf or not self.runs(node):
             return None
-        return self._done[place].grads[0][2]
+        return self._done[place].grads[0].copy
 
     # -- moving ----------------------------------------------------------------------------------
 
@@ -228,10 +255,10 @@ class BackwardStepper(SteppedPass):
         undo = _Undo(Step(node, (), (), self.position + 1), watched=self._watched_grads())
         variable = node.variable if self.runs(node) else None
         if variable is not None:
-            old = variable.grad
-            undo.grads.append((variable, old, None if old is None else old.detach().clone()))
+            undo.grads.append(_Grad(variable))
         elif node.is_custom and self.runs(node):
-            undo.beside = Beside.before(node.fn)
+            undo.watched += map(_Grad, leaves_held(node.fn))
+            undo.hooks = [(hook, hook.grad_outputs) for hook in module_hooks(node.fn)]
         return undo
 
     def _after(
@@ -300,8 +327,8 @@ class BackwardStepper(SteppedPass):
 
     # -- inside ----------------------------------------------------------------------------------
 
-    def _watched_grads(self) -> list[tuple[torch.Tensor, torch.Tensor | None]]:
-        return [(t, t.grad) for t in self._watched]
+    def _watched_grads(self) -> list[_Grad]:
+        return [_Grad(t, copied=False) for t in self._watched]
 
     def _run(self, node: Node, arrived: Gradients) -> tuple[Gradients, Gradients]:
         if not self.runs(node):
@@ -316,9 +343,9 @@ class BackwardStepper(SteppedPass):
         ran = run_node(
             node.fn, arrived, edit=edit, create_graph=self.create_graph, guard=self.guard
         )
-        for tensor, grad in watched:  # retain_grad() saw the zeros that the run began with
-            if tensor.grad is not grad and tensor.grad_fn == node.fn:
-                tensor.grad = grad
+        for grad in watched:  # retain_grad() saw the zeros that the run began with
+            if grad.has_changed and grad.tensor.grad_fn == node.fn:
+                grad.put_back()
         return ran
 
     def _add(self, node_id: int, output_nr: int, grad: torch.Tensor | None) -> None:
@@ -342,14 +369,3 @@ class BackwardStepper(SteppedPass):
 
 def _some(gradients: Gradients) -> bool:
     return any(gradient is not None for gradient in gradients)
-
-
-@torch.no_grad()
-def _put_back(tensor: torch.Tensor, grad: torch.Tensor | None, copy: torch.Tensor | None) -> None:
-    """Make `tensor.grad` the object `grad` again, with the content of `copy` if there is one."""
-    if grad is not None and copy is not None:
-        if grad.layout == torch.strided and not grad.requires_grad:
-            grad.copy_(copy)
-        elif not grad.requires_grad:
-            grad = copy
-    tensor.grad = grad

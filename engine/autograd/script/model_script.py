@@ -24,51 +24,36 @@ class ModelScript:
 
     def __init__(self, forward: ForwardPass, fresh: Callable[[str], str], data: str) -> None:
         self._forward, self._data = forward, data
-        self._class, self.model, self._run = fresh("Model"), fresh("model"), fresh("run_forward")
+        self._class, self.model = fresh("Model"), fresh("model")
         self._x, self._y, self._device = fresh("x"), fresh("y"), fresh("device")
-        self._loss = self._loss_lines()
+        self.loss = f"{fresh('run_forward')}()"
 
-    @property
-    def class_code(self) -> str:
-        code = write(self._forward.document, {}).text.partition(_MAIN)[0].rstrip()
-        code = code[code.index("class Model") :]
-        return code.replace("class Model", f"class {self._class}", 1)
-
-    @property
-    def made(self) -> str:
-        """Lines that make the model and the batch."""
-        on, device = f".to({self._device})", self._forward.x.device
-        lines = []
-        if device.type == "cpu":
-            on = ""
-        else:
-            there = f"torch.{device.type}.is_available()"
-            lines = [
-                f"# The passes ran on {device.type}; on another device the last bits differ.",
-                f'{self._device} = torch.device("{device.type}" if {there} else "cpu")',
+    def blocks(self) -> list[list[str]]:
+        """The model's class, the model with its batch, and the function that gives the loss."""
+        file = write(self._forward.document, {}).text
+        body = file.partition("class Model")[2].partition(_MAIN)[0].rstrip()
+        on, device = "", self._forward.x.device.type
+        made = []
+        if device != "cpu":
+            on = f".to({self._device})"
+            chosen = f'"{device}" if torch.{device}.is_available() else "cpu"'
+            made = [
+                f"# The passes ran on {device}; on another device the last bits differ.",
+                f"{self._device} = torch.device({chosen})",
             ]
-        lines += [
+        made += [
             f"{self.model} = {self._class}(){on}",
             f'{self._x} = {self._data}["x"]{on}',
             f'{self._y} = {self._data}["y"]{on}',
         ]
-        return "\n".join(lines)
-
-    @property
-    def forward_code(self) -> str:
-        lines = [
-            f"def {self._run}():",
+        run = [
+            f"def {self.loss}:",
             '    """The loss, each time from the same weights, buffers and random numbers."""',
             f'    {self.model}.load_state_dict({self._data}["weights"])',
             f"    torch.manual_seed({self._forward.seed})",
-            *(f"    {line}" for line in self._loss),
+            *(f"    {line}" for line in self._loss_lines()),
         ]
-        return "\n".join(lines)
-
-    @property
-    def loss(self) -> str:
-        """The expression that runs the batch forward."""
-        return f"{self._run}()"
+        return [[f"class {self._class}{body}"], made, run]
 
     def parameter(self, name: str) -> str:
         """The expression of a parameter."""

@@ -144,7 +144,7 @@ class _Script:
     def text(self) -> tuple[str, bytes]:
         blocks: list[list[str]] = []
         if self._model:
-            blocks += [[self._model.class_code], [self._model.made], [self._model.forward_code]]
+            blocks += self._model.blocks()
         inside = {cell for p in self._passes for cell in p.cells}  # the pass writes them
         for entry in self._entries:
             if isinstance(entry, Pass):
