@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import torch
-
 from ..autograd.backward.backward_pass import BackwardPass, shown_values
 from ..autograd.graph.hooks import hooks_on
-from ..autograd.graph.reading import Node, SavedTensor
+from ..autograd.graph.reading import Node, SavedTensor, storage_id
 from ..autograd.graph.stale import StaleSave, stale_saves
 from ..errors import LabError, sendable
 from ..lab import Lab
@@ -125,7 +123,7 @@ def _holders(backward: BackwardPass, storages: set[int], asked: Node) -> dict[in
     if not storages:
         return found
     for name, t in reversed(list(backward.subject.names.items())):
-        storage = _storage_id(t)
+        storage = storage_id(t)
         if storage in found:
             found[storage].append(sendable(name))
     for node in backward.stepper.graph.nodes:
@@ -135,13 +133,6 @@ def _holders(backward: BackwardPass, storages: set[int], asked: Node) -> dict[in
             if storage in found:
                 found[storage].append(f"#{node.id}")
     return found
-
-
-def _storage_id(t: torch.Tensor) -> int:
-    try:
-        return t.untyped_storage()._cdata
-    except (RuntimeError, NotImplementedError):  # sparse and other layouts without a storage
-        return id(t)
 
 
 def _settings(node: Node) -> Iterator[tuple[str, str]]:

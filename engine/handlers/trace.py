@@ -112,9 +112,7 @@ def _of_rule(lab: Lab, node_id: int) -> Trace:
     recorder = Recorder(keep_values=True, turns=Turns())
     report: ErrorReport | None = None
     try:
-        # In this thread, also where the node is on another device: another's lines are not seen.
-        here = torch.autograd.set_multithreading_enabled(False)
-        with lab.control.user_code(), here, recorder:
+        with lab.control.user_code(), recorder:
             run_node(step.node.fn, incoming, edit=lambda _: incoming)
     except (Exception, KeyboardInterrupt) as error:  # the rule is the user's own code
         report = error_report(error)

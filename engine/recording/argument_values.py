@@ -11,7 +11,7 @@ import torch
 from torch._C._functorch import is_functorch_wrapped_tensor
 
 from ..tensors.readable import dtype_name, storage_fault
-from .writes import version_of
+from .writes import storage_of, version_of
 
 MAX_BYTES = 512 << 20
 
@@ -90,7 +90,7 @@ class Keeper:
     def before_write(self, tensors: Iterable[torch.Tensor]) -> None:
         """These are about to be written to: copy what shares their memory."""
         for t in tensors:
-            storage = _storage(t)
+            storage = storage_of(t)
             if storage is None:
                 continue
             for kept in self._sharing.pop(storage._cdata, ()):
@@ -114,7 +114,7 @@ class Keeper:
         if is_functorch_wrapped_tensor(t):
             kept.note = "inside a transform of torch.func: it has no value of its own"
             return kept
-        storage = _storage(t)
+        storage = storage_of(t)
         known = storage is not None and storage._cdata in self._sharing
         size_bytes = 0 if storage is None or known else storage.nbytes()
         if not self._room(size_bytes):
@@ -160,10 +160,3 @@ _PLAIN = (
     type(None), bool, int, float, complex, str, bytes, slice, type(...), range,
     torch.dtype, torch.device, torch.layout, torch.memory_format, torch.Size, torch.Generator,
 )  # fmt: skip
-
-
-def _storage(t: torch.Tensor) -> torch.UntypedStorage | None:
-    try:
-        return t.untyped_storage()
-    except Exception:  # layouts without a storage raise errors of several types
-        return None

@@ -69,7 +69,7 @@ class Writes:
     def last_write(self, t: Tensor) -> WrittenBy | None:
         """The last write to the storage under `t`; None where there was none since it was made."""
         with torch._C.DisableTorchFunction():
-            storage = _storage(t)
+            storage = storage_of(t)
         seen = self._seen.get(id(storage))
         return seen.written_by if seen is not None and seen.storage() is storage else None
 
@@ -79,7 +79,7 @@ class Writes:
         return found[1] if found is not None and found[0]() is t else None
 
     def wrote(self, t: Tensor, version: int, where: WrittenBy) -> None:
-        storage = _storage(t)
+        storage = storage_of(t)
         if storage is not None:
             self._seen[id(storage)] = _Seen(weakref.ref(storage), version, where)
 
@@ -88,7 +88,7 @@ class Writes:
         self._made[id(t)] = (weakref.ref(t), making)
 
     def _look_at(self, t: Tensor, cell: str) -> None:
-        version, storage = version_of(t), _storage(t)
+        version, storage = version_of(t), storage_of(t)
         if version is None or storage is None:
             return
         seen = self._seen.get(id(storage))
@@ -188,7 +188,7 @@ def version_of(t: Tensor) -> int | None:
         return None
 
 
-def _storage(t: Tensor) -> torch.UntypedStorage | None:
+def storage_of(t: Tensor) -> torch.UntypedStorage | None:
     """The one Python object that stands for the storage as long as the storage lives."""
     try:
         return t.untyped_storage()

@@ -53,13 +53,9 @@ class Breakpoints:
 
     def reach(self, stepped: SteppedPass) -> str:
         """Count those that hold where the pass stands; why it should stop, "" if it need not."""
-        reasons = []
-        for place, breakpoint in enumerate(self._all):
-            reason = self._reason(breakpoint, stepped)
-            if reason:
-                self._hits[place] += 1
-                reasons.append(reason)
-        return " ".join(reasons)
+        reasons = [self._reason(b, stepped) for b in self._all]
+        self._hits = [hits + bool(r) for hits, r in zip(self._hits, reasons, strict=True)]
+        return " ".join(filter(None, reasons))
 
     def reason(self, stepped: SteppedPass) -> str:
         """As `reach`, but counts nothing."""
@@ -69,21 +65,18 @@ class Breakpoints:
         if not breakpoint.enabled:
             return ""
         last, after = stepped.last, stepped.next_node
+        at_last = last is not None and self.is_at(breakpoint, last.node)
+        always = breakpoint.condition == "always"
         if breakpoint.condition == "makes_not_finite" or (
-            breakpoint.of == "outgoing" and breakpoint.condition != "always"
+            breakpoint.of == "outgoing" and not always
         ):
-            if last is None or not self.is_at(breakpoint, last.node):
-                return ""
-            found = _found(breakpoint, last)
-            return f"After {_named(last.node)}: {found}." if found else ""
+            found = _found(breakpoint, last) if last is not None and at_last else ""
+            return f"After {_named(last.node)}: {found}." if last is not None and found else ""
         if after is None or not self.is_at(breakpoint, after):
             return ""
-        if breakpoint.condition == "always":
-            entered = breakpoint.on == "module" and (
-                last is None or not self.is_at(breakpoint, last.node)
-            )
-            if breakpoint.on == "module":
-                return f"Before the first node of {breakpoint.target}." if entered else ""
+        if always and breakpoint.on == "module":
+            return "" if at_last else f"Before the first node of {breakpoint.target}."
+        if always:
             return f"Before {_named(after)}."
         found = _check(breakpoint, stepped.pending(after), "coming in")
         return f"Before {_named(after)}: {found}." if found else ""

@@ -20,10 +20,9 @@ from .stepping import Step, SteppedPass
 
 UNKNOWN: Gradients = ()
 
-
 LOOK_UP_S = 0.2
-"""Whoever waits for the engine looks up so often: a signal that comes just before a thread blocks
-does not wake it, and Python would see it only then."""
+"""A thread that waits for the engine wakes up this often: a signal that comes just before it blocks
+does not wake it, and Python would see the signal only then."""
 
 
 _next_sequence: Callable[[], int] = torch.autograd._get_sequence_nr  # pyright: ignore
@@ -63,7 +62,7 @@ class BreakMode(SteppedPass):
         self._last: Step | None = None
         self._incoming: Gradients = UNKNOWN
         self._grad_before: torch.Tensor | None = None
-        self._until: Callable[[Self], bool] = _at_once
+        self._until: Callable[[Self], bool] = lambda _: True
         self._reached = False  # the engine is held because `_until` said so, not for an edit only
         self._replacement: Gradients | None = None
         self._task: int | None = None  # the engine's number of our run; a checkpoint starts others
@@ -107,7 +106,7 @@ class BreakMode(SteppedPass):
     def step(self) -> Step | None:
         if self.next_node is None:
             return None
-        self._advance(_at_once)
+        self._advance(lambda _: True)
         return self._last
 
     def run(self, until: Callable[[Self], bool] | None = None) -> None:
@@ -115,7 +114,7 @@ class BreakMode(SteppedPass):
         thread and at its speed."""
         if self.next_node is None:
             return
-        self._advance(until or _never)
+        self._advance(until or (lambda _: False))
         if self._ended and until is not None:
             until(self)  # the last step is one after which it is asked, too
 
@@ -253,14 +252,6 @@ class BreakMode(SteppedPass):
         self._last = Step(node, tuple(grad_outputs), outgoing, self._position + 1)
         self._position += 1
         self._count_step(node)
-
-
-def _at_once(_: SteppedPass) -> bool:
-    return True
-
-
-def _never(_: SteppedPass) -> bool:
-    return False
 
 
 def _count_to(number: int) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import accumulate
 
-from ..graph.reading import Graph, Node
+from ..graph.reading import Graph, Node, storage_id
 
 
 def released_bytes(graph: Graph, plan: Sequence[Node]) -> list[int]:
@@ -15,8 +15,8 @@ def released_bytes(graph: Graph, plan: Sequence[Node]) -> list[int]:
     last of the nodes that saved it; those of the graph's own leaves stay, they are parameters.
     What else the user holds on to is not known here, and counted as freed.
     """
-    leaves = {node.variable for node in graph.nodes if node.is_leaf}
-    kept = {_storage_id(leaf) for leaf in leaves if leaf is not None}
+    leaves = [node.variable for node in graph.nodes if node.variable is not None]
+    kept = set(map(storage_id, leaves))
     freed_at: dict[int, tuple[int, int]] = {}
     for place, node in enumerate(plan):
         for saved in node.saved:
@@ -26,10 +26,3 @@ def released_bytes(graph: Graph, plan: Sequence[Node]) -> list[int]:
     for place, size in freed_at.values():
         freed[place] += size
     return list(accumulate(freed))
-
-
-def _storage_id(leaf: object) -> int:
-    try:
-        return leaf.untyped_storage()._cdata  # pyright: ignore[reportAttributeAccessIssue]
-    except (RuntimeError, NotImplementedError):  # sparse leaves have no storage
-        return id(leaf)

@@ -13,6 +13,7 @@ import torch
 from torch.autograd.graph import GradientEdge, get_gradient_edge
 
 from ...protocol import TensorSpec
+from ...recording.writes import storage_of
 from ...tensors.readable import dtype_name
 from .deep_graphs import LEAF_SEQUENCE, guard_release
 
@@ -312,9 +313,12 @@ def _saved_tensor(name: str, kept: Any) -> SavedTensor:
     data, packed = kept.data, kept.unpack_hook is not None
     if not isinstance(data, torch.Tensor):
         return SavedTensor(name, None, note="packed by hooks" if packed else _why_empty(kept))
-    try:
-        storage = data.untyped_storage()
-        storage_id, size = storage._cdata, storage.nbytes()
-    except (RuntimeError, NotImplementedError):  # sparse and other layouts without a storage
-        storage_id, size = id(data), data.numel() * data.element_size()
-    return SavedTensor(name, data, storage_id, size, "packed by hooks" if packed else "")
+    storage = storage_of(data)
+    size = data.numel() * data.element_size() if storage is None else storage.nbytes()
+    return SavedTensor(name, data, storage_id(data), size, "packed by hooks" if packed else "")
+
+
+def storage_id(t: torch.Tensor) -> int:
+    """What tells its storage from others; a sparse tensor has none and stands for itself."""
+    storage = storage_of(t)
+    return id(t) if storage is None else storage._cdata

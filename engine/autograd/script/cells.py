@@ -9,8 +9,8 @@ from collections.abc import Collection, Iterator, Sequence
 from ...console.journal import Cell, Pass
 from ...errors import LabError
 
-_REACHES_ALL = frozenset(("exec", "eval", "globals", "locals", "vars", "gc", "setattr"))
-"""Names through which code reaches variables that it does not name."""
+_REACHES_ALL = frozenset(("exec", "eval", "globals", "locals", "vars", "gc", "setattr", "*"))
+"""Names through which code reaches variables that it does not name; of `import *`, too."""
 _STANDING = frozenset(("torch", "nn", "F", "np")).union(dir(builtins)) - _REACHES_ALL
 """Names that stand ready in the console and in any script: they tie no cells together."""
 _CHANGES_TORCH = ("set_", "use_", "enable_", "disable_", "manual_seed", "seed", "backends")
@@ -107,38 +107,18 @@ def _changes_anything(entry: Entry, names: frozenset[str]) -> bool:
     """Whether a cell may change variables that it does not name, or modes of torch."""
     if isinstance(entry, Pass):
         return False
-    tree = ast.parse(entry.source)
-    attributes = (node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute))
-    return (
-        not names
-        or bool(names & _REACHES_ALL)
-        or imports_all(entry)
-        or any(name.startswith(_CHANGES_TORCH) for name in attributes)
-    )
-
-
-def imports_all(cell: Cell) -> bool:
-    """Whether `from ... import *` stands in a cell."""
-    nodes = ast.walk(ast.parse(cell.source))
-    return any(isinstance(node, ast.alias) and node.name == "*" for node in nodes)
-
-
-def runs_backward(cell: Cell) -> bool:
-    """Whether a call of backward() or autograd.grad() stands in a cell."""
-    called = (n.func for n in ast.walk(ast.parse(cell.source)) if isinstance(n, ast.Call))
-    names = (ast.unparse(function) for function in called)
-    return any(name.endswith((".backward", "autograd.grad")) for name in names)
+    nodes = ast.walk(ast.parse(entry.source))
+    attributes = (node.attr for node in nodes if isinstance(node, ast.Attribute))
+    reaches_all = not names or names & _REACHES_ALL
+    return bool(reaches_all) or any(name.startswith(_CHANGES_TORCH) for name in attributes)
 
 
 def modules_of(cells: Sequence[Cell]) -> set[str]:
     """The modules that cells import, without what is inside them."""
-    found = set[str]()
-    for node in (node for cell in cells for node in ast.walk(ast.parse(cell.source))):
-        if isinstance(node, ast.Import):
-            found |= {alias.name.partition(".")[0] for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            found.add(node.module.partition(".")[0])
-    return found
+    nodes = [node for cell in cells for node in ast.walk(ast.parse(cell.source))]
+    found = {a.name for node in nodes if isinstance(node, ast.Import) for a in node.names}
+    found |= {n.module or "" for n in nodes if isinstance(n, ast.ImportFrom) and not n.level}
+    return {name.partition(".")[0] for name in found}
 
 
 # -- as text ---------------------------------------------------------------------------------------

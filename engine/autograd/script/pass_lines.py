@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 
 from ...console.journal import Cell, Event, Given, Pass, Place, ZeroGrad
 from ...errors import LabError
-from .cells import executed, runs_backward, written
+from .cells import executed, written
 from .hooks import edit_body
 from .model_script import ModelScript
 from .text import identifier, is_expression, with_statement
@@ -158,7 +158,8 @@ class PassWriter:
             code = "\n".join(indent + line for line in self._zeroed(p, event, event.done))
         else:
             code = executed(event.done, indent) if event.done in self._cells else ""
-            if code and runs_backward(event.done):  # it would call the hooks, too
+            runs_backward = any(call in code for call in (".backward(", "autograd.grad("))
+            if runs_backward:  # it would call the hooks, too
                 raise LabError(
                     f"No script can repeat this: {title} runs backward in the midst of a pass.",
                     hint="Do that before the pass, or at its end.",

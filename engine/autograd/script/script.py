@@ -22,7 +22,6 @@ from .cells import (
     draws,
     edited_names,
     future_imports,
-    imports_all,
     modules_of,
     names_of,
     needed,
@@ -116,7 +115,7 @@ class _Script:
         bound = frozenset[str]().union(*map(names_of, cells))
         passes = [entry for entry in entries if isinstance(entry, Pass)]
         for name in frozenset[str]().union(*map(edited_names, passes)) - bound:
-            if not any(map(imports_all, cells)):
+            if "*" not in bound:
                 raise LabError(
                     f"No script can bring `{name}`, which an edit uses: no cell has made it.",
                     hint=f"Make {name} in the console, and edit again.",

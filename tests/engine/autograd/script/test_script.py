@@ -418,6 +418,26 @@ def test_names_that_are_bound_anew_are_kept() -> None:
     assert "x_before = x\nroot = y\nroot.backward(create_graph=True)" in text
 
 
+def test_cells_are_replayed_whole_whatever_their_text() -> None:
+    lab = made(
+        "from __future__ import annotations\n\ntext = '''two\nlines of \"\"\"text\"\"\"'''\n"
+        "def scaled(t: torch.Tensor) -> torch.Tensor:\n    return t * len(text)",
+        "x = torch.ones(2, requires_grad=True)  # kept: this comment",
+    )
+    run_failing = "note = '''\n  'as it is'\n'''\ny = scaled(x).sin().sum()\nraise ValueError"
+    namespace_of(lab).run(run_failing, "<cell>", Output(_nothing), lab.control)
+    namespace_of(lab).run("x = = 3", "<cell>", Output(_nothing), lab.control)  # nothing of it ran
+    start(lab, root="y")
+    move(lab, "step")
+    run(lab, 'kept = """\n  "in the midst"\n"""\nx.register_hook(lambda g: g * len(kept))')
+    move(lab, "end")
+    text = check(lab, "x.grad")
+    assert "# kept: this comment" in text and "x = = 3" not in text
+    found = run_here(text)
+    for name in ("text", "note", "kept"):
+        assert found[name] == value(lab, name), name
+
+
 def test_an_imported_file_of_the_users_own_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     (FOLDER / "my_helpers.py").write_text("def twice(t):\n    return t * 2\n")
     monkeypatch.syspath_prepend(str(FOLDER))
