@@ -9,7 +9,7 @@ import weakref
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any
 
 import torch
 
@@ -39,11 +39,11 @@ class ZeroGrad:
 
 @dataclass(frozen=True)
 class Given:
-    """The gradient that backward starts with at a root: none for a scalar, ones, the value of the
-    expression `text`, a tensor full of that value, or a tensor made of it."""
+    """The gradient that backward starts with at a root: Python with the places {root}, and {text}
+    for the expression that was typed."""
 
+    code: str = "None"
     text: str = ""
-    how: Literal["none", "ones", "as it is", "full", "tensor"] = "none"
 
 
 @dataclass(frozen=True)

@@ -243,7 +243,7 @@ class GradientSubject(Subject):
         self.root = f"gradient of {name}"
         self.roots = [gradient]
         grad: Tensor | None = torch.ones_like(gradient, requires_grad=False)
-        given = Given(how="ones" if gradient.dim() else "none")
+        given = Given("torch.ones_like({root})") if gradient.dim() else Given()
         if value is not None:
             grad, given = _gradient(value, text, gradient, name)
         self.gradient = [grad]
@@ -305,7 +305,9 @@ def _gradient(value: Any, text: str, root: Tensor, name: str) -> tuple[Tensor | 
             hint="Write real numbers, or take the .real part.",
         )
     if isinstance(value, bool | int | float | complex):
-        return torch.full_like(root, value, requires_grad=False), Given(text, "full")
+        return torch.full_like(root, value, requires_grad=False), Given(
+            "torch.full_like({root}, {text})", text
+        )
     try:
         given = torch.as_tensor(value, dtype=root.dtype, device=root.device)
     except (TypeError, ValueError, RuntimeError) as error:
@@ -320,8 +322,9 @@ def _gradient(value: Any, text: str, root: Tensor, name: str) -> tuple[Tensor | 
             hint=f"Write torch.ones_like({name}), or a number for all of them.",
         )
     if isinstance(value, Tensor) and value.dtype == root.dtype:
-        return value, Given(text, "as it is")
-    return given, Given(text, "tensor")
+        return value, Given("{text}", text)
+    code = "torch.as_tensor({text}, dtype={root}.dtype, device={root}.device)"
+    return given, Given(code, text)
 
 
 def _is_result(t: Tensor) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 
-from ...console.journal import Cell, Event, Given, Pass, Place, ZeroGrad
+from ...console.journal import Cell, Event, Pass, Place, ZeroGrad
 from ...errors import LabError
 from .cells import executed, written
 from .hooks import edit_body
@@ -108,7 +108,8 @@ class PassWriter:
             if is_kept or not expression.isidentifier():
                 roots[-1] = self._fresh("root")
                 lines.append(f"{roots[-1]} = {expression}")
-        given = self._given[p] = list(map(_given_text, p.roots.gradients, roots))
+        gradients = zip(p.roots.gradients, roots, strict=True)
+        given = self._given[p] = [g.code.format(root=r, text=g.text) for g, r in gradients]
         for place, text in enumerate(given):
             if text != "None" and (is_kept or not text.isidentifier()):
                 given[place] = self._fresh("gradient")
@@ -259,16 +260,3 @@ def _title(p: Pass) -> str:
         return f"Backward through the gradient of {p.roots.of}."
     what = ", ".join(p.roots.expressions) or "the loss of the batch"
     return f"The gradients of {what}." if p.inputs else f"Backward from {what}."
-
-
-def _given_text(given: Given, root: str) -> str:
-    match given.how:
-        case "none":
-            return "None"
-        case "ones":
-            return f"torch.ones_like({root})"
-        case "full":
-            return f"torch.full_like({root}, {given.text})"
-        case "tensor":
-            return f"torch.as_tensor({given.text}, dtype={root}.dtype, device={root}.device)"
-    return given.text
