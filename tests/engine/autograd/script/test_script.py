@@ -425,8 +425,10 @@ def test_cells_are_replayed_whole_whatever_their_text() -> None:
         "x = torch.ones(2, requires_grad=True)  # kept: this comment",
     )
     run_failing = "note = '''\n  'as it is'\n'''\ny = scaled(x).sin().sum()\nraise ValueError"
-    namespace_of(lab).run(run_failing, "<cell>", Output(_nothing), lab.control)
-    namespace_of(lab).run("x = = 3", "<cell>", Output(_nothing), lab.control)  # nothing of it ran
+    lab.console.namespace.run(run_failing, "<cell>", Output(_nothing), lab.control)
+    lab.console.namespace.run(
+        "x = = 3", "<cell>", Output(_nothing), lab.control
+    )  # nothing of it ran
     start(lab, root="y")
     move(lab, "step")
     run(lab, 'kept = """\n  "in the midst"\n"""\nx.register_hook(lambda g: g * len(kept))')
