@@ -1,6 +1,6 @@
 """Where each element of an indexing's result comes from.
 
-Which dimension goes where is torch's answer: a tensor without data, whose sizes tell its
+Which dimension goes where is torch's answer: a tensor without elements, whose sizes tell its
 dimensions apart, is indexed in the same way.
 """
 
@@ -114,7 +114,7 @@ def _plan(items: tuple[Any, ...], texts: tuple[str, ...], shape: Shape) -> Plan:
     pieces[dots : dots + 1] = [left_out] * rest
     by_dim = [index for *_, own in pieces for index in own]
     tables = [table for table in by_dim if isinstance(table, torch.Tensor)]
-    block_shape = torch.broadcast_shapes(*(table.shape for table in tables))
+    block_shape = torch.broadcast_tensors(*tables)[0].shape if tables else ()
     places = tuple(_places(i, n, block_shape) for i, n in zip(by_dim, shape, strict=True))
     sizes = _sizes_made([own or (None,) for *_, own in pieces], len(shape), len(block_shape))
     dims = tuple(
@@ -147,14 +147,15 @@ def _places(index: Any, size: int, block_shape: Shape) -> range | torch.Tensor:
 
 def _sizes_made(pieces: Sequence[tuple[Any, ...]], ndim: int, block_ndim: int) -> torch.Size:
     """The result's sizes for a source in which dimension d has size d + 3, of which slices keep
-    all, and tables of size 2 in every dimension. A size of 1 is new."""
+    all, and tables of size 2 in every dimension. A size of 1 is new. One more dimension, of size
+    0, keeps all of it without elements."""
     table = torch.zeros((2,) * block_ndim, dtype=torch.int64)
     index = tuple(
         table if isinstance(part, torch.Tensor)
         else None if part is None else slice(None) if isinstance(part, slice) else 0
         for own in pieces for part in own
     )  # fmt: skip
-    return torch.empty([d + 3 for d in range(ndim)], device="meta")[index].shape
+    return torch.empty([*range(3, ndim + 3), 0])[index].shape[:-1]
 
 
 def _from_start(table: torch.Tensor, size: int) -> torch.Tensor:
