@@ -7,17 +7,13 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import (
-    QGridLayout,
-    QHBoxLayout,
     QLabel,
-    QLineEdit,
     QSlider,
-    QToolButton,
-    QVBoxLayout,
     QWidget,
 )
 
 from engine.protocol import DimCut
+from widgets import make
 from widgets.theme import GRID, mono_font
 from widgets.values.cut import dim_text, slice_text
 
@@ -34,46 +30,25 @@ class SliceBar(QWidget):
         super().__init__(parent)
         self.setObjectName("slice_bar")
         self._dims: tuple[DimCut, ...] = ()
-        self._before = _mono("slice_before")
-        self._after = _mono("slice_after")
-        self.edit = QLineEdit()
-        self.edit.setObjectName("slice_edit")
-        self.edit.setAccessibleName("Slice")
-        self.edit.setFont(mono_font())
+        self._before, self._after = _mono("slice_before"), _mono("slice_after")
+        self.edit = make.field("slice_edit", "Slice", mono=True)
         self.edit.setToolTip(
             "What is shown of each dimension: an index (3, -1), a slice (2:8, ::2) or : for all;"
             " ... stands for the dimensions left out. Press Enter."
         )
         self.edit.returnPressed.connect(lambda: self.slice_changed.emit(self.edit.text()))
-        self._all = QToolButton()
-        self._all.setObjectName("slice_all")
-        self._all.setText("Show all")
-        self._all.setAccessibleName("Show the whole tensor")
+        self._all = make.tool_button(
+            "slice_all", text="Show all", accessible="Show the whole tensor", framed=True
+        )
         self._all.setToolTip("Show all of every dimension again.")
         self._all.clicked.connect(lambda: self.slice_changed.emit(""))
-        self._error = QLabel()
-        self._error.setObjectName("slice_error")
-        self._error.setProperty("role", "error")
+        self._error = make.label("", "error", "slice_error", wrap=True)
         self._error.setTextFormat(Qt.TextFormat.PlainText)
-        self._error.setWordWrap(True)
         self._error.hide()
-        line = QHBoxLayout()
-        line.setSpacing(2)
-        line.addWidget(self._before)
-        line.addWidget(self.edit, 1)
-        line.addWidget(self._after)
-        line.addSpacing(GRID)
-        line.addWidget(self._all)
-        self._grid = QGridLayout()
-        self._grid.setHorizontalSpacing(2 * GRID)
-        self._grid.setVerticalSpacing(2)
+        line = make.row(self._before, (self.edit, 1), self._after, GRID, self._all, gap=2)
+        self._grid = make.grid(across=2 * GRID, down=2)
         self._controls: list[_DimControl] = []
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(GRID // 2)
-        layout.addLayout(line)
-        layout.addWidget(self._error)
-        layout.addLayout(self._grid)
+        make.column(line, self._error, self._grid, on=self, gap=GRID // 2)
 
     def show_dims(self, expression: str, dims: tuple[DimCut, ...]) -> None:
         """The slice that is shown."""
@@ -133,24 +108,16 @@ class _DimControl(QWidget):
     def __init__(self, number: int) -> None:
         super().__init__()
         self._number = number
-        self._name = QLabel(f"dim {number}")
-        self._name.setProperty("role", "muted")
+        self._name = make.label(f"dim {number}", "muted")
         self.slider = QSlider(Qt.Orientation.Horizontal)
-        self.slider.setObjectName(f"dim_slider_{number}")
-        self.slider.setAccessibleName(f"Index along dimension {number}")
+        make.named(self.slider, f"dim_slider_{number}", f"Index along dimension {number}")
         self.slider.setMinimumWidth(8 * GRID)
         self.slider.valueChanged.connect(lambda at: self.fixed.emit(self._number, at))
-        self.shown = QToolButton(autoRaise=True)
-        self.shown.setObjectName(f"dim_shown_{number}")
+        self.shown = make.tool_button(f"dim_shown_{number}")
         self.shown.setFont(mono_font(9))
         self.shown.setMinimumWidth(6 * GRID)
         self.shown.clicked.connect(lambda: self.released.emit(self._number))
-        row = QHBoxLayout(self)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(GRID // 2)
-        row.addWidget(self._name)
-        row.addWidget(self.slider, 1)
-        row.addWidget(self.shown)
+        make.row(self._name, (self.slider, 1), self.shown, on=self, gap=GRID // 2)
 
     def show_dim(self, dim: DimCut) -> None:
         self.slider.setToolTip(
@@ -172,8 +139,7 @@ class _DimControl(QWidget):
 
 
 def _mono(name: str) -> QLabel:
-    label = QLabel()
-    label.setObjectName(name)
+    label = make.label(name=name)
     label.setFont(mono_font())
     label.setTextFormat(Qt.TextFormat.PlainText)
     return label

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QProgressBar, QToolButton, QWidget
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QProgressBar, QWidget
 
 from engine.protocol import StatisticsSnapshot
+from widgets import make
 from widgets.text import format_number
 from widgets.theme import GRID
+from widgets.values.value_card import BAD_TIP
 
 _PROGRESS_STEPS = 1000
 
@@ -22,39 +24,23 @@ class StatisticsLine(QWidget):
         super().__init__(parent)
         self.setObjectName("statistics_line")
         self._stopped = False
-        self._text = QLabel()
-        self._text.setObjectName("statistics_text")
+        self._text = make.text("statistics_text", wrap=True, width="own")
         self._text.setAccessibleName("Statistics")
-        self._text.setTextFormat(Qt.TextFormat.PlainText)
-        self._text.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        self._text.setWordWrap(True)
         self._text.setToolTip(
             "Over the finite elements of the slice, in float64; std is the sample standard"
             " deviation (divides by N - 1), as torch.std. NaN and infinities are counted apart."
         )
-        self._bad = QLabel()
-        self._bad.setObjectName("statistics_bad")
-        self._bad.setProperty("role", "error")
-        self._bad.setToolTip(
-            "NaN and infinity spread through everything computed from them. Look for a division by"
-            " zero, the log of zero, or a learning rate that is too high."
+        self._bad = make.label("", "error", "statistics_bad", tip=BAD_TIP)
+        self._progress = make.named(
+            QProgressBar(),
+            "statistics_progress",
+            "Elements counted",
+            "How much of the tensor has been counted.",
         )
-        self._progress = QProgressBar()
-        self._progress.setObjectName("statistics_progress")
-        self._progress.setAccessibleName("Elements counted")
-        self._progress.setToolTip("How much of the tensor has been counted.")
         self._progress.setRange(0, _PROGRESS_STEPS)
         self._progress.setFixedWidth(12 * GRID)
-        self._button = QToolButton()
-        self._button.setObjectName("statistics_stop")
-        self._button.clicked.connect(self._toggle)
-        row = QHBoxLayout(self)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(GRID)
-        row.addWidget(self._text, 1)
-        row.addWidget(self._bad)
-        row.addWidget(self._progress)
-        row.addWidget(self._button)
+        self._button = make.tool_button("statistics_stop", slot=self._toggle, framed=True)
+        make.row((self._text, 1), self._bad, self._progress, self._button, on=self)
         self.show_statistics(None)
 
     def start(self) -> None:
@@ -67,9 +53,7 @@ class StatisticsLine(QWidget):
         self._button.setVisible(counting)
         self._name_button()
         self._text.setText("" if found is None else statistics_text(found))
-        bad = "" if found is None else bad_text(found)
-        self._bad.setText(bad)
-        self._bad.setVisible(bool(bad))
+        make.tell(self._bad, "" if found is None else bad_text(found))
         if found is not None and counting:
             self._progress.setValue(_PROGRESS_STEPS * found.done // found.total)
             if not self._stopped:

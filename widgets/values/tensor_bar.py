@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QLineEdit, QToolButton, QWidget
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QWidget
 
 from engine.protocol import Variable
-from widgets.icons import set_icon
+from widgets import make
 from widgets.text import format_bytes, format_shape
 from widgets.theme import GRID, mono_font
 
@@ -24,40 +24,24 @@ class TensorBar(QWidget):
         super().__init__(parent)
         self.setObjectName("tensor_bar")
         self._shown = ""
-        self.expression = QLineEdit()
-        self.expression.setObjectName("tensor_expression")
-        self.expression.setAccessibleName("Tensor shown")
-        self.expression.setFont(mono_font())
-        self.expression.setPlaceholderText("x, x.grad, net.weight …")
+        self.expression = make.field(
+            "tensor_expression", "Tensor shown", placeholder="x, x.grad, net.weight …", mono=True
+        )
         self.expression.setToolTip(
             "The tensor that all views show: a variable, an attribute of one or a constant index "
             "of one (x, x.grad, net[0].weight, xs[1]). Type another and press Enter."
         )
         self.expression.setFixedWidth(_EXPRESSION_WIDTH)
         self.expression.returnPressed.connect(self._enter)
-        self._facts = QLabel()
-        self._facts.setObjectName("tensor_facts")
-        self._facts.setProperty("role", "muted")
-        self._facts.setTextFormat(Qt.TextFormat.PlainText)
-        self._facts.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        self._facts.setMinimumWidth(1)  # a long line is cut off, it does not widen the window
-        self._element = QLabel()
-        self._element.setObjectName("tensor_element")
+        self._facts = make.text("tensor_facts", "muted", width="any")
+        self._element = make.label(name="tensor_element")
         self._element.setFont(mono_font())
         self._element.setToolTip("The selected element: it is lit in every view of this tensor.")
-        self._clear = QToolButton(autoRaise=True)
-        self._clear.setObjectName("tensor_element_clear")
-        self._clear.setAccessibleName("Select no element")
-        self._clear.setToolTip("Select no element.")
-        set_icon(self._clear, "mdi6.close")
-        self._clear.clicked.connect(self.element_cleared)
-        row = QHBoxLayout(self)
-        row.setContentsMargins(GRID, GRID // 2, GRID, GRID // 2)
-        row.setSpacing(GRID)
-        row.addWidget(self.expression)
-        row.addWidget(self._facts, 1)
-        row.addWidget(self._element)
-        row.addWidget(self._clear)
+        self._clear = make.tool_button(
+            "tensor_element_clear", "mdi6.close", "Select no element.", self.element_cleared
+        )
+        parts = (self.expression, (self._facts, 1), self._element, self._clear)
+        make.row(*parts, on=self, margins=(GRID, GRID // 2, GRID, GRID // 2))
         self.show_tensor("", None)
         self.show_element(None)
 

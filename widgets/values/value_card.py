@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QFrame, QGridLayout, QHBoxLayout, QLabel, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QLabel, QWidget
 
 from engine.protocol import TensorSummary, Value
+from widgets import make
 from widgets.text import format_bytes, format_number, format_shape
-from widgets.theme import GRID, mono_font
+from widgets.theme import GRID
 from widgets.values.picture_view import PictureView
 
+BAD_TIP = (
+    "NaN and infinity spread through everything computed from them. Look for a division by zero,"
+    " the log of zero, or a learning rate that is too high."
+)
 _STATISTICS = (
     ("min", "Smallest finite element", lambda s: format_number(s.minimum)),
     ("max", "Largest finite element", lambda s: format_number(s.maximum)),
@@ -39,36 +43,20 @@ class ValueCard(QFrame):
         super().__init__(parent)
         self.setProperty("role", "card")
         self.setObjectName("value_card")
-        self._label = _line("value_label", "heading")
-        self._kind = _line("value_kind", "muted")
+        self._label = make.text("value_label", "heading", width="own")
+        self._kind = make.text("value_kind", "muted", width="own")
         self._kind.setToolTip("Shape · element type · device · bytes (elements × bytes of each)")
-        self._bad = _line("value_bad", "error")
-        self._bad.setToolTip(
-            "NaN and infinity spread through everything computed from them. Look for a division by"
-            " zero, the log of zero, or a learning rate that is too high."
-        )
-        self._text = _line("value_text")
-        self._text.setFont(mono_font(9))
+        self._bad = make.text("value_bad", "error", tip=BAD_TIP, width="own")
+        self._text = make.text("value_text", mono=9, width="own")
         self._numbers: dict[str, QLabel] = {}
         self.picture = PictureView()
 
-        head = QHBoxLayout()
-        head.setSpacing(GRID)
-        head.addWidget(self._label)
-        head.addWidget(self._bad)
-        head.addStretch(1)
         self._statistics = QWidget()
-        grid = QGridLayout(self._statistics)
-        grid.setContentsMargins(0, 0, 0, 0)
-        grid.setHorizontalSpacing(GRID)
-        grid.setVerticalSpacing(2)
+        grid = make.grid(self._statistics, down=2)
         for index, (name, tip, _) in enumerate(_STATISTICS):
             row, column = divmod(index, 2)
-            title = QLabel(name)
-            title.setProperty("role", "muted")
-            title.setToolTip(tip)
-            number = _line(f"value_{name}")
-            number.setToolTip(tip)
+            title = make.label(name, "muted", tip=tip)
+            number = make.text(f"value_{name}", tip=tip, width="own")
             number.setAccessibleName(tip)
             # One width for all numbers, so that nothing moves from step to step.
             number.setMinimumWidth(number.fontMetrics().horizontalAdvance("-0.00012345"))
@@ -76,15 +64,17 @@ class ValueCard(QFrame):
             grid.addWidget(title, row, 2 * column)
             grid.addWidget(number, row, 2 * column + 1)
             grid.setColumnStretch(2 * column + 1, 1)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(GRID, GRID, GRID, GRID)
-        layout.setSpacing(GRID // 2)
-        layout.addLayout(head)
-        layout.addWidget(self._kind)
-        layout.addWidget(self._statistics)
-        layout.addWidget(self._text)
-        layout.addWidget(self.picture, 1)
-        layout.addStretch(0)  # keeps the lines together when there is no picture
+        make.column(
+            make.row(self._label, self._bad, make.STRETCH),
+            self._kind,
+            self._statistics,
+            self._text,
+            (self.picture, 1),
+            make.Stretch(0),  # keeps the lines together when there is no picture
+            on=self,
+            gap=GRID // 2,
+            margins=GRID,
+        )
         self.show_value(None)
 
     def show_value(self, value: Value | None, empty_text: str = "Nothing to show yet") -> None:
@@ -101,19 +91,8 @@ class ValueCard(QFrame):
         summary = value.summary
         self._label.setText(value.label)
         self._kind.setText(kind_of(summary))
-        self._bad.setText(bad_numbers(summary))
-        self._bad.setVisible(bool(self._bad.text()))
+        make.tell(self._bad, bad_numbers(summary))
         self._text.setText(value.text)
         for name, _, text in _STATISTICS:
             self._numbers[name].setText(text(summary))
         self.setAccessibleName(f"{value.label}: {kind_of(summary)}")
-
-
-def _line(name: str, role: str = "") -> QLabel:
-    label = QLabel()
-    label.setObjectName(name)
-    label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-    label.setTextFormat(Qt.TextFormat.PlainText)
-    if role:
-        label.setProperty("role", role)
-    return label

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import QSize, Qt
-from PySide6.QtWidgets import QLabel, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtCore import QSize
+from PySide6.QtWidgets import QLabel, QScrollArea, QWidget
 
 from engine.protocol import Value
+from widgets import make
 from widgets.theme import GRID
 from widgets.values.value_card import ValueCard
 
@@ -22,16 +23,11 @@ class ValueStack(QScrollArea):
     def __init__(self, name: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName(name)
-        self.setWidgetResizable(True)
         self.setMinimumHeight(5 * GRID)
-        self.setFrameShape(QScrollArea.Shape.NoFrame)
-        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self._body = QWidget()
-        self._layout = QVBoxLayout(self._body)
-        self._layout.setContentsMargins(0, 0, GRID // 2, 0)
-        self._layout.setSpacing(GRID)
-        self._layout.addStretch(1)
-        self.setWidget(self._body)
+        margins = (0, 0, GRID // 2, 0)
+        self._layout = make.column(make.STRETCH, on=self._body, margins=margins)
+        make.scroll(self._body, self)
         self._headings: list[QLabel] = []
         self.cards: list[ValueCard] = []
         """All cards made so far; those in use come first."""
@@ -43,9 +39,7 @@ class ValueStack(QScrollArea):
         place = 0
         for index, (text, values, missing) in enumerate(sections):
             if index == len(self._headings):
-                label = QLabel(self._body)
-                label.setProperty("role", "heading")
-                label.setWordWrap(True)
+                label = make.label("", "heading", wrap=True)
                 self._headings.append(label)
             heading = self._headings[index]
             heading.setText(text)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QShowEvent
-from PySide6.QtWidgets import QLabel, QTabWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QWidget
 
 from engine.protocol import (
     BitsCommand,
@@ -20,8 +20,9 @@ from engine.protocol import (
     StatisticsSnapshot,
     ValuesSnapshot,
 )
+from widgets import make
 from widgets.text import format_number
-from widgets.theme import GRID, mono_font
+from widgets.theme import GRID
 from widgets.values.bit_view import BitView
 from widgets.values.cut import (
     Index,
@@ -86,51 +87,37 @@ class ValuesView(QWidget):
         self.line = LineView()
         self.statistics = StatisticsLine()
         self.bits = BitView()
-        self.tabs = QTabWidget()
-        self.tabs.setObjectName("values_tabs")
-        self.tabs.setAccessibleName("Ways to see the elements")
-        self.tabs.setDocumentMode(True)
-        for view, title, tip in (
-            (self.table, "Table", "Every element as a number"),
-            (self.heat_map, "Heat map", "Every element as a colour"),
-            (self.images, "Images", "The last two dimensions as images, three channels as colour"),
-            (self.histogram, "Histogram", "How many elements have which value"),
-            (self.line, "Line", "Each row over the last dimension"),
-        ):
-            self.tabs.setTabToolTip(self.tabs.addTab(view, title), tip)
-        self._readout = QLabel()
-        self._readout.setObjectName("values_readout")
-        self._readout.setFont(mono_font(9))
-        self._readout.setTextFormat(Qt.TextFormat.PlainText)
-        self._readout.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self.tabs = make.tabs(
+            "values_tabs",
+            (
+                (self.table, "Table", "Every element as a number"),
+                (self.heat_map, "Heat map", "Every element as a colour"),
+                (
+                    self.images,
+                    "Images",
+                    "The last two dimensions as images, three channels as colour",
+                ),
+                (self.histogram, "Histogram", "How many elements have which value"),
+                (self.line, "Line", "Each row over the last dimension"),
+            ),
+            "Ways to see the elements",
+        )
+        self._readout = make.text("values_readout", mono=9, width="own")
         self._readout.setToolTip(
             "The selected element, and the tensor's version: torch counts every in-place write"
         )
-        self._note = QLabel()
-        self._note.setObjectName("values_note")
-        self._note.setProperty("role", "muted")
-        self._note.setTextFormat(Qt.TextFormat.PlainText)
-        self._note.setWordWrap(True)
-        self._problem = QLabel()
-        self._problem.setObjectName("values_problem")
-        self._problem.setProperty("role", "error")
-        self._problem.setTextFormat(Qt.TextFormat.PlainText)
-        self._problem.setWordWrap(True)
+        self._note = make.label("", "muted", "values_note", wrap=True)
+        self._problem = make.label("", "error", "values_problem", wrap=True)
+        for label in (self._note, self._problem):
+            label.setTextFormat(Qt.TextFormat.PlainText)
         self._lay_out()
         self._connect()
         self.show_tensor("")
 
     def _lay_out(self) -> None:
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(GRID, GRID, GRID, GRID)
-        layout.setSpacing(GRID // 2)
-        layout.addWidget(self.slice_bar)
-        layout.addWidget(self._note)
-        layout.addWidget(self.tabs, 1)
-        layout.addWidget(self._problem)
-        layout.addWidget(self.statistics)
-        layout.addWidget(self._readout)
-        layout.addWidget(self.bits)
+        words = (self._problem, self.statistics, self._readout, self.bits)
+        parts = (self.slice_bar, self._note, (self.tabs, 1), *words)
+        make.column(*parts, on=self, gap=GRID // 2, margins=GRID)
 
     def _connect(self) -> None:
         self.slice_bar.slice_changed.connect(self._change_slice)
@@ -400,8 +387,7 @@ class ValuesView(QWidget):
 
     def _show_words(self) -> None:
         shown = self._shown
-        self._note.setText("" if shown is None else shown.note)
-        self._note.setVisible(bool(self._note.text()))
+        make.tell(self._note, "" if shown is None else shown.note)
         words = []
         if shown is not None:
             if self._element is not None:
@@ -419,8 +405,7 @@ class ValuesView(QWidget):
         return f"{name} = {text}" if text else name
 
     def _show_problem(self, text: str) -> None:
-        self._problem.setText(text)
-        self._problem.setVisible(bool(text))
+        make.tell(self._problem, text)
 
     # -- choosing and editing --------------------------------------------------------------------
 

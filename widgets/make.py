@@ -1,0 +1,447 @@
+"""Controls and layouts in one call each: named, labelled, with a tooltip and an accessible name.
+
+A control's accessible name is its text unless another is given; a button without a text is called
+by the first words of its tooltip.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeVar
+
+from PySide6.QtCore import Qt, SignalInstance
+from PySide6.QtGui import QAction, QKeySequence, QShortcut
+from PySide6.QtWidgets import (
+    QBoxLayout,
+    QCheckBox,
+    QComboBox,
+    QGridLayout,
+    QHBoxLayout,
+    QLabel,
+    QLayout,
+    QLineEdit,
+    QMenu,
+    QPushButton,
+    QScrollArea,
+    QSizePolicy,
+    QSpinBox,
+    QSplitter,
+    QTabWidget,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from widgets.icons import set_icon
+from widgets.theme import GRID, mono_font
+
+Slot = Callable[..., object] | SignalInstance
+"""What a click calls, without arguments, or a signal that it emits."""
+W = TypeVar("W", bound=QWidget)
+
+
+def named(widget: W, name: str, accessible: str = "", tip: str = "") -> W:
+    """Give a widget its object name, accessible name and tooltip; empty ones are left alone."""
+    widget.setObjectName(name)
+    if accessible:
+        widget.setAccessibleName(accessible)
+    if tip:
+        widget.setToolTip(tip)
+    return widget
+
+
+# -- words -----------------------------------------------------------------------------------------
+
+
+def label(
+    text: str = "",
+    role: str = "",
+    name: str = "",
+    *,
+    tip: str = "",
+    wrap: bool = False,
+    of: QWidget | None = None,
+) -> QLabel:
+    """Words of the program. `role` is one of the style sheet's: muted, heading, error, title.
+    `of` is the field that the words stand before."""
+    made = QLabel(text)
+    made.setObjectName(name)
+    made.setToolTip(tip)
+    made.setWordWrap(wrap)
+    if role:
+        made.setProperty("role", role)
+    if of is not None:
+        made.setBuddy(of)
+    return made
+
+
+def text(
+    name: str,
+    role: str = "",
+    *,
+    tip: str = "",
+    wrap: bool = False,
+    mono: int = 0,
+    width: Literal["own", "rest", "any"] = "rest",
+) -> QLabel:
+    """Plain text that is shown later and can be selected, monospace with `mono` points.
+
+    `width` says how wide it wants to be: its `own` text's width, the `rest` of the row (it asks
+    for nothing), or its own where there is room and less (`any`) where there is not.
+    """
+    made = label("", role, name, tip=tip, wrap=wrap)
+    made.setTextFormat(Qt.TextFormat.PlainText)
+    made.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+    if mono:
+        made.setFont(mono_font(mono))
+    if width == "rest":
+        made.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
+    elif width == "any":
+        made.setMinimumWidth(1)
+    return made
+
+
+def paragraph(name: str, role: str = "") -> QLabel:
+    """Plain text that wraps, and can be selected by mouse and keys."""
+    made = text(name, role, wrap=True, width="own")
+    keys = Qt.TextInteractionFlag.TextSelectableByKeyboard
+    made.setTextInteractionFlags(made.textInteractionFlags() | keys)
+    return made
+
+
+def tell(shown: QLabel, text: str) -> None:
+    """Show a text; a label without one is hidden."""
+    shown.setText(text)
+    shown.setVisible(bool(text))
+
+
+def set_role(shown: QLabel, role: str) -> None:
+    """Give a label another role of the style sheet's."""
+    if shown.property("role") != role:
+        shown.setProperty("role", role)
+        shown.style().unpolish(shown)
+        shown.style().polish(shown)
+
+
+# -- controls --------------------------------------------------------------------------------------
+
+
+def button(
+    name: str,
+    text: str,
+    icon: str = "",
+    slot: Slot | None = None,
+    *,
+    tip: str = "",
+    accessible: str = "",
+    primary: bool = False,
+    ink: str = "",
+) -> QPushButton:
+    """A button. The `primary` one of a view is filled with the accent colour; `ink` is the role of
+    the icon's colour."""
+    made = QPushButton(text)
+    made.setObjectName(name)
+    made.setAccessibleName(accessible or text)
+    made.setToolTip(tip)
+    if primary:
+        made.setProperty("role", "primary")
+    if icon:
+        set_icon(made, icon, ink or ("on_accent" if primary else "text"))
+    if slot is not None:
+        made.clicked.connect(slot)
+    return made
+
+
+def tool_button(
+    name: str,
+    icon: str = "",
+    tip: str = "",
+    slot: Slot | None = None,
+    *,
+    text: str = "",
+    accessible: str = "",
+    framed: bool = False,
+    toggled: Callable[[bool], object] | None = None,
+    ink: str = "text",
+) -> QToolButton:
+    """A small button: an icon, a text, or both side by side. With `toggled` it stays pressed, and
+    tells so. It has a frame only under the pointer, unless it is `framed`."""
+    made = QToolButton(autoRaise=not framed)
+    made.setObjectName(name)
+    made.setAccessibleName(accessible or text or first_words(tip))
+    made.setToolTip(tip)
+    made.setText(text)
+    if icon:
+        set_icon(made, icon, ink)
+    if icon and text:
+        made.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
+    if slot is not None:
+        made.clicked.connect(slot)
+    if toggled is not None:
+        made.setCheckable(True)
+        made.toggled.connect(toggled)
+    return made
+
+
+def first_words(tip: str) -> str:
+    """A tooltip up to its first colon or full stop."""
+    return re.split(r"[:.](?:\s|$)", tip, maxsplit=1)[0]
+
+
+def menu(button: QPushButton | QToolButton, *, accessible: str = "", tips: bool = False) -> QMenu:
+    """The menu that a button opens. With `tips` its actions show their tooltips."""
+    made = QMenu(button)
+    made.setAccessibleName(accessible)
+    made.setToolTipsVisible(tips)
+    button.setMenu(made)
+    if isinstance(button, QToolButton):
+        button.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+    return made
+
+
+def action(
+    menu: QMenu, text: str, slot: Callable[[], object], *, name: str = "", tip: str = ""
+) -> QAction:
+    """An action at the end of a menu."""
+    made = menu.addAction(text, slot)
+    made.setObjectName(name)
+    if tip:
+        made.setToolTip(tip)
+    return made
+
+
+def check(name: str, text: str, tip: str = "", *, checked: bool = False) -> QCheckBox:
+    """A box to tick."""
+    made = QCheckBox(text)
+    made.setObjectName(name)
+    made.setToolTip(tip)
+    made.setChecked(checked)
+    return made
+
+
+def combo(
+    name: str,
+    accessible: str,
+    tip: str = "",
+    choices: Iterable[tuple[str, object] | tuple[str, object, str]] = (),
+) -> QComboBox:
+    """A choice among (text, data, tooltip)."""
+    made = QComboBox()
+    made.setObjectName(name)
+    made.setAccessibleName(accessible)
+    made.setToolTip(tip)
+    add_choices(made, choices)
+    return made
+
+
+def add_choices(
+    box: QComboBox, choices: Iterable[tuple[str, object] | tuple[str, object, str]]
+) -> None:
+    """Add (text, data, tooltip) to a combo box."""
+    for text, data, *tip in choices:
+        box.addItem(text, data)
+        if tip:
+            box.setItemData(box.count() - 1, tip[0], Qt.ItemDataRole.ToolTipRole)
+
+
+def field(
+    name: str,
+    accessible: str,
+    tip: str = "",
+    *,
+    placeholder: str = "",
+    mono: bool = False,
+    entered: Slot | None = None,
+) -> QLineEdit:
+    """A line to type in; Enter calls `entered`."""
+    made = QLineEdit()
+    made.setObjectName(name)
+    made.setAccessibleName(accessible)
+    made.setToolTip(tip)
+    made.setPlaceholderText(placeholder)
+    if mono:
+        made.setFont(mono_font())
+    if entered is not None:
+        made.returnPressed.connect(entered)
+    return made
+
+
+def spin(
+    name: str, accessible: str, tip: str = "", *, low: int = 0, high: int = 99, value: int = 0
+) -> QSpinBox:
+    """A whole number from `low` to `high`."""
+    made = QSpinBox()
+    made.setObjectName(name)
+    made.setAccessibleName(accessible)
+    made.setToolTip(tip)
+    made.setRange(low, high)
+    made.setValue(value)
+    return made
+
+
+def shortcut(
+    keys: QKeySequence | QKeySequence.StandardKey | Qt.Key,
+    scope: QWidget,
+    slot: Slot,
+    *,
+    inside: bool = False,
+) -> QShortcut:
+    """Keys that act while `scope` has the focus; with `inside`, also while a widget in it has."""
+    made = QShortcut(QKeySequence(keys), scope)
+    made.setContext(
+        Qt.ShortcutContext.WidgetWithChildrenShortcut
+        if inside
+        else Qt.ShortcutContext.WidgetShortcut
+    )
+    made.activated.connect(slot)
+    return made
+
+
+# -- layouts ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """Empty room that takes a share of what is left; with share 0 only what nothing else takes."""
+
+    share: int = 1
+
+
+STRETCH = Stretch()
+
+Item = QWidget | QLayout
+Part = Item | int | Stretch | tuple[Item, int] | tuple[Item, int, Qt.AlignmentFlag]
+"""What a row or a column is made of: a widget or layout, alone or as (item, stretch, alignment);
+pixels; a Stretch."""
+Margins = int | tuple[int, int, int, int]
+"""All four margins in pixels, or (left, top, right, bottom)."""
+
+
+def row(
+    *parts: Part, on: QWidget | None = None, gap: int = GRID, margins: Margins = 0
+) -> QHBoxLayout:
+    """Parts side by side, `gap` pixels apart; `on`: as the layout of this widget."""
+    return _fill(QHBoxLayout(), parts, on, gap, margins)
+
+
+def column(
+    *parts: Part, on: QWidget | None = None, gap: int = GRID, margins: Margins = 0
+) -> QVBoxLayout:
+    """Parts under each other, `gap` pixels apart; `on`: as the layout of this widget."""
+    return _fill(QVBoxLayout(), parts, on, gap, margins)
+
+
+B = TypeVar("B", bound=QBoxLayout)
+
+
+def _fill(layout: B, parts: Sequence[Part], on: QWidget | None, gap: int, margins: Margins) -> B:
+    if on is not None:
+        on.setLayout(layout)
+    set_margins(layout, margins)
+    layout.setSpacing(gap)
+    for part in parts:
+        add(layout, part)
+    return layout
+
+
+def add(layout: QBoxLayout, part: Part) -> None:
+    """Add a part to the end of a row or a column."""
+    match part:
+        case int():
+            layout.addSpacing(part)
+        case Stretch():
+            layout.addStretch(part.share)
+        case (QLayout() as inner, share, *_):
+            layout.addLayout(inner, share)
+        case (QWidget() as widget, share):
+            layout.addWidget(widget, share)
+        case (QWidget() as widget, share, where):
+            layout.addWidget(widget, share, where)
+        case QLayout():
+            layout.addLayout(part)
+        case QWidget():
+            layout.addWidget(part)
+
+
+def set_margins(layout: QLayout, margins: Margins) -> None:
+    layout.setContentsMargins(*([margins] * 4 if isinstance(margins, int) else margins))
+
+
+def page(*parts: Part, gap: int = GRID, margins: Margins = 0) -> QWidget:
+    """A widget with these parts under each other."""
+    made = QWidget()
+    column(*parts, on=made, gap=gap, margins=margins)
+    return made
+
+
+def grid(
+    on: QWidget | None = None,
+    *,
+    across: int = GRID,
+    down: int = GRID,
+    margins: Margins = 0,
+    stretch: int | None = None,
+) -> QGridLayout:
+    """A grid with gaps of `across` and `down` pixels; the column `stretch` takes what is left."""
+    made = QGridLayout()
+    if on is not None:
+        on.setLayout(made)
+    set_margins(made, margins)
+    made.setHorizontalSpacing(across)
+    made.setVerticalSpacing(down)
+    if stretch is not None:
+        made.setColumnStretch(stretch, 1)
+    return made
+
+
+def splitter(
+    *widgets: QWidget,
+    sizes: Sequence[int] = (),
+    shares: Sequence[int] = (),
+    upright: bool = False,
+) -> QSplitter:
+    """Widgets with a bar between that the reader drags, side by side or, `upright`, under each
+    other. `sizes` are their first pixels, `shares` how they share what a larger window brings."""
+    made = QSplitter(Qt.Orientation.Vertical if upright else Qt.Orientation.Horizontal)
+    for widget in widgets:
+        made.addWidget(widget)
+    for place, share in enumerate(shares):
+        made.setStretchFactor(place, share)
+    if sizes:
+        made.setSizes(list(sizes))
+    made.setChildrenCollapsible(False)
+    return made
+
+
+def scroll(
+    inside: QWidget, area: QScrollArea | None = None, *, sideways: bool = False
+) -> QScrollArea:
+    """Scroll `inside`, which is as wide as its place unless it needs more: up and down, and with
+    `sideways` also across. `area` is an area of the caller's own class."""
+    made = area or QScrollArea()
+    made.setWidgetResizable(True)
+    made.setFrameShape(QScrollArea.Shape.NoFrame)
+    if not sideways:
+        made.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+    made.setWidget(inside)
+    return made
+
+
+def tabs(
+    name: str,
+    pages: Iterable[tuple[QWidget, str, str]] = (),
+    accessible: str = "",
+    *,
+    tabs: QTabWidget | None = None,
+) -> QTabWidget:
+    """Pages of (widget, title, tooltip) behind tabs. `tabs` is a tab widget of the caller's own
+    class."""
+    made = tabs or QTabWidget()
+    made.setObjectName(name)
+    made.setAccessibleName(accessible)
+    made.setDocumentMode(True)
+    for widget, title, tip in pages:
+        made.setTabToolTip(made.addTab(widget, title), tip)
+    return made
