@@ -6,11 +6,11 @@ import re
 from typing import Literal, cast
 
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLineEdit, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QLineEdit, QWidget
 
 from engine.protocol import Breakpoint, StopCondition
-from widgets.icons import set_icon
-from widgets.theme import GRID, mono_font
+from widgets import make
+from widgets.theme import GRID
 
 _WHERE = {
     "any": ("any node", "", "At every node"),
@@ -40,45 +40,32 @@ class BreakpointForm(QWidget):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.where = QComboBox()
-        self.where.setObjectName("breakpoint_where")
-        self.where.setAccessibleName("Where to stop")
-        self.where.setToolTip("At which nodes to stop")
-        for key, (title, _, _) in _WHERE.items():
-            self.where.addItem(title, key)
+        self.where = make.combo(
+            "breakpoint_where",
+            "Where to stop",
+            "At which nodes to stop",
+            ((title, key) for key, (title, _, _) in _WHERE.items()),
+        )
         self.target = _field("breakpoint_target", "Name of the op, module or node")
-        self.when = QComboBox()
-        self.when.setObjectName("breakpoint_when")
-        self.when.setAccessibleName("When to stop")
-        self.when.setToolTip("What must hold there")
-        for key, (title, *_) in _WHEN.items():
-            self.when.addItem(title, key)
+        self.when = make.combo(
+            "breakpoint_when",
+            "When to stop",
+            "What must hold there",
+            ((title, key) for key, (title, *_) in _WHEN.items()),
+        )
         self.when.setCurrentIndex(1)
         self.value = _field("breakpoint_value", "Number or shape to compare with")
         self.value.setToolTip("The number, or the sizes with commas between")
-        self.add = QToolButton()
-        self.add.setObjectName("breakpoint_add")
+        self.add = make.tool_button("breakpoint_add", "mdi6.plus", slot=self.submit, ink="accent")
         self.add.setAccessibleName("Add the breakpoint")
         self.add.setToolTip("Add this breakpoint (Enter in a field)")
-        self.add.setAutoRaise(True)
-        set_icon(self.add, "mdi6.plus", "accent")
-        upper, lower = QHBoxLayout(), QHBoxLayout()
-        for row, widgets in (
-            (upper, (self.where, self.target)),
-            (lower, (self.when, self.value, self.add)),
-        ):
-            row.setSpacing(GRID // 2)
-            for widget in widgets:
-                row.addWidget(widget, 1 if isinstance(widget, QLineEdit) else 0)
-        upper.addStretch(0)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(GRID // 2)
-        layout.addLayout(upper)
-        layout.addLayout(lower)
+        half = GRID // 2
+        upper = make.row(self.where, (self.target, 1), make.Stretch(0), gap=half)
+        make.column(
+            upper, make.row(self.when, (self.value, 1), self.add, gap=half), on=self, gap=half
+        )
         self.where.currentIndexChanged.connect(self._show_fields)
         self.when.currentIndexChanged.connect(self._show_fields)
-        self.add.clicked.connect(self.submit)
         for field in (self.target, self.value):
             field.returnPressed.connect(self.submit)
         self._show_fields()
@@ -132,9 +119,6 @@ class BreakpointForm(QWidget):
 
 
 def _field(name: str, title: str) -> QLineEdit:
-    field = QLineEdit()
-    field.setObjectName(name)
-    field.setAccessibleName(title)
-    field.setFont(mono_font())
+    field = make.field(name, title, mono=True)
     field.setMinimumWidth(6 * GRID)
     return field

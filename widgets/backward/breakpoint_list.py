@@ -7,23 +7,19 @@ from collections.abc import Sequence
 from itertools import product
 
 from PySide6.QtCore import QSignalBlocker, QSize, Qt, Signal
-from PySide6.QtGui import QKeySequence, QShortcut
+from PySide6.QtGui import QKeySequence
 from PySide6.QtWidgets import (
     QAbstractItemView,
-    QHBoxLayout,
     QHeaderView,
-    QLabel,
-    QToolButton,
     QTreeWidget,
     QTreeWidgetItem,
-    QVBoxLayout,
     QWidget,
 )
 
 from engine.project.document import replace
 from engine.protocol import Breakpoint, BreakpointState, breakpoint_words
+from widgets import make
 from widgets.backward.breakpoint_form import BreakpointForm
-from widgets.icons import set_icon
 from widgets.theme import GRID
 
 EMPTY = "No breakpoints. Add one here, or by a box's menu in the graph; Run (F12) stops at them."
@@ -43,10 +39,12 @@ class BreakpointList(QWidget):
         super().__init__(parent)
         self._states: tuple[BreakpointState, ...] = ()
         self.setObjectName("breakpoint_list")
-        self._list = QTreeWidget()
-        self._list.setObjectName("breakpoints")
-        self._list.setAccessibleName("Breakpoints")
-        self._list.setToolTip("Switch one off by its box; Delete removes the chosen one")
+        self._list = make.named(
+            QTreeWidget(),
+            "breakpoints",
+            "Breakpoints",
+            "Switch one off by its box; Delete removes the chosen one",
+        )
         self._list.setColumnCount(2)
         self._list.setMinimumHeight(5 * GRID)
         self._list.setHeaderLabels(["stop at", "hits"])
@@ -58,42 +56,27 @@ class BreakpointList(QWidget):
         header.setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
         header.setSectionResizeMode(1, QHeaderView.ResizeMode.ResizeToContents)
         self._list.itemChanged.connect(self._on_item)
-        self._remove = QToolButton()
-        self._remove.setObjectName("breakpoint_remove")
-        self._remove.setAccessibleName("Remove the chosen breakpoint")
-        self._remove.setToolTip("Remove the chosen breakpoint (Delete)")
-        self._remove.setAutoRaise(True)
-        set_icon(self._remove, "mdi6.delete-outline")
-        self._remove.clicked.connect(self._remove_chosen)
+        self._remove = make.tool_button(
+            "breakpoint_remove",
+            "mdi6.delete-outline",
+            "Remove the chosen breakpoint (Delete)",
+            self._remove_chosen,
+            accessible="Remove the chosen breakpoint",
+        )
         self._list.currentItemChanged.connect(
             lambda current, _: self._remove.setEnabled(current is not None)
         )
-        delete = QShortcut(QKeySequence(QKeySequence.StandardKey.Delete), self._list)
-        delete.setContext(Qt.ShortcutContext.WidgetShortcut)
-        delete.activated.connect(self._remove_chosen)
-        self._empty = QLabel(EMPTY)
-        self._empty.setProperty("role", "muted")
-        self._empty.setWordWrap(True)
-        self._problem = QLabel()
-        self._problem.setObjectName("breakpoint_problem")
-        self._problem.setProperty("role", "error")
-        self._problem.setWordWrap(True)
+        make.shortcut(QKeySequence.StandardKey.Delete, self._list, self._remove_chosen)
+        self._empty = make.label(EMPTY, "muted", wrap=True)
+        self._problem = make.label("", "error", "breakpoint_problem", wrap=True)
         self._problem.hide()
         self.form = BreakpointForm()
         self.form.added.connect(self.add)
-        self.form.problem.connect(self._show_problem)
-        row = QHBoxLayout()
-        row.setSpacing(GRID // 2)
-        row.addWidget(self.form, 1)
-        row.addWidget(self._remove, 0, Qt.AlignmentFlag.AlignBottom)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, GRID, 0, 0)
-        layout.setSpacing(GRID // 2)
-        layout.addLayout(row)
-        layout.addWidget(self._problem)
-        layout.addWidget(self._empty)
-        layout.addWidget(self._list, 1)
-        layout.addStretch(0)
+        self.form.problem.connect(lambda text: make.tell(self._problem, text))
+        remove = (self._remove, 0, Qt.AlignmentFlag.AlignBottom)
+        row = make.row((self.form, 1), remove, gap=GRID // 2)
+        parts = (row, self._problem, self._empty, (self._list, 1), make.Stretch(0))
+        make.column(*parts, on=self, gap=GRID // 2, margins=(0, GRID, 0, 0))
         self._fill()
 
     @property
@@ -175,10 +158,6 @@ class BreakpointList(QWidget):
     def _on_item(self, item: QTreeWidgetItem) -> None:
         place = self._list.indexOfTopLevelItem(item)
         self._set(place, enabled=item.checkState(0) == Qt.CheckState.Checked)
-
-    def _show_problem(self, text: str) -> None:
-        self._problem.setText(text)
-        self._problem.setVisible(bool(text))
 
 
 def breakpoints_at(key: str) -> tuple[Breakpoint, ...]:

@@ -9,27 +9,25 @@ from PySide6.QtGui import QAction, QColor, QFocusEvent
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QHeaderView,
-    QTableWidget,
     QTableWidgetItem,
-    QWidget,
 )
 
 from engine.protocol import ParameterGradient
 from widgets import theme
+from widgets.table import ReadTable
 from widgets.text import format_number, format_shape
 from widgets.values.value_card import bad_numbers
 
-_COLUMNS = ("", "parameter", "shape", "‖grad‖", "difference")
-_TIPS = (
-    "Done: backward has reached this parameter",
-    "Name in the state_dict",
-    "Shape of the parameter and of its gradient",
-    "2-norm of .grad: how strongly the loss pulls at this parameter",
-    "Largest absolute difference from what loss.backward() gives",
+_COLUMNS = (
+    ("", "Done: backward has reached this parameter"),
+    ("parameter", "Name in the state_dict"),
+    ("shape", "Shape of the parameter and of its gradient"),
+    ("‖grad‖", "2-norm of .grad: how strongly the loss pulls at this parameter"),
+    ("difference", "Largest absolute difference from what loss.backward() gives"),
 )
 
 
-class GradientTable(QTableWidget):
+class GradientTable(ReadTable):
     """One row a parameter; a row that is chosen asks for its gradient."""
 
     inspect_requested = Signal(str, str)
@@ -37,33 +35,19 @@ class GradientTable(QTableWidget):
     opened = Signal(str)
     """The graph of this parameter's gradient is wanted: it was found with create_graph."""
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(0, len(_COLUMNS), parent)
+    def __init__(self) -> None:
+        super().__init__("gradient_table", "Parameters and their gradients", _COLUMNS)
         self._gradients: tuple[ParameterGradient, ...] = ()
         self._more = 0
         self._differences: Mapping[str, float] = {}
         self._changed = False
-        self.setObjectName("gradient_table")
-        self.setAccessibleName("Parameters and their gradients")
-        for column, (title, tip) in enumerate(zip(_COLUMNS, _TIPS, strict=True)):
-            item = QTableWidgetItem(title)
-            item.setToolTip(tip)
-            self.setHorizontalHeaderItem(column, item)
-        self.verticalHeader().hide()
         self.setShowGrid(False)
-        self.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
-        self.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
         self.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
-        self.setWordWrap(False)
         self.setTabKeyNavigation(False)
         header = self.horizontalHeader()
-        header.setDefaultAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
         header.setSectionResizeMode(QHeaderView.ResizeMode.Interactive)
-        header.setStretchLastSection(True)
         header.setHighlightSections(False)
-        self.setHorizontalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
         self.setColumnHidden(4, True)
-        self.verticalHeader().setDefaultSectionSize(24)
         self.currentCellChanged.connect(self._on_cell)
         self._open = QAction("Step through this gradient's own graph", self)
         self._open.setObjectName("gradient_open")

@@ -6,20 +6,14 @@ import re
 from collections.abc import Sequence
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QAction, QKeySequence, QShortcut
+from PySide6.QtGui import QAction
 from PySide6.QtWidgets import (
-    QComboBox,
     QFrame,
-    QHBoxLayout,
-    QMenu,
-    QToolButton,
-    QVBoxLayout,
     QWidget,
 )
 
 from engine.protocol import GradientEdit
-from widgets.backward.labels import words_label
-from widgets.icons import set_icon
+from widgets import make
 from widgets.shapes.operand_fields import ExpressionField
 from widgets.theme import GRID
 
@@ -80,32 +74,27 @@ class NextNode(QFrame):
         self._shapes: tuple[tuple[int | str, ...], ...] = ()
         self.setProperty("role", "card")
         self.setObjectName("next_node")
-        self._title = words_label("next_title", "heading")
-        self._facts = words_label("next_facts", "muted")
-        self._edits = words_label("next_edits")
-        self._problem = words_label("next_problem", "error")
-        self._outputs = QComboBox()
-        self._outputs.setObjectName("next_output")
-        self._outputs.setAccessibleName("Output whose gradient is edited")
+        self._title = make.text("next_title", "heading", wrap=True, width="any")
+        self._facts = make.text("next_facts", "muted", wrap=True, width="any")
+        self._edits = make.text("next_edits", wrap=True, width="any")
+        self._problem = make.text("next_problem", "error", wrap=True, width="any")
+        self._outputs = make.combo("next_output", "Output whose gradient is edited")
         self._outputs.setToolTip("This node has several outputs in forward: a gradient for each")
-        self.look = _button("next_look", "mdi6.eye-outline", "Show the gradient that comes in")
-        self.look.clicked.connect(self.looked)
-        self.undo = _button("next_undo", "mdi6.undo-variant", "Take the edit back")
+        self.look = make.tool_button(
+            "next_look", "mdi6.eye-outline", "Show the gradient that comes in", self.looked
+        )
+        self.undo = make.tool_button("next_undo", "mdi6.undo-variant", "Take the edit back")
         self.undo.clicked.connect(lambda: self.unedited.emit(self._node))
-        self.edit = _button(
+        self.edit = make.tool_button(
             "next_edit", "mdi6.pencil-outline", "Change the gradient before the node is given it"
         )
-        self.edit.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
-        menu = QMenu(self.edit)
-        menu.setToolTipsVisible(True)
+        menu = make.menu(self.edit, tips=True)
         menu.setObjectName("next_edit_menu")
-        self.edit.setMenu(menu)
         self.actions_by_key: dict[str, QAction] = {}
         for key, (title, tip, _, _) in templates(()).items():
-            action = menu.addAction(title, lambda key=key: self._begin(key))
-            action.setObjectName(f"next_{key}")
-            action.setToolTip(tip)
-            self.actions_by_key[key] = action
+            self.actions_by_key[key] = make.action(
+                menu, title, lambda key=key: self._begin(key), name=f"next_{key}", tip=tip
+            )
         self.field = ExpressionField(
             "next_expression",
             "Python for the gradient",
@@ -114,30 +103,17 @@ class NextNode(QFrame):
             " it, Esc leaves it as it is.",
         )
         self.field.returnPressed.connect(self._apply)
-        self._apply_button = _button("next_apply", "mdi6.check", "Apply the edit (Enter)", "accent")
-        self._apply_button.clicked.connect(self._apply)
-        escape = QShortcut(QKeySequence(Qt.Key.Key_Escape), self.field)
-        escape.setContext(Qt.ShortcutContext.WidgetShortcut)
-        escape.activated.connect(self._end)
-        head = QHBoxLayout()
-        head.setSpacing(GRID // 2)
-        head.addWidget(self._title, 1)
-        for widget in (self._outputs, self.look, self.edit, self.undo):
-            head.addWidget(widget)
+        apply = make.tool_button(
+            "next_apply", "mdi6.check", "Apply the edit (Enter)", self._apply, ink="accent"
+        )
+        make.shortcut(Qt.Key.Key_Escape, self.field, self._end)
+        head = make.row(
+            (self._title, 1), self._outputs, self.look, self.edit, self.undo, gap=GRID // 2
+        )
         self._editor = QWidget()
-        row = QHBoxLayout(self._editor)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(GRID // 2)
-        row.addWidget(self.field, 1)
-        row.addWidget(self._apply_button)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(GRID, GRID // 2, GRID // 2, GRID // 2)
-        layout.setSpacing(2)
-        layout.addLayout(head)
-        layout.addWidget(self._facts)
-        layout.addWidget(self._edits)
-        layout.addWidget(self._problem)
-        layout.addWidget(self._editor)
+        make.row((self.field, 1), apply, on=self._editor, gap=GRID // 2)
+        parts = (head, self._facts, self._edits, self._problem, self._editor)
+        make.column(*parts, on=self, gap=2, margins=(GRID, GRID // 2, GRID // 2, GRID // 2))
         self._end()
 
     @property
@@ -167,8 +143,7 @@ class NextNode(QFrame):
             self._outputs.addItems([f"output {i}" for i in range(len(self._shapes))])
         self._outputs.setVisible(several)
         lines = [f"g{f' {e.output}' if several else ''} ← {e.expression}" for e in edits]
-        self._edits.setText("\n".join(lines))
-        self._edits.setVisible(bool(lines))
+        make.tell(self._edits, "\n".join(lines))
         self.undo.setVisible(bool(lines))
         self.show_problem(problem)
         self.look.setVisible(can_look)
@@ -198,8 +173,7 @@ class NextNode(QFrame):
 
     def show_problem(self, text: str) -> None:
         """Why the edit was refused; it stays in the field."""
-        self._problem.setText(text)
-        self._problem.setVisible(bool(text))
+        make.tell(self._problem, text)
 
     def show_applied(self) -> None:
         """The edit was taken: the field goes."""
@@ -207,13 +181,3 @@ class NextNode(QFrame):
 
     def _end(self) -> None:
         self._editor.hide()
-
-
-def _button(name: str, icon: str, tip: str, role: str = "text") -> QToolButton:
-    button = QToolButton()
-    button.setObjectName(name)
-    button.setAccessibleName(tip)
-    button.setToolTip(tip)
-    button.setAutoRaise(True)
-    set_icon(button, icon, role)
-    return button

@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from PySide6.QtCore import QSignalBlocker, QSize, Qt, Signal
-from PySide6.QtGui import QKeySequence, QShortcut
+from PySide6.QtGui import QKeySequence
 from PySide6.QtWidgets import (
     QHeaderView,
-    QLabel,
     QTreeWidget,
     QTreeWidgetItem,
-    QVBoxLayout,
     QWidget,
 )
 
+from widgets import make
 from widgets.theme import GRID
 
 
@@ -29,9 +28,7 @@ class NodeList(QWidget):
         self, name: str, title: str, columns: Sequence[str], tips: Sequence[str], empty: str
     ) -> None:
         super().__init__()
-        self._list = QTreeWidget()
-        self._list.setObjectName(name)
-        self._list.setAccessibleName(title)
+        self._list = make.named(QTreeWidget(), name, title)
         self._list.setHeaderLabels(list(columns))
         for column, tip in enumerate(tips):
             self._list.headerItem().setToolTip(column, tip)
@@ -41,23 +38,11 @@ class NodeList(QWidget):
         header.setStretchLastSection(True)
         header.setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
         self._list.currentItemChanged.connect(self._on_current)
-        delete = QShortcut(QKeySequence(QKeySequence.StandardKey.Delete), self._list)
-        delete.setContext(Qt.ShortcutContext.WidgetShortcut)
-        delete.activated.connect(self._on_delete)
-        self._empty = QLabel(empty)
-        self._empty.setProperty("role", "muted")
-        self._empty.setWordWrap(True)
-        self._note = QLabel()
-        self._note.setObjectName(f"{name}_note")
-        self._note.setProperty("role", "muted")
-        self._note.setWordWrap(True)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, GRID, 0, 0)
-        layout.setSpacing(GRID // 2)
-        layout.addWidget(self._empty)
-        layout.addWidget(self._list, 1)
-        layout.addWidget(self._note)
-        layout.addStretch(0)
+        make.shortcut(QKeySequence.StandardKey.Delete, self._list, self._on_delete)
+        self._empty = make.label(empty, "muted", wrap=True)
+        self._note = make.label("", "muted", f"{name}_note", wrap=True)
+        parts = (self._empty, (self._list, 1), self._note, make.Stretch(0))
+        make.column(*parts, on=self, gap=GRID // 2, margins=(0, GRID, 0, 0))
         self.show_rows(())
 
     def show_rows(self, rows: Sequence[tuple[int, Sequence[str]]], note: str = "") -> None:
@@ -73,8 +58,7 @@ class NodeList(QWidget):
                 self._list.addTopLevelItem(item)
         self._list.setVisible(bool(rows))
         self._empty.setVisible(not rows)
-        self._note.setText(note)
-        self._note.setVisible(bool(note))
+        make.tell(self._note, note)
 
     def rows(self) -> list[list[str]]:
         """The texts shown."""

@@ -6,15 +6,12 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import (
     QCheckBox,
     QFormLayout,
-    QHBoxLayout,
-    QLabel,
     QSizePolicy,
-    QToolButton,
-    QVBoxLayout,
     QWidget,
 )
 
 from engine.protocol import StartBackwardCommand
+from widgets import make
 from widgets.icons import set_icon
 from widgets.shapes.operand_fields import ExpressionField
 from widgets.theme import GRID
@@ -30,18 +27,15 @@ class PassOptions(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("backward_options")
-        self._fold = QToolButton()
-        self._fold.setObjectName("backward_options_fold")
-        self._fold.setText("Options")
-        self._fold.setAccessibleName("Options of the backward pass")
+        self._fold = make.tool_button(
+            "backward_options_fold",
+            text="Options",
+            accessible="Options of the backward pass",
+            toggled=self._show_fold,
+        )
         self._fold.setToolTip("What the next pass starts with, keeps, and is run by")
         self._fold.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
-        self._fold.setAutoRaise(True)
-        self._fold.setCheckable(True)
-        self._fold.toggled.connect(self._show_fold)
-        self._summary = QLabel()
-        self._summary.setObjectName("backward_options_summary")
-        self._summary.setProperty("role", "muted")
+        self._summary = make.label("", "muted", "backward_options_summary")
         self._summary.setMinimumWidth(1)
         self.gradient = ExpressionField(
             "backward_gradient",
@@ -89,21 +83,11 @@ class PassOptions(QWidget):
             (self.create_graph, self.accumulate),
             (self.real_engine, self.retain_graph),
         ):
-            row = QHBoxLayout()
-            row.addWidget(left, 3)
-            row.addWidget(right, 2)
-            form.addRow(row)
+            form.addRow(make.row((left, 3), (right, 2), gap=-1))
         self._area = VerticalScroll(form_page)
         self._area.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Maximum)
-        head = QHBoxLayout()
-        head.setSpacing(GRID // 2)
-        head.addWidget(self._fold)
-        head.addWidget(self._summary, 1)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(0)
-        layout.addLayout(head)
-        layout.addWidget(self._area)
+        head = make.row(self._fold, (self._summary, 1), gap=GRID // 2)
+        make.column(head, self._area, on=self, gap=0)
         for field in (self.gradient, self.inputs):
             field.textChanged.connect(self._show_summary)
             field.returnPressed.connect(self.started)
@@ -154,9 +138,7 @@ class PassOptions(QWidget):
 
 
 def _check(text: str, tip: str) -> QCheckBox:
-    box = QCheckBox(text)
     name = text.partition(" (")[0].replace(".", "").replace(" ", "_").lower()
-    box.setObjectName(f"backward_{name}")
-    box.setToolTip(tip)
+    box = make.check(f"backward_{name}", text, tip)
     box.setAccessibleDescription(tip)
     return box

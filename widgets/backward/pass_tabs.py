@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import (
-    QHBoxLayout,
-    QMenu,
-    QPushButton,
     QTabWidget,
-    QToolButton,
-    QVBoxLayout,
     QWidget,
 )
 
 from engine.protocol import BackwardSnapshot
+from widgets import make
 from widgets.backward.breakpoint_list import BreakpointList
 from widgets.backward.gradient_table import GradientTable
 from widgets.backward.node_list import NodeList
 from widgets.backward.words import gradients_text
-from widgets.icons import set_icon
 from widgets.theme import GRID
 
 
@@ -35,8 +31,6 @@ class PassTabs(QTabWidget):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.setObjectName("backward_tabs")
-        self.setDocumentMode(True)
         self.table = GradientTable()
         self.table.setMinimumHeight(5 * GRID)  # of Qt's own 9, a low window has no room
         self.breakpoints = BreakpointList()
@@ -62,56 +56,41 @@ class PassTabs(QTabWidget):
         self.edits.chosen.connect(self.node_chosen)
         self.edits.removed.connect(self.unedited)
         self.pending.chosen.connect(self.node_chosen)
-        tips = (
-            "Every parameter and its .grad",
-            "Where Run stops",
-            "Gradients that are changed on their way",
-            "Gradients that have arrived at nodes that wait",
+        pages = (
+            (self._gradients_page(), "", "Every parameter and its .grad"),
+            (self.breakpoints, "", "Where Run stops"),
+            (self.edits, "", "Gradients that are changed on their way"),
+            (self.pending, "", "Gradients that have arrived at nodes that wait"),
         )
-        pages = (self._gradients_page(), self.breakpoints, self.edits, self.pending)
-        for page, tip in zip(pages, tips, strict=True):
-            self.setTabToolTip(self.addTab(page, ""), tip)
+        make.tabs("backward_tabs", pages, tabs=self)
         self.breakpoints.changed.connect(self._show_titles)
         self._counts = (0, 0)
         self._show_titles()
 
     def _gradients_page(self) -> QWidget:
-        self._again = QPushButton("Another pass")
-        self._again.setObjectName("backward_again")
-        self._again.setAccessibleName("Another pass over the same graph")
+        self._again = make.button(
+            "backward_again",
+            "Another pass",
+            "mdi6.plus-circle-multiple-outline",
+            self.again_requested,
+            accessible="Another pass over the same graph",
+        )
         self._again.setToolTip(
             "Once this pass is at its end: begin another over the same graph. What is in .grad"
             " stays, and the new gradients are added to it"
         )
-        set_icon(self._again, "mdi6.plus-circle-multiple-outline")
-        self._again.clicked.connect(self.again_requested)
-        zero = QToolButton()
-        zero.setObjectName("backward_zero_grad")
-        zero.setText("zero_grad")
+        zero = make.tool_button("backward_zero_grad", text="zero_grad")
         zero.setAccessibleName("Empty every .grad")
         zero.setToolTip("Empty every .grad, as optimizer.zero_grad() does before the next pass")
-        zero.setAutoRaise(True)
-        zero.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
-        menu = QMenu(zero)
+        menu = make.menu(zero)
         for name, title, to_none in (
             ("none", "set_to_none=True: .grad becomes None", True),
             ("zeros", "set_to_none=False: .grad is filled with zeros", False),
         ):
-            action = menu.addAction(title, lambda to=to_none: self.zero_requested.emit(to))
-            action.setObjectName(f"backward_zero_{name}")
-        zero.setMenu(menu)
-        row = QHBoxLayout()
-        row.setSpacing(GRID)
-        row.addWidget(self._again)
-        row.addStretch(1)
-        row.addWidget(zero)
-        page = QWidget()
-        layout = QVBoxLayout(page)
-        layout.setContentsMargins(0, GRID // 2, 0, 0)
-        layout.setSpacing(GRID // 2)
-        layout.addWidget(self.table, 1)
-        layout.addLayout(row)
-        return page
+            asked = partial(self.zero_requested.emit, to_none)
+            make.action(menu, title, asked, name=f"backward_zero_{name}")
+        row = make.row(self._again, make.STRETCH, zero)
+        return make.page((self.table, 1), row, gap=GRID // 2, margins=(0, GRID // 2, 0, 0))
 
     def show_backward(self, snapshot: BackwardSnapshot, title: Callable[[int], str]) -> None:
         """Show the lists; `title` names a node."""

@@ -7,8 +7,9 @@ from typing import NamedTuple
 
 from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QAction, QKeySequence, QResizeEvent
-from PySide6.QtWidgets import QHBoxLayout, QMenu, QSizePolicy, QToolButton, QWidget
+from PySide6.QtWidgets import QSizePolicy, QToolButton, QWidget
 
+from widgets import make
 from widgets.icons import set_icon
 
 _GAP = 2
@@ -112,9 +113,7 @@ class StepBar(QWidget):
             if all(move.text for move in moves.values())
             else Qt.ToolButtonStyle.ToolButtonTextBesideIcon
         )
-        self._row = QHBoxLayout(self)
-        self._row.setContentsMargins(0, 0, 0, 0)
-        self._row.setSpacing(_GAP)
+        self._row = make.row(on=self, gap=_GAP)
         for key, move in moves.items():
             tip = move.tip.format(one=one)
             action = QAction(tip, self)
@@ -132,23 +131,17 @@ class StepBar(QWidget):
             self._actions[key] = action
         self.more = self._button(f"{name}_more", "More moves", False)
         self.more.setToolTip("The moves for which there is no room")
-        self.more.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
         set_icon(self.more, "mdi6.dots-horizontal")
-        menu = QMenu(self.more)
-        menu.setAccessibleName("More moves")
-        self.more.setMenu(menu)
+        make.menu(self.more, accessible="More moves")
         self.more.hide()
         self.show_position(0, 0, False)
 
     def _button(self, name: str, words: str, has_text: bool) -> QToolButton:
-        button = QToolButton()
-        button.setObjectName(name)
-        button.setAccessibleName(words)
+        button = make.tool_button(name, accessible=words)
         icon_only = Qt.ToolButtonStyle.ToolButtonIconOnly
         button.setToolButtonStyle(self._text_place if has_text else icon_only)
         button.setIconSize(QSize(20, 20))
         button.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
-        button.setAutoRaise(True)
         self._row.addWidget(button)
         return button
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from PySide6.QtWidgets import QTabWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QTabWidget, QWidget
 
 from engine.protocol import NextNode, NodeStep, Value
-from widgets.backward.labels import words_label
+from widgets import make
 from widgets.backward.words import NOT_NEEDED, UNDEFINED
 from widgets.theme import GRID
 from widgets.values.value_stack import ValueStack
@@ -40,15 +40,11 @@ class StepPane(QWidget):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._title = words_label("node_title", "heading")
-        self._about = words_label("node_about", "muted")
+        self._title = make.text("node_title", "heading", wrap=True, width="any")
+        self._about = make.text("node_about", "muted", wrap=True, width="any")
         self.values = ValueStack("backward_values")
-        self._column = QVBoxLayout(self)
-        self._column.setContentsMargins(0, 0, 0, GRID)
-        self._column.setSpacing(GRID // 2)
-        self._column.addWidget(self._title)
-        self._column.addWidget(self._about)
-        self._column.addWidget(self.values, 1)
+        parts = (self._title, self._about, (self.values, 1))
+        self._column = make.column(*parts, on=self, gap=GRID // 2, margins=(0, 0, 0, GRID))
 
     def set_rule_card(self, card: QTabWidget) -> None:
         """Let the values and what explains the rule share a place: they are its tabs.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from PySide6.QtCore import QSize, Qt, Signal
-from PySide6.QtWidgets import QSplitter, QTabWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QSplitter, QTabWidget, QWidget
 
 from engine.protocol import (
     BackwardSnapshot,
@@ -14,7 +14,7 @@ from engine.protocol import (
     NodeStep,
     ValueSnapshot,
 )
-from widgets.backward.labels import set_role, words_label
+from widgets import make
 from widgets.backward.next_node import NextNode
 from widgets.backward.node_words import NodeWords
 from widgets.backward.pass_head import PassHead
@@ -69,8 +69,7 @@ class BackwardView(QWidget):
         self._words: NodeWords | None = None
         self._snapshot: BackwardSnapshot | None = None
         self._selected: int | None = None
-        self.setObjectName("backward_view")
-        self.setAccessibleName("Backward pass")
+        make.named(self, "backward_view", "Backward pass")
 
         self._head = PassHead()
         self._head.start_requested.connect(self.start_requested)
@@ -80,9 +79,9 @@ class BackwardView(QWidget):
         self.options.started.connect(self.start_requested)
         self._bar = StepBar("backward", "node", self, DEBUG_MOVES)
         self._bar.moved.connect(self._move)
-        self._line = words_label("backward_line", "muted")
-        self._stopped = words_label("backward_stopped")
-        self._result = words_label("backward_comparison")
+        self._line = make.text("backward_line", "muted", wrap=True, width="any")
+        self._stopped = make.text("backward_stopped", wrap=True, width="any")
+        self._result = make.text("backward_comparison", wrap=True, width="any")
         self.next_node = NextNode()
         self.next_node.looked.connect(self._show_next_values)
         self._pane = StepPane()
@@ -98,21 +97,11 @@ class BackwardView(QWidget):
         self._splitter.addWidget(self.tabs)
         self._splitter.setStretchFactor(0, 1)
         self._splitter.setSizes(_SHARES)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(_MARGINS[0], GRID, _MARGINS[1], GRID)
-        layout.setSpacing(GRID // 2)
-        for widget in (
-            self._head,
-            self.options,
-            self._bar,
-            self._line,
-            self._stopped,
-            self._result,
-            self.next_node,
-        ):
-            layout.addWidget(widget)
-        layout.addWidget(self._splitter, 1)
-        layout.addStretch(0)
+        words = (self._line, self._stopped, self._result)
+        parts = (self._head, self.options, self._bar, *words, self.next_node)
+        margins = (_MARGINS[0], GRID, _MARGINS[1], GRID)
+        stretched = ((self._splitter, 1), make.Stretch(0))
+        make.column(*parts, *stretched, on=self, gap=GRID // 2, margins=margins)
         self.clear()
 
     def set_rule_card(self, card: QTabWidget) -> None:
@@ -144,8 +133,7 @@ class BackwardView(QWidget):
         self._result.hide()
         self._line.setText(position_text(snapshot, graph))
         self._line.setToolTip(facts_text(snapshot))
-        self._stopped.setText(f"Stopped. {snapshot.stopped_by}" if snapshot.stopped_by else "")
-        self._stopped.setVisible(bool(snapshot.stopped_by))
+        make.tell(self._stopped, f"Stopped. {snapshot.stopped_by}" if snapshot.stopped_by else "")
         self._head.compare.setEnabled(snapshot.position == len(graph.plan))
         self._head.script.setEnabled(True)
         self.tabs.show_backward(snapshot, words.title)
@@ -199,7 +187,7 @@ class BackwardView(QWidget):
         graph = self._words.graph if self._words else None
         self._result.setText(comparison_text(snapshot, plain_call(graph, inputs), edited))
         unequal = "warning" if edited else "error"
-        set_role(self._result, "success" if snapshot.max_difference == 0 else unequal)
+        make.set_role(self._result, "success" if snapshot.max_difference == 0 else unequal)
         self._result.show()
         self.table.show_differences(snapshot.differences)
 

@@ -4,22 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 from msgspec import structs
-from PySide6.QtCore import QSignalBlocker, Qt, Signal
+from PySide6.QtCore import QSignalBlocker, Signal
 from PySide6.QtWidgets import (
-    QAbstractItemView,
-    QComboBox,
     QHeaderView,
-    QLabel,
     QSizePolicy,
-    QTableWidget,
     QTableWidgetItem,
-    QVBoxLayout,
     QWidget,
 )
 
 from engine.protocol import FlowHistogram, FlowSnapshot, Histogram, Picture
-from widgets import theme
-from widgets.shapes.shape_view import text_label
+from widgets import make, theme
+from widgets.table import ROW_HEIGHT, ReadTable
 from widgets.text import format_number, format_percent
 from widgets.theme import GRID
 from widgets.values.histogram_view import HistogramView
@@ -37,13 +32,13 @@ INITIALISATIONS = {
 MOSTLY_DEAD = 0.5
 """The fraction of dead units from which an activation is marked."""
 _COLUMNS = (
-    ("layer", "A module with parameters of its own, or an activation with flat parts"),
-    ("‖grad‖", "2-norm of its gradients in the last step"),
-    ("dead", "Units that stand on a flat part for every sample of the batch"),
+    ("layer", "A module with parameters of its own, or an activation with flat parts."),
+    ("‖grad‖", "2-norm of its gradients in the last step."),
+    ("dead", "Units that stand on a flat part for every sample of the batch."),
     (
         "",
         "vanishing: under a thousandth of the largest layer's (RMS); exploding: 1,000 or more;"
-        " dying: half of the units are dead, or more",
+        " dying: half of the units are dead, or more.",
     ),
 )
 
@@ -58,22 +53,19 @@ class FlowColumn(QWidget):
     def __init__(self, number: int, initialisation: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._snapshot: FlowSnapshot | None = None
-        self._box = QComboBox()
-        self._box.setObjectName(f"flow_initialisation_{number}")
-        self._box.setAccessibleName(f"Initialisation of run {number}")
-        self._box.setToolTip("How the weights begin. The biases begin at zero but for the default.")
-        for key, (title, tip) in INITIALISATIONS.items():
-            self._box.addItem(title, key)
-            self._box.setItemData(self._box.count() - 1, f"{tip}.", Qt.ItemDataRole.ToolTipRole)
+        self._box = make.combo(
+            f"flow_initialisation_{number}",
+            f"Initialisation of run {number}",
+            "How the weights begin. The biases begin at zero but for the default.",
+            ((title, key, f"{tip}.") for key, (title, tip) in INITIALISATIONS.items()),
+        )
         self._box.setCurrentIndex(self._box.findData(initialisation))
         self._box.currentIndexChanged.connect(lambda: self.clear())  # what it shows is of another
-        self._loss = text_label(f"flow_loss_{number}", "muted")
+        self._loss = make.text(f"flow_loss_{number}", "muted")
         self._loss.setToolTip("The loss of the first batch, and that of the last one.")
-        self._ended = text_label(f"flow_ended_{number}", "error")
-        self._ended.setWordWrap(True)
-        caption = QLabel("log₁₀ of each layer's gradient (RMS), a column a step")
-        caption.setProperty("role", "muted")
-        caption.setWordWrap(True)
+        self._ended = make.text(f"flow_ended_{number}", "error", wrap=True)
+        words = "log₁₀ of each layer's gradient (RMS), a column a step"
+        caption = make.label(words, "muted", wrap=True)
         caption.setToolTip("All three heat maps share one scale: a colour is one size of gradient.")
         self.picture = PictureView()
         self.picture.setObjectName(f"flow_picture_{number}")
@@ -85,32 +77,16 @@ class FlowColumn(QWidget):
         self.histogram.setToolTip(
             "How many gradients are of which size, by powers of ten; exact zeros are left out."
         )
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(GRID // 2)
-        layout.addWidget(self._box)
-        layout.addWidget(self._loss)
-        layout.addWidget(self._ended)
-        layout.addWidget(caption)
-        layout.addWidget(self.picture, 3)
-        layout.addWidget(self.table, 3)
-        layout.addWidget(self.histogram, 2)
+        shown = ((self.picture, 3), (self.table, 3), (self.histogram, 2))
+        make.column(self._box, self._loss, self._ended, caption, *shown, on=self, gap=GRID // 2)
         theme.notifier.changed.connect(self._show_table)
         self.clear()
 
-    def _make_table(self, number: int) -> QTableWidget:
-        table = QTableWidget(0, len(_COLUMNS))
-        table.setObjectName(f"flow_layers_{number}")
-        table.setAccessibleName(f"Layers of run {number}")
-        table.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
-        table.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
+    def _make_table(self, number: int) -> ReadTable:
+        name, title = f"flow_layers_{number}", f"Layers of run {number}"
+        table = ReadTable(name, title, _COLUMNS, tight=False)
         table.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Expanding)
-        table.verticalHeader().hide()
-        table.verticalHeader().setDefaultSectionSize(3 * GRID)
-        for column, (title, tip) in enumerate(_COLUMNS):
-            item = QTableWidgetItem(title)
-            item.setToolTip(f"{tip}.")
-            table.setHorizontalHeaderItem(column, item)
+        table.verticalHeader().setDefaultSectionSize(ROW_HEIGHT)
         header = table.horizontalHeader()
         header.setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
         header.setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
@@ -132,8 +108,7 @@ class FlowColumn(QWidget):
         self._loss.setText(
             f"loss {ends[0]} → {ends[1]} after {snapshot.step:,} of {snapshot.steps:,} steps"
         )
-        self._ended.setText(snapshot.ended)
-        self._ended.setVisible(bool(snapshot.ended))
+        make.tell(self._ended, snapshot.ended)
         self.picture.show_picture(log10(snapshot.rms), "This model has no parameters")
         self.measured.emit()
         self._show_table()

@@ -4,18 +4,12 @@ from __future__ import annotations
 
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import (
-    QHBoxLayout,
-    QLabel,
-    QPushButton,
-    QSpinBox,
-    QVBoxLayout,
     QWidget,
 )
 
 from engine.protocol import ErrorReport, FlowHistogramsSnapshot, FlowSnapshot
+from widgets import make
 from widgets.derivatives.flow_column import FlowColumn
-from widgets.icons import set_icon
-from widgets.shapes.shape_view import text_label
 from widgets.theme import GRID
 
 FIRST_CHOICE = ("default", "normal_0.01", "normal_1")
@@ -34,55 +28,30 @@ class FlowView(QWidget):
         super().__init__(parent)
         self.setObjectName("flow_view")
         self._running = False
-        words = QLabel(
+        words = make.label(
             "The model on the canvas is trained from three initialisations, on the same batches;"
-            " your own weights are left alone."
+            " your own weights are left alone.",
+            "muted",
+            wrap=True,
         )
-        words.setProperty("role", "muted")
-        words.setWordWrap(True)
-        self.steps = QSpinBox()
-        self.steps.setObjectName("flow_steps")
-        self.steps.setAccessibleName("Optimizer steps")
-        self.steps.setRange(1, MAX_STEPS)
-        self.steps.setValue(60)
+        self.steps = make.spin("flow_steps", "Optimizer steps", low=1, high=MAX_STEPS, value=60)
         self.steps.setToolTip("How many optimizer steps each run takes.")
-        self.run = QPushButton("Run")
-        self.run.setObjectName("flow_run")
-        self.run.setProperty("role", "primary")
+        self.run = make.button("flow_run", "Run", "mdi6.play", self._run, primary=True)
         self.run.setAccessibleName("Run three trainings")
         self.run.setToolTip("Train from each initialisation and watch the gradients.")
-        set_icon(self.run, "mdi6.play", "on_accent")
-        self.run.clicked.connect(self._run)
-        self.stop = QPushButton("Stop")
-        self.stop.setObjectName("flow_stop")
-        self.stop.setAccessibleName("Stop")
+        self.stop = make.button("flow_stop", "Stop", "mdi6.stop", self.stop_requested)
         self.stop.setToolTip("End the runs; what was measured stays.")
-        set_icon(self.stop, "mdi6.stop")
-        self.stop.clicked.connect(self.stop_requested)
-        self._problem = text_label("flow_problem", "error")
-        self._problem.setWordWrap(True)
-        self._chosen = text_label("flow_chosen", "muted")
+        self._problem = make.text("flow_problem", "error", wrap=True)
+        self._chosen = make.text("flow_chosen", "muted")
         self.columns = [FlowColumn(i + 1, key) for i, key in enumerate(FIRST_CHOICE)]
-        head = QHBoxLayout()
-        head.setSpacing(GRID)
-        head.addWidget(words, 1)
-        label = QLabel("steps")
-        label.setBuddy(self.steps)
-        for widget in (label, self.steps, self.run, self.stop):
-            head.addWidget(widget)
-        row = QHBoxLayout()
-        row.setSpacing(2 * GRID)
         for column in self.columns:
             column.chosen.connect(self.histograms_requested)
             column.measured.connect(self._share_colours)
-            row.addWidget(column, 1)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(2 * GRID, GRID, 2 * GRID, GRID)
-        layout.setSpacing(GRID)
-        layout.addLayout(head)
-        layout.addWidget(self._problem)
-        layout.addLayout(row, 1)
-        layout.addWidget(self._chosen)
+        label = make.label("steps", of=self.steps)
+        head = make.row((words, 1), label, self.steps, self.run, self.stop)
+        row = make.row(*((column, 1) for column in self.columns), gap=2 * GRID)
+        parts = (head, self._problem, (row, 1), self._chosen)
+        make.column(*parts, on=self, margins=(2 * GRID, GRID, 2 * GRID, GRID))
         self.setFocusProxy(self.run)
         self.show_problem("")
         self._show_running(False)
@@ -116,8 +85,7 @@ class FlowView(QWidget):
         )
 
     def show_problem(self, text: str) -> None:
-        self._problem.setText(text)
-        self._problem.setVisible(bool(text))
+        make.tell(self._problem, text)
 
     def show_error(self, error: ErrorReport) -> None:
         self._show_running(False)

@@ -7,21 +7,15 @@ from collections.abc import Sequence
 
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import (
-    QCheckBox,
-    QComboBox,
-    QGridLayout,
-    QHBoxLayout,
     QLabel,
     QLineEdit,
-    QPushButton,
-    QSpinBox,
     QWidget,
 )
 
 from engine.protocol import Command, DerivativeCommand, GradcheckCommand, Variable
-from widgets.icons import set_icon
+from widgets import make
 from widgets.shapes.operand_fields import ExpressionField
-from widgets.theme import GRID, mono_font
+from widgets.theme import GRID
 
 KINDS = {
     "jacobian": ("Jacobian", "All of ∂output/∂input: a row an output element, a column an input's"),
@@ -48,13 +42,12 @@ class DerivativeForm(QWidget):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.kind = QComboBox()
-        self.kind.setObjectName("derivative_kind")
-        self.kind.setAccessibleName("Derivative")
-        for key, (title, tip) in KINDS.items():
-            self.kind.addItem(title, key)
-            self.kind.setItemData(self.kind.count() - 1, f"{tip}.", 3)  # Qt.ToolTipRole
-        self.kind.setToolTip("Which derivative to take, or which check to make.")
+        self.kind = make.combo(
+            "derivative_kind",
+            "Derivative",
+            "Which derivative to take, or which check to make.",
+            ((title, key, f"{tip}.") for key, (title, tip) in KINDS.items()),
+        )
         self.function = ExpressionField(
             "derivative_function",
             "Function",
@@ -69,16 +62,13 @@ class DerivativeForm(QWidget):
             " of the batch.",
         )
         self.inputs.setPlaceholderText("its first sample")
-        self.argument = QSpinBox()
-        self.argument.setObjectName("derivative_argument")
-        self.argument.setAccessibleName("By input number")
+        self.argument = make.spin("derivative_argument", "By input number")
         self.argument.setToolTip("Which of the inputs to differentiate by, from 0 (argnums)")
-        self.compute = QPushButton("Compute")
-        self.compute.setObjectName("derivative_compute")
-        self.compute.setProperty("role", "primary")
+        self.compute = make.button(
+            "derivative_compute", "Compute", "mdi6.function-variant", self.ask, primary=True
+        )
         self.compute.setAccessibleName("Compute the derivative")
         self.compute.setToolTip("Ask the engine (Enter in any field)")
-        set_icon(self.compute, "mdi6.function-variant", "on_accent")
         self.vector = ExpressionField(
             "derivative_vector",
             "Vector",
@@ -86,18 +76,13 @@ class DerivativeForm(QWidget):
             " ones.",
         )
         self.vector.setPlaceholderText("ones")
-        self.mode = QComboBox()
-        self.mode.setObjectName("derivative_mode")
-        self.mode.setAccessibleName("Mode")
-        self.mode.addItem("reverse (jacrev)", "reverse")
-        self.mode.addItem("forward (jacfwd)", "forward")
+        modes = (("reverse (jacrev)", "reverse"), ("forward (jacfwd)", "forward"))
+        self.mode = make.combo("derivative_mode", "Mode", choices=modes)
         self.mode.setToolTip(
             "Reverse mode goes row by row: cheap for few outputs. Forward mode goes column by"
             " column: cheap for few inputs. Both give the same matrix."
         )
-        self.double = QCheckBox("float64")
-        self.double.setObjectName("derivative_double")
-        self.double.setChecked(True)
+        self.double = make.check("derivative_double", "float64", checked=True)
         self.double.setToolTip(
             "Check in float64: in float32 a numeric derivative is too coarse to judge by."
         )
@@ -105,31 +90,23 @@ class DerivativeForm(QWidget):
         self._lay_out()
         for field in (self.function, self.inputs, self.vector, *self.tolerances.values()):
             field.returnPressed.connect(self.ask)
-        self.compute.clicked.connect(self.ask)
         self.kind.currentIndexChanged.connect(self._show_options)
         self.inputs.textChanged.connect(self._show_count)
         self._show_options()
         self._show_count()
 
     def _lay_out(self) -> None:
-        grid = QGridLayout(self)
-        grid.setContentsMargins(0, 0, 0, 0)
-        grid.setHorizontalSpacing(GRID)
-        grid.setVerticalSpacing(GRID)
+        grid = make.grid(self)
         grid.addWidget(self.kind, 0, 0)
         for column, (text, field) in enumerate(
             (("of", self.function), ("at", self.inputs), ("by input", self.argument))
         ):
-            label = QLabel(text)
-            label.setProperty("role", "muted")
-            label.setBuddy(field)
+            label = make.label(text, "muted", of=field)
             grid.addWidget(label, 0, 2 * column + 1)
             grid.addWidget(field, 0, 2 * column + 2)
         grid.addWidget(self.compute, 0, 7)
         grid.setColumnStretch(2, 3)
         grid.setColumnStretch(4, 2)
-        self._options = QHBoxLayout()
-        self._options.setSpacing(GRID)
         self._labels: dict[QWidget, QLabel] = {}
         for text, field in (
             ("vector", self.vector),
@@ -137,22 +114,15 @@ class DerivativeForm(QWidget):
             ("", self.double),
             *((name, field) for name, field in self.tolerances.items()),
         ):
-            label = self._labels[field] = QLabel(text)
-            label.setProperty("role", "muted")
-            label.setBuddy(field)
-            self._options.addWidget(label)
-            self._options.addWidget(field)
+            self._labels[field] = make.label(text, "muted", of=field)
         self.vector.setMinimumWidth(24 * GRID)
-        self._options.addStretch(1)
-        grid.addLayout(self._options, 1, 0, 1, 8)
+        parts = (part for field, label in self._labels.items() for part in (label, field))
+        grid.addLayout(make.row(*parts, make.STRETCH), 1, 0, 1, 8)
 
     def _tolerance(self, name: str) -> QLineEdit:
         text, tip = _TOLERANCES[name]
-        field = QLineEdit(text)
-        field.setObjectName(f"derivative_{name}")
-        field.setAccessibleName(name)
-        field.setToolTip(f"{tip}.")
-        field.setFont(mono_font())
+        field = make.field(f"derivative_{name}", name, f"{tip}.", mono=True)
+        field.setText(text)
         field.setFixedWidth(9 * GRID)
         return field
 

@@ -4,20 +4,15 @@ from __future__ import annotations
 
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import (
-    QComboBox,
-    QGridLayout,
-    QLabel,
     QPlainTextEdit,
-    QSplitter,
-    QVBoxLayout,
     QWidget,
 )
 
 from engine.protocol import CheckedPair, GradcheckSnapshot, Picture
+from widgets import make
 from widgets.derivatives.result import entry_text
-from widgets.shapes.shape_view import text_label
 from widgets.text import format_number
-from widgets.theme import GRID, mono_font
+from widgets.theme import mono_font
 from widgets.values.picture_grid import matrix_steps
 from widgets.values.picture_view import PictureView
 
@@ -34,34 +29,25 @@ class GradcheckResult(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._snapshot: GradcheckSnapshot | None = None
-        self._verdict = text_label("gradcheck_verdict", "heading")
-        self._hint = text_label("gradcheck_hint")
-        self._hint.setWordWrap(True)
-        self._pair = QComboBox()
-        self._pair.setObjectName("gradcheck_pair")
-        self._pair.setAccessibleName("Output and input")
+        self._verdict = make.text("gradcheck_verdict", "heading")
+        self._hint = make.text("gradcheck_hint", wrap=True)
+        self._pair = make.combo("gradcheck_pair", "Output and input")
         self._pair.setToolTip("Which output's Jacobian by which input is shown.")
         self._pair.currentIndexChanged.connect(self._show_pair)
-        self._worst = text_label("gradcheck_worst")
-        self._worst.setFont(mono_font())
-        self._worst.setWordWrap(True)
+        self._worst = make.text("gradcheck_worst", wrap=True, mono=10)
         self.pictures = {name: PictureView() for name, _ in _PICTURES}
         self.message = QPlainTextEdit(readOnly=True)
-        self.message.setObjectName("gradcheck_message")
-        self.message.setAccessibleName("PyTorch's own message")
+        make.named(self.message, "gradcheck_message", "PyTorch's own message")
         self.message.setFont(mono_font(9))
         self.message.setToolTip("PyTorch's own message, whole.")
         upper = QWidget()
-        grid = QGridLayout(upper)
-        grid.setContentsMargins(0, 0, 0, 0)
-        grid.setSpacing(GRID)
+        grid = make.grid(upper)
         grid.addWidget(self._verdict, 0, 0, 1, 2)
         grid.addWidget(self._pair, 0, 2, Qt.AlignmentFlag.AlignRight)
         grid.addWidget(self._hint, 1, 0, 1, 3)
         grid.addWidget(self._worst, 2, 0, 1, 3)
         for column, (name, tip) in enumerate(_PICTURES):
-            label = QLabel(name)
-            label.setToolTip(f"{tip}.")
+            label = make.label(name, tip=f"{tip}.")
             self.pictures[name].setObjectName(f"gradcheck_{name}")
             self.pictures[name].setToolTip(
                 f"{tip}. Rows: output elements; columns: input's. The entry that fails is framed."
@@ -70,24 +56,14 @@ class GradcheckResult(QWidget):
             grid.addWidget(self.pictures[name], 4, column)
             grid.setColumnStretch(column, 1)
         grid.setRowStretch(4, 1)
-        splitter = QSplitter(Qt.Orientation.Vertical)
-        splitter.addWidget(upper)
-        splitter.addWidget(self.message)
-        splitter.setStretchFactor(0, 1)
-        splitter.setSizes([480, 160])
-        splitter.setChildrenCollapsible(False)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.addWidget(splitter)
+        splitter = make.splitter(upper, self.message, upright=True, shares=(1,), sizes=(480, 160))
+        make.column(splitter, on=self)
 
     def show_check(self, snapshot: GradcheckSnapshot) -> None:
         self._snapshot = snapshot
         self._verdict.setText("✓ The gradients agree." if snapshot.ok else "✗ The check fails.")
-        self._verdict.setProperty("role", "success" if snapshot.ok else "error")
-        self._verdict.style().unpolish(self._verdict)
-        self._verdict.style().polish(self._verdict)
-        self._hint.setText(snapshot.hint)
-        self._hint.setVisible(bool(snapshot.hint))
+        make.set_role(self._verdict, "success" if snapshot.ok else "error")
+        make.tell(self._hint, snapshot.hint)
         self.message.setPlainText(snapshot.message)
         self.message.setVisible(bool(snapshot.message))
         self._pair.blockSignals(True)

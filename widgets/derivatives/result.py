@@ -4,15 +4,9 @@ from __future__ import annotations
 
 import math
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import Signal
 from PySide6.QtWidgets import (
-    QAbstractItemView,
     QHeaderView,
-    QLabel,
-    QSplitter,
-    QTableWidget,
-    QTableWidgetItem,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -23,18 +17,19 @@ from engine.protocol import (
     MatrixEntry,
     Value,
 )
-from widgets.shapes.shape_view import text_label
+from widgets import make
+from widgets.table import ReadTable
 from widgets.text import format_number, format_shape
-from widgets.theme import GRID, mono_font
+from widgets.theme import GRID
 from widgets.values.picture_grid import matrix_steps
 from widgets.values.picture_view import PictureView
 from widgets.values.value_stack import ValueStack
 
 _SIDE_WIDTH = 384
 _COLUMNS = (
-    ("computed", "How the derivative was computed"),
-    ("max difference", "Largest absolute difference from the analytic derivative in float64"),
-    ("relative", "That difference relative to the largest entry"),
+    ("computed", "How the derivative was computed."),
+    ("max difference", "Largest absolute difference from the analytic derivative in float64."),
+    ("relative", "That difference relative to the largest entry."),
 )
 
 
@@ -46,9 +41,8 @@ class DerivativeResult(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._snapshot: DerivativeSnapshot | None = None
-        self._title = text_label("derivative_title", "heading")
-        self._note = text_label("derivative_note", "muted")
-        self._note.setWordWrap(True)
+        self._title = make.text("derivative_title", "heading")
+        self._note = make.text("derivative_note", "muted", wrap=True)
         self.picture = PictureView()
         self.picture.setObjectName("derivative_picture")
         self.picture.setToolTip(
@@ -56,58 +50,28 @@ class DerivativeResult(QWidget):
             " which."
         )
         self.picture.cell_chosen.connect(self._choose)
-        self._entry = text_label("derivative_entry")
-        self._entry.setFont(mono_font())
-        self._entry.setWordWrap(True)
+        self._entry = make.text("derivative_entry", wrap=True, mono=10)
         self._entry.setToolTip("The entry chosen, by torch and by a central difference.")
         self.values = ValueStack("derivative_values")
-        self._ways = QTableWidget(0, len(_COLUMNS))
-        self._ways.setObjectName("derivative_ways")
-        self._ways.setAccessibleName("Analytic against numeric, float32 against float64")
-        self._ways.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
-        self._ways.verticalHeader().hide()
-        for column, (title, tip) in enumerate(_COLUMNS):
-            item = QTableWidgetItem(title)
-            item.setToolTip(f"{tip}.")
-            self._ways.setHorizontalHeaderItem(column, item)
+        what = "Analytic against numeric, float32 against float64"
+        self._ways = ReadTable("derivative_ways", what, _COLUMNS, tight=False)
         self._ways.horizontalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Stretch)
         self._ways.setFixedHeight(17 * GRID)
         self._lay_out()
 
     def _lay_out(self) -> None:
-        left = QWidget()
-        column = QVBoxLayout(left)
-        column.setContentsMargins(0, 0, GRID, 0)
-        column.setSpacing(GRID)
-        column.addWidget(self._title)
-        column.addWidget(self._note)
-        column.addWidget(self.picture, 1)
-        column.addWidget(self._entry)
-        right = QWidget()
-        column = QVBoxLayout(right)
-        column.setContentsMargins(GRID, 0, 0, 0)
-        column.setSpacing(GRID)
-        column.addWidget(self.values, 1)
-        heading = QLabel("Against the analytic derivative in float64")
-        heading.setProperty("role", "heading")
-        column.addWidget(heading)
-        column.addWidget(self._ways)
-        splitter = QSplitter(Qt.Orientation.Horizontal)
-        splitter.addWidget(left)
-        splitter.addWidget(right)
-        splitter.setStretchFactor(0, 1)
-        splitter.setSizes([3 * _SIDE_WIDTH, _SIDE_WIDTH])
-        splitter.setChildrenCollapsible(False)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.addWidget(splitter)
+        parts = (self._title, self._note, (self.picture, 1), self._entry)
+        left = make.page(*parts, margins=(0, 0, GRID, 0))
+        heading = make.label("Against the analytic derivative in float64", "heading")
+        right = make.page((self.values, 1), heading, self._ways, margins=(GRID, 0, 0, 0))
+        sizes = (3 * _SIDE_WIDTH, _SIDE_WIDTH)
+        make.column(make.splitter(left, right, shares=(1,), sizes=sizes), on=self)
 
     def show_derivative(self, snapshot: DerivativeSnapshot) -> None:
         """Show a derivative, or the comparisons that have come since."""
         again = self._snapshot is not None and self._snapshot.reply_to == snapshot.reply_to
         self._snapshot = snapshot
-        self._note.setText(snapshot.note)
-        self._note.setVisible(bool(snapshot.note))
+        make.tell(self._note, snapshot.note)
         self._show_ways(snapshot.comparisons)
         if again and snapshot.reply_to:
             return
@@ -143,14 +107,11 @@ class DerivativeResult(QWidget):
             self.picture.mark_cell((entry.row // row_step, entry.column // column_step))
 
     def _show_ways(self, comparisons: tuple[DerivativeComparison, ...]) -> None:
-        self._ways.setRowCount(len(comparisons))
-        for row, way in enumerate(comparisons):
+        self._ways.setRowCount(0)
+        for way in comparisons:
             none = math.isnan(way.max_difference)
             numbers = ("–", "–") if none else (f"{way.max_difference:.3g}", f"{way.relative:.3g}")
-            for column, text in enumerate((way.way, *numbers)):
-                item = QTableWidgetItem(text)
-                item.setToolTip(way.note or way.way)
-                self._ways.setItem(row, column, item)
+            self._ways.add_row((way.way, *numbers), 3 * (way.note or way.way,))
 
     def _choose(self, cell: tuple[int, ...]) -> None:
         snapshot = self._snapshot

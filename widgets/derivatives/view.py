@@ -6,9 +6,6 @@ from collections.abc import Sequence
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import (
-    QHBoxLayout,
-    QLabel,
-    QMenu,
     QPushButton,
     QStackedWidget,
     QVBoxLayout,
@@ -27,12 +24,11 @@ from engine.protocol import (
     ReadEntryCommand,
     Variable,
 )
+from widgets import make
 from widgets.derivatives.form import DerivativeForm
 from widgets.derivatives.gradcheck_result import GradcheckResult
 from widgets.derivatives.result import DerivativeResult
-from widgets.icons import set_icon
-from widgets.shapes.shape_view import text_label
-from widgets.theme import GRID, mono_font
+from widgets.theme import GRID
 
 _RUN_TIP = "Run this line in the console, where its result stays as a variable."
 _RUN_MODEL_TIP = "The model on the canvas is no variable of the console: this line is to be read."
@@ -57,27 +53,26 @@ class DerivativeView(QWidget):
         self.form = DerivativeForm()
         self.form.asked.connect(self._ask)
         self.form.problem.connect(self._show_problem)
-        self._code = text_label("derivative_code")
-        self._code.setFont(mono_font())
+        self._code = make.text("derivative_code", mono=10)
         self._code.setToolTip("The Python line that gives the same.")
-        self._run = self._button("derivative_run", "Run in console", "mdi6.console-line")
-        self._run.setToolTip(_RUN_TIP)
+        self._run = make.button(
+            "derivative_run", "Run in console", "mdi6.console-line", self._run_code, tip=_RUN_TIP
+        )
         self._of_model = False
-        self._run.clicked.connect(lambda: self.run_requested.emit(self._code.text()))
         self._run.setEnabled(False)
-        self._steps = self._button("derivative_steps", "Step its lines", "mdi6.debug-step-over")
+        self._steps = make.button(
+            "derivative_steps", "Step its lines", "mdi6.debug-step-over", self._trace
+        )
         self._steps.setToolTip(
             "Run the function at these inputs, forward and backward, and step through its lines in"
             " the tab Forward, op by op."
         )
-        self._steps.clicked.connect(self._trace)
-        self._interrupt = self._button("derivative_interrupt", "Interrupt", "mdi6.stop")
+        self._interrupt = make.button(
+            "derivative_interrupt", "Interrupt", "mdi6.stop", self.interrupt_requested
+        )
         self._interrupt.setToolTip("Stop a function that takes too long; what has come stays.")
-        self._interrupt.clicked.connect(self.interrupt_requested)
-        self._problem = text_label("derivative_problem", "error")
-        self._problem.setWordWrap(True)
-        self._hint = text_label("derivative_hint")
-        self._hint.setWordWrap(True)
+        self._problem = make.text("derivative_problem", "error", wrap=True)
+        self._hint = make.text("derivative_hint", wrap=True)
         self.result = DerivativeResult()
         self.result.entry_chosen.connect(
             lambda row, column: self.asked.emit(ReadEntryCommand(row=row, column=column))
@@ -87,75 +82,45 @@ class DerivativeView(QWidget):
         self._empty = self._make_empty()
         for page in (self._empty, self.result, self.check):
             self._pages.addWidget(page)
-        line = QHBoxLayout()
-        line.setSpacing(GRID)
-        line.addWidget(self._code, 1)
-        line.addWidget(self._interrupt)
-        line.addWidget(self._make_examples())
-        line.addWidget(self._steps)
-        line.addWidget(self._run)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(2 * GRID, GRID, 2 * GRID, GRID)
-        layout.setSpacing(GRID)
-        layout.addWidget(self.form)
-        layout.addLayout(line)
-        layout.addWidget(self._problem)
-        layout.addWidget(self._hint)
-        layout.addWidget(self._pages, 1)
+        buttons = (self._interrupt, self._make_examples(), self._steps, self._run)
+        line = make.row((self._code, 1), *buttons)
+        parts = (self.form, line, self._problem, self._hint, (self._pages, 1))
+        make.column(*parts, on=self, margins=(2 * GRID, GRID, 2 * GRID, GRID))
         self.setFocusProxy(self.form.function)
         self._show_problem("")
         self._show_running(False)
 
     def _make_empty(self) -> QWidget:
-        page = QWidget()
-        words = QLabel(EMPTY_TEXT)
-        words.setProperty("role", "muted")
-        words.setWordWrap(True)
+        words = make.label(EMPTY_TEXT, "muted", wrap=True)
         words.setAlignment(Qt.AlignmentFlag.AlignCenter)
         gelu = derivative_examples()["custom_gelu"]
-        example = self._button("derivative_example", "Try a custom GELU", "mdi6.school-outline")
+        example = make.button("derivative_example", "Try a custom GELU", "mdi6.school-outline")
         example.setToolTip("Define GELU as an autograd.Function in the console, and check it.")
         example.clicked.connect(lambda: self._try(gelu))
-        column = QVBoxLayout(page)
-        column.addStretch(1)
-        column.addWidget(words)
-        column.addSpacing(GRID)
-        steps = self._button("derivative_trace", "Step through its lines", "mdi6.debug-step-over")
+        steps = make.button("derivative_trace", "Step through its lines", "mdi6.debug-step-over")
         steps.setToolTip("Run the same GELU, forward and backward, op by op beside its lines.")
         steps.clicked.connect(lambda: self.trace_requested.emit(gelu.code + gelu.call))
-        row = QHBoxLayout()
-        row.setSpacing(GRID)
-        row.addStretch(1)
-        row.addWidget(example)
-        row.addWidget(steps)
-        row.addStretch(1)
-        column.addLayout(row)
-        column.addStretch(2)
+        row = make.row(make.STRETCH, example, steps, make.STRETCH)
+        page = QWidget()
+        column = QVBoxLayout(page)
+        for part in (make.STRETCH, words, GRID, row, make.Stretch(2)):
+            make.add(column, part)
         return page
 
     def _make_examples(self) -> QPushButton:
-        button = self._button("derivative_examples", "Examples", "mdi6.school-outline")
+        button = make.button("derivative_examples", "Examples", "mdi6.school-outline")
         button.setToolTip("Define something in the console and ask about it.")
-        menu = QMenu(button)
-        menu.setToolTipsVisible(True)
+        menu = make.menu(button, tips=True)
         for example in derivative_examples().values():
-            action = menu.addAction(example.title, lambda each=example: self._try(each))
-            action.setToolTip(example.tip)
+            make.action(menu, example.title, lambda each=example: self._try(each), tip=example.tip)
         menu.addSeparator()
         gelu = derivative_examples()["custom_gelu"]
-        steps = menu.addAction(
+        make.action(
+            menu,
             "Step through the GELU's lines",
             lambda: self.trace_requested.emit(gelu.code + gelu.call),
+            tip="Forward and backward, op by op beside the code.",
         )
-        steps.setToolTip("Forward and backward, op by op beside the code.")
-        button.setMenu(menu)
-        return button
-
-    def _button(self, name: str, text: str, icon: str) -> QPushButton:
-        button = QPushButton(text)
-        button.setObjectName(name)
-        button.setAccessibleName(text)
-        set_icon(button, icon)
         return button
 
     # -- showing ---------------------------------------------------------------------------------
@@ -207,11 +172,13 @@ class DerivativeView(QWidget):
         self._interrupt.setVisible(running)
 
     def _show_problem(self, text: str, hint: str = "") -> None:
-        for label, words in ((self._problem, text), (self._hint, hint)):
-            label.setText(words)
-            label.setVisible(bool(words))
+        make.tell(self._problem, text)
+        make.tell(self._hint, hint)
 
     # -- asking ----------------------------------------------------------------------------------
+
+    def _run_code(self) -> None:
+        self.run_requested.emit(self._code.text())
 
     def _trace(self) -> None:
         code = self.form.code_to_trace()
