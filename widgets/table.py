@@ -9,7 +9,7 @@ from PySide6.QtGui import QGuiApplication, QKeySequence
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTableWidget, QTableWidgetItem
 
 from widgets import make
-from widgets.theme import GRID
+from widgets.theme import GRID, mono_font
 
 ROW_HEIGHT = 3 * GRID
 
@@ -26,6 +26,7 @@ class ReadTable(QTableWidget):
         columns: Sequence[tuple[str, str]],
         *,
         tight: bool = True,
+        mono: bool = False,
     ) -> None:
         super().__init__(0, len(columns))
         make.named(self, name, accessible)
@@ -37,6 +38,8 @@ class ReadTable(QTableWidget):
         self.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
         self.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
         make.shortcut(QKeySequence.StandardKey.Copy, self, self.copy)
+        if mono:
+            self.setFont(mono_font(9))
         if tight:
             self._tighten()
 

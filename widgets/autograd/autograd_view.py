@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Literal
 
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QLabel, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QLabel, QWidget
 
 from engine.protocol import (
     BackwardSnapshot,
@@ -18,6 +18,7 @@ from engine.protocol import (
     GraphSnapshot,
     ValueSnapshot,
 )
+from widgets import make
 from widgets.autograd.forward_view import ForwardView
 from widgets.autograd.pass_columns import PassColumns
 from widgets.autograd.root_bar import RootBar
@@ -43,8 +44,7 @@ class AutogradView(QWidget):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.setObjectName("autograd_view")
-        self.setAccessibleName("Autograd")
+        make.named(self, "autograd_view", "Autograd")
         self._graph: GraphSnapshot | None = None
         self._names: Mapping[str, str] = {}
         self.roots = RootBar()
@@ -56,13 +56,8 @@ class AutogradView(QWidget):
         self._problem = self._words("autograd_problem", "error")
 
         self.columns = PassColumns(self.forward, self.graph_pane, self.backward)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(0)
-        layout.addWidget(self.roots)
-        layout.addWidget(self._lesson)
-        layout.addWidget(self._problem)
-        layout.addWidget(self.columns, 1)
+        parts = (self.roots, self._lesson, self._problem, (self.columns, 1))
+        make.column(*parts, on=self, gap=0)
 
         self.forward.start_requested.connect(self.forward_start_requested)
         self.forward.move_requested.connect(self.forward_move_requested)
@@ -77,10 +72,7 @@ class AutogradView(QWidget):
         self.graph.run_to_requested.connect(lambda n: self.backward_move_requested.emit("to", n))
 
     def _words(self, name: str, role: str) -> QLabel:
-        label = QLabel()
-        label.setObjectName(name)
-        label.setProperty("role", role)
-        label.setWordWrap(True)
+        label = make.label("", role, name, wrap=True)
         label.setContentsMargins(2 * GRID, GRID, 2 * GRID, GRID)
         label.hide()
         return label
@@ -120,13 +112,11 @@ class AutogradView(QWidget):
 
     def show_lesson(self, text: str) -> None:
         """Say what there is to be seen on the graph, until another is shown; empty: nothing."""
-        self._lesson.setText(text)
-        self._lesson.setVisible(bool(text))
+        make.tell(self._lesson, text)
 
     def show_problem(self, text: str) -> None:
         """Say what went wrong and what to try; empty takes it back."""
-        self._problem.setText(text)
-        self._problem.setVisible(bool(text))
+        make.tell(self._problem, text)
 
     def show_engine_state(self, state: Literal["starting", "ready", "lost"]) -> None:
         """With a lost engine its passes are gone: start anew."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QPlainTextEdit, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QPlainTextEdit, QWidget
 
-from widgets.icons import set_icon
+from widgets import make
 from widgets.model.python_highlighter import PythonHighlighter
 from widgets.theme import GRID, mono_font
 
@@ -17,29 +17,19 @@ class CodePane(QWidget):
 
     def __init__(self, name: str, title: str, run_tip: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        heading = QLabel(title)
-        heading.setProperty("role", "heading")
-        self.run = QPushButton("Run in console")
-        self.run.setObjectName(f"{name}_run")
+        self.run = make.button(
+            f"{name}_run", "Run in console", "mdi6.console-line", self._run, tip=run_tip
+        )
         self.run.setAccessibleName(f"Run: {title}")
-        self.run.setToolTip(run_tip)
-        set_icon(self.run, "mdi6.console-line")
-        self.run.clicked.connect(lambda: self.run_requested.emit(self.code()))
-        self._text = QPlainTextEdit(readOnly=True)
-        self._text.setObjectName(name)
-        self._text.setAccessibleName(title)
+        self._text = make.named(QPlainTextEdit(readOnly=True), name, title)
         self._text.setFont(mono_font())
         self._text.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
         self._highlighter = PythonHighlighter(self._text.document())
-        head = QHBoxLayout()
-        head.setSpacing(GRID)
-        head.addWidget(heading, 1)
-        head.addWidget(self.run)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(GRID // 2)
-        layout.addLayout(head)
-        layout.addWidget(self._text)
+        head = make.row((make.label(title, "heading"), 1), self.run)
+        make.column(head, self._text, on=self, gap=GRID // 2)
+
+    def _run(self) -> None:
+        self.run_requested.emit(self.code())
 
     def code(self) -> str:
         return self._text.toPlainText()

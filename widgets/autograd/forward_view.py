@@ -4,21 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import Signal
 from PySide6.QtWidgets import (
-    QHBoxLayout,
-    QLabel,
-    QPushButton,
-    QSpinBox,
-    QSplitter,
-    QVBoxLayout,
     QWidget,
 )
 
 from engine.protocol import ForwardSnapshot, ValueSnapshot
+from widgets import make
 from widgets.autograd.block_list import BlockList, rows_of
 from widgets.backward.step_bar import StepBar
-from widgets.icons import set_icon
 from widgets.text import format_number
 from widgets.theme import GRID
 from widgets.values.value_stack import CARD_HEIGHT, ValueStack
@@ -43,59 +37,30 @@ class ForwardView(QWidget):
         super().__init__(parent)
         self._snapshot: ForwardSnapshot | None = None
         self._names: Mapping[str, str] = {}
-        self.setObjectName("forward_view")
-        self.setAccessibleName("Forward pass")
-
-        heading = QLabel("Forward")
-        heading.setProperty("role", "heading")
-        self._batch = QSpinBox()
-        self._batch.setObjectName("forward_batch")
-        self._batch.setAccessibleName("Batch number")
-        self._batch.setRange(0, 1_000_000)
+        make.named(self, "forward_view", "Forward pass")
+        self._batch = make.spin("forward_batch", "Batch number", high=1_000_000)
         self._batch.setToolTip(
             "Which batch of the training data to run, in the order of the first epoch"
         )
-        self._start = QPushButton("Start")
-        self._start.setObjectName("forward_start")
-        self._start.setProperty("role", "primary")
+        self._start = make.button("forward_start", "Start", "mdi6.play", primary=True)
         self._start.setAccessibleName("Start a forward pass")
         self._start.setToolTip("Take this batch and stand before the first block (F6)")
-        set_icon(self._start, "mdi6.play", "on_accent")
         self._start.clicked.connect(lambda: self.start_requested.emit(self._batch.value()))
         self._bar = StepBar("forward", "block", self)
         self._bar.moved.connect(self._move)
-        self._line = QLabel(EMPTY_TEXT)
-        self._line.setObjectName("forward_line")
-        self._line.setProperty("role", "muted")
-        self._line.setWordWrap(True)
+        self._line = make.label(EMPTY_TEXT, "muted", "forward_line", wrap=True)
         self.blocks = BlockList()
         self.blocks.chosen.connect(self._choose)
         self.blocks.run_to.connect(lambda block: self.move_requested.emit("to", block))
         self.values = ValueStack("forward_values")
 
-        head = QHBoxLayout()
-        head.setSpacing(GRID)
-        head.addWidget(heading)
-        head.addStretch(1)
-        batch_label = QLabel("batch")
-        batch_label.setBuddy(self._batch)
-        head.addWidget(batch_label)
-        head.addWidget(self._batch)
-        head.addWidget(self._start)
-        self._splitter = QSplitter(Qt.Orientation.Vertical)
-        self._splitter.addWidget(self.blocks)
-        self._splitter.addWidget(self.values)
-        self._splitter.setSizes([3 * CARD_HEIGHT // 2, CARD_HEIGHT])
-        self._splitter.setChildrenCollapsible(False)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(2 * GRID, GRID, GRID, GRID)
-        layout.setSpacing(GRID)
-        layout.addLayout(head)
-        layout.addWidget(self._bar)
-        layout.addWidget(self._line)
-        layout.addWidget(self._splitter, 1)
+        heading, label = make.label("Forward", "heading"), make.label("batch", of=self._batch)
+        head = make.row(heading, make.STRETCH, label, self._batch, self._start)
+        sizes = (3 * CARD_HEIGHT // 2, CARD_HEIGHT)
+        self._splitter = make.splitter(self.blocks, self.values, upright=True, sizes=sizes)
+        parts = (head, self._bar, self._line, (self._splitter, 1), make.Stretch(0))
+        make.column(*parts, on=self, margins=(2 * GRID, GRID, GRID, GRID))
         self._splitter.hide()
-        layout.addStretch(0)
 
     # -- showing ---------------------------------------------------------------------------------
 

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import Signal
 from PySide6.QtWidgets import (
-    QHBoxLayout,
-    QLabel,
     QListWidget,
-    QPushButton,
-    QSplitter,
-    QVBoxLayout,
     QWidget,
 )
 
 from engine.project.examples import Mistake, mistakes
 from engine.protocol import ErrorReport, WhyNoGradientSnapshot
+from widgets import make
 from widgets.autograd.code_pane import CodePane
-from widgets.icons import set_icon
 from widgets.shapes.operand_fields import ExpressionField
-from widgets.shapes.shape_view import text_label
-from widgets.theme import GRID, mono_font
+from widgets.theme import GRID
 from widgets.vertical_scroll import VerticalScroll
 
 
@@ -37,10 +31,12 @@ class MistakesView(QWidget):
         self.setObjectName("mistakes_view")
         self._mistakes = tuple(mistakes().values())
         self._mistake = self._mistakes[0]
-        self.list = QListWidget()
-        self.list.setObjectName("mistakes")
-        self.list.setAccessibleName("Usual mistakes")
-        self.list.setToolTip("Choose a mistake: what it does, why, and what to write instead.")
+        self.list = make.named(
+            QListWidget(),
+            "mistakes",
+            "Usual mistakes",
+            "Choose a mistake: what it does, why, and what to write instead.",
+        )
         for mistake in self._mistakes:
             self.list.addItem(mistake.title)
         self.list.setSpacing(GRID // 2)
@@ -53,94 +49,65 @@ class MistakesView(QWidget):
             "mistake_instead", "What to write instead", "Run this in the console instead."
         )
         self.instead.run_requested.connect(self.run_requested)
-        self._happens = self._words("mistake_happens")
-        self._error = self._words("mistake_error", "error")
-        self._error.setFont(mono_font(9))
+        self._happens = make.text("mistake_happens", wrap=True)
+        self._error = make.text("mistake_error", "error", wrap=True, mono=9)
         self._error.setToolTip("PyTorch's own message, whole.")
-        self._why = self._words("mistake_why")
-        self._look = self._words("mistake_look", "muted")
-        self._graph = QPushButton("Show on the graph")
-        self._graph.setObjectName("mistake_graph")
-        self._graph.setAccessibleName("Show on the graph")
-        set_icon(self._graph, "mdi6.sitemap-outline")
-        self._graph.clicked.connect(self._show_graph)
+        self._why = make.text("mistake_why", wrap=True)
+        self._look = make.text("mistake_look", "muted", wrap=True)
+        self._graph = make.button(
+            "mistake_graph", "Show on the graph", "mdi6.sitemap-outline", self._show_graph
+        )
         self.name = ExpressionField(
             "why_name", "Tensor without a gradient", "A tensor of the console whose .grad is None."
         )
         self.root = ExpressionField(
             "why_root", "What backward was called on", "The loss: what backward was called on."
         )
-        self.ask = QPushButton("Why is its .grad None?")
-        self.ask.setObjectName("why_ask")
+        self.ask = make.button(
+            "why_ask", "Why is its .grad None?", "mdi6.help-circle-outline", self._ask
+        )
         self.ask.setAccessibleName("Why is its gradient None?")
         self.ask.setToolTip("Look in the recorded graph for the way from the loss to this tensor.")
-        set_icon(self.ask, "mdi6.help-circle-outline")
-        self.ask.clicked.connect(self._ask)
         self.name.returnPressed.connect(self._ask)
         self.root.returnPressed.connect(self._ask)
-        self._answer = self._words("why_answer")
-        self._hint = self._words("why_hint", "muted")
+        self._answer = make.text("why_answer", wrap=True)
+        self._hint = make.text("why_hint", "muted", wrap=True)
         self._told: WhyNoGradientSnapshot | None = None
         self._told_root = ""
-        self.where = QPushButton("Show where")
-        self.where.setObjectName("why_where")
+        self.where = make.button("why_where", "Show where", "mdi6.sitemap-outline")
+        self.where.clicked.connect(self._show_where)
         self.where.setAccessibleName("Show where on the graph")
         self.where.setToolTip("Go to this place of the graph, in the tab Step through.")
-        set_icon(self.where, "mdi6.sitemap-outline")
-        self.where.clicked.connect(self._show_where)
         self._lay_out()
         self.list.setCurrentRow(0)
         self.setFocusProxy(self.list)
 
-    def _words(self, name: str, role: str = "") -> QLabel:
-        label = text_label(name, role)
-        label.setWordWrap(True)
-        return label
-
     def _lay_out(self) -> None:
-        page = QWidget()
-        column = QVBoxLayout(page)
-        column.setContentsMargins(2 * GRID, GRID, 2 * GRID, 2 * GRID)
-        column.setSpacing(GRID)
-        graph = QHBoxLayout()
-        graph.setSpacing(GRID)
-        graph.addWidget(self._graph)
-        graph.addWidget(self._look, 1)
-        question = QHBoxLayout()
-        question.setSpacing(GRID)
-        for text, field in (("tensor", self.name), ("after backward of", self.root)):
-            label = QLabel(text)
-            label.setProperty("role", "muted")
-            label.setBuddy(field)
-            question.addWidget(label)
-            question.addWidget(field, 1)
-        question.addWidget(self.ask)
-        heading = QLabel("A gradient that is missing")
-        heading.setProperty("role", "heading")
-        for part in (self.code, self._happens, self._error, self._why):
-            column.addWidget(part)
-        column.addLayout(graph)
-        column.addSpacing(GRID)
-        column.addWidget(self.instead)
-        column.addSpacing(GRID)
-        column.addWidget(heading)
-        column.addLayout(question)
-        answer = QHBoxLayout()
-        answer.setSpacing(GRID)
-        answer.addWidget(self._answer, 1)
-        answer.addWidget(self.where)
-        column.addLayout(answer)
-        column.addWidget(self._hint)
-        column.addStretch(1)
-        splitter = QSplitter(Qt.Orientation.Horizontal)
-        splitter.addWidget(self.list)
-        splitter.addWidget(VerticalScroll(page))
-        splitter.setStretchFactor(1, 1)
-        splitter.setSizes([368, 1000])
-        splitter.setChildrenCollapsible(False)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.addWidget(splitter)
+        question = make.row(
+            make.label("tensor", "muted", of=self.name),
+            (self.name, 1),
+            make.label("after backward of", "muted", of=self.root),
+            (self.root, 1),
+            self.ask,
+        )
+        page = make.page(
+            self.code,
+            self._happens,
+            self._error,
+            self._why,
+            make.row(self._graph, (self._look, 1)),
+            GRID,
+            self.instead,
+            GRID,
+            make.label("A gradient that is missing", "heading"),
+            question,
+            make.row((self._answer, 1), self.where),
+            self._hint,
+            make.STRETCH,
+            margins=(2 * GRID, GRID, 2 * GRID, 2 * GRID),
+        )
+        parts = (self.list, VerticalScroll(page))
+        make.column(make.splitter(*parts, shares=(0, 1), sizes=(368, 1000)), on=self)
 
     # -- showing ---------------------------------------------------------------------------------
 

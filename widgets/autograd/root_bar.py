@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLabel, QMenu, QToolButton, QWidget
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QComboBox, QToolButton, QWidget
 
 from engine.project.examples import graph_examples
 from engine.protocol import GraphSnapshot, Variable
-from widgets.icons import set_icon
+from widgets import make
 from widgets.text import format_bytes, format_shape
 from widgets.theme import GRID
 
@@ -29,9 +29,7 @@ class RootBar(QWidget):
         super().__init__(parent)
         self.setObjectName("root_bar")
         self._root = ""
-        self._box = QComboBox()
-        self._box.setObjectName("graph_root")
-        self._box.setAccessibleName("Tensor whose graph is read")
+        self._box = make.combo("graph_root", "Tensor whose graph is read")
         self._box.setEditable(True)
         self._box.setInsertPolicy(QComboBox.InsertPolicy.NoInsert)
         # A completer would turn a typed `loss` into the loss of the model.
@@ -46,44 +44,31 @@ class RootBar(QWidget):
         edit = self._box.lineEdit()
         assert edit is not None
         edit.returnPressed.connect(self._enter)
-        label = QLabel("Graph of")
-        label.setBuddy(self._box)
-        self._facts = QLabel()
-        self._facts.setObjectName("graph_facts")
-        self._facts.setProperty("role", "muted")
-        self._facts.setTextFormat(Qt.TextFormat.PlainText)
-        self._facts.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        self._facts.setMinimumWidth(1)  # a long line is cut off, it does not widen the window
-        row = QHBoxLayout(self)
-        row.setContentsMargins(2 * GRID, GRID // 2, 2 * GRID, GRID // 2)
-        row.setSpacing(GRID)
-        row.addWidget(label)
-        row.addWidget(self._box)
-        row.addWidget(self._examples_button())
-        row.addWidget(self._facts, 1)
+        label = make.label("Graph of", of=self._box)
+        self._facts = make.text("graph_facts", "muted", width="any")
+        parts = (label, self._box, self._examples_button(), (self._facts, 1))
+        make.row(*parts, on=self, margins=(2 * GRID, GRID // 2, 2 * GRID, GRID // 2))
 
     def _examples_button(self) -> QToolButton:
-        button = QToolButton()
-        button.setObjectName("graph_examples")
-        button.setText("Examples")
-        button.setAccessibleName("Examples of graphs")
+        button = make.tool_button(
+            "graph_examples",
+            "mdi6.school-outline",
+            text="Examples",
+            accessible="Examples of graphs",
+            framed=True,
+        )
         button.setToolTip(
             "Small graphs to step through by hand. Their code runs in the console, so that its"
             " variables stay."
         )
-        button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
-        button.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
-        set_icon(button, "mdi6.school-outline")
-        menu = QMenu(button)
-        menu.setAccessibleName("Examples")
-        menu.setToolTipsVisible(True)
+        menu = make.menu(button, accessible="Examples", tips=True)
         for example in graph_examples().values():
-            action = menu.addAction(
+            make.action(
+                menu,
                 example.title.replace("&", "&&"),
                 lambda each=example: self.example_chosen.emit(each),
+                tip=f"{example.tip}\n\n{example.code}".rstrip(),
             )
-            action.setToolTip(f"{example.tip}\n\n{example.code}".rstrip())
-        button.setMenu(menu)
         return button
 
     @property

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from PySide6.QtWidgets import QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QScrollArea, QWidget
 
 from engine.protocol import NodeDetailSnapshot, NodeEnd, SavedValue
-from widgets.rules.rule_check import CopyTable
-from widgets.rules.rule_formula import wrapped
+from widgets import make
+from widgets.table import ROW_HEIGHT, ReadTable
 from widgets.text import format_bytes, format_shape
 from widgets.theme import GRID
 from widgets.values.value_card import ValueCard
 
 NODE_TEXT = "What the node keeps from forward, its ends, and the calls that made it"
 EMPTY_TEXT = "Choose a node in the graph, or step: all that is known of it stands here."
-_ROW = 3 * GRID
 CARD_HEIGHT = 264
 MAX_ROWS = 24
 """Rows of a table without a scroll bar of its own."""
@@ -24,58 +23,51 @@ class NodePage(QScrollArea):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.setObjectName("node_page")
-        self.setAccessibleName("Details of the node")
-        self.setWidgetResizable(True)
-        self.setFrameShape(QScrollArea.Shape.NoFrame)
+        make.named(self, "node_page", "Details of the node")
         self.node: int | None = None
         self._saved: tuple[SavedValue, ...] = ()
-        self._made_by = wrapped("node_made_by")
-        self._note = wrapped("node_note", "muted")
-        self.saved = CopyTable(
+        self._made_by = make.paragraph("node_made_by")
+        self._note = make.paragraph("node_note", "muted")
+        self.saved = ReadTable(
             "node_saved",
+            "Tensors saved for backward",
             (
                 ("saved", "What the rule calls this tensor"),
                 ("shape", "Its shape and dtype"),
                 ("storage", "Bytes of the storage that it keeps alive"),
                 ("also held by", "Who else holds this storage: variables, parameters, nodes"),
             ),
+            mono=True,
         )
-        self.saved.setAccessibleName("Tensors saved for backward")
         self.saved.currentCellChanged.connect(self._show_value)
         self.card = ValueCard()
         self.card.setFixedHeight(CARD_HEIGHT)
-        self.facts = CopyTable(
-            "node_facts", (("", "What it is"), ("", "What is known of it: hover for all of it"))
+        self.facts = ReadTable(
+            "node_facts",
+            "Ends, settings and hooks of the node",
+            (("", "What it is"), ("", "What is known of it: hover for all of it")),
+            mono=True,
         )
-        self.facts.setAccessibleName("Ends, settings and hooks of the node")
         self.facts.horizontalHeader().hide()
         body = QWidget()
-        layout = QVBoxLayout(body)
-        layout.setContentsMargins(GRID // 2, GRID, GRID // 2, 0)
-        layout.setSpacing(GRID)
-        for widget in (self._made_by, self._note, self.saved, self.card, self.facts):
-            layout.addWidget(widget)
-        layout.addStretch(1)
-        self.setWidget(body)
+        parts = (self._made_by, self._note, self.saved, self.card, self.facts, make.STRETCH)
+        make.column(*parts, on=body, margins=(GRID // 2, GRID, GRID // 2, 0))
+        make.scroll(body, self, sideways=True)
         self.clear()
 
     def clear(self, text: str = EMPTY_TEXT) -> None:
         self.node, self._saved = None, ()
         for widget in (self._made_by, self.saved, self.card, self.facts):
             widget.hide()
-        self._note.setText(text)
-        self._note.show()
+        make.tell(self._note, text)
 
     def show_problem(self, text: str) -> None:
         self.clear(text)
 
     def show_detail(self, snapshot: NodeDetailSnapshot) -> None:
         self.clear(snapshot.note)
-        self._note.setVisible(bool(snapshot.note))
         self.node, self._saved = snapshot.node, snapshot.saved
-        self._made_by.setText(f"{_title(snapshot)}\n{made_by(snapshot)}".strip())
-        self._made_by.show()
+        make.tell(self._made_by, f"{_title(snapshot)}\n{made_by(snapshot)}".strip())
         self._fill(self.saved, [_saved_row(each) for each in snapshot.saved])
         for row, each in enumerate(snapshot.saved):
             if each.note:
@@ -86,13 +78,11 @@ class NodePage(QScrollArea):
             self.saved.setCurrentCell(0, 0)
             self._show_value(0)
 
-    def _fill(self, table: CopyTable, rows: list[tuple[str, ...]]) -> None:
-        table.setRowCount(0)
-        for row in rows:
-            table.add_row(row)
-        head = 0 if table.horizontalHeader().isHidden() else _ROW
+    def _fill(self, table: ReadTable, rows: list[tuple[str, ...]]) -> None:
+        table.show_rows(rows)
+        head = 0 if table.horizontalHeader().isHidden() else ROW_HEIGHT
         bar = table.horizontalScrollBar().sizeHint().height()
-        table.setFixedHeight(min(len(rows), MAX_ROWS) * _ROW + head + bar)
+        table.setFixedHeight(min(len(rows), MAX_ROWS) * ROW_HEIGHT + head + bar)
         table.setVisible(bool(rows))
 
     def _show_value(self, row: int, *_: int) -> None:
@@ -102,7 +92,7 @@ class NodePage(QScrollArea):
         saved = self._saved[row]
         self.card.show_value(saved.value, saved.note or "It cannot be read")
         pictured = saved.value is not None and saved.value.picture is not None
-        self.card.setFixedHeight(CARD_HEIGHT if pictured else max(6 * GRID, _ROW))
+        self.card.setFixedHeight(CARD_HEIGHT if pictured else max(6 * GRID, ROW_HEIGHT))
         self.card.show()
 
 

@@ -6,6 +6,7 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QTabWidget, QWidget
 
 from engine.protocol import RuleCheckSnapshot, RuleOpsSnapshot, RuleSnapshot
+from widgets import make
 from widgets.rules.rule_check import CHECK_TEXT, OPS_TEXT, RuleCheck, RuleOps
 from widgets.rules.rule_formula import EMPTY_TEXT, RuleFormula
 
@@ -33,16 +34,12 @@ class RuleCard(QTabWidget):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.setObjectName("rule_card")
-        self.setAccessibleName("The node's rule")
-        self.setDocumentMode(True)
         self._node: int | None = None
         self._has_run = False
         self.formula, self.check, self.ops = RuleFormula(), RuleCheck(), RuleOps()
         pages = (self.formula, self.check, self.ops)
-        for number, ((title, tip), page) in enumerate(zip(_TABS, pages, strict=True)):
-            self.addTab(page, title)
-            self.setTabToolTip(number, tip)
+        rows = ((page, title, tip) for page, (title, tip) in zip(pages, _TABS, strict=True))
+        make.tabs("rule_card", rows, "The node's rule", tabs=self)
         self.formula.rule_requested.connect(self.rule_requested)
         self.check.check_requested.connect(self._ask_check)
         self.check.code_requested.connect(self.code_requested)

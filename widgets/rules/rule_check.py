@@ -3,16 +3,8 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QColor, QKeySequence, QShortcut
+from PySide6.QtGui import QColor
 from PySide6.QtWidgets import (
-    QAbstractItemView,
-    QApplication,
-    QHBoxLayout,
-    QHeaderView,
-    QPushButton,
-    QTableWidget,
-    QTableWidgetItem,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -23,11 +15,10 @@ from engine.protocol import (
     RuleOpsSnapshot,
     RuleOpValue,
 )
-from widgets import theme
-from widgets.icons import set_icon
-from widgets.rules.rule_formula import wrapped
+from widgets import make, theme
+from widgets.table import ReadTable
 from widgets.text import format_number, format_shape
-from widgets.theme import GRID, mono_font
+from widgets.theme import GRID
 
 CHECK_TEXT = (
     "Moves each element of the operation's inputs a little, in float64, and sees how much the"
@@ -38,60 +29,8 @@ TRACE_TEXT = (
     "Runs the rule once more, on copies, and steps through it with all values: line by line where"
     " it is Python, op by op everywhere (Ctrl+F11)."
 )
+_MARGINS = (GRID // 2, GRID, GRID // 2, 0)
 _VERDICTS = {"right": "success", "wrong": "error", "kink": "warning", "edge": "warning"}
-
-
-class CopyTable(QTableWidget):
-    """A read-only table; Ctrl+C copies its rows, tab-separated."""
-
-    def __init__(self, name: str, columns: tuple[tuple[str, str], ...]) -> None:
-        super().__init__(0, len(columns))
-        self.setObjectName(name)
-        for column, (title, tip) in enumerate(columns):
-            item = QTableWidgetItem(title)
-            item.setToolTip(tip)
-            self.setHorizontalHeaderItem(column, item)
-        self.setFont(mono_font(9))
-        self.verticalHeader().hide()
-        self.verticalHeader().setDefaultSectionSize(3 * GRID)
-        self.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
-        self.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
-        self.setWordWrap(False)
-        self.setHorizontalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
-        header = self.horizontalHeader()
-        header.setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
-        header.setStretchLastSection(True)
-        header.setDefaultAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
-        copy = QShortcut(QKeySequence.StandardKey.Copy, self, self.copy)
-        copy.setContext(Qt.ShortcutContext.WidgetShortcut)
-
-    def add_row(self, texts: tuple[str, ...], tips: tuple[str, ...] = ()) -> None:
-        row = self.rowCount()
-        self.insertRow(row)
-        for column, text in enumerate(texts):
-            item = QTableWidgetItem(text)
-            item.setToolTip(tips[column] if column < len(tips) and tips[column] else text)
-            self.setItem(row, column, item)
-
-    def cell(self, row: int, column: int) -> QTableWidgetItem:
-        """A cell that is there. Raises IndexError for another."""
-        item = self.item(row, column)
-        if item is None:
-            raise IndexError(f"no cell {row}, {column}")
-        return item
-
-    def rows(self) -> list[list[str]]:
-        return [
-            [self.cell(row, column).text() for column in range(self.columnCount())]
-            for row in range(self.rowCount())
-        ]
-
-    def copy(self) -> None:
-        """The selected rows, all without a selection."""
-        chosen = sorted({index.row() for index in self.selectedIndexes()})
-        rows = self.rows()
-        lines = [rows[row] for row in chosen] if chosen else rows
-        QApplication.clipboard().setText("\n".join("\t".join(line) for line in lines))
 
 
 class RuleCheck(QWidget):
@@ -104,26 +43,24 @@ class RuleCheck(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("rule_check_page")
-        self.button = QPushButton("Check by finite differences")
-        self.button.setObjectName("rule_check")
+        self.button = make.button(
+            "rule_check", "Check by finite differences", "mdi6.check-decagram-outline", self._ask
+        )
         self.button.setAccessibleName("Check the rule by finite differences")
         self.button.setToolTip(CHECK_TEXT)
-        set_icon(self.button, "mdi6.check-decagram-outline")
-        self.button.clicked.connect(self._ask)
         self._code = ""
-        self.trace = QPushButton("Trace its code")
-        self.trace.setObjectName("rule_check_trace")
+        self.trace = make.button("rule_check_trace", "Trace its code", "mdi6.debug-step-over")
         self.trace.setAccessibleName("Trace the code that made the graph")
         self.trace.setToolTip(
             "Runs the cells that made this graph once more, in the tab Forward, op by op, which"
             " records what each operation was given. Show on graph leads back to the graph."
         )
-        set_icon(self.trace, "mdi6.debug-step-over")
         self.trace.clicked.connect(lambda: self.code_requested.emit(self._code))
-        self._verdict = wrapped("rule_verdict")
-        self._notes = wrapped("rule_check_notes", "muted")
-        self.table = CopyTable(
+        self._verdict = make.paragraph("rule_verdict")
+        self._notes = make.paragraph("rule_check_notes", "muted")
+        self.table = ReadTable(
             "rule_check_table",
+            "Elements checked",
             (
                 ("element", "The element of an input whose gradient this is"),
                 ("rule", "The gradient by the rule, from the engine"),
@@ -131,18 +68,12 @@ class RuleCheck(QWidget):
                 ("off by", "How far the two are apart"),
                 ("", "Whether that is within the rounding of the dtype"),
             ),
+            mono=True,
         )
-        self.table.setAccessibleName("Elements checked")
         theme.notifier.changed.connect(self._recolour)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(GRID // 2, GRID, GRID // 2, 0)
-        layout.setSpacing(GRID)
-        layout.addWidget(self.button, 0, Qt.AlignmentFlag.AlignLeft)
-        layout.addWidget(self._verdict)
-        layout.addWidget(self._notes)
-        layout.addWidget(self.trace, 0, Qt.AlignmentFlag.AlignLeft)
-        layout.addWidget(self.table, 1)
-        layout.addStretch(0)
+        left = Qt.AlignmentFlag.AlignLeft
+        parts = ((self.button, 0, left), self._verdict, self._notes, (self.trace, 0, left))
+        make.column(*parts, (self.table, 1), make.Stretch(0), on=self, margins=_MARGINS)
         self.clear()
 
     def clear(self, *, ready: bool = False) -> None:
@@ -169,12 +100,9 @@ class RuleCheck(QWidget):
             return
         self._verdict.setText(verdict_text(snapshot))
         role = ("success" if snapshot.passed else "error") if snapshot.elements else "muted"
-        self._verdict.setProperty("role", role)
-        self._verdict.style().unpolish(self._verdict)
-        self._verdict.style().polish(self._verdict)
+        make.set_role(self._verdict, role)
         self._verdict.show()
-        self._notes.setText(" ".join(snapshot.notes))
-        self._notes.setVisible(bool(snapshot.notes))
+        make.tell(self._notes, " ".join(snapshot.notes))
         for each in snapshot.elements:
             self.table.add_row(_row(each), ("", "", "", f"allowed: {each.tolerance:.2g}"))
         self._recolour()
@@ -182,8 +110,7 @@ class RuleCheck(QWidget):
 
     def _ask(self) -> None:
         self.button.setEnabled(False)
-        self._notes.setText("Checking …")
-        self._notes.show()
+        make.tell(self._notes, "Checking …")
         self.check_requested.emit()
 
     def _recolour(self) -> None:
@@ -204,41 +131,29 @@ class RuleOps(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("rule_ops_page")
-        self.button = QPushButton("List operators")
-        self.button.setObjectName("rule_ops")
+        self.button = make.button(
+            "rule_ops", "List operators", "mdi6.format-list-numbered", self._ask, tip=OPS_TEXT
+        )
         self.button.setAccessibleName("List the operators inside the rule")
-        self.button.setToolTip(OPS_TEXT)
-        set_icon(self.button, "mdi6.format-list-numbered")
-        self.button.clicked.connect(self._ask)
-        self.trace = QPushButton("Step into")
-        self.trace.setObjectName("rule_trace")
+        self.trace = make.button(
+            "rule_trace", "Step into", "mdi6.debug-step-into", self.trace_requested, tip=TRACE_TEXT
+        )
         self.trace.setAccessibleName("Step into the rule, line by line and op by op")
-        self.trace.setToolTip(TRACE_TEXT)
-        set_icon(self.trace, "mdi6.debug-step-into")
-        self.trace.clicked.connect(self.trace_requested)
-        self._note = wrapped("rule_ops_note", "muted")
-        self.table = CopyTable(
+        self._note = make.paragraph("rule_ops_note", "muted")
+        self.table = ReadTable(
             "rule_ops_table",
+            "Operators inside the rule",
             (
                 ("", "The number of the operator; %3 is the result of number 3"),
                 ("ran", "The operator, or the line of Python"),
                 ("gave", "The shape of its result, with the numbers if they are few"),
                 ("on", "Its arguments: g comes in, saved tensors were kept in forward"),
             ),
+            mono=True,
         )
-        self.table.setAccessibleName("Operators inside the rule")
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(GRID // 2, GRID, GRID // 2, 0)
-        layout.setSpacing(GRID)
-        buttons = QHBoxLayout()
-        buttons.setSpacing(GRID)
-        buttons.addWidget(self.button)
-        buttons.addWidget(self.trace)
-        buttons.addStretch(1)
-        layout.addLayout(buttons)
-        layout.addWidget(self._note)
-        layout.addWidget(self.table, 1)
-        layout.addStretch(0)
+        buttons = make.row(self.button, self.trace, make.STRETCH)
+        parts = (buttons, self._note, (self.table, 1), make.Stretch(0))
+        make.column(*parts, on=self, margins=_MARGINS)
         self.clear()
 
     def clear(self, *, ready: bool = False) -> None:
@@ -273,8 +188,7 @@ class RuleOps(QWidget):
         note = snapshot.note
         if snapshot.more:
             note = f"{note} {snapshot.more:,} more operators are not shown.".strip()
-        self._note.setText(note)
-        self._note.setVisible(bool(note))
+        make.tell(self._note, note)
         self.table.setVisible(bool(snapshot.ops or snapshot.lines))
 
     def _add(self, op: RuleOp, indent: str = "") -> None:

@@ -5,20 +5,13 @@ from __future__ import annotations
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import (
-    QComboBox,
-    QFrame,
-    QGridLayout,
-    QHBoxLayout,
     QLabel,
-    QLineEdit,
     QScrollArea,
-    QToolButton,
-    QVBoxLayout,
     QWidget,
 )
 
 from engine.protocol import RuleSnapshot, RuleSymbol
-from widgets.icons import set_icon
+from widgets import make
 from widgets.text import format_number, format_shape
 from widgets.theme import GRID, mono_font
 from widgets.values.picture_grid import source_element
@@ -40,90 +33,70 @@ class RuleFormula(QScrollArea):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("rule_formula_page")
-        self.setWidgetResizable(True)
-        self.setFrameShape(QFrame.Shape.NoFrame)
-        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self._snapshot: RuleSnapshot | None = None
 
-        self.inputs = QComboBox()
-        self.inputs.setObjectName("rule_input")
-        self.inputs.setAccessibleName("Input of the operation")
+        self.inputs = make.combo("rule_input", "Input of the operation")
         self.inputs.setToolTip(
             "The operation had several inputs, and each gets a gradient by a formula of its own."
         )
         self.inputs.activated.connect(self._choose_input)
-        self._copy = QToolButton()
-        self._copy.setObjectName("rule_copy")
-        self._copy.setAccessibleName("Copy the rule")
-        self._copy.setToolTip("Copy the formula and its numbers as text")
-        set_icon(self._copy, "mdi6.content-copy")
-        self._copy.clicked.connect(self.copy)
-        self._formula = wrapped("rule_formula")
+        self._copy = make.tool_button(
+            "rule_copy",
+            "mdi6.content-copy",
+            "Copy the formula and its numbers as text",
+            self.copy,
+            accessible="Copy the rule",
+            framed=True,
+        )
+        self._formula = make.paragraph("rule_formula")
         font = mono_font(FORMULA_POINTS)
         font.setBold(True)
         self._formula.setFont(font)
         self._formula.setToolTip(
             "L is the loss, g the gradient that comes in. Elementwise, unless the words say more."
         )
-        self._general = wrapped("rule_general", "muted")
+        self._general = make.paragraph("rule_general", "muted")
         self._symbols = _Symbols()
-        self.element = QLineEdit()
-        self.element.setObjectName("rule_element")
-        self.element.setAccessibleName("Element of the outgoing gradient")
+        self.element = make.field("rule_element", "Element of the outgoing gradient", mono=True)
         self.element.setToolTip(
             "The index of an element of the outgoing gradient, as 0, 2: Enter shows its numbers."
             " Or click it in the picture."
         )
-        self.element.setFont(mono_font())
         self.element.setMaximumWidth(16 * GRID)
         self.element.returnPressed.connect(self._choose_typed)
-        self._of = QLabel("of")
-        self._of.setProperty("role", "muted")
-        self._shape = QLabel()
-        self._shape.setObjectName("rule_shape")
-        self._shape.setProperty("role", "muted")
-        self._numbers = wrapped("rule_numbers")
+        self._of = make.label("of", "muted")
+        self._shape = make.label("", "muted", "rule_shape")
+        self._numbers = make.paragraph("rule_numbers")
         self._numbers.setFont(mono_font())
         self._numbers.setToolTip(
             "The same formula with the indices of this element, then with the numbers that the node"
             " keeps, then what they give."
         )
-        self._agreement = wrapped("rule_agreement")
-        self._note = wrapped("rule_note", "muted")
+        self._agreement = make.paragraph("rule_agreement")
+        self._note = make.paragraph("rule_note", "muted")
         self.picture = PictureView()
-        self.picture.setObjectName("rule_picture")
-        self.picture.setAccessibleName("The outgoing gradient")
-        self.picture.setToolTip("The outgoing gradient. Click an element for its numbers.")
+        tip = "The outgoing gradient. Click an element for its numbers."
+        make.named(self.picture, "rule_picture", "The outgoing gradient", tip)
         self.picture.setFixedHeight(PICTURE_HEIGHT)
         self.picture.cell_chosen.connect(self._choose_cell)
 
-        top = QHBoxLayout()
-        top.setSpacing(GRID)
-        top.addWidget(self.inputs, 1)
-        top.addStretch(0)
-        top.addWidget(self._copy)
-        chosen = QHBoxLayout()
-        chosen.setSpacing(GRID)
-        self._element_label = QLabel("Element")
-        self._element_label.setBuddy(self.element)
-        for widget in (self._element_label, self.element, self._of, self._shape):
-            chosen.addWidget(widget)
-        chosen.addStretch(1)
-        body = QWidget()
-        layout = QVBoxLayout(body)
-        layout.setContentsMargins(GRID // 2, GRID, GRID // 2, GRID)
-        layout.setSpacing(GRID)
-        layout.addLayout(top)
-        layout.addWidget(self._formula)
-        layout.addWidget(self._general)
-        layout.addLayout(chosen)
-        layout.addWidget(self._numbers)
-        layout.addWidget(self._note)
-        layout.addWidget(self._symbols)
-        layout.addWidget(self._agreement)
-        layout.addWidget(self.picture)
-        layout.addStretch(1)
-        self.setWidget(body)
+        top = make.row((self.inputs, 1), make.Stretch(0), self._copy)
+        self._element_label = make.label("Element", of=self.element)
+        fields = (self._element_label, self.element, self._of, self._shape)
+        body = make.page(
+            top,
+            self._formula,
+            self._general,
+            make.row(*fields, make.STRETCH),
+            self._numbers,
+            self._note,
+            self._symbols,
+            self._agreement,
+            self.picture,
+            make.STRETCH,
+            margins=(GRID // 2, GRID, GRID // 2, GRID),
+        )
+        make.scroll(body, self)
         self.clear()
 
     # -- showing ---------------------------------------------------------------------------------
@@ -142,11 +115,11 @@ class RuleFormula(QScrollArea):
         self._general.setVisible(snapshot.general)
         self._symbols.show_symbols(snapshot.symbols)
         self._show_numbers(snapshot)
-        _say(self._note, snapshot.note)
+        make.tell(self._note, snapshot.note)
 
     def show_problem(self, text: str) -> None:
         """What was asked for is not there: the rule shown before stays."""
-        _say(self._note, text)
+        make.tell(self._note, text)
 
     def problem(self) -> str:
         """What is said below the numbers."""
@@ -157,7 +130,7 @@ class RuleFormula(QScrollArea):
         self._show_numbers(None)
         for widget in (self.inputs, self._copy, self._general, self._symbols, self._formula):
             widget.hide()
-        _say(self._note, text)
+        make.tell(self._note, text)
 
     def text(self) -> str:
         """What is shown, to be copied."""
@@ -208,7 +181,7 @@ class RuleFormula(QScrollArea):
             return
         element = source_element(picture, cell)
         if element is None:
-            _say(self._note, "The picture leaves elements out here: type the index instead.")
+            make.tell(self._note, "The picture leaves elements out here: type the index instead.")
         else:
             self.rule_requested.emit(snapshot.node, snapshot.input, element)
 
@@ -217,7 +190,7 @@ class RuleFormula(QScrollArea):
             return
         element = parse_element(self.element.text())
         if element is None:
-            _say(self._note, "An index is numbers with commas between: 0, 2.")
+            make.tell(self._note, "An index is numbers with commas between: 0, 2.")
         else:
             self.rule_requested.emit(self._snapshot.node, self._snapshot.input, element)
 
@@ -227,21 +200,15 @@ class _Symbols(QWidget):
 
     def __init__(self) -> None:
         super().__init__()
-        self.setObjectName("rule_symbols")
-        self.setAccessibleName("What the letters stand for")
-        self._grid = QGridLayout(self)
-        self._grid.setContentsMargins(0, 0, 0, 0)
-        self._grid.setHorizontalSpacing(GRID)
-        self._grid.setVerticalSpacing(GRID // 4)
-        self._grid.setColumnStretch(1, 1)
+        make.named(self, "rule_symbols", "What the letters stand for")
+        self._grid = make.grid(self, down=GRID // 4, stretch=1)
         self._rows: list[tuple[QLabel, QLabel, QLabel]] = []
 
     def show_symbols(self, symbols: tuple[RuleSymbol, ...]) -> None:
         while len(self._rows) < len(symbols):
             row = len(self._rows)
-            name, meaning = QLabel(), wrapped("rule_meaning", "muted")
-            note = wrapped("rule_symbol_note", "error")
-            name.setObjectName("rule_symbol")
+            name, meaning = make.label(name="rule_symbol"), make.paragraph("rule_meaning", "muted")
+            note = make.paragraph("rule_symbol_note", "error")
             name.setFont(mono_font())
             self._grid.addWidget(name, 2 * row, 0, Qt.AlignmentFlag.AlignTop)
             self._grid.addWidget(meaning, 2 * row, 1)
@@ -291,23 +258,3 @@ def parse_element(text: str) -> tuple[int, ...] | None:
     if not all(part.isdecimal() for part in parts):
         return None
     return tuple(int(part) for part in parts)
-
-
-def wrapped(name: str, role: str = "") -> QLabel:
-    """A paragraph of plain text that can be selected."""
-    label = QLabel()
-    label.setObjectName(name)
-    label.setWordWrap(True)
-    label.setTextFormat(Qt.TextFormat.PlainText)
-    label.setTextInteractionFlags(
-        Qt.TextInteractionFlag.TextSelectableByMouse
-        | Qt.TextInteractionFlag.TextSelectableByKeyboard
-    )
-    if role:
-        label.setProperty("role", role)
-    return label
-
-
-def _say(label: QLabel, text: str) -> None:
-    label.setText(text)
-    label.setVisible(bool(text))
