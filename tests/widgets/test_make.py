@@ -1,0 +1,140 @@
+"""Controls made in one call: their names, words and layouts; the table to read and copy."""
+
+from __future__ import annotations
+
+import pytest
+from PySide6.QtCore import QObject, Qt, Signal
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QWidget
+
+from widgets import make
+from widgets.table import ReadTable
+
+
+class _Listener(QObject):
+    told = Signal()
+
+
+def test_a_button_is_called_by_its_text_unless_another_name_is_given(qtbot):
+    plain = make.button("run", "Run", tip="Run it.")
+    called = make.button("stop", "Stop", accessible="Stop the run", primary=True)
+    qtbot.addWidget(plain)
+    qtbot.addWidget(called)
+    assert (plain.objectName(), plain.accessibleName(), plain.toolTip()) == (
+        "run",
+        "Run",
+        "Run it.",
+    )
+    assert called.accessibleName() == "Stop the run"
+    assert called.property("role") == "primary"
+
+
+def test_a_small_button_without_a_text_is_called_by_the_first_words_of_its_tooltip(qtbot):
+    button = make.tool_button("fit", "mdi6.fit-to-page", "Fit: show all of x.grad. Or press F.")
+    qtbot.addWidget(button)
+    assert button.accessibleName() == "Fit"
+    assert button.autoRaise() and not button.icon().isNull()
+    assert make.first_words("Show x.grad (Enter)") == "Show x.grad (Enter)"
+    assert make.first_words("Close it.") == "Close it"
+
+
+def test_a_click_calls_a_function_or_emits_a_signal(qtbot):
+    listener, heard = _Listener(), []
+    listener.told.connect(lambda: heard.append("signal"))
+    buttons = [
+        make.button("a", "A", slot=lambda: heard.append("call")),
+        make.tool_button("b", tip="B", slot=listener.told),
+        make.tool_button("c", tip="C", toggled=lambda on: heard.append(on)),
+    ]
+    for button in buttons:
+        qtbot.addWidget(button)
+        button.click()
+    assert heard == ["call", "signal", True]
+
+
+def test_a_menu_opens_from_its_button_and_calls_what_was_chosen(qtbot):
+    button, heard = make.tool_button("more", tip="More"), []
+    qtbot.addWidget(button)
+    menu = make.menu(button, accessible="More", tips=True)
+    chosen = make.action(menu, "Copy", lambda: heard.append("copy"), name="copy", tip="Copy it.")
+    chosen.trigger()
+    assert button.menu() is menu and menu.toolTipsVisible()
+    assert (chosen.objectName(), chosen.toolTip(), heard) == ("copy", "Copy it.", ["copy"])
+
+
+def test_choices_have_their_data_and_tooltips(qtbot):
+    box = make.combo("mode", "Mode", "How", [("forward", "f", "By columns."), ("reverse", "r")])
+    qtbot.addWidget(box)
+    assert [box.itemText(i) for i in range(2)] == ["forward", "reverse"]
+    assert [box.itemData(i) for i in range(2)] == ["f", "r"]
+    assert box.itemData(0, Qt.ItemDataRole.ToolTipRole) == "By columns."
+    assert box.itemData(1, Qt.ItemDataRole.ToolTipRole) is None
+
+
+def test_shown_text_is_plain_and_can_be_selected(qtbot):
+    label = make.text("facts", "muted", mono=9)
+    qtbot.addWidget(label)
+    make.tell(label, "<b>x</b>")
+    assert label.textFormat() == Qt.TextFormat.PlainText
+    assert label.textInteractionFlags() & Qt.TextInteractionFlag.TextSelectableByMouse
+    assert not label.isHidden()
+    make.tell(label, "")
+    assert label.isHidden()
+
+
+def test_a_row_has_its_parts_in_order_with_stretches_and_spaces(qtbot):
+    page = QWidget()
+    qtbot.addWidget(page)
+    a, b, c = QLabel("a"), QLabel("b"), QLabel("c")
+    inner = make.column(c, gap=1)
+    top = Qt.AlignmentFlag.AlignTop
+    layout = make.row(
+        a, (b, 2, top), 5, make.Stretch(3), (inner, 4), on=page, gap=7, margins=(1, 2, 3, 4)
+    )
+    assert isinstance(page.layout(), QHBoxLayout) and layout.spacing() == 7
+    margins = layout.contentsMargins()
+    assert (margins.left(), margins.top(), margins.right(), margins.bottom()) == (1, 2, 3, 4)
+    assert [layout.stretch(i) for i in range(layout.count())] == [0, 2, 0, 3, 4]
+    items = [layout.itemAt(i) for i in range(layout.count())]
+    assert [item.widget() for item in items[:2]] == [a, b]
+    assert items[1].alignment() == top
+    assert items[2].sizeHint().width() == 5
+    assert items[4].layout() is inner and c.parent() is page
+
+
+def test_a_splitter_hides_none_of_its_widgets(qtbot):
+    a, b = QLabel("a"), QLabel("b")
+    splitter = make.splitter(a, b, upright=True, sizes=(30, 60))
+    qtbot.addWidget(splitter)
+    assert splitter.orientation() == Qt.Orientation.Vertical
+    assert [splitter.widget(0), splitter.widget(1)] == [a, b]
+    assert not splitter.childrenCollapsible()
+
+
+@pytest.fixture
+def table(qtbot) -> ReadTable:
+    table = ReadTable("facts", "Facts", (("what", "What it is."), ("how many", "Its count.")))
+    qtbot.addWidget(table)
+    table.show_rows([("nodes", "3"), ("leaves", "2"), ("cuts", "1")])
+    return table
+
+
+def test_a_table_copies_its_selected_rows_or_all(table):
+    table.copy()
+    assert QGuiApplication.clipboard().text() == "nodes\t3\nleaves\t2\ncuts\t1"
+    table.selectRow(1)
+    table.copy()
+    assert QGuiApplication.clipboard().text() == "leaves\t2"
+
+
+def test_a_cell_has_its_own_tooltip_or_its_text(table):
+    table.add_row(("edges", "9"), ("", "All of them."))
+    assert [table.cell(3, column).toolTip() for column in (0, 1)] == ["edges", "All of them."]
+    assert table.horizontalHeaderItem(0).toolTip() == "What it is."
+    with pytest.raises(IndexError):
+        table.cell(9, 0)
+
+
+def test_new_rows_take_the_place_of_the_old(table):
+    table.show_rows([("edges", "9")])
+    assert table.rows() == [["edges", "9"]]
