@@ -77,6 +77,13 @@ def label(
     return made
 
 
+def empty(text: str, name: str = "") -> QLabel:
+    """What to do where there is nothing to show yet, in the middle of the place."""
+    made = label(text, "muted", name, wrap=True)
+    made.setAlignment(Qt.AlignmentFlag.AlignCenter)
+    return made
+
+
 def text(
     name: str,
     role: str = "",

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QWidget
 
 from engine.protocol import TraceCall, TraceSnapshot, TraceStepSnapshot
-from widgets.icons import set_icon
+from widgets import make
 from widgets.shapes.failure_view import FailureView
-from widgets.shapes.shape_view import text_label
-from widgets.theme import GRID, mono_font
+from widgets.theme import GRID
 from widgets.trace.model import name_of
 from widgets.values.value_stack import ValueStack
 
@@ -36,53 +35,29 @@ class CallView(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("trace_call")
-        self._title = text_label("trace_call_name", "heading")
-        self._facts = text_label("trace_call_facts", "muted")
+        self._title = make.text("trace_call_name", "heading")
+        self._facts = make.text("trace_call_facts", "muted", wrap=True)
         self._facts.setToolTip("What kind of call it is, and what it added to the autograd graph.")
-        self._mark = text_label("trace_call_mark", "error")
-        self._error = text_label("trace_call_error", "error")
-        self._arguments = text_label("trace_call_arguments")
-        self._arguments.setFont(mono_font(9))
+        self._mark = make.text("trace_call_mark", "error", wrap=True)
+        self._error = make.text("trace_call_error", "error", wrap=True)
+        self._arguments = make.text("trace_call_arguments", wrap=True, mono=9)
         self._arguments.setToolTip("Its arguments that are no tensors.")
-        self._note = text_label("trace_call_note", "muted")
-        self._results = text_label("trace_call_results")
-        self._results.setFont(mono_font(9))
+        self._note = make.text("trace_call_note", "muted", wrap=True)
+        self._results = make.text("trace_call_results", wrap=True, mono=9)
         self._results.setToolTip("What came out that is no tensor.")
-        for label in self._labels[1:]:
-            label.setWordWrap(True)
+        self._words = (self._results, self._arguments, self._note)
+        self._labels = (self._title, self._facts, self._mark, self._error, *self._words)
         self.failed = FailureView()
-        self._graph = QPushButton("Show on graph")
-        self._graph.setObjectName("trace_show_node")
-        self._graph.setAccessibleName("Show this call's node on the graph")
-        set_icon(self._graph, "mdi6.sitemap-outline")
-        self._graph.clicked.connect(self.graph_requested)
-        self.values = ValueStack("trace_values")
-        head = QHBoxLayout()
-        head.setSpacing(GRID)
-        head.addWidget(self._title, 1)
-        head.addWidget(self._graph)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(GRID, 0, GRID, 0)
-        layout.setSpacing(GRID // 2)
-        layout.addLayout(head)
-        for label in self._labels[1:]:
-            layout.addWidget(label)
-            if label is self._error:
-                layout.addWidget(self.failed)
-        layout.addWidget(self.values, 1)
-        self.show_step(None, None)
-
-    @property
-    def _labels(self) -> tuple[QLabel, ...]:
-        return (
-            self._title,
-            self._facts,
-            self._mark,
-            self._error,
-            self._results,
-            self._arguments,
-            self._note,
+        self._graph = make.button(
+            "trace_show_node", "Show on graph", "mdi6.sitemap-outline", self.graph_requested
         )
+        self._graph.setAccessibleName("Show this call's node on the graph")
+        self.values = ValueStack("trace_values")
+        head = make.row((self._title, 1), self._graph)
+        told = (self._facts, self._mark, self._error, self.failed, *self._words)
+        margins = (GRID, 0, GRID, 0)
+        make.column(head, *told, (self.values, 1), on=self, gap=GRID // 2, margins=margins)
+        self.show_step(None, None)
 
     def show_step(self, trace: TraceSnapshot | None, step: TraceStepSnapshot | None) -> None:
         """Show the call that the trace stands at; without one, what to do."""

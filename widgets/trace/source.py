@@ -6,18 +6,15 @@ from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QTextCursor
 from PySide6.QtWidgets import (
     QFrame,
-    QHBoxLayout,
     QLabel,
     QPlainTextEdit,
     QSizePolicy,
     QStackedWidget,
-    QToolButton,
-    QVBoxLayout,
     QWidget,
 )
 
 from engine.protocol import TraceSnapshot
-from widgets import theme
+from widgets import make, theme
 from widgets.console.code_input import CodeInput
 from widgets.console.history import History
 from widgets.icons import set_icon
@@ -38,8 +35,7 @@ class TraceInput(CodeInput):
 
     def __init__(self) -> None:
         super().__init__(History())
-        self.setObjectName("trace_input")
-        self.setAccessibleName("Python to trace")
+        make.named(self, "trace_input", "Python to trace")
         self.setToolTip(
             "Python, run among the variables of the console. Shift+Enter starts the trace, Tab"
             " completes. What it makes stays there."
@@ -80,11 +76,7 @@ class TraceSource(QWidget):
             " first.",
         )
         self.reader.line_clicked.connect(self._on_line)
-        hint = QLabel(BATCH_TEXT)
-        hint.setObjectName("trace_batch_hint")
-        hint.setProperty("role", "muted")
-        hint.setWordWrap(True)
-        hint.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        hint = make.empty(BATCH_TEXT, "trace_batch_hint")
         hint.setMargin(2 * GRID)
         self._pages = QStackedWidget()
         for page in (self.input, self.reader, hint):
@@ -96,35 +88,20 @@ class TraceSource(QWidget):
         self._where.setToolTip(
             "The line under which the current call ran, and which time the line ran then."
         )
-        self._edit = QToolButton()
-        self._edit.setObjectName("trace_edit")
+        self._edit = make.tool_button("trace_edit")
         self._edit.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
-        self._edit.setAutoRaise(True)
         self._edit.clicked.connect(lambda: self.edit(not self._is_editing))
-        self.output = QPlainTextEdit()
-        self.output.setObjectName("trace_output")
-        self.output.setAccessibleName("What the code printed")
-        self.output.setToolTip("What the code printed.")
-        self.output.setReadOnly(True)
+        self.output = QPlainTextEdit(readOnly=True)
+        make.named(self.output, "trace_output", "What the code printed", "What the code printed.")
         self.output.setMaximumBlockCount(OUTPUT_LINES)
         self.output.setMaximumHeight(OUTPUT_HEIGHT)
         self.output.setFrameShape(QFrame.Shape.NoFrame)
         self.output.setFont(theme.mono_font(9))
-        self._printed = QLabel("Printed")
-        self._printed.setProperty("role", "muted")
+        self._printed = make.label("Printed", "muted")
         self._printed.setContentsMargins(GRID, GRID // 2, 0, 0)
-        head = QHBoxLayout()
-        head.setContentsMargins(GRID, 0, GRID // 2, 0)
-        head.addWidget(self._where, 1)
-        head.addWidget(self._edit)
+        head = make.row((self._where, 1), self._edit, gap=-1, margins=(GRID, 0, GRID // 2, 0))
         head.addStrut(self._edit.sizeHint().height())
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(0)
-        layout.addLayout(head)
-        layout.addWidget(self._pages, 1)
-        layout.addWidget(self._printed)
-        layout.addWidget(self.output)
+        make.column(head, (self._pages, 1), self._printed, self.output, on=self, gap=0)
         self.clear_output()
         self._show_page()
 

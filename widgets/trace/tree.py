@@ -7,7 +7,7 @@ from PySide6.QtGui import QFocusEvent
 from PySide6.QtWidgets import QHeaderView, QTreeView, QWidget
 
 from engine.protocol import TraceSnapshot
-from widgets import theme
+from widgets import make, theme
 from widgets.trace.model import CALL, EMPTY, LINE, MARKS, NODES, RESULT, TraceModel
 
 OPEN_WHOLE = 200
@@ -24,8 +24,7 @@ class TraceTree(QTreeView):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.setObjectName("trace_tree")
-        self.setAccessibleName("What torch ran")
+        make.named(self, "trace_tree", "What torch ran")
         self.setUniformRowHeights(True)
         self.setAllColumnsShowFocus(True)
         self.setFrameShape(QTreeView.Shape.NoFrame)

@@ -4,24 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import Signal
 from PySide6.QtWidgets import (
     QApplication,
     QComboBox,
-    QHBoxLayout,
-    QLabel,
-    QMenu,
     QPushButton,
-    QSplitter,
-    QVBoxLayout,
     QWidget,
 )
 
 from engine.project.examples import trace_examples
 from engine.protocol import ErrorReport, OutputSnapshot, TraceSnapshot, TraceStepSnapshot
+from widgets import make
 from widgets.backward.step_bar import Move, StepBar
-from widgets.icons import set_icon
-from widgets.shapes.shape_view import text_label
 from widgets.theme import GRID
 from widgets.trace.call_view import CallView
 from widgets.trace.source import TraceSource
@@ -118,22 +112,19 @@ class TraceView(QWidget):
         self.call.graph_requested.connect(self.graph_requested)
         self.what = self._make_choice()
         self._examples = self._make_examples()
-        self._start = self._button("trace_start", "Start", "mdi6.play", "on_accent")
-        self._start.setProperty("role", "primary")
+        self._start = make.button("trace_start", "Start", "mdi6.play", self.start, primary=True)
         self._start.setToolTip(
             "Run it once and record all that torch does (F6; Shift+Enter in the code)"
         )
-        self._start.clicked.connect(self.start)
-        self._interrupt = self._button("trace_interrupt", "Interrupt", "mdi6.stop", "error")
+        self._interrupt = make.button(
+            "trace_interrupt", "Interrupt", "mdi6.stop", self.interrupt_requested, ink="error"
+        )
         self._interrupt.setToolTip(
             "Stop code that does not end. What ran until then can be stepped through."
         )
-        self._interrupt.clicked.connect(self.interrupt_requested)
-        self._state = text_label("trace_state", "muted")
-        self._problem = text_label("trace_problem", "error")
-        self._problem.setWordWrap(True)
-        self._hint = text_label("trace_hint", "muted")
-        self._hint.setWordWrap(True)
+        self._state = make.text("trace_state", "muted")
+        self._problem = make.text("trace_problem", "error", wrap=True)
+        self._hint = make.text("trace_hint", "muted", wrap=True)
         self.bar = StepBar("trace", "call", self, MOVES)
         self.bar.moved.connect(lambda move: self.moved.emit(move, -1))
         self._lay_out()
@@ -141,57 +132,29 @@ class TraceView(QWidget):
         self.clear()
 
     def _make_choice(self) -> QComboBox:
-        choice = QComboBox()
-        choice.setObjectName("trace_what")
-        choice.setAccessibleName("What to trace")
+        choices = (("Code", "code"), ("Batch of the model", "batch"))
+        choice = make.combo("trace_what", "What to trace", choices=choices)
         choice.setToolTip("Trace code of your own, or the batch that runs through the model.")
-        choice.addItem("Code", "code")
-        choice.addItem("Batch of the model", "batch")
         choice.currentIndexChanged.connect(self._on_mode)
         return choice
 
     def _make_examples(self) -> QPushButton:
-        examples = self._button("trace_examples", "Examples", "mdi6.school-outline", "text")
+        examples = make.button("trace_examples", "Examples", "mdi6.school-outline")
         examples.setToolTip("Put an example in place of the code; undo brings the code back.")
-        menu = QMenu(examples)
-        menu.setToolTipsVisible(True)
+        menu = make.menu(examples, tips=True)
         for example in trace_examples().values():
-            action = menu.addAction(example.title)
-            action.setToolTip(example.tip)
-            action.triggered.connect(lambda _=False, source=example.code: self._try(source))
-        examples.setMenu(menu)
+            code = example.code
+            make.action(menu, example.title, lambda code=code: self._try(code), tip=example.tip)
         return examples
 
-    def _button(self, name: str, text: str, icon: str, role: str) -> QPushButton:
-        button = QPushButton(text)
-        button.setObjectName(name)
-        button.setAccessibleName(text)
-        set_icon(button, icon, role)
-        return button
-
     def _lay_out(self) -> None:
-        head = QHBoxLayout()
-        head.setSpacing(GRID)
-        label = QLabel("Trace")
-        label.setBuddy(self.what)
-        for widget in (label, self.what, self._examples, self._start, self._interrupt):
-            head.addWidget(widget)
-        head.addWidget(self._state, 1)
-        head.addWidget(self.bar)
-        self._splitter = QSplitter(Qt.Orientation.Horizontal)
-        for widget in (self.tree, self.source, self.call):
-            self._splitter.addWidget(widget)
-        self._splitter.setSizes([560, 440, 360])
-        for place, stretch in enumerate((5, 4, 3)):
-            self._splitter.setStretchFactor(place, stretch)
-        self._splitter.setChildrenCollapsible(False)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(2 * GRID, GRID, GRID, GRID)
-        layout.setSpacing(GRID)
-        layout.addLayout(head)
-        layout.addWidget(self._problem)
-        layout.addWidget(self._hint)
-        layout.addWidget(self._splitter, 1)
+        label = make.label("Trace", of=self.what)
+        buttons = (self._examples, self._start, self._interrupt)
+        head = make.row(label, self.what, *buttons, (self._state, 1), self.bar)
+        panes = (self.tree, self.source, self.call)
+        self._splitter = make.splitter(*panes, sizes=(560, 440, 360), shares=(5, 4, 3))
+        parts = (head, self._problem, self._hint, (self._splitter, 1))
+        make.column(*parts, on=self, margins=(2 * GRID, GRID, GRID, GRID))
 
     # -- showing ---------------------------------------------------------------------------------
 
@@ -269,9 +232,8 @@ class TraceView(QWidget):
         )
 
     def _show_problem(self, text: str, hint: str = "") -> None:
-        for label, words in ((self._problem, text), (self._hint, hint)):
-            label.setText(words)
-            label.setVisible(bool(words))
+        make.tell(self._problem, text)
+        make.tell(self._hint, hint)
 
     def _show_state(self) -> None:
         trace = self._trace

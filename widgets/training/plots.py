@@ -13,18 +13,14 @@ from PySide6.QtGui import QContextMenuEvent, QGuiApplication, QPainter
 from PySide6.QtWidgets import (
     QFileDialog,
     QFrame,
-    QHBoxLayout,
-    QLabel,
     QMenu,
     QMessageBox,
     QSizePolicy,
     QToolButton,
-    QVBoxLayout,
     QWidget,
 )
 
-from widgets import theme
-from widgets.icons import set_icon
+from widgets import make, theme
 from widgets.save_picture import add_picture_actions
 from widgets.text import format_number
 from widgets.theme import GRID
@@ -78,25 +74,15 @@ class LivePlot(QFrame):
         theme.notifier.changed.connect(self._restyle)
 
     def _build_chrome(self, title: str, unit: str, tip: str) -> None:
-        heading = QLabel(title)
-        heading.setProperty("role", "heading")
-        heading.setToolTip(tip)
-        unit_label = QLabel(unit)
-        unit_label.setProperty("role", "muted")
-        self._legend = QLabel()
-        self._legend.setObjectName("plot_legend")
+        heading, unit_label = make.label(title, "heading", tip=tip), make.label(unit, "muted")
+        self._legend = make.label(name="plot_legend")
         self._legend.setTextFormat(Qt.TextFormat.RichText)
         self._legend.setToolTip("\n".join(line.tip or line.title for line in self.series))
         self._legend.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
-        self._caption = QLabel()
-        self._caption.setObjectName("plot_caption")
-        self._caption.setProperty("role", "muted")
+        self._caption = make.label("", "muted", "plot_caption")
         self._caption.hide()
         self._caption.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
-        self._notice = QLabel()
-        self._notice.setObjectName("plot_notice")
-        self._notice.setProperty("role", "error")
-        self._notice.setWordWrap(True)
+        self._notice = make.label("", "error", "plot_notice", wrap=True)
         self._notice.hide()
         self._smooth_button = self._button(
             "plot_smooth",
@@ -118,33 +104,16 @@ class LivePlot(QFrame):
             lambda on: self.follow() if on else self._stop_following(),
         )
         self._follow_button.setChecked(True)
-        head = QHBoxLayout()
-        head.setSpacing(GRID // 2)
-        head.addWidget(heading)
-        head.addWidget(unit_label)
-        head.addStretch(1)
-        for button in (self._smooth_button, self._log_button, self._follow_button):
-            head.addWidget(button)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(GRID, GRID // 2, GRID, GRID // 2)
-        layout.setSpacing(0)
-        layout.addLayout(head)
-        layout.addWidget(self._legend)
-        layout.addWidget(self._caption)
-        layout.addWidget(self._notice)
-        layout.addWidget(self._canvas, 1)
+        buttons = (self._smooth_button, self._log_button, self._follow_button)
+        head = make.row(heading, unit_label, make.STRETCH, *buttons, gap=GRID // 2)
+        parts = (head, self._legend, self._caption, self._notice, (self._canvas, 1))
+        make.column(*parts, on=self, gap=0, margins=(GRID, GRID // 2, GRID, GRID // 2))
 
     def _button(
         self, name: str, icon: str, tip: str, toggled: Callable[[bool], None]
     ) -> QToolButton:
-        button = QToolButton()
-        button.setObjectName(name)
-        button.setAccessibleName(f"{self.title}: {tip.split(':')[0].split('.')[0]}")
-        button.setToolTip(tip)
-        button.setCheckable(True)
-        button.setAutoRaise(True)
-        button.toggled.connect(toggled)
-        set_icon(button, icon, "muted")
+        button = make.tool_button(name, icon, tip, toggled=toggled, ink="muted")
+        button.setAccessibleName(f"{self.title}: {make.first_words(tip)}")
         return button
 
     # -- data ------------------------------------------------------------------------------------
@@ -162,8 +131,7 @@ class LivePlot(QFrame):
 
     def set_caption(self, text: str) -> None:
         """Say something beside the numbers, under the legend; nothing when empty."""
-        self._caption.setText(text)
-        self._caption.setVisible(bool(text))
+        make.tell(self._caption, text)
 
     # -- how it is drawn -------------------------------------------------------------------------
 
@@ -291,8 +259,7 @@ class LivePlot(QFrame):
             for line in self.series
             if not line.points and (track := self.tracks[line.key]).first_bad is not None
         ]
-        self._notice.setText("\n".join(bad))
-        self._notice.setVisible(bool(bad))
+        make.tell(self._notice, "\n".join(bad))
 
     def _restyle(self) -> None:
         self._canvas.restyle()

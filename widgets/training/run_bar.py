@@ -5,20 +5,16 @@ from __future__ import annotations
 import math
 from typing import Literal
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import Signal
 from PySide6.QtWidgets import (
     QFrame,
-    QHBoxLayout,
-    QLabel,
     QProgressBar,
-    QPushButton,
     QSizePolicy,
-    QVBoxLayout,
     QWidget,
 )
 
 from engine.protocol import EpochRow, TrainingSnapshot
-from widgets.icons import set_icon
+from widgets import make
 from widgets.text import format_duration, format_number, format_percent
 from widgets.theme import GRID
 
@@ -114,59 +110,33 @@ class RunBar(QFrame):
         self.setProperty("role", "card")
         self.setObjectName("run_bar")
 
-        self.train = self._button("train_button", "Train", "mdi6.play", self._train)
-        self.train.setProperty("role", "primary")
-        self.pause = self._button("pause_button", "Pause", "mdi6.pause", self.pause_requested.emit)
-        self.step = self._button("step_button", "Step", "mdi6.skip-next", self.step_requested.emit)
-        self.stop = self._button("stop_button", "Stop", "mdi6.stop", self.stop_requested.emit)
-        self.resume = self._button(
-            "resume_button", "Resume", "mdi6.backup-restore", self.resume_requested.emit
+        self.train = make.button("train_button", "Train", "mdi6.play", self._train, primary=True)
+        self.pause = make.button("pause_button", "Pause", "mdi6.pause", self.pause_requested)
+        self.pause.setToolTip("Stand still after the step in hand; nothing is lost")
+        self.step = make.button("step_button", "Step", "mdi6.skip-next", self.step_requested)
+        self.step.setToolTip("Run one optimizer step: forward, backward, update")
+        self.stop = make.button("stop_button", "Stop", "mdi6.stop", self.stop_requested)
+        self.stop.setToolTip("End the run; the weights stay as they are")
+        self.resume = make.button(
+            "resume_button", "Resume", "mdi6.backup-restore", self.resume_requested
         )
         self.resume.setToolTip("Go on from the run's last checkpoint: weights, optimizer, order")
-        self.export = self._button(
-            "export_button", "Export…", "mdi6.export-variant", self.export_requested.emit
+        self.export = make.button(
+            "export_button", "Export…", "mdi6.export-variant", self.export_requested
         )
         self.export.setToolTip("Write the trained weights (state_dict) to a file")
-        self.pause.setToolTip("Stand still after the step in hand; nothing is lost")
-        self.step.setToolTip("Run one optimizer step: forward, backward, update")
-        self.stop.setToolTip("End the run; the weights stay as they are")
 
-        self._progress = QProgressBar()
-        self._progress.setObjectName("train_progress")
-        self._progress.setAccessibleName("Progress of the run")
+        self._progress = make.named(QProgressBar(), "train_progress", "Progress of the run")
         self._progress.setTextVisible(False)
         self._progress.setFixedHeight(GRID)
-        self._line = QLabel()
-        self._line.setObjectName("train_line")
+        self._line = make.label(name="train_line")
         # However long the line grows, it does not widen the window.
         self._line.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
-        self._result = QLabel()
-        self._result.setObjectName("train_result")
-        self._result.setWordWrap(True)
-        self._result.setTextFormat(Qt.TextFormat.PlainText)
-        self._result.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-
-        row = QHBoxLayout()
-        row.setSpacing(GRID)
-        for button in (self.train, self.pause, self.step, self.stop, self.resume, self.export):
-            row.addWidget(button)
-        row.addStretch(1)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(GRID, GRID, GRID, GRID)
-        layout.setSpacing(GRID)
-        layout.addLayout(row)
-        layout.addWidget(self._progress)
-        layout.addWidget(self._line)
-        layout.addWidget(self._result)
+        self._result = make.text("train_result", wrap=True, width="own")
+        buttons = (self.train, self.pause, self.step, self.stop, self.resume, self.export)
+        parts = (make.row(*buttons, make.STRETCH), self._progress, self._line, self._result)
+        make.column(*parts, on=self, margins=GRID)
         self._show()
-
-    def _button(self, name: str, text: str, icon: str, clicked) -> QPushButton:
-        button = QPushButton(text)
-        button.setObjectName(name)
-        button.setAccessibleName(text)
-        button.clicked.connect(lambda: clicked())
-        set_icon(button, icon, "on_accent" if name == "train_button" else "text")
-        return button
 
     def _train(self) -> None:
         paused = self._snapshot is not None and self._snapshot.state == "paused"
@@ -252,10 +222,5 @@ class RunBar(QFrame):
         failed = bool(self._problem) or self._cut_off
         if snapshot is not None:
             failed = failed or snapshot.state == "failed" or snapshot.error is not None
-        self._result.setText(text)
-        self._result.setVisible(bool(text))
-        role = "error" if failed else ""
-        if self._result.property("role") != role:
-            self._result.setProperty("role", role)
-            self._result.style().unpolish(self._result)
-            self._result.style().polish(self._result)
+        make.tell(self._result, text)
+        make.set_role(self._result, "error" if failed else "")

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from PySide6.QtCore import QSignalBlocker, Qt, Signal
+from PySide6.QtCore import QSignalBlocker, Signal
 from PySide6.QtGui import QWheelEvent
-from PySide6.QtWidgets import QComboBox, QLabel, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QComboBox, QLabel, QScrollArea, QWidget
 
 from engine.project.catalogue import Param, datasets, losses, optimizers
 from engine.project.document import ParamValue, TrainingSetup, replace
 from engine.project.updates import update_rule
 from engine.protocol import Device
+from widgets import make
 from widgets.fields import value_text
 from widgets.forms import ParamForm
 from widgets.text import format_bytes
@@ -69,37 +70,29 @@ class SetupForm(QScrollArea):
         self._setup = _DEFAULT
         self._devices: tuple[Device, ...] = ()
         self.setObjectName("training_setup")
-        self.setWidgetResizable(True)
-        self.setFrameShape(QScrollArea.Shape.NoFrame)
-        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setMinimumWidth(280)
 
         body = QWidget()
-        self._layout = QVBoxLayout(body)
-        self._layout.setContentsMargins(2 * GRID, 2 * GRID, 2 * GRID, 2 * GRID)
-        self._layout.setSpacing(GRID // 2)
+        self._layout = make.column(on=body, gap=GRID // 2, margins=2 * GRID)
 
         self._heading("Data")
         self._data = self._choice("setup_data", "Data set to learn from")
-        for key, kind in datasets().items():
-            self._data.addItem(kind.title, key)
-            self._data.setItemData(self._data.count() - 1, kind.summary, _TIP)
+        rows = ((kind.title, key, kind.summary) for key, kind in datasets().items())
+        make.add_choices(self._data, rows)
         self._data_words = self._words("setup_data_words")
         self._data_form = self._params("setup_data_form")
         self._split_form = self._params("setup_split_form")
 
         self._heading("Loss")
         self._loss = self._choice("setup_loss", "Loss: the number that training makes small")
-        for key, kind in losses().items():
-            self._loss.addItem(kind.title, key)
-            self._loss.setItemData(self._loss.count() - 1, kind.summary, _TIP)
+        rows = ((kind.title, key, kind.summary) for key, kind in losses().items())
+        make.add_choices(self._loss, rows)
         self._loss_words = self._words("setup_loss_words")
 
         self._heading("Optimizer")
         self._optimizer = self._choice("setup_optimizer", "Optimizer: how gradients move weights")
-        for key in optimizers():
-            self._optimizer.addItem(key.removeprefix("optim."), key)
-            self._optimizer.setItemData(self._optimizer.count() - 1, f"torch.{key}", _TIP)
+        rows = ((key.removeprefix("optim."), key, f"torch.{key}") for key in optimizers())
+        make.add_choices(self._optimizer, rows)
         self._optimizer_words = self._words("setup_optimizer_words")
         self._optimizer_form = self._params("setup_optimizer_form")
 
@@ -112,30 +105,22 @@ class SetupForm(QScrollArea):
         self._device_words = self._words("setup_device_words")
         self._note = self._words("setup_note")
         self._layout.addStretch(1)
-        self.setWidget(body)
+        make.scroll(body, self)
         self._connect()
         self.show_setup(self._setup, None)
 
     def _heading(self, text: str) -> None:
         if self._layout.count():
             self._layout.addSpacing(2 * GRID)
-        label = QLabel(text)
-        label.setProperty("role", "heading")
-        self._layout.addWidget(label)
+        self._layout.addWidget(make.label(text, "heading"))
 
     def _choice(self, name: str, tip: str) -> QComboBox:
-        box = _Choice()
-        box.setObjectName(name)
-        box.setToolTip(tip)
-        box.setAccessibleName(tip.split(":")[0])
+        box = make.named(_Choice(), name, make.first_words(tip), tip)
         self._layout.addWidget(box)
         return box
 
     def _words(self, name: str) -> QLabel:
-        label = QLabel()
-        label.setObjectName(name)
-        label.setProperty("role", "muted")
-        label.setWordWrap(True)
+        label = make.label("", "muted", name, wrap=True)
         self._layout.addWidget(label)
         return label
 
@@ -220,22 +205,21 @@ class SetupForm(QScrollArea):
             self._device.clear()
             for device in self._devices:
                 memory = f" ({format_bytes(device.memory_bytes)})" if device.memory_bytes else ""
-                self._device.addItem(f"{device.title}{memory}", device.name)
-                self._device.setItemData(self._device.count() - 1, device.name, _TIP)
+                title = f"{device.title}{memory}"
+                make.add_choices(self._device, ((title, device.name, device.name),))
             known = any(device.name == chosen for device in self._devices)
             if not known:
                 self._device.addItem(chosen, chosen)
             self._device.setCurrentIndex(self._device.findData(chosen))
         missing = bool(self._devices) and not known
-        self._device_words.setText(
-            f"torch has no {chosen} on this machine: choose another device." if missing else ""
+        make.tell(
+            self._device_words,
+            f"torch has no {chosen} on this machine: choose another device." if missing else "",
         )
-        self._device_words.setVisible(missing)
 
     def show_note(self, text: str) -> None:
         """Say something under the form; nothing when empty."""
-        self._note.setText(text)
-        self._note.setVisible(bool(text))
+        make.tell(self._note, text)
 
     # -- editing ---------------------------------------------------------------------------------
 
@@ -284,9 +268,6 @@ class SetupForm(QScrollArea):
 
     def _edit_run(self, name: str, value: ParamValue) -> None:
         self._tell(replace(self._setup, **{name: value}), _set_text(name, value))
-
-
-_TIP = Qt.ItemDataRole.ToolTipRole
 
 
 class _Choice(QComboBox):

@@ -6,12 +6,13 @@ import math
 from collections.abc import Sequence
 from functools import partial
 
-from PySide6.QtCore import Qt, QTimer, Signal
+from PySide6.QtCore import QTimer, Signal
 from PySide6.QtGui import QShowEvent
-from PySide6.QtWidgets import QGridLayout, QLabel, QSplitter, QStackedLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QStackedLayout, QWidget
 
 from engine.project.document import TrainingSetup
 from engine.protocol import Device, EpochRow, TrainingMemory, TrainingSnapshot
+from widgets import make
 from widgets.text import format_bytes, format_number, format_percent
 from widgets.theme import GRID
 from widgets.training.plots import LivePlot
@@ -115,14 +116,11 @@ class TrainView(QWidget):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.setObjectName("train_view")
-        self.setAccessibleName("Train")
+        make.named(self, "train_view", "Train")
         self._run = ("", 0)
         self._last: EpochRow | None = None
         self._best: EpochRow | None = None
-        self._frame = QTimer(self)
-        self._frame.setSingleShot(True)
-        self._frame.setInterval(FRAME_MS)
+        self._frame = QTimer(self, singleShot=True, interval=FRAME_MS)
         self._frame.timeout.connect(self._paint_frame)
 
         self.form = SetupForm()
@@ -130,9 +128,7 @@ class TrainView(QWidget):
         self.plots = _plots()
         self._waiting = list(self.plots.values())
         board = QWidget()
-        grid = QGridLayout(board)
-        grid.setContentsMargins(0, 0, 0, 0)
-        grid.setSpacing(GRID)
+        grid = make.grid(board)
         for index, (name, plot) in enumerate(self.plots.items()):
             plot.setObjectName(f"plot_{name}")
             plot.changed.connect(partial(self._schedule, plot))
@@ -142,34 +138,20 @@ class TrainView(QWidget):
             grid.setColumnStretch(column, 1)
         for name in ("loss", "accuracy"):
             self.plots[name].set_smoothing(True)
-        self._empty = QLabel(
+        self._empty = make.empty(
             "No run yet.\n\nTrain starts one on the data set at the left; loss, accuracy, gradient"
-            " norm and memory appear here while it runs."
+            " norm and memory appear here while it runs.",
+            "train_empty",
         )
-        self._empty.setObjectName("train_empty")
-        self._empty.setProperty("role", "muted")
-        self._empty.setAlignment(Qt.AlignmentFlag.AlignCenter)
-        self._empty.setWordWrap(True)
         pages = QWidget()
         self._pages = QStackedLayout(pages)
         self._pages.addWidget(self._empty)
         self._pages.addWidget(board)
 
-        right = QWidget()
-        layout = QVBoxLayout(right)
-        layout.setContentsMargins(GRID, GRID, GRID, GRID)
-        layout.setSpacing(GRID)
-        layout.addWidget(self.bar)
-        layout.addWidget(pages, 1)
-        splitter = QSplitter(Qt.Orientation.Horizontal)
-        splitter.addWidget(self.form)
-        splitter.addWidget(right)
-        splitter.setStretchFactor(1, 1)
-        splitter.setCollapsible(1, False)
-        splitter.setSizes([320, 1120])
-        whole = QVBoxLayout(self)
-        whole.setContentsMargins(0, 0, 0, 0)
-        whole.addWidget(splitter)
+        right = make.page(self.bar, (pages, 1), margins=GRID)
+        splitter = make.splitter(self.form, right, sizes=(320, 1120), shares=(0, 1))
+        splitter.setCollapsible(0, True)
+        make.column(splitter, on=self)
 
         self.form.setup_edited.connect(self.setup_edited)
         self.form.loss_edited.connect(self.loss_edited)
