@@ -9,16 +9,14 @@ from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen, QPixmap
 from PySide6.QtWidgets import (
     QFrame,
-    QHBoxLayout,
     QLabel,
     QPushButton,
     QScrollArea,
-    QVBoxLayout,
     QWidget,
 )
 from superqt import QFlowLayout
 
-from widgets import theme
+from widgets import make, theme
 from widgets.icons import icon, set_icon
 
 TemplateRow = tuple[str, str, str] | tuple[str, str, str, "QPixmap | str"]
@@ -40,74 +38,55 @@ class StartPage(QScrollArea):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("start_page")
-        self.setWidgetResizable(True)
-        self.setFrameShape(QFrame.Shape.NoFrame)
-        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
 
-        title = QLabel("Tensor Lab")
-        title.setProperty("role", "title")
-        subtitle = QLabel(
-            "See what PyTorch does: look under tensors, build a model, step through it, train it."
+        title = make.label("Tensor Lab", "title")
+        subtitle = make.label(
+            "See what PyTorch does: look under tensors, build a model, step through it, train it.",
+            "muted",
+            wrap=True,
         )
-        subtitle.setProperty("role", "muted")
-        subtitle.setWordWrap(True)
-        self.new_button = QPushButton("New model")
-        self.new_button.setObjectName("start_new")
-        self.new_button.setProperty("role", "primary")
+        self.new_button = make.button(
+            "start_new", "New model", slot=self.new_requested, primary=True
+        )
         self.new_button.setToolTip("Start with an empty canvas.")
-        self.new_button.clicked.connect(self.new_requested)
-        self.open_button = QPushButton("Open…")
-        self.open_button.setObjectName("start_open")
+        self.open_button = make.button(
+            "start_open", "Open…", "mdi6.folder-open-outline", self.open_requested
+        )
         self.open_button.setToolTip("Open a project (.tlab).")
-        set_icon(self.open_button, "mdi6.folder-open-outline")
-        self.open_button.clicked.connect(self.open_requested)
-        self.tensors_button = QPushButton("Look at tensors")
-        self.tensors_button.setObjectName("start_tensors")
+        self.tensors_button = make.button(
+            "start_tensors", "Look at tensors", "mdi6.matrix", self.tensors_requested
+        )
         self.tensors_button.setToolTip(
             "Type Python, and see the storage, strides and sharing of every tensor it makes."
         )
-        set_icon(self.tensors_button, "mdi6.matrix")
-        self.tensors_button.clicked.connect(self.tensors_requested)
 
         self._cards = QFlowLayout()
         self._cards.setHorizontalSpacing(2 * theme.GRID)
         self._cards.setVerticalSpacing(2 * theme.GRID)
-        self._recent = QVBoxLayout()
-        self._recent.setSpacing(theme.GRID // 2)
-        self._no_recent = QLabel("Projects you save or open are listed here.")
-        self._no_recent.setObjectName("start_no_recent")
-        self._no_recent.setProperty("role", "muted")
+        self._recent = make.column(gap=theme.GRID // 2)
+        self._no_recent = make.label(
+            "Projects you save or open are listed here.", "muted", "start_no_recent"
+        )
 
-        buttons = QHBoxLayout()
-        buttons.setSpacing(theme.GRID)
-        buttons.addWidget(self.new_button)
-        buttons.addWidget(self.open_button)
-        buttons.addWidget(self.tensors_button)
-        buttons.addStretch(1)
-        column = QWidget()
+        column = make.page(
+            title,
+            subtitle,
+            theme.GRID,
+            make.row(self.new_button, self.open_button, self.tensors_button, make.STRETCH),
+            3 * theme.GRID,
+            make.label("Start from a template", "heading"),
+            self._cards,
+            3 * theme.GRID,
+            make.label("Recent", "heading"),
+            self._recent,
+            self._no_recent,
+            make.STRETCH,
+            margins=(5 * theme.GRID, 6 * theme.GRID, 5 * theme.GRID, 4 * theme.GRID),
+        )
         column.setMaximumWidth(1072)
-        layout = QVBoxLayout(column)
-        layout.setContentsMargins(5 * theme.GRID, 6 * theme.GRID, 5 * theme.GRID, 4 * theme.GRID)
-        layout.setSpacing(theme.GRID)
-        layout.addWidget(title)
-        layout.addWidget(subtitle)
-        layout.addSpacing(theme.GRID)
-        layout.addLayout(buttons)
-        layout.addSpacing(3 * theme.GRID)
-        layout.addWidget(_heading("Start from a template"))
-        layout.addLayout(self._cards)
-        layout.addSpacing(3 * theme.GRID)
-        layout.addWidget(_heading("Recent"))
-        layout.addLayout(self._recent)
-        layout.addWidget(self._no_recent)
-        layout.addStretch(1)
         body = QWidget()
-        centred = QHBoxLayout(body)
-        centred.setContentsMargins(0, 0, 0, 0)
-        centred.addStretch(1)
-        centred.addWidget(column, 100)
-        centred.addStretch(1)
-        self.setWidget(body)
+        make.row(make.STRETCH, (column, 100), make.STRETCH, on=body, gap=-1)
+        make.scroll(body, self)
 
     def show_templates(self, templates: Sequence[TemplateRow]) -> None:
         """Show a card for each (key, title, summary[, picture]), in this order."""
@@ -137,27 +116,19 @@ class _Card(QFrame):
         self._key = key
         self._picture = picture
         self._hovered = False
-        self.setObjectName(f"template_{key}")
         self.setProperty("role", "card")
-        self.setAccessibleName(f"Template: {title}")
+        tip = f"{summary}\nClick to start from a copy of it."
+        make.named(self, f"template_{key}", f"Template: {title}", tip)
         self.setAccessibleDescription(summary)
-        self.setToolTip(f"{summary}\nClick to start from a copy of it.")
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setCursor(Qt.CursorShape.PointingHandCursor)
         self._image = QLabel()
         self._image.setFixedHeight(_PICTURE_HEIGHT)
-        name = QLabel(title)
-        name.setProperty("role", "heading")
-        words = QLabel(summary)
-        words.setProperty("role", "muted")
-        words.setWordWrap(True)
+        name = make.label(title, "heading")
+        words = make.label(summary, "muted", wrap=True)
         words.setAlignment(Qt.AlignmentFlag.AlignTop)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(*(4 * [2 * theme.GRID]))
-        layout.setSpacing(theme.GRID // 2)
-        layout.addWidget(self._image)
-        layout.addWidget(name)
-        layout.addWidget(words, 1)
+        parts = (self._image, name, (words, 1))
+        layout = make.column(*parts, on=self, gap=theme.GRID // 2, margins=2 * theme.GRID)
         # With larger letters than usual the card grows, so that nothing is cut off.
         width = max(_CARD.width(), name.sizeHint().width() + 4 * theme.GRID)
         height = layout.totalHeightForWidth(width)
@@ -220,12 +191,6 @@ class _RecentRow(QPushButton):
         self.setEnabled(exists)
         self.setToolTip(path if exists else f"{path}\nThe file is not there any more.")
         set_icon(self, "mdi6.file-outline", "muted")
-
-
-def _heading(text: str) -> QLabel:
-    label = QLabel(text)
-    label.setProperty("role", "heading")
-    return label
 
 
 def _clear(layout) -> None:

@@ -7,16 +7,15 @@ from dataclasses import dataclass
 
 from PySide6.QtCore import QElapsedTimer, Qt, QTimer, Signal
 from PySide6.QtGui import QPalette
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QWidget
 
 from engine.project.cells import FileCell
 from engine.protocol import CompletionsSnapshot, ErrorReport, OutputSnapshot
-from widgets import theme
+from widgets import make, theme
 from widgets.console.code_input import CodeInput
 from widgets.console.file_strip import FileStrip
 from widgets.console.history import History
 from widgets.console.transcript import Transcript
-from widgets.icons import set_icon
 from widgets.text import format_duration
 
 CELL = "<cell>"
@@ -62,52 +61,47 @@ class ConsoleView(QWidget):
         self._running: _Submission | None = None
         self._interrupted = False
         self._clock = QElapsedTimer()
-        self._ticks = QTimer(self)
-        self._ticks.setInterval(100)
+        self._ticks = QTimer(self, interval=100)
         self._ticks.timeout.connect(self._show_state)
 
         self.output = Transcript(self)
         self.input = CodeInput(self.history, self)
         self.file = FileStrip(self)
-        self.empty = QLabel(
+        self.empty = make.empty(
             "Type Python below: torch, nn, F and np are ready. Every form of this workspace runs"
             " its line here, so you see how it is written.",
-            self,
+            "console_empty",
         )
-        self.empty.setObjectName("console_empty")
-        self.empty.setProperty("role", "muted")
-        self.empty.setWordWrap(True)
-        self.empty.setAlignment(Qt.AlignmentFlag.AlignCenter)
-        self._state = QLabel(self)
-        self._state.setObjectName("console_state")
-        self._state.setProperty("role", "muted")
-        self.run_button = self._button(
-            "run",
+        self._state = make.label("", "muted", "console_state")
+        self.run_button = make.tool_button(
+            "console_run",
             "mdi6.play",
-            "Run",
             "Run what stands in the input (Enter, or Shift+Enter for an unfinished block).",
             self._run_input,
+            accessible="Run",
         )
-        self.interrupt_button = self._button(
-            "interrupt",
+        self.run_button.setParent(self)  # Tab leads from the input to it, then to those above
+        self.interrupt_button = make.tool_button(
+            "console_interrupt",
             "mdi6.stop",
-            "Interrupt",
             "Stop the cell that runs: a KeyboardInterrupt is raised in it. Variables stay.",
             self.interrupt,
+            accessible="Interrupt",
+            ink="error",
         )
-        self.open_button = self._button(
-            "open",
+        self.open_button = make.tool_button(
+            "console_open",
             "mdi6.file-code-outline",
-            "Open a Python file",
             "Open a Python file and run it cell by cell: a line `# %%` begins a cell.",
-            self.open_requested.emit,
+            self.open_requested,
+            accessible="Open a Python file",
         )
-        self.clear_button = self._button(
-            "clear",
+        self.clear_button = make.tool_button(
+            "console_clear",
             "mdi6.broom",
-            "Clear the output",
             "Clear what is shown above. Variables and history stay.",
             self.clear,
+            accessible="Clear the output",
         )
         self._lay_out()
         self.input.submitted.connect(lambda source: self._run_input())
@@ -256,41 +250,18 @@ class ConsoleView(QWidget):
             text = self.history.fault
         self._state.setText(text)
 
-    def _button(self, name: str, icon: str, text: str, hint: str, action) -> QToolButton:
-        button = QToolButton(self)
-        button.setObjectName(f"console_{name}")
-        button.setAutoRaise(True)
-        button.setToolTip(hint)
-        button.setAccessibleName(text)
-        set_icon(button, icon, "error" if name == "interrupt" else "text")
-        button.clicked.connect(lambda: action())
-        return button
-
     def _lay_out(self) -> None:
         line = QFrame(self)
         line.setFrameShape(QFrame.Shape.HLine)
         line.setFrameShadow(QFrame.Shadow.Plain)
         line.setForegroundRole(QPalette.ColorRole.Mid)
         line.setFixedHeight(1)
-        top = QHBoxLayout()
-        top.setContentsMargins(theme.GRID, 2, theme.GRID // 2, 2)
-        top.setSpacing(2)
-        top.addWidget(self._state, 1)
-        for button in (self.interrupt_button, self.open_button, self.clear_button):
-            top.addWidget(button)
-        bottom = QHBoxLayout()
-        bottom.setContentsMargins(theme.GRID // 2, 0, theme.GRID // 2, theme.GRID // 2)
-        bottom.setSpacing(theme.GRID // 2)
-        bottom.addWidget(self.input, 1)
-        bottom.addWidget(self.run_button, 0, Qt.AlignmentFlag.AlignBottom)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(0)
-        layout.addLayout(top)
-        layout.addWidget(self.empty, 1)
-        layout.addWidget(self.output, 1)
-        layout.addWidget(line)
-        layout.addWidget(self.file)
-        layout.addLayout(bottom)
+        buttons = (self.interrupt_button, self.open_button, self.clear_button)
+        half = theme.GRID // 2
+        top = make.row((self._state, 1), *buttons, gap=2, margins=(theme.GRID, 2, half, 2))
+        run = (self.run_button, 0, Qt.AlignmentFlag.AlignBottom)
+        bottom = make.row((self.input, 1), run, gap=half, margins=(half, 0, half, half))
+        parts = (top, (self.empty, 1), (self.output, 1), line, self.file, bottom)
+        make.column(*parts, on=self, gap=0)
         self.output.hide()
         self.setFocusProxy(self.input)

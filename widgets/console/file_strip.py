@@ -5,11 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QToolButton, QWidget
+from PySide6.QtWidgets import QFrame, QToolButton, QWidget
 
 from engine.project.cells import FileCell, split_cells
-from widgets import theme
-from widgets.icons import set_icon
+from widgets import make, theme
 
 
 class FileStrip(QFrame):
@@ -27,45 +26,27 @@ class FileStrip(QFrame):
         self.path = ""
         self.cells: tuple[FileCell, ...] = ()
         self.position = 0
-        self._title = QLabel(self)
-        self._title.setObjectName("console_file_title")
-        self._place = QLabel(self)
-        self._place.setObjectName("console_file_place")
-        self._place.setProperty("role", "muted")
-        self._back = self._button(
-            "back", "mdi6.chevron-left", "Previous cell", "Show the cell before, without running."
+        self._title = make.label(name="console_file_title")
+        self._place = make.label("", "muted", "console_file_place")
+        self._back = self._button("back", "chevron-left", "Previous cell", self._show_previous)
+        self._back.setToolTip("Show the cell before, without running.")
+        self._skip = self._button("skip", "chevron-right", "Next cell", self._show_next)
+        self._skip.setToolTip("Show the next cell, without running.")
+        run, rest = self.run_next_requested, self.run_rest_requested
+        self._run = self._button("run", "play-outline", "Run this cell", run)
+        self._run.setToolTip(
+            "Run the cell that stands below, and go on to the next (Shift+Enter there)."
         )
-        self._skip = self._button(
-            "skip", "mdi6.chevron-right", "Next cell", "Show the next cell, without running."
+        self._rest = self._button("rest", "fast-forward-outline", "Run from here", rest)
+        self._rest.setToolTip(
+            "Run this cell and all after it, one by one; the first that fails ends it."
         )
-        self._run = self._button(
-            "run",
-            "mdi6.play-outline",
-            "Run this cell",
-            "Run the cell that stands below, and go on to the next (Shift+Enter there).",
-        )
-        self._rest = self._button(
-            "rest",
-            "mdi6.fast-forward-outline",
-            "Run from here",
-            "Run this cell and all after it, one by one; the first that fails ends it.",
-        )
-        self._close = self._button(
-            "close", "mdi6.close", "Close the file", "Close the file. Its variables stay."
-        )
-        layout = QHBoxLayout(self)
-        layout.setContentsMargins(theme.GRID, 2, theme.GRID // 2, 2)
-        layout.setSpacing(theme.GRID // 2)
-        layout.addWidget(self._title)
-        layout.addWidget(self._place)
-        layout.addStretch(1)
-        for button in (self._back, self._skip, self._run, self._rest, self._close):
-            layout.addWidget(button)
-        self._back.clicked.connect(lambda: self.show_cell(self.position - 1))
-        self._skip.clicked.connect(lambda: self.show_cell(self.position + 1))
-        self._run.clicked.connect(self.run_next_requested)
-        self._rest.clicked.connect(self.run_rest_requested)
-        self._close.clicked.connect(self.close_file)
+        close = self._button("close", "close", "Close the file", self.close_file)
+        close.setToolTip("Close the file. Its variables stay.")
+        buttons = (self._back, self._skip, self._run, self._rest, close)
+        half = theme.GRID // 2
+        parts = (self._title, self._place, make.STRETCH, *buttons)
+        make.row(*parts, on=self, gap=half, margins=(theme.GRID, 2, half, 2))
         self.hide()
 
     def open_file(self, path: str, text: str) -> bool:
@@ -105,11 +86,11 @@ class FileStrip(QFrame):
             button.setEnabled(current is not None)
         self.cell_shown.emit(current)
 
-    def _button(self, name: str, icon: str, text: str, hint: str) -> QToolButton:
-        button = QToolButton(self)
-        button.setObjectName(f"console_file_{name}")
-        button.setAutoRaise(True)
-        button.setToolTip(hint)
-        button.setAccessibleName(text)
-        set_icon(button, icon)
-        return button
+    def _button(self, name: str, icon: str, what: str, slot: make.Slot) -> QToolButton:
+        return make.tool_button(f"console_file_{name}", f"mdi6.{icon}", slot=slot, accessible=what)
+
+    def _show_previous(self) -> None:
+        self.show_cell(self.position - 1)
+
+    def _show_next(self) -> None:
+        self.show_cell(self.position + 1)

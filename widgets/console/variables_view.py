@@ -12,23 +12,20 @@ from PySide6.QtCore import (
     Qt,
     Signal,
 )
-from PySide6.QtGui import QAction, QGuiApplication, QKeyEvent, QPainter
+from PySide6.QtGui import QGuiApplication, QKeyEvent, QPainter
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QFrame,
     QHeaderView,
-    QLabel,
-    QLineEdit,
     QMenu,
     QStyledItemDelegate,
     QStyleOptionViewItem,
     QTableView,
-    QVBoxLayout,
     QWidget,
 )
 
 from engine.protocol import Variable, VariablesSnapshot
-from widgets import theme
+from widgets import make, theme
 from widgets.console.variables_model import (
     COLUMNS,
     DTYPE,
@@ -61,14 +58,12 @@ class VariablesView(QWidget):
         self.model = VariablesModel(self)
         self._filter = _Filter(self)
         self._filter.setSourceModel(self.model)
-        self.filter_edit = QLineEdit(self)
-        self.filter_edit.setObjectName("variables_filter")
+        self.filter_edit = make.field("variables_filter", "Filter variables")
         self.filter_edit.setPlaceholderText("Filter by name, shape, dtype…")
         self.filter_edit.setToolTip("Show only the variables whose row holds this text.")
-        self.filter_edit.setAccessibleName("Filter variables")
         self.filter_edit.setClearButtonEnabled(True)
         self.filter_edit.textChanged.connect(self._filter_by)
-        self.table = _Table(self)
+        self.table = _Table()
         self.table.setModel(self._filter)
         self.table.delete_requested.connect(self._delete_selected)
         self.table.customContextMenuRequested.connect(self._open_menu)
@@ -80,22 +75,14 @@ class VariablesView(QWidget):
         self._rows = _Row(self)
         self.table.setItemDelegate(self._rows)
         self.table.setItemDelegateForColumn(MEMORY, self._chips)
-        self.empty = QLabel("No variables yet. Create a tensor below, or type Python.", self)
-        self.empty.setObjectName("variables_empty")
-        self.empty.setProperty("role", "muted")
-        self.empty.setWordWrap(True)
-        self.empty.setAlignment(Qt.AlignmentFlag.AlignCenter)
-        self._left_out = QLabel(self)
-        self._left_out.setObjectName("variables_left_out")
-        self._left_out.setProperty("role", "muted")
+        self.empty = make.empty(
+            "No variables yet. Create a tensor below, or type Python.", "variables_empty"
+        )
+        self._left_out = make.label("", "muted", "variables_left_out")
         self._left_out.hide()
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, theme.GRID // 2, 0, 0)
-        layout.setSpacing(theme.GRID // 2)
-        layout.addWidget(self.filter_edit)
-        layout.addWidget(self.empty, 1)
-        layout.addWidget(self.table, 1)
-        layout.addWidget(self._left_out)
+        half = theme.GRID // 2
+        parts = (self.filter_edit, (self.empty, 1), (self.table, 1), self._left_out)
+        make.column(*parts, on=self, gap=half, margins=(0, half, 0, 0))
         theme.notifier.changed.connect(self.table.viewport().update)
         self.show_variables(VariablesSnapshot(variables=()))
 
@@ -182,24 +169,19 @@ class VariablesView(QWidget):
         name = variable.name
         menu = QMenu(self)
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        copy = QAction("Copy name", menu)
-        copy.triggered.connect(lambda: QGuiApplication.clipboard().setText(name))
-        delete = QAction(f"Delete: del {name}", menu)
-        delete.triggered.connect(lambda: self.run_requested.emit(f"del {name}"))
-        graph = QAction("Show its autograd graph", menu)
+        menu.addAction("Copy name", lambda: QGuiApplication.clipboard().setText(name))
+        graph = menu.addAction("Show its autograd graph", lambda: self.graph_requested.emit(name))
         graph.setEnabled(variable.grad_fn is not None)
-        graph.triggered.connect(lambda: self.graph_requested.emit(name))
-        menu.addActions([copy, graph, delete])
+        menu.addAction(f"Delete: del {name}", lambda: self.run_requested.emit(f"del {name}"))
         menu.popup(self.table.viewport().mapToGlobal(at))
 
 
 class _Table(QTableView):
     delete_requested = Signal()
 
-    def __init__(self, parent: QWidget) -> None:
-        super().__init__(parent)
-        self.setObjectName("variables_table")
-        self.setAccessibleName("Variables of the console")
+    def __init__(self) -> None:
+        super().__init__()
+        make.named(self, "variables_table", "Variables of the console")
         self.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
         self.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
         self.setHorizontalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)

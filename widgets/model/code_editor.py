@@ -16,7 +16,7 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QPlainTextEdit, QTextEdit, QWidget
 
-from widgets import theme
+from widgets import make, theme
 from widgets.model.python_highlighter import PythonHighlighter
 
 FONT_POINTS = 9
@@ -29,9 +29,7 @@ class CodeEditor(QPlainTextEdit):
 
     def __init__(self, name: str, title: str, tip: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.setObjectName(name)
-        self.setAccessibleName(title)
-        self.setToolTip(tip)
+        make.named(self, name, title, tip)
         self.setReadOnly(True)
         self.setTextInteractionFlags(
             Qt.TextInteractionFlag.TextSelectableByMouse

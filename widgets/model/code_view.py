@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from PySide6.QtCore import QSize, Qt, QTimer, Signal
+from PySide6.QtCore import QSize, QTimer, Signal
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QWidget
 
-from widgets import theme
-from widgets.icons import set_icon
+from widgets import make, theme
 from widgets.model.code_editor import CodeEditor
 
 COLUMNS = 64
@@ -37,42 +36,33 @@ class CodeView(QWidget):
             self,
         )
         self.editor.line_clicked.connect(self._select_block_of)
-        self.copy_button = _button(
-            "code_copy", "mdi6.content-copy", "Copy", "Copy the whole file to the clipboard."
+        self.copy_button = make.tool_button(
+            "code_copy",
+            "mdi6.content-copy",
+            "Copy the whole file to the clipboard.",
+            self.copy,
+            text="Copy",
+            accessible="Copy the whole file to the clipboard",
         )
-        self.save_button = _button(
+        self.save_button = make.tool_button(
             "code_save",
             "mdi6.content-save-outline",
-            "Save…",
-            "Save as a Python file. It runs by itself: it needs torch, not this program.",
+            slot=self.save_requested,
+            text="Save…",
+            accessible="Save as a Python file",
         )
-        self.copy_button.clicked.connect(self.copy)
-        self.save_button.clicked.connect(self.save_requested)
-        self._caption = QLabel("model.py")
-        self._caption.setProperty("role", "muted")
-        self.empty = QLabel("The model's Python appears here as you build it.")
-        self.empty.setObjectName("code_empty")
-        self.empty.setAlignment(Qt.AlignmentFlag.AlignCenter)
-        self.empty.setWordWrap(True)
-        self.empty.setProperty("role", "muted")
+        self.save_button.setToolTip(
+            "Save as a Python file. It runs by itself: it needs torch, not this program."
+        )
+        caption = make.label("model.py", "muted")
+        self.empty = make.empty("The model's Python appears here as you build it.", "code_empty")
 
-        bar = QHBoxLayout()
-        bar.setContentsMargins(theme.GRID, theme.GRID // 2, theme.GRID, theme.GRID // 2)
-        bar.setSpacing(theme.GRID)
-        bar.addWidget(self._caption, 1)
-        bar.addWidget(self.copy_button)
-        bar.addWidget(self.save_button)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(0)
-        layout.addLayout(bar)
-        layout.addWidget(self.editor, 1)
-        layout.addWidget(self.empty, 1)
+        margins = (theme.GRID, theme.GRID // 2, theme.GRID, theme.GRID // 2)
+        bar = make.row((caption, 1), self.copy_button, self.save_button, margins=margins)
+        make.column(bar, (self.editor, 1), (self.empty, 1), on=self, gap=0)
         self._lines: dict[str, tuple[int, ...]] = {}
         self._block: str | None = None
-        self._copied = QTimer(self)
-        self._copied.setSingleShot(True)
-        self._copied.setInterval(1500)
+        self._copied = QTimer(self, singleShot=True, interval=1500)
         self._copied.timeout.connect(lambda: self.copy_button.setText("Copy"))
         self.show_code("", {})
 
@@ -110,15 +100,3 @@ class CodeView(QWidget):
             if line in lines:
                 self.block_selected.emit(block)
                 return
-
-
-def _button(object_name: str, icon_name: str, text: str, hint: str) -> QToolButton:
-    button = QToolButton()
-    button.setObjectName(object_name)
-    button.setText(text)
-    button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
-    button.setAutoRaise(True)
-    button.setToolTip(hint)
-    button.setAccessibleName(hint.split(".")[0])
-    set_icon(button, icon_name)
-    return button

@@ -6,10 +6,10 @@ from collections.abc import Iterable
 
 from PySide6.QtCore import QEvent, QObject, QPoint, QSize, Qt, Signal
 from PySide6.QtGui import QAction, QKeyEvent
-from PySide6.QtWidgets import QApplication, QLabel, QLineEdit, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QApplication, QLineEdit, QWidget
 
 from engine.project.catalogue import BlockKind
-from widgets import theme
+from widgets import make, theme
 from widgets.icons import set_icon
 from widgets.model.palette_list import MOVE_KEYS, BlockList
 from widgets.model.palette_row import KIND_ROLE
@@ -32,33 +32,20 @@ class BlockPalette(QWidget):
         super().__init__(parent)
         self.setObjectName("block_palette")
         self.setMinimumWidth(22 * theme.GRID)
-        self.search = QLineEdit(self)
-        self.search.setObjectName("palette_search")
-        self.search.setPlaceholderText("Search blocks")
+        self.search = make.field("palette_search", "Search blocks", placeholder="Search blocks")
         self.search.setClearButtonEnabled(True)
-        self.search.setAccessibleName("Search blocks")
         self.search.setToolTip(
             "Search by name, torch name or purpose, e.g. conv, nn.Linear, regularise.\n"
             "Up and Down move in the list, Enter adds the block, Esc clears."
         )
-        self.list = BlockList(self)
-        self.empty = QLabel(self)
-        self.empty.setObjectName("palette_empty")
-        self.empty.setWordWrap(True)
+        self.list = BlockList()
+        self.empty = make.empty("", "palette_empty")
         self.empty.setAlignment(Qt.AlignmentFlag.AlignTop | Qt.AlignmentFlag.AlignHCenter)
-        self.empty.setProperty("role", "muted")
         self.empty.setContentsMargins(16, 24, 16, 16)
         self.empty.hide()
 
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(0)
-        header = QVBoxLayout()
-        header.setContentsMargins(theme.GRID, theme.GRID, theme.GRID, theme.GRID)
-        header.addWidget(self.search)
-        layout.addLayout(header)
-        layout.addWidget(self.list, 1)
-        layout.addWidget(self.empty, 1)
+        header = make.column(self.search, margins=theme.GRID)
+        make.column(header, (self.list, 1), (self.empty, 1), on=self, gap=0)
 
         magnifier = QAction(self.search)
         set_icon(magnifier, "mdi6.magnify", "muted")

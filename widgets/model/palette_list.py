@@ -7,10 +7,10 @@ from html import escape
 
 from PySide6.QtCore import QCoreApplication, QEvent, QModelIndex, QObject, QPoint, Qt, Signal
 from PySide6.QtGui import QKeyEvent, QMouseEvent, QStandardItem, QStandardItemModel
-from PySide6.QtWidgets import QApplication, QListView, QWidget
+from PySide6.QtWidgets import QApplication, QListView
 
 from engine.project.catalogue import BlockKind
-from widgets import theme
+from widgets import make, theme
 from widgets.model.palette_row import KIND_ROLE, PaletteDelegate, short_torch_name
 
 MOVE_KEYS = (Qt.Key.Key_Up, Qt.Key.Key_Down, Qt.Key.Key_PageUp, Qt.Key.Key_PageDown)
@@ -25,10 +25,9 @@ class BlockList(QListView):
     drag_dropped = Signal(str, QPoint)
     drag_cancelled = Signal()
 
-    def __init__(self, parent: QWidget) -> None:
-        super().__init__(parent)
-        self.setObjectName("palette_list")
-        self.setAccessibleName("Blocks")
+    def __init__(self) -> None:
+        super().__init__()
+        make.named(self, "palette_list", "Blocks")
         self.setFrameShape(QListView.Shape.NoFrame)
         self.setVerticalScrollMode(QListView.ScrollMode.ScrollPerPixel)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QKeyEvent, QMouseEvent
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QPushButton, QWidget
 
 from engine.project.document import Model, replace
 from engine.project.problems import Fix, Problem, located
-from widgets import theme
+from widgets import make, theme
 from widgets.icons import icon
 
 _ICONS = {"error": "mdi6.alert-circle", "warning": "mdi6.alert"}
@@ -26,9 +26,7 @@ class ProblemList(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("problem_list")
-        self._layout = QVBoxLayout(self)
-        self._layout.setContentsMargins(0, 0, 0, 0)
-        self._layout.setSpacing(theme.GRID // 2)
+        self._layout = make.column(on=self, gap=theme.GRID // 2)
         self._shown: tuple[Problem, ...] = ()
         self._cards: list[ProblemCard] = []
 
@@ -67,26 +65,17 @@ class ProblemCard(QFrame):
     def __init__(self, problem: Problem, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.problem = problem
-        self.setObjectName("problem")
-        self.setAccessibleName(f"{problem.severity}: {problem.message}")
-        self._icon = QLabel(self)
+        make.named(self, "problem", f"{problem.severity}: {problem.message}")
+        self._icon = make.label()
         self._icon.setAlignment(Qt.AlignmentFlag.AlignTop)
         self._icon.setFixedWidth(18)
-        words = QLabel(problem.message, self)
-        words.setObjectName("problem_text")
+        words = make.label(problem.message, name="problem_text", wrap=True)
         words.setTextFormat(Qt.TextFormat.PlainText)
-        words.setWordWrap(True)
-
-        layout = QHBoxLayout(self)
-        layout.setContentsMargins(theme.GRID, theme.GRID, theme.GRID, theme.GRID)
-        layout.setSpacing(theme.GRID)
-        layout.addWidget(self._icon, 0, Qt.AlignmentFlag.AlignTop)
-        column = QVBoxLayout()
-        column.setSpacing(theme.GRID // 2)
-        column.addWidget(words)
+        column = make.column(words, gap=theme.GRID // 2)
         if problem.fix is not None:
-            column.addWidget(self._fix_button(problem.fix), 0, Qt.AlignmentFlag.AlignLeft)
-        layout.addLayout(column, 1)
+            make.add(column, (self._fix_button(problem.fix), 0, Qt.AlignmentFlag.AlignLeft))
+        icon = (self._icon, 0, Qt.AlignmentFlag.AlignTop)
+        make.row(icon, (column, 1), on=self, margins=theme.GRID)
 
         if problem.block is not None:
             self.setCursor(Qt.CursorShape.PointingHandCursor)
@@ -99,8 +88,7 @@ class ProblemCard(QFrame):
         theme.notifier.changed.connect(self._paint)
 
     def _fix_button(self, fix: Fix) -> QPushButton:
-        button = QPushButton(fix.text[:1].upper() + fix.text[1:], self)
-        button.setObjectName("problem_fix")
+        button = make.button("problem_fix", fix.text[:1].upper() + fix.text[1:])
         button.setToolTip(f"Sets {fix.param} to {fix.value!r}. Undo takes it back.")
         button.setAccessibleName(f"Fix: {fix.text}")
         button.setCursor(Qt.CursorShape.ArrowCursor)

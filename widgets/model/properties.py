@@ -5,13 +5,9 @@ from __future__ import annotations
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QFont
 from PySide6.QtWidgets import (
-    QFrame,
-    QGridLayout,
-    QHBoxLayout,
     QLabel,
     QLineEdit,
     QScrollArea,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -19,7 +15,7 @@ from engine.project.catalogue import BlockKind
 from engine.project.document import Block, Model
 from engine.project.names import name_problem
 from engine.protocol import BlockReport, ModelSnapshot, TensorSpec
-from widgets import theme
+from widgets import make, theme
 from widgets.forms import ParamForm
 from widgets.icons import icon
 from widgets.model.problems import ProblemList
@@ -37,9 +33,6 @@ class BlockProperties(QScrollArea):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("block_properties")
-        self.setWidgetResizable(True)
-        self.setFrameShape(QFrame.Shape.NoFrame)
-        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self._block: Block | None = None
         self._kind: BlockKind | None = None
 
@@ -57,36 +50,26 @@ class BlockProperties(QScrollArea):
         self.name.committed.connect(self._rename)
         self._name_error = _label("error", "block_name_error")
         self.name.textChanged.connect(self._check_name)
-        self._name_label = QLabel("name")
-        self._name_label.setBuddy(self.name)
-        self._name_label.setToolTip(self.name.toolTip())
+        name_label = make.label("name", of=self.name, tip=self.name.toolTip())
         self.form = ParamForm()
         self.form.value_edited.connect(self._edit_param)
         self._no_params = _label("muted", "properties_no_params")
         self._no_params.setText("This block has no parameters.")
         self.facts = _Facts()
 
-        body = QWidget()
-        layout = QVBoxLayout(body)
-        layout.setContentsMargins(*(4 * [2 * theme.GRID]))
-        layout.setSpacing(theme.GRID)
-        head = QHBoxLayout()
-        head.setSpacing(theme.GRID)
-        head.addWidget(self._icon, 0, Qt.AlignmentFlag.AlignTop)
-        names = QVBoxLayout()
-        names.setSpacing(0)
-        names.addWidget(self._title)
-        names.addWidget(self._torch_name)
-        head.addLayout(names, 1)
-        layout.addLayout(head)
-        layout.addWidget(self._summary)
-        layout.addWidget(self.problems)
-        layout.addWidget(self.facts)
-        self.form.set_head(self._name_label, self.name, self._name_error)
-        layout.addWidget(self.form)
-        layout.addWidget(self._no_params)
-        layout.addStretch(1)
-        self.setWidget(body)
+        self.form.set_head(name_label, self.name, self._name_error)
+        names = make.column(self._title, self._torch_name, gap=0)
+        body = make.page(
+            make.row((self._icon, 0, Qt.AlignmentFlag.AlignTop), (names, 1)),
+            self._summary,
+            self.problems,
+            self.facts,
+            self.form,
+            self._no_params,
+            make.STRETCH,
+            margins=2 * theme.GRID,
+        )
+        make.scroll(body, self)
         theme.notifier.changed.connect(self._paint_icon)
         self.show_name_error("")
         self.show_block(None, None, None, None)
@@ -118,8 +101,7 @@ class BlockProperties(QScrollArea):
 
     def show_name_error(self, message: str) -> None:
         """Say under the name why it was refused; an empty message takes that back."""
-        self._name_error.setText(message)
-        self._name_error.setVisible(bool(message))
+        make.tell(self._name_error, message)
 
     def _show_block(self, block: Block, kind: BlockKind | None, report: BlockReport | None) -> None:
         self.name.show_name(block.id, block.name)
@@ -199,8 +181,7 @@ class _NameField(QLineEdit):
 
     def __init__(self) -> None:
         super().__init__()
-        self.setObjectName("block_name")
-        self.setAccessibleName("Block name")
+        make.named(self, "block_name", "Block name")
         self.setToolTip(
             "The block's name in Python: the attribute of the module (self.linear1) or the\n"
             "variable. It is also the start of its keys in the state_dict (linear1.weight)."
@@ -227,11 +208,8 @@ class _Facts(QWidget):
     def __init__(self) -> None:
         super().__init__()
         self.setObjectName("properties_facts")
-        self._grid = QGridLayout(self)
-        self._grid.setContentsMargins(0, theme.GRID // 2, 0, theme.GRID)
-        self._grid.setHorizontalSpacing(theme.GRID)
-        self._grid.setVerticalSpacing(theme.GRID // 2)
-        self._grid.setColumnStretch(1, 1)
+        margins = (0, theme.GRID // 2, 0, theme.GRID)
+        self._grid = make.grid(self, down=theme.GRID // 2, margins=margins, stretch=1)
         self._rows: list[tuple[QLabel, QLabel]] = []
 
     def show_facts(self, facts: list[tuple[str, str, str]]) -> None:
@@ -282,10 +260,7 @@ def _spec_text(spec: TensorSpec) -> str:
 
 
 def _label(role: str, object_name: str) -> QLabel:
-    label = QLabel()
-    label.setObjectName(object_name)
-    label.setProperty("role", role)
-    label.setWordWrap(True)
+    label = make.label("", role, object_name, wrap=True)
     if role == "heading":
         font = label.font()
         font.setWeight(QFont.Weight.DemiBold)
