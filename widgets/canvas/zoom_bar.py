@@ -6,7 +6,7 @@ import qtawesome
 from PySide6.QtCore import QSize
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QToolButton
 
-from widgets import theme
+from widgets import make, theme
 
 from .view import WHEEL_STEP, CanvasView
 
@@ -15,9 +15,7 @@ class ZoomBar(QFrame):
     def __init__(self, view: CanvasView) -> None:
         super().__init__(view)
         self.setObjectName("zoom_bar")
-        row = QHBoxLayout(self)
-        row.setContentsMargins(2, 2, 2, 2)
-        row.setSpacing(0)
+        row = make.row(on=self, gap=0, margins=2)
         self._icons: dict[QToolButton, str] = {}
         self._button(row, "zoom_out", "mdi6.minus", "Zoom out (-)",
                      lambda: view.zoom_by(1 / WHEEL_STEP))  # fmt: skip
@@ -31,17 +29,14 @@ class ZoomBar(QFrame):
         self._restyle()
         self._show_zoom(view.zoom)
 
-    def _button(self, row: QHBoxLayout, name: str, icon: str, words: str, act) -> QToolButton:
-        button = QToolButton(self)
-        button.setObjectName(name)
-        button.setAutoRaise(True)
-        button.setToolTip(words)
-        button.setAccessibleName(words)
+    def _button(
+        self, row: QHBoxLayout, name: str, icon: str, words: str, act: make.Slot
+    ) -> QToolButton:
+        button = make.tool_button(name, tip=words, slot=act, accessible=words)
         button.setIconSize(QSize(16, 16))
         button.setFixedHeight(24)
         # One Tab from the last block out of the canvas, not four: the keys do the same.
         button.setFocusPolicy(button.focusPolicy().NoFocus)
-        button.clicked.connect(lambda: act())
         row.addWidget(button)
         if icon:
             self._icons[button] = icon

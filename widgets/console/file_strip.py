@@ -41,9 +41,9 @@ class FileStrip(QFrame):
         self._rest.setToolTip(
             "Run this cell and all after it, one by one; the first that fails ends it."
         )
-        close = self._button("close", "close", "Close the file", self.close_file)
-        close.setToolTip("Close the file. Its variables stay.")
-        buttons = (self._back, self._skip, self._run, self._rest, close)
+        self._close = self._button("close", "close", "Close the file", self.close_file)
+        self._close.setToolTip("Close the file. Its variables stay.")
+        buttons = (self._back, self._skip, self._run, self._rest, self._close)
         half = theme.GRID // 2
         parts = (self._title, self._place, make.STRETCH, *buttons)
         make.row(*parts, on=self, gap=half, margins=(theme.GRID, 2, half, 2))

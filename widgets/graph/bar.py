@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QEvent, QObject, QSize, Qt, Signal
-from PySide6.QtGui import QAction, QActionGroup, QKeyEvent, QKeySequence, QShortcut
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QLineEdit, QMenu, QToolButton, QWidget
+from collections.abc import Callable
 
+from PySide6.QtCore import QEvent, QObject, QSize, Qt, Signal
+from PySide6.QtGui import QAction, QActionGroup, QKeyEvent, QKeySequence
+from PySide6.QtWidgets import QToolButton, QWidget
+
+from widgets import make
 from widgets.graph.finder import FILTERS, SAVED_STEPS_BYTES
 from widgets.graph.view import GraphView
 from widgets.icons import set_icon
@@ -32,9 +35,7 @@ class GraphBar(QWidget):
         self.setObjectName("graph_bar")
         self._view = view
         self._filter, self._drawn = "all", False
-        self._row = QHBoxLayout(self)
-        self._row.setContentsMargins(GRID, GRID // 2, GRID, GRID // 2)
-        self._row.setSpacing(2)
+        self._row = make.row(on=self, gap=2, margins=(GRID, GRID // 2, GRID, GRID // 2))
         self._make_search(scope)
         self._make_filter()
         self._row.addStretch(1)
@@ -47,27 +48,26 @@ class GraphBar(QWidget):
 
     # -- its parts -------------------------------------------------------------------------------
 
-    def _button(self, name: str, icon: str, words: str) -> QToolButton:
-        button = QToolButton(autoRaise=True)
-        button.setObjectName(f"graph_{name}")
-        button.setAccessibleName(words.partition(":")[0])
-        button.setToolTip(words)
+    def _button(self, name: str, icon: str, tip: str, slot: make.Slot | None = None) -> QToolButton:
+        button = make.tool_button(f"graph_{name}", icon, tip, slot)
         button.setIconSize(QSize(18, 18))
-        set_icon(button, icon)
         self._row.addWidget(button)
         return button
 
+    def _switch(
+        self, name: str, icon: str, tip: str, toggled: Callable[[bool], None]
+    ) -> QToolButton:
+        button = self._button(name, icon, tip)
+        button.setCheckable(True)
+        button.toggled.connect(toggled)
+        return button
+
     def _make_search(self, scope: QWidget) -> None:
-        self.field = QLineEdit()
-        self.field.setObjectName("graph_search")
-        self.field.setAccessibleName("Search the graph")
-        self.field.setPlaceholderText("Search nodes")
+        self.field = make.field("graph_search", "Search the graph", placeholder="Search nodes")
         self.field.setClearButtonEnabled(True)
         clear = self.field.findChild(QToolButton)  # Qt makes it, without a name
         if clear is not None:
-            clear.setObjectName("graph_search_clear")
-            clear.setAccessibleName("Clear the search")
-            clear.setToolTip("Clear the search (Esc)")
+            make.named(clear, "graph_search_clear", "Clear the search", "Clear the search (Esc)")
         self.field.setMaximumWidth(_SEARCH_WIDTH)
         self.field.setToolTip(
             "Finds nodes by name, operation, shape, module or line of code: all words must be there"
@@ -77,23 +77,18 @@ class GraphBar(QWidget):
         self.field.textChanged.connect(lambda _: self._search())
         self.field.installEventFilter(self)
         self._row.addWidget(self.field, 2)
-        self._count = QLabel()
-        self._count.setObjectName("graph_hits")
-        self._count.setProperty("role", "muted")
+        self._count = make.label("", "muted", "graph_hits")
         self._count.setContentsMargins(GRID // 2, 0, GRID // 2, 0)
         self._row.addWidget(self._count)
         self._earlier = self._button("hit_before", "mdi6.chevron-up", "Hit before (Shift+Enter)")
         self._earlier.clicked.connect(lambda: self._view.next_hit(-1))
         self._later = self._button("hit_next", "mdi6.chevron-down", "Next hit (Enter)")
         self._later.clicked.connect(lambda: self._view.next_hit(1))
-        shortcut = QShortcut(QKeySequence(QKeySequence.StandardKey.Find), scope)
-        shortcut.setContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
-        shortcut.activated.connect(self._focus_search)
+        make.shortcut(QKeySequence.StandardKey.Find, scope, self._focus_search, inside=True)
 
     def _make_filter(self) -> None:
         self._filter_button = self._button("filter", "mdi6.filter-variant", FILTER_TIP)
-        menu = QMenu(self._filter_button)
-        menu.setAccessibleName("Filter")
+        menu = make.menu(self._filter_button, accessible="Filter")
         group = QActionGroup(menu)
         saved = {
             f"saved:{least}": f"Keep more than {format_bytes(least)}"
@@ -109,51 +104,47 @@ class GraphBar(QWidget):
             action.triggered.connect(lambda _=False, key=key: self._choose_filter(key))
             group.addAction(action)
             self.filters[key] = action
-        self._filter_button.setMenu(menu)
-        self._filter_button.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
 
     def _make_switches(self) -> None:
-        self._forward = self._button(
+        self._forward = self._switch(
             "direction",
             "mdi6.arrow-up-down",
             "Direction: off, the loss is at the top and arrows go the gradient's way; on, the"
             " leaves are and arrows go the way of the data",
+            self._turn,
         )
-        self._forward.setCheckable(True)
-        self._forward.toggled.connect(self._turn)
-        self._angles = self._button(
-            "style", "mdi6.vector-polyline", "Right angles: draw the links with corners, not curves"
+        self._angles = self._switch(
+            "style",
+            "mdi6.vector-polyline",
+            "Right angles: draw the links with corners, not curves",
+            lambda on: self._view.set_style("orthogonal" if on else "smooth"),
         )
-        self._angles.setCheckable(True)
-        self._angles.toggled.connect(
-            lambda on: self._view.set_style("orthogonal" if on else "smooth")
-        )
-        self._paths = self._button(
+        self._paths = self._switch(
             "paths",
             "mdi6.source-branch",
             "Paths: highlight the ways from the selected box to the loss and to the leaves",
+            self._view.show_paths,
         )
-        self._paths.setCheckable(True)
-        self._paths.toggled.connect(self._view.show_paths)
-        self._follow = self._button(
+        self._follow = self._switch(
             "follow",
             "mdi6.target",
             "Follow: at each step, open the box that hides the node that ran",
+            self._set_follow,
         )
-        self._follow.setCheckable(True)
-        self._follow.toggled.connect(self._set_follow)
 
     def _make_openers(self) -> None:
         self._open_all = self._button(
             "open_all",
             "mdi6.unfold-more-horizontal",
             "Open all: every box opens, the picture is then the graph itself",
+            self._view.open_all,
         )
-        self._open_all.clicked.connect(self._view.open_all)
         self._close_all = self._button(
-            "close_all", "mdi6.unfold-less-horizontal", "Close all: only the outermost boxes"
+            "close_all",
+            "mdi6.unfold-less-horizontal",
+            "Close all: only the outermost boxes",
+            self._view.close_all,
         )
-        self._close_all.clicked.connect(self._view.close_all)
 
     def _make_save(self) -> None:
         self._save = self._button(
@@ -161,8 +152,7 @@ class GraphBar(QWidget):
             "mdi6.tray-arrow-down",
             "Save: the picture as PNG or SVG, the graph as DOT, JSON or GraphML",
         )
-        menu = QMenu(self._save)
-        menu.setAccessibleName("Save")
+        menu = make.menu(self._save, accessible="Save")
         self._view.add_picture_actions(menu)
         menu.addSeparator()
         for format_, words in (("dot", "DOT"), ("json", "JSON"), ("graphml", "GraphML")):
@@ -175,10 +165,8 @@ class GraphBar(QWidget):
         )
         self._stop.setText("Saving…")
         self._stop.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
-        self._stop.clicked.connect(lambda: self.stop_requested.emit())
+        self._stop.clicked.connect(self.stop_requested)
         self.show_saving(False)
-        self._save.setMenu(menu)
-        self._save.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
 
     # -- what it does ----------------------------------------------------------------------------
 

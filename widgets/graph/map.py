@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QRectF, Qt
 from PySide6.QtGui import QPainter, QPixmap, QTransform
 
-from widgets import theme
+from widgets import make, theme
 from widgets.canvas.minimap import CanvasMap
 
 if TYPE_CHECKING:
@@ -23,8 +23,7 @@ class GraphMap(CanvasMap):
         super().__init__(
             view, "The whole graph. The frame is what you see: drag it to look elsewhere."
         )
-        self.setObjectName("graph_map")
-        self.setAccessibleName("Map of the graph")
+        make.named(self, "graph_map", "Map of the graph")
         self._item = item
         self._picture: QPixmap | None = None
         theme.notifier.changed.connect(self.refresh)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from PySide6.QtWidgets import QVBoxLayout, QWidget
+from PySide6.QtWidgets import QWidget
 
+from widgets import make
 from widgets.graph.bar import GraphBar
 from widgets.graph.view import GraphView
 
@@ -15,8 +16,4 @@ class GraphPane(QWidget):
         super().__init__(parent)
         self.view = GraphView()
         self.bar = GraphBar(self.view, self)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(0)
-        layout.addWidget(self.bar)
-        layout.addWidget(self.view, 1)
+        make.column(self.bar, (self.view, 1), on=self, gap=0)

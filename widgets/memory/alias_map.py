@@ -19,7 +19,7 @@ from PySide6.QtWidgets import (
 )
 
 from engine.protocol import AliasesSnapshot, AliasNode, StorageNode
-from widgets import theme
+from widgets import make, theme
 from widgets.canvas.view import CanvasView
 from widgets.canvas.zoom_bar import ZoomBar
 from widgets.memory.alias_item import AliasItem, strides_text, title_of
@@ -54,8 +54,7 @@ class AliasMapView(CanvasView):
         scene = QGraphicsScene()
         super().__init__(scene, parent)
         scene.setParent(self)
-        self.setObjectName("alias_map")
-        self.setAccessibleName("Alias map: who shares memory")
+        make.named(self, "alias_map", "Alias map: who shares memory")
         self._item = AliasItem()
         scene.addItem(self._item)
         self._zoom_bar = ZoomBar(self)

@@ -21,7 +21,7 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QAbstractScrollArea, QFrame, QMenu, QToolTip, QWidget
 
 from engine.protocol import StorageSnapshot
-from widgets import theme
+from widgets import make, theme
 from widgets.memory.layout_sums import Index, element_name, has_element, index_of_position
 from widgets.memory.strip_picture import (
     BY_POSITION,
@@ -62,9 +62,7 @@ class StorageStrip(QAbstractScrollArea):
         self._wrap = 0
         self._asked: tuple[int, int] | None = None
         self._cell_width = MIN_CELL_WIDTH
-        self.setObjectName("storage_strip")
-        self.setAccessibleName("Cells of the storage")
-        self.setToolTip("")
+        make.named(self, "storage_strip", "Cells of the storage")
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAsNeeded)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)

@@ -6,19 +6,15 @@ from html import escape
 
 from PySide6.QtCore import QSignalBlocker, Qt, Signal
 from PySide6.QtWidgets import (
-    QComboBox,
     QFormLayout,
     QLabel,
     QListWidget,
     QListWidgetItem,
-    QSpinBox,
-    QSplitter,
-    QVBoxLayout,
     QWidget,
 )
 
 from engine.protocol import LocationSnapshot, StorageSnapshot
-from widgets import theme
+from widgets import make, theme
 from widgets.memory.layout_sums import (
     Index,
     cell_of,
@@ -66,43 +62,35 @@ class StorageView(QWidget):
         self._snapshot: StorageSnapshot | None = None
         self._index: Index | None = None
         self._facts = _label("storage_facts", "Strides and offset are counted in elements.")
-        self._facts.setWordWrap(True)
         self._order = _label(
             "storage_contiguity",
             "A tensor is contiguous when its elements lie in its storage row by row. view() needs"
             " strides that fit; .contiguous() makes a copy in that order.",
         )
-        self._order.setWordWrap(True)
         self._strides = _label(
             "storage_strides",
             "The stride of a dimension is the number of cells from one element to the next along"
             " it. Each is drawn as an arc over the cells, from the chosen element.",
         )
-        self._strides.setWordWrap(True)
-        self._sum = _label("storage_sum", "Where an element lies: offset + index · stride, summed.")
+        tip = "Where an element lies: offset + index · stride, summed."
+        self._sum = _label("storage_sum", tip, wrap=False)
         self._sum.setFont(mono_font(13))
         self.strip = StorageStrip()
-        self._color = QComboBox()
-        self._color.setObjectName("storage_color_by")
-        self._color.setAccessibleName("Colour cells by")
+        self._color = make.combo("storage_color_by", "Colour cells by")
         self._color.setToolTip(
             "What a cell's colour tells: its element's index along a dimension, or its place when"
             " elements are counted row by row (the later, the darker)."
         )
-        self._wrap = QSpinBox()
-        self._wrap.setObjectName("storage_wrap")
-        self._wrap.setAccessibleName("Cells in a row")
+        self._wrap = make.spin("storage_wrap", "Cells in a row", high=MAX_WRAP)
         self._wrap.setToolTip(
             "Cells in a row of the picture. The storage itself is one long line; auto breaks it"
             " where a stride ends, if that fits."
         )
-        self._wrap.setRange(0, MAX_WRAP)
         self._wrap.setSpecialValueText("auto")
         self._wrap.valueChanged.connect(self.strip.set_wrap)
         self._color.activated.connect(self._on_color)
         self.readers = QListWidget()
-        self.readers.setObjectName("storage_readers")
-        self.readers.setAccessibleName("Elements that read the chosen cell")
+        make.named(self.readers, "storage_readers", "Elements that read the chosen cell")
         self.readers.setToolTip(
             "Every element of every tensor that reads the chosen cell, also inside modules, lists"
             " and dicts, and of NumPy arrays: writing through one of them changes all. Press"
@@ -111,7 +99,7 @@ class StorageView(QWidget):
         self.readers.setFont(mono_font(10))
         self.readers.setWordWrap(True)
         self.readers.itemActivated.connect(self._on_reader)
-        self._readers_title = _label("storage_readers_title", "", "heading")
+        self._readers_title = _label("storage_readers_title", "", "heading", wrap=False)
         self._lay_out()
         self.strip.window_requested.connect(self.window_requested)
         self.strip.cell_chosen.connect(self._on_cell)
@@ -120,37 +108,17 @@ class StorageView(QWidget):
         self.show_storage(None)
 
     def _lay_out(self) -> None:
-        left = QWidget()
-        column = QVBoxLayout(left)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(GRID // 2)
-        column.addWidget(self.strip, 1)
-        column.addWidget(self._sum)
-        right = QWidget()
-        beside = QVBoxLayout(right)
-        beside.setContentsMargins(GRID, 0, 0, 0)
-        beside.setSpacing(GRID // 2)
-        beside.addWidget(self._readers_title)
-        beside.addWidget(self.readers, 1)
+        left = make.page((self.strip, 1), self._sum, gap=GRID // 2)
         options = QFormLayout()
         options.setSpacing(GRID // 2)
         options.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.AllNonFixedFieldsGrow)
         options.addRow("Colour by", self._color)
         options.addRow("Cells a row", self._wrap)
-        beside.addLayout(options)
-        splitter = QSplitter(Qt.Orientation.Horizontal)
-        splitter.addWidget(left)
-        splitter.addWidget(right)
-        splitter.setStretchFactor(0, 1)
-        splitter.setSizes([720, 200])
-        splitter.setChildrenCollapsible(False)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(GRID, GRID, GRID, GRID)
-        layout.setSpacing(GRID // 2)
-        layout.addWidget(self._facts)
-        layout.addWidget(self._order)
-        layout.addWidget(self._strides)
-        layout.addWidget(splitter, 1)
+        parts = (self._readers_title, (self.readers, 1), options)
+        right = make.page(*parts, gap=GRID // 2, margins=(GRID, 0, 0, 0))
+        splitter = make.splitter(left, right, shares=(1,), sizes=(720, 200))
+        words = (self._facts, self._order, self._strides)
+        make.column(*words, (splitter, 1), on=self, gap=GRID // 2, margins=GRID)
 
     # -- what it shows ---------------------------------------------------------------------------
 
@@ -283,8 +251,7 @@ class StorageView(QWidget):
         self._order.setText(self.text("contiguity"))
         told = snapshot.contiguity if snapshot else None
         role = "success" if told is not None and told.is_contiguous else ""
-        self._order.setProperty("role", role)
-        self._order.style().polish(self._order)
+        make.set_role(self._order, role)
         self._strides.setText(_strides_html(snapshot) if snapshot is not None and there else "")
         self._show_sum()
         self.strip.setAccessibleDescription(self.text("sum"))
@@ -333,14 +300,10 @@ def _strides_html(snapshot: StorageSnapshot) -> str:
     return " &nbsp; ".join(entries) or "No dimensions: one element, one cell."
 
 
-def _label(name: str, tip: str, role: str = "") -> QLabel:
-    label = QLabel()
-    label.setObjectName(name)
-    label.setToolTip(tip)
+def _label(name: str, tip: str, role: str = "", wrap: bool = True) -> QLabel:
+    label = make.label("", role, name, tip=tip, wrap=wrap)
     label.setMinimumWidth(1)  # a long line is cut off, it does not widen the window
     label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-    if role:
-        label.setProperty("role", role)
     return label
 
 

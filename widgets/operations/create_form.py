@@ -4,19 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtCore import QSize, Signal
 from PySide6.QtWidgets import (
     QCheckBox,
     QComboBox,
     QFormLayout,
-    QFrame,
     QLabel,
     QLineEdit,
     QPlainTextEdit,
-    QPushButton,
-    QScrollArea,
     QSizePolicy,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -30,7 +26,7 @@ from engine.project.factories import (
     python_line,
 )
 from engine.protocol import VariablesSnapshot
-from widgets import theme
+from widgets import make, theme
 from widgets.model.python_highlighter import PythonHighlighter
 
 Editor = QLineEdit | QComboBox | QCheckBox
@@ -50,37 +46,28 @@ class CreateForm(QWidget):
         self._own_name = ""  # the name that the form proposed last
         self.editors: dict[str, Editor] = {}
         self._errors: dict[str, QLabel] = {}
-        self.factory_box = QComboBox(self)
-        self.factory_box.setObjectName("create_factory")
-        self.factory_box.setAccessibleName("Function that makes the tensor")
+        self.factory_box = make.combo("create_factory", "Function that makes the tensor")
         self.factory_box.setToolTip("The function of torch that makes the tensor.")
         self.factory_box.setSizeAdjustPolicy(
             QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon
         )
         self._fill_factories()
-        self.name_edit = QLineEdit(self)
-        self.name_edit.setObjectName("create_name")
-        self.name_edit.setAccessibleName("Name of the new variable")
+        self.name_edit = make.field("create_name", "Name of the new variable")
         self.name_edit.setToolTip("The variable's name. A variable of this name is replaced.")
-        self._summary = _label("create_summary", "muted", self)
-        self._name_error = _label("create_name_error", "error", self)
-        self._replaces = _label("create_replaces", "muted", self)
-        self.preview = _Preview(self)
-        self.create_button = QPushButton("Create", self)
-        self.create_button.setObjectName("create_run")
-        self.create_button.setProperty("role", "primary")
-        self.create_button.setToolTip("Run this Python in the console, where it stays to be seen.")
+        self._summary = make.label("", "muted", "create_summary", wrap=True)
+        self._name_error = make.label("", "error", "create_name_error", wrap=True)
+        self._replaces = make.label("", "muted", "create_replaces", wrap=True)
+        self.preview = _Preview()
+        self.create_button = make.button("create_run", "Create", slot=self._run, primary=True)
         self.create_button.setAccessibleName("Create the tensor")
+        self.create_button.setToolTip("Run this Python in the console, where it stays to be seen.")
 
-        self._rows = QFormLayout()
+        self._rows = _form()
         self._rows.setContentsMargins(0, 0, 0, 0)
-        self._rows.setSpacing(theme.GRID // 2)
-        self._rows.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.AllNonFixedFieldsGrow)
         self._lay_out()
         self.factory_box.currentIndexChanged.connect(self._show_factory)
         self.name_edit.textChanged.connect(self._refresh)
         self.name_edit.returnPressed.connect(self.create_button.click)
-        self.create_button.clicked.connect(self._run)
         self._propose_name()
         self._show_factory()
 
@@ -132,10 +119,7 @@ class CreateForm(QWidget):
                 self.factory_box.insertSeparator(self.factory_box.count())
             group = factory.group
             title = "torch.tensor (of an array)" if "(" in factory.key else factory.call
-            self.factory_box.addItem(title, factory.key)
-            self.factory_box.setItemData(
-                self.factory_box.count() - 1, factory.summary, Qt.ItemDataRole.ToolTipRole
-            )
+            make.add_choices(self.factory_box, ((title, factory.key, factory.summary),))
 
     def _show_factory(self) -> None:
         """Show this function's fields; what was typed into fields of the same name stays."""
@@ -147,7 +131,7 @@ class CreateForm(QWidget):
         self._summary.setText(factory.summary)
         for field in (*factory.fields, *(OPTIONS[name] for name in factory.options)):
             editor = self._editor(field)
-            error = _label(f"create_{field.name}_error", "error", self)
+            error = make.label("", "error", f"create_{field.name}_error", wrap=True)
             label = self._title(field.name)
             label.setToolTip(field.hint)
             self._rows.addRow(label, editor)
@@ -177,10 +161,7 @@ class CreateForm(QWidget):
             if editor.isEditable():
                 editor.setEditText(field.initial)
             editor.currentTextChanged.connect(self._refresh)
-        editor.setObjectName(f"create_{field.name}")
-        editor.setAccessibleName(field.name)
-        editor.setToolTip(field.hint)
-        return editor
+        return make.named(editor, f"create_{field.name}", field.name, field.hint)
 
     def _fill_choices(self) -> None:
         """Bring lists of variables and devices up to date; what was chosen or typed stays."""
@@ -256,8 +237,7 @@ class CreateForm(QWidget):
             fault = error
         for name, label in (("name", self._name_error), *self._errors.items()):
             text = str(fault) if fault is not None and fault.field_name == name else ""
-            label.setText(text)
-            label.setVisible(bool(text))
+            make.tell(label, text)
         name = self.name_edit.text().strip()
         self._replaces.setText(f"{name} exists and will be replaced.")
         self._replaces.setVisible(name in self._names)
@@ -275,46 +255,28 @@ class CreateForm(QWidget):
         return label
 
     def _lay_out(self) -> None:
-        head = QFormLayout()
-        head.setSpacing(theme.GRID // 2)
-        head.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.AllNonFixedFieldsGrow)
+        head = _form()
         head.addRow(self._title("function"), self.factory_box)
         head.addRow(self._summary)
         head.addRow(self._title("name"), self.name_edit)
         head.addRow(self._name_error)
         head.addRow(self._replaces)
-        inside = QWidget(self)
-        column = QVBoxLayout(inside)
-        column.setContentsMargins(theme.GRID, theme.GRID, theme.GRID, theme.GRID)
-        column.setSpacing(theme.GRID // 2)
-        column.addLayout(head)
-        column.addLayout(self._rows)
-        column.addStretch(1)
-        scroll = QScrollArea(self)
-        scroll.setWidgetResizable(True)
-        scroll.setFrameShape(QFrame.Shape.NoFrame)
-        scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        scroll.setWidget(inside)
-        foot = QVBoxLayout()
-        foot.setContentsMargins(theme.GRID, theme.GRID // 2, theme.GRID, theme.GRID)
-        foot.setSpacing(theme.GRID // 2)
-        foot.addWidget(self.preview)
-        foot.addWidget(self.create_button)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(0)
-        layout.addWidget(scroll, 1)
-        layout.addLayout(foot)
+        half = theme.GRID // 2
+        inside = make.page(head, self._rows, make.STRETCH, gap=half, margins=theme.GRID)
+        margins = (theme.GRID, half, theme.GRID, theme.GRID)
+        foot = make.column(self.preview, self.create_button, gap=half, margins=margins)
+        scroll = make.scroll(inside)
+        make.column((scroll, 1), foot, on=self, gap=0)
+        self.setTabOrder(self.create_button, scroll)
 
 
 class _Preview(QPlainTextEdit):
     """The Python to be run, read-only."""
 
-    def __init__(self, parent: QWidget) -> None:
-        super().__init__(parent)
-        self.setObjectName("create_preview")
-        self.setAccessibleName("Python that Create runs")
-        self.setToolTip("The Python that Create runs in the console.")
+    def __init__(self) -> None:
+        super().__init__()
+        tip = "The Python that Create runs in the console."
+        make.named(self, "create_preview", "Python that Create runs", tip)
         self.setPlaceholderText("Something above is wrong.")
         self.setReadOnly(True)
         self.setTabChangesFocus(True)
@@ -337,9 +299,9 @@ class _Preview(QPlainTextEdit):
         self.setFont(theme.mono_font(9))
 
 
-def _label(name: str, role: str, parent: QWidget) -> QLabel:
-    label = QLabel(parent)
-    label.setObjectName(name)
-    label.setProperty("role", role)
-    label.setWordWrap(True)
-    return label
+def _form() -> QFormLayout:
+    """Rows of a label and a field, the fields as wide as there is room."""
+    form = QFormLayout()
+    form.setSpacing(theme.GRID // 2)
+    form.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.AllNonFixedFieldsGrow)
+    return form

@@ -6,6 +6,7 @@ from PySide6.QtCore import QItemSelectionModel, QSignalBlocker, Qt, Signal
 from PySide6.QtGui import QFont
 from PySide6.QtWidgets import QListWidget, QListWidgetItem, QWidget
 
+from widgets import make
 from widgets.operations.operation_table import GROUPS, Operation
 from widgets.theme import GRID, mono_font
 
@@ -17,9 +18,8 @@ class OperationList(QListWidget):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.setObjectName("operation_list")
-        self.setAccessibleName("Operations")
-        self.setToolTip("Pick an operation: its line is written for the selected tensor.")
+        tip = "Pick an operation: its line is written for the selected tensor."
+        make.named(self, "operation_list", "Operations", tip)
         self.setFixedWidth(20 * GRID)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         bold = QFont(self.font())

@@ -7,11 +7,6 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 from PySide6.QtCore import QSignalBlocker, QTimer, Signal
 from PySide6.QtWidgets import (
-    QFrame,
-    QHBoxLayout,
-    QPushButton,
-    QScrollArea,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -22,12 +17,11 @@ from engine.protocol import (
     ExplanationSnapshot,
     Variable,
 )
-from widgets.icons import set_icon
+from widgets import make
 from widgets.operations.operation_list import OperationList
 from widgets.operations.operation_table import Operation, line_for
 from widgets.operations.step_card import StepCard
 from widgets.shapes.operand_fields import ExpressionField
-from widgets.shapes.shape_view import text_label
 from widgets.theme import GRID
 
 PAUSE_MS = 150
@@ -67,52 +61,34 @@ class OperationView(QWidget):
         self.line.setPlaceholderText("y = x.view(3, -1)")
         self.line.textEdited.connect(self._on_typed)
         self.line.returnPressed.connect(self._check)
-        self.check_button = self._button("operation_check", "Check against torch", "mdi6.check-all")
+        self.check_button = make.button(
+            "operation_check", "Check against torch", "mdi6.check-all", self._check
+        )
         self.check_button.setToolTip(
             "Run the line aside, on copies where it writes, and hold the prediction against what"
             " PyTorch gives. No variable changes."
         )
-        self.check_button.clicked.connect(self._check)
-        self.run_button = self._button("operation_run", "Run in the console", "mdi6.play")
+        self.run_button = make.button("operation_run", "Run in the console", "mdi6.play")
         self.run_button.setToolTip("Run this line in the console, and keep it in its history.")
         self.run_button.clicked.connect(lambda: self.run_requested.emit(self.source))
-        self.problem = text_label("operation_problem", "error")
-        self.hint = text_label("operation_hint")
-        self.note = text_label("operation_note", "muted")
-        self.verdict = text_label("operation_verdict", "success")
-        for label in (self.problem, self.hint, self.note):
-            label.setWordWrap(True)
+        self.problem = make.text("operation_problem", "error", wrap=True)
+        self.hint = make.text("operation_hint", wrap=True)
+        self.note = make.text("operation_note", "muted", wrap=True)
+        self.verdict = make.text("operation_verdict", "success")
         self.cards: list[StepCard] = []
         self._lay_out()
         self._show_nothing()
 
     def _lay_out(self) -> None:
         inside = QWidget()
-        self._body = QVBoxLayout(inside)
-        self._body.setContentsMargins(0, 0, 0, GRID)
-        self._body.setSpacing(GRID)
-        self._body.addStretch(1)
-        scroll = QScrollArea()
+        self._body = make.column(make.STRETCH, on=inside, margins=(0, 0, 0, GRID))
+        scroll = make.scroll(inside, sideways=True)
         scroll.setObjectName("operation_steps")
-        scroll.setWidgetResizable(True)
-        scroll.setFrameShape(QFrame.Shape.NoFrame)
-        scroll.setWidget(inside)
-        top = QHBoxLayout()
-        top.setSpacing(GRID)
-        top.addWidget(self.line, 1)
-        top.addWidget(self.check_button)
-        top.addWidget(self.run_button)
-        column = QVBoxLayout()
-        column.setSpacing(GRID)
-        column.addLayout(top)
-        for label in (self.problem, self.note, self.hint, self.verdict):
-            column.addWidget(label)
-        column.addWidget(scroll, 1)
-        whole = QHBoxLayout(self)
-        whole.setContentsMargins(GRID, GRID, GRID, 0)
-        whole.setSpacing(2 * GRID)
-        whole.addWidget(self.list)
-        whole.addLayout(column, 1)
+        top = make.row((self.line, 1), self.check_button, self.run_button)
+        words = (self.problem, self.note, self.hint, self.verdict)
+        column = make.column(top, *words, (scroll, 1))
+        parts = (self.list, (column, 1))
+        make.row(*parts, on=self, gap=2 * GRID, margins=(GRID, GRID, GRID, 0))
 
     @property
     def source(self) -> str:
@@ -234,8 +210,7 @@ class OperationView(QWidget):
 
     def _show_words(self, problem: str, note: str, hint: str) -> None:
         for label, text in ((self.problem, problem), (self.note, note), (self.hint, hint)):
-            label.setText(text)
-            label.setVisible(bool(text))
+            make.tell(label, text)
 
     def _show_steps(self, steps: Sequence[ExplainedStep]) -> None:
         while len(self.cards) < len(steps):
@@ -255,16 +230,8 @@ class OperationView(QWidget):
             if agrees
             else "✗ PyTorch does otherwise: see the lines with a cross."
         )
-        self.verdict.setProperty("role", "success" if agrees else "error")
-        self.verdict.style().polish(self.verdict)
+        make.set_role(self.verdict, "success" if agrees else "error")
         self.verdict.setVisible(snapshot.ran)
-
-    def _button(self, name: str, text: str, icon: str) -> QPushButton:
-        button = QPushButton(text)
-        button.setObjectName(name)
-        button.setAccessibleName(text)
-        set_icon(button, icon)
-        return button
 
 
 def _same(shown: ExplanationSnapshot, snapshot: ExplanationSnapshot) -> bool:

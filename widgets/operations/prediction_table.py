@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QGridLayout, QLabel, QWidget
+from PySide6.QtWidgets import QLabel, QWidget
 
 from engine.protocol import ExplainedStep, FactRow, LayoutSpec
+from widgets import make
 from widgets.theme import GRID, mono_font
 
 PROPERTIES = {
@@ -37,11 +37,7 @@ class PredictionTable(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("prediction_table")
-        self._grid = QGridLayout(self)
-        self._grid.setContentsMargins(0, 0, 0, 0)
-        self._grid.setHorizontalSpacing(2 * GRID)
-        self._grid.setVerticalSpacing(GRID // 4)
-        self._grid.setColumnStretch(_MARK + 1, 1)
+        self._grid = make.grid(self, across=2 * GRID, down=GRID // 4, stretch=_MARK + 1)
         self._cells: dict[tuple[int, int], QLabel] = {}
         self._rows: list[str] = []  # what each row under the heading is about
         for column, (name, tip) in enumerate(PROPERTIES.items(), start=1):
@@ -123,9 +119,7 @@ class PredictionTable(QWidget):
     def _cell(self, row: int, column: int, text: str, role: str = "", span: int = 1) -> QLabel:
         label = self._cells.get((row, column))
         if label is None:
-            label = QLabel()
-            label.setTextFormat(Qt.TextFormat.PlainText)
-            label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+            label = make.text("", width="own")
             if column != _MARK and row:
                 label.setFont(mono_font())
             self._cells[row, column] = label
@@ -134,9 +128,7 @@ class PredictionTable(QWidget):
         label.setText(text if short else f"{text[: MAX_TEXT - 1]}…")
         if row:
             label.setToolTip("" if short else text)
-        if label.property("role") != role:
-            label.setProperty("role", role)
-            label.style().polish(label)
+        make.set_role(label, role)
         return label
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QFrame, QGridLayout, QLabel, QWidget
+from PySide6.QtWidgets import QFrame, QLabel, QWidget
 
 from engine.protocol import ExplainedStep
+from widgets import make
 from widgets.operations.kind_mark import KindMark
 from widgets.operations.prediction_table import PredictionTable
 from widgets.shapes.failure_view import FailureView
-from widgets.shapes.shape_view import text_label
 from widgets.theme import GRID, mono_font
 
 TO_COME = "Check against torch to read its own words."
@@ -25,8 +25,7 @@ class StepCard(QFrame):
         self.setProperty("role", "card")
         self.mark = KindMark()
         self.table = PredictionTable()
-        self.code = text_label("step_code")
-        self.code.setFont(mono_font(11))
+        self.code = make.text("step_code", mono=11)
         self.why = _wrapped("step_why")
         self.shares = _wrapped("step_shares", "heading")
         self.reasoning = _wrapped("step_reasoning", "muted")
@@ -37,12 +36,9 @@ class StepCard(QFrame):
         self.words.setToolTip("PyTorch's own message, whole.")
         self.hint = _wrapped("step_hint")
         self.operands = FailureView()
-        self.verdict = text_label("step_verdict")
-        grid = self._grid = QGridLayout(self)
-        grid.setContentsMargins(2 * GRID, GRID + GRID // 2, 2 * GRID, GRID + GRID // 2)
-        grid.setHorizontalSpacing(2 * GRID)
-        grid.setVerticalSpacing(GRID)
-        grid.setColumnStretch(1, 1)
+        self.verdict = make.text("step_verdict")
+        margins = (2 * GRID, GRID + GRID // 2, 2 * GRID, GRID + GRID // 2)
+        grid = self._grid = make.grid(self, across=2 * GRID, margins=margins, stretch=1)
         grid.addWidget(self.mark, 0, 0, Qt.AlignmentFlag.AlignTop)
         grid.addWidget(self.code, 0, 1)
         told = (self.why, self.shares, self.refusal, self.hint)
@@ -53,17 +49,17 @@ class StepCard(QFrame):
     def show_step(self, step: ExplainedStep) -> None:
         refused = step.kind == "refused"
         self.mark.show_kind(step.kind)
-        _show(self.code, step.code)
-        _show(self.why, f"Why: {step.why}" if step.why else "")
-        _show(self.shares, _shares(step))
-        _show(self.reasoning, "\n".join(f"· {line}" for line in step.reasoning))
-        _show(self.refusal, step.refusal)
-        _show(self.hint, f"Usually: {step.hint}" if step.hint else "")
+        make.tell(self.code, step.code)
+        make.tell(self.why, f"Why: {step.why}" if step.why else "")
+        make.tell(self.shares, _shares(step))
+        make.tell(self.reasoning, "\n".join(f"· {line}" for line in step.reasoning))
+        make.tell(self.refusal, step.refusal)
+        make.tell(self.hint, f"Usually: {step.hint}" if step.hint else "")
         self.operands.show_failed(step.failed)
         self.operands.setVisible(step.failed is not None)
         words = step.error or (TO_COME if refused and not step.facts else "")
-        _set_role(self.words, "error" if step.error else "muted")
-        _show(self.words, words)
+        make.set_role(self.words, "error" if step.error else "muted")
+        make.tell(self.words, words)
         self._show_verdict(step)
         self.table.setVisible(not refused)
         if not refused:
@@ -76,11 +72,11 @@ class StepCard(QFrame):
         """Where there is no table to compare: does torch refuse what was said to be refused?"""
         fact = next((fact for fact in step.facts if fact.name == "torch"), None)
         if fact is None:
-            _show(self.verdict, "")
+            make.tell(self.verdict, "")
             return
-        _set_role(self.verdict, "success" if fact.agrees else "error")
+        make.set_role(self.verdict, "success" if fact.agrees else "error")
         agreed = "✓ PyTorch refuses, as predicted."
-        _show(
+        make.tell(
             self.verdict,
             agreed if fact.agrees else f"✗ Predicted: {fact.predicted}. PyTorch: {fact.actual}.",
         )
@@ -96,18 +92,6 @@ def _shares(step: ExplainedStep) -> str:
 
 
 def _wrapped(name: str, role: str = "") -> QLabel:
-    label = text_label(name, role)
-    label.setWordWrap(True)
+    label = make.text(name, role, wrap=True)
     label.setMinimumHeight(1)  # by itself it asks for room to be wrapped to a narrow column
     return label
-
-
-def _show(label: QLabel, text: str) -> None:
-    label.setText(text)
-    label.setVisible(bool(text))
-
-
-def _set_role(label: QLabel, role: str) -> None:
-    if label.property("role") != role:
-        label.setProperty("role", role)
-        label.style().polish(label)

@@ -42,9 +42,8 @@ class ValueStack(QScrollArea):
                 label = make.label("", "heading", wrap=True)
                 self._headings.append(label)
             heading = self._headings[index]
-            heading.setText(text)
-            heading.setVisible(bool(text))
             self._layout.insertWidget(place, heading)
+            make.tell(heading, text)
             place += 1
             for value in values:
                 self._layout.insertWidget(place, self._card(value, missing))
