@@ -12,6 +12,7 @@ from PySide6.QtWidgets import (
     QLabel,
     QLineEdit,
     QPlainTextEdit,
+    QScrollArea,
     QSizePolicy,
     QWidget,
 )
@@ -62,6 +63,8 @@ class CreateForm(QWidget):
         self.create_button.setAccessibleName("Create the tensor")
         self.create_button.setToolTip("Run this Python in the console, where it stays to be seen.")
 
+        for widget in (self.factory_box, self.name_edit, self.preview, self.create_button):
+            widget.setParent(self)  # Tab leads to these before the fields of the function
         self._rows = _form()
         self._rows.setContentsMargins(0, 0, 0, 0)
         self._lay_out()
@@ -262,12 +265,11 @@ class CreateForm(QWidget):
         head.addRow(self._name_error)
         head.addRow(self._replaces)
         half = theme.GRID // 2
-        inside = make.page(head, self._rows, make.STRETCH, gap=half, margins=theme.GRID)
+        inside = QWidget(self)
+        make.column(head, self._rows, make.STRETCH, on=inside, gap=half, margins=theme.GRID)
         margins = (theme.GRID, half, theme.GRID, theme.GRID)
         foot = make.column(self.preview, self.create_button, gap=half, margins=margins)
-        scroll = make.scroll(inside)
-        make.column((scroll, 1), foot, on=self, gap=0)
-        self.setTabOrder(self.create_button, scroll)
+        make.column((make.scroll(inside, QScrollArea(self)), 1), foot, on=self, gap=0)
 
 
 class _Preview(QPlainTextEdit):
