@@ -8,16 +8,12 @@ from typing import Literal
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import (
     QFrame,
-    QHBoxLayout,
-    QLabel,
     QPushButton,
-    QToolButton,
-    QVBoxLayout,
     QWidget,
 )
 
-from widgets import theme
-from widgets.icons import icon, set_icon
+from widgets import make, theme
+from widgets.icons import icon
 from widgets.theme import GRID
 
 Tone = Literal["accent", "warning", "error", "success"]
@@ -38,9 +34,7 @@ class BannerArea(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("banners")
-        self._layout = QVBoxLayout(self)
-        self._layout.setContentsMargins(0, 0, 0, 0)
-        self._layout.setSpacing(0)
+        self._layout = make.column(on=self, gap=0)
         self._banners: dict[str, Banner] = {}
         self.hide()
 
@@ -89,42 +83,24 @@ class Banner(QFrame):
         self.title, self.text = title, text
         self.setAccessibleName(f"{title}. {text}")
         self.setToolTip(detail)
-        self._icon = QLabel(self)
-        words = QLabel(f"{title}\n{text}" if text else title, self)
-        words.setTextFormat(Qt.TextFormat.PlainText)
-        words.setWordWrap(True)
-        words.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        layout = QHBoxLayout(self)
-        layout.setContentsMargins(2 * GRID, GRID, GRID, GRID)
-        layout.setSpacing(GRID)
-        layout.addWidget(self._icon)
-        layout.addWidget(words, 1)
-        for index, (label, tip, act) in enumerate(choices):
-            layout.addWidget(self._button(index, label, tip, act, dismiss))
-        close = QToolButton(self, autoRaise=True)
-        close.setObjectName("banner_close")
-        close.setAccessibleName("Close this message")
-        close.setToolTip("Close this message.")
-        set_icon(close, "mdi6.close")
-        close.clicked.connect(dismiss)
-        layout.addWidget(close)
+        self._icon = make.label()
+        words = make.text("", wrap=True, width="own")
+        words.setText(f"{title}\n{text}" if text else title)
+        close = make.tool_button("banner_close", "mdi6.close", "Close this message.", dismiss)
+        buttons = [self._button(number, *choice, dismiss) for number, choice in enumerate(choices)]
+        parts = (self._icon, (words, 1), *buttons, close)
+        make.row(*parts, on=self, margins=(2 * GRID, GRID, GRID, GRID))
         self._paint()
         theme.notifier.changed.connect(self._paint)
 
     def _button(self, index, label, tip, act, dismiss) -> QPushButton:
-        button = QPushButton(label, self)
-        button.setObjectName("banner_" + label.lower().replace(" ", "_"))
-        button.setToolTip(tip)
-        button.setAccessibleName(label)
-        button.setCursor(Qt.CursorShape.PointingHandCursor)
-        if index == 0:
-            button.setProperty("role", "primary")
-
         def press() -> None:
             dismiss()
             act()
 
-        button.clicked.connect(press)
+        name = "banner_" + label.lower().replace(" ", "_")
+        button = make.button(name, label, slot=press, tip=tip, primary=index == 0)
+        button.setCursor(Qt.CursorShape.PointingHandCursor)
         return button
 
     def _paint(self) -> None:

@@ -10,18 +10,15 @@ from PySide6.QtCore import QEvent, QModelIndex, QObject, QPersistentModelIndex, 
 from PySide6.QtGui import QKeyEvent, QPainter
 from PySide6.QtWidgets import (
     QFrame,
-    QLabel,
-    QLineEdit,
     QListWidget,
     QListWidgetItem,
     QStyle,
     QStyledItemDelegate,
     QStyleOptionViewItem,
-    QVBoxLayout,
     QWidget,
 )
 
-from widgets import theme
+from widgets import make, theme
 from widgets.theme import GRID
 
 _HINT_ROLE = Qt.ItemDataRole.UserRole
@@ -116,27 +113,18 @@ class CommandPalette(QFrame):
         self.setObjectName("command_palette")
         self.setProperty("role", "card")
         self.setFixedWidth(_WIDTH)
-        self.field = QLineEdit(self, clearButtonEnabled=True)
-        self.field.setObjectName("command_palette_field")
-        self.field.setAccessibleName("Search for a command or block")
+        self.field = make.field("command_palette_field", "Search for a command or block")
         self.field.setToolTip("Type some letters of a name; Enter runs the first match.")
-        self.list = QListWidget(self)
-        self.list.setObjectName("command_palette_list")
-        self.list.setAccessibleName("Matches")
+        self.field.setClearButtonEnabled(True)
+        self.list = make.named(QListWidget(), "command_palette_list", "Matches")
         self.list.setIconSize(QSize(18, 18))
         self.list.setUniformItemSizes(True)
         self.list.setFrameShape(QFrame.Shape.NoFrame)
         self.list.setItemDelegate(_RowDelegate(self.list))
         self.list.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self.list.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.empty = QLabel("Nothing is called like that. Try fewer letters.", self)
-        self.empty.setProperty("role", "muted")
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(GRID, GRID, GRID, GRID)
-        layout.setSpacing(GRID)
-        layout.addWidget(self.field)
-        layout.addWidget(self.empty)
-        layout.addWidget(self.list)
+        self.empty = make.label("Nothing is called like that. Try fewer letters.", "muted")
+        make.column(self.field, self.empty, self.list, on=self, margins=GRID)
         self._entries: Sequence[Entry] = ()
         self._matches: list[Entry] = []
         self._focus_before: QWidget | None = None

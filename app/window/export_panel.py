@@ -9,16 +9,12 @@ from PySide6.QtGui import QDesktopServices, QGuiApplication, QKeyEvent
 from PySide6.QtWidgets import (
     QFrame,
     QGridLayout,
-    QHBoxLayout,
     QLabel,
-    QPushButton,
-    QToolButton,
-    QVBoxLayout,
     QWidget,
 )
 
 from engine.protocol import ExportSnapshot
-from widgets.icons import set_icon
+from widgets import make
 from widgets.text import format_bytes, format_number
 from widgets.theme import GRID
 
@@ -41,18 +37,9 @@ class ExportPanel(QFrame):
         self.setFixedWidth(_WIDTH)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self._shown: ExportSnapshot | None = None
-        self._title = QLabel()
-        self._title.setObjectName("export_title")
-        self._title.setProperty("role", "heading")
-        close = QToolButton(autoRaise=True)
-        close.setObjectName("export_close")
+        self._title = make.label("", "heading", "export_title")
+        close = make.tool_button("export_close", "mdi6.close", "Close (Esc).", self.hide)
         close.setAccessibleName("Close the export's result")
-        close.setToolTip("Close (Esc).")
-        set_icon(close, "mdi6.close")
-        close.clicked.connect(self.hide)
-        head = QHBoxLayout()
-        head.addWidget(self._title, 1)
-        head.addWidget(close)
         self._grid = QGridLayout()
         self._grid.setColumnStretch(1, 1)
         self._grid.setHorizontalSpacing(2 * GRID)
@@ -63,19 +50,11 @@ class ExportPanel(QFrame):
         self._row("error", "Max error", "Largest difference between live model and the file.")
         self._row("keys", "Keys", "The names in the state_dict, as the Python code has them.")
         self._row("load", "Load it", "How a script of yours reads it.", copy=True)
-        self._folder = QPushButton("Open folder")
-        self._folder.setObjectName("export_open_folder")
-        self._folder.setToolTip("Show the file in the system's file manager.")
-        self._folder.clicked.connect(self._open_folder)
-        foot = QHBoxLayout()
-        foot.addStretch(1)
-        foot.addWidget(self._folder)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(2 * GRID, GRID, GRID, 2 * GRID)
-        layout.setSpacing(GRID)
-        layout.addLayout(head)
-        layout.addLayout(self._grid)
-        layout.addLayout(foot)
+        folder = make.button("export_open_folder", "Open folder", slot=self._open_folder)
+        folder.setToolTip("Show the file in the system's file manager.")
+        head = make.row((self._title, 1), close, gap=-1)
+        foot = make.row(make.STRETCH, folder)
+        make.column(head, self._grid, foot, on=self, margins=(2 * GRID, GRID, GRID, 2 * GRID))
         parent.installEventFilter(self)
         self.hide()
 
@@ -125,23 +104,16 @@ class ExportPanel(QFrame):
 
     def _row(self, key: str, title: str, tip: str, copy: bool = False) -> None:
         row = self._grid.rowCount()
-        word = QLabel(title)
-        word.setProperty("role", "muted")
-        word.setToolTip(tip)
-        value = QLabel()
-        value.setObjectName(f"export_{key}")
-        value.setTextFormat(Qt.TextFormat.PlainText)
-        value.setWordWrap(True)
-        value.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        word = make.label(title, "muted", tip=tip)
+        value = make.text(f"export_{key}", wrap=True, width="own")
         self._values[key] = value
         self._grid.addWidget(word, row, 0, Qt.AlignmentFlag.AlignTop)
         self._grid.addWidget(value, row, 1)
         if copy:
-            button = QToolButton(autoRaise=True)
-            button.setObjectName(f"export_copy_{key}")
+            button = make.tool_button(
+                f"export_copy_{key}", "mdi6.content-copy", f"Copy {title} to the clipboard."
+            )
             button.setAccessibleName(f"Copy {title}")
-            button.setToolTip(f"Copy {title} to the clipboard.")
-            set_icon(button, "mdi6.content-copy")
             button.clicked.connect(lambda: QGuiApplication.clipboard().setText(value.text()))
             self._grid.addWidget(button, row, 2, Qt.AlignmentFlag.AlignTop)
 

@@ -9,13 +9,9 @@ from PySide6.QtCore import QPoint, Qt, Signal
 from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent
 from PySide6.QtWidgets import (
     QGraphicsView,
-    QHBoxLayout,
-    QLabel,
     QMainWindow,
     QMenu,
     QStackedWidget,
-    QToolButton,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -26,7 +22,7 @@ from app.window.rail import Rail
 from engine.project import catalogue
 from engine.project.document import Workspace
 from engine.project.files import SUFFIX
-from widgets import theme
+from widgets import make, theme
 from widgets.icons import icon
 
 MESSAGE_MS = 8000
@@ -66,17 +62,9 @@ class MainWindow(QMainWindow):
         self.stack = QStackedWidget()
         self.stack.setObjectName("workspaces")
         self.rail = Rail(self.actions_table)
-        column = QVBoxLayout()
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addWidget(self.banners)
-        column.addWidget(self.stack, 1)
         center = QWidget()
-        row = QHBoxLayout(center)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(0)
-        row.addWidget(self.rail)
-        row.addLayout(column, 1)
+        column = make.column(self.banners, (self.stack, 1), gap=0)
+        make.row(self.rail, (column, 1), on=center, gap=0)
         self.setCentralWidget(center)
         self.recent_menu = QMenu("Open &recent", self)
         self.recent_menu.setToolTipsVisible(True)
@@ -197,19 +185,13 @@ class MainWindow(QMainWindow):
                     menu.addAction(self.actions_table[entry])
 
     def _make_status_bar(self) -> None:
-        self._totals = QLabel()
-        self._totals.setObjectName("model_totals")
-        self._totals.setProperty("role", "muted")
+        self._totals = make.label("", "muted", "model_totals")
         self._totals.setToolTip("Blocks, learnable parameters and their memory in this model.")
-        self.engine_chip = QToolButton(autoRaise=True)
-        self.engine_chip.setObjectName("engine_chip")
+        self.engine_chip = make.tool_button("engine_chip")
         self.engine_chip.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
-        self.engine_chip.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
-        menu = QMenu(self.engine_chip)
-        menu.setToolTipsVisible(True)
+        menu = make.menu(self.engine_chip, tips=True)
         menu.addAction(self.actions_table["engine.interrupt"])
         menu.addAction(self.actions_table["engine.restart"])
-        self.engine_chip.setMenu(menu)
         self.statusBar().addPermanentWidget(self._totals)
         self.statusBar().addPermanentWidget(self.engine_chip)
         self.show_engine("starting", "engine starting…")

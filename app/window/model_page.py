@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QLabel, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QScrollArea
 
 from app.window.docked_page import DockedPage
 from engine.project import catalogue
 from engine.project.document import Model
 from engine.project.problems import Problem
+from widgets import make
 from widgets.canvas.model_canvas import ModelCanvas
 from widgets.model.code_view import CodeView
 from widgets.model.palette import BlockPalette
@@ -52,19 +53,8 @@ class ModelPage(DockedPage):
         self.problems_dock.setWindowTitle(title)
 
     def _problem_panel(self) -> QScrollArea:
-        self._no_problems = QLabel("No problems: what is wrong with the model is listed here.")
-        self._no_problems.setObjectName("no_problems")
-        self._no_problems.setProperty("role", "muted")
-        self._no_problems.setWordWrap(True)
-        body = QWidget()
-        layout = QVBoxLayout(body)
-        layout.setContentsMargins(GRID, GRID, GRID, GRID)
-        layout.addWidget(self._no_problems)
-        layout.addWidget(self.problems)
-        layout.addStretch(1)
-        area = QScrollArea()
-        area.setObjectName("problems_panel")
-        area.setWidgetResizable(True)
-        area.setFrameShape(QScrollArea.Shape.NoFrame)
-        area.setWidget(body)
-        return area
+        words = "No problems: what is wrong with the model is listed here."
+        self._no_problems = make.label(words, "muted", "no_problems", wrap=True)
+        parts = (self._no_problems, self.problems, make.STRETCH)
+        area = make.scroll(make.page(*parts, gap=-1, margins=GRID), sideways=True)
+        return make.named(area, "problems_panel")

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QSize, Qt
-from PySide6.QtWidgets import QFrame, QToolButton, QVBoxLayout
+from PySide6.QtWidgets import QFrame, QToolButton
 
 from app.actions import Actions
 from engine.project.document import WORKSPACES, Workspace
-from widgets import theme
-from widgets.icons import set_icon
+from widgets import make, theme
 from widgets.theme import GRID
 
 
@@ -20,23 +19,21 @@ class Rail(QFrame):
         self.setObjectName("rail")
         self.buttons: dict[Workspace, QToolButton] = {}
         icons = {spec.id: spec.icon for spec, _ in actions}
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, GRID, 0, GRID)
-        layout.setSpacing(GRID // 2)
+        layout = make.column(on=self, gap=GRID // 2, margins=(0, GRID, 0, GRID))
         for name in WORKSPACES:
             action = actions[f"view.{name}"]
-            button = QToolButton(self)
-            button.setObjectName(f"rail_{name}")
+            button = make.tool_button(
+                f"rail_{name}",
+                f"mdi6.{icons[f'view.{name}']}",
+                action.toolTip(),
+                action.trigger,
+                text=name.capitalize(),
+                accessible=f"{name.capitalize()} workspace",
+            )
             button.setCheckable(True)
             button.setAutoExclusive(True)
-            button.setAutoRaise(True)
             button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextUnderIcon)
-            button.setText(name.capitalize())
             button.setIconSize(QSize(3 * GRID, 3 * GRID))
-            button.setToolTip(action.toolTip())
-            button.setAccessibleName(f"{name.capitalize()} workspace")
-            set_icon(button, f"mdi6.{icons[f'view.{name}']}")
-            button.clicked.connect(action.trigger)
             layout.addWidget(button)
             self.buttons[name] = button
         layout.addStretch(1)

@@ -8,11 +8,11 @@ from importlib import metadata
 
 import PySide6.QtCore
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QDialog, QTextBrowser, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QDialog, QTextBrowser, QWidget
 
 from app.actions import Actions
 from engine.protocol import ReadySnapshot
-from widgets import theme
+from widgets import make, theme
 
 _CANVAS_KEYS = (
     ("Tab", "Select the next block; on an empty canvas search for one"),
@@ -52,13 +52,10 @@ def show_sheet(parent: QWidget, html: str) -> QDialog:
     sheet.setWindowTitle("Tensor Lab")
     sheet.resize(640, 640)
     text = QTextBrowser()
-    text.setObjectName("help_text")
-    text.setAccessibleName("Help")
+    make.named(text, "help_text", "Help")
     text.setOpenExternalLinks(True)
     text.setHtml(html)
-    layout = QVBoxLayout(sheet)
-    layout.setContentsMargins(0, 0, 0, 0)
-    layout.addWidget(text)
+    make.column(text, on=sheet)
     sheet.show()
     return sheet
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QTabWidget, QVBoxLayout, QWidget
 
 from app.window.docked_page import DockedPage
+from widgets import make
 from widgets.console.console_view import ConsoleView
 from widgets.console.history import History
 from widgets.console.variables_view import VariablesView
@@ -43,10 +43,7 @@ class TensorsPage(DockedPage):
         self.setFocusProxy(self.console)
 
     def _make_middle(self) -> None:
-        self.tabs = QTabWidget()
-        self.tabs.setObjectName("tensor_tabs")
-        self.tabs.setDocumentMode(True)
-        for view, title, tip in (
+        tabs = (
             (self.values, "Values", "Its elements as numbers and pictures, to read and to change"),
             (self.storage, "Storage", "The memory under it, cell by cell, and who reads each"),
             (self.aliases, "Aliases", "All tensors by the memory that they share"),
@@ -55,15 +52,10 @@ class TensorsPage(DockedPage):
             (self.reduction, "Reduce", "Which elements sum, mean and the like fold into which"),
             (self.product, "Multiply", "Which row meets which column: matmul, bmm, dot, einsum"),
             (self.pick, "Index", "Which elements an index picks: slices, masks, gather"),
-        ):
-            self.tabs.setTabToolTip(self.tabs.addTab(view, title), f"{tip}.")
-        middle = QWidget()
-        column = QVBoxLayout(middle)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addWidget(self.bar)
-        column.addWidget(self.tabs, 1)
-        self.setCentralWidget(middle)
+        )
+        rows = ((view, title, f"{tip}.") for view, title, tip in tabs)
+        self.tabs = make.tabs("tensor_tabs", rows)
+        self.setCentralWidget(make.page(self.bar, (self.tabs, 1), gap=0))
 
     def _make_docks(self) -> None:
         left, bottom = Qt.DockWidgetArea.LeftDockWidgetArea, Qt.DockWidgetArea.BottomDockWidgetArea
