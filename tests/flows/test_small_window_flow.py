@@ -111,7 +111,7 @@ def test_tensors(small):
     for line in ("x = torch.arange(24.).view(4, 6)", "t = x.T", "y = x[1:3, ::2]", "t.view(-1)"):
         page.console.submit(line)
         settle(small)
-    small.tensors.select("y", (1, 2))
+    small.workspaces.tensors.select("y", (1, 2))
     for place in range(page.tabs.count()):
         page.tabs.setCurrentIndex(place)
         assert_fits(small, page)
@@ -129,7 +129,7 @@ def test_model(small):
 def test_train(small):
     small.bench.files.new(templates.load_template("mlp"))
     small.window.show_workspace("train")
-    small.train.step()
+    small.workspaces.train.step()
     assert_fits(small, small.window.page("train"))
 
 
