@@ -1,4 +1,4 @@
-"""Every action of the program in one table; menus, shortcuts and the command palette read it."""
+"""Every action of the program in one table, by menus; shortcuts and the palette read it too."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ from widgets.icons import set_icon
 
 @dataclass(frozen=True)
 class ActionSpec:
-    """`id` is `category.verb`; `text` stands in menus, `tip` teaches on hover. The keys of an
-    action `on_canvas` work while the canvas has the focus, and mean something else elsewhere."""
+    """`id` is `category.verb`; `text` stands in menus, `tip` teaches on hover."""
 
     id: str
     text: str
@@ -26,182 +25,168 @@ class ActionSpec:
 
     @property
     def on_canvas(self) -> bool:
-        return self.id in ON_CANVAS
+        """Its keys work while the canvas has the focus, and mean something else elsewhere."""
+        edits_blocks = self.category == "Edit" and self.id not in ("edit.undo", "edit.redo")
+        return edits_blocks or self.id in ("view.fit", "model.insert")
 
     @property
     def category(self) -> str:
         return self.id.partition(".")[0].capitalize()
 
 
-def _specs(*rows: tuple) -> tuple[ActionSpec, ...]:
-    return tuple(ActionSpec(*row) for row in rows)
+SEPARATOR, RECENT, PANELS = "", "recent", "panels"
+"""What a menu holds beside actions; the window fills the submenus of recent files and panels."""
 
 
-SPECS = _specs(
-    # file
-    ("file.new", "&New project", "Ctrl+N", "file-plus-outline", "Begin an empty project."),
-    ("file.open", "&Open…", "Ctrl+O", "folder-open-outline", "Open a .tlab project file."),
-    ("file.save", "&Save", "Ctrl+S", "content-save-outline", "Write the project to its file."),
-    ("file.save_as", "Save &as…", "Ctrl+Shift+S", "content-save-edit-outline",
-     "Write the project to another file and go on with that one."),
-    ("file.export_pt", "Export weights as .&pt…", "", "export",
-     "Write the model's state_dict with torch.save, load it back and compare."),
-    ("file.export_safetensors", "Export weights as .sa&fetensors…", "", "export",
-     "Write the model's state_dict as safetensors: no pickle, so it is safe to share."),
-    ("file.export_py", "Export model as P&ython…", "", "language-python",
-     "Write the model as an nn.Module that runs without this program."),
-    ("file.quit", "&Quit", "Ctrl+Q", "exit-to-app",
-     "Close the window; unsaved changes are asked about."),
-    # edit
-    ("edit.undo", "&Undo", "Ctrl+Z", "undo", "Take back the last edit."),
-    ("edit.redo", "&Redo", "Ctrl+Shift+Z", "redo", "Do again what was taken back."),
-    ("edit.cut", "Cu&t", "Ctrl+X", "content-cut", "Move the selected blocks to the clipboard."),
-    ("edit.copy", "&Copy", "Ctrl+C", "content-copy",
-     "Copy the selected blocks and the wires among them."),
-    ("edit.paste", "&Paste", "Ctrl+V", "content-paste", "Add the copied blocks under new names."),
-    ("edit.duplicate", "&Duplicate", "Ctrl+D", "content-duplicate",
-     "Copy the selected blocks beside themselves."),
-    ("edit.delete", "De&lete", "Del", "delete-outline",
-     "Remove the selected blocks and wires; undo brings them back."),
-    ("edit.select_all", "Select &all", "Ctrl+A", "select-all", "Select every block."),
-    # view
-    ("view.start", "&Start page", "Ctrl+1", "home-outline",
-     "New projects, templates and recent files."),
-    ("view.tensors", "Te&nsors workspace", "Ctrl+2", "matrix",
-     "See the storage under every tensor, and run Python in the console."),
-    ("view.model", "&Model workspace", "Ctrl+3", "vector-polyline", "Build the model from blocks."),
-    ("view.autograd", "&Autograd workspace", "Ctrl+4", "sitemap-outline",
-     "Step one batch forward through the model and its gradients backward."),
-    ("view.train", "&Train workspace", "Ctrl+5", "chart-line",
-     "Train the model and watch it learn."),
-    ("view.commands", "&Command palette…", "Ctrl+Shift+P", "magnify",
-     "Find every action, block and workspace by name."),
-    ("view.fit", "&Fit to window", "F", "fit-to-page-outline", "Show the whole model."),
-    ("view.theme_system", "Theme of the s&ystem", "", "theme-light-dark",
-     "Light or dark, as the system is set.", True),
-    ("view.theme_light", "&Light theme", "", "weather-sunny", "Dark on light.", True),
-    ("view.theme_dark", "&Dark theme", "", "weather-night", "Light on dark.", True),
-    # tensors
-    ("tensors.console", "Go to the &console", "Ctrl+`", "console-line",
-     "Type Python where the tensors live."),
-    ("tensors.create", "C&reate a tensor", "Ctrl+T", "plus-box-outline",
-     "Make a tensor by one of torch's factories; the form shows the line that it runs."),
-    ("tensors.show", "&Show a tensor…", "Ctrl+G", "eye-outline",
-     "Type which tensor all views show: a variable, x.grad, net.weight, xs[0]."),
-    ("tensors.open_file", "&Open Python as cells…", "", "file-code-outline",
-     "Open a Python file and run it cell by cell: a line `# %%` begins a cell."),
-    ("tensors.run_again", "Run the project's cells a&gain", "", "replay",
-     "Run all cells that this project keeps, in order, up to the first that fails."),
-    ("tensors.forget_cells", "&Forget the project's cells", "", "notebook-remove-outline",
-     "Take the cells out of the project; the variables they made stay."),
-    # model
-    ("model.insert", "&Insert block…", "/", "plus-box-outline",
-     "Add a block by name; one that is selected is wired to it."),
-    ("model.layout", "&Arrange", "Ctrl+L", "sitemap",
-     "Lay the blocks out in layers, in the order of the computation."),
-    ("model.copy_code", "&Copy Python", "", "content-copy",
-     "Copy the model's nn.Module to the clipboard."),
-    ("model.initialise", "Forget &trained weights", "", "restore",
-     "Set all parameters anew from the seed of the training set-up."),
-    # autograd
-    ("autograd.start", "&Start a forward pass", "F6", "play-box-outline",
-     "Take a batch of the chosen data and stand before the first block."),
-    ("autograd.step", "Step &forward", "F10", "debug-step-over", "Run the next block."),
-    ("autograd.back", "Step ba&ck", "Shift+F10", "debug-step-out", "Undo the last step."),
-    ("autograd.start_backward", "Start the &backward pass", "F7", "rewind-outline",
-     "Read the graph from loss.grad_fn and stand before its root."),
-    ("autograd.step_backward", "Step back&ward", "F11", "debug-step-into",
-     "Run the next node of the autograd graph."),
-    ("autograd.run_backward", "Run backward to the next b&reakpoint", "F12", "play",
-     "Run the nodes of the autograd graph until a breakpoint, or the end."),
-    ("autograd.run_back", "Go back to the brea&kpoint before", "Shift+F12", "rewind",
-     "Undo the nodes of the backward pass down to the breakpoint before, or its start."),
-    ("autograd.out_backward", "Run backward &out of the module", "Shift+F11", "debug-step-out",
-     "Run to the last node of the next node's module."),
-    ("autograd.compare", "Compare with &backward()", "", "scale-balance",
-     "Run the same batch through loss.backward() and compare every .grad."),
-    # trace: its keys are those of the passes (see `Actions.give_step_keys`)
-    ("trace.start", "Start the &trace", "F6", "play-box-outline",
-     "Run the code, or the batch, and record every call of torch."),
-    ("trace.over", "Trace: step o&ver", "F10", "debug-step-over",
-     "Go to the next call that is not inside this one."),
-    ("trace.back", "Trace: step back", "Shift+F10", "step-backward",
-     "Go to the call before."),
-    ("trace.into", "Trace: step &into", "F11", "debug-step-into",
-     "Go to the next call, inside too."),
-    ("trace.out", "Trace: step out", "Shift+F11", "debug-step-out",
-     "Go to the call after the one around."),
-    ("trace.line", "Trace: next &line", "F12", "arrow-down-bold-outline",
-     "Go to the next line that ran."),
-    ("trace.back_line", "Trace: line b&ack", "Shift+F12", "arrow-up-bold-outline",
-     "Go to the line that ran before."),
-    # train
-    ("train.start", "&Train", "F5", "play", "Train the model from its present weights."),
-    ("train.pause", "&Pause or continue", "F8", "pause", "Pause at the next step, or go on."),
-    ("train.step", "Single &step", "F9", "debug-step-over", "Run one optimizer step."),
-    ("train.stop", "St&op", "Shift+F5", "stop", "End the run; what it has learnt stays."),
-    ("train.resume", "&Resume from checkpoint", "", "restart",
-     "Go on from the last checkpoint of this window's run."),
-    # engine
-    ("engine.interrupt", "&Interrupt the engine", "", "hand-back-left-outline",
-     "Stop the job in hand; an engine that does not answer is ended and started anew."),
-    ("engine.restart", "&Restart the engine", "", "refresh",
-     "End the process that owns the tensors and start it anew. Trained weights that were not "
-     "saved are lost."),
-    # help
-    ("help.shortcuts", "&Keyboard shortcuts", "F1", "keyboard-outline",
-     "Every action with its keys."),
-    ("help.about", "&About Tensor Lab", "", "information-outline", "Versions in use."),
-)  # fmt: skip
+def _menu(*rows: tuple | str) -> tuple[ActionSpec | str, ...]:
+    return tuple(row if isinstance(row, str) else ActionSpec(*row) for row in rows)
 
-ON_CANVAS = frozenset(
-    {
-        "edit.cut",
-        "edit.copy",
-        "edit.paste",
-        "edit.duplicate",
-        "edit.delete",
-        "edit.select_all",
-        "view.fit",
-        "model.insert",
-    }
-)
 
+# fmt: off
+MENUS: dict[str, tuple[ActionSpec | str, ...]] = {
+    "&File": _menu(
+        ("file.new", "&New project", "Ctrl+N", "file-plus-outline", "Begin an empty project."),
+        ("file.open", "&Open…", "Ctrl+O", "folder-open-outline", "Open a .tlab project file."),
+        RECENT,
+        SEPARATOR,
+        ("file.save", "&Save", "Ctrl+S", "content-save-outline", "Write the project to its file."),
+        ("file.save_as", "Save &as…", "Ctrl+Shift+S", "content-save-edit-outline",
+         "Write the project to another file and go on with that one."),
+        SEPARATOR,
+        ("file.export_pt", "Export weights as .&pt…", "", "export",
+         "Write the model's state_dict with torch.save, load it back and compare."),
+        ("file.export_safetensors", "Export weights as .sa&fetensors…", "", "export",
+         "Write the model's state_dict as safetensors: no pickle, so it is safe to share."),
+        ("file.export_py", "Export model as P&ython…", "", "language-python",
+         "Write the model as an nn.Module that runs without this program."),
+        SEPARATOR,
+        ("file.quit", "&Quit", "Ctrl+Q", "exit-to-app",
+         "Close the window; unsaved changes are asked about."),
+    ),
+    "&Edit": _menu(
+        ("edit.undo", "&Undo", "Ctrl+Z", "undo", "Take back the last edit."),
+        ("edit.redo", "&Redo", "Ctrl+Shift+Z", "redo", "Do again what was taken back."),
+        SEPARATOR,
+        ("edit.cut", "Cu&t", "Ctrl+X", "content-cut", "Move the selected blocks to the clipboard."),
+        ("edit.copy", "&Copy", "Ctrl+C", "content-copy",
+         "Copy the selected blocks and the wires among them."),
+        ("edit.paste", "&Paste", "Ctrl+V", "content-paste",
+         "Add the copied blocks under new names."),
+        ("edit.duplicate", "&Duplicate", "Ctrl+D", "content-duplicate",
+         "Copy the selected blocks beside themselves."),
+        ("edit.delete", "De&lete", "Del", "delete-outline",
+         "Remove the selected blocks and wires; undo brings them back."),
+        SEPARATOR,
+        ("edit.select_all", "Select &all", "Ctrl+A", "select-all", "Select every block."),
+    ),
+    "&View": _menu(
+        ("view.start", "&Start page", "Ctrl+1", "home-outline",
+         "New projects, templates and recent files."),
+        ("view.tensors", "Te&nsors workspace", "Ctrl+2", "matrix",
+         "See the storage under every tensor, and run Python in the console."),
+        ("view.model", "&Model workspace", "Ctrl+3", "vector-polyline",
+         "Build the model from blocks."),
+        ("view.autograd", "&Autograd workspace", "Ctrl+4", "sitemap-outline",
+         "Step one batch forward through the model and its gradients backward."),
+        ("view.train", "&Train workspace", "Ctrl+5", "chart-line",
+         "Train the model and watch it learn."),
+        SEPARATOR,
+        ("view.commands", "&Command palette…", "Ctrl+Shift+P", "magnify",
+         "Find every action, block and workspace by name."),
+        ("view.fit", "&Fit to window", "F", "fit-to-page-outline", "Show the whole model."),
+        PANELS,
+        SEPARATOR,
+        ("view.theme_system", "Theme of the s&ystem", "", "theme-light-dark",
+         "Light or dark, as the system is set.", True),
+        ("view.theme_light", "&Light theme", "", "weather-sunny", "Dark on light.", True),
+        ("view.theme_dark", "&Dark theme", "", "weather-night", "Light on dark.", True),
+    ),
+    "&Tensors": _menu(
+        ("tensors.console", "Go to the &console", "Ctrl+`", "console-line",
+         "Type Python where the tensors live."),
+        ("tensors.create", "C&reate a tensor", "Ctrl+T", "plus-box-outline",
+         "Make a tensor by one of torch's factories; the form shows the line that it runs."),
+        ("tensors.show", "&Show a tensor…", "Ctrl+G", "eye-outline",
+         "Type which tensor all views show: a variable, x.grad, net.weight, xs[0]."),
+        SEPARATOR,
+        ("tensors.open_file", "&Open Python as cells…", "", "file-code-outline",
+         "Open a Python file and run it cell by cell: a line `# %%` begins a cell."),
+        ("tensors.run_again", "Run the project's cells a&gain", "", "replay",
+         "Run all cells that this project keeps, in order, up to the first that fails."),
+        ("tensors.forget_cells", "&Forget the project's cells", "", "notebook-remove-outline",
+         "Take the cells out of the project; the variables they made stay."),
+    ),
+    "&Model": _menu(
+        ("model.insert", "&Insert block…", "/", "plus-box-outline",
+         "Add a block by name; one that is selected is wired to it."),
+        ("model.layout", "&Arrange", "Ctrl+L", "sitemap",
+         "Lay the blocks out in layers, in the order of the computation."),
+        ("model.copy_code", "&Copy Python", "", "content-copy",
+         "Copy the model's nn.Module to the clipboard."),
+        SEPARATOR,
+        ("model.initialise", "Forget &trained weights", "", "restore",
+         "Set all parameters anew from the seed of the training set-up."),
+    ),
+    "&Autograd": _menu(
+        ("autograd.start", "&Start a forward pass", "F6", "play-box-outline",
+         "Take a batch of the chosen data and stand before the first block."),
+        ("autograd.step", "Step &forward", "F10", "debug-step-over", "Run the next block."),
+        ("autograd.back", "Step ba&ck", "Shift+F10", "debug-step-out", "Undo the last step."),
+        SEPARATOR,
+        ("autograd.start_backward", "Start the &backward pass", "F7", "rewind-outline",
+         "Read the graph from loss.grad_fn and stand before its root."),
+        ("autograd.step_backward", "Step back&ward", "F11", "debug-step-into",
+         "Run the next node of the autograd graph."),
+        ("autograd.run_backward", "Run backward to the next b&reakpoint", "F12", "play",
+         "Run the nodes of the autograd graph until a breakpoint, or the end."),
+        ("autograd.out_backward", "Run backward &out of the module", "Shift+F11", "debug-step-out",
+         "Run to the last node of the next node's module."),
+        ("autograd.run_back", "Go back to the brea&kpoint before", "Shift+F12", "rewind",
+         "Undo the nodes of the backward pass down to the breakpoint before, or its start."),
+        ("autograd.compare", "Compare with &backward()", "", "scale-balance",
+         "Run the same batch through loss.backward() and compare every .grad."),
+        SEPARATOR,
+        # The keys of the trace are those of the passes: see `Actions.give_step_keys`.
+        ("trace.start", "Start the &trace", "F6", "play-box-outline",
+         "Run the code, or the batch, and record every call of torch."),
+        ("trace.over", "Trace: step o&ver", "F10", "debug-step-over",
+         "Go to the next call that is not inside this one."),
+        ("trace.back", "Trace: step back", "Shift+F10", "step-backward",
+         "Go to the call before."),
+        ("trace.into", "Trace: step &into", "F11", "debug-step-into",
+         "Go to the next call, inside too."),
+        ("trace.out", "Trace: step out", "Shift+F11", "debug-step-out",
+         "Go to the call after the one around."),
+        ("trace.line", "Trace: next &line", "F12", "arrow-down-bold-outline",
+         "Go to the next line that ran."),
+        ("trace.back_line", "Trace: line b&ack", "Shift+F12", "arrow-up-bold-outline",
+         "Go to the line that ran before."),
+    ),
+    "&Train": _menu(
+        ("train.start", "&Train", "F5", "play", "Train the model from its present weights."),
+        ("train.pause", "&Pause or continue", "F8", "pause", "Pause at the next step, or go on."),
+        ("train.step", "Single &step", "F9", "debug-step-over", "Run one optimizer step."),
+        ("train.stop", "St&op", "Shift+F5", "stop", "End the run; what it has learnt stays."),
+        ("train.resume", "&Resume from checkpoint", "", "restart",
+         "Go on from the last checkpoint of this window's run."),
+        SEPARATOR,
+        ("engine.interrupt", "&Interrupt the engine", "", "hand-back-left-outline",
+         "Stop the job in hand; an engine that does not answer is ended and started anew."),
+        ("engine.restart", "&Restart the engine", "", "refresh",
+         "End the process that owns the tensors and start it anew. Trained weights that were not "
+         "saved are lost."),
+    ),
+    "&Help": _menu(
+        ("help.shortcuts", "&Keyboard shortcuts", "F1", "keyboard-outline",
+         "Every action with its keys."),
+        ("help.about", "&About Tensor Lab", "", "information-outline", "Versions in use."),
+    ),
+}
+# fmt: on
+
+SPECS = tuple(row for rows in MENUS.values() for row in rows if isinstance(row, ActionSpec))
 TRACE_ACTIONS = tuple(spec.id for spec in SPECS if spec.category == "Trace")
-
-MENUS: dict[str, tuple[str, ...]] = {
-    "&File": (
-        "file.new", "file.open", "recent", "", "file.save", "file.save_as", "",
-        "file.export_pt", "file.export_safetensors", "file.export_py", "", "file.quit",
-    ),
-    "&Edit": (
-        "edit.undo", "edit.redo", "", "edit.cut", "edit.copy", "edit.paste", "edit.duplicate",
-        "edit.delete", "", "edit.select_all",
-    ),
-    "&View": (
-        "view.start", "view.tensors", "view.model", "view.autograd", "view.train", "",
-        "view.commands", "view.fit", "panels", "",
-        "view.theme_system", "view.theme_light", "view.theme_dark",
-    ),
-    "&Tensors": (
-        "tensors.console", "tensors.create", "tensors.show", "", "tensors.open_file",
-        "tensors.run_again", "tensors.forget_cells",
-    ),
-    "&Model": ("model.insert", "model.layout", "model.copy_code", "", "model.initialise"),
-    "&Autograd": (
-        "autograd.start", "autograd.step", "autograd.back", "", "autograd.start_backward",
-        "autograd.step_backward", "autograd.run_backward", "autograd.out_backward",
-        "autograd.run_back", "autograd.compare", "",
-        "trace.start", "trace.over", "trace.back", "trace.into", "trace.out", "trace.line",
-        "trace.back_line",
-    ),
-    "&Train": (
-        "train.start", "train.pause", "train.step", "train.stop", "train.resume", "",
-        "engine.interrupt", "engine.restart",
-    ),
-    "&Help": ("help.shortcuts", "help.about"),
-}  # fmt: skip
-"""Menus as action ids, "" for a separator. The window fills the submenus `recent` and `panels`."""
+ON_CANVAS = tuple(spec.id for spec in SPECS if spec.on_canvas)
 
 
 class Actions(QObject):

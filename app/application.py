@@ -46,6 +46,7 @@ class Application(QObject):
         history = History(store, self)
         link.setParent(self)
         link.snapshot.connect(store.take)
+        link.ended.connect(store.end_engine)
         self._recovery = recovery
         self.bench = bench = Workbench(
             window=self.window,

@@ -83,6 +83,13 @@ class ProjectFiles(QObject):
             return False
         return self._write(path if path.endswith(files.SUFFIX) else path + files.SUFFIX)
 
+    def ask_save_path(self, title: str, name: str, name_filter: str) -> str:
+        """Ask for a file to write beside the project's; "" when turned away. What is typed
+        without a suffix gets that of `name`."""
+        suggested = str(Path(self._folder()) / name)
+        path = self._dialogs.save_path(self._window, title, suggested, name_filter)
+        return path + Path(name).suffix if path and not Path(path).suffix else path
+
     def may_leave(self) -> bool:
         """Ask what to do with unsaved changes, if there are any; False: stay."""
         if not self.modified:

@@ -1,7 +1,7 @@
 """The window's line to the engine: commands out, snapshots in as Qt signals.
 
 `Link` is what presenters see; `EngineLink` has a process at the other end, `InlineLink` (in
-`inline_link`) a session in this one.
+`inline_link`) a session in this one. A link keeps no snapshot for views: `app.store` does.
 """
 
 from __future__ import annotations
@@ -15,12 +15,21 @@ from app.exit_reasons import ExitReason, explain_exit
 from engine.process import EngineLost, EngineProcess, Exit
 from engine.protocol import (
     AnySignal,
+    CheckModelCommand,
     Command,
+    CompareGradientsCommand,
     DoneSnapshot,
+    ExportCommand,
     InterruptSignal,
+    MoveBackwardCommand,
+    MoveForwardCommand,
     ReadySnapshot,
+    RunCellCommand,
     Snapshot,
+    StartBackwardCommand,
+    StartForwardCommand,
     StopSignal,
+    TrainCommand,
     TrainingSnapshot,
 )
 
@@ -29,37 +38,39 @@ LinkState = Literal["starting", "ready", "lost"]
 INTERRUPT_AFTER_MS = 1000
 KILL_AFTER_MS = 3000
 
-_WORDS = {
-    "TrainCommand": "training",
-    "RunCellCommand": "running your code",
-    "ExportCommand": "exporting",
-    "CheckModelCommand": "checking the model",
-    "StartForwardCommand": "running the forward pass",
-    "MoveForwardCommand": "running the forward pass",
-    "StartBackwardCommand": "reading the autograd graph",
-    "MoveBackwardCommand": "running the backward pass",
-    "CompareGradientsCommand": "comparing gradients",
+_WORDS: dict[type[Command], str] = {
+    TrainCommand: "training",
+    RunCellCommand: "running your code",
+    ExportCommand: "exporting",
+    CheckModelCommand: "checking the model",
+    StartForwardCommand: "running the forward pass",
+    MoveForwardCommand: "running the forward pass",
+    StartBackwardCommand: "reading the autograd graph",
+    MoveBackwardCommand: "running the backward pass",
+    CompareGradientsCommand: "comparing gradients",
 }
 
 
 class Link(QObject):
-    """Signals: `snapshot(Snapshot)`, `state_changed(LinkState)`, `busy_changed(bool)`, and
-    `lost(ExitReason)` when the engine has ended by itself.
+    """Signals: `snapshot(Snapshot)`; `became_ready()` and, for whatever reason, `ended()`, then
+    `state_changed(LinkState)`; `lost(ExitReason)` when the engine has ended by itself;
+    `busy_changed(bool)`.
 
     Commands may be sent as soon as `start` has returned: they wait until torch has loaded.
     """
 
     snapshot = Signal(object)
     state_changed = Signal(str)
+    became_ready = Signal()
+    ended = Signal()
     busy_changed = Signal(bool)
     lost = Signal(object)
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self.state: LinkState = "lost"
-        self.ready: ReadySnapshot | None = None
         self._in_hand: dict[int, Command] = {}
-        self._training: TrainingSnapshot | None = None
+        self._checkpoint_step: int | None = None  # of the newest run's last checkpoint
         self._interrupt_timer = self._timer(INTERRUPT_AFTER_MS, self._interrupt)
         self._kill_timer = self._timer(KILL_AFTER_MS, self._give_up)
 
@@ -101,6 +112,8 @@ class Link(QObject):
     def _set_state(self, state: LinkState) -> None:
         if state != self.state:
             self.state = state
+            if state != "starting":
+                (self.became_ready if state == "ready" else self.ended).emit()
             self.state_changed.emit(state)
 
     def _sent(self, command_id: int, command: Command) -> None:
@@ -112,12 +125,11 @@ class Link(QObject):
         if isinstance(snapshot, DoneSnapshot):
             self._ended(snapshot.reply_to)
             return
-        if isinstance(snapshot, ReadySnapshot):
-            self.ready = snapshot
-            self._set_state("ready")
-        elif isinstance(snapshot, TrainingSnapshot):
-            self._training = snapshot
+        if isinstance(snapshot, TrainingSnapshot):
+            self._checkpoint_step = snapshot.checkpoint_step if snapshot.checkpoint else None
         self.snapshot.emit(snapshot)
+        if isinstance(snapshot, ReadySnapshot):
+            self._set_state("ready")
 
     def _ended(self, command_id: int) -> None:
         if self._in_hand.pop(command_id, None) is not None and not self._in_hand:
@@ -127,19 +139,17 @@ class Link(QObject):
     def _forget(self) -> None:
         """There is no engine any more, and so nothing in hand."""
         self._stop_waiting()
-        self.ready = None
-        self._training = None
+        self._checkpoint_step = None
         if self._in_hand:
             self._in_hand.clear()
             self.busy_changed.emit(False)
 
     def _running(self) -> tuple[str, int | None]:
         """What the engine is doing in words, and the step of the run's last checkpoint."""
-        names = [type(command).__name__ for command in self._in_hand.values()]
-        if "TrainCommand" in names:
-            run = self._training
-            return "training", run.checkpoint_step if run is not None and run.checkpoint else None
-        return (_WORDS.get(names[0], "") if names else ""), None
+        kinds = [type(command) for command in self._in_hand.values()]
+        if TrainCommand in kinds:
+            return _WORDS[TrainCommand], self._checkpoint_step
+        return (_WORDS.get(kinds[0], "") if kinds else ""), None
 
     def _give_up(self) -> None:
         """The job did not stop: what to do about it is the subclass's."""

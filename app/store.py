@@ -1,4 +1,15 @@
-"""The one place that holds what the views show: the Project and the newest snapshots."""
+"""The one place that holds what the views show: the Project and the newest snapshot of each kind.
+
+Snapshots reach the views by this way alone:
+
+1. `Link.snapshot` gives each one in order, on the window's thread. Those of an engine that was
+   closed do not arrive.
+2. `Store.take` drops those that tell of an older revision of the document, keeps the rest as the
+   newest of their kind, and emits `Store.snapshot`. Presenters connect to that signal; what came
+   before they were made they find by `newest`. When the engine ends, what lived in it goes.
+3. Some snapshots answer one question and mean nothing to others: a rule, a slice, a completion.
+   `presenters.questions.Questions` hands those to whoever asked, and drops superseded ones.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +24,7 @@ from engine.protocol import (
     ForwardSnapshot,
     GraphSnapshot,
     ModelSnapshot,
+    ReadySnapshot,
     Snapshot,
     ValueSnapshot,
 )
@@ -109,6 +121,10 @@ class Store(QObject):
     def newest(self, kind: type[S]) -> S | None:
         """The newest snapshot of a type; None when there is none."""
         return self._snapshots.get(kind)  # type: ignore[return-value]
+
+    def end_engine(self) -> None:
+        """The engine has ended, and with it what only it knew. Runs stay: they have checkpoints."""
+        self.forget(ReadySnapshot, *PASS_SNAPSHOTS)
 
     def forget(self, *kinds: type[Snapshot]) -> None:
         for kind in kinds:

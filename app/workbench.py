@@ -18,9 +18,10 @@ from app.window.dialogs import Dialogs
 from app.window.main_window import MainWindow
 from engine.project.document import Project, replace
 from engine.project.edits import EditError
-from engine.protocol import Command
+from engine.protocol import Command, Snapshot
 
 T = TypeVar("T")
+S = TypeVar("S", bound=Snapshot)
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,22 @@ class Workbench:
     dialogs: Dialogs
     files: ProjectFiles
 
+    @property
+    def project(self) -> Project:
+        return self.store.project
+
+    def newest(self, kind: type[S]) -> S | None:
+        """The newest snapshot of a kind, as the store has it."""
+        return self.store.newest(kind)
+
+    def say(self, message: str) -> None:
+        """Show a message for some seconds in the status bar."""
+        self.window.say(message)
+
+    def confirm(self, question: str, yes: str) -> bool:
+        """Ask before something that undo cannot bring back; `yes` names the button that does it."""
+        return self.dialogs.confirm(self.window, question, yes)
+
     def edit(self, text: str, change: Callable[[Project], Project], field: Hashable = None) -> bool:
         """Make an edit as an undo step called `text`; a refused one is told in the status bar.
 
@@ -52,7 +69,7 @@ class Workbench:
         try:
             project, result = change(self.store.project)
         except EditError as error:
-            self.window.say(str(error))
+            self.say(str(error))
             return None
         self.history.edit(project, text, field)
         return result

@@ -24,14 +24,14 @@ class CellsPresenter(QObject):
         super().__init__(parent)
         self._bench = bench
         self._namespace_used = False
-        bench.link.state_changed.connect(self._on_engine_state)
+        bench.link.ended.connect(self._on_engine_ended)
         bench.files.opened.connect(self._on_opened)
         bench.store.project_changed.connect(self._show_actions)
         self._show_actions()
 
     @property
     def cells(self) -> tuple[Cell, ...]:
-        return self._bench.store.project.cells
+        return self._bench.project.cells
 
     def keep(self, source: str) -> None:
         """Add a cell that ran well to the project."""
@@ -50,13 +50,13 @@ class CellsPresenter(QObject):
         """Take the cells out of the project, once the user has agreed."""
         count = len(self.cells)
         question = f"Take {_cells(count).lower()} out of the project? The variables stay."
-        if self._bench.dialogs.confirm(self._bench.window, question, "Forget cells"):
+        if self._bench.confirm(question, "Forget cells"):
             store = self._bench.store
             store.set_project(edits.forget_cells(store.project))
             self._bench.window.banners.dismiss(_BANNER)
 
-    def _on_engine_state(self, state: str) -> None:
-        if state == "lost" and self._namespace_used:
+    def _on_engine_ended(self) -> None:
+        if self._namespace_used:
             self._namespace_used = False
             self._offer("The console's variables went with the engine")
 

@@ -7,7 +7,15 @@ from PySide6.QtCore import QObject, Signal
 from app.exit_reasons import ExitReason
 from app.window.banners import Choice
 from app.workbench import Workbench
-from engine.protocol import ErrorSnapshot, ReadySnapshot, TrainingSnapshot
+from engine.protocol import (
+    CheckModelCommand,
+    ErrorSnapshot,
+    ExportCommand,
+    InitialiseCommand,
+    ReadySnapshot,
+    Snapshot,
+    TrainingSnapshot,
+)
 
 _CHECKPOINT = "The run's weights are in its last checkpoint."
 _UNFINISHED = ("running", "paused", "failed")
@@ -27,7 +35,7 @@ class EnginePresenter(QObject):
         super().__init__(parent)
         self._bench = bench
         self._was_ready = False
-        bench.link.snapshot.connect(self._on_snapshot)
+        bench.store.snapshot.connect(self._on_snapshot)
         bench.link.state_changed.connect(self._show_state)
         bench.link.busy_changed.connect(self._show_state)
         bench.link.lost.connect(self._on_lost)
@@ -36,7 +44,7 @@ class EnginePresenter(QObject):
         """End the engine and start a new one; ask first where weights would be lost."""
         choices = self._ways_back()
         question = "Restart the engine? Its weights are lost; checkpoints and files stay."
-        if choices and not self._bench.dialogs.confirm(self._bench.window, question, "Restart"):
+        if choices and not self._bench.confirm(question, "Restart"):
             return
         self._bench.link.restart()
         if choices:
@@ -44,17 +52,17 @@ class EnginePresenter(QObject):
                 "engine", "accent", "The engine was restarted", _CHECKPOINT, choices
             )
 
-    def _on_snapshot(self, snapshot: object) -> None:
+    def _on_snapshot(self, snapshot: Snapshot) -> None:
         if isinstance(snapshot, ErrorSnapshot) and snapshot.command in _WORDS:
             self._show_error(snapshot)
         elif isinstance(snapshot, TrainingSnapshot) and snapshot.state == "running":
             self._bench.window.banners.dismiss("engine")  # its way back has been taken, or left
 
     def _show_state(self) -> None:
-        link = self._bench.link
-        if link.ready is not None:
+        link, ready = self._bench.link, self._bench.newest(ReadySnapshot)
+        if ready is not None:
             self._was_ready = True
-            text = "engine at work…" if link.busy else f"ready · {_versions(link.ready)}"
+            text = "engine at work…" if link.busy else f"ready · {_versions(ready)}"
             self._bench.window.show_engine("busy" if link.busy else "ready", text)
         elif link.state == "starting":
             self._bench.window.show_engine("starting", "engine starting…")
@@ -82,7 +90,7 @@ class EnginePresenter(QObject):
 
     def _ways_back(self) -> list[Choice]:
         """How the weights of the newest run come back into a new engine."""
-        run = self._bench.store.newest(TrainingSnapshot)
+        run = self._bench.newest(TrainingSnapshot)
         if run is None or not run.checkpoint:
             return []
         step = f"step {run.checkpoint_step:,} of {run.total_steps:,}"
@@ -105,9 +113,9 @@ class EnginePresenter(QObject):
 
 # All other commands are answered, well or not, in the workspace that sent them.
 _WORDS = {
-    "CheckModelCommand": "Checking the model",
-    "InitialiseCommand": "Setting the weights anew",
-    "ExportCommand": "The export",
+    CheckModelCommand.__name__: "Checking the model",
+    InitialiseCommand.__name__: "Setting the weights anew",
+    ExportCommand.__name__: "The export",
 }
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Literal
 
 from PySide6.QtCore import QObject
@@ -27,25 +26,22 @@ class ExportPresenter(QObject):
 
     def ask(self, form: Format) -> None:
         """Ask for a file and export to it."""
-        start = Path(self._bench.files.path).parent if self._bench.files.path else Path.home()
-        suggested = str(start / f"{self._bench.store.project.name}.{form}")
-        path = self._bench.dialogs.save_path(
-            self._bench.window, "Export", suggested, _FILTERS[form]
-        )
+        name = f"{self._bench.project.name}.{form}"
+        path = self._bench.files.ask_save_path("Export", name, _FILTERS[form])
         if path:
-            self.export(form, path if Path(path).suffix else f"{path}.{form}")
+            self.export(form, path)
 
     def export(self, form: Format, path: str) -> None:
-        project = self._bench.store.project
+        project = self._bench.project
         command = ExportCommand(
             model=project.model, training=project.training, format=form, path=path
         )
         if self._bench.send(command):
-            self._bench.window.say(f"Exporting to {path} …")
+            self._bench.say(f"Exporting to {path} …")
         else:
-            self._bench.window.say("Nothing was exported: there is no engine. Restart it first.")
+            self._bench.say("Nothing was exported: there is no engine. Restart it first.")
 
     def _on_snapshot(self, snapshot: Snapshot) -> None:
         if isinstance(snapshot, ExportSnapshot):
-            self._bench.window.say(f"Exported {snapshot.path}.")
+            self._bench.say(f"Exported {snapshot.path}.")
             self._panel.show_export(snapshot)

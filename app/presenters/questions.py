@@ -1,4 +1,8 @@
-"""Questions to the engine, of which only the newest of each kind is worth an answer."""
+"""Questions to the engine: send a command, get its answers, drop those that were superseded.
+
+Answers go by their command's id to whoever asked, also where the store drops them as out of date.
+All else that views show comes from the store, whose module tells the whole way.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +14,14 @@ from PySide6.QtCore import QObject
 from app.workbench import Workbench
 from engine.protocol import Command, ErrorReport, ErrorSnapshot, Snapshot
 
+NO_ENGINE = "There is no engine: restart it from the status bar."
+
 Answered = Callable[[Any], object]
 Failed = Callable[[ErrorReport], object]
 
 
 class Questions(QObject):
-    """Hands each answer to whoever asked, unless the same was asked anew in the meantime."""
+    """Of each kind of command only the newest is answered."""
 
     def __init__(self, bench: Workbench, parent: QObject) -> None:
         super().__init__(parent)
@@ -23,10 +29,12 @@ class Questions(QObject):
         self._newest: dict[type[Command], tuple[int, Answered, Failed]] = {}
         bench.link.snapshot.connect(self._on_snapshot)
 
-    def ask(self, command: Command, answered: Answered, failed: Failed) -> None:
-        """Call `answered(snapshot)` or `failed(error)` when the engine has looked; neither when
-        there is no engine, or `command`'s kind is asked again before."""
-        self._newest[type(command)] = self._bench.send(command), answered, failed
+    def ask(self, command: Command, answered: Answered, failed: Failed) -> bool:
+        """Call `answered(snapshot)` for each answer, or `failed(error)`, until the same kind of
+        command is asked again. False, and no call, when there is no engine."""
+        command_id = self._bench.send(command)
+        self._newest[type(command)] = command_id, answered, failed
+        return bool(command_id)
 
     def drop(self) -> None:
         """No answer is of interest any more."""
@@ -39,3 +47,8 @@ class Questions(QObject):
                     failed(snapshot.error)
                 else:
                     answered(snapshot)
+
+
+def in_words(error: ErrorReport) -> str:
+    """What went wrong and what to try, on one line."""
+    return f"{error.message} {error.hint}".strip()

@@ -5,15 +5,18 @@ from __future__ import annotations
 from PySide6.QtCore import QObject, Signal
 
 from app.link import LinkState
+from app.presenters.questions import NO_ENGINE, in_words
 from app.workbench import Workbench
 from engine.project import edits
 from engine.project.document import Model, Project, TrainingSetup, replace
 from engine.project.problems import located
 from engine.protocol import (
+    Command,
     ContinueTrainingCommand,
     ErrorSnapshot,
     ModelSnapshot,
     PauseSignal,
+    ReadySnapshot,
     Snapshot,
     StepColumns,
     StepTrainingCommand,
@@ -45,7 +48,7 @@ class TrainPresenter(QObject):
         bench.link.state_changed.connect(self._on_engine_state)
         self._show_setup()
         self._on_engine_state(bench.link.state)
-        run = bench.store.newest(TrainingSnapshot)
+        run = bench.newest(TrainingSnapshot)
         if run is not None:
             view.show_training(run)
 
@@ -53,13 +56,13 @@ class TrainPresenter(QObject):
 
     def train(self, paused: bool = False, checkpoint: str = "") -> None:
         """Start a run; with `checkpoint` (a path) go on from that file."""
-        report = self._bench.store.newest(ModelSnapshot)
+        report = self._bench.newest(ModelSnapshot)
         current = report is not None and report.revision == self._bench.store.revision
         if report is not None and current and not report.runnable:
-            self._view.show_problem(_why_not(report, self._bench.store.project.model))
+            self._view.show_problem(_why_not(report, self._bench.project.model))
             return
         self._view.show_problem("")
-        project = self._bench.store.project
+        project = self._bench.project
         self._send(
             TrainCommand(
                 model=project.model,
@@ -90,7 +93,7 @@ class TrainPresenter(QObject):
     def resume(self) -> None:
         run = self._run()
         if run is None or not run.checkpoint:
-            self._bench.window.say("There is no checkpoint to resume from yet.")
+            self._bench.say("There is no checkpoint to resume from yet.")
             return
         self.train(checkpoint=run.checkpoint)
 
@@ -110,14 +113,14 @@ class TrainPresenter(QObject):
     def _edit_loss(self, loss: str) -> None:
         self._bench.edit("Choose the loss", lambda project: edits.set_loss(project, loss))
 
-    def _send(self, command) -> None:
+    def _send(self, command: Command) -> None:
         if not self._bench.send(command):
-            self._view.show_problem("There is no engine: restart it from the status bar.")
+            self._view.show_problem(NO_ENGINE)
 
     # -- what is to be shown ---------------------------------------------------------------------
 
     def _run(self) -> TrainingSnapshot | None:
-        return self._bench.store.newest(TrainingSnapshot)
+        return self._bench.newest(TrainingSnapshot)
 
     def _on_project_changed(self, old: Project, new: Project) -> None:
         if old.training is not new.training or edits.loss_of(old) != edits.loss_of(new):
@@ -126,9 +129,8 @@ class TrainPresenter(QObject):
     def _on_snapshot(self, snapshot: Snapshot) -> None:
         if isinstance(snapshot, TrainingSnapshot):
             self._view.show_training(snapshot)
-        elif isinstance(snapshot, ErrorSnapshot) and snapshot.command == "TrainCommand":
-            hint = f" {snapshot.error.hint}" if snapshot.error.hint else ""
-            self._view.show_problem(f"{snapshot.error.message}{hint}")
+        elif isinstance(snapshot, ErrorSnapshot) and snapshot.command == TrainCommand.__name__:
+            self._view.show_problem(in_words(snapshot.error))
 
     def _on_engine_state(self, state: LinkState) -> None:
         run = self._run()
@@ -138,12 +140,12 @@ class TrainPresenter(QObject):
                 replace(run, state="failed", steps=StepColumns(), epoch_rows=(), remaining_s=None)
             )
         self._view.show_engine_state(state)
-        ready = self._bench.link.ready
+        ready = self._bench.newest(ReadySnapshot)
         if ready is not None:
             self._view.show_devices(ready.devices)
 
     def _show_setup(self) -> None:
-        project = self._bench.store.project
+        project = self._bench.project
         block = edits.loss_block(project.model)
         self._view.show_setup(project.training, block.kind if block else None)
 

@@ -16,7 +16,7 @@ from app.settings import ThemeChoice
 from app.window.shortcut_sheet import about_html, shortcuts_html, show_sheet
 from app.workbench import Workbench
 from engine.project.document import Workspace, replace
-from engine.protocol import TrainingSnapshot
+from engine.protocol import ReadySnapshot, TrainingSnapshot
 from widgets import theme
 
 _THEMES: tuple[ThemeChoice, ...] = ("system", "light", "dark")
@@ -70,13 +70,13 @@ class WindowPresenter(QObject):
 
     def save(self) -> None:
         if self._bench.files.save():
-            self._bench.window.say(f"Saved {self._bench.files.path}.")
+            self._bench.say(f"Saved {self._bench.files.path}.")
 
     def show_shortcuts(self) -> None:
         show_sheet(self._bench.window, shortcuts_html(self._bench.actions))
 
     def show_about(self) -> None:
-        show_sheet(self._bench.window, about_html(self._bench.link.ready))
+        show_sheet(self._bench.window, about_html(self._bench.newest(ReadySnapshot)))
 
     def _show_undo(self) -> None:
         stack = self._bench.history.stack
@@ -119,15 +119,15 @@ class WindowPresenter(QObject):
 
     def _show_title(self) -> None:
         files = self._bench.files
-        self._bench.window.show_title(self._bench.store.project.name, files.path, files.modified)
+        self._bench.window.show_title(self._bench.project.name, files.path, files.modified)
 
     def _on_opened(self) -> None:
-        workspace = self._bench.store.project.view.workspace
+        workspace = self._bench.project.view.workspace
         self._bench.window.show_workspace("model" if workspace == "start" else workspace)
         self._bench.window.banners.dismiss("file")
 
     def _on_workspace_changed(self, name: str) -> None:
-        view = self._bench.store.project.view
+        view = self._bench.project.view
         self._bench.store.set_view(replace(view, workspace=cast(Workspace, name)))
         for action in ON_CANVAS:
             self._bench.actions[action].setEnabled(name == "model")
@@ -146,10 +146,10 @@ class WindowPresenter(QObject):
     # -- leaving ---------------------------------------------------------------------------------
 
     def _may_close(self) -> bool:
-        run = self._bench.store.newest(TrainingSnapshot)
+        run = self._bench.newest(TrainingSnapshot)
         if run is not None and run.state == "running":
             question = "A model is being trained. Stop and close? Its checkpoint stays."
-            if not self._bench.dialogs.confirm(self._bench.window, question, "Stop and close"):
+            if not self._bench.confirm(question, "Stop and close"):
                 return False
         return self._bench.files.may_leave()
 

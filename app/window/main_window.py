@@ -15,7 +15,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.actions import MENUS, Actions
+from app.actions import MENUS, RECENT, SEPARATOR, Actions, ActionSpec
 from app.window.banners import BannerArea
 from app.window.command_palette import CommandPalette, Entry
 from app.window.rail import Rail
@@ -175,14 +175,12 @@ class MainWindow(QMainWindow):
             menu = self.menuBar().addMenu(title)
             menu.setToolTipsVisible(True)
             for entry in entries:
-                if not entry:
+                if isinstance(entry, ActionSpec):
+                    menu.addAction(self.actions_table[entry.id])
+                elif entry == SEPARATOR:
                     menu.addSeparator()
-                elif entry == "recent":
-                    menu.addMenu(self.recent_menu)
-                elif entry == "panels":
-                    menu.addMenu(self.panels_menu)
                 else:
-                    menu.addAction(self.actions_table[entry])
+                    menu.addMenu(self.recent_menu if entry == RECENT else self.panels_menu)
 
     def _make_status_bar(self) -> None:
         self._totals = make.label("", "muted", "model_totals")

@@ -8,6 +8,7 @@ import threading
 
 import psutil
 import pytest
+from PySide6.QtCore import Qt
 
 from app import link as link_module
 from app.inline_link import InlineLink
@@ -73,7 +74,6 @@ def test_start_command_answer_close(link, qtbot):
     qtbot.waitUntil(lambda: heard.busy == [True, False], timeout=WAIT_MS)
     assert not link.busy
     assert heard.states == ["lost", "starting", "ready"]
-    assert link.ready is not None
     assert [type(s).__name__ for s in heard.snapshots] == [
         "ReadySnapshot", "OutputSnapshot", "TensorsSnapshot", "VariablesSnapshot", "CellSnapshot",
         "ReadySnapshot",
@@ -81,7 +81,7 @@ def test_start_command_answer_close(link, qtbot):
     assert [s.reply_to for s in heard.snapshots] == [0, first, first, first, first, second]
     assert heard.threads == {threading.main_thread()}
     link.close()
-    assert (link.state, link.ready, heard.states[-1]) == ("lost", None, "lost")
+    assert (link.state, heard.states[-1]) == ("lost", "lost")
     assert heard.reasons == []
     assert link.send(HelloCommand()) == 0
 
@@ -186,3 +186,18 @@ def test_closing_leaves_no_thread_and_no_process(process_link, qtbot):
     process_link.close()
     assert set(threading.enumerate()) == threads
     assert not psutil.pid_exists(pid)
+
+
+def test_what_a_closed_engine_has_said_is_not_heard(process_link, qtbot):
+    """Its snapshots wait in the event queue when it is closed: they tell of nothing any more."""
+    heard = Heard(process_link)
+    said = threading.Event()
+    process_link._arrived.connect(lambda *_: said.set(), Qt.ConnectionType.DirectConnection)
+    process_link.start()
+    assert said.wait(WAIT_MS / 1000)  # without an event loop: nothing has been delivered
+    process_link.restart()
+    qtbot.waitUntil(lambda: process_link.state == "ready", timeout=WAIT_MS)
+    process_link.send(HelloCommand())
+    qtbot.waitUntil(lambda: not process_link.busy, timeout=WAIT_MS)
+    assert [s.reply_to for s in heard.of(ReadySnapshot)] == [0, 1]  # both of the second engine
+    assert heard.states == ["lost", "starting", "lost", "starting", "ready"]

@@ -6,14 +6,17 @@ from app.store import Store
 from engine.project import edits
 from engine.project.document import Project, ViewState, replace
 from engine.protocol import (
+    BackwardSnapshot,
+    ComparisonSnapshot,
     ExportSnapshot,
     ForwardSnapshot,
     GraphEdge,
     GraphNode,
     GraphSnapshot,
     ModelSnapshot,
-    StepColumns,
+    ReadySnapshot,
     TrainingSnapshot,
+    VariablesSnapshot,
 )
 
 
@@ -28,23 +31,6 @@ def model_snapshot(revision: int) -> ModelSnapshot:
         runnable=True,
         code="",
         lines={},
-    )
-
-
-def training_snapshot(revision: int) -> TrainingSnapshot:
-    return TrainingSnapshot(
-        revision=revision,
-        run="r",
-        state="running",
-        step=1,
-        total_steps=2,
-        epoch=1,
-        epochs=1,
-        steps_per_second=1.0,
-        remaining_s=None,
-        steps=StepColumns(),
-        epoch_rows=(),
-        device="cpu",
     )
 
 
@@ -81,10 +67,10 @@ def test_an_answer_about_an_older_model_is_dropped(qtbot):
     assert store.newest(ModelSnapshot) == model_snapshot(2)
 
 
-def test_a_run_goes_on_being_shown_while_the_model_is_edited(qtbot):
+def test_a_run_goes_on_being_shown_while_the_model_is_edited(training_snapshot):
     store = Store()
     store.set_project(with_linear()[0])
-    assert store.take(training_snapshot(1))
+    assert store.take(training_snapshot(revision=1))
     export = ExportSnapshot(
         revision=1, path="a", format="pt", size_bytes=1, sha256="", max_error=0.0, keys=()
     )
@@ -123,3 +109,80 @@ def test_a_graph_in_parts_is_announced_when_it_is_whole(qtbot) -> None:
     (whole,) = announced
     assert whole.nodes == nodes and whole.edges == edges and whole.plan == (0, 1, 2, 3)
     assert whole.parts == 1 and store.newest(GraphSnapshot) is whole
+
+
+def forward(revision: int = 1) -> ForwardSnapshot:
+    return ForwardSnapshot(revision=revision, order=(), position=0, activations=())
+
+
+def graph(revision: int = 1, root: str = "") -> GraphSnapshot:
+    return GraphSnapshot(revision=revision, nodes=(), edges=(), plan=(), root=root)
+
+
+def comparison(revision: int = 1) -> ComparisonSnapshot:
+    return ComparisonSnapshot(revision=revision, max_difference=0.0, differences={})
+
+
+def test_the_revision_is_told_after_the_project():
+    store = Store()
+    told: list = []
+    store.project_changed.connect(lambda old, new: told.append((store.revision, new)))
+    store.revision_changed.connect(told.append)
+    project, block_id = with_linear()
+    store.set_project(project)
+    store.set_project(edits.move_blocks(project, {block_id: (8, 8)}))
+    store.set_project(replace(store.project, training=replace(project.training, epochs=7)))
+    assert [t if isinstance(t, int) else t[0] for t in told] == [2, 2, 2, 3, 3]
+    assert told[3][1] is store.project
+
+
+def test_a_dropped_snapshot_is_not_announced_and_the_newest_stays():
+    store = Store()
+    told: list = []
+    store.snapshot.connect(told.append)
+    newest = model_snapshot(1)
+    assert store.take(newest) and not store.take(model_snapshot(2)) and not store.take(forward(0))
+    assert told == [newest] and store.newest(ModelSnapshot) is newest
+
+
+def test_the_pass_of_a_tensor_of_the_console_outlives_an_edit_of_the_model():
+    store = Store()
+    assert store.take(forward()) and store.take(graph(root="y"))
+    assert store.steps_console
+    store.set_project(with_linear()[0])
+    assert store.newest(ForwardSnapshot) is None and store.newest(GraphSnapshot) is not None
+    assert store.take(comparison(revision=1))  # it tells of y, at whatever revision
+    assert store.take(graph(revision=2))  # that of the model takes its place
+    assert not store.steps_console and not store.take(comparison(revision=1))
+    assert store.take(graph(revision=1, root="z")) and not store.take(graph(revision=1))
+
+
+def test_an_edit_ends_the_pass_of_the_model():
+    store = Store()
+    for snapshot in (forward(), graph(), comparison()):
+        assert store.take(snapshot)
+    store.set_project(with_linear()[0])
+    assert [store.newest(k) for k in (ForwardSnapshot, GraphSnapshot, ComparisonSnapshot)] == [
+        None, None, None
+    ]  # fmt: skip
+
+
+def test_the_end_of_the_engine_takes_what_only_it_knew(training_snapshot):
+    store = Store()
+    ready = ReadySnapshot(torch_version="2", python_version="3", pid=1, devices=(), torch_threads=1)
+    run, report = training_snapshot(revision=1), model_snapshot(1)
+    variables = VariablesSnapshot(variables=())
+    for snapshot in (ready, run, report, variables, forward(), graph(root="y"), comparison()):
+        assert store.take(snapshot)
+    store.end_engine()
+    gone = (ReadySnapshot, ForwardSnapshot, GraphSnapshot, BackwardSnapshot, ComparisonSnapshot)
+    assert [store.newest(kind) for kind in gone] == [None] * 5
+    assert store.newest(TrainingSnapshot) is run and store.newest(ModelSnapshot) is report
+    assert not store.steps_console
+
+
+def test_what_is_forgotten_is_no_more():
+    store = Store()
+    store.take(model_snapshot(1))
+    store.forget(ModelSnapshot, ForwardSnapshot)
+    assert store.newest(ModelSnapshot) is None

@@ -256,7 +256,7 @@ def test_a_lost_engine_takes_the_matrix_with_it(program, view):
     type_into(view, "derivative_function", "f")
     type_into(view, "derivative_inputs", "x")
     ask(program, view, "jacobian")
-    program.bench.link.state_changed.emit("lost")
+    program.bench.link.close()
     assert view._pages.currentWidget() is view._empty
     assert label(view, "derivative_code") == ""
 

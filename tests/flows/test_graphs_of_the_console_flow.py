@@ -227,6 +227,6 @@ def test_nothing_is_left_of_it_when_the_engine_has_gone(program, page):
     press(page, "mistake_code_run")
     program.bench.link.drain()
     assert label(page, "mistake_error")
-    program.bench.link.state_changed.emit("lost")
+    program.bench.link.close()
     assert not label(page, "mistake_error")
     assert torch.is_grad_enabled()

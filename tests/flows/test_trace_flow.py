@@ -274,10 +274,11 @@ def test_an_edit_of_the_model_ends_a_trace_of_its_batch(program, view):
 def test_the_code_is_remembered_and_others_end_with_the_engine(program, view):
     trace(program, view, "x = torch.ones(1)\n")
     assert program.bench.settings.trace_code == "x = torch.ones(1)\n"
-    program.bench.link.state_changed.emit("lost")
+    program.bench.link.close()
     assert view.trace is None and "engine has ended" in label(view, "problem")
     assert not view.findChild(QPushButton, "trace_start").isEnabled()
-    program.bench.link.state_changed.emit("ready")
+    program.bench.link.start()
+    program.bench.link.drain()
     trace(program, view, "y = torch.ones(1)\n")
     assert view.trace is not None
     program.bench.files.new(templates.load_template("mlp"))

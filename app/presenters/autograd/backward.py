@@ -5,7 +5,7 @@ from __future__ import annotations
 from PySide6.QtCore import QObject
 from PySide6.QtGui import QGuiApplication
 
-from app.presenters.questions import Questions
+from app.presenters.questions import Questions, in_words
 from app.workbench import Workbench
 from engine.project.document import replace
 from engine.protocol import (
@@ -39,7 +39,7 @@ class BackwardPresenter(QObject):
         backward.node_chosen.connect(view.graph.select)
         backward.table.opened.connect(self._open_gradient)
         view.graph.breakpoint_toggled.connect(self._breakpoints.toggle)
-        bench.link.state_changed.connect(self._on_engine_state)
+        bench.link.became_ready.connect(self._on_new_engine)
 
     # -- breakpoints
 
@@ -47,9 +47,9 @@ class BackwardPresenter(QObject):
         self._bench.send(SetBreakpointsCommand(breakpoints=breakpoints))
         self._view.graph.show_breakpoints(self._breakpoints.keys())
 
-    def _on_engine_state(self, state: str) -> None:
-        """A new engine has none; those of the window stay."""
-        if state == "ready" and self._breakpoints.breakpoints:
+    def _on_new_engine(self) -> None:
+        """It has no breakpoints; those of the window stay."""
+        if self._breakpoints.breakpoints:
             self._send_breakpoints(self._breakpoints.breakpoints)
 
     # -- edits
@@ -59,7 +59,7 @@ class BackwardPresenter(QObject):
         self._questions.ask(
             EditGradientCommand(node=node, expression=expression, output=output),
             lambda _: strip.show_applied(),
-            lambda error: strip.show_problem(f"{error.message} {error.hint}".strip()),
+            lambda error: strip.show_problem(in_words(error)),
         )
 
     def _unedit(self, node: int) -> None:
@@ -90,13 +90,13 @@ class BackwardPresenter(QObject):
     def _show_script(self, snapshot: BackwardScriptSnapshot) -> None:
         if not snapshot.path:
             QGuiApplication.clipboard().setText(snapshot.text)
-            self._bench.window.say("The script is in the clipboard.")
+            self._bench.say("The script is in the clipboard.")
         else:
             beside = " and the file that it loads" if snapshot.data_path else ""
-            self._bench.window.say(f"Saved{beside}. Run it with: python {snapshot.path}")
+            self._bench.say(f"Saved{beside}. Run it with: python {snapshot.path}")
 
     def _show_error(self, error: ErrorReport) -> None:
-        self._view.show_problem(f"{error.message} {error.hint}".strip())
+        self._view.show_problem(in_words(error))
 
 
 def _nothing(_: object) -> None:

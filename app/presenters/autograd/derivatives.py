@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from PySide6.QtCore import QObject, Signal
 
+from app.presenters.autograd.passes import require_forward
 from app.presenters.questions import Questions
 from app.workbench import Workbench
 from engine.protocol import (
     Command,
     DerivativeCommand,
-    ForwardSnapshot,
     GradcheckCommand,
     InterruptSignal,
     ReadEntryCommand,
     Snapshot,
-    StartForwardCommand,
     VariablesSnapshot,
 )
 from widgets.derivatives.view import DerivativeView
@@ -35,8 +34,8 @@ class DerivativesPresenter(QObject):
         bench.store.snapshot.connect(self._on_snapshot)
         bench.store.revision_changed.connect(self._on_revision)
         bench.files.opened.connect(self._forget)
-        bench.link.state_changed.connect(self._on_engine_state)
-        newest = bench.store.newest(VariablesSnapshot)
+        bench.link.ended.connect(self._forget)
+        newest = bench.newest(VariablesSnapshot)
         if newest is not None:
             view.show_variables(newest.variables)
 
@@ -45,14 +44,8 @@ class DerivativesPresenter(QObject):
         if isinstance(command, ReadEntryCommand):
             show = self._view.show_entry
         elif isinstance(command, DerivativeCommand | GradcheckCommand) and not command.function:
-            self._begin_forward()
+            require_forward(self._bench)  # the model is that of a forward pass
         self._questions.ask(command, show, self._view.show_error)
-
-    def _begin_forward(self) -> None:
-        """The model is that of a forward pass: without one, begin it."""
-        if self._bench.store.newest(ForwardSnapshot) is None:
-            project = self._bench.store.project
-            self._bench.send(StartForwardCommand(model=project.model, training=project.training))
 
     def _on_snapshot(self, snapshot: Snapshot) -> None:
         if isinstance(snapshot, VariablesSnapshot):
@@ -60,10 +53,6 @@ class DerivativesPresenter(QObject):
 
     def _on_revision(self) -> None:
         if self._view.is_of_model:
-            self._forget()
-
-    def _on_engine_state(self, state: str) -> None:
-        if state == "lost":
             self._forget()
 
     def _forget(self) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from PySide6.QtCore import QObject
 
 from app.presenters.questions import Questions
@@ -10,6 +12,7 @@ from engine.protocol import FlowCommand, ReadFlowCommand, StopSignal
 from widgets.derivatives.flow_view import FlowView
 
 _CHANGED = "The model or its data has changed: run again to see its gradients."
+_ENDED = "The engine has ended, and its runs with it: run again."
 
 
 class FlowPresenter(QObject):
@@ -21,11 +24,11 @@ class FlowPresenter(QObject):
         view.run_requested.connect(self._run)
         view.stop_requested.connect(lambda: bench.link.signal(StopSignal()))
         view.histograms_requested.connect(self._read)
-        bench.store.revision_changed.connect(self._on_revision)
-        bench.link.state_changed.connect(self._on_engine_state)
+        bench.store.revision_changed.connect(lambda: self._forget(_CHANGED))
+        bench.link.ended.connect(partial(self._forget, _ENDED))
 
     def _run(self, steps: int, initialisations: tuple) -> None:
-        project = self._bench.store.project
+        project = self._bench.project
         self._has_run = True
         command = FlowCommand(
             model=project.model,
@@ -39,15 +42,9 @@ class FlowPresenter(QObject):
         command = ReadFlowCommand(layer=layer, step=step)
         self._questions.ask(command, self._view.show_histograms, self._view.show_error)
 
-    def _on_revision(self) -> None:
-        if self._has_run:
-            self._forget(_CHANGED)
-
-    def _on_engine_state(self, state: str) -> None:
-        if state == "lost" and self._has_run:
-            self._forget("The engine has ended, and its runs with it: run again.")
-
     def _forget(self, why: str) -> None:
+        if not self._has_run:
+            return
         self._has_run = False
         self._questions.drop()
         self._view.clear()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtCore import QObject, Signal
 
+from app.presenters.questions import in_words
 from app.workbench import Workbench
 from engine.project.examples import GraphExample
 from engine.protocol import BackwardSnapshot, CellSnapshot, Snapshot
@@ -22,7 +23,7 @@ class GraphExamplesPresenter(QObject):
         self._read: GraphExample | None = None
         view.roots.example_chosen.connect(self._run)
         bench.store.snapshot.connect(self._on_snapshot)
-        bench.link.state_changed.connect(self._on_engine_state)
+        bench.link.ended.connect(self._forget)
 
     def _run(self, example: GraphExample) -> None:
         self._running, self._read = example, None
@@ -33,7 +34,7 @@ class GraphExamplesPresenter(QObject):
             case CellSnapshot(error=error) if self._running is not None:
                 example, self._running = self._running, None
                 if error is not None:
-                    self._view.show_problem(f"{error.message} {error.hint}".strip())
+                    self._view.show_problem(in_words(error))
                     return
                 self._read = example
                 self._view.roots.choose(example.root)
@@ -41,6 +42,5 @@ class GraphExamplesPresenter(QObject):
                 self._view.show_lesson(self._read.tip)
                 self._read = None
 
-    def _on_engine_state(self, state: str) -> None:
-        if state == "lost":
-            self._running = self._read = None
+    def _forget(self) -> None:
+        self._running = self._read = None

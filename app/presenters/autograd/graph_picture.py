@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import cast
 
 import msgspec
@@ -39,14 +38,10 @@ class GraphPicturePresenter(QObject):
         hierarchy = self._view.hierarchy
         if hierarchy is None:
             return
-        start = Path(self._bench.files.path).parent if self._bench.files.path else Path.home()
-        suggested = str(start / f"{self._bench.store.project.name} graph.{form}")
-        path = self._bench.dialogs.save_path(
-            self._bench.window, "Save graph", suggested, _FILTERS[form]
-        )
+        name = f"{self._bench.project.name} graph.{form}"
+        path = self._bench.files.ask_save_path("Save graph", name, _FILTERS[form])
         if not path:
             return
-        path = path if Path(path).suffix else f"{path}.{form}"
         keys, graph = self._view.open_keys, hierarchy.graph
         try:
             suffix = suffix_of(path)
@@ -58,7 +53,7 @@ class GraphPicturePresenter(QObject):
             self._tell(path, error)
             return
         self._bar.show_saving(True)
-        self._bench.window.say(f"Saving the graph of {len(graph.nodes):,} nodes to {path}…")
+        self._bench.say(f"Saving the graph of {len(graph.nodes):,} nodes to {path}…")
         self._bench.layout.submit(
             SLOT,
             file_of_message,
@@ -84,14 +79,14 @@ class GraphPicturePresenter(QObject):
         """Do not save the graph after all: a file of that name stays as it was."""
         self._bench.layout.cancel(SLOT)
         self._bar.show_saving(False)
-        self._bench.window.say("The graph was not saved")
+        self._bench.say("The graph was not saved")
 
     def _tell(self, path: str, error: BaseException | None = None) -> None:
         self._bar.show_saving(False)
         if error is None:
-            self._bench.window.say(f"The graph was saved to {path}")
+            self._bench.say(f"The graph was saved to {path}")
         else:
-            self._bench.window.say(f"The graph was not saved: {error}")
+            self._bench.say(f"The graph was not saved: {error}")
 
     def _show_code(self, node: int) -> None:
         """A block's code lies on the Model page; of any other line its text is told."""
@@ -100,10 +95,10 @@ class GraphPicturePresenter(QObject):
             return
         made = facts.graph.nodes[node]
         if made.block is not None and any(
-            block.id == made.block for block in self._bench.store.project.model.blocks
+            block.id == made.block for block in self._bench.project.model.blocks
         ):
             self._bench.window.show_workspace("model")
             self._bench.selection.set((made.block,))
         elif made.source is not None:
             line = made.source
-            self._bench.window.say(f"{line.file}, line {line.line}: {line.text}")
+            self._bench.say(f"{line.file}, line {line.line}: {line.text}")

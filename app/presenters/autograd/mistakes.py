@@ -36,7 +36,7 @@ class MistakesPresenter(QObject):
         view.why_requested.connect(self._why)
         bench.store.snapshot.connect(self._on_snapshot)
         bench.files.opened.connect(self._forget)
-        bench.link.state_changed.connect(self._on_engine_state)
+        bench.link.ended.connect(self._forget)
 
     def _run(self, source: str) -> None:
         self._running = source
@@ -64,14 +64,10 @@ class MistakesPresenter(QObject):
                 self._running = ""
             case BackwardSnapshot() if self._wanted is not None:
                 (root, node, words), self._wanted = self._wanted, None
-                graph = self._bench.store.newest(GraphSnapshot)
+                graph = self._bench.newest(GraphSnapshot)
                 found = None if graph is None else node_of(graph, node)
                 if graph is not None and graph.root == root and found is not None:
                     self.node_requested.emit(found, words)
-
-    def _on_engine_state(self, state: str) -> None:
-        if state == "lost":
-            self._forget()
 
     def _forget(self) -> None:
         """The variables that a mistake made are no more."""

@@ -5,11 +5,10 @@ from __future__ import annotations
 from PySide6.QtCore import QObject
 from PySide6.QtWidgets import QTabWidget
 
-from app.presenters.questions import Questions
+from app.presenters.questions import Questions, in_words
 from app.workbench import Workbench
 from engine.protocol import (
     BackwardSnapshot,
-    ErrorReport,
     ForwardSnapshot,
     GraphSnapshot,
     NodeDetailCommand,
@@ -36,21 +35,20 @@ class NodeDetailsPresenter(QObject):
         view.node_selected.connect(self._look_at)
         bench.store.snapshot.connect(self._on_snapshot)
         bench.store.revision_changed.connect(self._clear)
-        bench.link.state_changed.connect(lambda state: self._clear() if state != "ready" else None)
+        bench.link.ended.connect(self._clear)
 
     def _look_at(self, node: int) -> None:
         self._node = node
         self._ask()
 
     def _ask(self) -> None:
-        under_way = self._bench.store.newest(BackwardSnapshot) is not None
+        under_way = self._bench.newest(BackwardSnapshot) is not None
         if self._node is None or self._tabs.currentWidget() is not self.page or not under_way:
             return
         command = NodeDetailCommand(node=self._node)
-        self._questions.ask(command, self.page.show_detail, self._fail)
-
-    def _fail(self, error: ErrorReport) -> None:
-        self.page.show_problem(f"{error.message} {error.hint}".strip())
+        self._questions.ask(
+            command, self.page.show_detail, lambda error: self.page.show_problem(in_words(error))
+        )
 
     def _on_snapshot(self, snapshot: Snapshot) -> None:
         match snapshot:
@@ -61,7 +59,7 @@ class NodeDetailsPresenter(QObject):
 
     @property
     def _first(self) -> int:
-        graph = self._bench.store.newest(GraphSnapshot)
+        graph = self._bench.newest(GraphSnapshot)
         return graph.plan[0] if graph is not None and graph.plan else 0
 
     def _clear(self, *_: object) -> None:

@@ -7,6 +7,7 @@ from typing import Literal, cast
 
 from PySide6.QtCore import QObject, QSignalBlocker
 
+from app.presenters.questions import NO_ENGINE, in_words
 from app.window.autograd_page import AutogradPage
 from app.workbench import Workbench
 from engine.protocol import (
@@ -22,6 +23,7 @@ from engine.protocol import (
     MoveBackwardCommand,
     MoveForwardCommand,
     Snapshot,
+    StartBackwardCommand,
     StartForwardCommand,
     ValueSnapshot,
     VariablesSnapshot,
@@ -31,17 +33,16 @@ from widgets.derivatives.form import split_inputs
 from widgets.layout import Direction, EdgeStyle, NestedLayout, layout_nested
 
 Move = Literal["step", "back", "to", "end", "reset"]
-EngineState = Literal["starting", "ready", "lost"]
-COMMANDS = frozenset(
-    {
-        "StartForwardCommand",
-        "MoveForwardCommand",
-        "StartBackwardCommand",
-        "MoveBackwardCommand",
-        "CompareGradientsCommand",
-        "InspectCommand",
-    }
+_COMMANDS = (
+    StartForwardCommand,
+    MoveForwardCommand,
+    StartBackwardCommand,
+    MoveBackwardCommand,
+    CompareGradientsCommand,
+    InspectCommand,
 )
+_COMMAND_NAMES = frozenset(kind.__name__ for kind in _COMMANDS)
+_INTERRUPTED = "Interrupted. What was under way has not run."
 _CHANGED = "The model or its data has changed, so this pass has ended: start a new one."
 
 
@@ -68,29 +69,27 @@ class AutogradPresenter(QObject):
         view.roots.root_chosen.connect(self._on_root)
         bench.store.snapshot.connect(self._on_snapshot)
         bench.store.revision_changed.connect(self._on_revision)
-        bench.link.state_changed.connect(self._on_engine_state)
+        bench.link.state_changed.connect(view.show_engine_state)
+        bench.link.ended.connect(self._on_engine_ended)
         bench.selection.changed.connect(self._show_selection)
         view.show_engine_state(bench.link.state)
-        newest = bench.store.newest(VariablesSnapshot)
+        newest = bench.newest(VariablesSnapshot)
         if newest is not None:
             view.roots.show_variables(newest.variables)
 
     # -- what the reader wants -------------------------------------------------------------------
 
     def start_forward(self, batch: int = 0) -> int:
-        project = self._bench.store.project
-        return self._send(
-            StartForwardCommand(model=project.model, training=project.training, batch=batch)
-        )
+        return self._send(forward_command(self._bench, batch))
 
     def step_forward(self) -> None:
         """The next block; the start of a pass when there is none. At its end nothing moves: the
         backward pass that may be under way stays."""
-        forward = self._bench.store.newest(ForwardSnapshot)
+        forward = self._bench.newest(ForwardSnapshot)
         if forward is None:
             self.start_forward()
         elif forward.position == len(forward.order):
-            self._bench.window.say("The forward pass is at its end. F11 steps backward.")
+            self._bench.say("The forward pass is at its end. F11 steps backward.")
         else:
             self._move_forward("step")
 
@@ -99,7 +98,7 @@ class AutogradPresenter(QObject):
         that first."""
         self._mean_root()
         root, forward = self._view.roots.root, 0
-        if not root and self._bench.store.newest(ForwardSnapshot) is None:
+        if not root and self._bench.newest(ForwardSnapshot) is None:
             forward = self.start_forward()
         return self._send(self._view.backward.options.command(root), follows=forward)
 
@@ -109,14 +108,14 @@ class AutogradPresenter(QObject):
 
     def step_backward(self) -> None:
         """The next node; the start of the backward pass when there is none."""
-        if self._bench.store.newest(BackwardSnapshot) is None:
+        if self._bench.newest(BackwardSnapshot) is None:
             self.start_backward()
         else:
             self._move_backward("step")
 
     def step_back(self) -> None:
         """Undo the last step, of the backward pass if it has begun."""
-        if self._bench.store.newest(BackwardSnapshot) is not None:
+        if self._bench.newest(BackwardSnapshot) is not None:
             self._move_backward("back")
         else:
             self._move_forward("back")
@@ -125,18 +124,18 @@ class AutogradPresenter(QObject):
         """Run to the next breakpoint, or `out`: to the last node of the next node's module. The
         backward pass begins first when there is none."""
         start = 0
-        if self._bench.store.newest(BackwardSnapshot) is None:
+        if self._bench.newest(BackwardSnapshot) is None:
             start = self.start_backward()
         self._move_backward(move, follows=start)
 
     def run_back(self) -> None:
         """To the breakpoint before, or the start of the backward pass."""
-        if self._bench.store.newest(BackwardSnapshot) is not None:
+        if self._bench.newest(BackwardSnapshot) is not None:
             self._move_backward("back_run")
 
     def _mean_root(self) -> None:
         """With nothing on the canvas, and nothing chosen, the console's newest tensor is meant."""
-        roots, is_empty = self._view.roots, not self._bench.store.project.model.blocks
+        roots, is_empty = self._view.roots, not self._bench.project.model.blocks
         if is_empty and not roots.root:
             self._meant = roots.newest
         elif not is_empty and roots.root == self._meant:
@@ -157,7 +156,7 @@ class AutogradPresenter(QObject):
         field = self._view.backward.options.gradient
         if field.text().strip() not in ("", self._suggested):
             return
-        known = self._bench.store.newest(VariablesSnapshot)
+        known = self._bench.newest(VariablesSnapshot)
         shapes = {v.name: v.shape for v in known.variables} if known is not None else {}
         parts = [
             "None" if math.prod(shapes.get(name) or ()) == 1 else f"torch.ones_like({name})"
@@ -177,7 +176,7 @@ class AutogradPresenter(QObject):
         self._send(command, follows=follows)
 
     def _inspect(self, of: str, key: str) -> None:
-        setup = self._bench.store.project.training
+        setup = self._bench.project.training
         self._send(
             InspectCommand(
                 of=cast(Literal["activation", "parameter", "gradient"], of),
@@ -191,7 +190,7 @@ class AutogradPresenter(QObject):
         """`follows` is the command, if any, without which this one cannot be done."""
         command_id = self._bench.send(command)
         if not command_id:
-            self._view.show_problem("There is no engine: restart it from the status bar.")
+            self._view.show_problem(NO_ENGINE)
         elif follows:
             self._follows[command_id] = follows
         return command_id
@@ -200,7 +199,7 @@ class AutogradPresenter(QObject):
 
     def _names(self) -> dict[str, str]:
         """The blocks' names by id."""
-        return {block.id: block.name for block in self._bench.store.project.model.blocks}
+        return {block.id: block.name for block in self._bench.project.model.blocks}
 
     def _on_snapshot(self, snapshot: Snapshot) -> None:
         match snapshot:
@@ -220,13 +219,11 @@ class AutogradPresenter(QObject):
                 self._view.show_comparison(snapshot)
             case ValueSnapshot():
                 self._view.show_value(snapshot)
-            case ErrorSnapshot(command=command, error=error) if command in COMMANDS:
+            case ErrorSnapshot(command=command, error=error) if command in _COMMAND_NAMES:
                 # Where the command before has failed, its error says why, not this one's.
                 if self._follows.pop(snapshot.reply_to, None) != self._failed:
-                    told = f"{error.message} {error.hint}".strip()
-                    if error.type == "KeyboardInterrupt":
-                        told = "Interrupted. What was under way has not run."
-                    self._view.show_problem(told)
+                    interrupted = error.type == "KeyboardInterrupt"
+                    self._view.show_problem(_INTERRUPTED if interrupted else in_words(error))
                 self._failed = snapshot.reply_to
 
     def _lay_out(self, visible: VisibleGraph, direction: Direction, style: EdgeStyle) -> None:
@@ -241,15 +238,10 @@ class AutogradPresenter(QObject):
 
     def _on_graph_changed(self) -> None:
         if self._view.graph.laid_out:
-            self.drawn = self._bench.store.newest(GraphSnapshot)
+            self.drawn = self._bench.newest(GraphSnapshot)
 
-    def _on_engine_state(self, state: EngineState) -> None:
-        """A new engine knows of no pass: the keys that step begin one."""
-        if state != "ready":
-            self._under_way = False
-            passes = (ForwardSnapshot, GraphSnapshot, BackwardSnapshot, ComparisonSnapshot)
-            self._bench.store.forget(*passes)
-        self._view.show_engine_state(state)
+    def _on_engine_ended(self) -> None:
+        self._under_way = False
 
     def _on_revision(self) -> None:
         if not self._under_way:
@@ -264,11 +256,11 @@ class AutogradPresenter(QObject):
     # -- selection -------------------------------------------------------------------------------
 
     def _select(self, block: str) -> None:
-        if any(block == known.id for known in self._bench.store.project.model.blocks):
+        if any(block == known.id for known in self._bench.project.model.blocks):
             self._bench.selection.set((block,))
 
     def _on_node_selected(self, node: int) -> None:
-        graph = self._bench.store.newest(GraphSnapshot)
+        graph = self._bench.newest(GraphSnapshot)
         block = graph.nodes[node].block if graph is not None else None
         if block is not None:
             self._select(block)
@@ -276,12 +268,12 @@ class AutogradPresenter(QObject):
     def _show_selection(self, blocks: tuple[str, ...]) -> None:
         if len(blocks) != 1:
             return
-        forward = self._bench.store.newest(ForwardSnapshot)
+        forward = self._bench.newest(ForwardSnapshot)
         if forward is not None and blocks[0] in forward.order:
             rows = self._view.forward.blocks
             with QSignalBlocker(rows):
                 rows.setCurrentRow(forward.order.index(blocks[0]))
-        graph = self._bench.store.newest(GraphSnapshot)
+        graph = self._bench.newest(GraphSnapshot)
         if graph is None or graph is not self.drawn:
             return
         selected = self._view.graph.selected
@@ -289,3 +281,14 @@ class AutogradPresenter(QObject):
             first = next((node.id for node in graph.nodes if node.block == blocks[0]), None)
             if first is not None:
                 self._view.graph.show_selected(first)
+
+
+def forward_command(bench: Workbench, batch: int = 0) -> StartForwardCommand:
+    project = bench.project
+    return StartForwardCommand(model=project.model, training=project.training, batch=batch)
+
+
+def require_forward(bench: Workbench) -> None:
+    """Begin a forward pass if there is none: what comes next works on its model and batch."""
+    if bench.newest(ForwardSnapshot) is None:
+        bench.send(forward_command(bench))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtGui import QKeySequence, QShortcut
 
-from app.presenters.questions import Questions
+from app.presenters.questions import Questions, in_words
 from app.workbench import Workbench
 from engine.protocol import (
     BackwardSnapshot,
@@ -53,17 +53,17 @@ class RulesPresenter(QObject):
         view.node_selected.connect(self._look_at)
         bench.store.snapshot.connect(self._on_snapshot)
         bench.store.revision_changed.connect(self._clear)
-        bench.link.state_changed.connect(self._on_engine_state)
+        bench.link.ended.connect(self._clear)
 
     def ask(self, node: int, input_nr: int = -1, element: tuple[int, ...] | None = None) -> None:
         """Show the rule of a node for one of its inputs, with the numbers of an element."""
-        if self._bench.store.newest(BackwardSnapshot) is not None:
+        if self._bench.newest(BackwardSnapshot) is not None:
             self._ask(RuleCommand(node=node, input=input_nr, element=element))
 
     def _step_into(self) -> None:
         """Step through the rule that is looked at, if it has run."""
-        backward, node = self._bench.store.newest(BackwardSnapshot), self._looked_at
-        graph = self._bench.store.newest(GraphSnapshot)
+        backward, node = self._bench.newest(BackwardSnapshot), self._looked_at
+        graph = self._bench.newest(GraphSnapshot)
         if backward is None or graph is None or node is None:
             return
         if node in graph.plan[: backward.position]:
@@ -78,7 +78,7 @@ class RulesPresenter(QObject):
         }[type(command)]
 
         def failed(error: ErrorReport) -> None:
-            page.show_problem(f"{error.message} {error.hint}".strip())
+            page.show_problem(in_words(error))
 
         self._questions.ask(command, shown, failed)
 
@@ -111,12 +111,8 @@ class RulesPresenter(QObject):
 
     @property
     def _first(self) -> int | None:
-        graph = self._bench.store.newest(GraphSnapshot)
+        graph = self._bench.newest(GraphSnapshot)
         return graph.plan[0] if graph is not None and graph.plan else None
-
-    def _on_engine_state(self, state: str) -> None:
-        if state != "ready":
-            self._clear()
 
     def _clear(self) -> None:
         self._where = self._looked_at = None

@@ -6,22 +6,21 @@ from typing import cast
 
 from PySide6.QtCore import QObject, Signal
 
+from app.presenters.autograd.passes import require_forward
 from app.presenters.cells import CellsPresenter
-from app.presenters.questions import Questions
+from app.presenters.questions import Questions, in_words
 from app.workbench import Workbench
 from engine.protocol import (
     CompleteCommand,
-    CompletionsSnapshot,
     ErrorReport,
     ErrorSnapshot,
-    ForwardSnapshot,
     GraphSnapshot,
     InterruptSignal,
     ModelSnapshot,
     MoveTraceCommand,
     OutputSnapshot,
     Snapshot,
-    StartForwardCommand,
+    StartBackwardCommand,
     StartTraceCommand,
     TraceMove,
     TraceRootCommand,
@@ -63,7 +62,8 @@ class TracePresenter(QObject):
         bench.store.snapshot.connect(self._on_snapshot)
         bench.store.revision_changed.connect(self._on_revision)
         bench.files.opened.connect(self._on_opened)
-        bench.link.state_changed.connect(self._on_engine_state)
+        bench.link.state_changed.connect(lambda state: view.show_ready(state == "ready"))
+        bench.link.ended.connect(self._on_engine_ended)
         view.show_ready(bench.link.state == "ready")
 
     # -- what the reader wants -------------------------------------------------------------------
@@ -72,9 +72,8 @@ class TracePresenter(QObject):
         if source:
             self._bench.settings.trace_code = source
             self._cells.note_run()
-        elif self._bench.store.newest(ForwardSnapshot) is None:
-            project = self._bench.store.project
-            self._bench.send(StartForwardCommand(model=project.model, training=project.training))
+        else:
+            require_forward(self._bench)
         self._run(StartTraceCommand(source=source))
 
     def trace_rule(self, node: int) -> None:
@@ -92,10 +91,8 @@ class TracePresenter(QObject):
         self._questions.ask(command, self._show_step, self._fail)
 
     def _complete(self, source: str, cursor: int) -> None:
-        def show(snapshot: CompletionsSnapshot) -> None:
-            self._view.source.input.show_completions(snapshot)
-
-        self._questions.ask(CompleteCommand(source=source, cursor=cursor), show, self._fail)
+        command = CompleteCommand(source=source, cursor=cursor)
+        self._questions.ask(command, self._view.source.input.show_completions, self._fail)
 
     def _show_on_graph(self) -> None:
         node, trace, step = self._node(), self._view.trace, self._step
@@ -127,7 +124,7 @@ class TracePresenter(QObject):
                 trace, self._parts = join_trace(self._parts), []
                 self._is_running = False
                 self._keep(trace)
-                model = self._bench.store.newest(ModelSnapshot)
+                model = self._bench.newest(ModelSnapshot)
                 self._view.show_trace(trace, "" if model is None else model.code)
                 self._show_step(snapshot)
 
@@ -153,7 +150,7 @@ class TracePresenter(QObject):
 
     def _node(self) -> int | None:
         """The node that the call made last, in the graph of the pass under way."""
-        graph, step = self._bench.store.newest(GraphSnapshot), self._step
+        graph, step = self._bench.newest(GraphSnapshot), self._step
         if graph is None or step is None or step.first_node < 0:
             return None
         made = range(step.first_node, step.first_node + step.nodes)
@@ -165,9 +162,9 @@ class TracePresenter(QObject):
             case GraphSnapshot() if self._step is not None:
                 # The call's nodes may be in it: the engine knows by which numbers.
                 self._move("to", self._step.position)
-            case ErrorSnapshot(command="StartBackwardCommand") if self._wanted >= 0:
+            case ErrorSnapshot(command=StartBackwardCommand.__name__) if self._wanted >= 0:
                 self._wanted = -1
-                self._view.show_problem(f"{snapshot.error.message} {snapshot.error.hint}".strip())
+                self._view.show_problem(in_words(snapshot.error))
 
     # -- what ends a trace -----------------------------------------------------------------------
 
@@ -181,9 +178,8 @@ class TracePresenter(QObject):
             self._bench.link.signal(InterruptSignal())
         self._end("")
 
-    def _on_engine_state(self, state: str) -> None:
-        self._view.show_ready(state == "ready")
-        if state == "lost" and (self._is_running or self._view.trace is not None):
+    def _on_engine_ended(self) -> None:
+        if self._is_running or self._view.trace is not None:
             self._end("The engine has ended, and the trace with it.")
 
     def _end(self, why: str) -> None:

@@ -4,44 +4,40 @@ from __future__ import annotations
 
 from PySide6.QtCore import QObject
 
-from app.link import LinkState
+from app.presenters.questions import Questions
 from app.workbench import Workbench
-from engine.protocol import CheckModelCommand, ErrorSnapshot, ModelSnapshot, Snapshot
+from engine.protocol import CheckModelCommand
 
 
 class ModelChecker(QObject):
-    """Has the engine check every revision of the model, one at a time: while a check is under
-    way, only the newest revision waits."""
+    """Asks for one check at a time: during a check only the newest revision waits."""
 
     def __init__(self, bench: Workbench, parent: QObject) -> None:
         super().__init__(parent)
         self._bench = bench
-        self._in_flight = 0
-        self._waiting = False
+        self._questions = Questions(bench, self)
+        self._is_checking = self._is_due = False
         bench.store.revision_changed.connect(self.check)
-        bench.link.snapshot.connect(self._on_snapshot)
-        bench.link.state_changed.connect(self._on_state)
+        bench.link.became_ready.connect(self._check_first)
+        bench.link.ended.connect(self._stop)
 
     def check(self) -> None:
-        if self._in_flight:
-            self._waiting = True
-            return
-        project = self._bench.store.project
-        command = CheckModelCommand(model=project.model, training=project.training)
-        self._in_flight = self._bench.send(command)
+        self._is_due = self._is_checking
+        if not self._is_checking:
+            project = self._bench.project
+            command = CheckModelCommand(model=project.model, training=project.training)
+            self._is_checking = self._questions.ask(command, self._on_answer, self._on_answer)
 
-    def _on_snapshot(self, snapshot: Snapshot) -> None:
-        if not self._in_flight or snapshot.reply_to != self._in_flight:
-            return
-        if isinstance(snapshot, ModelSnapshot | ErrorSnapshot):
-            self._in_flight = 0
-            if self._waiting:
-                self._waiting = False
-                self.check()
+    def _on_answer(self, _: object) -> None:
+        """The store has the ModelSnapshot, and a banner the error."""
+        self._is_checking = False
+        if self._is_due:
+            self.check()
 
-    def _on_state(self, state: LinkState) -> None:
-        if state == "lost":
-            self._in_flight = 0
-            self._waiting = False
-        elif state == "ready" and not self._in_flight:
-            self.check()  # a new engine knows no model
+    def _check_first(self) -> None:
+        """A new engine knows no model; a check that was sent while it started is on its way."""
+        if not self._is_checking:
+            self.check()
+
+    def _stop(self) -> None:
+        self._is_checking = self._is_due = False

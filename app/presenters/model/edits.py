@@ -25,16 +25,16 @@ class ModelEdits:
 
     def edit(self, text: str, change: Callable[[Project], Project]) -> None:
         """An edit that a gesture has previewed: refused, the canvas goes back to what holds."""
-        before = self._bench.store.project
+        before = self._bench.project
         self._bench.edit(text, change)
-        if self._bench.store.project is before:
+        if self._bench.project is before:
             self._page.canvas.show_model(before.model)
 
     def _add(self, text: str, change: Callable[[Project], tuple[Project, str]]) -> None:
         """An edit that makes a block, which is selected."""
         added = self._bench.edit_with(text, change)
         if added is None:
-            self._page.canvas.show_model(self._bench.store.project.model)
+            self._page.canvas.show_model(self._bench.project.model)
         else:
             self._bench.selection.set((added,))
             self._page.canvas.reveal(self._page.canvas.model_scene.blocks[added].rect())
@@ -47,7 +47,7 @@ class ModelEdits:
         view); clear of the other blocks either way."""
         selected = self._bench.selection.blocks
         if len(selected) == 1:
-            before = self._bench.store.project.model.block(selected[0])
+            before = self._bench.project.model.block(selected[0])
             self._add(f"Add {_title(kind)}", lambda p: placing.add_after(p, kind, before))
         else:
             x, y = near or self.middle_place()
@@ -68,7 +68,7 @@ class ModelEdits:
     def rename(self, block_id: str, name: str) -> None:
         """A name that is refused is told under its field."""
         try:
-            project = edits.rename(self._bench.store.project, block_id, name)
+            project = edits.rename(self._bench.project, block_id, name)
         except edits.EditError as error:
             self._page.properties.show_name_error(str(error))
             return
@@ -87,7 +87,7 @@ class ModelEdits:
     # -- clipboard -------------------------------------------------------------------------------
 
     def copy(self, blocks: Sequence[str]) -> None:
-        blocks_to_clipboard(edits.fragment(self._bench.store.project, blocks))
+        blocks_to_clipboard(edits.fragment(self._bench.project, blocks))
 
     def cut(self, blocks: Sequence[str]) -> None:
         self.copy(blocks)
@@ -97,7 +97,7 @@ class ModelEdits:
         """Paste with the middle at (x, y), or beside where it came from if that is the place."""
         piece = blocks_from_clipboard()
         if piece is None:
-            self._bench.window.say("There are no blocks in the clipboard: copy some first.")
+            self._bench.say("There are no blocks in the clipboard: copy some first.")
             return
         boxes = [(block.x, block.y, *block_size(block)) for block in piece.blocks]
         left, top = min(box[0] for box in boxes), min(box[1] for box in boxes)
@@ -107,7 +107,7 @@ class ModelEdits:
         self._add_piece("Paste", piece, dx, dy)
 
     def duplicate(self, blocks: Sequence[str]) -> None:
-        piece = edits.fragment(self._bench.store.project, blocks)
+        piece = edits.fragment(self._bench.project, blocks)
         self._add_piece("Duplicate", piece, _PASTE_PX, _PASTE_PX)
 
     def _add_piece(self, text: str, piece: Model, dx: float, dy: float) -> None:

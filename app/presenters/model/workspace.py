@@ -81,7 +81,7 @@ class ModelPresenter(QObject):
     # -- commands --------------------------------------------------------------------------------
 
     def arrange(self) -> None:
-        model = self._bench.store.project.model
+        model = self._bench.project.model
         view = self.page.canvas.viewport().size()
         room = (float(view.width()), float(view.height()))
         if model.blocks:
@@ -89,25 +89,25 @@ class ModelPresenter(QObject):
 
     def _move_to(self, positions: object) -> None:
         assert isinstance(positions, dict)
-        known = {block.id for block in self._bench.store.project.model.blocks}
+        known = {block.id for block in self._bench.project.model.blocks}
         moved = {key: place for key, place in positions.items() if key in known}
         self._bench.edit("Arrange", lambda project: edits.move_blocks(project, moved))
         self.page.canvas.fit()
 
     def initialise(self) -> None:
-        project = self._bench.store.project
+        project = self._bench.project
         question = "Set all parameters anew? What the model has learnt is lost."
-        if not self._bench.dialogs.confirm(self._bench.window, question, "Forget"):
+        if not self._bench.confirm(question, "Forget"):
             return
         self._bench.send(InitialiseCommand(model=project.model, training=project.training))
 
     def copy_code(self) -> None:
-        report = self._bench.store.newest(ModelSnapshot)
+        report = self._bench.newest(ModelSnapshot)
         if report is None or not report.code:
-            self._bench.window.say("There is no code yet: the engine has not read the model.")
+            self._bench.say("There is no code yet: the engine has not read the model.")
             return
         QGuiApplication.clipboard().setText(report.code)
-        self._bench.window.say("The model's Python is in the clipboard.")
+        self._bench.say("The model's Python is in the clipboard.")
 
     def ask_for_block(self, x: float | None = None, y: float | None = None) -> None:
         """Ask for a block to add at a point of the scene, or in the middle of the view."""
@@ -138,24 +138,24 @@ class ModelPresenter(QObject):
             done = snapshot.order[: snapshot.position]
             self.page.canvas.show_progress(done, done[-1] if done else None)
         elif isinstance(snapshot, WeightsSnapshot):
-            self._bench.window.say(snapshot.origin)
+            self._bench.say(snapshot.origin)
 
     def _on_opened(self) -> None:
         self._bench.selection.set(())
-        view = self._bench.store.project.view
-        self.page.canvas.show_model(self._bench.store.project.model)
+        view = self._bench.project.view
+        self.page.canvas.show_model(self._bench.project.model)
         if view.canvas_zoom == 1.0 and view.canvas_center == (0.0, 0.0):
             self.page.canvas.fit()
         else:
             self.page.canvas.set_view(view.canvas_zoom, *view.canvas_center)
 
     def _on_view_changed(self, zoom: float, x: float, y: float) -> None:
-        view = self._bench.store.project.view
+        view = self._bench.project.view
         self._bench.store.set_view(replace(view, canvas_zoom=zoom, canvas_center=(x, y)))
 
     def _show_all(self) -> None:
         self._on_opened()
-        report = self._bench.store.newest(ModelSnapshot)
+        report = self._bench.newest(ModelSnapshot)
         if report is not None:
             self._show_report(report)
         self._show_properties()
@@ -164,7 +164,7 @@ class ModelPresenter(QObject):
         self.page.canvas.show_report(report)
         self.page.code.show_code(report.code, report.lines)
         block_problems = [p for block in report.blocks for p in block.problems]
-        model = self._bench.store.project.model
+        model = self._bench.project.model
         self.page.show_problems([*report.problems, *block_problems], model)
         blocks = len(report.blocks)
         self._bench.window.show_totals(
@@ -185,12 +185,12 @@ class ModelPresenter(QObject):
 
     def _show_properties(self) -> None:
         selected = self._bench.selection.blocks
-        report = self._bench.store.newest(ModelSnapshot)
+        report = self._bench.newest(ModelSnapshot)
         if len(selected) != 1:
-            model = self._bench.store.project.model
+            model = self._bench.project.model
             self.page.properties.show_block(None, None, None, report, model)
             return
-        block = self._bench.store.project.model.block(selected[0])
+        block = self._bench.project.model.block(selected[0])
         of_block = next((r for r in report.blocks if r.block == block.id), None) if report else None
         kind = catalogue.kinds().get(block.kind)
         self.page.properties.show_block(block, kind, of_block, report)

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import tokenize
+from functools import partial
 from pathlib import Path
 
 from PySide6.QtCore import QObject
 
 from app.presenters.cells import CellsPresenter
+from app.presenters.questions import NO_ENGINE, Questions
 from app.workbench import Workbench
 from engine.protocol import (
     CellSnapshot,
     CompleteCommand,
-    CompletionsSnapshot,
-    ErrorSnapshot,
     InterruptSignal,
     OutputSnapshot,
     RunCellCommand,
@@ -24,7 +24,6 @@ from widgets.console.console_view import ConsoleView
 FILTER = "Python (*.py);;All files (*)"
 _KEPT = "<kept cell "
 """How the filename of a cell begins that is run again."""
-_NO_ENGINE = "There is no engine: restart it from the status bar."
 
 
 class ConsolePresenter(QObject):
@@ -35,15 +34,12 @@ class ConsolePresenter(QObject):
     ) -> None:
         super().__init__(parent)
         self._bench, self._cells, self._view = bench, cells, view
-        self._cell_id = 0  # of the cell in hand
-        self._to_keep = ""  # its source, if it is to be kept
-        self._completion_id = 0
+        self._questions = Questions(bench, self)
         view.run_requested.connect(self._run)
         view.interrupt_requested.connect(lambda: bench.link.signal(InterruptSignal()))
         view.completion_requested.connect(self._complete)
         view.open_requested.connect(self.open_file)
-        bench.link.snapshot.connect(self._on_snapshot)
-        bench.link.state_changed.connect(self._on_engine_state)
+        bench.link.ended.connect(self._on_engine_ended)
         bench.files.opened.connect(self._on_opened)
 
     def open_file(self, path: str = "") -> None:
@@ -65,46 +61,38 @@ class ConsolePresenter(QObject):
         for number, cell in enumerate(self._cells.cells, start=1):
             self._view.submit(cell.source, f"{_KEPT}{number}>", remember=False)
 
-    # -- to the engine ---------------------------------------------------------------------------
-
     def _run(self, source: str, filename: str) -> None:
-        self._cell_id = self._bench.send(RunCellCommand(source=source, filename=filename))
-        if not self._cell_id:
-            self._view.abandon(_NO_ENGINE)
-            return
-        self._to_keep = "" if filename.startswith(_KEPT) else source.strip("\n")
-        self._cells.note_run()
+        to_keep = "" if filename.startswith(_KEPT) else source.strip("\n")
+        command = RunCellCommand(source=source, filename=filename)
+        if self._questions.ask(command, partial(self._take, to_keep), self._view.finish_cell):
+            self._cells.note_run()
+        else:
+            self._view.abandon(NO_ENGINE)
 
     def _complete(self, source: str, cursor: int) -> None:
-        self._completion_id = self._bench.send(CompleteCommand(source=source, cursor=cursor))
+        self._questions.ask(
+            CompleteCommand(source=source, cursor=cursor),
+            self._view.show_completions,
+            lambda error: self._bench.say(f"No completions: {error.message}"),
+        )
 
-    # -- from the engine -------------------------------------------------------------------------
+    def _take(self, to_keep: str, snapshot: Snapshot) -> None:
+        """What the cell in hand leads to: its output, and its end."""
+        match snapshot:
+            case OutputSnapshot():
+                self._view.add_output(snapshot)
+            case CellSnapshot(ok=ok, error=error):
+                if ok and to_keep:
+                    self._cells.keep(to_keep)
+                self._view.finish_cell(error)
 
-    def _on_snapshot(self, snapshot: Snapshot) -> None:
-        if snapshot.reply_to and snapshot.reply_to == self._completion_id:
-            if isinstance(snapshot, CompletionsSnapshot):
-                self._view.show_completions(snapshot)
-            elif isinstance(snapshot, ErrorSnapshot):
-                self._bench.window.say(f"No completions: {snapshot.error.message}")
-        elif snapshot.reply_to and snapshot.reply_to == self._cell_id:
-            match snapshot:
-                case OutputSnapshot():
-                    self._view.add_output(snapshot)
-                case CellSnapshot(ok=ok, error=error):
-                    if ok and self._to_keep:
-                        self._cells.keep(self._to_keep)
-                    self._view.finish_cell(error)
-                case ErrorSnapshot(error=error):
-                    self._view.finish_cell(error)
-
-    def _on_engine_state(self, state: str) -> None:
-        if state == "lost" and self._view.busy:
+    def _on_engine_ended(self) -> None:
+        if self._view.busy:
             self._view.abandon("The engine has ended, and this cell with it.")
 
     def _on_opened(self) -> None:
         """What runs, waits and stands there is another project's."""
-        self._to_keep = ""
-        self._cell_id = 0
+        self._questions.drop()
         if self._view.busy:
             self._bench.link.signal(InterruptSignal())
         self._view.start_anew()

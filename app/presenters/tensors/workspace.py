@@ -8,17 +8,23 @@ from PySide6.QtCore import QObject
 
 from app.presenters.tensors.console import ConsolePresenter
 from app.presenters.tensors.tabs import (
-    AliasRoom,
+    AliasTab,
     Index,
-    OperationRoom,
-    Room,
-    ShapeRoom,
-    StorageRoom,
-    ValuesRoom,
+    OperationTab,
+    ShapeTab,
+    StorageTab,
+    Tab,
+    ValuesTab,
 )
 from app.window.tensors_page import TensorsPage
 from app.workbench import Workbench
-from engine.protocol import ReadVariablesCommand, Snapshot, Variable, VariablesSnapshot
+from engine.protocol import (
+    ReadVariablesCommand,
+    ReadySnapshot,
+    Snapshot,
+    Variable,
+    VariablesSnapshot,
+)
 
 _NAME = re.compile(r"\w*")
 
@@ -35,16 +41,16 @@ class TensorsPresenter(QObject):
         self.expression = ""
         self.element: Index | None = None
         shapes = (page.broadcast, page.reduction, page.product, page.pick)
-        self.rooms: tuple[Room, ...] = (
-            ValuesRoom(bench, page.values, self),
-            StorageRoom(bench, page.storage, self),
-            AliasRoom(bench, page.aliases, self),
-            OperationRoom(bench, page.operation, self),
-            *(ShapeRoom(bench, view, self) for view in shapes),
+        self._tabs: tuple[Tab, ...] = (
+            ValuesTab(bench, page.values, self),
+            StorageTab(bench, page.storage, self),
+            AliasTab(bench, page.aliases, self),
+            OperationTab(bench, page.operation, self),
+            *(ShapeTab(bench, view, self) for view in shapes),
         )
-        for room in self.rooms:
-            room.run_requested.connect(page.console.submit)
-            room.selected.connect(self.select)
+        for tab in self._tabs:
+            tab.run_requested.connect(page.console.submit)
+            tab.selected.connect(self.select)
         page.variables.variable_selected.connect(self.select)
         page.variables.run_requested.connect(page.console.submit)
         page.create_form.run_requested.connect(page.console.submit)
@@ -52,7 +58,8 @@ class TensorsPresenter(QObject):
         page.bar.element_cleared.connect(lambda: self.select(self.expression))
         page.tabs.currentChanged.connect(self._refresh)
         bench.store.snapshot.connect(self._on_snapshot)
-        bench.link.state_changed.connect(self._on_engine_state)
+        bench.link.became_ready.connect(self._on_new_engine)
+        bench.link.ended.connect(self._on_engine_ended)
         bench.files.opened.connect(self._on_opened)
         self._show_devices()
         if bench.link.state == "ready":
@@ -62,13 +69,13 @@ class TensorsPresenter(QObject):
         """Show a tensor, and light up one of its elements, in every view."""
         if expression != self.expression:
             self.expression = expression
-            for room in self.rooms:
-                room.show_tensor(expression)
+            for tab in self._tabs:
+                tab.show_tensor(expression)
             self.page.variables.select(expression)
             self._refresh()
         self.element = element
-        for room in self.rooms:
-            room.show_element(element)
+        for tab in self._tabs:
+            tab.show_element(element)
         self._show_bar()
 
     # -- what the reader wants -------------------------------------------------------------------
@@ -98,22 +105,22 @@ class TensorsPresenter(QObject):
         if isinstance(snapshot, VariablesSnapshot):
             self._show_variables(snapshot)
 
-    def _on_engine_state(self, state: str) -> None:
-        if state == "lost":
-            self._show_variables(VariablesSnapshot(variables=()))
-            for room in self.rooms:
-                room.forget()
+    def _on_engine_ended(self) -> None:
+        self._show_variables(VariablesSnapshot(variables=()))
+        for tab in self._tabs:
+            tab.forget()
+
+    def _on_new_engine(self) -> None:
         self._show_devices()
-        if state == "ready":  # what was typed may need no variable
-            self._refresh()
+        self._refresh()  # what was typed may need no variable
 
     def _on_opened(self) -> None:
         self._show_variables(VariablesSnapshot(variables=()))  # the engine follows
-        for room in self.rooms:
-            room.start_anew()
+        for tab in self._tabs:
+            tab.start_anew()
 
     def _show_devices(self) -> None:
-        ready = self._bench.link.ready
+        ready = self._bench.newest(ReadySnapshot)
         if ready is not None:
             self.page.create_form.set_devices(tuple(device.name for device in ready.devices))
 
@@ -122,8 +129,8 @@ class TensorsPresenter(QObject):
         self.page.create_form.show_variables(snapshot)
         before = self._variables
         self._variables = {variable.name: variable for variable in snapshot.variables}
-        for room in self.rooms:
-            room.show_variables(snapshot.variables)
+        for tab in self._tabs:
+            tab.show_variables(snapshot.variables)
         tensors = [v.name for v in snapshot.variables if v.kind == "tensor"]
         new = [name for name in tensors if name not in before]
         wanted = self.expression
@@ -153,6 +160,6 @@ class TensorsPresenter(QObject):
 
     def _refresh(self) -> None:
         in_sight = self.page.tabs.currentWidget()
-        for room in self.rooms:
-            if room.view is in_sight:
-                room.refresh()
+        for tab in self._tabs:
+            if tab.view is in_sight:
+                tab.refresh()

@@ -1,0 +1,174 @@
+"""A workbench without an engine or a window: presenters are driven by the answers a test gives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from PySide6.QtCore import QSettings
+from PySide6.QtWidgets import QWidget
+
+from app.actions import Actions
+from app.files import ProjectFiles
+from app.history import History
+from app.link import Link
+from app.selection import Selection
+from app.settings import Settings
+from app.store import Store
+from app.window.banners import BannerArea
+from app.window.dialogs import Dialogs, UnsavedAnswer
+from app.workbench import Workbench
+from engine.project.document import replace
+from engine.protocol import (
+    AnySignal,
+    Command,
+    Device,
+    DoneSnapshot,
+    ErrorReport,
+    ErrorSnapshot,
+    ReadySnapshot,
+    Snapshot,
+    StepColumns,
+    TrainingSnapshot,
+)
+
+
+class AnsweringLink(Link):
+    """Keeps what is sent; the test answers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sent: list[Command] = []
+        self.signals: list[AnySignal] = []
+
+    def start(self) -> None:
+        self._set_state("starting")
+
+    def get_ready(self) -> None:
+        """Start, and say that torch has loaded."""
+        self.start()
+        cpu = Device(name="cpu", title="CPU of 8 cores", memory_bytes=0)
+        ready = ReadySnapshot(
+            torch_version="2.13.0", python_version="3.11", pid=1, devices=(cpu,), torch_threads=1
+        )
+        self._receive(ready)
+
+    def send(self, command: Command) -> int:
+        if self.state == "lost":
+            return 0
+        self.sent.append(replace(command, id=len(self.sent) + 1))
+        self._sent(len(self.sent), command)
+        return len(self.sent)
+
+    def signal(self, signal: AnySignal) -> None:
+        self.signals.append(signal)
+
+    def answer(self, snapshot: Snapshot, to: int = 0) -> None:
+        """Answer the command of this id, or the newest."""
+        self._receive(replace(snapshot, reply_to=to or len(self.sent)))
+
+    def fail(self, message: str, hint: str = "", to: int = 0) -> None:
+        command = type(self.sent[(to or len(self.sent)) - 1]).__name__
+        error = ErrorReport(type="LabError", message=message, hint=hint)
+        self.answer(ErrorSnapshot(command=command, error=error), to)
+
+    def finish(self, to: int = 0) -> None:
+        self.answer(DoneSnapshot(), to)
+
+    def close(self) -> None:
+        self._forget()
+        self._set_state("lost")
+
+    def _give_up(self) -> None:
+        self.signals.clear()
+
+
+class Frame(QWidget):
+    """Stands for the main window: keeps what it is told to show."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.banners = BannerArea(self)
+        self.said: list[str] = []
+        self.engine: tuple[str, str] = ("", "")
+
+    def say(self, message: str) -> None:
+        self.said.append(message)
+
+    def show_engine(self, state: str, text: str) -> None:
+        self.engine = state, text
+
+
+class Person(Dialogs):
+    """Answers the dialogs; `asked` are their titles and questions."""
+
+    def __init__(self) -> None:
+        super().__init__(native=False)
+        self.path, self.agrees = "", True
+        self.leave: UnsavedAnswer = "discard"
+        self.asked: list[str] = []
+
+    def open_path(self, parent, title, start, name_filter) -> str:
+        self.asked.append(title)
+        return self.path
+
+    def save_path(self, parent, title, start, name_filter) -> str:
+        self.asked.append(f"{title} {start}")
+        return self.path
+
+    def unsaved(self, parent, name) -> UnsavedAnswer:
+        self.asked.append(name)
+        return self.leave
+
+    def confirm(self, parent, question, yes) -> bool:
+        self.asked.append(question)
+        return self.agrees
+
+
+@pytest.fixture
+def bench(qtbot, tmp_path: Path) -> Iterator[Workbench]:
+    frame, person, store, link = Frame(), Person(), Store(), AnsweringLink()
+    qtbot.addWidget(frame)
+    history = History(store)
+    settings = Settings(QSettings(str(tmp_path / "s.ini"), QSettings.Format.IniFormat))
+    link.snapshot.connect(store.take)
+    link.ended.connect(store.end_engine)
+    yield Workbench(
+        window=cast(Any, frame),
+        actions=Actions(frame),
+        store=store,
+        history=history,
+        selection=Selection(),
+        link=link,
+        layout=cast(Any, None),  # no presenter tested on this bench lays out
+        settings=settings,
+        dialogs=person,
+        files=ProjectFiles(frame, store, history, settings, person),
+    )
+
+
+@pytest.fixture
+def link(bench: Workbench) -> AnsweringLink:
+    assert isinstance(bench.link, AnsweringLink)
+    return bench.link
+
+
+@pytest.fixture
+def training_snapshot() -> Callable[..., TrainingSnapshot]:
+    """Make the snapshot of a run at its first step of two, with any fields changed."""
+    begun = TrainingSnapshot(
+        run="r",
+        state="running",
+        step=1,
+        total_steps=2,
+        epoch=1,
+        epochs=1,
+        steps_per_second=1.0,
+        remaining_s=None,
+        steps=StepColumns(),
+        epoch_rows=(),
+        device="cpu",
+    )
+    return lambda **changes: replace(begun, **changes)

@@ -1,0 +1,62 @@
+"""The model's check: every revision, one at a time."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.presenters.model.checker import ModelChecker
+from engine.project import edits
+from engine.protocol import CheckModelCommand
+
+
+def change(bench) -> None:
+    bench.store.set_project(edits.add_block(bench.project, "nn.Linear", 0, 0)[0])
+
+
+def revisions(link) -> list[int]:
+    assert all(isinstance(command, CheckModelCommand) for command in link.sent)
+    return [command.revision for command in link.sent]
+
+
+@pytest.fixture
+def checker(bench) -> ModelChecker:
+    return ModelChecker(bench, bench.window)
+
+
+def test_a_new_engine_is_given_the_model(checker, bench, link):
+    change(bench)
+    assert link.sent == []
+    link.get_ready()
+    assert revisions(link) == [2]
+    assert link.sent[0].model == bench.project.model
+    assert link.sent[0].training == bench.project.training
+
+
+def test_during_a_check_only_the_newest_revision_waits(checker, bench, link):
+    link.get_ready()
+    for _ in range(3):
+        change(bench)
+    assert revisions(link) == [1]
+    link.fail("It does not run.")
+    assert revisions(link) == [1, 4]
+    link.fail("It does not run.")
+    assert revisions(link) == [1, 4]
+    change(bench)
+    assert revisions(link) == [1, 4, 5]
+
+
+def test_a_model_that_was_sent_to_a_starting_engine_is_not_sent_again(checker, bench, link):
+    link.start()
+    change(bench)
+    link.get_ready()
+    assert revisions(link) == [2]
+
+
+def test_an_engine_that_ended_owes_no_answer(checker, bench, link):
+    link.get_ready()
+    change(bench)
+    link.close()
+    link.get_ready()
+    assert revisions(link) == [1, 2]
+    link.fail("It does not run.")
+    assert revisions(link) == [1, 2]

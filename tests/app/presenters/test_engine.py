@@ -1,0 +1,132 @@
+"""The engine's state in the window, its end, and the ways back to the run's weights."""
+
+from __future__ import annotations
+
+import pytest
+from PySide6.QtWidgets import QPushButton
+
+from app.exit_reasons import ExitReason
+from app.presenters.engine import EnginePresenter
+from engine.project.document import Model, TrainingSetup
+from engine.protocol import CheckModelCommand, HelloCommand, RunCellCommand
+
+REASON = ExitReason(
+    "The engine crashed", "Native code failed.\n\nThe end of its log:\nboom", "Wait."
+)
+
+
+@pytest.fixture
+def engine(bench) -> EnginePresenter:
+    presenter = EnginePresenter(bench, bench.window)
+    presenter.asked = []
+    presenter.resume_requested.connect(lambda: presenter.asked.append("resume"))
+    presenter.restore_requested.connect(lambda: presenter.asked.append("restore"))
+    return presenter
+
+
+def press(bench, key: str, name: str) -> None:
+    banner = bench.window.banners.banner(key)
+    button = next(b for b in banner.findChildren(QPushButton) if b.text() == name)
+    button.click()
+
+
+def choices(bench, key: str = "engine") -> list[str]:
+    return [b.text() for b in bench.window.banners.banner(key).findChildren(QPushButton)]
+
+
+def test_the_state_is_shown_and_only_a_busy_engine_can_be_interrupted(engine, bench, link):
+    link.start()
+    assert bench.window.engine == ("starting", "engine starting…")
+    link.get_ready()
+    assert bench.window.engine == ("ready", "ready · torch 2.13.0 · CPU of 8 cores")
+    assert not bench.actions["engine.interrupt"].isEnabled()
+    link.send(HelloCommand())
+    assert bench.window.engine == ("busy", "engine at work…")
+    assert bench.actions["engine.interrupt"].isEnabled()
+    link.finish()
+    assert bench.window.engine[0] == "ready"
+    link.close()
+    assert bench.window.engine == ("lost", "engine lost")
+
+
+def test_an_engine_that_could_start_is_started_again(engine, bench, link):
+    link.get_ready()
+    link.close()
+    link.lost.emit(REASON)
+    assert link.state == "starting" and choices(bench) == []
+    banner = bench.window.banners.banner("engine")
+    assert banner.title == "The engine crashed" and banner.toolTip().endswith("boom")
+    assert banner.text == (
+        "Native code failed. A new engine is starting; your project is safe in this window."
+    )
+
+
+def test_an_engine_that_cannot_start_waits_to_be_restarted(engine, bench, link):
+    link.start()
+    link.close()
+    link.lost.emit(REASON)
+    assert link.state == "lost" and choices(bench) == ["Restart"]
+    assert bench.window.banners.banner("engine").text == "Native code failed. Wait."
+    press(bench, "engine", "Restart")
+    assert link.state == "starting" and bench.window.banners.banner("engine") is None
+
+
+@pytest.mark.parametrize(
+    ("state", "choice", "asked"),
+    [
+        ("running", "Resume", "resume"),
+        ("paused", "Resume", "resume"),
+        ("failed", "Resume", "resume"),
+        ("finished", "Restore weights", "restore"),
+        ("stopped", "Restore weights", "restore"),
+    ],
+)
+def test_the_weights_of_a_lost_run_have_a_way_back(
+    engine, bench, link, training_snapshot, state, choice, asked
+):
+    link.get_ready()
+    bench.store.take(training_snapshot(state=state, checkpoint="/a.pt", checkpoint_step=1200))
+    link.close()
+    link.lost.emit(REASON)
+    assert choices(bench) == [choice]
+    text = bench.window.banners.banner("engine").text
+    assert text.endswith("The run's weights are in its last checkpoint.")
+    press(bench, "engine", choice)
+    assert engine.asked == [asked]
+
+
+def test_a_run_that_goes_on_has_taken_its_way_back(engine, bench, link, training_snapshot):
+    link.get_ready()
+    bench.store.take(training_snapshot(state="paused", checkpoint="/a.pt"))
+    engine.restart()
+    assert bench.dialogs.asked == [
+        "Restart the engine? Its weights are lost; checkpoints and files stay."
+    ]
+    assert choices(bench) == ["Resume"]
+    bench.store.take(training_snapshot(state="paused", checkpoint="/a.pt"))
+    assert choices(bench) == ["Resume"]
+    bench.store.take(training_snapshot(state="running", checkpoint="/a.pt"))
+    assert bench.window.banners.banner("engine") is None
+
+
+def test_a_restart_asks_only_where_a_run_is_lost(engine, bench, link, training_snapshot):
+    link.get_ready()
+    engine.restart()
+    assert bench.dialogs.asked == [] and link.state == "starting"
+    assert bench.window.banners.banner("engine") is None
+    link.get_ready()
+    bench.store.take(training_snapshot(checkpoint="/a.pt"))
+    bench.dialogs.agrees = False
+    engine.restart()
+    assert link.state == "ready"
+
+
+def test_errors_that_no_workspace_shows_get_a_banner(engine, bench, link):
+    link.get_ready()
+    link.send(CheckModelCommand(model=Model(), training=TrainingSetup()))
+    link.fail("no block", "Add one.")
+    banner = bench.window.banners.banner("error_CheckModelCommand")
+    assert (banner.title, banner.text) == ("Checking the model failed: no block", "Add one.")
+    link.send(RunCellCommand(source="x"))
+    link.fail("shown in the console")
+    assert bench.window.banners.banner("error_RunCellCommand") is None

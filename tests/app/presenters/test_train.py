@@ -1,0 +1,145 @@
+"""The Train workspace's presenter: what each control sends, and what is told instead."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.presenters.train import TrainPresenter
+from engine.project import edits
+from engine.project.problems import Problem
+from engine.protocol import (
+    ContinueTrainingCommand,
+    ModelSnapshot,
+    PauseSignal,
+    StepTrainingCommand,
+    TrainCommand,
+    TrainingSnapshot,
+)
+from widgets.training.train_view import TrainView
+
+
+class Desk:
+    def __init__(self, bench, qtbot) -> None:
+        self.view = TrainView()
+        qtbot.addWidget(self.view)
+        self.told: list[str] = []
+        self.view.show_problem = self.told.append
+        self.presenter = TrainPresenter(bench, self.view, bench.window)
+
+
+@pytest.fixture
+def desk(bench, link, qtbot) -> Desk:
+    link.get_ready()
+    return Desk(bench, qtbot)
+
+
+def sent(link) -> list[type]:
+    return [type(command) for command in link.sent]
+
+
+def report(revision: int, *problems: Problem, runnable: bool = False) -> ModelSnapshot:
+    return ModelSnapshot(
+        revision=revision,
+        blocks=(),
+        parameters=0,
+        parameter_bytes=0,
+        activation_bytes=0,
+        problems=problems,
+        runnable=runnable,
+        code="",
+        lines={},
+    )
+
+
+def test_a_run_is_of_the_model_and_the_set_up_as_they_are(desk, bench, link):
+    bench.store.set_project(edits.add_block(bench.project, "nn.Linear", 0, 0)[0])
+    desk.presenter.train()
+    (command,) = link.sent
+    assert isinstance(command, TrainCommand) and not command.paused and command.checkpoint == ""
+    assert command.model == bench.project.model and command.training == bench.project.training
+    assert command.revision == 2
+
+
+def test_a_model_that_does_not_run_is_not_trained_and_the_first_error_is_told(desk, bench, link):
+    problems = (Problem("It is odd.", severity="warning"), Problem("It is wrong."))
+    bench.store.take(report(1, *problems))
+    desk.presenter.train()
+    assert sent(link) == [] and desk.told == ["The model does not run yet. It is wrong."]
+    bench.store.take(report(1))
+    desk.presenter.train()
+    assert desk.told[-1] == "The model does not run yet: it is empty."
+
+
+def test_a_report_on_an_older_model_keeps_nobody_from_training(desk, bench, link):
+    bench.store.take(report(1, Problem("It is wrong.")))
+    bench.store.set_project(edits.add_block(bench.project, "nn.Linear", 0, 0)[0])
+    desk.presenter.train()
+    assert sent(link) == [TrainCommand]
+
+
+def test_a_model_that_runs_is_trained(desk, bench, link):
+    bench.store.take(report(1, Problem("It is odd.", severity="warning"), runnable=True))
+    desk.presenter.train()
+    assert sent(link) == [TrainCommand] and desk.told == [""]
+
+
+def test_pause_continues_a_paused_run_and_a_step_needs_one(desk, bench, link, training_snapshot):
+    desk.presenter.pause_or_continue()
+    assert link.signals == [PauseSignal()] and sent(link) == []
+    desk.presenter.step()
+    assert sent(link) == [TrainCommand, StepTrainingCommand] and link.sent[0].paused
+    bench.store.take(training_snapshot(state="paused"))
+    desk.presenter.step()
+    desk.presenter.pause_or_continue()
+    assert sent(link)[2:] == [StepTrainingCommand, ContinueTrainingCommand]
+    assert link.signals == [PauseSignal()]
+
+
+def test_a_run_goes_on_from_its_checkpoint(desk, bench, link, training_snapshot):
+    desk.presenter.resume()
+    desk.presenter.restore()
+    assert sent(link) == []
+    assert bench.window.said == ["There is no checkpoint to resume from yet."]
+    bench.store.take(training_snapshot(checkpoint="/a.pt"))
+    desk.presenter.resume()
+    assert (link.sent[-1].checkpoint, link.sent[-1].paused) == ("/a.pt", False)
+    bench.store.take(training_snapshot(checkpoint="/a.pt", state="stopped"))
+    desk.presenter.restore()
+    assert (link.sent[-1].checkpoint, link.sent[-1].paused) == ("/a.pt", True)
+
+
+def test_a_run_ends_with_its_engine_and_keeps_its_checkpoint(desk, bench, link, training_snapshot):
+    bench.store.take(training_snapshot(checkpoint="/a.pt", remaining_s=9.0))
+    link.close()
+    run = bench.newest(TrainingSnapshot)
+    assert (run.state, run.checkpoint, run.remaining_s) == ("failed", "/a.pt", None)
+    bench.store.take(training_snapshot(state="finished"))
+    link.get_ready()
+    link.close()
+    assert bench.newest(TrainingSnapshot).state == "finished"
+
+
+def test_only_what_went_wrong_with_training_is_told_here(desk, link):
+    desk.presenter.train()
+    link.fail("It diverged.", "Lower lr.")
+    assert desk.told == ["", "It diverged. Lower lr."]
+    desk.presenter.step()
+    link.fail("told elsewhere")
+    assert "told elsewhere" not in desk.told
+
+
+def test_without_an_engine_a_run_cannot_begin(desk, link):
+    link.close()
+    desk.presenter.train()
+    assert desk.told == ["", "There is no engine: restart it from the status bar."]
+
+
+def test_the_set_up_is_edited_as_one_step_a_field(desk, bench):
+    setup = bench.project.training
+    for epochs in (3, 30):
+        desk.view.setup_edited.emit(type(setup)(epochs=epochs), "Set epochs")
+    assert bench.project.training.epochs == 30
+    assert bench.history.stack.count() == 1
+    desk.view.loss_edited.emit("nn.MSELoss")
+    assert edits.loss_of(bench.project) == "nn.MSELoss"
+    assert bench.history.stack.undoText() == "Choose the loss"

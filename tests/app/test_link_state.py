@@ -1,0 +1,100 @@
+"""What every link knows of its engine: its state, what is in hand, what it was doing."""
+
+from __future__ import annotations
+
+import pytest
+
+from engine.project.document import Model, TrainingSetup
+from engine.protocol import HelloCommand, RunCellCommand, Snapshot, StopSignal, TrainCommand
+
+TRAIN = TrainCommand(model=Model(), training=TrainingSetup())
+
+
+def test_busy_is_told_when_the_first_command_goes_out_and_the_last_has_ended(link):
+    busy: list[bool] = []
+    snapshots: list[Snapshot] = []
+    link.get_ready()
+    link.busy_changed.connect(busy.append)
+    link.snapshot.connect(snapshots.append)
+    link.send(HelloCommand())
+    link.send(HelloCommand())
+    link.finish(1)
+    assert busy == [True] and link.busy
+    link.finish(2)
+    link.finish(2)
+    assert busy == [True, False] and not link.busy
+    assert snapshots == []  # that a command has ended is the link's own matter
+
+
+def test_a_link_that_closes_is_not_busy(link):
+    busy: list[bool] = []
+    link.get_ready()
+    link.send(HelloCommand())
+    link.busy_changed.connect(busy.append)
+    link.close()
+    link.close()
+    assert busy == [False] and not link.busy
+
+
+def test_a_job_is_waited_for_no_longer_once_all_have_ended(link):
+    link.get_ready()
+    link.stop_job()
+    assert link.signals == []
+    link.send(HelloCommand())
+    link.stop_job()
+    assert link.signals == [StopSignal()]
+    assert link._interrupt_timer.isActive() and link._kill_timer.isActive()
+    link.finish()
+    assert not link._interrupt_timer.isActive() and not link._kill_timer.isActive()
+
+
+def test_ready_and_ended_are_told_before_the_state_and_after_the_snapshot(bench, link):
+    told: list[str] = []
+    link.snapshot.connect(lambda s: told.append(type(s).__name__))
+    link.became_ready.connect(lambda: told.append(f"became ready, {link.state}"))
+    link.ended.connect(lambda: told.append(f"ended, {link.state}"))
+    link.state_changed.connect(told.append)
+    link.get_ready()
+    link.close()
+    link.close()
+    assert told == [
+        "starting",
+        "ReadySnapshot",
+        "became ready, ready",
+        "ready",
+        "ended, lost",
+        "lost",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("commands", "words"),
+    [
+        ((), ("", None)),
+        ((HelloCommand(),), ("", None)),
+        ((RunCellCommand(source="x"), HelloCommand()), ("running your code", None)),
+        (
+            (HelloCommand(), TRAIN),
+            ("training", None),
+        ),
+    ],
+)
+def test_what_the_engine_was_doing_is_told_by_its_oldest_command_or_training(link, commands, words):
+    link.get_ready()
+    for command in commands:
+        link.send(command)
+    assert link._running() == words
+
+
+def test_the_last_checkpoint_is_that_of_the_newest_run(link, training_snapshot):
+    link.get_ready()
+    link.send(TRAIN)
+    link.answer(training_snapshot(checkpoint="/a.pt", checkpoint_step=40))
+    assert link._running() == ("training", 40)
+    link.answer(training_snapshot())  # another run, without one
+    assert link._running() == ("training", None)
+    link.answer(training_snapshot(checkpoint="/a.pt", checkpoint_step=60))
+    link.close()
+    link.get_ready()
+    link.send(TRAIN)
+    assert link._running() == ("training", None)
