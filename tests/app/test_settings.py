@@ -1,0 +1,52 @@
+"""What is remembered between starts, and what is made of a damaged or foreign value."""
+
+from __future__ import annotations
+
+import pytest
+from PySide6.QtCore import QByteArray, QSettings
+
+from app.settings import Settings
+
+
+@pytest.fixture
+def reopen(tmp_path):
+    """Open the settings anew, as the next start of the program does."""
+
+    def open_settings() -> Settings:
+        return Settings(QSettings(str(tmp_path / "s.ini"), QSettings.Format.IniFormat))
+
+    return open_settings
+
+
+def test_the_theme_is_that_of_the_system_until_one_is_chosen(reopen):
+    settings = reopen()
+    assert settings.theme == "system"
+    for choice in ("dark", "light", "system"):
+        settings.theme = choice
+        assert reopen().theme == choice
+    settings.theme = "pink"
+    assert reopen().theme == "system"
+
+
+def test_recent_files_survive_the_program_be_there_none_one_or_more(reopen):
+    assert reopen().recent_files == ()
+    reopen().add_recent_file("/a.tlab")
+    assert reopen().recent_files == ("/a.tlab",)
+    reopen().add_recent_file("/b.tlab")
+    assert reopen().recent_files == ("/b.tlab", "/a.tlab")
+    reopen().remove_recent_file("/c.tlab")
+    reopen().remove_recent_file("/b.tlab")
+    assert reopen().recent_files == ("/a.tlab",)
+    reopen().remove_recent_file("/a.tlab")
+    assert reopen().recent_files == ()
+
+
+def test_traced_code_and_places_are_given_back_as_they_were(reopen):
+    settings = reopen()
+    assert settings.trace_code == "" and settings.bytes("geometry").isEmpty()
+    settings.trace_code = "x = 1\ny = 2"
+    settings.set_bytes("geometry", QByteArray(b"\x00\xff"))
+    settings.set_bytes("model_docks", QByteArray(b"docks"))
+    assert reopen().trace_code == "x = 1\ny = 2"
+    assert reopen().bytes("geometry").data() == b"\x00\xff"
+    assert reopen().bytes("model_docks").data() == b"docks"
