@@ -7,7 +7,6 @@ or `"B+3"`. Nothing here touches the live model or the random state.
 
 from __future__ import annotations
 
-import logging
 import math
 import warnings
 from dataclasses import dataclass, field
@@ -16,13 +15,13 @@ from typing import Any
 
 import torch
 from torch import Tensor, fx, nn
-from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.node import map_arg
 
 from ..project import catalogue
 from ..project.document import Block, Model, ParamValue, Wire
 from ..project.problems import Problem
 from ..protocol import TensorSpec
+from ..tensors.fake_mode import fake_mode
 from ..tensors.readable import dtype_name
 from . import problems
 from .build import BlockGraph, block_graph, explicit, has_module, has_valid_arguments, make_module
@@ -30,9 +29,6 @@ from .build import BlockGraph, block_graph, explicit, has_module, has_valid_argu
 BATCHES = (7, 11)
 _MAX_REAL_ELEMENTS = 1_000_000
 _MAX_FAKE_MODULES = 512
-
-# It prints a traceback for each block that does not fit.
-logging.getLogger("torch._subclasses.fake_tensor").setLevel(logging.CRITICAL)
 
 
 @dataclass
@@ -103,7 +99,7 @@ class _Run:
         nodes = self.graph.nodes[block.id]
         outputs: dict[str, TensorSpec] = {}
         try:
-            with warnings.catch_warnings(), torch.no_grad(), _fake_mode():
+            with warnings.catch_warnings(), torch.no_grad(), fake_mode():
                 warnings.simplefilter("ignore")
                 module = _fake_module(block) if has_module(block) else None
                 for batch, values in zip(BATCHES, self.values, strict=True):
@@ -204,12 +200,6 @@ def _execute(
             values[node] = node.target(*args, **kwargs)
 
 
-@lru_cache
-def _fake_mode() -> FakeTensorMode:
-    """The one mode that all fake modules and tensors live in."""
-    return FakeTensorMode()
-
-
 _Fake = tuple[nn.Module | None, Exception | None, tuple[str, ...]]
 
 
@@ -221,7 +211,7 @@ def _fake(block: Block) -> _Fake:
 @lru_cache(maxsize=_MAX_FAKE_MODULES)
 def _make_fake(kind: str, params: tuple[tuple[str, ParamValue], ...]) -> _Fake:
     block = Block("", kind, "", dict(params))
-    with warnings.catch_warnings(record=True) as caught, _fake_mode():
+    with warnings.catch_warnings(record=True) as caught, fake_mode():
         warnings.simplefilter("always")
         try:
             module = make_module(block)

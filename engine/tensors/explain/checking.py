@@ -39,7 +39,7 @@ def check(steps: list[Step]) -> list[Fact]:
 def _fact(step: Step) -> Fact:
     predicted = step.outcome
     if predicted is not None and predicted.kind == "copy":
-        _ask_affordable(sum(x.numel * x.dtype.itemsize for x in predicted.results), predicted.work)
+        _ask_affordable(sum(x.nbytes for x in predicted.results), predicted.work)
     ran = step.world().ran(step)
     if ran.error is not None:
         return Fact(None, (), ran.error, () if _foreseen(ran.error, step) else ("refusal",))

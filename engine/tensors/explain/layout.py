@@ -32,6 +32,10 @@ class Layout:
         return math.prod(self.shape)
 
     @property
+    def nbytes(self) -> int:
+        return self.numel * self.dtype.itemsize
+
+    @property
     def is_contiguous(self) -> bool:
         """In C order, without gaps; dimensions of one element have any stride."""
         return self.numel == 0 or not self.strides_off(contiguous_stride(self.shape))

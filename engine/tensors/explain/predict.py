@@ -9,14 +9,16 @@ import re
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import replace
+from itertools import dropwhile
 from typing import Any
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from ..fake_mode import fake_mode
 from .indices import ask_ranges, fake_arguments
-from .layout import layout_of
-from .stand_ins import StandIns, copied_storage, fake_mode, fake_storage
+from .layout import Ints, Layout, layout_of
+from .stand_ins import StandIns, copied_storage, fake_storage
 from .steps import Kind, NoRule, Outcome, Ran, Refusal, Step, Term, World, aside, with_terms
 from .words import refusal_of, with_words
 
@@ -31,7 +33,11 @@ _BOUNDED = frozenset(
     | {"__getitem__", "__setitem__"}
 )
 """Operations whose results depend on numbers and are no larger than their operands."""
-_ABOUT_DTYPES = re.compile(r"dtype|scalar type|not implemented for|complex|bool", re.IGNORECASE)
+_UNSEEN = re.compile(
+    r"dtype|scalar type|result type|not implemented for|complex|bool|refers to a single memory",
+    re.IGNORECASE,
+)
+"""What torch says of dtypes, and of elements that share a cell."""
 
 
 class Predictor:
@@ -70,15 +76,19 @@ class Predictor:
         if all(isinstance(t, torch.Tensor) and t.layout == torch.strided for t in ran.tensors):
             outcome = observed(ran, step, lambda _: self._new_memory())
             outcome = replace(outcome, unless=unless, work=self._work_of(step, outcome))
-            written_to = self._picked(step) if step.operation == "__setitem__" else None
+            is_set = step.operation == "__setitem__"
+            written_to = self._assigned_to(step).shape if is_set else None
             step.outcome = with_words(step, outcome, ran.warned, written_to)
         return ran, tried
 
-    def _picked(self, step: Step) -> tuple[int, ...]:
-        """The shape of what is assigned to."""
+    def _assigned_to(self, step: Step) -> Layout:
+        """Where `x[index] = value` writes to."""
         args = step.args[:2]
         picking = replace(step, operation="__getitem__", run=operator.getitem, args=args)
-        return tuple(self._fake.run(picking).given.shape)
+        ran = self._fake.ran(picking)
+        if ran.error is not None:
+            raise refusal_of(picking, ran.error, certain=False)
+        return observed(ran, picking, lambda _: 0).result
 
     def _is_bounded(self, step: Step) -> bool:
         return step.operation in _BOUNDED and all(term.is_small for term in step.operands)
@@ -99,13 +109,38 @@ class Predictor:
                 except Refusal as refusal:
                     raise _as_raised(refusal, ran.error) from None
             return ""
+        if ran.error is not None or step.operation in ("view", "view_as", "unflatten"):
+            error = _error_on_meta(step)
+            if error is not None and "meta" not in str(error).lower():
+                raise refusal_of(step, error, certain=False)
         if ran.error is not None:
             return ""
         _ask_within_storages(ran)
-        error = _dtype_error(step)
+        error = _unseen_error(step)
         if error is not None:
             raise refusal_of(step, error, certain=True)
+        if step.operation == "__setitem__":
+            self._ask_assignable(step)
+        elif 0 in ran.written:
+            _ask_apart(step.operands[0].layout, step.operands[1:])
         return ask_ranges(step)
+
+    def _ask_assignable(self, step: Step) -> None:
+        """Does the value broadcast to what is assigned to, and lie apart from it?"""
+        value, target = step.args[2], self._assigned_to(step)
+        if not isinstance(value, Term):
+            return
+        try:
+            fits = torch.broadcast_shapes(target.shape, _without_ones(value.layout.shape))
+        except RuntimeError:
+            fits = None
+        if fits != target.shape:
+            error = RuntimeError(  # in torch's words
+                f"shape mismatch: value tensor of shape {list(value.layout.shape)} cannot be"
+                f" broadcast to indexing result of shape {list(target.shape)}"
+            )
+            raise refusal_of(step, error, certain=True)
+        _ask_apart(target, [value])
 
     def _work_of(self, step: Step, outcome: Outcome) -> int:
         if outcome.kind != "copy":
@@ -190,15 +225,59 @@ def _ask_within_storages(ran: Ran) -> None:
             )
 
 
-def _dtype_error(step: Step) -> Exception | None:
-    """Whether torch refuses the dtypes, which fake mode does not know: tried on tensors of at
-    most two elements a dimension, if the operation takes those at all."""
+def _without_ones(shape: Ints) -> Ints:
+    """An assignment drops leading dimensions of one element."""
+    return tuple(dropwhile(lambda size: size == 1, shape))
+
+
+def _ask_apart(x: Layout, others: Sequence[Term]) -> None:
+    """Raises Refusal where `x` is written to and another operand lies over some of its cells, in
+    another order (`at::get_overlap_status`)."""
+    for y in (term.layout for term in others):
+        if x.memory != y.memory or not (x.is_dense and y.is_dense and x.numel and y.numel):
+            continue
+        x_start, y_start = x.offset * x.dtype.itemsize, y.offset * y.dtype.itemsize
+        x_end, y_end = x_start + x.nbytes, y_start + y.nbytes
+        same = (x_start, x_end, x.stride) == (y_start, y_end, y.stride)
+        if not same and x_start < y_end and y_start < x_end:
+            raise Refusal(
+                "Some cells would be read after they were written: both operands lie over the same"
+                " memory in a different order.",
+                "clone() one of them first.",
+                raises=RuntimeError,
+            )
+
+
+def _error_on_meta(step: Step) -> Exception | None:
+    """What torch raises for tensors of the same layouts on the meta device, where its own code
+    works them out. Fake mode has other code for views, which lets some pass, and other words."""
+    if len({term.layout.device for term in step.operands}) > 1:
+        return None
+
+    def blank(term: Term) -> torch.Tensor:
+        x = term.layout
+        cells = torch.empty(x.offset + x.extent(), dtype=x.dtype, device="meta")
+        return cells.as_strided(x.shape, x.stride, x.offset)
+
+    with torch.no_grad(), aside():
+        try:
+            step.run(*with_terms(list(step.args), blank), **with_terms(dict(step.kwargs), blank))
+        except Exception as error:  # torch raises what it likes: it is the answer
+            return error
+    return None
+
+
+def _unseen_error(step: Step) -> Exception | None:
+    """What torch raises over dtypes, or over elements that share a cell, of which fake mode knows
+    nothing: tried on tensors of at most two elements a dimension, if the operation takes those."""
     if any(term.layout.device != "cpu" for term in step.operands):
         return None
 
     def few(term: Term) -> torch.Tensor:
         sizes = [min(size, 2) for size in term.layout.shape]
-        return torch.ones(sizes, dtype=term.layout.dtype)
+        pairs = zip(sizes, term.layout.stride, strict=True)
+        cells = [size if stride else 1 for size, stride in pairs]
+        return torch.ones(cells, dtype=term.layout.dtype).expand(sizes)
 
     def run() -> Any:
         return step.run(*with_terms(list(step.args), few), **with_terms(dict(step.kwargs), few))
@@ -215,5 +294,5 @@ def _dtype_error(step: Step) -> Exception | None:
         try:
             run()
         except Exception as error:  # torch raises what it likes; only this kind is an answer
-            return error if _ABOUT_DTYPES.search(str(error)) else None
+            return error if _UNSEEN.search(str(error)) else None
     return None

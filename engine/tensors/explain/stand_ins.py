@@ -2,32 +2,15 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
-from functools import cache
-from typing import TYPE_CHECKING
 
 import torch
 
 from ...errors import LabError
 from ..readable import readable
 
-if TYPE_CHECKING:
-    from torch._subclasses.fake_tensor import FakeTensorMode
-
 MAX_COPIED_BYTES = 1 << 28
 """A storage is copied to try an operation on up to this size."""
-
-
-@cache
-def fake_mode() -> FakeTensorMode:
-    """The one mode in which tensors have layouts and no numbers. Imported when first needed: that
-    takes a second or two."""
-    from torch._subclasses.fake_tensor import FakeTensorMode
-
-    # It prints a traceback for each operation that is refused.
-    logging.getLogger("torch._subclasses.fake_tensor").setLevel(logging.CRITICAL)
-    return FakeTensorMode()
 
 
 def ask_strided(t: torch.Tensor, text: str) -> None:

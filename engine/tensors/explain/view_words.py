@@ -145,7 +145,7 @@ def _contiguous(step: Step, done: Outcome) -> str:
     dim = max(x.strides_off(wanted), default=0)
     return (
         f"dimension {dim} has stride {x.stride[dim]} where {order} has {wanted[dim]}:"
-        f" {x.numel * x.dtype.itemsize:,} bytes are copied."
+        f" {x.nbytes:,} bytes are copied."
     )
 
 

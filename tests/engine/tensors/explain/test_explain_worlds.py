@@ -23,6 +23,7 @@ def variables() -> dict[str, object]:
         "mask": torch.arange(ROWS * ROWS).reshape(ROWS, ROWS) % 5 == 0,
         "far": torch.tensor([0, ROWS]),
         "weight": torch.ones(ROWS, ROWS, requires_grad=True),
+        "odd": torch.zeros(4 << 16, 2).as_strided((2, 1, 4 << 16), (1, 2, 2)),
         "mean": torch.zeros(4),
         "var": torch.ones(4),
     }
@@ -104,6 +105,12 @@ def test_large_tensors_are_predicted_without_their_numbers(line: str) -> None:
         "large + x",
         "torch.cat([large, x])",
         "large @ x",
+        "large.long().mul_(0.5)",
+        "large[1:].add_(large[:-1])",
+        "large[1:] = large[:-1]",
+        "large[far - 1] = x",
+        "large[:1].expand(ROWS, ROWS).add_(1)".replace("ROWS", str(ROWS)),
+        "odd.view(8 << 16, -1)",
     ],
 )
 def test_what_is_refused_of_large_tensors_is_foreseen(line: str) -> None:
