@@ -315,6 +315,7 @@ def test_version_0_is_brought_forward():
     assert files.loads(json.dumps(old).encode()).training == TrainingSetup()
     old["training"] = {"data": "moons", "epochs": 3}
     project = files.loads(json.dumps(old).encode())
+    assert project.model.blocks[1] == Block("b", "nn.Flatten", "flatten1", {}, 0.0, 0.0)
     assert project.model.wires == (Wire("a", "x", "b", "input"),)
     assert project.training == TrainingSetup(data=DataSetup(kind="moons"), epochs=3)
     assert old["version"] == 0
