@@ -289,8 +289,9 @@ def test_memory_is_pinned_on_the_cpu_of_a_machine_with_a_cuda_device():
     for device in ("default", "cpu"):
         line = python_line("zeros", "x", {"pin_memory": True, "device": device}, around)
         assert line.endswith("pin_memory=True)")
-    with pytest.raises(FieldError, match=r"^Only memory of the CPU can be pinned\.$"):
+    with pytest.raises(FieldError, match=r"^Only memory of the CPU can be pinned\.$") as fault:
         python_line("zeros", "x", {"pin_memory": True, "device": "cuda:0"}, around)
+    assert fault.value.field_name == "pin_memory"
 
 
 @pytest.mark.parametrize(

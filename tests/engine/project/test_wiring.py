@@ -76,6 +76,14 @@ def test_a_bad_wire_is_refused_with_the_reason(new: Wire, words: str):
     assert wiring.can_connect(model, new) == words
 
 
+def test_a_block_of_an_unknown_kind_has_no_ports():
+    model = Model((*BLOCKS, Block("u", "nn.Nothing", "u1")))
+    assert wiring.can_connect(model, wire("u", "b0")) == (
+        "“u1” has no output “output”: it has none."
+    )
+    assert wiring.can_connect(model, wire("b0", "u")) == "“u1” has no input “input”: it has none."
+
+
 def test_an_occupied_port_can_be_wired_again():
     model = Model(BLOCKS, (wire("b0", "b1"),))
     assert wiring.can_connect(model, wire("b2", "b1")) is None
