@@ -20,7 +20,7 @@ from engine.autograd.graph.engine_run import execution_order
 from tests.engine.autograd.backward.test_stepper import kept, same_bits
 from tests.engine.autograd.backward_cases import NoGradient, NotMaterialised, Scaled
 
-EXAMPLES = int(os.environ.get("TENSORLAB_EXAMPLES", "2000"))
+EXAMPLES = int(os.environ.get("TENSORLAB_EXAMPLES", "300"))
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:.*create_graph=True.*:UserWarning"),
