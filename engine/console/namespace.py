@@ -19,7 +19,7 @@ from torch import nn
 
 from ..control import Control
 from ..errors import LabError
-from ..recording.gradient_cuts import Stops
+from ..recording.gradient_cuts import GradientCuts
 from ..recording.recorder import Recorder
 from ..recording.recording import Recordings
 from ..recording.threads import threads_counted
@@ -48,7 +48,7 @@ class Namespace:
         self.storages = Storages()
         self.writes = Writes()
         self.recordings = Recordings()  # what the cells ran, for the graphs that they made
-        self._stops = Stops()
+        self._cuts = GradientCuts()
         self._next_recorder: Callable[..., Recorder] = Recorder
         # Entered around the code of each cell, given the name its frames carry.
         self.around: list[Callable[[str], AbstractContextManager[object]]] = [
@@ -167,7 +167,7 @@ class Namespace:
     def _recorded(self, cell: str) -> Iterator[None]:
         with self.writes.watch(cell, lambda: self.reached().tensors().values()) as watch:
             recorder = self._next_recorder(
-                modules=self._module_name, observer=watch, stops=self._stops
+                modules=self._module_name, observer=watch, cuts=self._cuts
             )
             try:
                 with recorder:

@@ -26,7 +26,7 @@ from ..protocol import (
 )
 from ..recording.recorder import Recorder
 from ..recording.recording import Recording
-from ..recording.statement_counts import Turns
+from ..recording.statement_counts import StatementCounts
 from .console import cell_error, what_is_left
 from .rules import HELD
 
@@ -86,7 +86,7 @@ def _of_code(lab: Lab, source: str) -> Trace:
     recordings: list[Recording] = []
 
     def recorder(**options: Any) -> Recorder:
-        made = Recorder(keep_values=True, turns=Turns(), **options)
+        made = Recorder(keep_values=True, counts=StatementCounts(), **options)
         recordings.append(made.recording)
         return made
 
@@ -109,7 +109,7 @@ def _of_rule(lab: Lab, node_id: int) -> Trace:
     if backward.real_engine:
         raise LabError(HELD)
     incoming = tuple(None if g is None else g.detach().clone() for g in step.incoming)
-    recorder = Recorder(keep_values=True, turns=Turns())
+    recorder = Recorder(keep_values=True, counts=StatementCounts())
     report: ErrorReport | None = None
     try:
         with lab.control.user_code(), recorder:

@@ -1,4 +1,4 @@
-"""Values of tensors as they were when a call had them, whatever is written into them later."""
+"""The values that a call's tensors had, kept from what is written into the tensors later."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Kept:
     note: str = ""
     shared: bool = False
     of: weakref.ref[torch.Tensor] | None = None
-    """The tensor that this is the value of, as long as it lives."""
+    """The tensor whose value this is, while it lives."""
 
     def __repr__(self) -> str:
         return f"{self.shape} {self.dtype}"
@@ -48,9 +48,9 @@ class Other:
 
 
 class Keeper:
-    """Keeps values, and saves those of a storage before it is written to.
+    """Keeps the values of tensors. It shares their memory, and copies it before a write.
 
-    `full` turns True when more than `max_bytes` would be held; later values are not kept then.
+    `full` becomes True when it would hold more than `max_bytes`; it keeps no values after that.
     """
 
     def __init__(self, max_bytes: int = MAX_BYTES) -> None:
@@ -61,7 +61,7 @@ class Keeper:
         self._newest: dict[int, Kept] = {}
 
     def keep(self, t: torch.Tensor) -> Kept:
-        """The value of `t` now. Makes no node; its `detach` shall not itself be recorded."""
+        """The value of `t` now. It makes no node. Call it where `detach` is not recorded."""
         known = self._newest.get(id(t))
         version = version_of(t)
         if (
@@ -77,7 +77,7 @@ class Keeper:
         return kept
 
     def values(self, value: Any) -> Any:
-        """As `keep` for all tensors in tuples, lists and dicts; these are copied."""
+        """A copy of `value`, a tree of tuples, lists and dicts, with `keep(t)` for each tensor."""
         if isinstance(value, torch.Tensor):
             return self.keep(value)
         if isinstance(value, list | tuple) and not isinstance(value, torch.Size):
@@ -88,7 +88,7 @@ class Keeper:
         return value if isinstance(value, _PLAIN) else Other(type(value).__name__)
 
     def before_write(self, tensors: Iterable[torch.Tensor]) -> None:
-        """These are about to be written to: copy what shares their memory."""
+        """Copy the kept values that share memory with `tensors`: a write follows."""
         for t in tensors:
             storage = storage_of(t)
             if storage is None:
@@ -98,7 +98,7 @@ class Keeper:
             self.held_bytes -= storage.nbytes()
 
     def forget_the_dead(self) -> None:
-        """Between two recordings: let go of what only tells tensors apart."""
+        """Forget tensors that no longer live. For use between two recordings."""
         self._newest = {
             key: kept
             for key, kept in self._newest.items()
@@ -152,7 +152,7 @@ class Keeper:
 
     @property
     def full_note(self) -> str:
-        """What to say where a value is missing for that."""
+        """Why the value of a tensor of this kind is missing."""
         return f"not kept: the values of this recording take more than {self.max_bytes >> 20:,} MiB"
 
 

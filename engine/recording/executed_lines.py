@@ -26,11 +26,12 @@ from .line_values import (
     len_of,
 )
 from .recording import Call
-from .statement_counts import MAX_TURNS, Running, running
+from .statement_counts import MAX_TURNS, FrameListener, listener_of
 from .writes import version_of
 
 GOES_ON, RETURNS, YIELDS = "goes on at", "return", "yield"
-"""What a line's result has beside names: where a branch goes on, and what the function gives."""
+"""Keys of a line's result that are no names: the next line of a branch, what a function returns
+or yields."""
 TURNS_NOTE = (
     f"A line that runs more than {MAX_TURNS:,} times is recorded after that only where torch runs"
     " in it, without its names."
@@ -59,20 +60,20 @@ class LineCalls(Protocol):
     def fail_line(self, call: Call, error: BaseException) -> None: ...
 
 
-class Lines:
-    """Watches the user's lines for a recorder: calls of the kind "line" around what runs in them.
+class LineRecorder:
+    """Watches the user's lines, and records each as a call of the kind "line" around what it runs.
 
-    `kwargs` of such a call are the data that it read, `result` the names that it bound or changed:
-    those that its text mentions, as they were when it had run.
+    The call's `kwargs` are the names that the line read, its `result` the names that it bound or
+    changed, with their values after the line. Only names in the line's text are looked at.
     """
 
     def __init__(self, recorder: LineCalls) -> None:
         self._recorder = recorder
         self._opcodes: dict[CodeType, bytes] = {}
 
-    # -- what Python tells -----------------------------------------------------------------------
+    # -- told by StatementCounts -----------------------------------------------------------------
 
-    def begins(self, frame: FrameType, at: Running) -> None:
+    def begins(self, frame: FrameType, at: FrameListener) -> None:
         if _opens_class(frame, at):
             return
         if at.turn > MAX_TURNS:
@@ -95,16 +96,16 @@ class Lines:
             }
             at.call = self._recorder.begin_line(frame, at.turn, at.statement.line, shown)
 
-    def ends(self, frame: FrameType, at: Running, goes_on: int) -> None:
+    def ends(self, frame: FrameType, at: FrameListener, goes_on: int) -> None:
         more = {GOES_ON: Other(f"line {goes_on}")} if at.statement.branches else {}
         self._end(frame, at, more)
 
-    def raises(self, frame: FrameType, at: Running, error: BaseException) -> None:
+    def raises(self, frame: FrameType, at: FrameListener, error: BaseException) -> None:
         if isinstance(error, StopIteration) and self._opcode(frame) in _ASKING:
-            return  # a loop is over
+            return  # the end of a for loop, no error
         self._recorder.fail_line(at.call, error)
 
-    def leaves(self, frame: FrameType, at: Running, value: Any) -> None:
+    def leaves(self, frame: FrameType, at: FrameListener, value: Any) -> None:
         opcode, more = self._opcode(frame), {}
         if opcode == "YIELD_VALUE":
             more = {YIELDS: value}
@@ -112,26 +113,26 @@ class Lines:
             more = {RETURNS: value}
         self._end(frame, at, more)
 
-    # -- what is made of it ----------------------------------------------------------------------
+    # -- calls of lines --------------------------------------------------------------------------
 
     def begin_around(self, frame: FrameType) -> Call | None:
-        """The line that this frame stands in. It is begun now, with those around it, where it is
-        not recorded yet: torch runs in it."""
-        at = running(frame)
+        """The call of the line that runs in `frame`. torch runs in this line, so it is recorded now
+        if it was not yet, and so are the lines that called it."""
+        at = listener_of(frame)
         if at is None:
             self._begin_around(frame)
             return None
         if at.has_gone_on(frame) and at.call is not None:
-            at.before = {}  # whatever changed since may be another line's doing
+            at.before = {}  # another line may have changed the values since
             self._end(frame, at, {})
         if at.call is None:
             self._begin_around(frame)
         return at.call
 
     def _begin_around(self, frame: FrameType | None) -> None:
-        waiting: list[tuple[FrameType, Running]] = []
+        waiting: list[tuple[FrameType, FrameListener]] = []
         while frame is not None:
-            at = running(frame)
+            at = listener_of(frame)
             if at is not None and at.call is not None:
                 break
             if at is not None and at.turn and not _opens_class(frame, at):
@@ -140,7 +141,7 @@ class Lines:
         for each, at in reversed(waiting):
             at.call = self._recorder.begin_line(each, at.turn, at.statement.line, {})
 
-    def _end(self, frame: FrameType, at: Running, more: dict[str, Any]) -> None:
+    def _end(self, frame: FrameType, at: FrameListener, more: dict[str, Any]) -> None:
         call, at.call = at.call, None
         before, at.before = at.before, {}
         with self._recorder.unseen(), torch._C.DisableTorchFunction():
@@ -150,35 +151,36 @@ class Lines:
             self._recorder.end_line(call, shown)
 
     def _opcode(self, frame: FrameType) -> str:
-        """The instruction that the frame stands at."""
+        """The name of the frame's current instruction."""
         code = frame.f_code
         if code not in self._opcodes:
             self._opcodes[code] = code.co_code
         return dis.opname[self._opcodes[code][frame.f_lasti]]
 
 
-def _opens_class(frame: FrameType, at: Running) -> bool:
-    """The body of a class begins at the line of the class itself, which stands around it."""
+def _opens_class(frame: FrameType, at: FrameListener) -> bool:
+    """Whether this is the first line of a class body: it is the line of the `class` statement,
+    which is recorded already."""
     code = frame.f_code
     if code.co_flags & inspect.CO_OPTIMIZED or code.co_name == "<module>":
         return False
     return at.statement.line == at.first_line(code.co_firstlineno)
 
 
-def _gives(frame: FrameType, at: Running) -> bool:
+def _gives(frame: FrameType, at: FrameListener) -> bool:
     return at.statement.returns or frame.f_code.co_name == "<lambda>"
 
 
 # -- names ---------------------------------------------------------------------------------------
 
 
-def _reads(frame: FrameType, at: Running) -> tuple[str, ...]:
+def _reads(frame: FrameType, at: FrameListener) -> tuple[str, ...]:
     return at.statement.inner if frame.f_code.co_name in _INNER else at.statement.reads
 
 
-def _values(frame: FrameType, at: Running) -> dict[str, Any]:
-    """What the names of the line stand for, MISSING for nothing: those that it reads, those that
-    it may bind, and what a Function's ctx was told to save."""
+def _values(frame: FrameType, at: FrameListener) -> dict[str, Any]:
+    """The values of the names that the line reads or may bind, and of what a Function's ctx was
+    told to save; MISSING for a name without a value."""
     local, outside = frame.f_locals, frame.f_globals
     found: dict[str, Any] = {}
     stores = () if frame.f_code.co_name in _INNER else at.statement.stores
@@ -206,7 +208,7 @@ def _find(name: str, local: Any, outside: dict[str, Any]) -> Any:
 
 
 def _changes(
-    frame: FrameType, at: Running, before: dict[str, Any], ended_well: bool
+    frame: FrameType, at: FrameListener, before: dict[str, Any], ended_well: bool
 ) -> dict[str, Any]:
     """The names that the line bound, changed or deleted."""
     bound = set(at.statement.stores) if ended_well and at.statement.binds else set()
@@ -227,8 +229,7 @@ Stamp = tuple[int | None, tuple[Any, ...]]
 
 
 def _stamp(value: Any) -> Stamp | None:
-    """What tells that something was written into a value: a tensor's version, what a container
-    holds."""
+    """What changes when a value is written into: a tensor's version, a container's items."""
     if is_a(value, Tensor):
         return version_of(value), ()
     if is_a(value, list, dict, set):

@@ -1,4 +1,4 @@
-"""Why tensors need no gradient: told apart while the code runs, since it cannot be seen later."""
+"""Why a tensor requires no grad. This is noted while the code runs: it cannot be seen later."""
 
 from __future__ import annotations
 
@@ -9,57 +9,58 @@ import torch
 from torch import Tensor, nn
 
 from ..protocol import CutReason
-from .recording import Place, Slot, Stop
+from .recording import GradientCut, Place, Slot
 
 _DETACHING = frozenset({"detach", "detach_", "data", "aten::detach", "aten::detach_"})
 
 _CHANGING = frozenset({"requires_grad_", "detach_", "aten::detach_"})
-"""What changes whether the tensor itself requires grad."""
+"""Calls that change whether their own argument requires grad."""
 
 
-class Stops:
-    """Remembers, for tensors that need no gradient, what made it so; as long as they live."""
+class GradientCuts:
+    """Remembers for each living tensor that requires no grad which call made it so."""
 
     def __init__(self) -> None:
-        self._stops: dict[int, tuple[weakref.ref[Tensor], Stop]] = {}
+        self._cuts: dict[int, tuple[weakref.ref[Tensor], GradientCut]] = {}
 
     def slot(self, t: Tensor, requires_grad: bool) -> Slot:
-        """What a call's argument is for the gradient."""
+        """What a call's recording says of the argument `t`."""
         return True if requires_grad else self.why(t)
 
-    def why(self, t: Tensor) -> Stop:
-        """Why `t`, which requires no grad, does not."""
+    def why(self, t: Tensor) -> GradientCut:
+        """Why `t` requires no grad."""
         known = self._known(t)
         if known is not None:
             return known
-        return Stop("input" if _can_require_grad(t) else "integer", weakref.ref(t))
+        return GradientCut("input" if _can_require_grad(t) else "integer", weakref.ref(t))
 
     def note_result(
         self, name: str, given: Sequence[tuple[Tensor, bool]], result: Tensor, place: Place | None
     ) -> None:
-        """A call gave `result`, which requires no grad, for `given` (tensor, requires_grad)."""
+        """The call `name` returned `result`, which requires no grad. `given` has each argument, and
+        whether it required grad."""
         if any(result is t for t, _ in given) and name not in _CHANGING:
             return
         reason = self._reason(name, given, result)
         if reason is not None:
-            stop = Stop(reason, weakref.ref(result), place)
-        else:  # what stopped the gradient of an argument stops that of the result
+            stop = GradientCut(reason, weakref.ref(result), place)
+        else:  # the result has the cut of its argument
             stops = (self._known(t) for t, _ in given)
             stop = next((known for known in stops if known and known.reason != "input"), None)
-            stop = stop or Stop("input", weakref.ref(result), place)
+            stop = stop or GradientCut("input", weakref.ref(result), place)
         if stop.reason == "input" and not _can_require_grad(result):
-            self._stops.pop(id(result), None)
+            self._cuts.pop(id(result), None)
         else:
-            self._stops[id(result)] = weakref.ref(result), stop
+            self._cuts[id(result)] = weakref.ref(result), stop
 
     def forget_the_dead(self) -> None:
-        self._stops = {key: pair for key, pair in self._stops.items() if pair[0]() is not None}
+        self._cuts = {key: pair for key, pair in self._cuts.items() if pair[0]() is not None}
 
-    def _known(self, t: Tensor) -> Stop | None:
-        known = self._stops.get(id(t))
+    def _known(self, t: Tensor) -> GradientCut | None:
+        known = self._cuts.get(id(t))
         if known is not None and known[0]() is t:
             return known[1]
-        return Stop("frozen", weakref.ref(t)) if isinstance(t, nn.Parameter) else None
+        return GradientCut("frozen", weakref.ref(t)) if isinstance(t, nn.Parameter) else None
 
     @staticmethod
     def _reason(

@@ -41,19 +41,19 @@ _PLAIN = (
 
 
 def is_a(value: object, *kinds: type) -> bool:
-    """As isinstance, by what it is and not by what it says it is."""
+    """As isinstance, by the real type: `__class__` of the object is not asked."""
     return issubclass(type(value), kinds)
 
 
 def is_data(value: object) -> bool:
-    """Whether it is worth showing where it is only read: no function, class, module or object."""
+    """Whether `value` is shown where a line only reads it: not so for functions and objects."""
     if is_a(value, Tensor, int, str, bytes, np.ndarray, np.generic, *_PLAIN):
         return True
     return is_a(value, tuple, list, dict, set, frozenset)
 
 
 def glimpse(value: Any, keep: Callable[[Tensor], Kept], depth: int = MAX_DEPTH) -> Any:
-    """The value with `keep(t)` for each tensor, as far as it is looked into."""
+    """`value` with `keep(t)` for each tensor, down to a bounded depth."""
     if is_a(value, Tensor):
         return keep(value)
     if type(value) in _PLAIN or type(value) is Other:

@@ -1,4 +1,4 @@
-"""The calls that are running, as they go into a recording, and the nodes that they make."""
+"""The calls that are running: begins and ends them in a recording, and counts their nodes."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class OpenCalls:
         self.max_calls = max_calls
         self._recording = recording
         self._open: list[Call] = []
-        self._seen = 0  # the sequence number that the last event left
-        self._unclaimed: list[int] = []  # nodes of the function in hand that no operator made yet
+        self._seen = 0  # the sequence number at the last event
+        self._unclaimed: list[int] = []  # new nodes that belong to no operator yet
 
     @property
     def innermost(self) -> Call | None:
@@ -32,15 +32,15 @@ class OpenCalls:
         return len(self._recording.calls) >= self.max_calls
 
     def start(self) -> None:
-        """Nodes count from here on."""
+        """Begin: nodes made before this belong to no call."""
         self._seen = next_sequence()
 
     def clear(self) -> None:
-        """Whatever is open is over."""
+        """End all open calls."""
         self._open.clear()
 
     def begin(self, kind: Kind, name: str, module: str, place: Place | None, turn: int) -> Call:
-        """A call inside the innermost one."""
+        """Record a call inside the innermost one."""
         calls, around, now = self._recording.calls, self.innermost, next_sequence()
         if kind != "op":
             self._seen = now
@@ -62,8 +62,8 @@ class OpenCalls:
         return call
 
     def end(self, call: Call) -> None:
-        """It is over, with all that is open inside it. A function in which torch computed nothing
-        (a property, a size) is forgotten."""
+        """End `call` and all calls inside it. A function in which torch computed nothing (a
+        property, a size) is forgotten."""
         if call not in self._open:
             return
         while self._open.pop() is not call:
@@ -80,8 +80,8 @@ class OpenCalls:
         call.error = f"{type(error).__name__}: {error}".partition("\n")[0]
 
     def close_inside(self, line: Call | None) -> None:
-        """This line is the innermost that runs: those inside it that Python did not tell the end of
-        are over."""
+        """End the lines inside `line`, the innermost that runs: Python did not tell of their
+        end."""
         for call in reversed(self._open):
             if call is line:
                 return
@@ -91,8 +91,9 @@ class OpenCalls:
                 return
 
     def take_node(self, may_have_made: Callable[[], bool]) -> int | None:
-        """The node that the operator which begins now has made just before: the newest that no
-        other has claimed (saved tensors may be cloned or packed in between)."""
+        """The node of the operator that begins now. autograd makes the node before it calls the
+        operator, so it is the newest node that no other operator has taken. (Saved tensors may
+        be cloned or packed in between.)"""
         now = next_sequence()
         self._unclaimed.extend(range(self._seen, now))
         self._seen = now

@@ -22,13 +22,13 @@ from torch import Tensor, nn
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 
 from .argument_values import Keeper
-from .executed_lines import CUT_NOTE, Lines
-from .gradient_cuts import Stops
+from .executed_lines import CUT_NOTE, LineRecorder
+from .gradient_cuts import GradientCuts
 from .modes import FunctionMode, OperatorMode, custom_functions
 from .module_paths import ModulePaths, NameOf
 from .open_calls import OpenCalls, next_sequence
 from .recording import Call, Kind, Place, Recording, Slot
-from .statement_counts import Turns
+from .statement_counts import StatementCounts
 from .tensor_arguments import in_order, statistics, tensor_arguments, tensors_of, written
 from .user_files import is_user_file
 from .writes import op_name, version_of
@@ -40,13 +40,13 @@ Given = list[tuple[Tensor, int | None, bool]]
 
 
 class Observer(Protocol):
-    """Is told of every torch function that was given tensors, after it ran."""
+    """Is told of every torch function with tensor arguments, after it ran."""
 
     def after(self, func: Callable, args: tuple, given: Given, result: object) -> None: ...
 
 
 class _Begun(NamedTuple):
-    """A function that is running. `call` is None where only what makes nodes is recorded."""
+    """A function that is running. `call` is None in a light recording."""
 
     call: Call | None
     first: int
@@ -56,20 +56,20 @@ class _Begun(NamedTuple):
 
 
 class Recorder:
-    """Records, as a context manager, what this thread runs; may be entered again to go on.
+    """A context manager that records what this thread runs. Entered again, it goes on recording.
 
-    Light (the default), it costs a few us a torch function, keeps no tensor alive and changes
-    nothing: `recording` has the torch functions that made nodes, the newest `max_calls` of them.
-    With `keep_values` it has everything: modules, functions and operators, their arguments and
+    A light recording (the default) costs a few us per torch function, keeps no tensor alive and
+    changes nothing: it has the newest `max_calls` torch functions that made nodes. A recording
+    with `keep_values` has everything: modules, functions and operators, their arguments and
     results as they were (up to `max_calls` calls and the keeper's bytes; `recording.notes` says
     what is missing). Operators are seen by a TorchDispatchMode, under which torch takes `view` in
     place of `_reshape_alias` for a reshape inside C++: the same numbers, another node's name.
 
-    `modules` names modules: a mapping, or a function that gives "" for one it does not know (that
-    is named after the module around it then, or by its class). `files` tells the user's own
-    source files. With `turns` each of their lines that runs is a call too, around what runs in it,
-    and numbered by how often it ran. Not seen are other threads, and what NumPy writes into a
-    tensor's memory.
+    `modules` names modules: a mapping, or a function that returns "" for a module it does not know
+    (which is then named after the module around it, or by its class). `files` tells the user's
+    own source files. With `counts` each line of these files that runs is a call too, around what
+    it runs, numbered by how often it ran. Other threads are not seen, nor what NumPy writes into
+    a tensor's memory.
     """
 
     def __init__(
@@ -79,21 +79,21 @@ class Recorder:
         files: Callable[[str], bool] = is_user_file,
         *,
         observer: Observer | None = None,
-        stops: Stops | None = None,
+        cuts: GradientCuts | None = None,
         keeper: Keeper | None = None,
-        turns: Turns | None = None,
+        counts: StatementCounts | None = None,
         max_calls: int = MAX_CALLS,
     ) -> None:
         self.keep_values = keep_values
         self.recording = Recording()
         self.keeper = keeper or Keeper()
-        self.stops = stops or Stops()
-        self._turns = turns
-        self._lines: Lines | None = None
-        if turns is not None:
-            turns.watcher = self._lines = Lines(self)
+        self.cuts = cuts or GradientCuts()
+        self._counts = counts
+        self._lines: LineRecorder | None = None
+        if counts is not None:
+            counts.watcher = self._lines = LineRecorder(self)
         self.place: Place | None = None
-        """Where what no line of the user's runs is said to stand."""
+        """The place of calls that no line of the user's code runs."""
         self._observer = observer
         self._paths = ModulePaths(modules, self.recording.classes)
         self._is_user_file = files
@@ -105,14 +105,14 @@ class Recorder:
 
     @property
     def quiet(self) -> bool:
-        """What runs now is our own."""
+        """Our own code runs now, and is not recorded."""
         return self._quiet
 
     @quiet.setter
     def quiet(self, quiet: bool) -> None:
         self._quiet = quiet
-        if self._turns is not None:
-            self._turns.listen(not quiet)
+        if self._counts is not None:
+            self._counts.listen(not quiet)
 
     def __enter__(self) -> Recorder:
         self._thread = threading.get_ident()
@@ -125,8 +125,8 @@ class Recorder:
             if self.keep_values:
                 stack.enter_context(OperatorMode(self))
             stack.enter_context(FunctionMode(self))
-            if self._turns is not None:
-                stack.enter_context(self._turns)
+            if self._counts is not None:
+                stack.enter_context(self._counts)
             self._entered = stack.pop_all()
         self._open.start()
         self.quiet = False
@@ -138,15 +138,15 @@ class Recorder:
         self._paths.clear()
         self.recording.end = next_sequence()
         self.keeper.forget_the_dead()
-        self.stops.forget_the_dead()
+        self.cuts.forget_the_dead()
         if self.keeper.full:
             self.note(self.keeper.full_note)
-        if self._turns is not None and self._turns.was_cut:
+        if self._counts is not None and self._counts.was_cut:
             self.note(CUT_NOTE)
 
     @contextmanager
     def scope(self, path: str, title: str) -> Iterator[None]:
-        """What runs inside belongs to `path`, as if a module of the class `title` stood there."""
+        """Calls inside belong to `path`, as if a module of the class `title` ran them."""
         self._paths.enter_scope(path, title)
         call = self._begin("module", title) if self.keep_values else None
         try:
@@ -161,7 +161,7 @@ class Recorder:
     # -- torch functions ---------------------------------------------------------------------------
 
     def begin_function(self, name: str | Callable, args: tuple, kwargs: dict[str, Any]) -> _Begun:
-        """`name` is the function, or the name of one that torch shows to no mode."""
+        """`name` is the function, or its name where torch shows it to no mode."""
         call = None
         self.quiet = True
         with torch._C.DisableTorchFunction():
@@ -190,7 +190,7 @@ class Recorder:
             else:
                 if end > begun.first:
                     self._add_light(name, args, begun, end)
-                self._note_stops(name, args, begun.given, result)
+                self._note_cuts(name, args, begun.given, result)
         self.quiet = False
 
     def fail_function(self, begun: _Begun, error: BaseException) -> None:
@@ -232,7 +232,7 @@ class Recorder:
                     call.first, call.end = own, own + 1
                     self.recording.made_by[own] = call.index
                     call.slots = tuple(
-                        isinstance(t, Tensor) and self.stops.slot(t, t.requires_grad)
+                        isinstance(t, Tensor) and self.cuts.slot(t, t.requires_grad)
                         for t in tensor_arguments(func, args, kwargs)
                     )
                 if func._schema.is_mutable:
@@ -249,7 +249,7 @@ class Recorder:
         self.quiet = True
         with torch._C.DisableTorchFunction():
             given: Given = [(t, None, t.requires_grad) for t in tensors_of(args, kwargs)]
-            self._note_stops(func.name().split(".")[0], args, given, result)
+            self._note_cuts(func.name().split(".")[0], args, given, result)
             self._end(call, result)
         self.quiet = False
 
@@ -266,7 +266,7 @@ class Recorder:
 
     @contextmanager
     def unseen(self) -> Iterator[None]:
-        """What runs inside is our own, in the midst of a line of the user's."""
+        """Our own code runs inside, in the midst of a line of the user's."""
         before, self._quiet = self._quiet, True
         try:
             yield
@@ -276,19 +276,19 @@ class Recorder:
     def begin_line(
         self, frame: FrameType, turn: int, line: int, reads: dict[str, Any]
     ) -> Call | None:
-        """`reads` are the names that it reads, with their values kept."""
+        """`reads` are the names that the line reads, with their values kept."""
         call = self._new_call("line", "", (frame.f_code.co_filename, line), turn)
         if call is not None:
             call.kwargs = reads
         return call
 
     def end_line(self, call: Call, result: dict[str, Any]) -> None:
-        """`result` are the names that it bound or changed, with their values kept."""
+        """`result` are the names that the line bound or changed, with their values kept."""
         self._open.end(call)
         call.result = result
 
     def fail_line(self, call: Call, error: BaseException) -> None:
-        """It raised; whether that is caught is not known yet."""
+        """The line raised `error`. Whether it is caught is not known yet."""
         self._open.fail(call, error)
 
     # -- modules -----------------------------------------------------------------------------------
@@ -333,8 +333,8 @@ class Recorder:
             return self._new_call(kind, name, None, 0)
         frame = self._users_frame()
         turn = 0
-        if frame is not None and self._turns is not None and self._lines is not None:
-            turn = self._turns.of(frame)
+        if frame is not None and self._counts is not None and self._lines is not None:
+            turn = self._counts.of(frame)
             self._open.close_inside(self._lines.begin_around(frame))
         place = self.place if frame is None else (frame.f_code.co_filename, frame.f_lineno)
         call = self._new_call(kind, name, place, turn)
@@ -362,14 +362,14 @@ class Recorder:
     def _slots(self, given: Given) -> tuple[Slot, ...]:
         if all(required for _, _, required in given):
             return ()
-        return tuple(self.stops.slot(t, required) for t, _, required in given)
+        return tuple(self.cuts.slot(t, required) for t, _, required in given)
 
-    def _note_stops(self, name: str | Callable, args: tuple, given: Given, result: object) -> None:
+    def _note_cuts(self, name: str | Callable, args: tuple, given: Given, result: object) -> None:
         for t in result if type(result) in (tuple, list) else (result,):  # pyright: ignore
             if isinstance(t, Tensor) and not t.requires_grad:
                 pairs = [(arg, required) for arg, _, required in given]
                 title = name if isinstance(name, str) else op_name(name, args)
-                self.stops.note_result(title, pairs, t, self._place())
+                self.cuts.note_result(title, pairs, t, self._place())
 
     def _place(self) -> Place | None:
         """The innermost line of the user's code that is running."""
@@ -390,6 +390,6 @@ class Recorder:
         return None
 
     def note(self, text: str) -> None:
-        """Say once what is not in the recording."""
+        """Add `text`, which says what the recording lacks, to its notes, once."""
         if text not in self.recording.notes:
             self.recording.notes.append(text)

@@ -30,8 +30,8 @@ Kind = Literal["line", "module", "function", "op"]
 
 
 @dataclass(frozen=True, slots=True)
-class Stop:
-    """Why a tensor needs no gradient: the gradient's way ends here.
+class GradientCut:
+    """Why a tensor requires no grad: the gradient ends here.
 
     `tensor` is the one to name: the frozen parameter, the data, the result of `detach()`.
     `place` is the line that made it so.
@@ -42,8 +42,9 @@ class Stop:
     place: Place | None = None
 
 
-Slot = Stop | bool
-"""A tensor argument: True needs a gradient, False is none at all (`bias=None`, a number)."""
+Slot = GradientCut | bool
+"""A tensor argument: True requires grad, False is no tensor (`bias=None`, a number), else why it
+requires none."""
 
 
 @dataclass(eq=False, slots=True)
@@ -52,13 +53,13 @@ class Call:
     of the user's code with all that ran in it.
 
     `parent` is the index of the call around it, -1 for none. `module` is the dotted path of the
-    innermost module around it, its own for a module. The nodes it made have the sequence numbers
-    [first, end). `slots` are its tensor arguments (lists opened) where some need no gradient.
-    `turn` counts the times that the statement at `place` had begun; 0 where that is not known.
+    innermost module around it; for a module, its own. The nodes that it made have the sequence
+    numbers [first, end). `slots` are its tensor arguments (lists opened) where some require no
+    grad. `turn` is how often the statement at `place` had begun; 0 where that is not known.
 
-    `func`, `args`, `kwargs` and `result` are there when values are kept: `Kept` stands for each
-    tensor. A line has in `kwargs` the names that it read, in `result` those that it bound or
-    changed, with their values. `error` is what it raised.
+    `func`, `args`, `kwargs` and `result` are set when values are kept, with `Kept` for each
+    tensor. For a line, `kwargs` has the names that it read and `result` the names that it bound
+    or changed, with their values. `error` is what it raised.
     """
 
     index: int
@@ -81,7 +82,7 @@ class Call:
 
     @property
     def source(self) -> SourceLine | None:
-        """The line of the user's code that it ran under: of the innermost such frame."""
+        """The innermost line of the user's code that the call ran under."""
         return None if self.place is None else source_line(self.place)
 
     @property
@@ -126,7 +127,7 @@ class Recording:
         return next(self._around(sequence), None)
 
     def chain_of(self, sequence: int) -> list[Call]:
-        """All calls of torch around the making of a node, from the outermost to the innermost."""
+        """All calls of torch that ran while the node was made, the outermost first."""
         return list(self._around(sequence))[::-1]
 
     def _around(self, sequence: int) -> Iterator[Call]:
@@ -149,7 +150,7 @@ class Recording:
 
     @property
     def span(self) -> tuple[int, int]:
-        """[first, end) of all nodes that it knows of; `end` is set when a recorder is left."""
+        """[first, end) of its nodes' sequence numbers; `end` is set when the recorder exits."""
         if not self._brackets:
             return 0, 0
         return self._brackets[0].first, self.end
@@ -189,7 +190,7 @@ class Recordings:
             total -= len(self.kept.pop(0).calls)
 
     def recording_of(self, sequence: int) -> Recording | None:
-        """The recording that may know this node."""
+        """The recording whose span holds this sequence number."""
         return find_recording(self.kept, sequence)
 
     @property
@@ -198,7 +199,7 @@ class Recordings:
 
 
 def find_recording(recordings: Sequence[Recording], sequence: int) -> Recording | None:
-    """The one of these (in the order in which they ran) whose span holds a sequence number."""
+    """The recording whose span holds a sequence number; `recordings` are in the order they ran."""
     place = bisect_right(recordings, sequence, key=lambda each: each.span[0]) - 1
     if place < 0:
         return None

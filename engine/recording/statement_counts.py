@@ -1,4 +1,4 @@
-"""The user's lines as they run: how often each statement has begun, and whom that is told."""
+"""Counts how often each statement of the user's code has begun, and tells a watcher of lines."""
 
 from __future__ import annotations
 
@@ -12,44 +12,44 @@ from .statements import Statement, Statements
 from .user_files import is_user_file
 
 MAX_TURNS = 1_000
-"""Times of a statement after which its beginning is not told any more: a loop of millions of turns
-shall not take much longer."""
+"""The watcher is told of the first so many turns of a statement: a loop of millions of turns must
+not take much longer for being watched."""
 
 
-class Watcher(Protocol):
-    """Is told of the lines of the user's code. One that it has made no `call` for ends untold."""
+class LineWatcher(Protocol):
+    """Is told of the lines of the user's code. It is told of a line's end only where it has set
+    `at.call` when the line began."""
 
-    def begins(self, frame: FrameType, at: Running) -> None: ...
-    def ends(self, frame: FrameType, at: Running, goes_on: int) -> None:
+    def begins(self, frame: FrameType, at: FrameListener) -> None: ...
+    def ends(self, frame: FrameType, at: FrameListener, goes_on: int) -> None:
         """The frame goes on at another line."""
 
-    def raises(self, frame: FrameType, at: Running, error: BaseException) -> None:
-        """What it raises may be caught in this frame."""
+    def raises(self, frame: FrameType, at: FrameListener, error: BaseException) -> None:
+        """The line raised `error`, which this frame may still catch."""
 
-    def leaves(self, frame: FrameType, at: Running, value: Any) -> None:
+    def leaves(self, frame: FrameType, at: FrameListener, value: Any) -> None:
         """The frame returns, yields or has raised."""
 
 
-class Turns:
-    """Counts while it is entered, as a context manager, in frames that begin then; tells
-    `watcher`, where there is one.
+class StatementCounts:
+    """A context manager: counts the statements of frames that begin inside it, and tells `watcher`.
 
-    It listens to Python's line events (`sys.settrace`) in the user's own frames, of files whose
-    text there is. Where a debugger
-    or a coverage tool listens already, that one goes on, and turns are not known (0).
+    It listens to Python's line events (`sys.settrace`) in frames of the user's files, where the
+    file's text can be read. Where a debugger or a coverage tool listens already, that one goes on
+    listening, and counts are not known (0).
     """
 
     def __init__(self, files: Callable[[str], bool] = is_user_file) -> None:
-        self.watcher: Watcher | None = None
+        self.watcher: LineWatcher | None = None
         self._is_user_file = files
         self._files: dict[str, _File | None] = {}
         self._listen = self._make_listener()
         self._listens = self._is_on = False
         self.was_cut = False
-        """Python has stopped telling for a while: it does where the stack is full, or the code has
-        asked it to."""
+        """Python has sent no line events for a while: the stack was full, or the code called
+        sys.settrace."""
 
-    def __enter__(self) -> Turns:
+    def __enter__(self) -> StatementCounts:
         self._listens = sys.gettrace() is None
         self.was_cut = False
         self.listen(True)
@@ -59,7 +59,7 @@ class Turns:
         self.listen(False)
 
     def listen(self, on: bool) -> None:
-        """Listen on, or not while what runs is none of the user's: each call costs less then."""
+        """Switch listening on or off. Off while our own code runs: its calls cost less then."""
         if not self._listens:
             return
         now = sys.gettrace()
@@ -69,24 +69,24 @@ class Turns:
             self._is_on = on
 
     def of(self, frame: FrameType) -> int:
-        """Which time the statement runs that `frame` stands in: 1 for the first; 0 if unknown."""
-        at = running(frame)
+        """The turn of the statement that runs in `frame`: 1 for the first; 0 if not known."""
+        at = listener_of(frame)
         return 0 if at is None else at.turn
 
     def _make_listener(self) -> Callable[[FrameType, str, Any], Any]:
-        """What Python calls at each call of a function, torch's own and ours included: these it
-        has to let go quickly."""
+        """The function for `sys.settrace`. Python calls it at every call, also inside torch, so it
+        must return quickly for files that are not the user's."""
         files, file_of = self._files, self._file
 
-        def listen(frame: FrameType, event: str, arg: Any) -> Running | None:
+        def listen(frame: FrameType, event: str, arg: Any) -> FrameListener | None:
             name = frame.f_code.co_filename
             file = files[name] if name in files else file_of(name)
             if file is None:
                 return None
             known = frame.f_trace
-            if isinstance(known, Running):  # a generator goes on
+            if isinstance(known, FrameListener):  # a generator goes on
                 return known
-            return Running(file, self.watcher)
+            return FrameListener(file, self.watcher)
 
         return listen
 
@@ -96,33 +96,32 @@ class Turns:
         return file
 
 
-def running(frame: FrameType) -> Running | None:
-    """What listens to this frame, if its lines are listened to."""
+def listener_of(frame: FrameType) -> FrameListener | None:
+    """The listener of this frame, if it has one."""
     at = frame.f_trace
-    return at if isinstance(at, Running) else None
+    return at if isinstance(at, FrameListener) else None
 
 
 class _File:
-    """How often each statement of a file began (apart for those inside a comprehension or lambda,
-    which have code of their own)."""
+    """How often each statement of a file began. A comprehension or lambda has counts of its own."""
 
     def __init__(self, name: str) -> None:
         self.counts: dict[tuple[CodeType, int], int] = {}
         self.statements = Statements(name)
 
 
-class Running:
+class FrameListener:
     """Listens to one frame. `turn` counts the statement that runs in it.
 
-    `call` and `before` are the watcher's to set: the recorded call of the line, None where there
-    is none, and the values that its names had when it began.
+    The watcher sets `call`, the recorded call of the line (None: not recorded), and `before`, the
+    values that the line's names had when it began.
     """
 
     __slots__ = (
         "_file", "_instruction", "_line", "_statement", "_watcher", "before", "call", "turn",
     )  # fmt: skip
 
-    def __init__(self, file: _File, watcher: Watcher | None) -> None:
+    def __init__(self, file: _File, watcher: LineWatcher | None) -> None:
         self._file = file
         self._watcher = watcher
         self._line = self._statement = self._instruction = -1
@@ -132,23 +131,23 @@ class Running:
 
     @property
     def statement(self) -> Statement:
-        """The one that runs."""
+        """The statement that runs."""
         return self._file.statements.at(self._statement)
 
     def first_line(self, line: int) -> int:
-        """Where the statement over a line of this file begins."""
+        """The line at which the statement that contains `line` begins."""
         return self._file.statements.first_line(line)
 
     def has_gone_on(self, frame: FrameType) -> bool:
-        """Whether the frame stands in another statement than Python told last: `turn` is of that
-        one from now on."""
-        line: int | None = frame.f_lineno  # there are instructions of no line
+        """Whether the frame has come to another statement since Python's last line event. If so,
+        that statement is counted, and `turn` is its turn."""
+        line: int | None = frame.f_lineno  # some instructions have no line
         if line is None or self.first_line(line) == self._statement:
             return False
         self._stand_at(frame, self.first_line(line))
         return True
 
-    def __call__(self, frame: FrameType, event: str, arg: Any) -> Running:
+    def __call__(self, frame: FrameType, event: str, arg: Any) -> FrameListener:
         try:
             if event == "line":
                 self._at_line(frame)
@@ -157,15 +156,15 @@ class Running:
                     self._watcher.raises(frame, self, arg[1])
                 elif event == "return":
                     self._watcher.leaves(frame, self, arg)
-        except RecursionError:  # the user's code has room yet, we have none: it goes on unwatched
+        except RecursionError:  # the user's code has stack left, we have none: it goes on unwatched
             self.call, self.before = None, {}
         return self
 
     def _at_line(self, frame: FrameType) -> None:
         line, instruction = frame.f_lineno, frame.f_lasti
         statement = self._file.statements.first_line(line)
-        # A statement over several lines goes back and forth among them, but only a loop jumps
-        # back in the code, or comes to the line that it is at.
+        # Line events of one statement jump among its lines. It begins anew only where the code
+        # jumps back, or the same line comes again: that is a loop.
         begins = statement != self._statement or line == self._line
         if begins or instruction <= self._instruction:
             if self.call is not None and self._watcher is not None:

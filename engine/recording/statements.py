@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 MAX_NAMES = 24
-"""Names of one line that are looked at."""
+"""Only so many names of one line are looked at."""
 
 _BRANCHING = (
     ast.If, ast.While, ast.For, ast.AsyncFor, ast.Match, ast.match_case, ast.ExceptHandler,
@@ -19,12 +19,12 @@ _SCOPES = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """What begins on one line (several statements with `;` are one), by its names: `x`,
-    `ctx.needs_input_grad`. Names of comprehensions and lambdas are `inner`: they have a scope of
-    their own.
+    """The names in the statement that begins on a line, such as `x` or `ctx.needs_input_grad`.
 
-    `reads` are looked up, `stores` are bound: for certain when it ends well, where it `binds`.
-    `branches`: it decides where to go on. `returns`: a `return` stands in it.
+    Several statements with `;` count as one. `reads` are names that it looks up, `stores` names
+    that it binds, `inner` names of its comprehensions and lambdas, which have a scope of their
+    own. With `binds`, all of `stores` are bound once it has run without an error. `branches`: it
+    decides which line is next. `returns`: it contains a `return`.
     """
 
     line: int
@@ -37,8 +37,8 @@ class Statement:
 
 
 class Statements:
-    """Those of a file, by line; of one that cannot be read every line is a statement without
-    names."""
+    """The statements of a file, by line. Where the file cannot be parsed, each line is a statement
+    without names."""
 
     def __init__(self, file: str) -> None:
         self._first_lines: dict[int, int] = {}
@@ -61,7 +61,7 @@ class Statements:
             self._nodes.setdefault(first, []).append(node)
 
     def first_line(self, line: int) -> int:
-        """Where the innermost statement over this line begins."""
+        """The line at which the innermost statement that contains `line` begins."""
         return self._first_lines.get(line, line)
 
     def at(self, line: int) -> Statement:
@@ -95,7 +95,7 @@ def _statement(line: int, nodes: list[ast.AST]) -> Statement:
 
 
 def _own_parts(node: ast.AST) -> Iterator[ast.AST]:
-    """The expressions that run when it does: not the statements in its body, nor annotations."""
+    """The expressions that the statement itself runs, without its body and its annotations."""
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
         yield from (*node.decorator_list, *node.args.defaults)
         yield from (each for each in node.args.kw_defaults if each is not None)
@@ -119,9 +119,9 @@ def _names(part: ast.AST, inner: dict[str, None]) -> Iterator[tuple[str, bool]]:
         if isinstance(node, _SCOPES):
             inner.update(dict.fromkeys(name for name, _ in _names_inside(node)))
             if not isinstance(node, ast.Lambda):
-                waiting.append(node.generators[0].iter)  # runs in the scope around
+                waiting.append(node.generators[0].iter)  # runs in the scope outside
             continue
-        if isinstance(node, ast.NamedExpr):  # it may not come to run: seen by its change, as reads
+        if isinstance(node, ast.NamedExpr):  # it may not run at all, so its names count as read
             yield node.target.id, False
             waiting.append(node.value)
             continue
@@ -144,7 +144,7 @@ def _names_inside(scope: ast.AST) -> Iterator[tuple[str, bool]]:
 
 
 def _made_names(node: ast.AST) -> Iterator[str]:
-    """The names that it binds without writing them as a target."""
+    """The names that def, class, import, except and match bind."""
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         yield node.name
     elif isinstance(node, ast.Import | ast.ImportFrom):
@@ -154,7 +154,7 @@ def _made_names(node: ast.AST) -> Iterator[str]:
 
 
 def _dotted(node: ast.AST) -> str:
-    """`self.mix.weight`; empty for what is no chain of attributes of a name."""
+    """The text of a chain of attributes, such as `self.mix.weight`; empty for anything else."""
     parts: list[str] = []
     while isinstance(node, ast.Attribute):
         parts.append(node.attr)

@@ -1,7 +1,7 @@
 """Which sequence numbers are not those of one thread alone.
 
-torch counts the nodes of each thread from 0, and a node does not tell its thread: below what
-another thread has come to, a number may be of either.
+torch counts the nodes of each thread from 0, and a node does not tell its thread. So a number
+below another thread's count may belong to either thread.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ def shared_below() -> int:
 
 @contextmanager
 def threads_counted() -> Iterator[None]:
-    """Count the nodes of all threads that Python starts meanwhile, for as long as these live. Not
-    seen are threads of torch's own: on a GPU those that run backward."""
+    """Count the nodes of all threads that Python starts inside, while these threads live. Threads
+    that torch starts are not seen, such as those that run backward on a GPU."""
     start = threading.Thread.start
 
     def counted_start(thread: threading.Thread) -> None:
@@ -51,8 +51,8 @@ def threads_counted() -> Iterator[None]:
 
 
 class _Counting(TorchFunctionMode):
-    """Counts after each of torch's functions, so that what they return is counted before another
-    thread can have it."""
+    """Counts after each torch function, so that a result is counted before another thread can get
+    it."""
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
         if torch.compiler.is_compiling():

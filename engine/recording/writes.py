@@ -1,7 +1,7 @@
 """Who wrote a storage last, and which operation made a view: watched while a cell runs.
 
-The recorder under every torch function (`autograd.recorder`) tells of each call; the version
-counters of its arguments before and after it are compared. Nothing is kept alive by being watched.
+The recorder (`recorder`) tells of each torch function; the version counters of its arguments
+before and after the call are compared. Watching keeps no tensor alive.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ..protocol import WrittenBy
 
 MAX_LINE = 200
 SHARING = frozenset({"detach", "data"})
-"""What shares memory and is no view in autograd's sense."""
+"""Operations whose result shares memory and is no view in autograd's sense."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Making:
 
 @dataclass(frozen=True)
 class _Seen:
-    """A storage's version as last looked at, and what brought it there."""
+    """A storage's version when it was last looked at, and the write that led to it."""
 
     storage: weakref.ref
     version: int
@@ -44,7 +44,7 @@ class _Seen:
 
 
 class Writes:
-    """Remembers writes by storage and makings by tensor, for as long as these live."""
+    """Remembers the last write to each living storage, and how each living tensor was made."""
 
     def __init__(self) -> None:
         self._seen: dict[int, _Seen] = {}
@@ -52,8 +52,8 @@ class Writes:
 
     @contextmanager
     def watch(self, cell: str, tensors: Callable[[], Iterable[Tensor]]) -> Iterator[Watch]:
-        """Watch what runs inside; `cell` is the file name that its frames carry. The recorder of
-        what runs is to call the Watch `after` each torch function.
+        """Watch the code that runs inside; `cell` is the file name of its frames. Its recorder must
+        call the yielded Watch `after` each torch function.
 
         A write that no torch function call showed (backward adding into a `.grad`) is found
         afterwards, among `tensors()`, and remembered without an operation.
@@ -74,7 +74,7 @@ class Writes:
         return seen.written_by if seen is not None and seen.storage() is storage else None
 
     def making(self, t: Tensor) -> Making | None:
-        """How `t` came to share another tensor's memory; None where that was not seen."""
+        """The operation by which `t` shares another tensor's memory; None if none was seen."""
         found = self._made.get(id(t))
         return found[1] if found is not None and found[0]() is t else None
 
@@ -103,7 +103,7 @@ class Writes:
 
 
 class Watch:
-    """What a recorder tells of each torch function that was given tensors."""
+    """Gets from a recorder each torch function with tensor arguments."""
 
     def __init__(self, writes: Writes, cell: str) -> None:
         self._writes = writes
@@ -177,7 +177,7 @@ _OPERATORS = {
     "__ilshift__": "<<=",
     "__irshift__": ">>=",
 }
-"""The others torch calls by their methods: `+=` is add_."""
+"""Operators that torch calls by the names of methods: `+=` is add_."""
 
 
 def version_of(t: Tensor) -> int | None:
@@ -189,7 +189,7 @@ def version_of(t: Tensor) -> int | None:
 
 
 def storage_of(t: Tensor) -> torch.UntypedStorage | None:
-    """The one Python object that stands for the storage as long as the storage lives."""
+    """The storage's Python object, which is one and the same while the storage lives."""
     try:
         return t.untyped_storage()
     except Exception:  # layouts without a storage raise errors of several types

@@ -14,7 +14,15 @@ import torch
 
 from ...errors import sendable
 from ...protocol import GraphCut
-from ...recording.recording import Call, Place, Recording, Slot, Stop, find_recording, source_line
+from ...recording.recording import (
+    Call,
+    GradientCut,
+    Place,
+    Recording,
+    Slot,
+    find_recording,
+    source_line,
+)
 from .reading import Graph, Node
 
 NameOf = Callable[[torch.Tensor], str]
@@ -90,10 +98,10 @@ class Provenance:
         if all(targets):
             return
         for input_nr, slot in enumerate(_aligned(slots, targets) or ()):
-            if isinstance(slot, Stop):
+            if isinstance(slot, GradientCut):
                 yield self._cut(node, input_nr, slot)
 
-    def _cut(self, node: Node, input_nr: int, stop: Stop) -> GraphCut:
+    def _cut(self, node: Node, input_nr: int, stop: GradientCut) -> GraphCut:
         tensor = stop.tensor()
         source = None if stop.place is None else source_line(stop.place)
         name = "" if tensor is None else self._name_of(tensor)
@@ -137,7 +145,7 @@ def _aligned(slots: Sequence[Slot], targets: Sequence[bool]) -> Sequence[Slot] |
     torch gives a node an input for each argument that it could differentiate, in their order: for
     all of them, or all but those whose dtype knows no gradient.
     """
-    could = [s for s in slots if not (isinstance(s, Stop) and s.reason == "integer")]
+    could = [s for s in slots if not (isinstance(s, GradientCut) and s.reason == "integer")]
     defined = [slot for slot in slots if slot is not False]
     for candidates in (slots, could, defined):
         if [slot is True for slot in candidates] == list(targets):

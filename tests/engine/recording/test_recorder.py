@@ -16,7 +16,7 @@ from torch.nn import functional as F
 from engine.autograd.graph.reading import Node, read_graph
 from engine.recording.argument_values import Keeper, Kept
 from engine.recording.recorder import Recorder
-from engine.recording.recording import Call, Recording, Recordings, Stop
+from engine.recording.recording import Call, GradientCut, Recording, Recordings
 from tests.engine.autograd import backward_cases
 
 
@@ -275,7 +275,7 @@ def test_why_an_argument_needs_no_gradient(keep_values: bool) -> None:
         call = recorder.recording.call_of(y.grad_fn._sequence_nr())
         assert call is not None and len(call.slots) == 2 and call.slots[0] is True
         stop = call.slots[1]
-        assert isinstance(stop, Stop) and stop.reason == reason
+        assert isinstance(stop, GradientCut) and stop.reason == reason
     frozen = recorder.recording.call_of(told["frozen"].grad_fn._sequence_nr()).slots[1]
     assert frozen.tensor() is w
     lines = {"detach": "# cut here", "no_grad": "# off here"}
