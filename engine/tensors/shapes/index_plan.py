@@ -19,9 +19,9 @@ from .operands import Shape
 
 @dataclass(frozen=True)
 class Plan:
-    """The result's `shape`, and for each dimension of the source the `places` that are taken: a
-    range or a table of indices. They are counted along `dims` of the result, a single place along
-    none. Tables all have the same shape and dims."""
+    """What an index takes. `shape` is the result's. For each dimension of the source, `places` are
+    the indices taken from it, a range or a table, and `dims` the dimensions of the result that
+    count them; a single index has none. All tables have one shape and the same dims."""
 
     shape: Shape
     places: tuple[range | torch.Tensor, ...]
@@ -146,9 +146,9 @@ def _places(index: Any, size: int, block_shape: Shape) -> range | torch.Tensor:
 
 
 def _sizes_made(pieces: Sequence[tuple[Any, ...]], ndim: int, block_ndim: int) -> torch.Size:
-    """The result's sizes for a source in which dimension d has size d + 3, of which slices keep
-    all, and tables of size 2 in every dimension. A size of 1 is new. One more dimension, of size
-    0, keeps all of it without elements."""
+    """The result's sizes when a source of sizes 3, 4, 5, ... is indexed in the same way, slices
+    being whole and tables of size 2 in each dimension. So d + 3 is dimension d, 2 the tables, and 1
+    a new dimension. The source has a last dimension of size 0: no element is copied."""
     table = torch.zeros((2,) * block_ndim, dtype=torch.int64)
     index = tuple(
         table if isinstance(part, torch.Tensor)

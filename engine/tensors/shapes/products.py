@@ -204,8 +204,8 @@ def _read(equation: str, shapes: Sequence[Shape], spare: str = "") -> Letters:
 def _in_operands(
     letters: Letters, shapes: Sequence[Shape], at: Mapping[str, Place], whole: Place, one: Place
 ) -> list[tuple[Place, ...]]:
-    """What is told of each letter, told of each operand's dimensions: `whole` where nothing is,
-    `one` where a size of 1 stands for all of the letter's."""
+    """An entry for each dimension of each operand: what `at` has for its letter, `whole` for a
+    letter that `at` has not, `one` for a dimension of size 1, which is stretched."""
     return [
         tuple(
             whole if letter not in at else one if size == 1 else at[letter]

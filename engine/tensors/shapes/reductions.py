@@ -110,8 +110,8 @@ def _folded_dims(dims: tuple[int, ...] | None, ndim: int) -> tuple[int, ...]:
 def _in_source(
     of_result: Sequence[Place], whole: Place, folded: tuple[int, ...], ndim: int
 ) -> tuple[Place, ...]:
-    """What is told of each dimension of the result, told of the source's: `whole` of a folded one.
-    A result with as many dimensions as the source has kept the folded ones."""
+    """From the result's dimensions to the source's: a kept dimension keeps its entry, a folded one
+    gets `whole`. With keepdim the result has as many dimensions as the source."""
     if len(of_result) == ndim:
         of_result = [told for d, told in enumerate(of_result) if d not in folded]
     kept = iter(of_result)
