@@ -3,23 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QCheckBox, QGridLayout, QHBoxLayout, QToolButton, QWidget
+from PySide6.QtWidgets import QWidget
 
 from engine.protocol import BroadcastCommand, BroadcastSnapshot
-from widgets.icons import set_icon
+from widgets.make import check, grid, row, tell, text, tool_button
 from widgets.shapes.alignment_view import AlignmentView
 from widgets.shapes.cells_grid import Index, selected, stretched, text_of, written
 from widgets.shapes.cells_view import CellsView
 from widgets.shapes.operand_fields import NAMES, OperandFields, name_of
-from widgets.shapes.shape_view import ShapeView, text_label
+from widgets.shapes.shape_view import ShapeView
 from widgets.text import format_shape
-from widgets.theme import GRID, mono_font
+from widgets.theme import GRID
 
 ROW_WIDTH = 800
 """Operands and result stand in one row where they fit into so many pixels."""
 EXAMPLE = ("(8, 1, 6, 1)", "(7, 1, 5)")
+STEPS = (
+    ("start", "skip-backward", "Before the first.", -99),
+    ("back", "chevron-left", "One dimension back.", -1),
+    ("next", "chevron-right", "Next dimension.", 1),
+    ("all", "skip-forward", "All dimensions.", 99),
+)
+"""The buttons, and by how many dimensions each of them steps."""
 
 
 class BroadcastView(ShapeView):
@@ -34,56 +42,38 @@ class BroadcastView(ShapeView):
         self._steps = 0
         self.operands = OperandFields(EXAMPLE, 2, 4)
         self.operands.changed.connect(self.refresh)
-        self._in_place = QCheckBox("in place")
-        self._in_place.setObjectName("broadcast_in_place")
-        self._in_place.setAccessibleName("In place")
-        self._in_place.setToolTip(
+        self._in_place = check(
+            "broadcast_in_place",
+            "in place",
             "a += b writes into a's own memory, so a cannot be stretched: the result must have a's"
-            " shape."
+            " shape.",
         )
         self._in_place.clicked.connect(self.refresh)
-        self.controls.addWidget(self.operands, 1)
-        self.controls.addWidget(self._in_place)
         self.alignment = AlignmentView()
         self.alignment.step_chosen.connect(self._go_to)
-        self._rule = text_label("broadcast_rule")
-        self._rule.setWordWrap(True)
-        self._strides = text_label("broadcast_strides", "muted")
-        self._strides.setToolTip(
-            "Steps in memory, in elements. A stretched dimension has stride 0: the same element is"
-            " read again, nothing is copied."
+        self._rule = text("broadcast_rule", wrap=True)
+        self._strides = text(
+            "broadcast_strides",
+            "muted",
+            tip="Steps in memory, in elements. A stretched dimension has stride 0: the same element"
+            " is read again, nothing is copied.",
         )
-        self._sum = text_label("broadcast_sum")
-        self._sum.setFont(mono_font())
-        self.operand_cells = [CellsView(f"broadcast_cells_{name}", self) for name in NAMES]
-        self.result_cells = CellsView("broadcast_cells_result", self)
-        self.result_cells.setToolTip("Click an element to see what it is made of.")
-        for view in (*self.operand_cells, self.result_cells):
-            view.cell_chosen.connect(self._ask)
-        self._lay_out_body()
-
-    def _lay_out_body(self) -> None:
-        steps = QHBoxLayout()
-        steps.setSpacing(GRID // 2)
-        self._start = self._button("broadcast_start", "mdi6.skip-backward", "Before the first", 0)
-        self._back = self._button("broadcast_back", "mdi6.chevron-left", "One dimension back", None)
-        self._next = self._button("broadcast_next", "mdi6.chevron-right", "Next dimension", None)
-        self._all = self._button("broadcast_all", "mdi6.skip-forward", "All dimensions", 99)
-        self._back.clicked.connect(lambda: self._go_to(self._steps - 1))
-        self._next.clicked.connect(lambda: self._go_to(self._steps + 1))
-        for button in (self._start, self._back, self._next, self._all):
-            steps.addWidget(button)
-        steps.addWidget(self._rule, 1)
-        self._grid = QGridLayout()
-        self._grid.setHorizontalSpacing(3 * GRID)
-        self._grid.setVerticalSpacing(2 * GRID)
-        self._grid.setColumnStretch(9, 1)
-        self.body.addWidget(self.alignment)
-        self.body.addLayout(steps)
-        self.body.addWidget(self._strides)
-        self.body.addWidget(self._sum)
-        self.body.addLayout(self._grid)
-        self.body.addStretch(1)
+        self._sum = text("broadcast_sum", mono=10)
+        self.operand_cells = [
+            CellsView(f"broadcast_cells_{name}", chosen=self._ask, parent=self) for name in NAMES
+        ]
+        tip = "Click an element to see what it is made of."
+        self.result_cells = CellsView("broadcast_cells_result", tip, self._ask, self)
+        self._buttons = [
+            tool_button(f"broadcast_{name}", f"mdi6.{icon}", tip, partial(self._step, by))
+            for name, icon, tip, by in STEPS
+        ]
+        self._grid = grid(across=3 * GRID, down=2 * GRID, stretch=9)
+        steps = row(*self._buttons, (self._rule, 1), gap=GRID // 2)
+        self._fill(
+            [(self.operands, 1), self._in_place],
+            [self.alignment, steps, self._strides, self._sum, self._grid],
+        )
 
     def show_names(self, names: Sequence[str]) -> None:
         self.operands.show_names(names)
@@ -103,16 +93,17 @@ class BroadcastView(ShapeView):
             operands=self.operands.texts(), in_place=self._in_place.isChecked(), element=element
         )
 
+    def _step(self, by: int) -> None:
+        self._go_to(self._steps + by)
+
     def _go_to(self, steps: int) -> None:
         if self._snapshot is None:
             return
         dims = self._snapshot.dims
         self._steps = min(max(steps, 0), len(dims))
         self.alignment.show_steps(self._snapshot, self._steps)
-        self._start.setEnabled(self._steps > 0)
-        self._back.setEnabled(self._steps > 0)
-        self._next.setEnabled(self._steps < len(dims))
-        self._all.setEnabled(self._steps < len(dims))
+        for button, (*_, by) in zip(self._buttons, STEPS, strict=True):
+            button.setEnabled(self._steps > 0 if by < 0 else self._steps < len(dims))
         if self._steps == 0:
             self._rule.setText("Align the shapes at their last dimension, then go left.")
         else:
@@ -146,20 +137,9 @@ class BroadcastView(ShapeView):
         strides = [
             f"{name} {stride}" for name, stride in zip(names, snapshot.strides, strict=False)
         ]
-        self._strides.setText(f"strides once stretched:  {',   '.join(strides)}" if strides else "")
-        self._strides.setVisible(bool(strides))
-        self._sum.setText(_sum(snapshot, names))
-        self._sum.setVisible(bool(self._sum.text()))
-
-    def _button(self, name: str, icon: str, title: str, steps: int | None) -> QToolButton:
-        button = QToolButton(autoRaise=True)
-        button.setObjectName(name)
-        button.setAccessibleName(title)
-        button.setToolTip(f"{title}.")
-        set_icon(button, icon)
-        if steps is not None:
-            button.clicked.connect(lambda: self._go_to(steps))
-        return button
+        told = f"strides once stretched:  {',   '.join(strides)}"
+        tell(self._strides, told if strides else "")
+        tell(self._sum, _sum(snapshot, names))
 
 
 def _telling_step(snapshot: BroadcastSnapshot) -> int:

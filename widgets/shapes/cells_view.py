@@ -3,19 +3,12 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QEvent, QPoint, QRect, QSize, Qt, Signal
-from PySide6.QtGui import (
-    QFontMetrics,
-    QHelpEvent,
-    QKeyEvent,
-    QMouseEvent,
-    QPainter,
-    QPen,
-    QPolygon,
-)
+from PySide6.QtGui import QFontMetrics, QHelpEvent, QKeyEvent, QMouseEvent, QPainter, QPen, QPolygon
 from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 
 from engine.protocol import Cells
 from widgets import theme
+from widgets.make import Slot, named
 from widgets.painted_widget import PaintedWidget
 from widgets.shapes.cells_grid import (
     CAPTION,
@@ -28,6 +21,7 @@ from widgets.shapes.cells_grid import (
     Marks,
     indices,
     moved,
+    text_of,
     written,
 )
 from widgets.text import format_shape
@@ -55,9 +49,13 @@ class CellsView(PaintedWidget):
 
     cell_chosen = Signal(object)
 
-    def __init__(self, name: str, parent: QWidget | None = None) -> None:
+    def __init__(
+        self, name: str, tip: str = "", chosen: Slot | None = None, parent: QWidget | None = None
+    ) -> None:
         super().__init__(parent)
-        self.setObjectName(name)
+        named(self, name, tip=tip)
+        if chosen is not None:
+            self.cell_chosen.connect(chosen)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
         self._cells: Cells | None = None
@@ -164,19 +162,14 @@ class CellsView(PaintedWidget):
         painter.drawRect(box)
         if role == "repeated":
             top, right = box.top(), box.right() + 1
-            corner = [
-                QPoint(right - _CORNER, top),
-                QPoint(right, top),
-                QPoint(right, top + _CORNER),
-            ]
+            corner = [(right - _CORNER, top), (right, top), (right, top + _CORNER)]
             painter.setPen(Qt.PenStyle.NoPen)
             painter.setBrush(colors.color("warning"))
-            painter.drawPolygon(QPolygon(corner))
+            painter.drawPolygon(QPolygon([QPoint(x, y) for x, y in corner]))
             painter.setBrush(Qt.BrushStyle.NoBrush)
         painter.setPen(colors.color("text" if has_texts and not ghost else "muted"))
-        elided = painter.fontMetrics().elidedText(
-            text, Qt.TextElideMode.ElideRight, box.width() - 4
-        )
+        end = Qt.TextElideMode.ElideRight
+        elided = painter.fontMetrics().elidedText(text, end, box.width() - 4)
         painter.drawText(box, Qt.AlignmentFlag.AlignCenter, elided)
 
     def _paint_headers(self, painter: QPainter, geometry: Geometry) -> None:
@@ -206,9 +199,8 @@ class CellsView(PaintedWidget):
 
     def _heading(self) -> str:
         assert self._cells is not None
-        shape = f"({', '.join(map(str, self._cells.shape))}{',' * (len(self._cells.shape) == 1)})"
         part = "" if self._cells.size == self._cells.shape else " · a part of it"
-        return f"{self._title}  {shape}{part}"
+        return f"{self._title}  {self._cells.shape}{part}"
 
     def _texts(self) -> list[str]:
         if self._cells is None:
@@ -247,9 +239,8 @@ class CellsView(PaintedWidget):
             return
         dim, by = step
         chosen = self._chosen()
-        if len(self._cells.shape) >= -dim:
-            start = self._cells.start
-            shape = self._cells.shape
+        start, shape = self._cells.start, self._cells.shape
+        if len(shape) >= -dim:
             self.cell_chosen.emit(start if chosen is None else moved(shape, chosen, dim, by))
 
     def event(self, event: QEvent) -> bool:
@@ -263,7 +254,7 @@ class CellsView(PaintedWidget):
     def _tip(self, index: Index) -> str:
         """The element at `index` with its whole text, and what its mark means."""
         assert self._cells is not None
-        text = dict(zip(indices(self._cells), self._cells.texts, strict=False)).get(index, "")
+        text = text_of(self._cells, index)
         value = f" = {text}" if text else ""
         mark = self._marks.get(index, "")
         meaning = ""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from PySide6.QtCore import QSignalBlocker, QStringListModel, Qt, QTimer, Signal
-from PySide6.QtWidgets import QCompleter, QHBoxLayout, QLabel, QLineEdit, QToolButton, QWidget
+from PySide6.QtWidgets import QCompleter, QLabel, QLineEdit, QWidget
 
-from widgets.icons import set_icon
+from widgets.make import label, named, row, tool_button
 from widgets.theme import GRID, mono_font
 
 NAMES = "abcd"
@@ -23,9 +24,7 @@ class ExpressionField(QLineEdit):
 
     def __init__(self, name: str, title: str, tip: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.setObjectName(name)
-        self.setAccessibleName(title)
-        self.setToolTip(tip)
+        named(self, name, title, tip)
         self.setFont(mono_font())
         self.setMinimumWidth(12 * GRID)
         self._names = QStringListModel(self)
@@ -65,12 +64,7 @@ class OperandFields(QWidget):
         self._fields: list[ExpressionField] = []
         self._labels: list[QLabel] = []
         self._shown = len(texts)
-        row = QHBoxLayout(self)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(GRID // 2)
         for k, letter in enumerate(NAMES):
-            label = QLabel(letter)
-            label.setProperty("role", "muted")
             field = ExpressionField(
                 f"operand_{letter}",
                 f"Operand {letter}",
@@ -79,15 +73,17 @@ class OperandFields(QWidget):
             )
             field.setText(texts[k] if k < len(texts) else "(1,)")
             field.textChanged.connect(self.changed)
-            label.setBuddy(field)
-            row.addWidget(label)
-            row.addWidget(field, 1)
-            self._labels.append(label)
+            self._labels.append(label(letter, "muted", of=field))
             self._fields.append(field)
-        self._more = self._button("operand_add", "mdi6.plus", "Add an operand", 1)
-        self._fewer = self._button("operand_remove", "mdi6.minus", "Remove the last operand", -1)
-        row.addWidget(self._more)
-        row.addWidget(self._fewer)
+        self._more = tool_button(
+            "operand_add", "mdi6.plus", "Add an operand.", partial(self._count_by, 1)
+        )
+        self._fewer = tool_button(
+            "operand_remove", "mdi6.minus", "Remove the last operand.", partial(self._count_by, -1)
+        )
+        pairs = zip(self._labels, self._fields, strict=True)
+        fields = [part for name, field in pairs for part in (name, (field, 1))]
+        row(*fields, self._more, self._fewer, on=self, gap=GRID // 2)
         self._show_fields()
 
     def texts(self) -> tuple[str, ...]:
@@ -110,23 +106,14 @@ class OperandFields(QWidget):
         self._shown = min(max(self._shown, fewest), most)
         self._show_fields()
 
-    def _button(self, name: str, icon: str, tip: str, by: int) -> QToolButton:
-        button = QToolButton(autoRaise=True)
-        button.setObjectName(name)
-        button.setAccessibleName(tip)
-        button.setToolTip(f"{tip}.")
-        set_icon(button, icon)
-        button.clicked.connect(lambda: self._count_by(by))
-        return button
-
     def _count_by(self, by: int) -> None:
         self._shown = min(max(self._shown + by, self._fewest), self._most)
         self._show_fields()
         self.changed.emit()
 
     def _show_fields(self) -> None:
-        for k, (label, field) in enumerate(zip(self._labels, self._fields, strict=True)):
-            label.setVisible(k < self._shown)
+        for k, (name, field) in enumerate(zip(self._labels, self._fields, strict=True)):
+            name.setVisible(k < self._shown)
             field.setVisible(k < self._shown)
         several = self._fewest < self._most
         self._more.setVisible(several)

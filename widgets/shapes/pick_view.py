@@ -5,14 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from PySide6.QtWidgets import QGridLayout, QLabel, QWidget
+from PySide6.QtWidgets import QLabel, QWidget
 
 from engine.protocol import PickCommand, PickSnapshot
+from widgets.make import grid, label, tell, text
 from widgets.shapes.cells_grid import Index, Marks, indices, selected, text_of, written
 from widgets.shapes.cells_row import CellsRow
 from widgets.shapes.cells_view import CellsView
 from widgets.shapes.operand_fields import ExpressionField
-from widgets.shapes.shape_view import ShapeView, text_label
+from widgets.shapes.shape_view import ShapeView
 from widgets.theme import GRID, mono_font
 
 EMPTY_TEXT = (
@@ -42,35 +43,21 @@ class PickView(ShapeView):
         )
         self.source.setPlaceholderText("x[0, :, ::2]")
         self.source.textChanged.connect(self.refresh)
-        self.controls.addWidget(self.source, 1)
-        self._kind = text_label("pick_kind", "heading")
-        self._why = text_label("pick_why", "muted")
-        self._why.setWordWrap(True)
-        self._read = text_label("pick_read")
-        self._read.setFont(mono_font())
+        self._kind = text("pick_kind", "heading")
+        self._why = text("pick_why", "muted", wrap=True)
+        self._read = text("pick_read", mono=10)
         self._part_rows: list[tuple[QLabel, QLabel]] = []
-        self._parts = QGridLayout()
-        self._parts.setHorizontalSpacing(2 * GRID)
-        self._parts.setVerticalSpacing(GRID // 2)
-        self._parts.setColumnStretch(1, 1)
-        self.source_cells = CellsView("pick_cells_source")
-        self.source_cells.setToolTip(
-            "The coloured elements are picked, or written; those with a corner more than once."
-        )
-        self.source_cells.cell_chosen.connect(self._choose_source)
-        self.result_cells = CellsView("pick_cells_result")
-        self.result_cells.setToolTip("Click an element to see where it comes from or goes to.")
-        self.result_cells.cell_chosen.connect(self._ask)
-        self.after_cells = CellsView("pick_cells_after")
-        self.after_cells.setToolTip("The tensor once this line has run: it has not run yet.")
-        self.after_cells.show_cells(None, "")
-        self.source_cells.show_cells(None, "")
-        self.result_cells.show_cells(None, "")
-        self.body.addLayout(self._parts)
+        self._parts = grid(across=2 * GRID, down=GRID // 2, stretch=1)
+        tip = "The coloured elements are picked, or written; those with a corner more than once."
+        self.source_cells = CellsView("pick_cells_source", tip, self._choose_source)
+        tip = "Click an element to see where it comes from or goes to."
+        self.result_cells = CellsView("pick_cells_result", tip, self._ask)
+        tip = "The tensor once this line has run: it has not run yet."
+        self.after_cells = CellsView("pick_cells_after", tip)
         self._cells = CellsRow((self.source_cells, self.result_cells, self.after_cells))
-        for part in (self._kind, self._why, self._read, self._cells):
-            self.body.addWidget(part)
-        self.body.addStretch(1)
+        self._fill(
+            [(self.source, 1)], [self._parts, self._kind, self._why, self._read, self._cells]
+        )
         self._kind.setText(EMPTY_TEXT)
 
     def show_names(self, names: Sequence[str]) -> None:
@@ -84,12 +71,9 @@ class PickView(ShapeView):
     def show_snapshot(self, snapshot: PickSnapshot) -> None:
         self._show_answer(snapshot)
         self._show_parts(snapshot)
-        self._kind.setText(_kind(snapshot))
-        self._kind.setVisible(snapshot.shape is not None)
-        self._why.setText(snapshot.why)
-        self._why.setVisible(bool(snapshot.why))
-        self._read.setText(_read(snapshot))
-        self._read.setVisible(bool(self._read.text()))
+        tell(self._kind, _kind(snapshot))
+        tell(self._why, snapshot.why)
+        tell(self._read, _read(snapshot))
         marks = _touched(snapshot) | selected(snapshot.reads)
         before = f"{snapshot.expression} before" if snapshot.write else snapshot.expression
         self.source_cells.show_cells(snapshot.source, before, marks)
@@ -104,19 +88,19 @@ class PickView(ShapeView):
     def _show_parts(self, snapshot: PickSnapshot) -> None:
         while len(self._part_rows) < len(snapshot.parts):
             row = len(self._part_rows)
-            text, rule = QLabel(), text_label(f"pick_rule_{row}")
-            text.setFont(mono_font())
-            self._parts.addWidget(text, row, 0)
+            part, rule = label(), text(f"pick_rule_{row}")
+            part.setFont(mono_font())
+            self._parts.addWidget(part, row, 0)
             self._parts.addWidget(rule, row, 1)
-            self._part_rows.append((text, rule))
+            self._part_rows.append((part, rule))
         for row, labels in enumerate(self._part_rows):
-            for label in labels:
-                label.setVisible(row < len(snapshot.parts))
-        for (text, rule), part in zip(self._part_rows, snapshot.parts, strict=False):
+            for shown in labels:
+                shown.setVisible(row < len(snapshot.parts))
+        for (typed, rule), part in zip(self._part_rows, snapshot.parts, strict=False):
             dims = part.result_dims
             made = f"dimension{'s' if len(dims) > 1 else ''} {', '.join(map(str, dims))}"
             where = f"  →  {made} of the {'values' if snapshot.write else 'result'}" if dims else ""
-            text.setText(part.text or "(not named)")
+            typed.setText(part.text or "(not named)")
             rule.setText(f"{part.rule}{where}")
 
     def _choose_source(self, index: Index) -> None:

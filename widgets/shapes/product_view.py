@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QComboBox, QGridLayout, QWidget
+from PySide6.QtWidgets import QWidget
 
 from engine.protocol import Cells, ProductCommand, ProductSnapshot
+from widgets.make import combo, grid, tell, text
 from widgets.shapes.cells_grid import Index, Marks, indices, selected, written
 from widgets.shapes.cells_view import CellsView
 from widgets.shapes.operand_fields import NAMES, ExpressionField, OperandFields, name_of
-from widgets.shapes.shape_view import ShapeView, text_label
-from widgets.theme import GRID, mono_font
+from widgets.shapes.shape_view import ShapeView
+from widgets.theme import GRID
 
 EXAMPLE = ("(2, 3)", "(3, 4)")
 EQUATION = "ik,kj->ij"
@@ -36,12 +38,8 @@ class ProductView(ShapeView):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__("product_view", parent)
-        self.op = QComboBox()
-        self.op.setObjectName("product_op")
-        self.op.setAccessibleName("Product")
-        for name, tip in OPS.items():
-            self.op.addItem(name)
-            self.op.setItemData(self.op.count() - 1, tip, Qt.ItemDataRole.ToolTipRole)
+        choices = [(op, None, tip) for op, tip in OPS.items()]
+        self.op = combo("product_op", "Product", choices=choices)
         self.equation = ExpressionField(
             "product_equation",
             "einsum equation",
@@ -50,36 +48,26 @@ class ProductView(ShapeView):
         )
         self.equation.setText(EQUATION)
         self.operands = OperandFields(EXAMPLE, 2, 2)
-        self._letters = text_label("product_letters")
-        self._letters.setFont(mono_font())
-        self._letters.setToolTip(
-            "Each dimension with its letter and size. A letter in both operands and not in the"
-            " result is summed over; one in both and in the result is a batch."
+        self._letters = text(
+            "product_letters",
+            tip="Each dimension with its letter and size. A letter in both operands and not in the"
+            " result is summed over; one in both and in the result is a batch.",
+            mono=10,
         )
-        self._meaning = text_label("product_meaning", "muted")
-        self._meaning.setWordWrap(True)
-        self._sum = text_label("product_sum")
-        self._sum.setFont(mono_font())
-        self._sum.setWordWrap(True)
-        self.operand_cells = [CellsView(f"product_cells_{name}", self) for name in NAMES]
-        self.result_cells = CellsView("product_cells_result", self)
-        self.result_cells.setToolTip("Click an element to see its row and its column.")
-        self.result_cells.cell_chosen.connect(self._ask)
-        for number, view in enumerate(self.operand_cells):
-            view.setToolTip("What the selected element of the result is made of is lit.")
-            view.cell_chosen.connect(lambda at, number=number: self._choose_operand(number, at))
-        self.controls.addWidget(self.op)
-        self.controls.addWidget(self.equation)
-        self.controls.addWidget(self.operands, 1)
-        self._grid = QGridLayout()
-        self._grid.setHorizontalSpacing(2 * GRID)
-        self._grid.setVerticalSpacing(GRID)
-        self._grid.setColumnStretch(9, 1)
-        self.body.addWidget(self._letters)
-        self.body.addWidget(self._meaning)
-        self.body.addWidget(self._sum)
-        self.body.addLayout(self._grid)
-        self.body.addStretch(1)
+        self._meaning = text("product_meaning", "muted", wrap=True)
+        self._sum = text("product_sum", wrap=True, mono=10)
+        tip = "What the selected element of the result is made of is lit."
+        self.operand_cells = [
+            CellsView(f"product_cells_{name}", tip, partial(self._choose_operand, number), self)
+            for number, name in enumerate(NAMES)
+        ]
+        tip = "Click an element to see its row and its column."
+        self.result_cells = CellsView("product_cells_result", tip, self._ask, self)
+        self._grid = grid(across=2 * GRID, stretch=9)
+        self._fill(
+            [self.op, self.equation, (self.operands, 1)],
+            [self._letters, self._meaning, self._sum, self._grid],
+        )
         self.op.currentTextChanged.connect(self._choose_op)
         self.equation.textChanged.connect(self.refresh)
         self.operands.changed.connect(self.refresh)
@@ -90,12 +78,9 @@ class ProductView(ShapeView):
 
     def show_snapshot(self, snapshot: ProductSnapshot) -> None:
         self._show_answer(snapshot)
-        self._letters.setText(_letters(snapshot))
-        self._letters.setVisible(bool(snapshot.letters))
-        self._meaning.setText(_meaning(snapshot))
-        self._meaning.setVisible(bool(snapshot.letters))
-        self._sum.setText(_sum(snapshot))
-        self._sum.setVisible(bool(self._sum.text()))
+        tell(self._letters, _letters(snapshot))
+        tell(self._meaning, _meaning(snapshot) if snapshot.letters else "")
+        tell(self._sum, _sum(snapshot))
         for number, view in enumerate(self.operand_cells):
             if number >= len(snapshot.cells):
                 view.show_cells(None, "")

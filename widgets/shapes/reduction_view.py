@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QCheckBox, QComboBox, QHBoxLayout, QLabel, QWidget
+from PySide6.QtWidgets import QCheckBox, QWidget
 
 from engine.protocol import ReductionCommand, ReductionSnapshot
+from widgets.make import STRETCH, check, combo, label, named, row, tell, text
 from widgets.shapes.cells_grid import Index, Marks, reads_mark, selected, written
 from widgets.shapes.cells_row import CellsRow
 from widgets.shapes.cells_view import CellsView
 from widgets.shapes.operand_fields import ExpressionField, name_of
-from widgets.shapes.shape_view import ShapeView, text_label
-from widgets.theme import GRID, mono_font
+from widgets.shapes.shape_view import ShapeView
 
 EXAMPLE = "(2, 3, 4)"
 OPS = {
@@ -49,48 +48,30 @@ class ReductionView(ShapeView):
         )
         self.expression.setText(EXAMPLE)
         self.expression.textChanged.connect(self.refresh)
-        self.op = QComboBox()
-        self.op.setObjectName("reduction_op")
-        self.op.setAccessibleName("Reduction")
-        for name, tip in OPS.items():
-            self.op.addItem(name)
-            self.op.setItemData(self.op.count() - 1, tip, Qt.ItemDataRole.ToolTipRole)
+        choices = [(op, None, tip) for op, tip in OPS.items()]
+        self.op = combo("reduction_op", "Reduction", choices=choices)
         self.op.currentTextChanged.connect(self._choose_op)
-        self._keepdim = QCheckBox("keepdim")
-        self._keepdim.setObjectName("reduction_keepdim")
-        self._keepdim.setAccessibleName("keepdim")
-        self._keepdim.setToolTip(
+        self._keepdim = check(
+            "reduction_keepdim",
+            "keepdim",
             "Leave each folded dimension with size 1, so that the result broadcasts against the"
-            " source again."
+            " source again.",
         )
         self._keepdim.clicked.connect(self.refresh)
         self._dims: list[QCheckBox] = []
-        self._dims_row = QHBoxLayout()
-        self._dims_row.setSpacing(GRID)
-        fold = QLabel("fold")
-        fold.setProperty("role", "muted")
-        self.controls.addWidget(self.expression, 1)
-        self.controls.addWidget(self.op)
-        self.controls.addWidget(fold)
-        self.controls.addLayout(self._dims_row)
-        self.controls.addWidget(self._keepdim)
-        self.controls.addStretch(1)
-
-        self._summary = text_label("reduction_summary")
-        self._summary.setWordWrap(True)
-        self._fold = text_label("reduction_fold")
-        self._fold.setFont(mono_font())
-        self._fold.setWordWrap(True)
-        self.source_cells = CellsView("reduction_source")
-        self.source_cells.setToolTip("Click an element to see where it goes.")
-        self.result_cells = CellsView("reduction_result")
-        self.result_cells.setToolTip("Click an element to see which elements fold into it.")
-        self.source_cells.cell_chosen.connect(self._choose_source)
-        self.result_cells.cell_chosen.connect(self._ask)
+        self._dims_row = row()
+        self._summary = text("reduction_summary", wrap=True)
+        self._fold = text("reduction_fold", wrap=True, mono=10)
+        tip = "Click an element to see where it goes."
+        self.source_cells = CellsView("reduction_source", tip, self._choose_source)
+        tip = "Click an element to see which elements fold into it."
+        self.result_cells = CellsView("reduction_result", tip, self._ask)
         self._cells = CellsRow((self.source_cells, self.result_cells))
-        for part in (self._summary, self._fold, self._cells):
-            self.body.addWidget(part)
-        self.body.addStretch(1)
+        fold = label("fold", "muted")
+        self._fill(
+            [(self.expression, 1), self.op, fold, self._dims_row, self._keepdim, STRETCH],
+            [self._summary, self._fold, self._cells],
+        )
         self._choose_op(self.op.currentText())
 
     def show_names(self, names: Sequence[str]) -> None:
@@ -110,8 +91,7 @@ class ReductionView(ShapeView):
         self.source_cells.show_cells(snapshot.source, name_of(snapshot.expression, "x"), marks)
         self.result_cells.show_cells(snapshot.result, "result", selected(snapshot.element))
         self._summary.setText(_summary(snapshot))
-        self._fold.setText(_fold(snapshot))
-        self._fold.setVisible(bool(self._fold.text()))
+        tell(self._fold, _fold(snapshot))
         self._arrange()
 
     @staticmethod
@@ -142,10 +122,8 @@ class ReductionView(ShapeView):
         return before != self._dims_chosen()
 
     def _dim_box(self, d: int) -> QCheckBox:
-        box = QCheckBox()
-        box.setObjectName(f"reduction_dim_{d}")
-        box.setAccessibleName(f"Fold dimension {d}")
-        box.setToolTip(f"dim={d}: fold this dimension. With none ticked, all are folded.")
+        tip = f"dim={d}: fold this dimension. With none ticked, all are folded."
+        box = named(QCheckBox(), f"reduction_dim_{d}", f"Fold dimension {d}", tip)
         box.clicked.connect(self.refresh)
         self._dims_row.addWidget(box)
         return box

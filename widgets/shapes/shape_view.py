@@ -7,26 +7,28 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import Signal
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import (
-    QFrame,
-    QHBoxLayout,
-    QLabel,
-    QPushButton,
-    QScrollArea,
-    QSizePolicy,
-    QStyle,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtWidgets import QStyle, QWidget
 
 from engine.protocol import Command, ErrorReport, Snapshot
-from widgets.icons import set_icon
+from widgets.make import (
+    STRETCH,
+    Part,
+    Stretch,
+    add,
+    button,
+    column,
+    page,
+    row,
+    scroll,
+    tell,
+    text,
+)
 from widgets.shapes.cells_grid import Index
 from widgets.shapes.cells_row import CellsRow
 from widgets.shapes.failure_view import FailureView
-from widgets.theme import GRID, mono_font
+from widgets.theme import GRID
 
 PYTHON_NAME = "shape_code"
 
@@ -53,57 +55,39 @@ class ShapeView(QWidget):
         self.setObjectName(name)
         self._snapshot: Any = None
         self._cells: CellsRow | None = None
-        self.controls = QHBoxLayout()
-        self.controls.setSpacing(GRID)
-        self._code = text_label(PYTHON_NAME)
-        self._code.setFont(mono_font())
-        self._code.setToolTip("The Python line for what is shown. Run leaves it in the console.")
-        self._run = QPushButton("Run")
-        self._run.setObjectName("shape_run")
-        self._run.setAccessibleName("Run the Python line")
-        self._run.setToolTip("Run this line in the console, and keep it in its history.")
-        set_icon(self._run, "mdi6.play")
+        self.controls = row()
+        self._code = text(
+            PYTHON_NAME,
+            tip="The Python line for what is shown. Run leaves it in the console.",
+            mono=10,
+        )
+        self._run = button(
+            "shape_run",
+            "Run",
+            "mdi6.play",
+            lambda: self.run_requested.emit(self._code.text()),
+            tip="Run this line in the console, and keep it in its history.",
+            accessible="Run the Python line",
+        )
         self._run.setEnabled(False)
-        self._run.clicked.connect(lambda: self.run_requested.emit(self._code.text()))
-        self._error = text_label("shape_error", "error")
-        self._error.setFont(mono_font(9))
-        self._error.setWordWrap(True)
-        self._error.setToolTip("PyTorch's own message, whole.")
-        self._hint = text_label("shape_hint")
-        self._hint.setWordWrap(True)
+        tip = "PyTorch's own message, whole."
+        self._error = text("shape_error", "error", tip=tip, wrap=True, mono=9)
+        self._hint = text("shape_hint", wrap=True)
         self.failed = FailureView()
-        self.body = QVBoxLayout()
-        self.body.setContentsMargins(GRID, GRID, GRID, GRID)
-        self.body.setSpacing(GRID)
-        self._lay_out()
-        self._show_problem(None)
-
-    def _lay_out(self) -> None:
-        line = QHBoxLayout()
-        line.setSpacing(GRID)
-        line.addWidget(self._code, 1)
-        line.addWidget(self._run)
+        self.body = column(margins=GRID)
         self._picture = QWidget()
         self._picture.setLayout(self.body)
-        inside = QWidget()
-        column = QVBoxLayout(inside)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(GRID)
-        # Torch's longest messages have dozens of lines: these are scrolled with the picture.
-        for part in (self._error, self._hint, self.failed):
-            column.addWidget(part)
-        column.addWidget(self._picture, 1)
-        column.addStretch()  # words without a picture stand at the top
-        scroll = QScrollArea()
-        scroll.setWidgetResizable(True)
-        scroll.setFrameShape(QFrame.Shape.NoFrame)
-        scroll.setWidget(inside)
-        whole = QVBoxLayout(self)
-        whole.setContentsMargins(GRID, GRID, GRID, 0)
-        whole.setSpacing(GRID)
-        whole.addLayout(self.controls)
-        whole.addLayout(line)
-        whole.addWidget(scroll, 1)
+        # Torch's longest messages have dozens of lines: these are scrolled with the picture. Words
+        # without a picture stand at the top.
+        inside = page(self._error, self._hint, self.failed, (self._picture, 1), Stretch(0))
+        column(
+            self.controls,
+            row((self._code, 1), self._run),
+            (scroll(inside, sideways=True), 1),
+            on=self,
+            margins=(GRID, GRID, GRID, 0),
+        )
+        self._show_problem(None)
 
     # -- for the assembly ------------------------------------------------------------------------
 
@@ -131,11 +115,16 @@ class ShapeView(QWidget):
         self._code.setText("")
         self._run.setEnabled(False)
         self._show_problem(None)
-        self._hint.setText(why)
-        self._hint.setVisible(bool(why))
+        tell(self._hint, why)
         self._picture.hide()
 
     # -- for the views ---------------------------------------------------------------------------
+
+    def _fill(self, controls: Sequence[Part], body: Sequence[Part]) -> None:
+        """Lay out what stands on top, and the picture under the Python line."""
+        for layout, parts in ((self.controls, controls), (self.body, (*body, STRETCH))):
+            for part in parts:
+                add(layout, part)
 
     def _question(self, element: Index | None) -> Command | None:
         """What to ask about an element of the result; None while nothing is typed."""
@@ -169,22 +158,8 @@ class ShapeView(QWidget):
 
     def _show_problem(self, error: ErrorReport | None) -> None:
         name = "" if error is None or error.type == "LabError" else f"{error.type}: "
-        self._error.setText("" if error is None else f"{name}{error.message}")
-        self._hint.setText("" if error is None else error.hint)
-        self._error.setVisible(bool(self._error.text()))
-        self._hint.setVisible(bool(self._hint.text()))
+        tell(self._error, "" if error is None else f"{name}{error.message}")
+        tell(self._hint, "" if error is None else error.hint)
         operands = None if error is None else error.operands
         self.failed.show_failed(operands)
         self.failed.setVisible(operands is not None)
-
-
-def text_label(name: str, role: str = "") -> QLabel:
-    """A line of plain text that can be selected."""
-    label = QLabel()
-    label.setObjectName(name)
-    label.setTextFormat(Qt.TextFormat.PlainText)
-    label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-    label.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
-    if role:
-        label.setProperty("role", role)
-    return label
