@@ -1,19 +1,19 @@
-"""What every test stands on: offscreen Qt, own settings, and nothing left behind."""
+"""What every test stands on: offscreen Qt, own settings, and nothing left behind.
+
+`pytest` alone is enough: no test depends on the machine's fonts, theme, locale, time zone, home,
+terminal, handling of SIGINT, or speed.
+"""
 
 from __future__ import annotations
-
-import os
-
-# All are read once, when Qt and torch are imported.
-os.environ["QT_QPA_PLATFORM"] = "offscreen"
-os.environ["OMP_WAIT_POLICY"] = "PASSIVE"
-os.environ["FONTCONFIG_FILE"] = os.path.abspath(f"{__file__}/../fonts.conf")
 
 import gc
 import itertools
 import multiprocessing.resource_tracker
+import os
+import signal
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,6 +21,22 @@ import psutil
 import pytest
 from hypothesis import HealthCheck, settings
 from PySide6.QtCore import QSettings
+
+# All are read when torch is imported, the application made or a process started: later than this.
+for _name in [name for name in os.environ if name.startswith(("QT_", "LC_"))]:
+    del os.environ[_name]
+os.environ |= {
+    "QT_QPA_PLATFORM": "offscreen",
+    "OMP_WAIT_POLICY": "PASSIVE",
+    "FONTCONFIG_FILE": str(Path(__file__).with_name("fonts.conf")),
+    "LC_ALL": "C.UTF-8",
+    "LANGUAGE": "C",
+    "TZ": "UTC",
+    "COLUMNS": "80",
+    "PYTHON_COLORS": "0",
+}
+if hasattr(time, "tzset"):
+    time.tzset()
 
 # A slow or busy machine is no failure.
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -33,6 +49,7 @@ def qapp(qapp):
     from widgets import theme
 
     theme.apply(qapp, theme.LIGHT)
+    qapp.setCursorFlashTime(0)  # a caret that stands still in pictures
     yield qapp
     # Offscreen, Qt frees the clipboard when the process exits, after Python has gone: data that
     # was made in Python would then crash it.
@@ -44,15 +61,26 @@ _test_numbers = itertools.count()
 
 @pytest.fixture(autouse=True)
 def own_settings(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Settings, caches and data of this test lie in a folder of its own, which is returned."""
+    """Home, settings, caches and data of this test are a folder of its own, which is returned."""
     # Not by mktemp: it looks through all earlier folders for the next number.
     home = tmp_path_factory.getbasetemp() / f"home-{next(_test_numbers)}"
     home.mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("XDG_CONFIG_DIRS", str(home))
     for kind in ("CONFIG", "CACHE", "DATA", "STATE"):
         monkeypatch.setenv(f"XDG_{kind}_HOME", str(home / kind.lower()))
     for form in (QSettings.Format.IniFormat, QSettings.Format.NativeFormat):
         QSettings.setPath(form, QSettings.Scope.UserScope, str(home / "config"))
     return home
+
+
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Ctrl+C interrupts this process and those it starts, though a shell script that starts the
+    suite in the background makes it ignore SIGINT."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture(autouse=True)

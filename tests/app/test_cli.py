@@ -119,7 +119,7 @@ def test_exec_names_a_file_that_is_not_there(tmp_path, capsys):
     assert "--json" in capsys.readouterr().err
 
 
-def test_control_c_ends_a_hanging_file_with_a_report(tmp_path):
+def test_control_c_ends_a_hanging_file_with_a_report(interruptible, tmp_path):
     out = tmp_path / "report.json"
     file = tmp_path / "hang.py"
     file.write_text("x = torch.ones(1)\nprint('hanging', flush=True)\nwhile True:\n    pass\n")
@@ -140,7 +140,9 @@ def test_control_c_ends_a_hanging_file_with_a_report(tmp_path):
     assert "KeyboardInterrupt" in errors
 
 
-def test_code_that_ignores_control_c_is_killed_at_the_second(tmp_path, monkeypatch, capsys):
+def test_code_that_ignores_control_c_is_killed_at_the_second(
+    interruptible, tmp_path, monkeypatch, capsys
+):
     monkeypatch.setattr(conversation, "PATIENCE_S", 0.0)
     file, out = tmp_path / "stubborn.py", tmp_path / "report.json"
     file.write_text(
@@ -186,7 +188,7 @@ def test_train_writes_weights_that_plain_torch_loads_and_export_converts_them(tm
     assert "weights.pt" in capsys.readouterr().err
 
 
-def test_control_c_while_training_keeps_what_was_learnt(tmp_path):
+def test_control_c_while_training_keeps_what_was_learnt(interruptible, tmp_path):
     weights = tmp_path / "weights.pt"
     program = subprocess.Popen(
         [sys.executable, "tensorlab.py", "train", str(MLP), "--epochs", "100000", "--out",
