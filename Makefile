@@ -3,9 +3,10 @@ BIN := .venv/bin
 # Two workers use two cores; each engine process has its own torch threads besides.
 WORKERS ?= 2
 
-# Before Qt and torch are imported. Threads of torch that spin would stall a window beside them.
-test lint bench: export QT_QPA_PLATFORM := offscreen
-run test bench: export OMP_WAIT_POLICY := PASSIVE
+# Before Qt and torch are imported; for the tests tests/conftest.py sets both. Threads of torch that
+# spin would stall a window beside them.
+bench: export QT_QPA_PLATFORM := offscreen
+run bench: export OMP_WAIT_POLICY := PASSIVE
 
 .PHONY: run test lint bench wheel system clean
 

@@ -67,10 +67,11 @@ def differing_spots(left: QImage, right: QImage) -> list[QRect]:
     if left.size() != right.size():
         return [left.rect()]
     off_HW = np.abs(_pixels(left) - _pixels(right)).max(axis=2) > TOLERANCE
-    labels_HW, count = ndimage.label(off_HW, structure=np.ones((3, 3)))
-    sizes = np.bincount(labels_HW.ravel(), minlength=count + 1)
+    labels_HW = np.zeros(off_HW.shape, int)
+    ndimage.label(off_HW, structure=np.ones((3, 3)), output=labels_HW)
+    sizes = np.bincount(labels_HW.ravel())
     bounds = ndimage.find_objects(labels_HW)
-    spots = [number for number in range(1, count + 1) if sizes[number] > LARGEST_SPOT]
+    spots = [number for number in range(1, len(sizes)) if sizes[number] > LARGEST_SPOT]
     spots.sort(key=lambda number: -sizes[number])
     return [_rect(*bounds[number - 1]) for number in spots]
 
