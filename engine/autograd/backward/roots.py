@@ -18,7 +18,7 @@ from ...random_states import States, random_states
 from ...recording.threads import shared_below
 from ..graph.provenance import Provenance, origins
 from ..graph.reading import Graph, Node, read_graph
-from .side_effects import leaves_held
+from .undo import leaves_held
 
 if TYPE_CHECKING:
     from ...console.namespace import Namespace

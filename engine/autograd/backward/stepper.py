@@ -9,74 +9,20 @@ here, and that is what can be looked at, changed and put back.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import zip_longest
-from typing import Any, Self
+from typing import Self
 
 import torch
-from torch.utils.hooks import BackwardHook
 
-from ...recording.writes import version_of
 from ..graph.engine_run import Gradients, capture, run_node, run_nodes
 from ..graph.reading import Node
-from .side_effects import leaves_held, module_hooks
 from .stepping import Step, SteppedPass
+from .undo import GradBefore, Undo, leaves_held, module_hooks
 
 NODES_OF_A_RUN = 512
 PARTS_OF_A_RUN = 16
 """An engine run executes up to 512 nodes, or a 16th of those that are left if that is more: each
 run walks all that are left."""
-
-
-class _Grad:
-    """The `.grad` of a tensor before a step: the object, and a copy of it if it may be written
-    to."""
-
-    def __init__(self, tensor: torch.Tensor, copied: bool = True) -> None:
-        self.tensor = tensor
-        self.grad = grad = tensor.grad
-        self.copy = None if grad is None or not copied else grad.detach().clone()
-        self._version = None if grad is None else version_of(grad)
-
-    @property
-    def has_changed(self) -> bool:
-        grad = self.tensor.grad
-        if grad is None or grad is not self.grad:
-            return grad is not self.grad
-        return self.copy is not None and version_of(grad) != self._version
-
-    @torch.no_grad()
-    def put_back(self) -> None:
-        grad = self.grad
-        if grad is not None and self.copy is not None and not grad.requires_grad:
-            if grad.layout == torch.strided:
-                grad.copy_(self.copy)
-            else:
-                grad = self.copy
-        self.tensor.grad = grad
-
-
-@dataclass
-class _Undo:
-    """What a step changed: buffers by node id as they were, `.grad`s as they were, and what torch's
-    own hooks of modules remembered. The `.grad`s that are `watched` may have changed."""
-
-    step: Step
-    buffers: dict[int, list[torch.Tensor | None] | None] = field(default_factory=dict)
-    grads: list[_Grad] = field(default_factory=list)
-    watched: list[_Grad] = field(default_factory=list)
-    hooks: list[tuple[BackwardHook, Any]] = field(default_factory=list)
-
-    def note_changes(self) -> None:
-        """The node has run, or failed: keep the `.grad`s that changed, and no others."""
-        self.grads += [grad for grad in self.watched if grad.has_changed]
-        self.watched = []
-
-    def put_back(self) -> None:
-        for hook, grad_outputs in self.hooks:
-            hook.grad_outputs = grad_outputs
-        for grad in self.grads:
-            grad.put_back()
 
 
 class BackwardStepper(SteppedPass):
@@ -112,7 +58,7 @@ class BackwardStepper(SteppedPass):
         super().__init__(root, gradient, create_graph, names=names, inputs=inputs)
         self._watched = list(watch)
         self._buffers: dict[int, list[torch.Tensor | None]] = {}
-        self._done: list[_Undo] = []
+        self._done: list[Undo] = []
         for (_, grad), (node_id, output_nr) in zip(self._start, self.graph.roots, strict=True):
             if node_id in self._place:
                 self._add(node_id, output_nr, grad)
@@ -185,7 +131,7 @@ class BackwardStepper(SteppedPass):
         nodes = self._nodes_of_a_run()
         if not nodes:
             return False
-        undo = _Undo(Step(nodes[0], (), (), 0))
+        undo = Undo(Step(nodes[0], (), (), 0))
         watched = self._watched_grads()
         stopped = False
 
@@ -250,19 +196,19 @@ class BackwardStepper(SteppedPass):
         """What the user's code does in it can be seen, and put back, only in a run of its own."""
         return node.id in self._edits or node.is_custom
 
-    def _before(self, node: Node) -> _Undo:
+    def _before(self, node: Node) -> Undo:
         """`node` is about to run: keep what it may change."""
-        undo = _Undo(Step(node, (), (), self.position + 1), watched=self._watched_grads())
+        undo = Undo(Step(node, (), (), self.position + 1), watched=self._watched_grads())
         variable = node.variable if self.runs(node) else None
         if variable is not None:
-            undo.grads.append(_Grad(variable))
+            undo.grads.append(GradBefore(variable))
         elif node.is_custom and self.runs(node):
-            undo.watched += map(_Grad, leaves_held(node.fn))
+            undo.watched += map(GradBefore, leaves_held(node.fn))
             undo.hooks = [(hook, hook.grad_outputs) for hook in module_hooks(node.fn)]
         return undo
 
     def _after(
-        self, undo: _Undo, arrived: Gradients, incoming: Gradients, outgoing: Gradients
+        self, undo: Undo, arrived: Gradients, incoming: Gradients, outgoing: Gradients
     ) -> Step:
         """The node has run: its gradients come to the nodes below."""
         node = undo.step.node
@@ -327,19 +273,19 @@ class BackwardStepper(SteppedPass):
 
     # -- inside ----------------------------------------------------------------------------------
 
-    def _watched_grads(self) -> list[_Grad]:
-        return [_Grad(t, copied=False) for t in self._watched]
+    def _watched_grads(self) -> list[GradBefore]:
+        return [GradBefore(t, copied=False) for t in self._watched]
 
     def _run(self, node: Node, arrived: Gradients) -> tuple[Gradients, Gradients]:
         if not self.runs(node):
             return capture(node.fn, arrived, create_graph=self.create_graph), ()
-        is_edited = node.id in self._edits
-        if not is_edited and not node.is_custom and all(g is None for g in arrived):
+        nothing_came = all(gradient is None for gradient in arrived)
+        if nothing_came and not self._goes_alone(node):
             return arrived, (None,) * len(node.fn.next_functions)
         # Undefined gradients alone: a Python Function may turn them into zeros, an edit into others
-        needs_edit = is_edited or all(g is None for g in arrived)
+        needs_edit = nothing_came or node.id in self._edits
         edit = (lambda grads: self.edited(node, grads)) if needs_edit else None
-        watched = [] if _some(arrived) else self._watched_grads()
+        watched = self._watched_grads() if nothing_came else []
         ran = run_node(
             node.fn, arrived, edit=edit, create_graph=self.create_graph, guard=self.guard
         )
@@ -365,7 +311,3 @@ class BackwardStepper(SteppedPass):
             if old.layout == torch.sparse_coo and not self.create_graph:
                 return new + old
             return old + new
-
-
-def _some(gradients: Gradients) -> bool:
-    return any(gradient is not None for gradient in gradients)

@@ -139,11 +139,9 @@ class SteppedPass(ABC):
     def step(self) -> Step | None:
         """Run the next node; None at the end."""
 
+    @abstractmethod
     def run(self, until: Callable[[Self], bool] | None = None) -> None:
         """Run to the end, or until `until` says so: it is asked after every step."""
-        while self.step() is not None:
-            if until is not None and until(self):
-                break
 
     # -- changing --------------------------------------------------------------------------------
 

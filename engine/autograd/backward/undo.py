@@ -1,10 +1,14 @@
-"""What a custom node may change beside the gradients that it passes on, so that it can be undone:
-the `.grad` of leaves that a backward inside of it reaches (that of a reentrant checkpoint), and
-what torch's own hooks of modules remember."""
+"""What a step changes, so that it can be undone.
+
+A custom node may change more than the gradients that it passes on: the `.grad` of leaves that a
+backward inside of it reaches (that of a reentrant checkpoint), and what torch's own hooks of
+modules remember.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from functools import partial
 from types import CodeType, FunctionType, MethodType
 from typing import Any
@@ -13,10 +17,63 @@ import torch
 from torch import nn
 from torch.utils.hooks import BackwardHook
 
+from ...recording.writes import version_of
 from ..graph.hooks import registered
+from .stepping import Step
 
 MAX_HELD = 20_000
 """Values that are looked at in search of what a Python Function holds."""
+
+
+class GradBefore:
+    """The `.grad` of a tensor before a step: the object, and a copy of it if it may be written
+    to."""
+
+    def __init__(self, tensor: torch.Tensor, copied: bool = True) -> None:
+        self.tensor = tensor
+        self.grad = grad = tensor.grad
+        self.copy = None if grad is None or not copied else grad.detach().clone()
+        self._version = None if grad is None else version_of(grad)
+
+    @property
+    def has_changed(self) -> bool:
+        grad = self.tensor.grad
+        if grad is None or grad is not self.grad:
+            return grad is not self.grad
+        return self.copy is not None and version_of(grad) != self._version
+
+    @torch.no_grad()
+    def put_back(self) -> None:
+        grad = self.grad
+        if grad is not None and self.copy is not None and not grad.requires_grad:
+            if grad.layout == torch.strided:
+                grad.copy_(self.copy)
+            else:
+                grad = self.copy
+        self.tensor.grad = grad
+
+
+@dataclass
+class Undo:
+    """What a step changed: buffers by node id as they were, `.grad`s as they were, and what torch's
+    own hooks of modules remembered. The `.grad`s that are `watched` may have changed."""
+
+    step: Step
+    buffers: dict[int, list[torch.Tensor | None] | None] = field(default_factory=dict)
+    grads: list[GradBefore] = field(default_factory=list)
+    watched: list[GradBefore] = field(default_factory=list)
+    hooks: list[tuple[BackwardHook, Any]] = field(default_factory=list)
+
+    def note_changes(self) -> None:
+        """The node has run, or failed: keep the `.grad`s that changed, and no others."""
+        self.grads += [grad for grad in self.watched if grad.has_changed]
+        self.watched = []
+
+    def put_back(self) -> None:
+        for hook, grad_outputs in self.hooks:
+            hook.grad_outputs = grad_outputs
+        for grad in self.grads:
+            grad.put_back()
 
 
 def leaves_held(fn: Any) -> list[torch.Tensor]:
