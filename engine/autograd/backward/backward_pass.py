@@ -250,7 +250,7 @@ class BackwardPass:
 
     def _hooks(self, node: Node) -> str:
         own = self.stepper.own_hooks if self.stepper.runs(node) else 0
-        return hooks_on(node, self.subject.results_of(node), own)
+        return hooks_on(node, self.subject.results_of(node).values(), own)
 
     def script(self) -> tuple[str, bytes]:
         """All that was done up to here as a Python script, and the file that it loads, if any.

@@ -126,7 +126,7 @@ class _Places:
         return numbers
 
     def of(self, node: Node) -> Place:
-        label = node.label if node.is_leaf else self._subject.result_name(node)
+        label = node.label if node.is_leaf else next(iter(self._subject.results_of(node)), "")
         word = label if node.is_leaf and label else node.op
         module = self._modules.get(node.id, "")
         return Place(node.fn.name(), self._numbers[node.id], word, label or module)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -41,6 +43,8 @@ class Subject:
     names: dict[str, Tensor]
     shown: dict[str, Tensor]
     retained: dict[str, Tensor]
+    results: Mapping[str, Tensor] = MappingProxyType({})
+    """The tensors with a name that have been computed."""
     provenance: Provenance
     world: object
     """Whose passes these are: a forward pass, or the namespace of the console."""
@@ -55,15 +59,15 @@ class Subject:
 
     def name_nodes(self, graph: Graph) -> None:
         """Label the nodes whose results have a name. Leaves have theirs already."""
-        return None
+        for name, t in self.results.items():
+            node = graph.get(get_gradient_edge(t).node)
+            if node is not None:
+                node.label = f"{node.label}, {name}" if node.label else name
 
-    def results_of(self, node: Node) -> list[Tensor]:
+    def results_of(self, node: Node) -> dict[str, Tensor]:
         """The tensors with a name that the node's operation gave in forward."""
-        return []
-
-    def result_name(self, node: Node) -> str:
-        """The variable that holds what the node's operation gave; empty without one."""
-        return ""
+        results = self.results.items()
+        return {name: t for name, t in results if get_gradient_edge(t).node == node.fn}
 
     def blocks(self, graph: Graph) -> dict[int, str]:
         """Node id -> the block whose forward made it."""
@@ -98,7 +102,7 @@ class ModelSubject(Subject):
     """The loss of a finished forward pass. Raises LabError when it is not at its end, or its loss
     has no graph."""
 
-    def __init__(self, forward: ForwardPass, create_graph: bool = False) -> None:
+    def __init__(self, forward: ForwardPass) -> None:
         if forward.loss is None:
             raise LabError(
                 "The forward pass has not reached the loss yet.", hint="Run it to its end."
@@ -153,51 +157,28 @@ class ConsoleSubject(Subject):
         self.written = Roots(self._expressions, tuple(how for _, how in given))
         held = namespace.reached().tensors()
         self.names = dict(reversed(held.items()))  # the shortest name counts, it comes last
-        self._name_of = {id(t): name for name, t in self.names.items()}
-        self._writes = namespace.writes
-        self._owners = _owners(namespace.variables)
+        name_of = {id(t): name for name, t in self.names.items()}
+        owners = _owners(namespace.variables)
         self.provenance = Provenance(
             namespace.recordings.kept,
-            name_of=lambda t: self._name_of.get(id(t), ""),
-            owner_of=lambda t: self._owners.get(id(t), ""),
+            name_of=lambda t: name_of.get(id(t), ""),
+            owner_of=lambda t: owners.get(id(t), ""),
             shared_below=shared_below(),
         )
-        self._results = {
-            name: t for name, t in held.items() if _is_result(t) and self._name_of[id(t)] == name
-        }
+        named = {name_of[id(t)]: t for t in held.values()}
+        self.results = {n: t for n, t in named.items() if t.requires_grad and not t.is_leaf}
         graph = read_graph(self.roots, names=self.names)
-        self.retained = self._retained(graph)
-        self.shown = {**leaves_of(graph), **self._leaves_within(graph), **self.retained}
-
-    def name_nodes(self, graph: Graph) -> None:
-        for name, t in self._results.items():
-            node = graph.get(get_gradient_edge(t).node)
-            if node is not None:
-                node.label = f"{node.label}, {name}" if node.label else name
+        retaining = ((name, t) for name, t in self.results.items() if t.retains_grad)
+        self.retained = {n: t for n, t in retaining if graph.get(get_gradient_edge(t).node)}
+        within = {name_of.get(id(t), ""): t for t in _leaves_within(graph)}
+        within.pop("", None)
+        self.shown = {**leaves_of(graph), **within, **self.retained}
 
     def defaults(self) -> AbstractContextManager[None]:
         return self._namespace.users_defaults()
 
     def last_write(self, t: Tensor) -> WrittenBy | None:
-        return self._writes.last_write(t)
-
-    def results_of(self, node: Node) -> list[Tensor]:
-        return [t for t in self._results.values() if get_gradient_edge(t).node == node.fn]
-
-    def result_name(self, node: Node) -> str:
-        return next((name for name, t in self._results.items() if t.grad_fn == node.fn), "")
-
-    def _leaves_within(self, graph: Graph) -> dict[str, Tensor]:
-        """Those that a reentrant checkpoint keeps out of the graph: its own backward adds to
-        their `.grad`."""
-        known = {id(node.variable) for node in graph.nodes if node.is_leaf}
-        held = [t for node in graph.nodes if node.is_custom for t in leaves_held(node.fn)]
-        named = ((self._name_of.get(id(t), ""), t) for t in held if id(t) not in known)
-        return {name: t for name, t in named if name}
-
-    def _retained(self, graph: Graph) -> dict[str, Tensor]:
-        retaining = ((name, t) for name, t in self._results.items() if t.retains_grad)
-        return {name: t for name, t in retaining if graph.get(get_gradient_edge(t).node)}
+        return self._namespace.writes.last_write(t)
 
     def _given(
         self, texts: tuple[str, ...], values: list[Any]
@@ -255,6 +236,14 @@ class GradientSubject(Subject):
 
     def defaults(self) -> AbstractContextManager[None]:
         return self._before.defaults()
+
+
+def _leaves_within(graph: Graph) -> list[Tensor]:
+    """The leaves that a reentrant checkpoint keeps out of the graph: its own backward adds to
+    their `.grad`."""
+    known = {id(node.variable) for node in graph.nodes if node.is_leaf}
+    held = [t for node in graph.nodes if node.is_custom for t in leaves_held(node.fn)]
+    return [t for t in held if id(t) not in known]
 
 
 def leaves_of(graph: Graph) -> dict[str, Tensor]:
@@ -325,11 +314,6 @@ def _gradient(value: Any, text: str, root: Tensor, name: str) -> tuple[Tensor | 
         return value, Given("{text}", text)
     code = "torch.as_tensor({text}, dtype={root}.dtype, device={root}.device)"
     return given, Given(code, text)
-
-
-def _is_result(t: Tensor) -> bool:
-    """Computed, with a graph."""
-    return bool(t.requires_grad and not t.is_leaf)
 
 
 def _owners(variables: dict[str, Any]) -> dict[int, str]:
