@@ -63,9 +63,6 @@ class Layout:
             return 0
         return 1 + sum((n - 1) * s for n, s in zip(self.shape, self.stride, strict=True))
 
-    def __str__(self) -> str:
-        return f"shape {self.shape}, stride {self.stride}, offset {self.offset}"
-
 
 def layout_of(t: torch.Tensor, memory: int = 0) -> Layout:
     return Layout(

@@ -204,6 +204,8 @@ class _Work(TorchDispatchMode):
 
 def _is_unknown(error: Exception | None) -> bool:
     """Is it fake mode that cannot go on, not torch that refuses?"""
+    if "all tensors to be on the same device" in str(error):
+        return False
     no_rule = isinstance(error, NotImplementedError) and "'Meta' backend" in str(error)
     return no_rule or type(error).__module__.startswith("torch._subclasses")
 

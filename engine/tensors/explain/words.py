@@ -44,6 +44,8 @@ def _told(step: Step, done: Outcome, written_to: Ints | None) -> view_words.Told
         if step.args[1] is False:
             return "False picks nothing: nothing is written.", ()
         return f"{written_to or 'one'} cells of it are overwritten.", index_told(step)
+    if name == "requires_grad_":
+        return "only a mark changes: operations on it are recorded from now on.", ()
     if done.kind == "in place":
         name = name.removesuffix("_") if name in _RESHAPING else ""
     own = _OWN.get(name, copy_words.elementwise if done.kind == "copy" else None)

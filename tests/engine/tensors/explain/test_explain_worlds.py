@@ -160,3 +160,18 @@ def test_nothing_of_the_line_happens(line: str) -> None:
 def test_what_depends_on_numbers_or_gives_no_tensor_is_not_told(line: str) -> None:
     with pytest.raises(NoRule):
         read(line, variables() | {"print": print})
+
+
+def test_operands_on_different_devices_are_refused() -> None:
+    known = variables() | {"blank": torch.empty(3, 4, device="meta")}
+    (step,) = read("blank + large[0, :4]", known)[-1:]
+    assert step.refusal is not None and "different devices" in str(step.refusal)
+    assert check(read("blank + large[0, :4]", known))[-1].differs == ()
+
+
+def test_a_graph_that_the_line_itself_makes_is_counted_in() -> None:
+    """A matrix that requires grad meets a batch: torch multiplies the transposed ones."""
+    known = {"w": torch.ones(3, 4, requires_grad=True), "b": torch.ones(2, 4, 1)}
+    given = eval("(w * 2) @ b", {}, dict(known))
+    said = read("(w * 2) @ b", known)[-1].outcome
+    assert said is not None and said.result.stride == given.stride()
