@@ -8,6 +8,7 @@ from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from engine.protocol import BroadcastSnapshot
 from widgets import theme
+from widgets.make import named
 from widgets.painted_widget import PaintedWidget
 from widgets.shapes.size_box import ROLES, paint_box, paint_text
 
@@ -36,19 +37,20 @@ class AlignmentView(PaintedWidget):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.setObjectName("broadcast_alignment")
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
-        self.setToolTip(
+        named(
+            self,
+            "broadcast_alignment",
+            "Shapes aligned from the right",
             "Shapes are aligned at their last dimension. Going left, sizes must be equal, or 1, or"
-            " not there. Left and Right step through the dimensions; a click goes to one."
+            " not there. Left and Right step through the dimensions; a click goes to one.",
         )
         self._snapshot: BroadcastSnapshot | None = None
         self._steps = 0
 
     def show_steps(self, snapshot: BroadcastSnapshot | None, steps: int) -> None:
         self._snapshot, self._steps = snapshot, steps
-        self.setAccessibleName("Shapes aligned from the right")
         if snapshot is not None:
             texts = [dim.text for dim in snapshot.dims[:steps]]
             self.setAccessibleDescription(" ".join(texts))

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QGridLayout, QWidget
+from PySide6.QtWidgets import QWidget
 
+from widgets.make import grid
 from widgets.shapes.cells_view import CellsView
 from widgets.theme import GRID
 
@@ -20,11 +21,7 @@ class CellsRow(QWidget):
     def __init__(self, views: Sequence[CellsView], parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._views = tuple(views)
-        self._grid = QGridLayout(self)
-        self._grid.setContentsMargins(0, 0, 0, 0)
-        self._grid.setHorizontalSpacing(GAP)
-        self._grid.setVerticalSpacing(GRID)
-        self._grid.setColumnStretch(len(self._views), 1)
+        self._grid = grid(self, across=GAP, stretch=len(self._views))
         for view in self._views:
             view.setParent(self)
         self.arrange(0)

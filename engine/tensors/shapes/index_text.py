@@ -178,37 +178,27 @@ def _item(namespace: Namespace, node: ast.expr) -> Item:
 def _item_of(value: Any, text: str) -> Item:
     if isinstance(value, np.ndarray):
         value = torch.from_numpy(value)
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        return _flat_index(value, text)
-    if isinstance(value, torch.Tensor):
-        return _index_tensor(value, text)
-    if isinstance(value, bool) or not (isinstance(value, int) or value in (None, Ellipsis)):
-        raise LabError(f"`{text}` cannot stand in an index.", hint=_EXAMPLES)
-    return value
-
-
-def _flat_index(value: Sequence[Any], text: str) -> torch.Tensor:
-    if not all(isinstance(item, int) for item in value):
-        raise LabError(
-            f"`{text}` is no flat list of whole numbers.",
-            hint="Write torch.tensor([[...], [...]]) for an index of more dimensions.",
-        )
-    is_mask = bool(value) and all(isinstance(item, bool) for item in value)
-    return torch.tensor(list(value), dtype=torch.bool if is_mask else torch.int64)
-
-
-def _index_tensor(value: torch.Tensor, text: str) -> Item:
-    value = value.detach()
+    elif isinstance(value, Sequence) and not isinstance(value, str):
+        if not all(isinstance(item, int) for item in value):
+            raise LabError(
+                f"`{text}` is no flat list of whole numbers.",
+                hint="Write torch.tensor([[...], [...]]) for an index of more dimensions.",
+            )
+        value = torch.tensor(list(value)) if value else torch.tensor([], dtype=torch.int64)
+    if not isinstance(value, torch.Tensor):
+        if isinstance(value, bool) or not (isinstance(value, int) or value in (None, Ellipsis)):
+            raise LabError(f"`{text}` cannot stand in an index.", hint=_EXAMPLES)
+        return value
     if value.dtype not in (torch.bool, torch.int64, torch.int32):
         raise LabError(
             f"`{text}` holds {value.dtype}: an index is int64 or int32, a mask is bool.",
             hint=f"Write {text}.long(), or {text} != 0 for a mask.",
         )
-    if value.ndim == 0:
-        if value.dtype == torch.bool:
-            raise LabError(f"`{text}` is a single bool.", hint="A mask has the tensor's shape.")
-        return int(value)
-    return value
+    if value.ndim:
+        return value.detach()
+    if value.dtype == torch.bool:
+        raise LabError(f"`{text}` is a single bool.", hint="A mask has the tensor's shape.")
+    return int(value)
 
 
 def _whole(namespace: Namespace, node: ast.expr) -> int:
