@@ -8,7 +8,6 @@ from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QLabel, QLineEdit, QSlider, QToolButton
 
-from engine.handlers import values as values_handlers
 from engine.protocol import (
     BitsCommand,
     Command,
@@ -20,7 +19,7 @@ from engine.protocol import (
     StatisticsCommand,
 )
 from engine.session import Session
-from engine.tensors.values import statistics
+from engine.tensors.values import state, statistics
 from widgets.values.cut import (
     assignment,
     cell_element,
@@ -263,7 +262,7 @@ def test_only_one_window_is_on_its_way_and_the_newest_is_next(qtbot) -> None:
 
 def test_counting_shows_progress_and_stops(qtbot, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(statistics, "CHUNK", 100)
-    monkeypatch.setattr(values_handlers, "MOMENT_S", 0.0)
+    monkeypatch.setattr(state, "MOMENT_S", 0.0)
     bench = Bench(qtbot, "x = torch.zeros(1)")
     bench._run("x = torch.ones(1000)")
     assert bench.text("statistics_text").startswith("1,000 elements")

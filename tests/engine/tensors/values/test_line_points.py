@@ -10,10 +10,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.handlers import values as values_handlers
 from engine.protocol import LinesCommand, LinesSnapshot, RunCellCommand, encode_snapshot
 from engine.session import Session
 from engine.tensors.values import line_points as lines
+from engine.tensors.values import state
 from engine.tensors.values.line_points import MAX_BINS, Lines
 from engine.tensors.values.window import cut_tensor
 
@@ -103,7 +103,7 @@ def test_a_slice_gives_its_own_columns() -> None:
 
 
 def test_a_long_line_comes_in_parts_and_begins_anew_when_the_tensor_changed(monkeypatch) -> None:
-    monkeypatch.setattr(values_handlers, "MOMENT_S", 0.0)
+    monkeypatch.setattr(state, "MOMENT_S", 0.0)
     monkeypatch.setattr(lines, "CHUNK", 10_000)
     sent: list = []
     session = Session(sent.append)

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import torch
 
-from engine.handlers import values as values_handlers
 from engine.protocol import RunCellCommand, StatisticsCommand, StatisticsSnapshot
 from engine.session import Session
+from engine.tensors.values import state
 from engine.tensors.values import statistics as module
 from engine.tensors.values.statistics import Statistics, pieces
 
@@ -105,7 +105,7 @@ def ask(session: Session, out: list, **fields) -> StatisticsSnapshot:
 
 def test_counting_goes_on_from_command_to_command(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "CHUNK", 100)
-    monkeypatch.setattr(values_handlers, "MOMENT_S", 0.0)  # one piece a command
+    monkeypatch.setattr(state, "MOMENT_S", 0.0)  # one piece a command
     out: list = []
     session = Session(out.append)
     session.handle(RunCellCommand(source="x = torch.arange(250.0)"))
