@@ -208,6 +208,13 @@ def menu(button: QPushButton | QToolButton, *, accessible: str = "", tips: bool 
     return made
 
 
+def context_menu(owner: QWidget) -> QMenu:
+    """A menu to fill and to `popup`; it deletes itself when it is closed."""
+    made = QMenu(owner)
+    made.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+    return made
+
+
 def action(
     menu: QMenu, text: str, slot: Callable[[], object], *, name: str = "", tip: str = ""
 ) -> QAction:

@@ -6,7 +6,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QContextMenuEvent, QPainter, QPaintEvent
 from PySide6.QtWidgets import QMenu, QWidget
 
-from widgets import theme
+from widgets import make, theme
 from widgets.save_picture import add_picture_actions
 
 
@@ -32,8 +32,7 @@ class PaintedWidget(QWidget):
         painter.end()
 
     def contextMenuEvent(self, event: QContextMenuEvent) -> None:
-        menu = QMenu(self)
-        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        menu = make.context_menu(self)
         self.fill_menu(menu)
         menu.popup(event.globalPos())
 

@@ -23,7 +23,7 @@ from engine.protocol import GraphEdge, GraphNode, GraphSnapshot, TensorSpec
 from tests.engine.autograd.recorded_graphs import recorded
 from tests.engine.autograd.shaped_models import gpt2
 from widgets.boxes.boxes import NODE_HEIGHT, NODE_WIDTH, VisibleGraph
-from widgets.graph import view as graph_view
+from widgets.graph import picture as graph_picture
 from widgets.graph.view import GraphView
 from widgets.layout import NestedLayout, layout_nested
 
@@ -128,7 +128,7 @@ def measure(picture: str, count: int, view: GraphView) -> list[dict]:
 
 def main() -> None:
     application = QApplication([])
-    graph_view.AT_ONCE_NODES = 100_000  # how long that takes is told by bench_graph_opening
+    graph_picture.AT_ONCE_NODES = 100_000  # how long that takes is told by bench_graph_opening
     for picture, make in (("gpt2", gpt2_view), ("square", square_view)):
         for count in (500, 2_000, 10_000, 50_000):
             for row in measure(picture, count, make(count)):

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QPointF, Qt
+from PySide6.QtCore import QPointF
 from PySide6.QtWidgets import QMenu
 
 from engine.project.document import Wire
+from widgets import make
 
 from .model_view import ModelView
 from .wiring_gestures import start_keyboard_wire
@@ -13,8 +14,7 @@ from .wiring_gestures import start_keyboard_wire
 
 def menu_at(canvas: ModelView, pos: QPointF) -> QMenu:
     """Select what lies at a scene point and return its menu."""
-    menu = QMenu(canvas)
-    menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+    menu = make.context_menu(canvas)
     menu.setToolTipsVisible(True)
     scene = canvas.model_scene
     if (block := scene.block_at(pos)) is not None:

@@ -17,7 +17,6 @@ from PySide6.QtWidgets import (
     QAbstractItemView,
     QFrame,
     QHeaderView,
-    QMenu,
     QStyledItemDelegate,
     QStyleOptionViewItem,
     QTableView,
@@ -167,8 +166,7 @@ class VariablesView(QWidget):
             return
         variable: Variable = index.data(VARIABLE_ROLE)
         name = variable.name
-        menu = QMenu(self)
-        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        menu = make.context_menu(self)
         menu.addAction("Copy name", lambda: QGuiApplication.clipboard().setText(name))
         graph = menu.addAction("Show its autograd graph", lambda: self.graph_requested.emit(name))
         graph.setEnabled(variable.grad_fn is not None)

@@ -1,69 +1,44 @@
-"""The autograd graph's picture: boxes that open in place, states of a pass, selection, search."""
+"""The autograd graph to look at and to use: states of a pass, selection, search, keys, menu."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection
 
 import numpy as np
 from PySide6.QtCore import QPointF, Qt, Signal
-from PySide6.QtGui import QContextMenuEvent, QKeyEvent, QMouseEvent
+from PySide6.QtGui import QContextMenuEvent, QGuiApplication, QKeyEvent, QMouseEvent
 from PySide6.QtWidgets import QMenu, QWidget
 
 from engine.protocol import BackwardSnapshot, GraphSnapshot
-from widgets.boxes.boxes import VisibleGraph
-from widgets.boxes.hierarchy import Hierarchy
-from widgets.graph import keys as graph_keys
-from widgets.graph import menu as graph_menu
-from widgets.graph import work as graph_work
-from widgets.graph.canvas import BUSY_TEXT, EMPTY_TEXT, LEGIBLE_ZOOM, Anchor, GraphCanvas
+from widgets import make
+from widgets.canvas.view import WHEEL_STEP
+from widgets.graph import commands
+from widgets.graph.canvas import EMPTY_TEXT, LEGIBLE_ZOOM
 from widgets.graph.facts import GraphFacts
-from widgets.graph.geometry import GraphGeometry
 from widgets.graph.marks import GraphMarks
-from widgets.later import Later
-from widgets.layout import Direction, EdgeStyle, NestedLayout
-
-AT_ONCE_NODES = 1_000
-"""What a graph of no more nodes needs is found within a frame, in the window's thread."""
+from widgets.graph.picture import GraphPicture
 
 
-class GraphView(GraphCanvas):
-    """Shows a `GraphSnapshot` as boxes within boxes, and how far backward has come.
+class GraphView(GraphPicture):
+    """A graph's picture that shows how far backward has come, what is selected and what was found.
 
-    Whatever changes what is open ends in `layout_requested`; the picture changes once
-    `show_layout` answers it, and the box that was clicked stays under the cursor. A click selects,
-    on a chevron it opens or closes, as a double click does anywhere on a box; on a node that asks
-    to run to it. A drag pans; `graph_keys` has the keys.
+    A click selects, on a chevron it opens or closes, as a double click does anywhere on a box; on
+    a node that asks to run to it. A drag pans. `commands` has the keys and the menu.
     """
 
     node_selected = Signal(int)
     run_to_requested = Signal(int)
-    layout_requested = Signal(object, str, str)
-    """(VisibleGraph, direction, style of the links): to be answered by `show_layout`, off the
-    window's thread."""
     breakpoint_toggled = Signal(str)
     """The key of a box: `#17` for node 17, else a module's path or a repeat."""
     code_requested = Signal(int)
     """Show the code that made a node."""
     hits_changed = Signal(int, int)
     """(number of the hit shown last, from 1, or 0; hits in all), -1 hits without a search."""
-    changed = Signal()
-    """What is open, shown or marked has changed."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.setObjectName("autograd_graph")
-        self.setAccessibleName("Autograd graph")
-        self._graph: GraphSnapshot | None = None
-        self._names: Mapping[str, str] = {}
-        self._hierarchy: Hierarchy | None = None
+        make.named(self, "autograd_graph", "Autograd graph")
         self._marks: GraphMarks | None = None
-        self._open: frozenset[str] = frozenset()
-        self._direction: Direction = "backward"
-        self._style: EdgeStyle = "smooth"
-        self._later = Later(self)
-        self._under_way = False
-        self._requested: VisibleGraph | None = None
-        self._arrive: Callable[[], None] = self.look_at_start
         self._backward: BackwardSnapshot | None = None
         self._selected_node: int | None = None
         self._paths = False
@@ -72,87 +47,18 @@ class GraphView(GraphCanvas):
         self.follow = False
         """Open what hides the node that ran last."""
 
-    # -- what it shows ---------------------------------------------------------------------------
+    def clear(self, text: str = EMPTY_TEXT) -> None:
+        """Show no graph, but `text`."""
+        self._marks = self._backward = self._selected_node = None
+        super().clear(text)
 
-    def show_graph(self, graph: GraphSnapshot, names: Mapping[str, str] | None = None) -> None:
-        """Show a graph once it is laid out; `names` are the blocks' names by id."""
-        self.clear(BUSY_TEXT)
-        self._graph, self._names = graph, names or {}
+    def _begin(self, graph: GraphSnapshot) -> None:
         self._marks = GraphMarks(graph, self._names)
-        self._arrive, self._under_way = self.look_at_start, True
-        self._later.run(lambda: graph_work.opened(graph), self._open_at_first, self._is_quick)
 
-    @property
-    def _is_quick(self) -> bool:
-        return self._graph is None or len(self._graph.nodes) <= AT_ONCE_NODES
-
-    def _open_at_first(self, built: tuple[Hierarchy, frozenset[str]]) -> None:
-        self._hierarchy, self._open = built
-        self._ask_for_layout(self._arrive)
-
-    def show_layout(self, visible: VisibleGraph, layout: NestedLayout) -> None:
-        """Draw what `layout_requested` asked for; an answer to an older request is dropped."""
-        if visible is not self._requested or self._graph is None:
-            return
-        graph, names, direction = self._graph, self._names, self._direction
-        self._later.run(
-            lambda: graph_work.picture(graph, names, visible, layout, direction),
-            self._show_picture,
-            self._is_quick,
-        )
-
-    def _show_picture(self, picture: tuple[GraphFacts, GraphGeometry]) -> None:
-        self._requested, self._under_way = None, False
-        before, selected = self._item.facts, self._item.selected
-        self._item.show_picture(*picture)
-        self.setSceneRect(self.sceneRect().united(self._item.boundingRect()))
+    def _draw_over(self, before: GraphFacts | None, selected: int | None) -> None:
         self._item.selected = self._box_after(before, selected)
         self._show_states()
         self._show_marks()
-        self._arrive()
-        self.place_map()
-        self.show_busy(self._under_way)
-        self.changed.emit()
-
-    def clear(self, text: str = EMPTY_TEXT) -> None:
-        """Show no graph, but `text`."""
-        self._later.drop()
-        self._under_way = False
-        self._graph = self._hierarchy = self._marks = None
-        self._requested = self._backward = self._selected_node = None
-        self._open = frozenset()
-        self._empty_text = text
-        self._item.clear()
-        self.place_map()
-        self.resetCachedContent()
-        self.show_busy(False)
-        self.changed.emit()
-
-    @property
-    def laid_out(self) -> bool:
-        """Whether what is open is what is drawn."""
-        return self._item.facts is not None and not self._under_way
-
-    @property
-    def hierarchy(self) -> Hierarchy | None:
-        """All boxes of the graph that is shown."""
-        return self._hierarchy
-
-    def _ask_for_layout(self, arrive: Callable[[], None]) -> None:
-        """Ask for the picture of what is open now; `arrive` looks at it once it is there."""
-        self._arrive = arrive
-        hierarchy, keys = self._hierarchy, self._open
-        if hierarchy is None:
-            return
-        self._requested, self._under_way = None, True
-        self.show_busy(True)
-        self._later.run(
-            lambda: graph_work.outlined(hierarchy, keys), self._request_layout, self._is_quick
-        )
-
-    def _request_layout(self, visible: VisibleGraph) -> None:
-        self._requested = visible
-        self.layout_requested.emit(visible, self._direction, self._style)
 
     # -- how far backward has come -----------------------------------------------------------------
 
@@ -262,12 +168,6 @@ class GraphView(GraphCanvas):
             self.show_backward(self._backward)
         self._reveal_selected()
 
-    def _hidden(self, node: int) -> bool:
-        """Whether a node is in a closed box of the picture, or of the one on its way."""
-        if self._hierarchy is None or node >= len(self._hierarchy.graph.nodes):
-            return False
-        return not self._hierarchy.keys_to(node) <= self._open
-
     def _box_after(self, before: GraphFacts | None, selected: int | None) -> int | None:
         """Where the selection is in a new picture: the same box, or what it was closed into."""
         assert self.facts is not None
@@ -281,25 +181,6 @@ class GraphView(GraphCanvas):
         return None
 
     # -- opening and closing ---------------------------------------------------------------------
-
-    @property
-    def open_keys(self) -> frozenset[str]:
-        return self._open
-
-    def set_open(self, keys: frozenset[str], anchor: Anchor | None = None) -> None:
-        """Open exactly these boxes. `anchor` stays where it is on screen; without one the selected
-        box does, or what is in the middle."""
-        if keys != self._open:
-            self._open = keys
-            anchor = anchor or self.anchor(self._item.selected) or self.anchor_in_middle()
-            self._ask_for_layout(lambda: self.settle(anchor))
-
-    def toggle(self, box: int, at: QPointF | None = None) -> None:
-        """Open a closed box or close an open one; `at`: where the cursor is in the viewport."""
-        assert self.facts is not None
-        shown = self.facts.visible.boxes[box]
-        if shown.kind not in ("node", "cut"):
-            self.set_open(self._open ^ {shown.key}, self.anchor(box, at))
 
     def activate(self, box: int, at: QPointF | None = None) -> None:
         """Ask to run to a node; open or close anything else."""
@@ -318,23 +199,6 @@ class GraphView(GraphCanvas):
             self.select_box(around[0])
             self.toggle(around[0])
 
-    def open_inside(self, box: int, at: QPointF | None = None) -> None:
-        """Open a box and all boxes in it."""
-        assert self.facts is not None and self._hierarchy is not None
-        within = self._hierarchy.keys_within(self.facts.visible.boxes[box].key)
-        self.set_open(self._open | within, self.anchor(box, at))
-
-    def open_all(self) -> None:
-        """Open every box: the picture is then the graph itself."""
-        if self._hierarchy is not None:
-            self.set_open(self._hierarchy.open_all())
-
-    def close_all(self) -> None:
-        """Close every box and show the whole picture."""
-        if self._open:
-            self._open = frozenset()
-            self._ask_for_layout(self.look_at_start)
-
     def open_to(self, node: int) -> None:
         """Select a node and open what hides it."""
         if self._hierarchy is None:
@@ -352,23 +216,6 @@ class GraphView(GraphCanvas):
             center = self.node_rect(node).center()
             self.set_view(LEGIBLE_ZOOM, center.x(), center.y())
         self.select(node)
-
-    def set_direction(self, direction: Direction) -> None:
-        """`backward`: the loss at the top, arrows the way of the gradient; `forward`: the leaves
-        at the top, arrows the way of the data."""
-        if direction != self._direction:
-            self._direction = direction
-            self._lay_out_again()
-
-    def set_style(self, style: EdgeStyle) -> None:
-        """Draw links as curves or with right angles."""
-        if style != self._style:
-            self._style = style
-            self._lay_out_again()
-
-    def _lay_out_again(self) -> None:
-        anchor = self.anchor(self._item.selected)
-        self._ask_for_layout(lambda: self.settle(anchor))
 
     # -- search, filter, paths, breakpoints --------------------------------------------------------
 
@@ -432,15 +279,70 @@ class GraphView(GraphCanvas):
             super().mouseDoubleClickEvent(event)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        if not graph_keys.press(self, event):
+        facts, box = self.facts, self.selected_box
+        if facts is None or not facts.atom.size:
+            super().keyPressEvent(event)
+            return
+        command = commands.of_key(event, None if box is None else facts.visible.boxes[box])
+        if command:
+            self._do(command, box)
+        else:
             super().keyPressEvent(event)
 
     def contextMenuEvent(self, event: QContextMenuEvent) -> None:
-        menu = QMenu(self)
-        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        menu = make.context_menu(self)
         at = QPointF(event.pos())
         self.fill_menu(menu, self.box_at(at, body=True), at)
         menu.popup(event.globalPos())
 
     def fill_menu(self, menu: QMenu, box: int | None, at: QPointF | None = None) -> None:
-        graph_menu.fill(menu, self, box, at)
+        """What can be done with a box (None: beside all boxes), then with the picture; `at` is the
+        cursor in the viewport."""
+        if self.facts is not None:
+            for title, command in commands.of_menu(self.facts, box):
+                if title:
+                    menu.addAction(title, lambda command=command: self._do(command, box, at))
+                else:
+                    menu.addSeparator()
+        menu.addAction("Fit\tF", self.fit)
+        self.add_picture_actions(menu)
+
+    def _do(self, command: str, box: int | None, at: QPointF | None = None) -> None:
+        """Obey a command of `commands`."""
+        match command:
+            case "zoom_in":
+                self.zoom_by(WHEEL_STEP)
+            case "zoom_out":
+                self.zoom_by(1 / WHEEL_STEP)
+            case "up" | "down" | "left" | "right":
+                self.walk(command)
+            case "open_all":
+                self.open_all()
+            case "close_all":
+                self.close_all()
+            case "select_none":
+                self.select_none()
+            case _:
+                assert box is not None
+                self._do_with_box(command, box, at)
+
+    def _do_with_box(self, command: str, place: int, at: QPointF | None) -> None:
+        assert self.facts is not None
+        box = self.facts.visible.boxes[place]
+        match command:
+            case "activate":
+                self.activate(place)
+            case "toggle":
+                self.toggle(place, at)
+            case "close_around":
+                self.close_around(place)
+            case "open_inside":
+                self.open_inside(place, at)
+            case "run_to":
+                self.run_to_requested.emit(box.node)
+            case "code":
+                self.code_requested.emit(box.node)
+            case "breakpoint":
+                self.breakpoint_toggled.emit(box.key)
+            case "copy_name":
+                QGuiApplication.clipboard().setText(commands.name_of(self.facts, place))

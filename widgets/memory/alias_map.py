@@ -13,7 +13,6 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import (
     QGraphicsScene,
-    QMenu,
     QToolTip,
     QWidget,
 )
@@ -159,8 +158,7 @@ class AliasMapView(CanvasView):
         return min(max(at + (1 if key == Qt.Key.Key_Down else -1), 0), len(nodes) - 1)
 
     def contextMenuEvent(self, event: QContextMenuEvent) -> None:
-        menu = QMenu(self)
-        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        menu = make.context_menu(self)
         menu.addAction("Fit\tF", self.fit)
         self.add_picture_actions(menu)
         menu.popup(event.globalPos())

@@ -18,7 +18,7 @@ from PySide6.QtGui import (
     QPaintEvent,
     QResizeEvent,
 )
-from PySide6.QtWidgets import QAbstractScrollArea, QFrame, QMenu, QToolTip, QWidget
+from PySide6.QtWidgets import QAbstractScrollArea, QFrame, QToolTip, QWidget
 
 from engine.protocol import StorageSnapshot
 from widgets import make, theme
@@ -246,8 +246,7 @@ class StorageStrip(QAbstractScrollArea):
             super().keyPressEvent(event)
 
     def contextMenuEvent(self, event: QContextMenuEvent) -> None:
-        menu = QMenu(self)
-        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        menu = make.context_menu(self)
         add_picture_actions(menu, self.viewport(), self.paint)
         menu.popup(event.globalPos())
 

@@ -279,8 +279,7 @@ class LivePlot(QFrame):
         return file.getvalue()
 
     def contextMenuEvent(self, event: QContextMenuEvent) -> None:
-        menu = QMenu(self)
-        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        menu = make.context_menu(self)
         self.fill_menu(menu)
         menu.popup(event.globalPos())
 

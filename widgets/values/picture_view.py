@@ -26,7 +26,7 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QMenu, QSizePolicy, QWidget
 
 from engine.protocol import Picture
-from widgets import colormap, theme
+from widgets import colormap, make, theme
 from widgets.save_picture import add_picture_actions, copy_picture
 from widgets.text import format_number
 from widgets.values.picture_grid import Cell, Grid, fit_grid, source_index, values_of
@@ -366,8 +366,7 @@ class PictureView(QWidget):
         if self._picture is None or not self._legend:
             event.ignore()
             return
-        menu = QMenu(self)
-        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        menu = make.context_menu(self)
         self.fill_menu(menu)
         menu.popup(event.globalPos())
 

@@ -11,7 +11,7 @@ from app.workbench import Workbench
 from engine.project.atomic import write_atomically
 from widgets.graph.files import file_of_message, save_graph, suffix_of
 from widgets.graph.pane import GraphPane
-from widgets.graph.view import AT_ONCE_NODES
+from widgets.graph.picture import AT_ONCE_NODES
 from widgets.later import Later
 
 SLOT = "graph file"

@@ -8,7 +8,7 @@ import pytest
 from PySide6.QtCore import QPointF
 
 from engine.protocol import GraphEdge, GraphNode, GraphSnapshot, TensorSpec
-from widgets.graph import view as graph_view
+from widgets.graph import picture as graph_picture
 from widgets.graph import work as graph_work
 from widgets.graph.view import GraphView
 from widgets.later import Later
@@ -27,7 +27,7 @@ def alternating(count: int) -> GraphSnapshot:
     return GraphSnapshot(nodes=nodes, edges=edges, plan=tuple(range(count)))
 
 
-LARGE = alternating(2 * graph_view.AT_ONCE_NODES)
+LARGE = alternating(2 * graph_picture.AT_ONCE_NODES)
 
 
 @pytest.fixture
@@ -123,7 +123,7 @@ def test_another_graph_takes_the_place_of_one_under_way(view, qtbot) -> None:
     assert view.laid_out and view.facts.graph is small
     view.show_graph(LARGE)
     view.clear()
-    other = alternating(2 * graph_view.AT_ONCE_NODES)
+    other = alternating(2 * graph_picture.AT_ONCE_NODES)
     view.show_graph(other)
     qtbot.waitUntil(lambda: view.laid_out)
     assert view.facts.graph is other

@@ -19,7 +19,7 @@ from widgets import save_picture, theme
 from widgets.boxes.boxes import NODE_HEIGHT, Box, VisibleGraph
 from widgets.boxes.hierarchy import Hierarchy
 from widgets.canvas.view import MAX_PICTURE_AREA_PX
-from widgets.graph import view as graph_view
+from widgets.graph import picture as graph_picture
 from widgets.graph.canvas import LEGIBLE_ZOOM, Anchor
 from widgets.graph.facts import CURRENT, EXECUTED, READY, WAITING, GraphFacts
 from widgets.graph.finder import filtered
@@ -885,7 +885,7 @@ def test_a_drag_pans_from_anywhere(nested: GraphView, qtbot) -> None:
 def test_a_large_graph_is_saved_whole_as_svg_and_within_bounds_as_png(
     pane: GraphPane, tmp_path, monkeypatch
 ) -> None:
-    monkeypatch.setattr(graph_view, "AT_ONCE_NODES", 2_000)
+    monkeypatch.setattr(graph_picture, "AT_ONCE_NODES", 2_000)
     pane.view.show_graph(different(2_000))
     pane.view.open_all()
     whole = pane.view.content_rect()
@@ -903,7 +903,7 @@ def test_a_large_graph_is_saved_whole_as_svg_and_within_bounds_as_png(
 def test_the_menu_saves_a_large_graph_whole_as_svg_and_within_bounds_as_png(
     pane: GraphPane, monkeypatch
 ) -> None:
-    monkeypatch.setattr(graph_view, "AT_ONCE_NODES", 2_000)
+    monkeypatch.setattr(graph_picture, "AT_ONCE_NODES", 2_000)
     pane.view.show_graph(different(2_000))
     pane.view.open_all()
     asked: dict[str, QSize] = {}
