@@ -157,7 +157,7 @@ def button(
     if icon:
         set_icon(made, icon, ink or ("on_accent" if primary else "text"))
     if slot is not None:
-        made.clicked.connect(slot)
+        _connect(made, slot)
     return made
 
 
@@ -185,11 +185,16 @@ def tool_button(
     if icon and text:
         made.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
     if slot is not None:
-        made.clicked.connect(slot)
+        _connect(made, slot)
     if toggled is not None:
         made.setCheckable(True)
         made.toggled.connect(toggled)
     return made
+
+
+def _connect(button: QPushButton | QToolButton, slot: Slot) -> None:
+    # Qt hands over whether the button is checked, which no slot of ours takes for an argument.
+    button.clicked.connect(slot if isinstance(slot, SignalInstance) else lambda: slot())
 
 
 def first_words(tip: str) -> str:

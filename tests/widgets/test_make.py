@@ -52,6 +52,18 @@ def test_a_click_calls_a_function_or_emits_a_signal(qtbot):
     assert heard == ["call", "signal", True]
 
 
+def test_a_click_hands_nothing_over(qtbot):
+    heard = []
+
+    def fit(rect=None):
+        heard.append(rect)
+
+    for button in (make.button("a", "A", slot=fit), make.tool_button("b", tip="B", slot=fit)):
+        qtbot.addWidget(button)
+        button.click()
+    assert heard == [None, None]
+
+
 def test_a_menu_opens_from_its_button_and_calls_what_was_chosen(qtbot):
     button, heard = make.tool_button("more", tip="More"), []
     qtbot.addWidget(button)

@@ -23,7 +23,7 @@ class ZoomBar(QFrame):
         self._percent.setFixedWidth(56)
         self._button(row, "zoom_in", "mdi6.plus", "Zoom in (+)", lambda: view.zoom_by(WHEEL_STEP))
         self._button(row, "fit", "mdi6.fit-to-screen-outline", "Fit everything into view (F)",
-                     lambda: view.fit())  # fmt: skip
+                     view.fit)  # fmt: skip
         view.view_changed.connect(self._show_zoom)
         theme.notifier.changed.connect(self._restyle)
         self._restyle()
