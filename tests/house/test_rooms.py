@@ -1,0 +1,101 @@
+"""The house: no two files import each other, no two folders, and every room has a door."""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from pathlib import Path, PurePosixPath
+
+import networkx as nx
+import pytest
+
+ROOT = Path(__file__).parents[2]
+FILES = {
+    path.relative_to(ROOT).with_suffix("").as_posix(): path
+    for side in ("app", "widgets", "engine")
+    for path in sorted((ROOT / side).rglob("*.py"))
+}
+"""Every product file, by its path without `.py`."""
+MOST_FILES = 20
+"""In one folder, its door not counted: more, and a newcomer does not find the right one."""
+
+
+def imported(name: str, tree: ast.Module) -> set[str]:
+    """The product files that a file imports anywhere, also for types only."""
+    here = PurePosixPath(name)
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom):
+            base = here.parents[node.level - 1] if node.level else PurePosixPath()
+            base = base.joinpath(*(node.module or "").split("."))
+            for alias in node.names:
+                found.update(file_of(base / alias.name) or file_of(base))
+        elif isinstance(node, ast.Import):
+            for alias in node.names:
+                found.update(file_of(PurePosixPath(*alias.name.split("."))))
+    return found - {name}
+
+
+def file_of(place: PurePosixPath) -> set[str]:
+    """The file of a module, or the door of a package; empty for what is not ours or no module."""
+    return {str(p) for p in (place, place / "__init__") if str(p) in FILES}
+
+
+def imports() -> nx.DiGraph:
+    graph = nx.DiGraph()
+    graph.add_nodes_from(FILES)
+    for name, path in FILES.items():
+        for other in imported(name, ast.parse(path.read_text(encoding="utf-8"))):
+            graph.add_edge(name, other)
+    return graph
+
+
+def circles(graph: nx.DiGraph) -> list[list[str]]:
+    return [sorted(c) for c in nx.strongly_connected_components(graph) if len(c) > 1]
+
+
+def room(name: str) -> str:
+    """The folder of a file. A file that lies directly in app, widgets or engine is its own."""
+    folder = str(PurePosixPath(name).parent)
+    return name if folder in ("app", "widgets", "engine") else folder
+
+
+@pytest.fixture(scope="module")
+def graph() -> nx.DiGraph:
+    return imports()
+
+
+def test_the_reader_of_imports_sees_them(graph: nx.DiGraph):
+    """Guards the tests below, which would pass on a graph without edges."""
+    assert graph.has_edge("engine/handlers/values", "engine/lab")
+    assert graph.has_edge("widgets/boxes/hierarchy", "widgets/layout/__init__")
+    assert graph.number_of_edges() > len(FILES)
+    tree = ast.parse("from ...errors import LabError\nfrom . import window\nimport engine.lab")
+    assert imported("engine/tensors/values/x", tree) == {
+        "engine/errors",
+        "engine/tensors/values/window",
+        "engine/lab",
+    }
+
+
+def test_no_two_files_import_each_other(graph: nx.DiGraph):
+    assert circles(graph) == []
+
+
+def test_no_two_folders_import_each_other(graph: nx.DiGraph):
+    folders = nx.DiGraph()
+    for name, other in graph.edges:
+        if room(name) != room(other) and not name.endswith("__init__"):  # a door hands names on
+            folders.add_edge(room(name), room(other))
+    assert circles(folders) == []
+
+
+def test_no_folder_holds_too_many_files():
+    counts = Counter(str(PurePosixPath(n).parent) for n in FILES if not n.endswith("__init__"))
+    assert {folder: n for folder, n in counts.items() if n > MOST_FILES} == {}
+
+
+@pytest.mark.parametrize("name", [name for name in FILES if name.endswith("__init__")])
+def test_every_room_has_a_door_that_says_what_is_in(name: str):
+    said = ast.get_docstring(ast.parse(FILES[name].read_text(encoding="utf-8")))
+    assert said and len(said.split()) > 5
