@@ -1,7 +1,7 @@
-"""The call that a cursor stands in: what is called, and which names its arguments have.
+"""The call that the cursor is in: what is called, and which of its parameters can still be given.
 
-Nothing is called: signatures come from `inspect`, and those of functions of C from the lines in
-their documentation that begin with their own name, as in `cat(tensors, dim=0, *, out=None)`.
+No user code is called. Signatures come from `inspect`. A C function has none there: its signatures
+are the lines of its docstring that start with its name, as in `cat(tensors, dim=0, *, out=None)`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from torch import nn
 
 MAX_SIGNATURES = 8
 MAX_LOOK_BACK = 20_000
-"""Characters before the cursor in which the beginning of its call is looked for."""
+"""Characters before the cursor that are searched for the start of its call."""
 
 _PAIRS = {")": "(", "]": "[", "}": "{"}
 _NAMED = re.compile(r"\s*([^\W\d]\w*)\s*=(?!=)")
@@ -24,8 +24,9 @@ _PARAMETER = re.compile(r"([^\W\d]\w*)\s*(?::[^=]*)?(?:=\s*(.*))?", re.DOTALL)
 
 @dataclass(frozen=True)
 class OpenCall:
-    """A call whose bracket is still open. `called` is the text up to that bracket; `at_start` is
-    whether a new argument begins at the end of the text."""
+    """A call whose bracket is still open. `called` is the text before that bracket, `positional`
+    the number of finished positional arguments, `named` the keywords already given. `at_start`: the
+    text ends where a new argument begins."""
 
     called: str
     positional: int
@@ -35,15 +36,16 @@ class OpenCall:
 
 @dataclass(frozen=True)
 class Parameter:
-    """`default` is empty where there is none."""
+    """One parameter of a callable. `default` is its default as source, empty if it has none."""
 
     name: str
     default: str = ""
 
 
 def open_call(masked: str) -> OpenCall | None:
-    """The innermost call around the end of `masked`, which is source with its strings and comments
-    blanked; None where another bracket, or none, is open there."""
+    """The innermost call that is still open at the end of `masked`, which is source with its
+    strings and comments blanked. None if no bracket is open there, or the innermost one is not a
+    call's."""
     closers: list[str] = []
     for place in range(len(masked) - 1, max(-1, len(masked) - MAX_LOOK_BACK), -1):
         character = masked[place]
@@ -71,7 +73,7 @@ def _read(called: str, inside: str) -> OpenCall:
 
 
 def parameters(called: object, call: OpenCall) -> list[Parameter]:
-    """The parameters of `called` that may still be given by name, in order."""
+    """The parameters of `called` that can still be given by keyword, in order."""
     found: dict[str, Parameter] = {}
     for signature in _signatures(called):
         for parameter in signature[call.positional :]:
@@ -81,7 +83,7 @@ def parameters(called: object, call: OpenCall) -> list[Parameter]:
 
 
 def returns_tensor(called: object) -> bool:
-    """Whether all signatures in the documentation of `called` say that it gives a tensor."""
+    """Whether every signature in the docstring of `called` ends with `-> Tensor`."""
     name, document = _documented(called)
     opening = _opening(name)
     lines = [line for line in document.splitlines() if name and opening.match(line)]
@@ -89,7 +91,7 @@ def returns_tensor(called: object) -> bool:
 
 
 def _signatures(called: object) -> Iterator[list[Parameter | None]]:
-    """Each signature's parameters; None for one that is given by its place alone."""
+    """The parameters of each signature; None stands for a positional-only parameter."""
     if isinstance(called, nn.Module):
         called = called.forward
     try:
@@ -123,14 +125,14 @@ def _documented_signatures(called: object) -> Iterator[list[Parameter | None]]:
         for text in _split(inside):
             word = text.strip()
             if word in ("*", "/", ""):
-                continue  # marks, not parameters
+                continue  # separators of the signature, not parameters
             told = _PARAMETER.fullmatch(word)
             listed.append(None if told is None else Parameter(told[1], (told[2] or "").strip()))
         yield listed
 
 
 def _opening(name: str) -> re.Pattern[str]:
-    """How a line of documentation begins that is a signature of `name`."""
+    """A pattern that matches the start of a docstring line that is a signature of `name`."""
     return re.compile(
         rf"^\s*(?:\.\. (?:function|method)::\s*)?(?:\w+\.)*{re.escape(name)}\(", re.MULTILINE
     )
@@ -153,7 +155,7 @@ def _up_to_close(text: str) -> str | None:
 
 
 def _split(text: str) -> Iterator[str]:
-    """The parts between commas that stand in no bracket."""
+    """The parts between the commas that are outside all brackets."""
     depth = start = 0
     for place, character in enumerate(text):
         depth += (character in "([{") - (character in ")]}")

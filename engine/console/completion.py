@@ -1,4 +1,4 @@
-"""What could stand at the cursor, from the objects that are really there."""
+"""Completions at the cursor, taken from the live objects of the console."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ _STRING_OR_COMMENT = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _WORD = re.compile(r"[^\W\d]\w*\Z|\Z")
-# The object before a last dot: names, attributes and plain subscripts, as `resolve` takes them.
+# An object before a dot: a name, with attributes and plain subscripts, as `resolve` takes them.
 _OWNER = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*|\[[^\[\]\n]*\])*\Z")
 
 
 def complete(source: str, cursor: int, variables: Mapping[str, object]) -> CompletionsSnapshot:
-    """Names for the word that ends at `cursor`; none inside strings and comments.
+    """Completions of the word that ends at `cursor`; none inside strings and comments.
 
-    After a dot, those of the object before it, if that is a name, an attribute or a constant
-    subscript, or a call that is documented to give a tensor. Where an argument of a call begins,
-    its parameters come first. No property is read, nothing is called, and no code is run but an
-    object's own `__dir__`.
+    After a dot: the attributes of the object before it. That object is a name, an attribute, a
+    constant subscript, or a call whose docstring says that it returns a tensor. At the start of an
+    argument, the parameters of its call come first. Properties are not read, and nothing is called
+    but an object's own `__dir__`.
     """
     before = source[:cursor]
     match = _WORD.search(before)
@@ -67,15 +67,15 @@ def _in_text(before: str) -> bool:
 
 
 def _masked(before: str) -> str:
-    """`before` with underscores for its strings and spaces for its comments: no bracket in them
-    counts."""
+    """`before` with underscores for its strings and spaces for its comments, so that brackets in
+    them do not count."""
     return _STRING_OR_COMMENT.sub(
         lambda match: (" " if match["comment"] else "_") * len(match.group()), before
     )
 
 
 def _keywords(masked: str, word: str, variables: Mapping[str, object]) -> list[Completion]:
-    """Parameters of the call in which an argument begins at the end of `masked`."""
+    """The parameters of the call, if an argument begins at the end of `masked`."""
     call = open_call(masked)
     if call is None or not call.at_start:
         return []
@@ -119,7 +119,7 @@ def _attributes(
 
 
 def _gives_tensor(masked: str, variables: Mapping[str, object]) -> bool:
-    """Whether `masked` ends in a call of something that is documented to give a tensor."""
+    """Whether `masked` ends in a call whose docstring says that it returns a tensor."""
     call = open_call(masked[:-1])
     if call is None:
         return False
@@ -132,7 +132,7 @@ def _gives_tensor(masked: str, variables: Mapping[str, object]) -> bool:
 
 
 def _owner(before: str, variables: Mapping[str, object]) -> object | None:
-    """What the name, attributes and constant subscripts at the end of `before` stand for."""
+    """The object that the expression at the end of `before` names; None if there is none."""
     match = _OWNER.search(before)
     if match is None or before[: match.start()].endswith((".", ")", "]")):
         return None
@@ -143,7 +143,8 @@ def _owner(before: str, variables: Mapping[str, object]) -> object | None:
 
 
 def _matching(names: Iterable[str], word: str) -> list[str]:
-    """Those that begin with `word`, in the same case first; private ones only when asked for."""
+    """The names that begin with `word`, those in the same case first. Private names are left out
+    unless `word` begins with an underscore."""
     lower = word.lower()
     found = [
         name
@@ -193,7 +194,7 @@ def _tensor_words(t: torch.Tensor) -> str:
 
 
 def _signature(value: object) -> str:
-    """`(input, dim=-1)`, or for functions of C the first line of their documentation."""
+    """The signature, as in `(input, dim=-1)`; for a C function, the first line of its docstring."""
     try:
         return _clip(str(inspect.signature(value)))  # pyright: ignore[reportArgumentType]
     except Exception:  # C functions have none; users' objects may raise anything

@@ -1,6 +1,6 @@
-"""What was done in a lab, in order, as plain facts: cells of the console and backward passes.
+"""The journal of a lab: its cells and backward passes in order, without tensors or graphs.
 
-It keeps no graph and no tensor; a script is written from it.
+The script that repeats a backward pass is written from it.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from ..random_states import States, random_states
 
 @dataclass(frozen=True, eq=False)
 class Cell:
-    """Code that ran in the console `world`. `error` names the exception that ended it. `before`
-    and `after` are the states of the random numbers."""
+    """A cell that ran in the console `world`. `before` and `after` are the states of the random
+    generators. `error` is the class name of the exception that ended it."""
 
     world: weakref.ref[Any]
     source: str
@@ -39,8 +39,8 @@ class ZeroGrad:
 
 @dataclass(frozen=True)
 class Given:
-    """The gradient that backward starts with at a root: Python with the places {root}, and {text}
-    for the expression that was typed."""
+    """The gradient that backward starts with at a root. `code` is Python with the placeholders
+    {root} and {text}; `text` is the expression that the user typed."""
 
     code: str = "None"
     text: str = ""
@@ -48,9 +48,9 @@ class Given:
 
 @dataclass(frozen=True)
 class Roots:
-    """Where passes start: at the values of `expressions` of the console; at the gradient that the
-    pass before has found for the tensor `of`; else at the model's loss, made by forward run
-    `run`."""
+    """Where a pass starts: at the values of the console's `expressions`; or at the gradient that
+    the previous pass has found for the tensor `of`; or else at the model's loss, made by forward
+    run number `run`."""
 
     expressions: tuple[str, ...] = ()
     gradients: tuple[Given, ...] = (Given(),)
@@ -60,9 +60,9 @@ class Roots:
 
 @dataclass(frozen=True)
 class Place:
-    """How a node is found again: it is number `number` of the nodes called `name` on the way down
-    from the roots, level by level. `word` is short for it; `label` is the tensor or the module
-    that it belongs to."""
+    """Where a node stands in its graph: it is number `number` of the nodes called `name`, counted
+    level by level from the roots. `word` is a short name for it; `label` is the tensor or the
+    module that it belongs to."""
 
     name: str
     number: int
@@ -72,9 +72,9 @@ class Place:
 
 @dataclass(frozen=True)
 class Edit:
-    """`expression` replaced the gradient for output `output` of the node's `outputs`. `copies`: it
-    may write into what it gets. `seed`: it draws random numbers, as after torch.manual_seed.
-    `names` are its variables."""
+    """`expression` replaced the gradient for output number `output` of a node with `outputs`
+    outputs. `copies`: it may write into its variables, so it gets copies. `seed`: it draws random
+    numbers, as after torch.manual_seed(seed). `names` are its variables."""
 
     place: Place
     expression: str
@@ -87,16 +87,16 @@ class Edit:
 
 @dataclass(frozen=True)
 class Leaf:
-    """A tensor whose `.grad` a pass shows: its node, and at which turn of the plan that runs."""
+    """A tensor whose `.grad` a pass shows: its node, and the position of that node in the plan."""
 
     place: Place | None
-    turn: int | None
+    position: int | None
 
 
 @dataclass(frozen=True)
 class Event:
-    """What was done while a pass stood at `position`, and how far the pass has gone back since.
-    `at`: see Pass."""
+    """Something done while a pass stood at `position`. `lowest` is the lowest position that the
+    pass has gone back to since. `at`: see Pass."""
 
     done: Cell | ZeroGrad
     position: int
@@ -106,11 +106,11 @@ class Event:
 
 @dataclass(frozen=True, eq=False)
 class Pass:
-    """A pass of `world`, a console or a forward pass; it stands at `position` of `size` nodes.
+    """A backward pass of `world`, a console or a forward pass; it stands at `position` of `size`.
 
-    `parent` is the pass from which it starts: `again` from the same roots, else from a gradient
-    that the parent has found. `clears`: every `.grad` was set to None when it began. `at` is the
-    last node that has run; with the real engine, the next node to run. `found` says which of
+    `parent` is the pass from which it starts: if `again`, from the same roots, else from a gradient
+    that the parent has found. `clears`: the pass began by setting every `.grad` to None. `at` is
+    the last node that has run; with the real engine, the next node to run. `found` says which of
     `inputs` have a gradient. `trouble` is why the pass cannot be repeated.
     """
 
@@ -142,38 +142,39 @@ class Pass:
 
     @property
     def start(self) -> Pass:
-        """The pass whose roots come from no other pass."""
+        """The pass at the start of the chain of parents: its roots come from no other pass."""
         return self.parent.start if self.parent else self
 
     @property
     def cells(self) -> list[Cell]:
-        """The cells that ran in its midst."""
+        """The cells that ran during this pass."""
         return [event.done for event in self.events if isinstance(event.done, Cell)]
 
 
 @dataclass(eq=False)
 class Journal:
-    """`threads` is how many share a sum in this lab, which decides its last bits."""
+    """The cells and passes so far. `threads` is torch's number of threads, which decides the last
+    bits of a sum."""
 
     entries: list[Cell | Pass] = field(default_factory=list)
-    """What has ended; a pass comes with all that was done in its midst."""
+    """Finished passes, and the cells that ran outside a pass."""
     events: list[Event] | None = None
-    """What was done in the pass under way, if there is one."""
+    """What was done during the pass under way; None without one."""
     position: int = 0
-    """Where the pass under way stands."""
+    """The position of the pass under way."""
     states: States = field(default_factory=dict)
-    """The states of the random numbers when they were last read."""
+    """The states of the random generators when they were last read."""
     threads: int = field(default_factory=torch.get_num_threads)
 
     def read_states(self) -> States:
-        """The states as they are. Those that have not changed are held once."""
+        """The states as they are now. States that have not changed keep their old object."""
         held, new = self.states, random_states()
         self.states = {k: held[k] if held.get(k) == state else state for k, state in new.items()}
         return self.states
 
     @contextmanager
     def cell(self, world: object, source: str, title: str) -> Iterator[None]:
-        """A cell runs inside this."""
+        """Add the cell that runs in this context."""
         before, error = self.read_states(), ""
         try:
             yield
@@ -184,7 +185,7 @@ class Journal:
             self.add(Cell(weakref.ref(world), source, title, before, self.read_states(), error))
 
     def add(self, done: Cell | ZeroGrad) -> None:
-        """Something was done, in the midst of a pass or between passes."""
+        """Add something that was done, during a pass or between passes."""
         if self.events is not None:
             self.events.append(Event(done, self.position, self.position))
         elif isinstance(done, Cell):
@@ -194,7 +195,7 @@ class Journal:
         self.events, self.position = [], 0
 
     def move_pass(self, position: int) -> None:
-        """The pass under way stands at `position` now."""
+        """Note that the pass under way is now at `position`."""
         self.position = position
         self.events = [replace(e, lowest=min(e.lowest, position)) for e in self.events or ()]
 

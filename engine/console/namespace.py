@@ -1,4 +1,4 @@
-"""The console's variables, and running code among them."""
+"""The console's namespace: its variables, and the cells that run in it."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ from .resolve import resolve
 
 
 class Namespace:
-    """A module that cells run in, one after the other; `torch`, `nn`, `F` and `np` stand ready.
+    """A module in which cells run one after the other; it starts with `torch`, `nn`, `F` and `np`.
 
-    While a cell runs the module is `__main__`, so that classes defined in it can be pickled and
-    `if __name__ == "__main__":` holds. What a cell does to grad mode, default dtype and default
-    device holds for later cells and not for the rest of the engine. Cells go down in `journal`.
+    While a cell runs, the module is `__main__`, so that classes defined in it can be pickled and
+    `if __name__ == "__main__":` holds. The grad mode, default dtype and default device that a cell
+    sets hold for later cells, but not for the rest of the engine. Every cell is added to `journal`.
     """
 
     def __init__(self, journal: Journal | None = None) -> None:
@@ -44,29 +44,30 @@ class Namespace:
         self.module = ModuleType("__main__")
         self.variables: dict[str, Any] = self.module.__dict__
         self.variables.update(torch=torch, nn=nn, F=F, np=np)
-        self.standing = frozenset(self.variables)  # what was there before the user's first cell
+        self.initial_names = frozenset(self.variables)  # the names before the user's first cell
         self.storages = Storages()
         self.writes = Writes()
-        self.recordings = Recordings()  # what the cells ran, for the graphs that they made
+        self.recordings = Recordings()  # the calls of each cell, to name the nodes of its graphs
         self._cuts = GradientCuts()
         self._next_recorder: Callable[..., Recorder] = Recorder
-        # Entered around the code of each cell, given the name its frames carry.
+        # Context managers around each cell, made from the file name that its frames carry.
         self.around: list[Callable[[str], AbstractContextManager[object]]] = [
             lambda _: threads_counted(),
             self._recorded,
         ]
         self._modes = _Modes()
-        # Remembers the `from __future__ import`s of cells. It takes trees as `compile` does.
+        # Keeps the `from __future__ import`s of earlier cells. Called like `compile`.
         self._compile: Callable[..., CodeType] = codeop.Compile()
         self._cells_run = 0
 
     def run(
         self, source: str, filename: str, output: Output, control: Control
     ) -> tuple[BaseException | None, str]:
-        """Run a cell. Returns the exception that ended it (None for none, and for an exit with
-        code 0), and the name that its frames carry.
+        """Run a cell. Returns the exception that ended it, and the name that its frames carry. The
+        exception is None after a normal end, and after an exit with code 0.
 
-        The value of a last expression goes to `output` as "result" unless it is None.
+        If the last statement is an expression, the repr of its value goes to `output` as "result",
+        unless the value is None.
         """
         self._cells_run += 1
         title = f"Cell {self._cells_run}" if filename == "<cell>" else Path(filename).name
@@ -85,7 +86,7 @@ class Namespace:
                     stack.enter_context(enter(name))
                 with control.user_code():
                     self._execute(source, name, output)
-        except BaseException as error:  # user code may raise anything, and none of it is ours
+        except BaseException as error:  # user code may raise anything
             is_exit = isinstance(error, SystemExit) and error.code in (None, 0)
             return (None if is_exit else error), name
         return None, name
@@ -99,15 +100,15 @@ class Namespace:
         }
 
     def reached(self) -> Reached:
-        """The variables that are tensors or arrays, and all that are inside variables."""
+        """The tensors and arrays among the variables, and those inside other variables."""
         return reach(self.variables)
 
     def resolve(self, expression: str) -> object:
-        """What `expression` names: see `resolve.resolve`. Raises LabError."""
+        """The object that `expression` names, as `resolve.resolve` finds it. Raises LabError."""
         return resolve(expression, self.variables)
 
     def tensor(self, expression: str) -> torch.Tensor:
-        """As `resolve`, and a LabError for anything but a tensor."""
+        """The tensor that `expression` names. Raises LabError for any other object."""
         value = self.resolve(expression)
         if not issubclass(type(value), torch.Tensor):
             raise LabError(
@@ -117,8 +118,8 @@ class Namespace:
         return value  # pyright: ignore[reportReturnType]
 
     def evaluate(self, expression: str, control: Control) -> object:
-        """The value of any expression, in the modes of the user's cells. It is recorded as a cell
-        named by itself. Raises LabError with what it raises."""
+        """The value of any expression, computed in the modes of the user's cells. It is recorded
+        like a cell whose name is the expression. Raises LabError if the expression raises."""
         name = f"<{expression}>"
         linecache.cache[name] = (len(expression), None, [expression], name)
         try:
@@ -156,7 +157,8 @@ class Namespace:
 
     @contextmanager
     def recorded_by(self, recorder: Callable[..., Recorder]) -> Iterator[None]:
-        """Cells run inside are recorded by `recorder(**options)` in place of a light one."""
+        """While this context is open, `recorder(**options)` records the cells; otherwise a light
+        recorder does."""
         self._next_recorder = recorder
         try:
             yield
@@ -176,12 +178,13 @@ class Namespace:
                 self.recordings.add(recorder.recording)
 
     def _module_name(self, module: nn.Module) -> str:
-        """The variable that is this module; empty without one."""
+        """The name of the variable that holds this module; empty if none does."""
         return next((name for name, value in list(self.variables.items()) if value is module), "")
 
     @contextmanager
     def _as_main(self, name: str) -> Iterator[None]:
-        """Be `__main__`; a cell that is a file also finds the modules beside it."""
+        """Make the namespace's module `__main__`. For a cell that is a file, also set `sys.argv`
+        and let it import the modules in its folder."""
         main, argv, path = sys.modules["__main__"], sys.argv, list(sys.path)
         sys.modules["__main__"] = self.module
         file = Path(name)
@@ -202,30 +205,31 @@ def _a(noun: str) -> str:
 
 
 class _Modes:
-    """The user's own grad mode, default dtype and default device, put on while a cell runs."""
+    """The user's own grad mode, default dtype and default device, which are set while a cell
+    runs."""
 
     def __init__(self) -> None:
-        self._users = self._read()
+        self._user_modes = self._read()
 
     @contextmanager
     def users(self) -> Iterator[None]:
-        engines = self._read()
-        self._write(self._users)
+        engine_modes = self._read()
+        self._write(self._user_modes)
         try:
             yield
         finally:
-            self._users = self._read()
-            self._write(engines)
+            self._user_modes = self._read()
+            self._write(engine_modes)
 
     @contextmanager
     def defaults(self) -> Iterator[None]:
-        """The user's defaults, in the grad mode that is on."""
-        engines = self._read()
-        self._write((engines[0], *self._users[1:]))
+        """Set the user's default dtype and device, and leave the grad mode as it is."""
+        engine_modes = self._read()
+        self._write((engine_modes[0], *self._user_modes[1:]))
         try:
             yield
         finally:
-            self._write(engines)
+            self._write(engine_modes)
 
     @staticmethod
     def _read() -> tuple[bool, torch.dtype, torch.device]:

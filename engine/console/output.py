@@ -1,4 +1,4 @@
-"""What user code prints, on its way to the window while the code still runs."""
+"""What user code prints, sent to the window while the code still runs."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ Stream = Literal["stdout", "stderr", "result"]
 
 FLUSH_S = 1 / 30
 PROMPT_LINES = 1000
-"""So many lines of a cell are sent at once, so that they are seen even if the next line of code
-ends the process; after that they are gathered, 30 times a second."""
+"""The first lines of a cell are sent one by one, so that they are seen even if the next line of
+code ends the process. Later lines are gathered and sent 30 times a second."""
 MAX_CHARACTERS = 32 * 1024
-"""In one piece: at most 128 KiB of UTF-8."""
+"""The longest piece of text that is sent: at most 128 KiB of UTF-8."""
 
 
 class Output:
-    """Gathers text and hands it to `send(stream, text)` in order, from any thread."""
+    """Gathers text from any thread and passes it to `send(stream, text)` in order."""
 
     def __init__(self, send: Callable[[Stream, str], None]) -> None:
         self._send = send
@@ -54,7 +54,7 @@ class Output:
 
     @contextmanager
     def redirected(self) -> Iterator[None]:
-        """Within, `sys.stdout` and `sys.stderr` lead here."""
+        """While this context is open, `sys.stdout` and `sys.stderr` write to this output."""
         before = sys.stdout, sys.stderr
         flusher = threading.Thread(target=self._keep_flushing, name="cell-output", daemon=True)
         flusher.start()
@@ -82,7 +82,7 @@ class Output:
 
 
 class _Sink(io.BufferedIOBase):
-    """The binary end of a text file."""
+    """The binary file under a text stream; it decodes the bytes and writes them to the output."""
 
     def __init__(self, output: Output, stream: Stream) -> None:
         self._output = output
@@ -93,7 +93,7 @@ class _Sink(io.BufferedIOBase):
         return True
 
     def write(self, data) -> int:
-        if os.getpid() != self._output._owner_pid:  # a forked worker has no pipe of its own
+        if os.getpid() != self._output._owner_pid:  # a forked worker must not use the engine's pipe
             return os.write(1, data)
         self._output.write(self._stream, self._decoder.decode(bytes(data)))
         return len(data)

@@ -1,7 +1,7 @@
-"""From a short expression to the object it names, without running any code that could change it.
+"""The object that a short expression names, found without calling anything.
 
-Allowed are names, attributes and constant subscripts: `x`, `model.linear1.weight`, `x.grad`,
-`xs[0]`, `x[1:, None, ..., -1]`.
+An expression is a name, with attributes and constant subscripts: `x`, `model.linear1.weight`,
+`x.grad`, `xs[0]`, `x[1:, None, ..., -1]`.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ _EXAMPLES = "Write a variable's name, an attribute or a constant index: x, layer
 
 
 def resolve(expression: str, variables: Mapping[str, object]) -> object:
-    """The object that `expression` names; views of tensors are made outside autograd's graph.
+    """The object that `expression` names. Views of tensors are made outside autograd's graph.
 
-    Raises LabError, in words, for anything but names, attributes and constant subscripts, and
-    where the object is not there.
+    Raises LabError for any other kind of expression, and for a name, attribute or index that does
+    not exist.
     """
     text = expression.strip()
     try:
@@ -50,7 +50,7 @@ def _value(node: ast.expr, text: str, variables: Mapping[str, object]) -> object
 def _attribute(owner: object, node: ast.Attribute) -> object:
     written = ast.unparse(node.value)
     if node.attr == "grad" and isinstance(owner, torch.Tensor):
-        if not (owner.is_leaf or owner.retains_grad):  # torch warns about asking for it
+        if not (owner.is_leaf or owner.retains_grad):  # torch warns when its .grad is read
             raise LabError(
                 f"`{written}` is computed from other tensors, and its gradient is not kept.",
                 hint=f"Call {written}.retain_grad() before backward().",
@@ -62,7 +62,7 @@ def _attribute(owner: object, node: ast.Attribute) -> object:
             )
     try:
         return getattr(owner, node.attr)
-    except Exception as error:  # a property of the user's may raise anything
+    except Exception as error:  # a user's property may raise anything
         raise LabError(f"`{ast.unparse(node)}` cannot be read: {error}") from error
 
 
@@ -74,7 +74,8 @@ def _item(owner: object, index: object, written: str) -> object:
 
 
 def _constant(node: ast.expr, text: str) -> object:
-    """An index: numbers, strings, None, Ellipsis, slices of them, and tuples of these."""
+    """The value of an index: numbers, strings, None, Ellipsis, slices of them, and tuples of
+    these."""
     if isinstance(node, ast.Tuple):
         return tuple(_constant(item, text) for item in node.elts)
     if isinstance(node, ast.Slice):

@@ -14,5 +14,5 @@ class ConsoleState:
     namespace: Namespace = field(default_factory=Namespace)
 
     def begin_namespace(self) -> None:
-        """Forget all that cells have made; the journal of what they did goes on."""
+        """Replace the namespace by a new one; the journal goes on."""
         self.namespace = Namespace(self.namespace.journal)

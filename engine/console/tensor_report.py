@@ -1,4 +1,4 @@
-"""A tensor field by field, as torch reports it, whatever kind of tensor it is."""
+"""A tensor field by field, as torch reports it, for every kind of tensor."""
 
 from __future__ import annotations
 
@@ -19,59 +19,59 @@ T = TypeVar("T")
 
 
 def report_tensors(tensors: Mapping[str, torch.Tensor]) -> dict[str, TensorReport]:
-    """One report for each; `storage_id` is equal where memory is shared, and counts from 1.
+    """One report for each tensor. Tensors that share memory have the same `storage_id`, from 1.
 
-    Reads no RNG and builds no graph.
+    Draws no random numbers and builds no graph.
     """
     storages = Storages()
     return {name: report(tensor, storages.number(tensor)) for name, tensor in tensors.items()}
 
 
 def report(t: torch.Tensor, storage_id: int | None = None) -> TensorReport:
-    """`TensorReport` says what the fields mean. Never raises: a field that this kind of tensor
-    does not have is None."""
+    """The fields are those of `TensorReport`. Never raises: a field that this kind of tensor does
+    not have is None."""
     with torch.no_grad(), torch._C.DisableTorchFunctionSubclass():
         known = _known(t)
-        strided = _or_none(lambda: t.layout) == torch.strided
+        strided = or_none(lambda: t.layout) == torch.strided
         return TensorReport(
             shape=known.shape,
             dtype=str(known.dtype),
             device=known.device,
-            stride=_or_none(lambda: tuple(int(n) for n in t.stride())) if strided else None,
-            storage_offset=_or_none(lambda: int(t.storage_offset())) if strided else None,
-            is_contiguous=_or_none(t.is_contiguous) if strided else None,
-            requires_grad=bool(_or_none(lambda: t.requires_grad)),
-            is_leaf=bool(_or_none(lambda: t.is_leaf)),
-            grad_fn=_or_none(lambda: None if t.grad_fn is None else type(t.grad_fn).__name__),
-            version=_or_none(lambda: t._version),
+            stride=or_none(lambda: tuple(int(n) for n in t.stride())) if strided else None,
+            storage_offset=or_none(lambda: int(t.storage_offset())) if strided else None,
+            is_contiguous=or_none(t.is_contiguous) if strided else None,
+            requires_grad=bool(or_none(lambda: t.requires_grad)),
+            is_leaf=bool(or_none(lambda: t.is_leaf)),
+            grad_fn=or_none(lambda: None if t.grad_fn is None else type(t.grad_fn).__name__),
+            version=or_none(lambda: t._version),
             storage_id=storage_id,
-            values=_or_none(lambda: _values(t, known)),
-            grad=_or_none(lambda: _gradient(t)),
+            values=or_none(lambda: _values(t, known)),
+            grad=or_none(lambda: _gradient(t)),
         )
 
 
 def _known(t: torch.Tensor) -> Readable:
-    """As `readable`, which may copy, but without the data of what is too large to be reported."""
-    size = None if _or_none(lambda: t.is_nested) else _or_none(t.numel)
+    """`readable(t)`, which may copy; for a tensor too large to be reported, only its metadata."""
+    size = None if or_none(lambda: t.is_nested) else or_none(t.numel)
     if size is None or size <= MAX_ELEMENTS:
         return readable(t)
     return Readable(tuple(int(n) for n in t.shape), t.dtype, str(t.device), None)
 
 
 def _gradient(t: torch.Tensor) -> object:
-    if not (t.is_leaf or t.retains_grad):  # torch warns about asking for it
+    if not (t.is_leaf or t.retains_grad):  # torch warns when .grad of such a tensor is read
         return None
     return None if t.grad is None else _values(t.grad, _known(t.grad))
 
 
 def _values(t: torch.Tensor, known: Readable) -> object:
-    """Nested lists; None where there are too many elements or no data."""
+    """The values as nested lists; None if there are too many elements, or no data."""
     dense = known.dense
     if dense is None or known.partial or dense.numel() > MAX_ELEMENTS:
         return None
     if -1 in known.shape:  # ragged
         return [_values(part, readable(part)) for part in t.unbind()]
-    # A list of no elements can still have a million empty lists in it.
+    # A list without elements can still contain a million empty lists.
     if math.prod(max(n, 1) for n in known.shape) > MAX_ELEMENTS:
         return None
     return _plain(dense.reshape(known.shape).tolist())
@@ -87,8 +87,9 @@ def _plain(value: object) -> object:
     return value
 
 
-def _or_none(read: Callable[[], T]) -> T | None:
-    """Torch has kinds of tensors on which any attribute may raise."""
+def or_none(read: Callable[[], T]) -> T | None:
+    """The result of `read`, or None if it raises: any attribute of a user's object, and of some
+    kinds of tensors, may."""
     try:
         return read()
     except Exception:

@@ -1,12 +1,11 @@
-"""The console's variables as a list, whatever they are."""
+"""The console's variables as a list, with the type and size of each."""
 
 from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Callable, Iterable, Sized
+from collections.abc import Iterable, Sized
 from types import ModuleType
-from typing import TypeVar
 
 import msgspec
 import numpy as np
@@ -18,25 +17,26 @@ from ..protocol import MAX_SNAPSHOT_BYTES, Variable, VariableKind, VariablesSnap
 from ..tensors.readable import dtype_name, readable
 from ..tensors.storages import Storages
 from .namespace import Namespace
+from .tensor_report import or_none
 
 MAX_TEXT = 80
 MAX_NAME = 200
 
-T = TypeVar("T")
-
 
 def list_variables(namespace: Namespace) -> VariablesSnapshot:
-    """Tensors, modules, optimizers, numbers and the rest, in the order they were made.
+    """Tensors, modules, optimizers, numbers and other objects, in the order they were made.
 
-    Left out are private names, and the imports that every namespace starts with. Reads no
-    element of a tensor with more than one, no RNG, no graph.
+    Private names and the imports that every namespace starts with are left out. Reads no element of
+    a tensor that has more than one, draws no random numbers and builds no graph.
     """
     listed: list[Variable] = []
     size_bytes = 0
     found = [
         (name, value)
         for name, value in list(namespace.variables.items())
-        if isinstance(name, str) and not name.startswith("_") and name not in namespace.standing
+        if isinstance(name, str)
+        and not name.startswith("_")
+        and name not in namespace.initial_names
     ]
     for name, value in found:
         variable = describe(name, value, namespace.storages)
@@ -58,9 +58,9 @@ def describe(name: str, value: object, storages: Storages) -> Variable:
         name=name,
         kind=_kind(kind),
         type=kind.__name__,
-        text=_clip(_or_none(lambda: _words(value)) or ""),
-        device=_or_none(lambda: _devices(value)) or "",
-        size_bytes=_or_none(lambda: _module_bytes(value)),
+        text=_clip(or_none(lambda: _words(value)) or ""),
+        device=or_none(lambda: _devices(value)) or "",
+        size_bytes=or_none(lambda: _module_bytes(value)),
     )
 
 
@@ -74,9 +74,9 @@ def _kind(kind: type) -> VariableKind:
 
 def _tensor(name: str, t: torch.Tensor, storages: Storages) -> Variable:
     with torch.no_grad(), torch._C.DisableTorchFunctionSubclass():
-        # Of a large tensor only what its header says; its elements are others' to read.
+        # The elements of a large tensor are not read, only its metadata.
         known = readable(t) if _is_small(t) else None
-        shape = known.shape if known else _or_none(lambda: tuple(int(n) for n in t.shape)) or ()
+        shape = known.shape if known else or_none(lambda: tuple(int(n) for n in t.shape)) or ()
         numel = math.prod(shape)
         if -1 in shape:
             numel = known.dense.numel() if known and known.dense is not None else 0
@@ -91,18 +91,18 @@ def _tensor(name: str, t: torch.Tensor, storages: Storages) -> Variable:
             shape=shape,
             dtype=dtype_name(t.dtype),
             device=str(t.device),
-            requires_grad=bool(_or_none(lambda: t.requires_grad)),
-            is_leaf=bool(_or_none(lambda: t.is_leaf)),
-            grad_fn=_or_none(lambda: None if t.grad_fn is None else type(t.grad_fn).__name__),
+            requires_grad=bool(or_none(lambda: t.requires_grad)),
+            is_leaf=bool(or_none(lambda: t.is_leaf)),
+            grad_fn=or_none(lambda: None if t.grad_fn is None else type(t.grad_fn).__name__),
             size_bytes=numel * t.dtype.itemsize,
-            version=_or_none(lambda: t._version),
+            version=or_none(lambda: t._version),
             storage=storages.number(t),
         )
 
 
 def _is_small(t: torch.Tensor) -> bool:
-    """Also true for the kinds whose shape only `readable` knows how to read."""
-    size = None if _or_none(lambda: t.is_nested) else _or_none(t.numel)
+    """Whether the tensor has at most one element, or a shape that only `readable` can read."""
+    size = None if or_none(lambda: t.is_nested) else or_none(t.numel)
     return size is None or size <= 1
 
 
@@ -160,11 +160,3 @@ def _tensors_of(module: nn.Module) -> Iterable[torch.Tensor]:
 def _clip(text: str) -> str:
     line = " ".join(text.split())
     return sendable(line if len(line) <= MAX_TEXT else f"{line[: MAX_TEXT - 1]}…")
-
-
-def _or_none(read: Callable[[], T]) -> T | None:
-    """Attributes of users' objects, and of some kinds of tensors, may raise anything."""
-    try:
-        return read()
-    except Exception:
-        return None

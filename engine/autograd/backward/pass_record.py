@@ -145,10 +145,10 @@ class _Places:
         if node is None:
             return Leaf(None, None)
         try:
-            turn = self.stepped.step_position(node) - 1
+            position = self.stepped.step_position(node) - 1
         except ValueError:  # it is not on the way to an input
-            turn = None
-        return Leaf(self.of(node), turn)
+            position = None
+        return Leaf(self.of(node), position)
 
 
 def _edits(debugger: Debugger, places: _Places) -> Iterator[Edit]:

@@ -173,7 +173,7 @@ class PassWriter:
         """Lines that do a zero_grad(). Where the pass has gone back over a leaf since, the leaf's
         `.grad` is what it was before."""
         back = range(event.lowest, event.position)
-        names = [name for name, leaf in p.leaves.items() if p.inputs or leaf.turn not in back]
+        names = [name for name, leaf in p.leaves.items() if p.inputs or leaf.position not in back]
         return self._emptied(p, names, done.set_to_none) if names else []
 
     def _emptied(self, p: Pass, names: list[str], set_to_none: bool) -> list[str]:
