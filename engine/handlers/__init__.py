@@ -1,4 +1,4 @@
-"""Answers to the window's commands: one function per command, which calls the rooms below.
+"""Answers to the window's commands: one function per command, which calls the other rooms.
 
-Not here: any work of torch. A command names its handler; `session` looks it up and runs it.
+Not here: torch's own work. A command names its handler; `session` finds it and runs it.
 """

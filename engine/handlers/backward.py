@@ -1,4 +1,4 @@
-"""Answers the window's commands on the backward pass, and on single values of either pass."""
+"""Answers about the backward pass, and about single values of the forward and the backward pass."""
 
 from __future__ import annotations
 
@@ -26,13 +26,15 @@ from ..protocol import (
 from ..recording.user_files import is_user_file
 from ..tensors.error_help import explain_error
 from ..training.first_update import first_update
-from .backward_edits import debugging
+from .backward_edits import debugger_maker
 
 
 def start_backward(lab: Lab, command: StartBackwardCommand) -> Iterator[Snapshot | None]:
-    """Finish the forward pass (then a ForwardSnapshot says so), answer with GraphSnapshots and
-    a BackwardSnapshot; with a root of the console's no forward pass is touched. Raises LabError as
-    ForwardPass, the subjects and BackwardPass do."""
+    """Start a backward pass: answer with GraphSnapshots and a BackwardSnapshot.
+
+    Without a root, the model's forward pass is finished first, and a ForwardSnapshot says so.
+    Raises LabError as ForwardPass, the subjects and BackwardPass do.
+    """
     subject: Subject
     if command.of:
         subject = _gradient_subject(lab, command)
@@ -55,7 +57,7 @@ def start_backward(lab: Lab, command: StartBackwardCommand) -> Iterator[Snapshot
         subject = ModelSubject(forward)
     backward = lab.backward.under_way = BackwardPass(
         subject,
-        debugging(lab, subject.defaults),
+        debugger_maker(lab, subject.defaults),
         journal=lab.console.namespace.journal,
         real_engine=command.real_engine,
         retain_graph=command.retain_graph,
@@ -70,17 +72,17 @@ def start_backward(lab: Lab, command: StartBackwardCommand) -> Iterator[Snapshot
 def move_backward(lab: Lab, command: MoveBackwardCommand) -> Iterator[Snapshot]:
     """Move and answer with a BackwardSnapshot. A stop signal leaves the pass where it is.
 
-    Raises LabError for what cannot be done, and for what a node or a hook on it raises.
+    Raises LabError for a move that is impossible, and for an error that a node or its hook raises.
     """
     backward = lab.backward.require()
     try:
         backward.debugger.go(command.move, command.target)
     except (Exception, KeyboardInterrupt) as error:
         backward.moved()
-        yield backward.snapshot()  # a long way has come to the node that fails
+        yield backward.snapshot()  # the nodes before the failing one have run
         if isinstance(error, LabError | KeyboardInterrupt):
             raise
-        raise _failed(backward.stepper.next_node, error) from error
+        raise _node_error(backward.stepper.next_node, error) from error
     backward.moved()
     yield backward.snapshot()
 
@@ -102,8 +104,8 @@ def inspect_value(lab: Lab, command: InspectCommand) -> Iterator[Snapshot]:
     )
 
 
-def _failed(node: Node | None, error: Exception) -> LabError:
-    """What came out of a node, in words, with the line of the user's code that raised it."""
+def _node_error(node: Node | None, error: Exception) -> LabError:
+    """The error that a node raised, in words, with the line of the user's code that raised it."""
     lines = [f for f in extract_tb(error.__traceback__) if is_user_file(f.filename)]
     place = f" in line {lines[-1].lineno} of {lines[-1].filename.strip('<>')}" if lines else ""
     kind = "" if type(error) is RuntimeError else f"{type(error).__name__}: "
@@ -162,17 +164,17 @@ def _gradient(lab: Lab, key: str) -> tuple[Value | None, ...]:
 
 
 def _update(lab: Lab, command: InspectCommand) -> ParameterUpdate | None:
-    """What the optimizer would make of the parameter whose gradient is shown."""
+    """The update that the optimizer would make to the parameter whose gradient is shown."""
     if command.of != "gradient" or not command.optimizer or command.key.isdecimal():
         return None
     parameter = _parameters(lab)[command.key]
     gradient = parameter.grad
-    if gradient is None:  # of autograd.grad(): no .grad is set, so no optimizer sees it
+    if gradient is None:  # torch.autograd.grad() sets no .grad, so no optimizer would see it
         return None
     return first_update(parameter, gradient, command.optimizer, command.optimizer_params)
 
 
-class _Named(dict[str, Tensor]):
+class _NamedParameters(dict[str, Tensor]):
     def __missing__(self, name: str) -> Tensor:
         raise LabError(
             f"The model has no parameter {name!r}.",
@@ -180,13 +182,13 @@ class _Named(dict[str, Tensor]):
         )
 
 
-def _parameters(lab: Lab) -> _Named:
-    """Those of the current pass, or of the live model while there is none."""
+def _parameters(lab: Lab) -> _NamedParameters:
+    """The parameters of the current pass, or of the live model if there is no pass."""
     backward = lab.backward.under_way
     if backward is not None and backward.subject.root:
-        return _Named(backward.parameters)
+        return _NamedParameters(backward.parameters)
     if lab.models.forward is not None:
-        return _Named(lab.models.forward.module.named_parameters())
+        return _NamedParameters(lab.models.forward.module.named_parameters())
     if lab.models.live is not None:
-        return _Named(lab.models.live.module.named_parameters())
+        return _NamedParameters(lab.models.live.module.named_parameters())
     raise LabError("There is no model yet.", hint="Start a forward pass.")

@@ -1,4 +1,4 @@
-"""Answers the window's commands of the backward debugger: breakpoints, edits, gradients, script."""
+"""Answers about the backward debugger: breakpoints, edits, `.grad`s, the script."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ def zero_gradients(lab: Lab, command: ZeroGradientsCommand) -> Iterator[Snapshot
 
 
 def export_backward(lab: Lab, command: ExportBackwardCommand) -> Iterator[Snapshot]:
-    """Answer with a BackwardScriptSnapshot; with a path write the script there, and beside it
-    what it loads. Raises LabError when it cannot be written."""
+    """Answer with a BackwardScriptSnapshot. With a path, write the script there, and its data in a
+    file beside it. Raises LabError if they cannot be written."""
     text, data = lab.backward.require().script()
     if not command.path:
         yield BackwardScriptSnapshot(text=text)
@@ -70,11 +70,11 @@ def export_backward(lab: Lab, command: ExportBackwardCommand) -> Iterator[Snapsh
     yield BackwardScriptSnapshot(text=text, path=str(path), data_path=str(data_path or ""))
 
 
-def debugging(
+def debugger_maker(
     lab: Lab, defaults: Callable[[], AbstractContextManager[None]] = nullcontext
 ) -> MakeDebugger:
-    """How a debugger is made in this lab: edits see the console's variables, and an
-    InterruptSignal ends them. `defaults` is entered around code of the user's."""
+    """A maker of debuggers for this lab: their edits see the console's variables, and an
+    InterruptSignal stops them. `defaults` is the context that the user's code runs in."""
 
     @contextmanager
     def guard() -> Iterator[None]:

@@ -40,12 +40,12 @@ def run_cell(lab: Lab, command: RunCellCommand) -> Iterator[Snapshot]:
     output = Output(lambda stream, text: lab.emit(OutputSnapshot(stream=stream, text=text)))
     error, name = namespace.run(command.source, command.filename, output, lab.control)
     report = cell_error(error, name)
-    yield from what_is_left(namespace)
+    yield from namespace_snapshots(namespace)
     yield CellSnapshot(ok=error is None, error=report)
 
 
 def cell_error(error: BaseException | None, cell: str) -> ErrorReport | None:
-    """What ended a cell, in words; `cell` is the name that its frames carry."""
+    """The exception that ended a cell, in words. `cell` is the name that its frames carry."""
     if error is None:
         return None
     report = error_report(error, lambda filename: filename == cell)
@@ -56,8 +56,8 @@ def cell_error(error: BaseException | None, cell: str) -> ErrorReport | None:
     )
 
 
-def what_is_left(namespace: Namespace) -> Iterator[Snapshot]:
-    """The tensors and variables after a cell."""
+def namespace_snapshots(namespace: Namespace) -> Iterator[Snapshot]:
+    """The tensors and variables that a cell has left."""
     yield from _in_parts(report_tensors(namespace.tensors()))
     yield list_variables(namespace)
 
@@ -65,14 +65,14 @@ def what_is_left(namespace: Namespace) -> Iterator[Snapshot]:
 def _operands(error: BaseException, cell: str) -> FailedOperands | None:
     try:
         return raised_operands(error, lambda filename: filename == cell, WATCHING)
-    except Exception:  # tensors of the user's own classes: the error itself matters more
+    except Exception:  # tensors of the user's own classes may raise; report the error anyway
         logging.getLogger(__name__).exception("The operands of an error could not be read.")
         return None
 
 
 def begin_namespace(lab: Lab, command: NewNamespaceCommand) -> Iterator[VariablesSnapshot]:
     lab.console.begin_namespace()
-    lab.values.statistics = None  # it counts in a tensor that is gone
+    lab.values.statistics = None  # it may still be counting a tensor of the old namespace
     yield list_variables(lab.console.namespace)
 
 

@@ -48,7 +48,8 @@ T = TypeVar("T")
 MAX_TEXTS = 1024
 MAX_PICTURE_CELLS = 12_000
 MAX_COMPARED = 4_096
-"""Elements of the input up to which all ways are compared: each costs two evaluations a column."""
+"""Largest input, in elements, for which the derivative is compared with other ways of computing it:
+each of them costs two evaluations per column."""
 
 _RANDOM = (
     "the function draws random numbers: here each call draws the same ones, but others in float64"
@@ -57,32 +58,32 @@ _RANDOM = (
 
 
 def differentiate(lab: Lab, command: DerivativeCommand) -> Iterator[Snapshot | None]:
-    """Answer with DerivativeSnapshots, the last with all comparisons. Raises LabError in words
-    for what cannot be called or differentiated."""
+    """Answer with DerivativeSnapshots; the last has all comparisons. Raises LabError for a function
+    that cannot be called or differentiated."""
     function, inputs = _function_and_inputs(lab, command.function, command.inputs)
     at = at_point(function, inputs, command.argument)
     kind = command.kind
-    with _running(lab):
-        out = _users(at.value)
+    with _user_code(lab):
+        out = _call_function(at.value)
     vector = _vector(lab, command, at, out)
-    with _running(lab):
-        found = _users(lambda: derivative(at, kind, vector, command.mode))
+    with _user_code(lab):
+        found = _call_function(lambda: derivative(at, kind, vector, command.mode))
         derived = None
         if kind in MATRIX_KINDS:
             derived = Derived(at, kind, found.values, tuple(out.shape))
         lab.derivatives.derived = derived
         snapshot = _snapshot(command, at, out, found, derived)
         if at.is_random():
-            snapshot = structs.replace(snapshot, note=_also(snapshot.note, _RANDOM))
+            snapshot = structs.replace(snapshot, note=_join_notes(snapshot.note, _RANDOM))
     yield snapshot
     if at.x.numel() > MAX_COMPARED:
         note = f"not compared: the input has more than {MAX_COMPARED:,} elements"
-        yield structs.replace(snapshot, note=_also(snapshot.note, note), complete=True)
+        yield structs.replace(snapshot, note=_join_notes(snapshot.note, note), complete=True)
         return
     comparisons: list[DerivativeComparison] = []
     ways = compare(at, kind, vector, command.mode)
     while not lab.control.stop.is_set():
-        with _running(lab):
+        with _user_code(lab):
             try:
                 way = next(ways)
             except StopIteration:
@@ -97,7 +98,8 @@ def differentiate(lab: Lab, command: DerivativeCommand) -> Iterator[Snapshot | N
 
 
 def read_entry(lab: Lab, command: ReadEntryCommand) -> Iterator[Snapshot]:
-    """Answer with an EntrySnapshot. Raises LabError without a matrix, or outside of it."""
+    """Answer with an EntrySnapshot. Raises LabError if there is no matrix, or no such entry in
+    it."""
     derived = lab.derivatives.derived
     if derived is None:
         raise LabError("There is no matrix to read.", hint="Compute a Jacobian or a Hessian.")
@@ -107,7 +109,7 @@ def read_entry(lab: Lab, command: ReadEntryCommand) -> Iterator[Snapshot]:
             f"The matrix has {rows:,} rows and {columns:,} columns, counted from 0: there is no"
             f" entry ({command.row}, {command.column})."
         )
-    with _running(lab):
+    with _user_code(lab):
         entry = _entry(derived, command.row, command.column)
     shape = tuple(derived.at.x.shape)
     out_shape = shape if derived.kind == "hessian" else derived.output_shape
@@ -125,20 +127,20 @@ def read_entry(lab: Lab, command: ReadEntryCommand) -> Iterator[Snapshot]:
 
 
 def check_gradient(lab: Lab, command: GradcheckCommand) -> Iterator[Snapshot]:
-    """Answer with a GradcheckSnapshot. Raises LabError for what cannot be called."""
+    """Answer with a GradcheckSnapshot. Raises LabError for a function that cannot be called."""
     function, inputs = _function_and_inputs(lab, command.function, command.inputs)
-    with _running(lab):
+    with _user_code(lab):
         at = at_point(function, inputs, 0)
         if command.double:
             at = at.to(torch.float64)
         for t in at.inputs:
             t.requires_grad_(t.is_floating_point())
-        checked = _users(
+        checked = _call_function(
             lambda: gradcheck(
                 at.function, at.inputs, command.second, command.eps, command.atol, command.rtol
             )
         )
-        random = not checked.ok and _users(at.is_random)
+        random = not checked.ok and _call_function(at.is_random)
     yield GradcheckSnapshot(
         ok=checked.ok,
         code=check_code_of(command),
@@ -197,14 +199,14 @@ def _vector(lab: Lab, command: DerivativeCommand, at: At, out: Tensor) -> Tensor
 
 
 @contextmanager
-def _running(lab: Lab) -> Iterator[None]:
-    """The user's function runs in here; the random numbers that it draws are put back."""
+def _user_code(lab: Lab) -> Iterator[None]:
+    """Run the user's function in this context: random numbers that it draws are put back."""
     with torch.random.fork_rng(devices=[]), lab.control.user_code():
         yield
 
 
-def _users(run: Callable[[], T]) -> T:
-    """What the user's function raises, told in words."""
+def _call_function(run: Callable[[], T]) -> T:
+    """The result of `run`. An exception of the user's function becomes a LabError."""
     try:
         return run()
     except LabError:
@@ -243,12 +245,12 @@ def _snapshot(
     )
 
 
-def _also(note: str, more: str) -> str:
+def _join_notes(note: str, more: str) -> str:
     return "; ".join(filter(None, (note, more)))
 
 
 def texts_of(matrix: Tensor) -> tuple[str, ...]:
-    """The entries in C order as torch prints them, () where there are many."""
+    """The entries in C order as torch prints them; () for a large matrix."""
     return tuple(texts(matrix)) if matrix.numel() <= MAX_TEXTS else ()
 
 
@@ -261,7 +263,7 @@ def _entry(derived: Derived, row: int, column: int) -> MatrixEntry:
         output_index=index_of(row, out_shape),
         input_index=index_of(column, shape),
         value=float(derived.matrix[row, column]),
-        numeric=_users(lambda: numerical_entry(at, derived.kind, row, column)),
+        numeric=_call_function(lambda: numerical_entry(at, derived.kind, row, column)),
     )
 
 

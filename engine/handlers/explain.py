@@ -1,4 +1,4 @@
-"""Answers about what a line will do: its prediction and, on request, what torch makes of it."""
+"""Answers about what a line will do: the prediction and, on request, what torch gives."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from ..tensors.failures.explained_line import step_operands
 MAX_LAYOUTS = 32
 MAX_STEPS = 64
 MAX_TEXT = 600
-"""How much of a line's operations, results and texts is sent."""
+"""The longest text sent for one operation or result, in characters."""
 
 
 def explain(lab: Lab, command: ExplainCommand) -> Iterator[Snapshot]:
-    """Operations run aside from the random numbers, and on copies where they write: the console
-    stays as it was."""
+    """Answer with an ExplanationSnapshot. The console stays as it was: operations that write run on
+    copies, and no random numbers are drawn."""
     namespace = lab.console.namespace
     source = command.source
     with namespace.users_modes(), torch._C.DisableTorchFunctionSubclass():
@@ -47,24 +47,24 @@ def explain(lab: Lab, command: ExplainCommand) -> Iterator[Snapshot]:
                 facts = check(steps)
             except LabError as error:
                 problem, hint = str(error), error.hint
-    told = _told(steps, facts)
-    if len(told) > MAX_STEPS:
-        problem = problem or f"Only the first {MAX_STEPS} of {len(told)} operations are shown."
+    explained = _explained_steps(steps, facts)
+    if len(explained) > MAX_STEPS:
+        problem = problem or f"Only the first {MAX_STEPS} of {len(explained)} operations are shown."
     yield ExplanationSnapshot(
-        source=source, steps=told[:MAX_STEPS], problem=problem, hint=hint, ran=bool(facts)
+        source=source, steps=explained[:MAX_STEPS], problem=problem, hint=hint, ran=bool(facts)
     )
 
 
-def _told(steps: Sequence[Step], facts: Sequence[Fact]) -> tuple[ExplainedStep, ...]:
-    names: dict[int, list[str]] = {}  # memory -> what of the line lies there
-    told = []
+def _explained_steps(steps: Sequence[Step], facts: Sequence[Fact]) -> tuple[ExplainedStep, ...]:
+    names: dict[int, list[str]] = {}  # memory -> the operands and results that lie there
+    explained = []
     for i, step in enumerate(steps):
         for term in step.operands:
             memory = term.layout.memory
             if memory is not None and term.text not in names.setdefault(memory, []):
                 names[memory].append(term.text)
-        told.append(_explained(step, facts[i] if i < len(facts) else None, names))
-    return tuple(told)
+        explained.append(_explained(step, facts[i] if i < len(facts) else None, names))
+    return tuple(explained)
 
 
 def _explained(step: Step, fact: Fact | None, names: dict[int, list[str]]) -> ExplainedStep:
@@ -93,7 +93,7 @@ def _explained(step: Step, fact: Fact | None, names: dict[int, list[str]]) -> Ex
 
 
 def _failed(step: Step, fact: Fact | None) -> FailedOperands | None:
-    """What is to be drawn of a step that is refused, by the rule or by torch itself."""
+    """The operands of a step that the rule, or torch itself, refuses."""
     if fact is not None:
         return None if fact.error is None else step_operands(step, str(fact.error), ran=True)
     return None if step.refusal is None else step_operands(step, step.refusal.said, ran=False)
@@ -128,7 +128,7 @@ def _facts(step: Step, fact: Fact, names: dict[int, list[str]]) -> tuple[FactRow
 
 
 def _sharers(results: Sequence[Layout], names: dict[int, list[str]]) -> list[str]:
-    """What of the line lies over the same memory as the results."""
+    """The texts of the line whose tensors share the memory of the results."""
     found: dict[str, None] = {}
     for layout in results[:MAX_LAYOUTS]:
         if layout.memory is not None:
@@ -152,7 +152,7 @@ def _spec(layout: Layout) -> LayoutSpec:
 
 
 def _refusal_text(refusal: Refusal) -> str:
-    """With the class of the error, where it is predicted."""
+    """The refusal, after the class of the error if that is predicted."""
     return f"{refusal.raises.__name__}: {refusal}" if refusal.raises else str(refusal)
 
 

@@ -1,4 +1,4 @@
-"""Answers the window's ExportCommand."""
+"""Answers about exporting a model to a file."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from ..project import catalogue
 from ..protocol import ExportCommand, ExportSnapshot, Snapshot
 
 SAMPLES = 4
-"""Batch size of the inputs on which exported Python is compared."""
+"""Batch size of the inputs on which the exported Python is compared with the live model."""
 
 
 def export(lab: Lab, command: ExportCommand) -> Iterator[Snapshot]:
-    """Write the file and answer with an ExportSnapshot. The live model is left as it is.
+    """Write the file and answer with an ExportSnapshot. The live model is not changed.
 
-    Raises LabError when the model cannot be built, `command.weights` does not fit it, or the path
+    Raises LabError if the model cannot be built, `command.weights` does not fit it, or the path
     cannot be written.
     """
     live = _source(lab, command)
@@ -44,8 +44,8 @@ def export(lab: Lab, command: ExportCommand) -> Iterator[Snapshot]:
 
 
 def example_inputs(live: LiveModel) -> list[Tensor]:
-    """One tensor (SAMPLES, *shape) for each input of the model, in the order of its arguments:
-    normal numbers, or 0 and 1 for integers, from a seed of their own."""
+    """One tensor (SAMPLES, *shape) for each input of the model, in the order of its arguments. They
+    hold normal numbers, or 0 and 1 for integers, drawn from a seed of their own."""
     generator = torch.Generator().manual_seed(0)
     inputs = []
     for block_id in live.blocks.order:

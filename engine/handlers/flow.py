@@ -1,4 +1,4 @@
-"""Answers about the flow of gradients."""
+"""Answers about gradient flow."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ from ..randomness import RandomStream
 from .models import require_runnable
 
 MAX_CELLS = 12_000
-"""Layers times steps, so that a snapshot keeps its limit."""
+"""Largest number of layers times steps: a snapshot must not exceed its limit."""
 INTERVAL_S = 0.1
 
 
 def gradient_flow(lab: Lab, command: FlowCommand) -> Iterator[Snapshot | None]:
-    """Train from each initialisation in turn; FlowSnapshots as they go, a last one for each.
+    """Train from each initialisation in turn, and answer with FlowSnapshots as each run goes on.
 
-    A stop signal ends it where it is. Raises LabError for a model that cannot be trained, or too
-    many steps for its number of layers.
+    A stop signal ends the run. Raises LabError for a model that cannot be trained, and for too many
+    steps for its number of layers.
     """
     require_runnable(command.model, command.training)
     runs = lab.derivatives.flow = {}
@@ -83,7 +83,8 @@ def gradient_flow(lab: Lab, command: FlowCommand) -> Iterator[Snapshot | None]:
 
 
 def read_flow(lab: Lab, command: ReadFlowCommand) -> Iterator[Snapshot]:
-    """Answer with a FlowHistogramsSnapshot. Raises LabError without a run, or outside of it."""
+    """Answer with a FlowHistogramsSnapshot. Raises LabError if nothing has run, or for a layer or
+    step that is not in the run."""
     runs = lab.derivatives.flow
     if not runs:
         raise LabError("There is no gradient flow to look at.", hint="Press Run first.")

@@ -1,4 +1,4 @@
-"""Answers about storages and aliases. None of them runs the user's code or writes anything."""
+"""Answers about storages and aliases. They neither run the user's code nor write to a tensor."""
 
 from __future__ import annotations
 

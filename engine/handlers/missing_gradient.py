@@ -1,4 +1,4 @@
-"""Why a tensor's `.grad` is None, from what was recorded; where that does not tell, it says so."""
+"""Answers why a tensor's `.grad` is None, from the recorded calls; or that they do not tell."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ MAX_NAMED_CUTS = 3
 
 
 def why_no_gradient(lab: Lab, command: WhyNoGradientCommand) -> Iterator[Snapshot]:
-    """Answer with a WhyNoGradientSnapshot. Raises LabError for what is no tensor, and for a root
-    without a graph."""
+    """Answer with a WhyNoGradientSnapshot. Raises LabError if the name is not that of a tensor, or
+    the root has no graph."""
     namespace = lab.console.namespace
     name, root = command.name.strip(), command.root.strip()
     tensor = namespace.tensor(name)
-    told = _by_itself(name, tensor)
-    if told is None and root:
-        told = _by_graph(name, tensor, ConsoleSubject(namespace, lab.control, root, "0"))
-    if told is None:
-        told = WhyNoGradientSnapshot(
+    answer = _by_itself(name, tensor)
+    if answer is None and root:
+        answer = _by_graph(name, tensor, ConsoleSubject(namespace, lab.control, root, "0"))
+    if answer is None:
+        answer = WhyNoGradientSnapshot(
             reason="not_yet",
             text=f"`{name}` is a leaf that requires grad: backward from something computed from it"
             " will fill its .grad.",
             hint="Name the tensor that backward is called on, to see whether a way leads here.",
         )
-    yield told
+    yield answer
 
 
 def _by_itself(name: str, t: Tensor) -> WhyNoGradientSnapshot | None:
@@ -88,7 +88,7 @@ def _by_graph(name: str, t: Tensor, subject: ConsoleSubject) -> WhyNoGradientSna
     late = next((cut for cut in cuts if cut.label == known and cut.reason == "input"), None)
     if late is not None:
         place = subject.provenance.origin(graph.nodes[late.node]).place
-        used = "" if place is None else _where(source_line(place))
+        used = "" if place is None else _line_words(source_line(place))
         return WhyNoGradientSnapshot(
             reason="late",
             text=f"`{name}` requires grad now, and did not when it was used{used}: what is"
@@ -99,12 +99,12 @@ def _by_graph(name: str, t: Tensor, subject: ConsoleSubject) -> WhyNoGradientSna
         )
     ends = [cut for cut in cuts if cut.reason in ("detach", "no_grad")]
     if ends:
-        told = "; ".join(_told(cut) for cut in ends[:MAX_NAMED_CUTS])
+        words = "; ".join(_cut_words(cut) for cut in ends[:MAX_NAMED_CUTS])
         more = len(ends) - MAX_NAMED_CUTS
-        told += f"; and {more} more" if more > 0 else ""
+        words += f"; and {more} more" if more > 0 else ""
         return WhyNoGradientSnapshot(
             reason="cut",
-            text=f"No way leads from `{root}` to `{name}`. Ways are cut: {told}. What lies behind"
+            text=f"No way leads from `{root}` to `{name}`. Ways are cut: {words}. What lies behind"
             " a cut was not recorded.",
             hint="Leave out the detach() or no_grad there if gradients are to pass.",
             node=ends[0].node,
@@ -125,11 +125,11 @@ def _node_of(graph: Graph, t: Tensor) -> int | None:
         return None
 
 
-def _told(cut: GraphCut) -> str:
+def _cut_words(cut: GraphCut) -> str:
     how = "by detach()" if cut.reason == "detach" else "under no_grad"
-    where = "" if cut.source is None else _where(cut.source)
+    where = "" if cut.source is None else _line_words(cut.source)
     return f"`{cut.label}` {how}{where}" if cut.label else f"{how}{where}"
 
 
-def _where(source: SourceLine) -> str:
+def _line_words(source: SourceLine) -> str:
     return f" (line {source.line}: {source.text})"

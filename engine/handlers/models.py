@@ -1,4 +1,4 @@
-"""What the window asks of a model: a check after every edit, new weights, a pass of one batch."""
+"""Answers about the model: a check after every edit, new weights, the forward pass of one batch."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from ..training.components import make_loss
 
 
 def check_model(lab: Lab, command: CheckModelCommand) -> Iterator[Snapshot]:
-    """Answer with a ModelSnapshot; the live model is left alone."""
+    """Answer with a ModelSnapshot; the live model is not changed."""
     yield check(command.model, command.training)
 
 
@@ -40,10 +40,10 @@ def initialise(lab: Lab, command: InitialiseCommand) -> Iterator[Snapshot]:
 
 
 def start_forward(lab: Lab, command: StartForwardCommand) -> Iterator[Snapshot]:
-    """Stand before the first block with a batch of the training data.
+    """Start a forward pass before the first block, with a batch of the training data.
 
-    Raises LabError, with the problems of the blocks, when the model cannot run on it. The pass
-    before is over in any case: it was of another model, or of other data.
+    Raises LabError, with the problems of the blocks, if the model cannot run on the batch. The
+    previous pass ends in any case, since it was of another model or other data.
     """
     lab.models.forward = None
     backward = lab.backward.under_way
@@ -67,9 +67,9 @@ def start_forward(lab: Lab, command: StartForwardCommand) -> Iterator[Snapshot]:
 
 
 def move_forward(lab: Lab, command: MoveForwardCommand) -> Iterator[ForwardSnapshot]:
-    """Move the pass under way; what backward has done on it is forgotten.
+    """Move the forward pass; the backward pass over its graph ends.
 
-    Raises LabError when there is none, or when a block fails.
+    Raises LabError if there is no pass, or a block fails.
     """
     run = lab.models.require_forward()
     lab.backward.close()

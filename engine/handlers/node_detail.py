@@ -1,4 +1,4 @@
-"""All that is known of one node of the graph, read without running or unpacking anything."""
+"""Answers with all that is known of one node, read without running or unpacking anything."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ CUT_TEXTS = {
 
 
 def node_detail(lab: Lab, command: NodeDetailCommand) -> Iterator[NodeDetailSnapshot]:
-    """Answer with a NodeDetailSnapshot. Raises LabError without a pass or such a node."""
+    """Answer with a NodeDetailSnapshot. Raises LabError if there is no pass, or no such node."""
     yield detail(lab.backward.require(), command.node)
 
 
 def detail(backward: BackwardPass, node_id: int) -> NodeDetailSnapshot:
-    """What the pass's graph, its recording and torch's node itself tell."""
+    """What the graph, the recording and torch's own node tell of the node."""
     graph = backward.stepper.graph
     if not 0 <= node_id < len(graph.nodes):
         raise LabError(
@@ -74,7 +74,7 @@ def _callers(backward: BackwardPass, node: Node) -> Iterator[NodeCaller]:
     provenance = backward.subject.provenance
     chain = provenance.chain(node)
     if chain and chain[-1].module and not any(call.kind == "module" for call in chain):
-        path = chain[-1].module  # a light recording has functions only, but knows their module
+        path = chain[-1].module  # a light recording has functions only, each with its module path
         yield NodeCaller(kind="module", name=_module(path, provenance.classes.get(path, "")))
     for call in chain:
         name = _module(call.module, call.name) if call.kind == "module" else sendable(call.name)
@@ -82,7 +82,7 @@ def _callers(backward: BackwardPass, node: Node) -> Iterator[NodeCaller]:
 
 
 def _other_names(backward: BackwardPass, node: Node) -> Iterator[str]:
-    """A parameter that several modules share has a name in each."""
+    """The other names of a parameter that several modules share."""
     variable = node.variable
     names = [name for name, t in backward.subject.names.items() if t is variable]
     if variable is not None:
@@ -118,7 +118,7 @@ def _saved_values(
 
 
 def _holders(backward: BackwardPass, storages: set[int], asked: Node) -> dict[int, list[str]]:
-    """Who else holds these storages: names of tensors, then other nodes."""
+    """Everything else that holds these storages, by storage: names of tensors, then other nodes."""
     found: dict[int, list[str]] = {storage: [] for storage in storages}
     if not storages:
         return found
@@ -136,7 +136,7 @@ def _holders(backward: BackwardPass, storages: set[int], asked: Node) -> dict[in
 
 
 def _settings(node: Node) -> Iterator[tuple[str, str]]:
-    """What the node keeps beside tensors: `dim`, `p`, and what a custom Function put on ctx."""
+    """What the node keeps besides tensors: `dim`, `p`, and what a custom Function put on ctx."""
     kind = type(node.fn)
     for attribute in dir(kind):
         name = attribute.removeprefix("_saved_")
@@ -154,7 +154,8 @@ def _settings(node: Node) -> Iterator[tuple[str, str]]:
 
 
 def _signed(value: Any) -> Any:
-    """torch hands out negative dims as unsigned numbers, an open slice as the largest one."""
+    """The number as the user wrote it: torch gives a negative dim as a large unsigned number, and
+    the end of an open slice as the largest integer."""
     if isinstance(value, tuple | list):
         return type(value)(_signed(item) for item in value)
     if isinstance(value, int) and not isinstance(value, bool):
@@ -203,6 +204,6 @@ def _inputs(backward: BackwardPass, node: Node) -> Iterator[NodeEnd]:
 def _text(value: Any) -> str:
     try:
         text = repr(value)
-    except Exception as error:  # an object of the user's may refuse anything
+    except Exception as error:  # a user's object may raise anything
         text = f"{type(value).__name__} ({error})"
     return sendable(text if len(text) <= MAX_TEXT else f"{text[: MAX_TEXT - 1]}…")

@@ -1,4 +1,4 @@
-"""Answers the window's questions about the rule of one node of the backward pass under way."""
+"""Answers about the rule of one node of the backward pass under way."""
 
 from __future__ import annotations
 
@@ -45,13 +45,14 @@ HELD = (
     " stepping node by node for this."
 )
 MAX_COMPARED = 1 << 22
-"""Elements up to which the whole gradient is worked out by the formula as well."""
+"""Largest gradient, in elements, that the formula computes as a whole."""
 MAX_SINGLED_OUT = 1 << 25
-"""Elements, coming in and going out, up to which the terms of one are looked for."""
+"""Largest number of incoming and outgoing elements for which the terms of one element are found."""
 
 
 def tell_rule(lab: Lab, command: RuleCommand) -> Iterator[Snapshot]:
-    """Answer with a RuleSnapshot. Raises LabError when there is no such node, input or element."""
+    """Answer with a RuleSnapshot. Raises LabError for a node, input or element that does not
+    exist."""
     backward = lab.backward.require()
     node, step = _node_and_step(backward, command.node)
     if node.is_leaf:
@@ -94,7 +95,7 @@ def tell_rule(lab: Lab, command: RuleCommand) -> Iterator[Snapshot]:
 
 
 def check_step(lab: Lab, command: CheckRuleCommand) -> Iterator[Snapshot | None]:
-    """Answer with a RuleCheckSnapshot. Raises LabError when the node has not run."""
+    """Answer with a RuleCheckSnapshot. Raises LabError if the node has not run."""
     backward = lab.backward.require()
     step = backward.debugger.step_of(command.node)
     node = step.node
@@ -141,7 +142,8 @@ def check_step(lab: Lab, command: CheckRuleCommand) -> Iterator[Snapshot | None]
 
 
 def list_ops(lab: Lab, command: RuleOpsCommand) -> Iterator[Snapshot]:
-    """Answer with a RuleOpsSnapshot. Raises LabError when the node has not run, or cannot run."""
+    """Answer with a RuleOpsSnapshot. Raises LabError if the node has not run, or cannot run
+    again."""
     backward = lab.backward.require()
     step = backward.debugger.step_of(command.node)
     node = step.node
@@ -215,14 +217,14 @@ def _with_numbers(
 
 
 def _first_element(dense: torch.Tensor) -> tuple[int, ...]:
-    """The first that is not zero: it says more."""
+    """The index of the first element that is not zero, since it tells more; else of the first."""
     flat = dense.reshape(-1)
     place = int((flat != 0).to(torch.uint8).argmax())
     return tuple(int(i) for i in torch.unravel_index(torch.tensor(place), dense.shape))
 
 
 def _numbers(found: Numbers, engine: complex) -> RuleNumbers:
-    """Complex numbers are compared by size."""
+    """The numbers as they are sent; of complex numbers, the absolute values."""
     ours, theirs = (abs(v) if isinstance(v, complex) else float(v) for v in (found.value, engine))
     return RuleNumbers(found.lines, ours, theirs, found.terms)
 
@@ -240,7 +242,7 @@ def _difference(rule: Rule, number: int, expected: torch.Tensor) -> float | None
 def _leaf_rule(
     backward: BackwardPass, node: Node, step: Step | None, element: tuple[int, ...] | None
 ) -> RuleSnapshot:
-    """A leaf adds to its `.grad`."""
+    """The rule of a leaf: the gradient is added to its `.grad`."""
     name = title(node)
     rule = rule_of(node, ())
     shape = tuple(n if isinstance(n, int) else -1 for n in node.outputs[0].shape)
@@ -308,12 +310,12 @@ def _input(backward: BackwardPass, node: Node, rule: Rule, number: int) -> RuleI
 
 
 def _hooks(backward: BackwardPass, node: Node) -> str:
-    """The hooks that the user's code has put on a node, in words."""
+    """The hooks that the user's code has registered on a node, in words."""
     return hooks_on(node, own=backward.stepper.own_hooks)
 
 
 def _call_of(backward: BackwardPass, node: Node) -> Call | None:
-    """The recorded call that made a node: of the model's pass, or of a cell of the console."""
+    """The recorded call that made the node, from the model's pass or from a cell of the console."""
     chain = backward.subject.provenance.chain(node)
     return chain[-1] if chain else None
 

@@ -1,6 +1,6 @@
-"""Answers about shapes that meet: broadcasting, reductions, products, indexing.
+"""Answers about broadcasting, reductions, products and indexing.
 
-All of it is reading: outside autograd's graph, without random numbers, at the cost of what shows.
+The answers build no graph and draw no random numbers, and read no more elements than are shown.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from ..tensors.shapes.operands import operand
 
 @contextmanager
 def _reading() -> Iterator[None]:
-    """No graph, and no code of the user's own tensor classes."""
+    """No graph is built in this context, and no code of the user's own tensor classes runs."""
     with torch.no_grad(), torch._C.DisableTorchFunctionSubclass():
         yield
 

@@ -1,5 +1,5 @@
-"""Answers the window's commands on the trace: code, the batch or a rule is run once, and stepped
-through as often as wanted."""
+"""Answers about the trace: code, a batch or a node's rule runs once; then the trace is stepped
+through, forward or back."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from ..protocol import (
 from ..recording.recorder import Recorder
 from ..recording.recording import Recording
 from ..recording.statement_counts import StatementCounts
-from .console import cell_error, what_is_left
+from .console import cell_error, namespace_snapshots
 from .rules import HELD
 
 if TYPE_CHECKING:
@@ -41,9 +41,11 @@ _NO_ROOT = (
 
 
 def start_trace(lab: Lab, command: StartTraceCommand) -> Iterator[Snapshot | None]:
-    """Run code (then the console's variables follow), the batch or a rule, and answer with
-    TraceSnapshots and a TraceStepSnapshot. Raises LabError when there is no forward pass to take a
-    batch of, or the node's rule cannot run."""
+    """Run code, the batch or a rule, and answer with TraceSnapshots and a TraceStepSnapshot.
+
+    After code the console's variables follow too. Raises LabError if there is no forward pass to
+    take a batch from, or the node's rule cannot run.
+    """
     lab.trace.drop()
     if command.node >= 0:
         trace = _of_rule(lab, command.node)
@@ -53,13 +55,14 @@ def start_trace(lab: Lab, command: StartTraceCommand) -> Iterator[Snapshot | Non
         trace = yield from _of_batch(lab)
     lab.trace.current = trace
     if trace.source:
-        yield from what_is_left(lab.console.namespace)
+        yield from namespace_snapshots(lab.console.namespace)
     yield from trace.snapshots()
     yield trace.step_snapshot()
 
 
 def move_trace(lab: Lab, command: MoveTraceCommand) -> Iterator[Snapshot]:
-    """Answer with a TraceStepSnapshot. Raises LabError without a trace, and as `Trace.go` does."""
+    """Answer with a TraceStepSnapshot. Raises LabError if there is no trace, and as `Trace.go`
+    does."""
     trace = lab.trace.current
     if trace is None:
         raise LabError("Nothing has been traced yet.", hint="Trace some code, or the batch.")
@@ -68,7 +71,8 @@ def move_trace(lab: Lab, command: MoveTraceCommand) -> Iterator[Snapshot]:
 
 
 def find_root(lab: Lab, command: TraceRootCommand) -> Iterator[Snapshot]:
-    """Answer with a TraceRootSnapshot. Raises LabError without a trace, or such a call in it."""
+    """Answer with a TraceRootSnapshot. Raises LabError if there is no trace, or no such call in
+    it."""
     trace = lab.trace.current
     calls = [] if trace is None else trace.recording.calls
     if not 0 <= command.position < len(calls):
@@ -152,8 +156,8 @@ def _of_batch(lab: Lab) -> Generator[None, None, Trace]:
 
 
 def _same_node(sequence: int, run: ForwardPass, shown: ForwardPass | None) -> int:
-    """The sequence number in `shown` of a node of `run`, another run of the same pass; -1 where
-    it has not run that far."""
+    """The sequence number in `shown` of a node of `run`, another run of the same pass; -1 if
+    `shown` has not run that far."""
     if shown is None or shown.order != run.order:
         return -1
     for block, (first, end) in run.sequence_ranges.items():

@@ -1,4 +1,5 @@
-"""The training job. Pausing, single steps and going on are the session's (see `engine.lab`)."""
+"""The training job. The session itself answers pausing, single steps and going on (see
+`engine.lab`)."""
 
 from __future__ import annotations
 
@@ -15,11 +16,12 @@ from .models import require_runnable
 
 
 def train(lab: Lab, command: TrainCommand) -> Iterator[Snapshot | None]:
-    """Train the live model: a snapshot before the first step, then one optimizer step (or one
-    batch of a validation pass) for each `next`, and a last snapshot that says how it ended.
+    """Train the live model.
 
-    Raises LabError before the first snapshot when the model, the set-up or the checkpoint is not
-    fit for training.
+    The first `next` yields a snapshot before the first step. Each further `next` does one optimizer
+    step, or one batch of a validation pass. The last snapshot says how the run ended. Raises
+    LabError before the first snapshot if the model, the set-up or the checkpoint cannot be trained
+    with.
     """
     require_runnable(command.model, command.training)
     resume = checkpoints.load(command.checkpoint) if command.checkpoint else None

@@ -1,4 +1,4 @@
-"""Answers about the numbers in a tensor: windows, statistics, bits."""
+"""Answers about the values of a tensor: windows, statistics, lines, bits."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from ..tensors.values.window import Cut, cut_tensor, read_window, why_unreadable
 
 
 def read_values(lab: Lab, command: ReadValuesCommand) -> Iterator[Snapshot]:
-    t = tensor_of(lab, command.expression)
+    t = lab.console.namespace.tensor(command.expression)
     cut = cut_tensor(t, command.slice, command.expression)
     shown, step = window_picture(cut) if command.picture else (None, (1, 1))
     yield ValuesSnapshot(
@@ -61,13 +61,13 @@ def read_values(lab: Lab, command: ReadValuesCommand) -> Iterator[Snapshot]:
 
 
 def statistics(lab: Lab, command: StatisticsCommand) -> Iterator[Snapshot]:
-    t = tensor_of(lab, command.expression)
+    t = lab.console.namespace.tensor(command.expression)
     key = (command.expression, command.slice, _version(t))
     counting = lab.values.statistics
     if command.restart or counting is None or not counting.answers(key, t):
         counting = lab.values.statistics = _start_counting(t, command, key)
     if counting.advance():
-        lab.values.statistics = None  # keeps the tensor alive no longer than needed
+        lab.values.statistics = None  # the tensor need not be kept alive any longer
     counted = counting.work
     yield StatisticsSnapshot(
         expression=command.expression,
@@ -89,7 +89,7 @@ def statistics(lab: Lab, command: StatisticsCommand) -> Iterator[Snapshot]:
 
 
 def lines(lab: Lab, command: LinesCommand) -> Iterator[Snapshot]:
-    t = tensor_of(lab, command.expression)
+    t = lab.console.namespace.tensor(command.expression)
     key = (command.expression, command.slice, command.lines, _version(t))
     tracing = lab.values.lines
     if command.restart or tracing is None or not tracing.answers(key, t):
@@ -119,7 +119,7 @@ def lines(lab: Lab, command: LinesCommand) -> Iterator[Snapshot]:
 
 
 def bits(lab: Lab, command: BitsCommand) -> Iterator[Snapshot]:
-    t = tensor_of(lab, command.expression)
+    t = lab.console.namespace.tensor(command.expression)
     cut = cut_tensor(t, ", ".join(map(str, command.index)), command.expression)
     if cut.shape:
         raise LabError(
@@ -151,18 +151,6 @@ def bits(lab: Lab, command: BitsCommand) -> Iterator[Snapshot]:
     )
 
 
-def tensor_of(lab: Lab, expression: str) -> Tensor:
-    """The tensor that `expression` names. Raises LabError when it names none."""
-    found = lab.console.namespace.resolve(expression)
-    if not issubclass(type(found), Tensor):
-        raise LabError(
-            f"`{expression}` is no tensor but a {type(found).__name__}.",
-            hint="Choose a tensor in the list of variables.",
-        )
-    assert isinstance(found, Tensor)
-    return found
-
-
 def _start_counting(
     t: Tensor, command: StatisticsCommand, key: tuple[object, ...]
 ) -> UnderWay[Statistics]:
@@ -180,7 +168,8 @@ def _start_counting(
 
 
 def _stored(t: Tensor, index: tuple[int, ...]) -> tuple[Tensor, str]:
-    """The integer that a quantised tensor keeps, and what turns it into the element."""
+    """The integer that a quantised tensor stores, and a text that says how to compute the
+    element."""
     if t.qscheme() == torch.per_tensor_affine:
         scale, zero = t.q_scale(), t.q_zero_point()
         stored = t.detach()[index].int_repr()
@@ -196,7 +185,7 @@ def _stored(t: Tensor, index: tuple[int, ...]) -> tuple[Tensor, str]:
 def _version(t: Tensor) -> int | None:
     try:
         return t._version
-    except RuntimeError:  # made in inference mode: none is kept
+    except RuntimeError:  # a tensor made in inference mode has no version
         return None
 
 
@@ -209,6 +198,6 @@ def _edit(t: Tensor, cut: Cut) -> Literal["", "assign", "no_grad"]:
         or why_unreadable(cut)
     ):
         return ""
-    # Writing to a leaf that requires grad, or to a view of one, is refused while recording.
+    # While grad mode is on, torch refuses writes to a leaf that requires grad, and to its views.
     base = t._base if t._is_view() else t
     return "no_grad" if base is not None and base.is_leaf and base.requires_grad else "assign"

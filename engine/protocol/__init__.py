@@ -1,6 +1,6 @@
-"""Messages between the window and the engine, in one flat namespace, and how they are encoded.
+"""Messages between the window and the engine, in one flat namespace, and their encoding.
 
-Not here: the document that some messages carry (`project`), any torch.
+Not here: the document that some messages carry (`project`), and anything of torch.
 """
 
 from .autograd_commands import *  # noqa: F403

@@ -1,4 +1,4 @@
-"""What the Autograd workspace asks: passes forward and backward, traces, rules, derivatives."""
+"""Commands of the Autograd workspace: forward and backward passes, traces, rules, derivatives."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .stepping import Breakpoint
 
 
 class StartForwardCommand(Command, frozen=True, kw_only=True):
-    """Take batch number `batch` of the training data, stand before the first block
+    """Start a forward pass before the first block, with batch number `batch` of the training data
     -> ForwardSnapshot."""
 
     handler = "models:start_forward"
@@ -26,8 +26,8 @@ class StartForwardCommand(Command, frozen=True, kw_only=True):
 
 
 class MoveForwardCommand(Command, frozen=True, kw_only=True):
-    """Run one block (`step`), undo one (`back`), run until `target` has run (`to`), run all
-    blocks and the loss (`end`), or return before the first (`reset`) -> ForwardSnapshot."""
+    """Run one block (`step`), undo one (`back`), run up to and including `target` (`to`), run all
+    blocks and the loss (`end`), or return before the first block (`reset`) -> ForwardSnapshot."""
 
     handler = "models:move_forward"
     move: Literal["step", "back", "to", "end", "reset"]
@@ -35,26 +35,28 @@ class MoveForwardCommand(Command, frozen=True, kw_only=True):
 
 
 class StartBackwardCommand(Command, frozen=True, kw_only=True):
-    """Finish the forward pass if need be (-> ForwardSnapshot), read the graph from `loss.grad_fn`,
-    stand before its root -> GraphSnapshots, then BackwardSnapshot.
+    """Read the graph of a root and start a backward pass before its first node -> GraphSnapshots,
+    then BackwardSnapshot.
 
-    `root` takes the graph of the console instead: an expression (`loss`, `y[0]`, `model.out`), or
-    several with commas between; then no forward pass is needed. `gradient` is what backward starts
-    with, needed where a root is no scalar: an expression of the console (`torch.ones_like(y)`, one
-    per root with commas between). With `create_graph` the gradients have graphs of their own.
+    Without `root`, the root is the loss of the forward pass, which is finished first if need be (->
+    ForwardSnapshot). With `root`, it is an expression of the console (`loss`, `y[0]`, `model.out`),
+    or several with commas between; then no forward pass is needed. `gradient` is what backward
+    starts with, an expression of the console (`torch.ones_like(y)`, one per root with commas
+    between); a root that is no scalar needs it. With `create_graph` the gradients have graphs of
+    their own.
 
-    A pass of the model starts from `.grad`s of None unless `accumulate`; under a console root,
-    `.grad` is what the user's code left there, and the steps add to it. With `inputs` (names of
-    leaves or other tensors) the gradients are found as by `torch.autograd.grad`: only for these,
-    and no `.grad` changes.
+    A pass of the model starts from `.grad`s of None unless `accumulate`. A pass of a console root
+    adds to the `.grad`s that the user's code has left. With `inputs` (names of leaves or other
+    tensors) the pass is one of `torch.autograd.grad`: it finds the gradients of these only, and
+    changes no `.grad`.
 
-    `real_engine` lets backward() itself run, held before each node: without `retain_graph` it frees
-    saved tensors as it goes, and it cannot go back. Else each node is run by itself, and the graph
-    is kept.
+    With `real_engine`, torch's backward() runs and is held before each node: it cannot go back, and
+    without `retain_graph` it frees saved tensors as it goes. Otherwise each node is run by itself,
+    and the graph is kept.
 
-    With `of`, the root is the gradient of that tensor as the pass under way has found it, with
-    `create_graph`: the graph of a gradient is stepped in turn. `.grad`s then start from None unless
-    `accumulate`, and the gradient it starts with is ones unless `gradient` says otherwise.
+    With `of`, the root is the gradient that the pass under way, with `create_graph`, has found for
+    that tensor; so the graph of a gradient is stepped. `.grad`s then start from None unless
+    `accumulate`, and backward starts with ones unless `gradient` is given.
     """
 
     handler = "backward:start_backward"
@@ -69,20 +71,21 @@ class StartBackwardCommand(Command, frozen=True, kw_only=True):
 
 
 class NodeDetailCommand(Command, frozen=True, kw_only=True):
-    """Tell all that is known of one node of the graph under way -> NodeDetailSnapshot."""
+    """Ask for all that is known of one node of the current graph -> NodeDetailSnapshot."""
 
     handler = "node_detail:node_detail"
     node: int
 
 
 class StartTraceCommand(Command, frozen=True, kw_only=True):
-    """Run code and record all that torch does in it -> OutputSnapshots as it prints, then
-    TraceSnapshots and a TraceStepSnapshot that stands before the first call.
+    """Run code and record every call of torch in it -> OutputSnapshots as it prints, then
+    TraceSnapshots and a TraceStepSnapshot before the first call.
 
-    `source` runs as a cell of the console does, and what it leaves stays. Empty: the batch of the
-    forward pass under way runs through the model, in a pass of its own; with `node` (an id), the
-    rule of that node of the backward pass under way runs once more, on copies, and the trace stands
-    at its first call. An exception or an InterruptSignal ends the trace, not what it has recorded.
+    `source` runs like a cell of the console, and the variables that it sets stay. Without `source`,
+    the batch of the forward pass runs through the model, in a pass of its own. With `node` (an id),
+    the rule of that node of the backward pass runs once more on copies, and the trace stands at its
+    first call. An exception or an InterruptSignal ends the trace; what was recorded until then is
+    kept.
     """
 
     handler = "trace:start_trace"
@@ -98,11 +101,11 @@ TraceMove = Literal[
 class MoveTraceCommand(Command, frozen=True, kw_only=True):
     """Go to another call of the trace -> TraceStepSnapshot.
 
-    `step` goes to the next call, into modules and functions; `over` to the next that is not inside
-    this one, `out` to the next that is not inside the call around it; `back` to the one before;
-    `to` to number `target`; `start` before the first, `end` to the last; `line` to the next line of
-    the user's code that ran, into functions too, `back_line` to the one before; `origin` to the
-    first that made NaN or inf.
+    `step` goes to the next call, also into modules and functions; `over` to the next call outside
+    this one; `out` to the next call outside the one around it; `back` to the previous call; `to` to
+    call number `target`; `start` before the first call; `end` to the last. `line` goes to the next
+    line of the user's code that ran, also into functions; `back_line` to the previous one; `origin`
+    to the first call that made NaN or inf.
     """
 
     handler = "trace:move_trace"
@@ -111,8 +114,8 @@ class MoveTraceCommand(Command, frozen=True, kw_only=True):
 
 
 class TraceRootCommand(Command, frozen=True, kw_only=True):
-    """Of which tensor of the console is the graph that the nodes of call `position` of the trace
-    are in -> TraceRootSnapshot."""
+    """Find the tensor of the console whose graph contains the nodes that call `position` of the
+    trace made -> TraceRootSnapshot."""
 
     handler = "trace:find_root"
     position: int
@@ -124,12 +127,13 @@ BackwardMove = Literal[
 
 
 class MoveBackwardCommand(Command, frozen=True, kw_only=True):
-    """As MoveForwardCommand, over nodes; `target` is a node id -> BackwardSnapshot.
+    """Move the backward pass: as MoveForwardCommand, with nodes for blocks; `target` is a node id
+    -> BackwardSnapshot.
 
-    `run` goes on to the next breakpoint, `back_run` back to the one before; `leaf` runs until a
-    leaf has run, `out` to the last node of the next node's module. `to`, `leaf` and `out` stop at
-    breakpoints on their way, `end` does not. `again` begins another pass over the same graph:
-    what is in `.grad` stays, and the pass before cannot be gone back into.
+    `run` goes on to the next breakpoint, `back_run` back to the previous one; `leaf` runs until a
+    leaf has run; `out` runs to the last node of the next node's module. `to`, `leaf` and `out` stop
+    at breakpoints on the way, `end` does not. `again` begins another pass over the same graph: the
+    `.grad`s stay, and the previous pass cannot be returned to.
     """
 
     handler = "backward:move_backward"
@@ -138,19 +142,19 @@ class MoveBackwardCommand(Command, frozen=True, kw_only=True):
 
 
 class SetBreakpointsCommand(Command, frozen=True, kw_only=True):
-    """Stop at these from now on, also in later passes -> BackwardSnapshot if a pass is under
-    way."""
+    """Replace the breakpoints, for this pass and later ones -> BackwardSnapshot if there is a
+    pass."""
 
     handler = "backward_edits:set_breakpoints"
     breakpoints: tuple[Breakpoint, ...]
 
 
 class EditGradientCommand(Command, frozen=True, kw_only=True):
-    """Let `expression` replace the gradient that comes in at a node that has not run, in place
-    of any earlier edit there -> BackwardSnapshot.
+    """Replace the gradient that comes in at a node, before the node runs -> BackwardSnapshot.
 
-    It is Python of `g`, the gradient for output `output` of the node, or `grads`, those for all
-    of them; torch, F, np and the console's variables stand ready. None cuts the branch.
+    `expression` is Python of `g`, the gradient for output `output` of the node, or of `grads`, the
+    gradients for all its outputs; it can use torch, F, np and the console's variables. None cuts
+    the branch. An earlier edit at the same place is replaced.
     """
 
     handler = "backward_edits:edit_gradient"
@@ -160,29 +164,30 @@ class EditGradientCommand(Command, frozen=True, kw_only=True):
 
 
 class UneditGradientCommand(Command, frozen=True, kw_only=True):
-    """Forget the edits of a node that has not run -> BackwardSnapshot."""
+    """Remove the edits of a node that has not run -> BackwardSnapshot."""
 
     handler = "backward_edits:unedit_gradient"
     node: int
 
 
 class ZeroGradientsCommand(Command, frozen=True, kw_only=True):
-    """`zero_grad()`: make every `.grad` of the pass None, or zeros -> BackwardSnapshot."""
+    """`zero_grad()`: set every `.grad` of the pass to None, or to zeros -> BackwardSnapshot."""
 
     handler = "backward_edits:zero_gradients"
     set_to_none: bool = True
 
 
 class ExportBackwardCommand(Command, frozen=True, kw_only=True):
-    """Write all that was done, up to the end of this pass, as a script that runs by itself, to a
-    file if `path` is given -> BackwardScriptSnapshot."""
+    """Make a Python script that runs by itself and repeats everything up to the end of this pass;
+    write it to a file if `path` is given -> BackwardScriptSnapshot."""
 
     handler = "backward_edits:export_backward"
     path: str = ""
 
 
 class CompareGradientsCommand(Command, frozen=True, kw_only=True):
-    """Run the same batch through plain `loss.backward()` and compare -> ComparisonSnapshot."""
+    """Run the same batch through plain `loss.backward()` and compare the gradients ->
+    ComparisonSnapshot."""
 
     handler = "backward:compare_gradients"
 
@@ -191,8 +196,9 @@ class InspectCommand(Command, frozen=True, kw_only=True):
     """Show one value of the current pass in full -> ValueSnapshot.
 
     `of` says what `key` names: an activation (block id), a parameter or its `.grad`
-    (`"linear1.weight"`), or a node of the graph (node id as text: its last step). With an
-    `optimizer` (`"optim.SGD"`) and its options, a parameter's gradient comes with its update.
+    (`"linear1.weight"`), or the last step of a node of the graph (node id as text). With an
+    `optimizer` (`"optim.SGD"`) and its options, a parameter's gradient comes with the parameter's
+    update.
     """
 
     handler = "backward:inspect_value"
@@ -203,8 +209,8 @@ class InspectCommand(Command, frozen=True, kw_only=True):
 
 
 class WhyNoGradientCommand(Command, frozen=True, kw_only=True):
-    """Say why `name`, a tensor of the console, has no `.grad`, after backward from `root` (an
-    expression; empty when it is not known) -> WhyNoGradientSnapshot."""
+    """Ask why `name`, a tensor of the console, has no `.grad` after backward from `root` (an
+    expression; empty if it is not known) -> WhyNoGradientSnapshot."""
 
     handler = "missing_gradient:why_no_gradient"
     name: str
@@ -213,15 +219,15 @@ class WhyNoGradientCommand(Command, frozen=True, kw_only=True):
 
 # -- autograd: derivatives of a function ---------------------------------------------------------
 #
-# `function` is an expression of the console that can be called (`f`, `model`, `torch.tanh`,
-# `lambda x: (x @ w).sum()`), `inputs` are expressions of its tensors. An empty function is the
-# model of the forward pass under way, in evaluation mode, at the first sample of its batch.
+# `function` is an expression of the console that can be called (`f`, `model`, `torch.tanh`, `lambda
+# x: (x @ w).sum()`); `inputs` are expressions for its tensors. If `function` is empty, it is the
+# model of the forward pass, in evaluation mode, at the first sample of its batch.
 
 
 class DerivativeCommand(Command, frozen=True, kw_only=True):
-    """Differentiate by input number `argument` -> DerivativeSnapshot, sent again as its
-    comparisons arrive. `vector` (an expression) is what a jvp, vjp or hvp multiplies by; empty
-    for ones. `mode` is how a Jacobian is computed: by rows (reverse) or columns (forward)."""
+    """Compute a derivative by input number `argument` -> DerivativeSnapshot, sent again as its
+    comparisons arrive. `vector` (an expression; ones if empty) is what a jvp, vjp or hvp multiplies
+    by. `mode` says how a Jacobian is computed: by rows (reverse) or by columns (forward)."""
 
     handler = "derivatives:differentiate"
     kind: DerivativeKind
@@ -233,7 +239,7 @@ class DerivativeCommand(Command, frozen=True, kw_only=True):
 
 
 class ReadEntryCommand(Command, frozen=True, kw_only=True):
-    """Tell of an entry of the last derivative's matrix -> EntrySnapshot."""
+    """Read an entry of the last derivative's matrix -> EntrySnapshot."""
 
     handler = "derivatives:read_entry"
     row: int
@@ -241,10 +247,11 @@ class ReadEntryCommand(Command, frozen=True, kw_only=True):
 
 
 class GradcheckCommand(Command, frozen=True, kw_only=True):
-    """torch.autograd.gradcheck of a function, of its gradient with `second` -> GradcheckSnapshot.
+    """Run torch.autograd.gradcheck on a function, or gradgradcheck if `second` ->
+    GradcheckSnapshot.
 
-    With `double` the floating inputs (and a module's parameters) are turned into float64 first,
-    as the check expects.
+    With `double`, the floating-point inputs (and a module's parameters) are converted to float64
+    first, as the check expects.
     """
 
     handler = "derivatives:check_gradient"
@@ -258,8 +265,8 @@ class GradcheckCommand(Command, frozen=True, kw_only=True):
 
 
 class FlowCommand(Command, frozen=True, kw_only=True):
-    """Train `steps` steps from each initialisation, on the same batches, and watch the gradients
-    -> FlowSnapshots. The lab's own weights are left alone."""
+    """Train `steps` steps from each initialisation, on the same batches, and measure the gradients
+    -> FlowSnapshots. The lab's own weights are not changed."""
 
     handler = "flow:gradient_flow"
     model: Model
@@ -269,8 +276,8 @@ class FlowCommand(Command, frozen=True, kw_only=True):
 
 
 class ReadFlowCommand(Command, frozen=True, kw_only=True):
-    """Show the gradients of one layer in step `step` (from 0) of the last flow
-    -> FlowHistogramsSnapshot."""
+    """Ask for the gradients of one layer in step `step` (from 0) of the last gradient flow ->
+    FlowHistogramsSnapshot."""
 
     handler = "flow:read_flow"
     layer: str
@@ -281,9 +288,9 @@ class ReadFlowCommand(Command, frozen=True, kw_only=True):
 
 
 class RuleCommand(Command, frozen=True, kw_only=True):
-    """Tell the rule of a node of the backward pass for its input `input` (the first that gets a
-    gradient, for -1), with the numbers of one element of the outgoing gradient (the first for None)
-    -> RuleSnapshot."""
+    """Ask for the rule of a node of the backward pass for its input `input` (-1: the first that
+    gets a gradient), with the numbers for one element of the outgoing gradient (None: the first) ->
+    RuleSnapshot."""
 
     handler = "rules:tell_rule"
     node: int
@@ -292,8 +299,8 @@ class RuleCommand(Command, frozen=True, kw_only=True):
 
 
 class CheckRuleCommand(Command, frozen=True, kw_only=True):
-    """Hold a node's last step against finite differences of the recorded operator
-    -> RuleCheckSnapshot."""
+    """Check a node's last step against finite differences of the recorded operator ->
+    RuleCheckSnapshot."""
 
     handler = "rules:check_step"
     node: int

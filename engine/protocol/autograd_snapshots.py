@@ -1,4 +1,4 @@
-"""Answers of the Autograd workspace: the forward pass, the graph, the backward pass."""
+"""Snapshots of the Autograd workspace: the forward pass, the graph, the backward pass."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class Activation(Struct, frozen=True):
 
 
 class ForwardSnapshot(Snapshot, frozen=True, kw_only=True):
-    """`order` lists the block ids in the order of execution (the loss last, as `"loss"` when no
-    loss block stands on the canvas); the first `position` of them have run, with their
-    `activations`. `current` holds the outputs of the block last run, with pictures."""
+    """`order` lists the block ids in the order of execution; the last is the loss (`"loss"` if no
+    loss block is on the canvas). The first `position` of them have run: `activations` are theirs,
+    and `current` are the outputs of the last one, with pictures."""
 
     order: tuple[str, ...]
     position: int
@@ -44,15 +44,17 @@ class SourceLine(Struct, frozen=True, array_like=True, gc=False):
 
 
 class GraphNode(Struct, frozen=True, array_like=True, gc=False):
-    """One node of the autograd graph. `name` is torch's (`"AddmmBackward0"`), `label` what a
-    reader calls it (the parameter's or variable's name), `block` the block whose forward made it.
-    `outputs` are the specs of the node's outputs in forward, `saved_bytes` the unique storages
-    it keeps. `sequence` is torch's sequence number; -1 for AccumulateGrad.
+    """One node of the autograd graph. `name` is torch's (`"AddmmBackward0"`), `label` the name of
+    its parameter or variable, `block` the block whose forward made it. `outputs` are the specs of
+    the forward operation's outputs; `saved_bytes` is the size of the unique storages that the node
+    keeps. `sequence` is torch's sequence number; -1 for AccumulateGrad.
 
-    `module` is the dotted path of the `nn.Module` whose forward made it (a leaf: the module that
-    owns the parameter), `aten` the operator torch ran, `source` the line of the user's code. All
-    three were recorded in forward and are empty where they were not. `stale` says that a tensor
-    it saved was overwritten since, `freed` that a backward pass has let go of all it saved."""
+    `module` is the dotted path of the `nn.Module` whose forward made the node (for a leaf: the
+    module that owns the parameter), `aten` the operator that torch ran, `source` the line of the
+    user's code. These three were recorded in forward, and are empty if they were not. `stale`: a
+    tensor that the node saved was overwritten since. `freed`: a backward pass has freed what the
+    node saved.
+    """
 
     id: int
     name: str
@@ -72,8 +74,8 @@ class GraphNode(Struct, frozen=True, array_like=True, gc=False):
 
 
 class GraphEdge(Struct, frozen=True, array_like=True, gc=False):
-    """The gradient's way: from input `input` of node `source` (its next_functions entry) to
-    output `output` of node `target`. Parallel edges are kept."""
+    """An edge that a gradient follows: from input `input` of node `source` (its index in
+    next_functions) to output `output` of node `target`. Parallel edges are kept."""
 
     source: int
     target: int
@@ -85,10 +87,10 @@ CutReason = Literal["detach", "no_grad", "frozen", "input", "integer", "unknown"
 
 
 class GraphCut(Struct, frozen=True, array_like=True, gc=False):
-    """Where the gradient's way ends without a leaf: input `input` of node `node` needs none.
+    """An edge that is missing: input `input` of node `node` needs no gradient.
 
-    `reason` is what made it so: `.detach()` or `no_grad` on the way, a frozen parameter, data
-    that never required grad, a dtype that cannot. `label` names the tensor or the line.
+    `reason` says why: `.detach()` or `no_grad`, a frozen parameter, data that never required grad,
+    or a dtype that cannot. `label` names the tensor or the line.
     """
 
     node: int
@@ -99,9 +101,9 @@ class GraphCut(Struct, frozen=True, array_like=True, gc=False):
 
 
 class StaleTensor(Struct, frozen=True, array_like=True):
-    """Saved tensor `saved` of node `node` was written to after it was saved at version
-    `saved_version`; it is at `version` now, and backward will refuse. `op` and `source` are of the
-    last write, empty where it was not seen; `error` is what torch will say."""
+    """Saved tensor `saved` of node `node` was saved at version `saved_version` and written to
+    since; it is at `version` now, and backward will raise. `op` and `source` are those of the last
+    write, empty if it was not seen; `error` is what torch will raise."""
 
     node: int
     saved: str
@@ -113,17 +115,18 @@ class StaleTensor(Struct, frozen=True, array_like=True):
 
 
 class GraphSnapshot(Snapshot, frozen=True, kw_only=True):
-    """The graph under a root, nodes indexed by id (0 is the root). `plan` is the engine's own
-    order of execution as node ids. `truncated` is the number of nodes left out by the cap; these
-    are stepped all the same, so `plan` and NodeStep may name ids beyond the last in `nodes`.
+    """The graph of a root; nodes are indexed by id, 0 is the root.
 
-    A large graph comes in `parts`, this is number `part` of them (from 0): nodes, edges, cuts and
-    the plan are cut into pieces that follow each other; `join_graph` puts them together. `root`
-    is the expression whose graph this is, empty for the model's loss. `saved_bytes` is what all
-    its nodes keep, a storage that several share counted once. `modules` gives the class
-    name of each module path. `stale` are the saved tensors that backward will find overwritten,
-    the first hundred of them. `rules` tells the backward rule in words for
-    the name of each node, where there are any.
+    `plan` is torch's order of execution, as node ids. `truncated` nodes are left out, because a
+    snapshot has at most so many; they are stepped all the same, so `plan` and NodeStep may name ids
+    beyond the last in `nodes`.
+
+    A large graph comes in `parts`; this is part number `part`, from 0. Nodes, edges, cuts and the
+    plan are divided among them, and `join_graph` joins them. `root` is the expression whose graph
+    this is, empty for the model's loss. `saved_bytes` is what all nodes keep, with a shared storage
+    counted once. `modules` gives the class name for each module path. `stale` are the saved tensors
+    that were overwritten, up to a hundred. `rules` gives the backward rule in words for node names
+    that have one.
     """
 
     nodes: tuple[GraphNode, ...]
@@ -141,7 +144,7 @@ class GraphSnapshot(Snapshot, frozen=True, kw_only=True):
 
 
 def join_graph(parts: Sequence[GraphSnapshot]) -> GraphSnapshot:
-    """The whole graph from its parts in order, as if it had come in one."""
+    """One graph from all its parts, in order."""
     return structs.replace(
         parts[0],
         nodes=tuple(node for part in parts for node in part.nodes),
@@ -156,8 +159,8 @@ def join_graph(parts: Sequence[GraphSnapshot]) -> GraphSnapshot:
 
 
 class WhyNoGradientSnapshot(Snapshot, frozen=True, kw_only=True):
-    """Why a tensor has no gradient: `text` says it, `hint` what to write instead. `node` and `cut`
-    show it on the graph of the root asked about (node ids as in its GraphSnapshot)."""
+    """Why a tensor has no gradient. `text` says why, `hint` what to write instead. `node` and `cut`
+    are the place in the graph of the root (node ids as in its GraphSnapshot)."""
 
     reason: Literal[
         "has_gradient",
@@ -176,12 +179,12 @@ class WhyNoGradientSnapshot(Snapshot, frozen=True, kw_only=True):
 
 
 class NodeStep(Struct, frozen=True):
-    """A node's rule as it was executed: gradients in (one per output of the forward op) and out
-    (one per next_functions entry); None where undefined.
+    """A node that has run: the gradients that came in (one per output of the forward op) and that
+    went out (one per next_functions entry); None where undefined.
 
-    At a leaf, `grad_before` and `grad_after` are its `.grad` on both sides of the step: what came
-    in was added. `hooks` tells of the hooks on the node, in words; `edited` says that what came
-    in was changed by an edit.
+    `grad_before` and `grad_after` are a leaf's `.grad` before and after the step, which added the
+    incoming gradient. `hooks` describes the hooks on the node. `edited`: an edit changed the
+    incoming gradient.
     """
 
     node: int
@@ -194,8 +197,8 @@ class NodeStep(Struct, frozen=True):
 
 
 class ParameterGradient(Struct, frozen=True):
-    """A parameter, or another tensor that keeps one, and its `.grad` as it stands; None before its
-    AccumulateGrad has run. `retained` marks a tensor that is no leaf: retain_grad() was called."""
+    """A parameter, or another tensor that keeps its gradient, and its `.grad` now; None before its
+    AccumulateGrad has run. `retained`: it is not a leaf, and retain_grad() was called."""
 
     name: str
     shape: tuple[int, ...]
@@ -204,14 +207,14 @@ class ParameterGradient(Struct, frozen=True):
 
 
 class BackwardSnapshot(Snapshot, frozen=True, kw_only=True):
-    """The first `position` nodes of the plan have run; `step` is the last of them, `next` the one
+    """The first `position` nodes of the plan have run. `step` is the last of them, `next` the node
     after it (None at the end).
 
-    `stopped_by` says in words what ended a run before its goal. `pending` are the nodes that some
-    gradient has reached (`pending_more` others are left out, and `gradients_more` of `gradients`).
-    `freed_bytes` of `saved_bytes` are what `retain_graph=False` would have freed by now (with
-    `real_engine`: has freed). `pass_number` counts the passes over this graph from 1. A
-    `real_engine` cannot go back. With `inputs` the pass is one of `torch.autograd.grad`:
+    `stopped_by` says in words why a run stopped before its goal. `pending` are the nodes that a
+    gradient has reached; `pending_more` of them are left out, and `gradients_more` of `gradients`.
+    Of `saved_bytes`, `freed_bytes` would be freed by now with `retain_graph=False` (with
+    `real_engine`: are freed). `pass_number` counts the passes over this graph from 1. A
+    `real_engine` pass cannot go back. With `inputs` the pass is one of `torch.autograd.grad`, and
     `gradients` are what it has found for these.
     """
 
@@ -235,8 +238,8 @@ class BackwardSnapshot(Snapshot, frozen=True, kw_only=True):
 
 
 class BackwardScriptSnapshot(Snapshot, frozen=True, kw_only=True):
-    """The pass as a Python script. `path` and `data_path` are the files written, if any: the
-    second holds what the script needs beside itself (weights, batch, random state)."""
+    """The pass as a Python script. `path` and `data_path` are the files written, if any; the data
+    file holds what the script loads (weights, batch, random state)."""
 
     text: str
     path: str = ""
@@ -244,18 +247,19 @@ class BackwardScriptSnapshot(Snapshot, frozen=True, kw_only=True):
 
 
 class ComparisonSnapshot(Snapshot, frozen=True, kw_only=True):
-    """Stepped gradients against `loss.backward()`: the largest absolute difference, over all
-    parameters and for each (of very many those with the largest)."""
+    """The stepped gradients compared with those of `loss.backward()`: the largest absolute
+    difference over all parameters, and for each parameter (if there are too many, those that differ
+    most)."""
 
     max_difference: float
     differences: dict[str, float]
 
 
 class ParameterUpdate(Struct, frozen=True, kw_only=True):
-    """The first step of an optimizer on one element of a parameter, the one at `index`.
+    """The optimizer's first step on one element of a parameter, the one at `index`.
 
-    `rule` is written in the names that `numbers` has: `old − lr · grad`; `new` is what torch's
-    own optimizer makes of it.
+    `rule` is a formula of the names in `numbers`: `old − lr · grad`. `new` is the value that
+    torch's own optimizer computes.
     """
 
     optimizer: str
@@ -266,8 +270,8 @@ class ParameterUpdate(Struct, frozen=True, kw_only=True):
 
 
 class ValueSnapshot(Snapshot, frozen=True, kw_only=True):
-    """The answer to an InspectCommand: one value per output of the thing asked for. `update` is
-    what the optimizer would make of a parameter with this gradient."""
+    """The answer to an InspectCommand: one value per output. `update` is the optimizer's update of
+    a parameter with this gradient."""
 
     of: str
     key: str

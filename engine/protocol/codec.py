@@ -16,7 +16,7 @@ _S = TypeVar("_S", bound=msgspec.Struct)
 
 
 def message_types(base: type[_S]) -> tuple[type[_S], ...]:
-    """The structs that derive from `base`, in the order in which they were declared."""
+    """All structs that derive from `base`, in the order of their declaration."""
     found: list[type[_S]] = []
     for kind in base.__subclasses__():
         found += [kind, *message_types(kind)]
@@ -34,7 +34,7 @@ _snapshots = msgspec.msgpack.Decoder(Union[SNAPSHOTS])  # noqa: UP007
 
 
 class OversizeSnapshot(ValueError):
-    """A snapshot is larger than MAX_SNAPSHOT_BYTES: its sender must summarise more."""
+    """A snapshot has more than MAX_SNAPSHOT_BYTES; its sender must send less."""
 
 
 def encode_command(command: Command | AnySignal) -> bytes:
@@ -42,22 +42,22 @@ def encode_command(command: Command | AnySignal) -> bytes:
 
 
 def decode_command(data: bytes) -> Command:
-    """Raises msgspec.DecodeError or msgspec.ValidationError on anything that is no command."""
+    """Raises msgspec.DecodeError or msgspec.ValidationError on anything but a command."""
     return _commands.decode(data)
 
 
 def decode_signal(data: bytes) -> AnySignal:
-    """Raises msgspec.DecodeError or msgspec.ValidationError on anything that is no signal."""
+    """Raises msgspec.DecodeError or msgspec.ValidationError on anything but a signal."""
     return _signals.decode(data)
 
 
 def decode_message(data: bytes) -> Command | AnySignal:
-    """What travels to the engine: raises as `decode_command` does."""
+    """Decode a command or a signal. Raises as `decode_command` does."""
     return _messages.decode(data)
 
 
 def encode_snapshot(snapshot: Snapshot) -> bytes:
-    """Raises OversizeSnapshot above 256 KiB, TypeError on a value that is no plain data."""
+    """Raises OversizeSnapshot above 256 KiB, and TypeError on a value that is not plain data."""
     data = _encoder.encode(snapshot)
     if len(data) > MAX_SNAPSHOT_BYTES:
         raise OversizeSnapshot(f"{type(snapshot).__name__} has {len(data):,} bytes")
@@ -65,13 +65,13 @@ def encode_snapshot(snapshot: Snapshot) -> bytes:
 
 
 def decode_snapshot(data: bytes) -> Snapshot:
-    """Raises msgspec.DecodeError or msgspec.ValidationError on anything that is no snapshot."""
+    """Raises msgspec.DecodeError or msgspec.ValidationError on anything but a snapshot."""
     return _snapshots.decode(data)
 
 
 def encode_snapshot_or_error(snapshot: Snapshot) -> bytes:
     """As `encode_snapshot`, but a snapshot that cannot be sent becomes an ErrorSnapshot that says
-    so: a sender's mistake must not end the engine."""
+    so: a fault of one handler must not end the engine."""
     try:
         return encode_snapshot(snapshot)
     except (OversizeSnapshot, TypeError, ValueError, OverflowError, RecursionError) as error:

@@ -1,7 +1,7 @@
-"""What the window asks of the engine: one struct a request, which names its handler.
+"""Commands and signals from the window to the engine: one struct each. A command names its handler.
 
-`id` is set by the link and comes back as `reply_to`; `revision` is the document's, so that an
-answer about an older document can be told and dropped.
+The link sets a command's `id`; its answers carry it as `reply_to`. `revision` is that of the
+document, so that answers about an older document can be recognised and dropped.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from ..project.document import Model, TrainingSetup
 
 
 class Command(Struct, frozen=True, kw_only=True, tag=True):
-    """`handler` is `module:function` in `engine.handlers`, imported at its first use; "" is the
-    session itself. A struct that derives from this one can be sent: nothing else lists it."""
+    """`handler` is `module:function` in `engine.handlers`, imported at its first use; "" means that
+    the session itself answers. Every struct that derives from this one is a command; there is no
+    other list of them."""
 
     handler: ClassVar[str] = ""
     id: int = 0
@@ -23,7 +24,7 @@ class Command(Struct, frozen=True, kw_only=True, tag=True):
 
 
 class HelloCommand(Command, frozen=True, kw_only=True):
-    """Ask for a ReadySnapshot (also sent unasked once torch has loaded)."""
+    """Ask for a ReadySnapshot. The engine also sends one by itself when torch has loaded."""
 
     handler = "engine:hello"
 
@@ -32,7 +33,7 @@ class HelloCommand(Command, frozen=True, kw_only=True):
 
 
 class CheckModelCommand(Command, frozen=True, kw_only=True):
-    """Work out shapes, parameter counts, problems and Python code -> ModelSnapshot."""
+    """Compute the model's shapes, parameter counts, problems and Python code -> ModelSnapshot."""
 
     handler = "models:check_model"
     model: Model
@@ -40,8 +41,7 @@ class CheckModelCommand(Command, frozen=True, kw_only=True):
 
 
 class InitialiseCommand(Command, frozen=True, kw_only=True):
-    """Forget all trained weights: build the live model anew from `training.seed`
-    -> WeightsSnapshot."""
+    """Replace the live model by a new one with weights from `training.seed` -> WeightsSnapshot."""
 
     handler = "models:initialise"
     model: Model
@@ -52,10 +52,11 @@ class InitialiseCommand(Command, frozen=True, kw_only=True):
 
 
 class TrainCommand(Command, frozen=True, kw_only=True):
-    """Train. Streams TrainingSnapshots, at most 30 a second, until finished, stopped or failed.
+    """Train: answered with TrainingSnapshots, at most 30 a second, until the run has finished,
+    failed or been stopped.
 
-    With `checkpoint`, go on from that file (a path) instead of the live weights. With `paused`,
-    stand before the first step and wait for `StepTrainingCommand` or `ContinueTrainingCommand`.
+    With `checkpoint` (a path), the run goes on from that file, not from the live weights. With
+    `paused`, it waits before the first step for `StepTrainingCommand` or `ContinueTrainingCommand`.
     """
 
     handler = "training:train"
@@ -77,8 +78,8 @@ class ContinueTrainingCommand(Command, frozen=True, kw_only=True):
 
 
 class ExportCommand(Command, frozen=True, kw_only=True):
-    """Write the live model's state_dict (or its Python) to `path`, load it back, compare
-    -> ExportSnapshot. `weights` (a path) exports that file's state_dict instead of the live one."""
+    """Write the live model's state_dict (or its Python) to `path`, load it back and compare ->
+    ExportSnapshot. With `weights` (a path), that file's state_dict is written, not the live one."""
 
     handler = "exporting:export"
     model: Model
@@ -89,9 +90,9 @@ class ExportCommand(Command, frozen=True, kw_only=True):
 
 
 class RunCellCommand(Command, frozen=True, kw_only=True):
-    """Run Python in the console's namespace -> OutputSnapshots as it prints, then the tensors it
-    leaves as TensorsSnapshots, then one CellSnapshot. `filename` is what its traceback calls it;
-    a file that exists becomes its `__file__` and its folder is importable."""
+    """Run Python in the console's namespace -> OutputSnapshots as it prints, then TensorsSnapshots,
+    a VariablesSnapshot and one CellSnapshot. `filename` is the cell's name in tracebacks; if the
+    file exists, it becomes `__file__`, and the modules in its folder can be imported."""
 
     handler = "console:run_cell"
     source: str
@@ -99,20 +100,20 @@ class RunCellCommand(Command, frozen=True, kw_only=True):
 
 
 class NewNamespaceCommand(Command, frozen=True, kw_only=True):
-    """Forget all that cells have made and begin with a fresh namespace -> VariablesSnapshot."""
+    """Replace the console's namespace by a new one -> VariablesSnapshot."""
 
     handler = "console:begin_namespace"
 
 
 class ReadVariablesCommand(Command, frozen=True, kw_only=True):
-    """List the console's variables -> VariablesSnapshot (which also follows every cell)."""
+    """List the console's variables -> VariablesSnapshot (also sent after every cell)."""
 
     handler = "console:read_variables"
 
 
 class CompleteCommand(Command, frozen=True, kw_only=True):
-    """What could stand at `cursor` (an offset into `source`, in characters), from live objects
-    -> CompletionsSnapshot."""
+    """Complete the word at `cursor` (an offset into `source`, in characters) ->
+    CompletionsSnapshot."""
 
     handler = "console:complete_source"
     source: str
@@ -129,15 +130,16 @@ class PauseSignal(Struct, frozen=True, tag=True):
 
 
 class StopSignal(Struct, frozen=True, tag=True):
-    """End the job in hand at its next step boundary; what it has done stays."""
+    """End the current job at its next step boundary; its results so far stay."""
 
 
 class InterruptSignal(Struct, frozen=True, tag=True):
-    """Raise KeyboardInterrupt in the engine's main thread: for user code that does not return."""
+    """Raise KeyboardInterrupt in the engine's main thread, to end user code that does not
+    return."""
 
 
 class QuitSignal(Struct, frozen=True, tag=True):
-    """Stop the job in hand and leave."""
+    """Stop the current job and end the engine."""
 
 
 AnySignal = PauseSignal | StopSignal | InterruptSignal | QuitSignal

@@ -1,4 +1,4 @@
-"""Derivatives of a function of the user's choice, and the check of its backward."""
+"""Snapshots of derivatives of a function of the user's, and of gradcheck."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ DerivativeKind = Literal["jacobian", "hessian", "jvp", "vjp", "hvp"]
 
 
 class MatrixEntry(Struct, frozen=True):
-    """One entry of a derivative's matrix: how much element `output_index` of the output changes
+    """One entry of a Jacobian or Hessian: how much element `output_index` of the output changes
     with element `input_index` of the input (of a Hessian: two elements of the input).
 
-    `numeric` is the same by central differences in the same dtype.
+    `numeric` is the entry by central differences in the same dtype.
     """
 
     row: int
@@ -28,9 +28,9 @@ class MatrixEntry(Struct, frozen=True):
 
 
 class DerivativeComparison(Struct, frozen=True):
-    """A way of computing (`"numeric, float32"`) against the analytic derivative in float64: the
-    largest absolute difference, and that relative to the largest entry. NaN where there is none;
-    `note` says why."""
+    """Another way to compute the derivative (`"numeric, float32"`), compared with the analytic
+    derivative in float64: the largest absolute difference, also relative to the largest entry. NaN
+    if there is none; `note` says why."""
 
     way: str
     max_difference: float
@@ -42,10 +42,10 @@ class DerivativeSnapshot(Snapshot, frozen=True, kw_only=True):
     """A derivative at a point. `code` is the line of Python that computes it.
 
     A Jacobian (`rows` elements of the output by `columns` elements of the input, both in C order)
-    or a Hessian comes as `picture` with `summary`, and `entry` of it; a product as `result` in
-    its own shape, with `picture` None. `texts` are the entries in C order, as torch prints them,
-    where there are few. `input` and `output` are the point and the function's value there.
-    `comparisons` grow: the snapshot is sent again with each, and is `complete` at the end.
+    or a Hessian has `picture`, `summary` and one `entry`. A product has `result`, in its own shape.
+    `texts` are the entries in C order as torch prints them, if there are few. `input` and `output`
+    are the point and the function's value there. The snapshot is sent again with each new one of
+    `comparisons`; the last is `complete`.
     """
 
     kind: DerivativeKind
@@ -65,8 +65,8 @@ class DerivativeSnapshot(Snapshot, frozen=True, kw_only=True):
 
 
 class EntrySnapshot(Snapshot, frozen=True, kw_only=True):
-    """The entry asked for, and its row and column in the shapes of input and output: what moves
-    this output, and what this input moves."""
+    """An entry of the matrix. `of_output` is its row, in the input's shape: how the output element
+    depends on each input element. `of_input` is its column, in the output's shape."""
 
     entry: MatrixEntry
     of_output: Value
@@ -74,9 +74,9 @@ class EntrySnapshot(Snapshot, frozen=True, kw_only=True):
 
 
 class CheckedPair(Struct, frozen=True):
-    """The Jacobian of one output by one input, analytic and numeric, and their difference:
-    pictures and texts (in C order, where there are few) of `rows` by `columns`. `worst` is the
-    entry that exceeds the tolerance most, None if none does; `allowed` is the tolerance there."""
+    """The Jacobian of one output by one input, analytic and numeric, and their difference: as
+    pictures, and as texts (in C order) if there are few entries. `worst` is the entry that exceeds
+    the tolerance most, None if none does; `allowed` is the tolerance there."""
 
     input: int
     output: int
@@ -93,8 +93,8 @@ class CheckedPair(Struct, frozen=True):
 
 
 class GradcheckSnapshot(Snapshot, frozen=True, kw_only=True):
-    """torch's verdict. `message` is its own, whole, when it fails; `hint` says what to look at.
-    `code` is the line of Python that asks the same."""
+    """The result of torch's gradcheck. `message` is torch's whole message if the check fails;
+    `hint` says what to look at. `code` is the line of Python that runs the same check."""
 
     ok: bool
     code: str

@@ -1,4 +1,4 @@
-"""Gradient flow: how large the gradients of each layer are while a model trains."""
+"""Snapshots of gradient flow: how large each layer's gradients are while a model trains."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ FlowVerdict = Literal["", "vanishing", "exploding"]
 
 
 class FlowSnapshot(Snapshot, frozen=True, kw_only=True):
-    """One of the runs, after `step` of `steps` steps. Sent again as it goes on.
+    """One of the runs, after `step` of `steps` steps. Sent again as the run goes on.
 
-    `rms` (layers, steps) is the root mean square of each layer's gradients, `dead` (activations,
-    steps) the fraction of units through which no sample gets a gradient; both are NaN where
-    nothing was measured yet, None without a layer; `order` has the names of both in the model's
-    order. `norms` are the last step's 2-norms and `verdicts` the words on them. `losses` has a
-    number for each step. `ended` says in words why the run ended early.
+    `rms` (layers, steps) is the root mean square of each layer's gradients. `dead` (activations,
+    steps) is the fraction of units that pass no gradient for any sample. Both are NaN where nothing
+    has been measured yet, and None without a layer. `order` has the names of both in the model's
+    order. `norms` are the 2-norms of the last step's gradients, `verdicts` the judgement on each.
+    `losses` has a number for each step. `ended` says in words why the run ended early.
     """
 
     initialisation: Initialisation
@@ -48,8 +48,8 @@ class FlowSnapshot(Snapshot, frozen=True, kw_only=True):
 
 
 class FlowHistogram(Struct, frozen=True):
-    """Sizes of a layer's gradients in one run: `counts` by power of ten (`FlowHistograms` says
-    from where to where), `zeros` exactly zero, `norm` their 2-norm."""
+    """Sizes of a layer's gradients in one run: `counts` by power of ten (FlowHistogramsSnapshot has
+    the range), the number of exact `zeros`, and the 2-norm."""
 
     initialisation: Initialisation
     counts: tuple[int, ...]
@@ -58,8 +58,8 @@ class FlowHistogram(Struct, frozen=True):
 
 
 class FlowHistogramsSnapshot(Snapshot, frozen=True, kw_only=True):
-    """The gradients of `layer` in step `step` (from 0), in every run that has come so far. Bins
-    are equally wide in log10, from 10^`low` to 10^`high`; what is outside is in the end bins."""
+    """The gradients of `layer` in step `step` (from 0), in every run so far. The bins have equal
+    width in log10, from 10^`low` to 10^`high`; the end bins also count what is outside."""
 
     layer: str
     step: int

@@ -1,4 +1,5 @@
-"""A node's backward rule: as a formula with numbers, checked by differences, stepped into."""
+"""Snapshots of a node's backward rule: the formula with numbers, the check, the operators
+inside."""
 
 from __future__ import annotations
 
@@ -11,8 +12,8 @@ from .values import Value
 
 
 class RuleInput(Struct, frozen=True):
-    """An input of the forward operation that gets a gradient: its number in `next_functions`, its
-    letter in the formula, where the gradient goes (a leaf's name, or an operation), its shape."""
+    """An input of the forward operation that gets a gradient: its index in `next_functions`, its
+    letter in the formula, the leaf or operation that the gradient goes to, and its shape."""
 
     number: int
     label: str
@@ -22,8 +23,8 @@ class RuleInput(Struct, frozen=True):
 
 class RuleSymbol(Struct, frozen=True):
     """What a letter of the formula stands for. `saved` is torch's name of a saved tensor or
-    parameter; `shape` is None for a number, `text` then its value; `note` says why a saved tensor
-    cannot be read, or that it was overwritten since."""
+    parameter. `shape` is None for a number, whose value is then `text`. `note` says why a saved
+    tensor cannot be read, or that it was overwritten since."""
 
     name: str
     meaning: str
@@ -34,9 +35,9 @@ class RuleSymbol(Struct, frozen=True):
 
 
 class RuleNumbers(Struct, frozen=True):
-    """How one element of the outgoing gradient comes about, each line text: `lines` are
-    `∂L/∂a[0, 2] = g[0, 2] · b[0, 2]`, `= 0.5 · 3` and `= 1.5`. `value` is what they give, `engine`
-    what torch's engine gave; `terms` is how many the sum has."""
+    """How one element of the outgoing gradient is computed: `lines` are `∂L/∂a[0, 2] = g[0, 2] ·
+    b[0, 2]`, `= 0.5 · 3` and `= 1.5`. `value` is their result, `engine` the value of torch's
+    engine; `terms` is the number of terms in the sum."""
 
     lines: tuple[str, ...]
     value: float
@@ -47,10 +48,10 @@ class RuleNumbers(Struct, frozen=True):
 class RuleSnapshot(Snapshot, frozen=True, kw_only=True):
     """The rule of a node for its input `input`.
 
-    `general` says that the rule is known only as a vector-Jacobian product. `numbers` are those
-    of `element` of the outgoing gradient, whose picture is `outgoing`; both None before the node
-    has run, and `note` says why something is missing. `max_difference` is that between the whole
-    gradient by the formula and the engine's; None where it was not worked out.
+    `general`: the rule is known only as a vector-Jacobian product. `numbers` are those of `element`
+    of the outgoing gradient, and `outgoing` is that gradient; both are None before the node has
+    run. `note` says why something is missing. `max_difference` is the largest one between the
+    gradient by the formula and the engine's; None if it was not computed.
     """
 
     node: int
@@ -69,9 +70,9 @@ class RuleSnapshot(Snapshot, frozen=True, kw_only=True):
 
 
 class CheckedRuleElement(Struct, frozen=True, array_like=True):
-    """One element: the rule's gradient, that by central differences, and the verdict. A `kink` has
-    no derivative (relu at 0): the rule's value lies between the slopes of the two sides. At an
-    `edge` (sqrt at 0) the rule gives inf or NaN."""
+    """One element: the rule's gradient, the gradient by central differences, and the verdict. A
+    `kink` has no derivative (relu at 0): the rule's value lies between the slopes of the two sides.
+    At an `edge` (sqrt at 0) the rule gives inf or NaN."""
 
     label: str
     element: tuple[int, ...]
@@ -83,10 +84,10 @@ class CheckedRuleElement(Struct, frozen=True, array_like=True):
 
 
 class RuleCheckSnapshot(Snapshot, frozen=True, kw_only=True):
-    """A rule held against finite differences of the recorded operator `op`, in float64. `counts`
-    has for each label how many elements there are; the worst checked come first. `refused` says
-    why there is no check, `hint` what to do; `code` are the console's cells of which a trace would
-    record what is missing, in the order in which they ran."""
+    """A rule compared with finite differences of the recorded operator `op`, in float64. `counts`
+    is the number of elements for each label; `elements` are those that were checked, the worst
+    first. `refused` says why there is no check, `hint` what to do. `code` are the console's cells,
+    in the order in which they ran: a trace of them records what is missing."""
 
     node: int
     op: str = ""
@@ -100,8 +101,9 @@ class RuleCheckSnapshot(Snapshot, frozen=True, kw_only=True):
 
 
 class RuleOpValue(Struct, frozen=True, array_like=True):
-    """An argument or result of an operator: what is known of it (`g`, `saved mat2`, `%3` for the
-    result of operator 3), or the value of what is no tensor; `text` are its elements, if few."""
+    """An argument or result of an operator. `name` is what is known of it (`g`, `saved mat2`, `%3`
+    for the result of operator 3), or its value if it is no tensor; `text` has its elements, if
+    few."""
 
     name: str
     shape: tuple[int, ...] | None = None
@@ -119,7 +121,8 @@ class RuleOp(Struct, frozen=True, array_like=True):
 
 
 class RuleLine(Struct, frozen=True, array_like=True):
-    """A line of a Python Function's backward() as it ran; `ops` are the operators it ran."""
+    """A line of a Python Function's backward() that ran; `ops` are the numbers of the operators in
+    it."""
 
     file: str
     line: int
@@ -128,8 +131,8 @@ class RuleLine(Struct, frozen=True, array_like=True):
 
 
 class RuleOpsSnapshot(Snapshot, frozen=True, kw_only=True):
-    """What torch ran inside a rule, in order; `more` operators were left out. `note` says what else
-    is to be known, or why there is nothing."""
+    """The operators that torch ran inside a rule, in order; `more` of them are left out. `note`
+    says what else ran, or why there are none."""
 
     node: int
     ops: tuple[RuleOp, ...] = ()

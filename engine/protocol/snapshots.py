@@ -1,4 +1,4 @@
-"""What the engine tells the window: frozen, complete for what it shows, at most 256 KiB each."""
+"""Snapshots from the engine to the window: frozen, each complete in itself, at most 256 KiB."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from .values import Device, ErrorReport, TensorSpec
 
 
 class Snapshot(Struct, frozen=True, kw_only=True, tag=True):
-    """`reply_to` is the command's id (0: unasked), `revision` the command's revision."""
+    """`reply_to` is the id of the command that this answers (0: none), `revision` that command's
+    revision."""
 
     reply_to: int = 0
     revision: int = 0
@@ -28,7 +29,7 @@ class ReadySnapshot(Snapshot, frozen=True, kw_only=True):
 
 
 class ErrorSnapshot(Snapshot, frozen=True, kw_only=True):
-    """The command `command` (its type's name) failed; the engine goes on."""
+    """The command named `command` (its class) failed; the engine goes on."""
 
     command: str
     error: ErrorReport
@@ -37,15 +38,16 @@ class ErrorSnapshot(Snapshot, frozen=True, kw_only=True):
 
 class DoneSnapshot(Snapshot, frozen=True, kw_only=True):
     """The command `reply_to` has ended, well or not: no more answers to it follow. For training
-    that is the end of the run. Links use it to know what is in hand and do not pass it on."""
+    this is the end of the run. A link uses it to know which commands are running, and does not pass
+    it on."""
 
 
 # -- model ---------------------------------------------------------------------------------------
 
 
 class BlockReport(Struct, frozen=True):
-    """What is known of one block: the spec at each output port, its learnable parameters (count
-    and bytes), bytes of its output activations for a batch of one, and its problems."""
+    """One block: the spec at each output port, its learnable parameters (count and bytes), the
+    bytes of its output activations for a batch of one, and its problems."""
 
     block: str
     outputs: dict[str, TensorSpec] = {}
@@ -58,8 +60,8 @@ class BlockReport(Struct, frozen=True):
 class ModelSnapshot(Snapshot, frozen=True, kw_only=True):
     """`code` is a runnable Python file; `lines` gives each block's 1-based lines in it.
 
-    `problems` are those of the model as a whole; a block's own are in its report. `runnable`
-    is true when nothing stands in the way of a forward pass.
+    `problems` are those of the model as a whole; a block's own are in its report. `runnable` is
+    true if nothing prevents a forward pass.
     """
 
     blocks: tuple[BlockReport, ...]
@@ -73,7 +75,7 @@ class ModelSnapshot(Snapshot, frozen=True, kw_only=True):
 
 
 class WeightsSnapshot(Snapshot, frozen=True, kw_only=True):
-    """The live model's weights changed other than by training: where they come from."""
+    """The live model has new weights, and not from training; `origin` says from where."""
 
     origin: str
     parameters: int
@@ -85,14 +87,13 @@ TrainingState = Literal["running", "paused", "finished", "stopped", "failed"]
 
 
 class StepColumns(Struct, frozen=True):
-    """New optimizer steps since the last snapshot, one entry a step in every column.
+    """New optimizer steps since the last snapshot, with one entry per step in every column.
 
     `loss` and `accuracy` (0 to 1) are of the step's batch, before its update; `gradient_norm` is
     the 2-norm over all parameters. `step_ms` is wall clock, on CUDA the time on the device.
-    `rss_bytes` of the engine process, and on CUDA `cuda_allocated_bytes` and
-    `cuda_reserved_bytes` (empty columns elsewhere), are read once per snapshot. When steps come
-    faster than can be shown, `step` skips numbers: all of the first thousand are there, later
-    ones 500 a second.
+    `rss_bytes` of the engine process is read once per snapshot; so are `cuda_allocated_bytes` and
+    `cuda_reserved_bytes` on CUDA (empty columns elsewhere). `step` has all of the first thousand
+    steps; of later, faster ones it has 500 a second.
     """
 
     step: tuple[int, ...] = ()
@@ -107,8 +108,8 @@ class StepColumns(Struct, frozen=True):
 
 
 class EpochRow(Struct, frozen=True):
-    """Means over one epoch; accuracies are 0 to 1, NaN where the task has none. `step` is the
-    global step at its end."""
+    """Means over one epoch; accuracies are 0 to 1, NaN for a task without one. `step` is the global
+    step at the epoch's end."""
 
     epoch: int
     step: int
@@ -119,7 +120,7 @@ class EpochRow(Struct, frozen=True):
 
 
 class TrainingMemory(Struct, frozen=True):
-    """What training keeps, in bytes of unique storages: the model's parameters and buffers, the
+    """Bytes of unique storages that training holds: the model's parameters and buffers, the
     gradients, and the optimizer's state (Adam: two moments per parameter)."""
 
     parameter_bytes: int = 0
@@ -131,11 +132,11 @@ class TrainingMemory(Struct, frozen=True):
 class TrainingSnapshot(Snapshot, frozen=True, kw_only=True):
     """Progress of the run: `step` of `total_steps` done, in epoch `epoch` of `epochs` (1-based).
 
-    `steps` and `epoch_rows` hold only what is new since the last snapshot of this run (all of it
-    in the first after a resume). `checkpoint` is the path of the last one written, of step
-    `checkpoint_step`. `remaining_s` is an estimate; None while there is none. With the state
-    "failed", `error` says why; with another it is a warning (a checkpoint that could not be
-    written) and the run goes on.
+    `steps` and `epoch_rows` hold only what is new since the last snapshot of this run (after a
+    resume, the first one holds all). `checkpoint` is the path of the last checkpoint,
+    `checkpoint_step` its step. `remaining_s` is an estimate; None if there is none yet. `error`
+    says why a run "failed"; in any other state it is a warning (a checkpoint that could not be
+    written), and the run goes on.
     """
 
     run: str
@@ -159,8 +160,8 @@ class TrainingSnapshot(Snapshot, frozen=True, kw_only=True):
 
 
 class ExportSnapshot(Snapshot, frozen=True, kw_only=True):
-    """What was written: `max_error` is the largest absolute difference between the live
-    state_dict and the one loaded back (for Python: between live and reloaded model's outputs)."""
+    """The file that was written. `max_error` is the largest absolute difference between the live
+    state_dict and the one loaded back (for Python: between the outputs of both models)."""
 
     path: str
     format: str
@@ -178,9 +179,9 @@ class OutputSnapshot(Snapshot, frozen=True, kw_only=True):
 
 
 class TensorReport(Struct, frozen=True):
-    """A tensor of the namespace, field by field as torch reports it. Fields that a layout does
-    not have (the strides of a sparse tensor) are None. `values` and `grad` are nested lists up to
-    1,000 elements, with NaN and infinities as strings; None beyond."""
+    """A tensor of the namespace, field by field as torch reports it. Fields that its layout does
+    not have (the strides of a sparse tensor) are None. `values` and `grad` are nested lists, with
+    NaN and infinities as strings; None above 1,000 elements."""
 
     shape: tuple[int, ...]
     dtype: str
@@ -198,13 +199,14 @@ class TensorReport(Struct, frozen=True):
 
 
 class TensorsSnapshot(Snapshot, frozen=True, kw_only=True):
-    """Tensors left in the namespace, by name: a part of them, as many as fit in a snapshot."""
+    """Tensors of the namespace by name. Several of these follow each other if one would be too
+    large."""
 
     tensors: dict[str, TensorReport]
 
 
 class CellSnapshot(Snapshot, frozen=True, kw_only=True):
-    """A cell ended; its output and the namespace's tensors went before."""
+    """A cell has ended; its output and the namespace's tensors were sent before."""
 
     ok: bool
     error: ErrorReport | None
@@ -214,12 +216,12 @@ VariableKind = Literal["tensor", "module", "optimizer", "number", "other"]
 
 
 class Variable(Struct, frozen=True):
-    """A variable of the console. `type` is its class's name; `text` a short word on its value.
+    """A variable of the console. `type` is the name of its class, `text` a few words on its value.
 
-    The fields from `shape` on are those of a tensor (an ndarray has some of them) and None where
-    they do not apply or that layout does not have them; a ragged dimension is -1. A module's
-    `size_bytes` is that of its parameters and buffers. `storage` counts from 1: variables with
-    equal numbers share memory, and a number stays as long as the memory does.
+    The fields from `shape` on are those of a tensor (an ndarray has some of them), and None for
+    other objects and for layouts without them; a ragged dimension is -1. A module's `size_bytes` is
+    that of its parameters and buffers. `storage` is a number from 1: variables with equal numbers
+    share memory, and a number stays as long as the memory does.
     """
 
     name: str
@@ -238,14 +240,14 @@ class Variable(Struct, frozen=True):
 
 
 class VariablesSnapshot(Snapshot, frozen=True, kw_only=True):
-    """The console's variables in the order they were made; `left_out` did not fit."""
+    """The console's variables in the order they were made; `left_out` more did not fit."""
 
     variables: tuple[Variable, ...]
     left_out: int = 0
 
 
 class Completion(Struct, frozen=True):
-    """`text` is the whole name, of a parameter with its `=`; `kind` and `detail` say what it is (a
+    """`text` is the whole name, with `=` for a parameter. `kind` and `detail` describe it (a
     signature, a shape, a parameter's default)."""
 
     text: str
@@ -254,7 +256,7 @@ class Completion(Struct, frozen=True):
 
 
 class CompletionsSnapshot(Snapshot, frozen=True, kw_only=True):
-    """What may replace the characters from `start` up to the cursor asked about."""
+    """Completions that may replace the characters from `start` up to the cursor."""
 
     start: int
     completions: tuple[Completion, ...]

@@ -1,4 +1,4 @@
-"""Values of the backward debugger: where it stops, what was changed, what is on its way."""
+"""Values of the backward debugger: breakpoints, edits, and gradients that have arrived."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ StopCondition = Literal[
 
 class Breakpoint(Struct, frozen=True):
     """Where a run stops: at one node (`target` is its id), at each node of an op (`"addmm"`) or
-    module (its dotted path; those inside count), or at any node; there, whenever `condition` holds.
+    module (its dotted path; modules inside it count too), or at any node, whenever `condition`
+    holds there.
 
-    `always` stops before the node runs - for a module before the first of its nodes each time that
-    backward enters it - so that the incoming gradient can be edited. `not_finite` (a NaN or inf),
-    `norm_above` and `norm_below` (2-norm of any gradient against `threshold`) and `shape` look at
-    the gradients that come in (then the run stops before the node) or, with `of="outgoing"`, at
-    those that go out (after it). `makes_not_finite` stops after a node that was given only finite
-    numbers and gave others: the one where NaN or inf arose, not those that passed it on.
+    `always` stops before the node runs, so that the incoming gradient can be edited; for a module,
+    before the first of its nodes each time that backward enters it. `not_finite` (a NaN or inf),
+    `norm_above` and `norm_below` (the 2-norm of any gradient against `threshold`) and `shape` look
+    at the incoming gradients, and stop before the node; with `of="outgoing"` they look at the
+    outgoing gradients, and stop after it. `makes_not_finite` stops after a node that got finite
+    gradients only and gave NaN or inf: the node where these arose, not one that passed them on.
     """
 
     on: Literal["any", "node", "op", "module"] = "any"
@@ -55,9 +56,9 @@ def breakpoint_words(breakpoint: Breakpoint) -> str:
 
 
 class BreakpointState(Struct, frozen=True, array_like=True):
-    """A breakpoint, and how often it has held since the pass began. `places` is the number of
-    nodes of the pass that it looks at: 0 where none has that number, op or module; -1 while no
-    pass has told."""
+    """A breakpoint, and how often its condition has held in this pass. `places` is the number of
+    nodes of the pass that it looks at: 0 if no node has that id, op or module, -1 if there is no
+    pass."""
 
     breakpoint: Breakpoint
     hits: int
@@ -66,7 +67,7 @@ class BreakpointState(Struct, frozen=True, array_like=True):
 
 class GradientEdit(Struct, frozen=True):
     """`expression` (Python, of `g`) replaces the gradient that comes in for output `output` of
-    `node`, as a pre-hook would. `names` are the console's variables that it uses."""
+    `node`, as a pre-hook would. `names` are the variables of the console that it uses."""
 
     node: int
     expression: str
@@ -75,8 +76,8 @@ class GradientEdit(Struct, frozen=True):
 
 
 class PendingGradient(Struct, frozen=True):
-    """What has arrived at a node that has not run: `arrived` of `expected` contributions, summed
-    so far in `gradients` (one per output; None while undefined)."""
+    """The gradient at a node that has not run: `arrived` of `expected` contributions have come, and
+    `gradients` are their sums so far (one per output of the node; None if undefined)."""
 
     node: int
     arrived: int
@@ -85,9 +86,9 @@ class PendingGradient(Struct, frozen=True):
 
 
 class NextNode(Struct, frozen=True):
-    """The node that the next step runs, and what it will be given: `incoming` as it arrived (the
-    node's hooks have not seen it yet), `edited` what the edits make of it (empty without any).
-    `problem` says why the edits cannot be applied. `hooks` tells of hooks on it, in words."""
+    """The node that runs next. `incoming` are the gradients it gets, before the node's hooks;
+    `edited` are these after the edits (empty if there are none). `problem` says why the edits
+    cannot be applied. `hooks` describes the hooks on it."""
 
     node: int
     incoming: tuple[Value | None, ...]

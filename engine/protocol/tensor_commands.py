@@ -1,4 +1,4 @@
-"""What the Tensors workspace asks: shapes that meet, values, storage, operations explained."""
+"""Commands of the Tensors workspace: shapes, values, storages, operations explained."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from .commands import Command
 
 
 class BroadcastCommand(Command, frozen=True, kw_only=True):
-    """Align two to four operands from the right -> BroadcastSnapshot. With `in_place` the result
-    is written into the first."""
+    """Broadcast two to four operands -> BroadcastSnapshot. With `in_place` the result is written
+    into the first operand."""
 
     handler = "shapes:broadcast"
     operands: tuple[str, ...]
@@ -24,9 +24,10 @@ class BroadcastCommand(Command, frozen=True, kw_only=True):
 
 
 class ReductionCommand(Command, frozen=True, kw_only=True):
-    """Which elements of `expression` fold into each of the result -> ReductionSnapshot.
+    """Show which elements of `expression` each element of the result is computed from ->
+    ReductionSnapshot.
 
-    `op` is a function of torch (`reductions.OPS`); `dims` None folds all dimensions.
+    `op` is a function of torch (`reductions.OPS`); with `dims` None all dimensions are reduced.
     """
 
     handler = "shapes:reduce"
@@ -38,7 +39,8 @@ class ReductionCommand(Command, frozen=True, kw_only=True):
 
 
 class ProductCommand(Command, frozen=True, kw_only=True):
-    """Which rows meet which columns -> ProductSnapshot. `equation` is einsum's."""
+    """Show which rows and columns each element of a product is computed from -> ProductSnapshot.
+    `equation` is einsum's."""
 
     handler = "shapes:multiply"
     operands: tuple[str, ...]
@@ -48,8 +50,8 @@ class ProductCommand(Command, frozen=True, kw_only=True):
 
 
 class PickCommand(Command, frozen=True, kw_only=True):
-    """Which elements an indexing expression picks (`x[0, :, ::2]`, `x[mask]`, `x.gather(1, i)`)
-    -> PickSnapshot. Nothing is run in the console."""
+    """Show which elements an indexing expression picks (`x[0, :, ::2]`, `x[mask]`, `x.gather(1,
+    i)`) -> PickSnapshot. Nothing runs in the console."""
 
     handler = "shapes:pick"
     source: str
@@ -62,9 +64,9 @@ class PickCommand(Command, frozen=True, kw_only=True):
 class ReadValuesCommand(Command, frozen=True, kw_only=True):
     """Read a window of a tensor under a slice -> ValuesSnapshot.
 
-    `slice` is what stands between the brackets, or all of `x[0, :, ::2]`; empty for the whole.
-    The window is of the table that `ValuesSnapshot` describes; at most 4,000 cells are read.
-    With `picture`, what there is to paint comes along.
+    `slice` is the text between the brackets, or all of `x[0, :, ::2]`; empty for the whole tensor.
+    The window is one of the table that `ValuesSnapshot` describes, of at most 4,000 cells. With
+    `picture`, the answer also has a picture.
     """
 
     handler = "values:read_values"
@@ -78,9 +80,11 @@ class ReadValuesCommand(Command, frozen=True, kw_only=True):
 
 
 class StatisticsCommand(Command, frozen=True, kw_only=True):
-    """Count on in a tensor's elements for a moment -> StatisticsSnapshot, with how far it came.
+    """Compute statistics of a tensor for a short time -> StatisticsSnapshot, which says how many
+    elements are counted so far.
 
-    Ask again until all is counted; to stop, do not. With `restart`, count from the beginning.
+    Send it again until all are counted, or send no more to stop. With `restart`, count from the
+    beginning.
     """
 
     handler = "values:statistics"
@@ -90,9 +94,9 @@ class StatisticsCommand(Command, frozen=True, kw_only=True):
 
 
 class LinesCommand(Command, frozen=True, kw_only=True):
-    """Look on through the first `lines` rows of a tensor under a slice for a moment, to draw them
-    over its last dimension -> LinesSnapshot, with how far it came. Ask again until all is seen.
-    """
+    """Read the first `lines` rows of a tensor under a slice for a short time, as lines over its
+    last dimension -> LinesSnapshot, which says how many elements are read so far. Send it again
+    until all are read."""
 
     handler = "values:lines"
     expression: str
@@ -102,7 +106,7 @@ class LinesCommand(Command, frozen=True, kw_only=True):
 
 
 class BitsCommand(Command, frozen=True, kw_only=True):
-    """Take one element apart into the bits of its dtype -> BitsSnapshot."""
+    """Show the bits of one element -> BitsSnapshot."""
 
     handler = "values:bits"
     expression: str
@@ -113,8 +117,8 @@ class BitsCommand(Command, frozen=True, kw_only=True):
 
 
 class ReadStorageCommand(Command, frozen=True, kw_only=True):
-    """Read `count` cells of the storage under a tensor from cell `first` on (None: from where the
-    tensor starts) -> StorageSnapshot."""
+    """Read `count` cells of a tensor's storage from cell `first` on (None: from the tensor's first
+    element) -> StorageSnapshot."""
 
     handler = "memory:read_storage"
     expression: str
@@ -123,8 +127,8 @@ class ReadStorageCommand(Command, frozen=True, kw_only=True):
 
 
 class LocateCommand(Command, frozen=True, kw_only=True):
-    """Where an element lies, or who reads a cell: one of `index` and `cell` is given
-    -> LocationSnapshot."""
+    """Find the cell of an element (`index`), or the tensors that read a cell (`cell`); one of the
+    two is given -> LocationSnapshot."""
 
     handler = "memory:locate"
     expression: str
@@ -133,7 +137,7 @@ class LocateCommand(Command, frozen=True, kw_only=True):
 
 
 class AliasesCommand(Command, frozen=True, kw_only=True):
-    """Which of the console's tensors and arrays share memory, and how they came to
+    """Find which of the console's tensors and arrays share memory, and which operations made them
     -> AliasesSnapshot."""
 
     handler = "memory:read_aliases"
@@ -143,9 +147,9 @@ class AliasesCommand(Command, frozen=True, kw_only=True):
 
 
 class ExplainCommand(Command, frozen=True, kw_only=True):
-    """What one line, such as `y = x.T.reshape(-1)`, will give, told before it runs
-    -> ExplanationSnapshot. With `run`, it is also run aside, on copies where it writes, and each
-    prediction held against what torch gave. No variable changes either way."""
+    """Predict the result of one line, such as `y = x.T.reshape(-1)` -> ExplanationSnapshot. With
+    `run`, the line also runs, on copies where it writes, and each prediction is compared with
+    torch's result. No variable changes in either case."""
 
     handler = "explain:explain"
     source: str

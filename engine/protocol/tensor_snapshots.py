@@ -1,4 +1,4 @@
-"""Answers of the Tensors workspace: values, storage, sharing, shapes that meet, predictions."""
+"""Snapshots of the Tensors workspace: shapes, values, storages, aliases, predictions."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from .values import BroadcastDim, Cells, ErrorReport, FailedOperands, PickPart, 
 class BroadcastSnapshot(Snapshot, frozen=True, kw_only=True):
     """`dims` run from the last dimension to the first, the order in which the rule is applied.
 
-    `strides` are each operand's in elements once stretched (0: one element stands for all), empty
-    for a failed one. `fails_at` is the dimension (counted from the right) at which torch gives up,
-    0 where all fit. `reads` is the element of each operand that `element` is made of. `result`
-    holds the operands' sum where they have numbers.
+    `strides` are each operand's strides after stretching, in elements (0: one element stands for
+    all); empty if broadcasting fails. `fails_at` is the dimension (counted from the right) where it
+    fails, 0 if it does not. `reads` is the element of each operand that `element` is computed from.
+    `result` holds the operands' sum if they have numbers.
     """
 
     operands: tuple[str, ...]
@@ -43,9 +43,9 @@ class BroadcastSnapshot(Snapshot, frozen=True, kw_only=True):
 class ReductionSnapshot(Snapshot, frozen=True, kw_only=True):
     """`folded` are the dimensions that disappear (or become 1 with keepdim), counted from 0.
 
-    `reads` gives for each dimension of the source the index that `element` reads, None for all of
-    them: `count` elements, of which `terms` are the first. `winner` is the source element that a
-    maximum or minimum found, where it is one element.
+    `reads` gives for each dimension of the source the index that `element` reads, None for all
+    indices: `count` elements, of which `terms` are the first. `winner` is the source element that a
+    maximum or minimum has found, if it is one element.
     """
 
     expression: str
@@ -68,12 +68,12 @@ class ReductionSnapshot(Snapshot, frozen=True, kw_only=True):
 
 
 class ProductSnapshot(Snapshot, frozen=True, kw_only=True):
-    """A product as einsum writes it: `letters` names each operand's dimensions, `result_letters`
-    the result's. `conflicts` are letters whose sizes differ. Letters that are not in the result
-    are summed over.
+    """A product written as an einsum: `letters` names each operand's dimensions, `result_letters`
+    the result's. Letters that are not in the result are summed over. `conflicts` are the letters
+    whose sizes differ.
 
-    `reads` gives for each operand and dimension the index that `element` reads, None for all;
-    `terms` are the first of its `count` products, `value` their sum.
+    `reads` gives for each operand and dimension the index that `element` reads, None for all
+    indices; `terms` are the first of its `count` products, `value` their sum.
     """
 
     op: str
@@ -97,13 +97,13 @@ class ProductSnapshot(Snapshot, frozen=True, kw_only=True):
 
 
 class PickSnapshot(Snapshot, frozen=True, kw_only=True):
-    """`picked` says for each cell of `source`, in order, how often it was picked. `reads` is the
-    source's element that `element` comes from. `is_view` is whether the result shares memory.
+    """`picked` says how often each cell of `source` is picked, in order. `reads` is the element of
+    the source that `element` comes from. `is_view`: the result shares the source's memory.
 
-    Of a line that writes (`write`: "in place", or "copy" for one that returns a new tensor)
-    `result` are the values written, named `value`, and `picked` counts the writes to each cell;
-    `element` is written to `reads`, `others` are more values that go there too. `after` is the
-    source, or the copy, once written, in the window of `source`.
+    For a line that writes, `write` is "in place", or "copy" if it returns a new tensor. `result`
+    are then the values written, named `value`, and `picked` counts the writes to each cell.
+    `element` is written to `reads`; `others` are more values written there. `after` is the source,
+    or the copy, after the write, in the window of `source`.
     """
 
     code: str
@@ -129,8 +129,9 @@ class PickSnapshot(Snapshot, frozen=True, kw_only=True):
 
 
 class DimCut(Struct, frozen=True):
-    """One dimension of a tensor under a slice: `count` of its `size` elements are shown, those at
-    start, start + step, ... A `fixed` one is indexed by an integer and leaves no dimension."""
+    """One dimension of a tensor under a slice. Of its `size` elements `count` are shown: start,
+    start + step, ... A `fixed` dimension is indexed by an integer, and the result does not have
+    it."""
 
     size: int
     start: int
@@ -142,12 +143,12 @@ class DimCut(Struct, frozen=True):
 class ValuesSnapshot(Snapshot, frozen=True, kw_only=True):
     """A window of a tensor under a slice, as a table of `rows` x `columns`.
 
-    The columns are the last dimension that the slice leaves, the rows all others, counted through
-    in order. `cells` holds texts, row by row from (`row_start`, `column_start`) on, each the
-    shortest that reads back to the same element; empty where a ragged tensor has no element.
-    `picture`, if asked for, shows every `picture_step`-th (row, column) of the last two
-    dimensions. `edit` says how an element can be assigned to: not at all (empty), plainly, or
-    under `torch.no_grad()`. `note` is as in TensorSummary.
+    The columns are the last dimension of the slice; the rows are all other dimensions, in C order.
+    `cells` holds texts, row by row from (`row_start`, `column_start`) on. Each is the shortest text
+    that reads back as the same element; empty where a ragged tensor has none. `picture`, if asked
+    for, shows every `picture_step`-th (row, column) of the last two dimensions. `edit` says how an
+    element can be assigned: not at all (empty), by plain assignment, or under `torch.no_grad()`.
+    `note` is as in TensorSummary.
     """
 
     expression: str
@@ -176,9 +177,10 @@ class Histogram(Struct, frozen=True):
 
 
 class StatisticsSnapshot(Snapshot, frozen=True, kw_only=True):
-    """The statistics of the first `done` of `total` elements (in memory order) of a tensor under
-    a slice, computed in float64 over the finite ones; None where undefined. `std` is the sample
-    standard deviation. Of a complex tensor they are those of the `magnitudes`."""
+    """Statistics of the first `done` of `total` elements (in memory order) of a tensor under a
+    slice, computed in float64 over the finite ones; None where undefined. `std` is the sample
+    standard deviation. With `magnitudes` the tensor is complex, and the statistics are of the
+    absolute values."""
 
     expression: str
     slice: str
@@ -201,10 +203,10 @@ class LinesSnapshot(Snapshot, frozen=True, kw_only=True):
     """The first `lines` of `rows` rows of a tensor under a slice (rows as in ValuesSnapshot), each
     in bins of `bin_columns` neighbouring columns.
 
-    `low` and `high` are the smallest and largest finite number of each bin: little-endian float32,
-    C order, (lines, bins); NaN where there is none, or none was seen yet. `low_at` and `high_at`
-    are the columns where these stand, as little-endian int64. `done` of `total` elements have been
-    looked at; `not_finite` of these are NaN or infinite. Of a complex tensor they are magnitudes.
+    `low` and `high` are the smallest and largest finite number in each bin: little-endian float32,
+    C order, (lines, bins); NaN if there is none, or none was read yet. `low_at` and `high_at` are
+    their columns, as little-endian int64. `done` of `total` elements have been read; `not_finite`
+    of these are NaN or infinite. For a complex tensor the numbers are absolute values.
     """
 
     expression: str
@@ -225,7 +227,7 @@ class LinesSnapshot(Snapshot, frozen=True, kw_only=True):
 
 class BitField(Struct, frozen=True):
     """Neighbouring bits with one meaning, most significant first. `kind` decides their colour,
-    `meaning` says what they stand for (`127 - bias 127 = 0`)."""
+    `meaning` is what they stand for (`127 - bias 127 = 0`)."""
 
     name: str
     kind: Literal["sign", "exponent", "mantissa", "integer"]
@@ -234,8 +236,8 @@ class BitField(Struct, frozen=True):
 
 
 class BitsPart(Struct, frozen=True):
-    """One number: an element, or the real or imaginary part of one (`name`). `formula` writes
-    out how the fields give the value; `exact` is that value in full, in decimal."""
+    """One number: an element, or its real or imaginary part (`name`). `formula` shows how the
+    fields give the value; `exact` is that value in full, in decimal."""
 
     name: str
     fields: tuple[BitField, ...]
@@ -245,7 +247,7 @@ class BitsPart(Struct, frozen=True):
 
 class BitsSnapshot(Snapshot, frozen=True, kw_only=True):
     """One element in bits. `text` is as in ValuesSnapshot; `note` says why there are no parts, or
-    what else belongs to the value (a quantised tensor's scale)."""
+    what else the value depends on (a quantised tensor's scale)."""
 
     expression: str
     index: tuple[int, ...]
@@ -259,9 +261,9 @@ class BitsSnapshot(Snapshot, frozen=True, kw_only=True):
 
 
 class Contiguity(Struct, frozen=True):
-    """Whether a tensor lies row by row in its storage. `breaking_dim` is the first dimension from
-    the right whose stride is not the `expected` one; `copy_bytes` is what `.contiguous()` would
-    copy (0 when it returns the tensor itself)."""
+    """Whether a tensor's elements are in row-by-row order in its storage. `breaking_dim` is the
+    first dimension from the right whose stride is not the `expected` one; `copy_bytes` is what
+    `.contiguous()` would copy (0 if it returns the tensor itself)."""
 
     is_contiguous: bool
     expected: tuple[int, ...]
@@ -273,7 +275,8 @@ class Contiguity(Struct, frozen=True):
 
 class WrittenBy(Struct, frozen=True):
     """A line of the console that wrote or made a tensor: the operation, the cell's name, the
-    1-based line in it and its text. `op` is empty where it was not seen (backward's writes)."""
+    1-based line in it and its text. `op` is empty if it was not seen (as for writes by
+    backward)."""
 
     op: str
     cell: str
@@ -282,13 +285,13 @@ class WrittenBy(Struct, frozen=True):
 
 
 class StorageSnapshot(Snapshot, frozen=True, kw_only=True):
-    """A window of the storage under the tensor `expression`, in cells of its own element size.
+    """A window of the storage of the tensor `expression`, in cells of its own element size.
 
     `strides` and `offset` are in elements. `values`, `readers` and `positions` have an entry for
-    each cell from `first` on: what it holds (empty where there is no data to read), how many of
-    the tensor's elements read it (0: a gap; counted up to 99), and the number, row by row, of one
-    of these (-1). `storage` is the number of the memory as in `Variable`. Where `cells` is
-    None the tensor has no storage to show: `note` says why.
+    each cell from `first` on: its value (empty if it cannot be read), how many of the tensor's
+    elements read it (0: a gap; counted up to 99), and the number of one of these elements, row by
+    row (-1: none). `storage` is the storage's number as in `Variable`. If `cells` is None, the
+    tensor has no storage to show, and `note` says why.
     """
 
     expression: str
@@ -312,8 +315,8 @@ class StorageSnapshot(Snapshot, frozen=True, kw_only=True):
 
 
 class CellReader(Struct, frozen=True):
-    """A tensor or NumPy array that the console's variables lead to (`model[0].weight`, `xs[1]`),
-    and its elements that read a cell; `more` when not all are named."""
+    """A tensor or NumPy array that the console's variables hold (`model[0].weight`, `xs[1]`), and
+    its elements that read a cell. `more`: not all of them are listed."""
 
     expression: str
     elements: tuple[tuple[int, ...], ...]
@@ -322,8 +325,8 @@ class CellReader(Struct, frozen=True):
 
 
 class LocationSnapshot(Snapshot, frozen=True, kw_only=True):
-    """A cell of the storage under `expression`, an element that lies there (None for a gap), and
-    all that read any of its bytes, `expression` first. `note` says what was not looked at."""
+    """A cell of the storage of `expression`, an element there (None for a gap), and all that read
+    any byte of the cell, `expression` first. `note` says what was not searched."""
 
     expression: str
     index: tuple[int, ...] | None
@@ -333,8 +336,8 @@ class LocationSnapshot(Snapshot, frozen=True, kw_only=True):
 
 
 class StorageNode(Struct, frozen=True):
-    """A piece of memory with its number as in `Variable`. `version` is shared by all tensors on
-    it (None where torch counts none); NumPy's writes do not count."""
+    """A storage with its number as in `Variable`. All its tensors share `version` (None if torch
+    counts none); writes by NumPy are not counted."""
 
     storage: int
     size_bytes: int
@@ -344,13 +347,13 @@ class StorageNode(Struct, frozen=True):
 
 
 class AliasNode(Struct, frozen=True):
-    """A tensor or array on a piece of memory. `names` are its variables: several for one object
-    (`y = x`), none for a base that only its views still hold.
+    """A tensor or array on a storage. `names` are its variables: several for one object (`y = x`),
+    none for a base that only its views keep alive.
 
     `kind`: "base" (owns the storage), "view", "detached" (shares memory and version, not the
-    graph), "shared" (shares memory by another way: `.data`, a Parameter), "numpy". `parent` is
-    the number, in `AliasesSnapshot.tensors`, of the tensor that it was made from, by `op`; None
-    hangs it on the storage itself. `root` is that of its `_base`.
+    graph), "shared" (shares memory in another way: `.data`, a Parameter), "numpy". `parent` is the
+    number, in `AliasesSnapshot.tensors`, of the tensor that it was made from by `op`; None if it
+    was made from the storage itself. `root` is the number of its `_base`.
     """
 
     names: tuple[str, ...]
@@ -368,9 +371,9 @@ class AliasNode(Struct, frozen=True):
 
 
 class AliasesSnapshot(Snapshot, frozen=True, kw_only=True):
-    """Memory and who shares it, in the order the variables were made; parents come before their
-    children. What is inside a variable is there when it shares memory. `left_out` tensors did not
-    fit; `note` says what was not looked at."""
+    """Storages and their tensors, in the order the variables were made; parents come before their
+    children. Tensors inside other variables are listed if they share memory. `left_out` tensors did
+    not fit; `note` says what was not searched."""
 
     storages: tuple[StorageNode, ...]
     tensors: tuple[AliasNode, ...]
@@ -392,7 +395,7 @@ class LayoutSpec(Struct, frozen=True):
 
 
 class FactRow(Struct, frozen=True):
-    """A prediction beside what torch gave."""
+    """A prediction and torch's result."""
 
     name: str
     predicted: str
@@ -403,14 +406,13 @@ class FactRow(Struct, frozen=True):
 class ExplainedStep(Struct, frozen=True):
     """One operation of a line, with its prediction.
 
-    `kind`: "view" (a new tensor over an operand's memory), "same" (the operand itself), "copy"
-    (memory of its own), "in place" (the first operand, changed), "refused" (torch raises:
-    `refusal` says why and `hint` what usually helps). `why` tells the kind in a sentence,
-    `reasoning` is torch's rule on these numbers. `operands` and `shares_with` are texts of the
-    line; `layouts` are the operands' layouts. Of `result_count` results the first are in
-    `results`. `many`: torch gives a tuple. `facts` is empty until the step has run; then `actual`
-    are the results that torch gave, or `error` is what it raised, whole. `failed` draws the
-    operands of a step that was refused.
+    `kind`: "view" (a new tensor on an operand's memory), "same" (the operand itself), "copy"
+    (memory of its own), "in place" (the first operand, changed), "refused" (torch raises: `refusal`
+    says why, `hint` what usually helps). `why` explains the kind in a sentence; `reasoning` is
+    torch's rule with these numbers. `operands` and `shares_with` are parts of the line's text;
+    `layouts` are the operands' layouts. `results` has the first of `result_count` results. `many`:
+    torch returns a tuple. `facts` is empty until the step has run; then `actual` are torch's
+    results, or `error` is its whole message. `failed` has the operands of a refused step.
     """
 
     code: str
@@ -433,10 +435,10 @@ class ExplainedStep(Struct, frozen=True):
 
 
 class ExplanationSnapshot(Snapshot, frozen=True, kw_only=True):
-    """The operations of `source`, innermost first; the last may be refused, then none follow.
+    """The operations of `source`, innermost first; after a refused one none follow.
 
-    `problem` says what keeps the line from being read or run, `note` that there is no rule for
-    what it does; `hint` what to try. `ran`: facts were asked for and are there.
+    `problem` says why the line cannot be read or run, `note` that there is no rule for one of its
+    operations, `hint` what to try. `ran`: the line was run, and the steps have facts.
     """
 
     source: str

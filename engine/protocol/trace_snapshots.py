@@ -1,4 +1,4 @@
-"""The trace: what torch ran, call by call, and the details of one node of the graph."""
+"""Snapshots of the trace, call by call, and of one node of the graph in detail."""
 
 from __future__ import annotations
 
@@ -14,24 +14,22 @@ from .values import ErrorReport, TensorSpec, Value
 CallKind = Literal["line", "module", "function", "op"]
 
 TraceMark = Literal["", "made_nan", "made_inf", "passed_on", "error"]
-"""What became of the numbers in a call: `made_nan`, `made_inf` (only finite numbers went in, and
-such came out), `passed_on` (they went in already), `error` (the call raised)."""
+"""What a call did to the numbers: `made_nan`, `made_inf` (only finite numbers went in, and NaN or
+inf came out), `passed_on` (they went in already), `error` (the call raised)."""
 
 
 class TraceCall(Struct, frozen=True, array_like=True):
-    """One call as it ran. `parent` is the index of the call around it (-1: none), always smaller
-    than its own index.
+    """One call. `parent` is the index of the call around it (-1: none), smaller than its own index.
 
-    A line of the user's code is a call too, around all that ran in it; its text stands for a name
-    (`name` is empty). A module's call is named by its class (`"Linear"`), a function's as people
-    write it (`"linear"`, `"+"`, `"[0] ="`), an op's by its schema (`"aten::addmm"`). `module` is
-    the dotted path of the innermost module around it (for a module: its own). `line` is the place
-    in `TraceSnapshot.lines` of the line of the user's code that it ran under, -1 where there is
-    none.
-    `result` is what came out, in short: `"(32, 10) float32"`; of a line the names that it bound or
-    changed: `"k = 3, y (13,) float32"`. `nodes` counts the autograd nodes
-    that it made, `writes` says that it wrote into a tensor in place. `turn` counts the times that
-    the statement of its line had begun to run, 1 for the first (loops); 0 where it is not known.
+    A line of the user's code is a call too, around all that ran in it; its `name` is empty. A
+    module's call has the name of its class (`"Linear"`), a function's the name that people write
+    (`"linear"`, `"+"`, `"[0] ="`), an op's that of its schema (`"aten::addmm"`). `module` is the
+    dotted path of the innermost module around the call (of a module's call: its own). `line` is the
+    index in `TraceSnapshot.lines` of the user's line that it ran under, -1 if there is none.
+    `result` is what the call returned, in short: `"(32, 10) float32"`; for a line, the names that
+    it bound or changed: `"k = 3, y (13,) float32"`. `nodes` is the number of autograd nodes that it
+    made; `writes`: it wrote into a tensor in place. `turn` counts the executions of the line's
+    statement, 1 for the first (loops); 0 if it is not known.
     """
 
     parent: int
@@ -47,17 +45,17 @@ class TraceCall(Struct, frozen=True, array_like=True):
 
 
 class TraceSnapshot(Snapshot, frozen=True, kw_only=True):
-    """The whole trace; the calls are in the order in which they began, and a call's children
-    follow it before its next sibling.
+    """The whole trace. The calls are in the order in which they began, and a call's children come
+    before its next sibling.
 
-    A long trace comes in `parts` (this is number `part`, from 0) that follow each other: `calls`
-    and `lines` are cut into pieces, see `join_trace`. `source` is the code that was traced under
-    the name `file` (both empty for the model's batch, whose blocks are the outermost calls);
-    `sources` has the text of other files of the user's that lines of it stand in. `rule` names the
-    node of the graph whose rule was traced, empty for what is none. Each of `lines` is a different
-    line that ran. `note` says in words what is not in the trace.
-    `error` is what ended the code before its end. `origin` is the first call that made NaN or
-    inf from finite numbers, -1 without one (an op rather than the function around it).
+    A long trace comes in `parts`; this is part number `part`, from 0. `calls` and `lines` are
+    divided among them, and `join_trace` joins them. `source` is the code that was traced, `file`
+    its name; both are empty for the model's batch, whose blocks are the outermost calls. `sources`
+    has the text of the user's other files that its lines are in. `rule` names the node whose rule
+    was traced, if one was. Each of `lines` is a different line that ran. `note` says in words what
+    is not in the trace. `error` is the exception that ended the code. `origin` is the first call
+    that made NaN or inf from finite numbers, -1 if none did (an op rather than the function around
+    it).
     """
 
     calls: tuple[TraceCall, ...]
@@ -75,18 +73,17 @@ class TraceSnapshot(Snapshot, frozen=True, kw_only=True):
 
 
 class TraceStepSnapshot(Snapshot, frozen=True, kw_only=True):
-    """Where the trace stands: at call `position`, counted from 0 in the order in which the calls
-    began; -1 before the first.
+    """One call of the trace: number `position`, from 0 in the order in which the calls began; -1 is
+    before the first.
 
-    `inputs` and `outputs` are its tensors as they were when it ran (labelled by argument, as
-    `mat1 = w` where a variable is known, `result`), whatever was written into them since.
-    `arguments` and `results` are those that are no tensors: (name, text). For a line they are the
-    names that it read, and those that it bound or changed; beside these `return` or `yield` for
-    what it gave, and `goes on at` for where a branch went. `note` says why values are missing.
-    `nodes` counts the autograd nodes it made, and `first_node` is the sequence number of the first
-    (for the model's batch: of the same node of the pass under way; -1 where there is no such
-    node, or it has not run that far). `grad_enabled` says whether it could make any,
-    `error` is what it raised.
+    `inputs` and `outputs` are its tensors with the values that they had when it ran (labelled by
+    argument, as `mat1 = w` if a variable is known, or `result`). `arguments` and `results` are its
+    other values, as (name, text). For a line these are the names that it read, and those that it
+    bound or changed; `return` or `yield` is what it returned, and `goes on at` the line that a
+    branch went to. `note` says why values are missing. `nodes` is the number of autograd nodes that
+    it made, and `first_node` the sequence number of the first. For the model's batch that is the
+    sequence number of the same node of the current forward pass, -1 if there is none yet.
+    `grad_enabled` says whether it could make nodes; `error` is what it raised.
     """
 
     position: int
@@ -103,8 +100,8 @@ class TraceStepSnapshot(Snapshot, frozen=True, kw_only=True):
 
 
 class TraceRootSnapshot(Snapshot, frozen=True, kw_only=True):
-    """In which graph the nodes of call `position` are: that of `root`, an expression of the
-    console; empty where no variable leads to them, and `note` says so."""
+    """The graph that the nodes of call `position` are in is that of `root`, an expression of the
+    console. `root` is empty if no variable leads to the nodes, and `note` says so."""
 
     position: int
     root: str = ""
@@ -112,7 +109,7 @@ class TraceRootSnapshot(Snapshot, frozen=True, kw_only=True):
 
 
 def join_trace(parts: Sequence[TraceSnapshot]) -> TraceSnapshot:
-    """The whole trace from its parts in order, as if it had come in one."""
+    """One trace from all its parts, in order."""
     return structs.replace(
         parts[0],
         calls=tuple(call for part in parts for call in part.calls),
@@ -124,11 +121,11 @@ def join_trace(parts: Sequence[TraceSnapshot]) -> TraceSnapshot:
 
 
 class SavedValue(Struct, frozen=True):
-    """A tensor that a node keeps for its rule, under torch's name for it (`"mat1"`).
+    """A tensor that a node has saved for its rule; `name` is torch's (`"mat1"`).
 
-    `value` is None where it cannot be read; `note` then says why (freed, packed by hooks).
-    `storage_bytes` is the whole storage that it keeps alive, `shared_with` says who else holds
-    this storage: parameters and variables by name, other nodes as `#12`.
+    `value` is None if it cannot be read; `note` then says why (freed, packed by hooks).
+    `storage_bytes` is the size of the whole storage that it keeps alive; `shared_with` names the
+    others that hold this storage: parameters and variables by name, nodes as `#12`.
     """
 
     name: str
@@ -141,10 +138,10 @@ class SavedValue(Struct, frozen=True):
 
 
 class NodeEnd(Struct, frozen=True):
-    """One input or output of a node: a gradient comes or goes here. `spec` is its shape and dtype
-    in forward, `device` where it was; `nodes` are those at the other end (ids), empty where the
-    way ends: `text` then says why. `output` is the number of the output of that node which an
-    input leads to, None where it has but one."""
+    """One input or output of a node, where a gradient goes or comes. `spec` is its shape and dtype
+    in forward, `device` its device; `nodes` are the ids of the nodes at the other end. Without any,
+    `text` says why the gradient ends here. `output` is the number of the output that an input leads
+    to, None if that node has only one."""
 
     spec: TensorSpec | None
     nodes: tuple[int, ...]
@@ -154,7 +151,7 @@ class NodeEnd(Struct, frozen=True):
 
 
 class NodeCaller(Struct, frozen=True):
-    """One of the calls around a node's making, as `TraceCall`: `line` of the user's code."""
+    """One of the calls during which a node was made, as in `TraceCall`."""
 
     kind: CallKind
     name: str
@@ -162,14 +159,14 @@ class NodeCaller(Struct, frozen=True):
 
 
 class NodeDetailSnapshot(Snapshot, frozen=True, kw_only=True):
-    """All that is known of node `node` of the graph under way.
+    """All that is known of node `node` of the current graph.
 
     `sequence` is torch's sequence number, -1 for a leaf. `outputs` are the outputs of the forward
     operation (a gradient comes in for each), `inputs` its inputs (a gradient goes out to each).
-    `also_called` are a leaf's other names. `settings` are what else it keeps, as text (`dim` is
-    `-1`). `callers` lead from the outermost module over the function to the op; empty where
-    nothing was recorded. `metadata` is what user code put into `node.metadata`, `hooks` tells of
-    hooks on it. `note` says what cannot be read.
+    `also_called` are a leaf's other names. `settings` are the other values that it keeps, as text
+    (`dim` is `-1`). `callers` lead from the outermost module to the op; empty if nothing was
+    recorded. `metadata` is what user code has put into `node.metadata`; `hooks` describes the hooks
+    on the node. `note` says what cannot be read.
     """
 
     node: int

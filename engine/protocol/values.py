@@ -1,4 +1,4 @@
-"""Plain values that snapshots are made of: summaries, pictures, failures. No torch."""
+"""Plain values that snapshots consist of: summaries, pictures, failures. No torch."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Literal
 from msgspec import Struct
 
 Dim = int | str
-"""A dimension: a number of elements, or the name of a symbolic one (`"B"`, `"2B"`)."""
+"""A dimension: a number of elements, or a symbolic name (`"B"`, `"2B"`)."""
 
 
 class TensorSpec(Struct, frozen=True, gc=False):
@@ -18,11 +18,11 @@ class TensorSpec(Struct, frozen=True, gc=False):
 
 
 class Picture(Struct, frozen=True):
-    """Numbers to paint: `data` is little-endian float32, C order, of shape `shape`.
+    """Numbers to paint: `data` is little-endian float32, in C order, of shape `shape`.
 
     `shape` is (rows, columns) for a heat map and (images, rows, columns) for an image grid.
-    `source_shape` is the tensor's own shape; when `sampled` is true, the picture holds a part or
-    a thinned-out copy of it. Senders keep a picture under 64 KiB.
+    `source_shape` is the tensor's own shape; with `sampled`, the picture shows only some of its
+    elements. A picture must stay under 64 KiB.
     """
 
     shape: tuple[int, ...]
@@ -32,10 +32,10 @@ class Picture(Struct, frozen=True):
 
 
 class TensorSummary(Struct, frozen=True):
-    """A live tensor in numbers. The statistics are over finite elements; None where undefined
-    (empty, complex, no data). `size_bytes` is numel * itemsize, `std` the sample standard
-    deviation, `norm` the 2-norm. A ragged dimension of a nested tensor is -1. `note` says why
-    data could not be read, or what is special about it; empty for ordinary tensors."""
+    """Statistics of a live tensor, over its finite elements; None where undefined (empty, complex,
+    no data). `size_bytes` is numel * itemsize, `std` the sample standard deviation, `norm` the
+    2-norm. A ragged dimension of a nested tensor is -1. `note` says why the data cannot be read, or
+    what is special about it; empty for ordinary tensors."""
 
     shape: tuple[int, ...]
     dtype: str
@@ -53,8 +53,8 @@ class TensorSummary(Struct, frozen=True):
 
 
 class Value(Struct, frozen=True):
-    """A tensor as a view shows it. `values` are nested-list text rows for small tensors
-    (at most 64 elements, as torch prints them); empty otherwise."""
+    """A tensor as a view shows it. `text` has the elements of a small tensor (at most 64) as torch
+    prints them; empty otherwise."""
 
     label: str
     summary: TensorSummary
@@ -63,12 +63,13 @@ class Value(Struct, frozen=True):
 
 
 class FailedOperand(Struct, frozen=True):
-    """A tensor at an operation that torch refused, or what was asked of it: a shape, an index
-    (`dtype` and `device` are then empty).
+    """An operand of an operation that torch refused: a tensor, or a shape or index that was asked
+    for (`dtype` and `device` are then empty).
 
-    `cells` are its sizes, or what else stands at each dimension, and `columns` the column each
-    stands in, so that what should agree stands under each other. `failing` numbers the cells that
-    do not fit; `wrong` names what else does not. `note` adds to the shape (`12 elements`).
+    `cells` are its sizes, or what else is at each dimension. `columns` is the column of each cell,
+    so that cells that should agree are under each other. `failing` are the indices of the cells
+    that do not fit; `wrong` names the other fields that do not. `note` adds to the shape (`12
+    elements`).
     """
 
     text: str
@@ -87,9 +88,9 @@ FailureKind = Literal[
 
 
 class FailedOperands(Struct, frozen=True):
-    """The operands of a failed operation, placed as it reads them: aligned from the right for
-    broadcasting, row against column for products, and so on. `headings` has a text for each
-    column. `text` tells in a sentence what is marked; with kind "other" nothing is."""
+    """The operands of a failed operation, aligned as the operation reads them: from the right for
+    broadcasting, row against column for products, and so on. `headings` has a text for each column.
+    `text` says in a sentence what does not fit; with kind "other" nothing is marked."""
 
     kind: FailureKind
     operation: str
@@ -99,10 +100,10 @@ class FailedOperands(Struct, frozen=True):
 
 
 class ErrorReport(Struct, frozen=True):
-    """A Python exception: its type's name, its message, what to try, and where it arose.
+    """A Python exception: the name of its type, its message, what to try, and where it was raised.
 
-    `line` is 1-based in the user's own source; None when it did not arise there. `operands` are
-    those of the operation of torch that raised it, if one did.
+    `line` is the 1-based line of the user's own source, None if it was raised elsewhere. `operands`
+    are those of the torch operation that raised it, if one did.
     """
 
     type: str
@@ -122,10 +123,9 @@ class Device(Struct, frozen=True):
 
 
 class Cells(Struct, frozen=True):
-    """A window of a tensor of shape `shape`: per dimension `size` elements from `start` on.
+    """A window of a tensor of shape `shape`: for each dimension, `size` elements from `start` on.
 
-    `texts` are its elements in C order, as torch prints them (4 digits); empty where there is no
-    data to read.
+    `texts` are its elements in C order, as torch prints them (4 digits); empty if there is no data.
     """
 
     shape: tuple[int, ...]
@@ -140,8 +140,8 @@ BroadcastRole = Literal["same", "stretched", "added", "conflict"]
 class BroadcastDim(Struct, frozen=True):
     """Broadcasting's rule at one dimension, counted from the right (`dim` -1 is the last).
 
-    `sizes` and `roles` have an entry per operand: its size there, None where it has no such
-    dimension. `size` is the result's, None where the operands do not fit.
+    `sizes` and `roles` have an entry per operand: its size there, None if it has no such dimension.
+    `size` is the result's, None if the operands do not fit.
     """
 
     dim: int
@@ -152,8 +152,8 @@ class BroadcastDim(Struct, frozen=True):
 
 
 class PickPart(Struct, frozen=True):
-    """One part of an index as typed, what it does, the dimensions of the source it stands at and
-    the dimensions of the result it makes."""
+    """One part of an index as typed, its rule, the dimensions of the source that it indexes, and
+    the dimensions of the result that it makes."""
 
     text: str
     rule: str
