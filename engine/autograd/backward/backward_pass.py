@@ -71,8 +71,8 @@ class BackwardPass:
         inputs: Sequence[str] = (),
     ) -> None:
         self.subject = subject
-        self.real_engine, self.retain_graph = real_engine, retain_graph
-        self.create_graph = create_graph
+        self.real_engine, self.create_graph = real_engine, create_graph
+        self.retain_graph = retain_graph or not real_engine
         self.inputs = {name: subject.input(name) for name in inputs}
         self.parameters = self.inputs or subject.shown
         self._journal = journal or Journal()
@@ -112,7 +112,7 @@ class BackwardPass:
             subject,
             stepped,
             again=again,
-            retain_graph=not self.real_engine or self.retain_graph,
+            retain_graph=self.retain_graph,
             create_graph=self.create_graph,
             real_engine=self.real_engine,
             clears=self._clears and not again,
@@ -133,7 +133,7 @@ class BackwardPass:
     @property
     def graph_is_freed(self) -> bool:
         """Whether the real engine has freed what another pass over the graph would need."""
-        return self.real_engine and not self.retain_graph and self.stepper.position > 0
+        return not self.retain_graph and self.stepper.position > 0
 
     @property
     def stepper(self) -> SteppedPass:
@@ -187,7 +187,7 @@ class BackwardPass:
             saved_bytes=self._freed[-1] if self._freed else 0,
             pass_number=debugger.pass_number,
             real_engine=self.real_engine,
-            retain_graph=not self.real_engine or self.retain_graph,
+            retain_graph=self.retain_graph,
             create_graph=stepped.create_graph,
             inputs=tuple(self.inputs),
         )

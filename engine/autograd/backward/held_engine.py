@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, Self
 
 import torch
@@ -72,7 +73,10 @@ class BreakMode(SteppedPass):
         self._turn = threading.Condition()  # guards the three flags below
         self._held = self._ended = self._aborted = False
         self._error: BaseException | None = None
-        handles = [h for node in self.plan if self.runs(node) for h in self._watch(node)]
+        handles = []
+        for node in filter(self.runs, self.plan):
+            handles.append(node.fn.register_prehook(partial(self._before, node)))
+            handles.append(node.fn.register_hook(partial(self._after, node)))
         self._thread = threading.Thread(
             target=self._backward, args=(handles,), name="backward", daemon=True
         )
@@ -206,15 +210,6 @@ class BreakMode(SteppedPass):
         while (node := self.next_node) is not None and not self.runs(node):
             self._position += 1
             self._count_step(node)
-
-    def _watch(self, node: Node) -> tuple[Any, Any]:
-        def before(grads: Gradients) -> Gradients | None:
-            return self._before(node, grads)
-
-        def after(grad_inputs: Gradients, grad_outputs: Gradients) -> None:
-            self._after(node, grad_inputs, grad_outputs)
-
-        return node.fn.register_prehook(before), node.fn.register_hook(after)
 
     def _before(self, node: Node, grads: Gradients) -> Gradients | None:
         task = torch._C._current_graph_task_id()  # type: ignore[attr-defined]
