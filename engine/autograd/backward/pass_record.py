@@ -24,7 +24,8 @@ from .stepping import SteppedPass
 
 
 class PassRecord:
-    """From the beginning of a pass to its end. `parent`, `again` and `options` are as in Pass."""
+    """Lives as long as a pass is under way; `facts` reads from it what a script needs. `again` and
+    `options` are fields of Pass."""
 
     def __init__(
         self,
@@ -106,7 +107,7 @@ class PassRecord:
 
 
 class _Places:
-    """Finds for nodes of a pass how a script finds them."""
+    """Tells how a script finds the nodes of a pass."""
 
     def __init__(
         self, stepped: SteppedPass, subject: Subject, modules: dict[int, str], real_engine: bool

@@ -35,11 +35,11 @@ class BackwardStepper(SteppedPass):
     shall restore: those on which `retain_grad()` was called. What hooks and custom Functions do
     outside of this (prints, counters, an optimizer in a hook) is not undone.
 
-    Where a node gets no gradient at all, its hooks are not called (torch calls them with None). To
-    what counts within one call of `backward` (`register_multi_grad_hook`, callbacks queued for its
-    end) every step is a call of its own: BreakMode steps the one call itself. A step takes some 30
-    us, and 0.05 us more for every node below, as the engine walks them all; `run` shares that among
-    many nodes.
+    Where a node gets no gradient at all, its hooks are not called (torch calls them with None).
+    Every step is a `backward()` of its own: a `register_multi_grad_hook` and callbacks that wait
+    for the end of backward see many short ones. BreakMode steps one single `backward()`. A step
+    takes some 30 us, and 0.05 us more for every node below, as the engine walks them all; `run`
+    executes many nodes in one walk.
 
     Raises ValueError when a root has no graph, a gradient is missing for a root that is no
     scalar, or does not fit its root.

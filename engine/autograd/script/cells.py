@@ -22,6 +22,8 @@ _SEEDS = {
     "random.seed": ("random",),
 }
 
+STOPPED = KeyboardInterrupt.__name__
+
 Entry = Cell | Pass
 
 
@@ -29,7 +31,7 @@ def needed(entries: Sequence[Entry], passes: Collection[Pass]) -> list[Entry]:
     """These passes, and the entries on which they may depend: those that have a variable in common
     with them or with each other, that draw random numbers, or that may change anything."""
     names = {entry: names_of(entry) for entry in entries}
-    chosen = {e for e in entries if e in passes or draws(e) or _changes_anything(e, names[e])}
+    chosen = {e for e in entries if e in passes or _may_matter(e, names[e])}
     more = chosen
     while more:
         wanted = frozenset[str]().union(*(names[entry] for entry in chosen))
@@ -103,14 +105,16 @@ def _seeds(cell: Cell) -> Iterator[str]:
                 return
 
 
-def _changes_anything(entry: Entry, names: frozenset[str]) -> bool:
-    """Whether a cell may change variables that it does not name, or modes of torch."""
+def _may_matter(entry: Entry, names: frozenset[str]) -> bool:
+    """Whether an entry draws random numbers, or may change variables that it does not name, or
+    modes of torch. A cell that was stopped cannot be repeated: what it drew is left out."""
     if isinstance(entry, Pass):
-        return False
+        return bool(draws(entry))
+    if not names or names & _REACHES_ALL or (draws(entry) and entry.error != STOPPED):
+        return True
     nodes = ast.walk(ast.parse(entry.source))
     attributes = (node.attr for node in nodes if isinstance(node, ast.Attribute))
-    reaches_all = not names or names & _REACHES_ALL
-    return bool(reaches_all) or any(name.startswith(_CHANGES_TORCH) for name in attributes)
+    return any(name.startswith(_CHANGES_TORCH) for name in attributes)
 
 
 def modules_of(cells: Sequence[Cell]) -> set[str]:
@@ -141,7 +145,7 @@ def written(cell: Cell) -> str:
 def executed(cell: Cell, indent: str = "") -> str:
     """A cell as a text that is executed among the script's variables, wherever that stands. Raises
     LabError for a cell that was stopped."""
-    if cell.error == "KeyboardInterrupt":
+    if cell.error == STOPPED:
         raise LabError(
             f"No script can repeat {cell.title}: it was stopped while it ran.",
             hint="Run in a new console what should be in the script.",

@@ -498,6 +498,16 @@ def test_what_no_script_can_do_is_said() -> None:
     refused(lab, "the pass drew random numbers, and has gone back")
 
 
+def test_a_stopped_cell_that_has_nothing_to_do_with_the_pass_is_left_out() -> None:
+    lab = made("x = torch.ones(2, requires_grad=True)\ny = F.dropout(x).sum()")
+    unrelated = "noise = torch.randn(3)\nraise KeyboardInterrupt"
+    lab.console.namespace.run(unrelated, "<cell>", Output(_nothing), lab.control)
+    run(lab, "y = y + F.dropout(x).sum()")
+    start(lab, root="y")
+    move(lab, "end")
+    assert "noise" not in check(lab, "x.grad")
+
+
 def test_a_cell_that_was_stopped_is_named() -> None:
     lab = made("x = torch.ones(2, requires_grad=True)\ny = x.sum()")
     source = "x.grad = torch.ones(2)\nraise KeyboardInterrupt"
