@@ -72,7 +72,7 @@ def apply(project: Project, step: tuple) -> Project:
 
 
 @given(steps)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_undo_leads_back_and_redo_forth(steps):
     store = Store()
     history = History(store)

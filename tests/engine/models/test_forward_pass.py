@@ -71,7 +71,7 @@ def test_plain_is_the_reference_and_gradients_agree():
     assert all(torch.equal(a, b) for a, b in zip(ours, theirs, strict=True))
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(st.lists(st.sampled_from(["step", "back", "reset", "end", "b2", "b4", LOSS]), max_size=12))
 def test_any_way_there_leads_to_the_same_loss(moves: list[str]):
     run = start(LIVE)

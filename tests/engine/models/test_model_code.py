@@ -44,7 +44,7 @@ def compare(model: Model) -> None:
     assert all(torch.equal(buffers[name], value) for name, value in live.named_buffers())
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(models())
 def test_code_of_random_models_is_the_live_model(model: Model):
     compare(model)

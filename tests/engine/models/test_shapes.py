@@ -64,7 +64,7 @@ def compare(model: Model) -> None:
         assert known[block.id].activation_bytes == bytes_of_one
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(models())
 def test_shapes_and_counts_of_random_models_are_the_real_ones(model: Model):
     compare(model)

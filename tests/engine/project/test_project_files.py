@@ -74,7 +74,7 @@ projects = st.builds(
 
 
 @given(projects)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_any_project_comes_back_as_it_was(project: Project):
     text = files.dumps(project)
     assert files.loads(text.encode()) == project

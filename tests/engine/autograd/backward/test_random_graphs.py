@@ -134,7 +134,6 @@ numbers = st.integers(0, 1_000)
 
 @settings(
     max_examples=EXAMPLES,
-    deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 @given(
@@ -184,7 +183,6 @@ def test_any_graph_steps_to_the_bits_of_backward(
 
 @settings(
     max_examples=EXAMPLES,
-    deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 @given(

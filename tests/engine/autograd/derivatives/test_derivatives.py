@@ -98,7 +98,7 @@ def test_products_with_vectors():
     assert torch.allclose(numerical(at, "vjp", u), vjp, atol=1e-8)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.data())
 def test_an_entry_is_that_of_the_matrix(data):
     rows, columns = data.draw(st.integers(1, 4)), data.draw(st.integers(1, 4))

@@ -103,7 +103,7 @@ def rule_for(tensor, *incoming):
     return rule_of(node_of(tensor), incoming)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.sampled_from(sorted(CASES)), st.integers(0, 2**31))
 def test_formulas_hold_for_random_numbers(name, seed):
     for step in steps_of(name, seed):

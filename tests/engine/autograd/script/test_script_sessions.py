@@ -267,7 +267,6 @@ def test_a_script_does_what_any_session_did(subject: str) -> None:
 
     @settings(
         max_examples=10 if is_model else 50,
-        deadline=None,
         suppress_health_check=[HealthCheck.too_slow],
         derandomize=True,
         phases=[Phase.explicit, Phase.generate],  # a session takes long: none is shrunk

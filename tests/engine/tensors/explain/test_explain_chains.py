@@ -294,7 +294,6 @@ def sharing(t: torch.Tensor, variables: Mapping[str, Any]) -> set[str]:
 
 @settings(
     max_examples=EXAMPLES,
-    deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 @given(data=st.data())

@@ -60,7 +60,9 @@ def drawn(data: st.DataObject) -> tuple[str, dict[str, torch.Tensor]]:
     return line, made
 
 
-@settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.filter_too_much])
+@settings(
+    max_examples=EXAMPLES, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much]
+)
 @given(data=st.data())
 def test_prediction_is_fact_for_random_products(data: st.DataObject) -> None:
     line, operands = drawn(data)

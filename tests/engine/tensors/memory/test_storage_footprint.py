@@ -26,7 +26,7 @@ def cells_by_numpy(print_: Footprint) -> np.ndarray:
     return np.lib.stride_tricks.as_strided(storage[print_.offset :], print_.shape, strides)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(footprints())
 def test_elements_and_cells_agree_with_numpy_both_ways(print_: Footprint) -> None:
     cells = cells_by_numpy(print_)
@@ -41,7 +41,7 @@ def test_elements_and_cells_agree_with_numpy_both_ways(print_: Footprint) -> Non
         assert print_.count_at(cell, 99) == min(len(expected), 99)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(footprints())
 def test_contiguity_is_torchs(print_: Footprint) -> None:
     t = torch.zeros(print_.end + 200).as_strided(print_.shape, print_.strides, print_.offset)

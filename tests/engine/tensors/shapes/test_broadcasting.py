@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.console.namespace import Namespace
@@ -25,7 +25,6 @@ def ask(namespace: Namespace, *texts: str, **options):
 # -- the rule --------------------------------------------------------------------------------------
 
 
-@settings(deadline=None)
 @given(st.lists(SHAPES, min_size=2, max_size=4))
 def test_the_rule_says_what_torch_does(shapes) -> None:
     predicted = result_shape(broadcast_dims(shapes))
@@ -36,7 +35,6 @@ def test_the_rule_says_what_torch_does(shapes) -> None:
     assert predicted == fact
 
 
-@settings(deadline=None)
 @given(SHAPES, SHAPES)
 def test_in_place_fits_when_torch_adds_in_place(a, b) -> None:
     predicted = result_shape(broadcast_dims([a, b], in_place=True))
@@ -64,7 +62,6 @@ def test_each_dimension_says_which_operand_is_stretched() -> None:
 # -- against live tensors --------------------------------------------------------------------------
 
 
-@settings(deadline=None)
 @given(st.lists(SHAPES, min_size=2, max_size=3), st.data())
 def test_shapes_strides_and_elements_are_torchs(shapes, data) -> None:
     namespace = Namespace()

@@ -104,7 +104,7 @@ def _indices(draw) -> str:
     return ", ".join(parts) if "..." not in parts or parts[-1] == "..." else "..., 0"
 
 
-@settings(deadline=None, max_examples=250)
+@settings(max_examples=250)
 @given(_indices())
 def test_any_index_reads_what_torch_reads(index: str) -> None:
     namespace = Namespace()
@@ -160,7 +160,6 @@ def _methods(draw) -> tuple[str, str, dict[str, torch.Tensor]]:
     return source, f"x.index_select({d}, i)", tensors
 
 
-@settings(deadline=None)
 @given(_methods())
 def test_any_method_reads_and_writes_where_torch_does(case) -> None:
     source, read, tensors = case

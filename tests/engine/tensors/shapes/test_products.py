@@ -50,7 +50,7 @@ def whole(shape) -> torch.Tensor:
     return torch.randint(-3, 4, shape).double()
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(
     st.sampled_from(["matmul", "mm", "bmm", "mv", "dot", "outer"]),
     SHAPES,
@@ -71,7 +71,6 @@ def test_products_are_torchs(op, a, b, fitting, data) -> None:
     check(ask(tensors, op, element=guess), tensors)
 
 
-@settings(deadline=None)
 @given(
     st.sampled_from(
         [

@@ -27,7 +27,7 @@ def run(code: str, x: torch.Tensor) -> torch.Tensor:
 
 
 @pytest.mark.filterwarnings("ignore:.*degrees of freedom")  # by plain torch, the oracle
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(st.sampled_from(OPS), SHAPES, st.booleans(), st.data())
 def test_shape_dtype_and_elements_are_torchs(op, shape, keepdim, data) -> None:
     x = torch.randn(shape, dtype=torch.float64)

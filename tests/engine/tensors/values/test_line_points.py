@@ -45,7 +45,7 @@ def test_a_single_spike_among_a_million_is_there(at, dtype) -> None:
     assert found.high_at[0, found.high.argmax()] == at
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.integers(1, 7), st.integers(1, 5000), st.integers(0, 2**31), st.integers(1, 3))
 def test_bins_are_numpys(rows, columns, seed, count) -> None:
     generator = torch.Generator().manual_seed(seed)

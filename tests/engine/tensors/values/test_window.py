@@ -197,7 +197,7 @@ def test_reading_leaves_graph_version_and_random_numbers_alone() -> None:
     assert (y._version, torch.get_rng_state().sum().item(), y.grad_fn) == before
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.data())
 def test_any_window_of_any_slice_is_torchs(data: st.DataObject) -> None:
     shape = tuple(data.draw(st.lists(st.integers(1, 5), min_size=0, max_size=4)))
