@@ -298,6 +298,17 @@ def test_doctor_reports_what_is_here(capsys, monkeypatch):
     assert checks["display"]["verdict"] == "note"
     assert "tour" in checks["display"]["remedy"]
     assert checks["Qt"]["verdict"] == "ok"
+    assert checks["fonts"]["verdict"] == "ok"
+
+
+@pytest.mark.parametrize("files", [[], ["broken.otf"]])
+def test_doctor_names_fonts_that_are_not_there_or_broken(files, tmp_path, monkeypatch):
+    monkeypatch.setattr(doctor, "_FONTS", tmp_path)
+    for name in files:
+        (tmp_path / name).write_text("no font")
+    (check,) = (check for check in doctor._qt_and_fonts() if check.name == "fonts")
+    assert check.verdict == "missing"
+    assert str(tmp_path / files[0] if files else tmp_path) in check.detail
 
 
 def test_doctor_fails_when_something_needed_is_missing(capsys, monkeypatch):
