@@ -86,7 +86,8 @@ def test_the_colour_of_one_cell_is_seen(storage):
     before = pictures.taken(storage)
     inside = cell_place(storage, 17).adjusted(3, 3, -3, -3)
     surface = theme.current().color("surface")
-    paler = QColor(*(part + (12 if part < 128 else -12) for part in surface.getRgb()[:3]))
+    red, green, blue = surface.red(), surface.green(), surface.blue()
+    paler = QColor(*(c + (12 if c < 128 else -12) for c in (red, green, blue)))
     assert differs(before, painted_over(storage, inside, paler))
 
 

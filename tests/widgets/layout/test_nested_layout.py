@@ -102,7 +102,7 @@ def test_layout_of_any_graph(drawn, direction, style, column_height, row_width) 
     assert (low[inner] >= low[parents[inner]] + (0, TITLE_HEIGHT)).all()  # below the title
     assert (high[inner] <= high[parents[inner]]).all()
     siblings = (parents[:, None] == parents) & ~np.eye(len(parents), dtype=bool)
-    apart = ((high[:, None] <= low) | (high <= low[:, None])).any(axis=2)
+    apart = np.any((high[:, None] <= low) | (high <= low[:, None]), axis=2)
     assert apart[siblings].all()
 
     for number, link in enumerate(visible.links):

@@ -125,10 +125,12 @@ def _methods(draw) -> tuple[str, str, dict[str, torch.Tensor]]:
         value = ", 0" if name == "masked_fill_" else ""
         return f"x.{name}(i{value})", "x.masked_select(i)", {"i": mask}
     if name == "select":
-        return (f"x.select({d}, {draw(st.integers(-size, size - 1))})",) * 2 + ({},)
+        call = f"x.select({d}, {draw(st.integers(-size, size - 1))})"
+        return call, call, {}
     if name == "narrow":
         start = draw(st.integers(0, size))
-        return (f"x.narrow({d}, {start}, {draw(st.integers(0, size - start))})",) * 2 + ({},)
+        call = f"x.narrow({d}, {start}, {draw(st.integers(0, size - start))})"
+        return call, call, {}
     least = 0 if name in ("gather", "scatter_", "scatter_add") else -size
     if name in ("gather", "take_along_dim", "scatter_", "scatter_add"):
         shape = [draw(st.integers(1, n)) for n in (2, 3, 4)]
