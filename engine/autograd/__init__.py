@@ -20,10 +20,10 @@ with BackwardStepper(y) as stepper:
     stepper.run()                                           # x.grad is 270
 ```
 
-`BreakMode` is stepped alike, and is torch's own single run of `backward()`, held before each node:
-it frees saved tensors as it goes and cannot go back.
+`BreakMode` has the same methods. It is one run of torch's own `backward()`, held before each node:
+it frees saved tensors as it goes, and cannot go back.
 
-`Recorder` tells which module, function, operator and line made a node, exactly:
+`Recorder` finds the module, function, operator and line that made a node:
 
 ```python
 with Recorder(keep_values=True) as recorder:        # light without: functions and lines only
@@ -35,10 +35,10 @@ for call in recorder.recording.chain_of(node.sequence):
     # op aten::mean  SourceLine(file='train.py', line=2, text='loss = net(x).square().mean()')
 ```
 
-With `keep_values` each call has its arguments and results as they were then, whatever was written
-into them later (`engine.autograd.trace.trace.Trace` steps through them).
+With `keep_values` each call keeps its arguments and results as they were when it ran, even if they
+were overwritten later (`engine.autograd.trace.trace.Trace` steps through them).
 
-`rule_of` tells the rule of a step as a formula, computes it, and fills in its numbers:
+`rule_of` gives the rule of a step as a formula, computes it, and fills in its numbers:
 
 ```python
 rule = rule_of(step.node, step.incoming)

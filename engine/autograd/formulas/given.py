@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from ..graph.engine_run import zeros_like_output
 from ..graph.reading import Node
 from ..graph.stale import stale_saves
 
@@ -59,8 +60,7 @@ class Given:
         found = self.incoming[output]
         if found is not None:
             return found
-        metadata = self.node.fn._input_metadata[output]
-        return torch.zeros(tuple(metadata.shape), dtype=metadata.dtype, device=metadata.device)
+        return zeros_like_output(self.node.fn, output)
 
     @property
     def gradients(self) -> tuple[torch.Tensor, ...]:

@@ -1,10 +1,9 @@
-"""Letting go of deep graphs without overflowing the C stack.
+"""Freeing deep graphs without overflowing the C stack.
 
-Once Python has touched the nodes of a graph, torch frees them by recursion: a chain of 50,000 ends
-in a segmentation fault at the moment when its last tensor is dropped, whenever that is. Held in
-a list and released from the root downwards, they go one at a time. So every thousandth node carries
-a `Guard` in its `metadata` (which lives and dies with the node) that does this for the thousand
-below it.
+torch frees the nodes that Python has touched by recursion. A chain of 50,000 nodes ends in a
+segmentation fault when its last tensor is deleted. Nodes in a list that is emptied from the root
+downwards are freed one at a time. So every thousandth node has a `Guard` in its `metadata`, which
+torch deletes with the node; the guard holds the next thousand nodes and frees them in this way.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ LEAF_SEQUENCE = 2**64 - 1
 
 
 class Guard:
-    """Holds nodes, newest first, and releases them one by one in that order."""
+    """Holds nodes, newest first, and frees them one by one in that order."""
 
     def __init__(self, nodes: Sequence[Any]) -> None:
         self._nodes = list(reversed(nodes))
@@ -29,10 +28,10 @@ class Guard:
 
 
 def guard_release(fns: Sequence[Any]) -> None:
-    """Make a graph whose nodes were walked safe to drop. For small graphs there is nothing to do.
+    """Put guards on the nodes of a graph that was walked. A small graph needs none.
 
-    From the root downwards is from high sequence numbers to low ones: an operation is newer than
-    those whose results it uses. Leaves live on with their tensors and need no guard.
+    Sequence numbers fall from the root downwards: an operation is newer than those whose results
+    it uses. Leaves need no guard: their tensors keep them.
     """
     if len(fns) <= GUARDED_NODES:
         return

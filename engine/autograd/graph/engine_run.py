@@ -1,4 +1,4 @@
-"""torch's backward engine, asked for one node or for its plan: runs that an exception ends."""
+"""Runs of torch's backward engine that an exception ends: for a few nodes, or for its plan."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ Gradients = tuple[torch.Tensor | None, ...]
 
 
 class _Stop(BaseException):
-    """Ends an engine run. No error, so that no `except Exception` in a hook swallows it."""
+    """Ends an engine run. A BaseException, so that no `except Exception` in a hook catches it."""
 
 
 @contextmanager
 def _stopped_by_a_hook() -> Iterator[None]:
-    """Around an engine run that a _Stop ends. Under torch's anomaly detection the engine warns of
-    it as of any exception in a node: that is not for the user."""
+    """Catches the _Stop that ends an engine run, and its warning: under anomaly detection the
+    engine warns of every exception in a node."""
     stopped = False
     recording = warnings.catch_warnings(record=True) if torch.is_anomaly_enabled() else None
-    told: list[warnings.WarningMessage] = []
+    warned: list[warnings.WarningMessage] = []
     try:
         with recording or nullcontext() as caught:
             if caught is not None:
-                told = caught
+                warned = caught
                 warnings.simplefilter("always")
             yield
     except _Stop:
         stopped = True
     finally:
-        for w in told:
+        for w in warned:
             if not (stopped and _ANOMALY in str(w.message)):
                 warnings.warn_explicit(w.message, w.category, w.filename, w.lineno)
 
@@ -45,7 +45,7 @@ _ANOMALY = "Error detected in"
 
 
 def _is_refused(outgoing: Iterable[torch.Tensor | None]) -> bool:
-    """Whether the engine, once the hooks are through, will raise for NaN: it detects anomalies."""
+    """Whether the engine will raise for NaN after the node's hooks (anomaly detection)."""
     if not (torch.is_anomaly_enabled() and torch.is_anomaly_check_nan_enabled()):
         return False
     return any(g is not None and bool(g.isnan().any()) for g in outgoing)
@@ -59,11 +59,12 @@ def run_node(
     create_graph: bool = False,
     guard: Callable[[], AbstractContextManager[object]] = nullcontext,
 ) -> tuple[Gradients, Gradients]:
-    """Execute one node in torch's engine: its hooks, its rule, and what the engine makes of the
-    results. Returns what the rule was given and what goes out; adds to `.grad` at a leaf.
+    """Run one node in torch's engine, with its hooks. Returns the gradients that its rule got and
+    those that it sends on. At a leaf the engine adds to `.grad`.
 
-    `edit` is a pre-hook: from the gradients that arrive to those to use. Without it, at least one
-    of `incoming` must be defined. `guard()` is entered around the run: hooks are the user's code.
+    `edit` is a pre-hook: it gets the incoming gradients and returns those to use. Without it, at
+    least one of `incoming` must be defined. The run happens within `guard()`: hooks are the
+    user's code.
     """
     ran: list[Gradients] = []
 
@@ -71,15 +72,15 @@ def run_node(
         ran.extend((given, outgoing))
         return True
 
-    live = [(fn, i, g) for i, g in enumerate(incoming) if g is not None]
-    nothing_came = not live
-    if nothing_came:  # the engine starts from defined gradients only; the edit replaces them
-        live = [(fn, 0, _zeros(fn._input_metadata[0]))]
+    defined = [(fn, i, g) for i, g in enumerate(incoming) if g is not None]
+    all_undefined = not defined
+    if all_undefined:  # the engine starts from defined gradients only; the edit replaces them
+        defined = [(fn, 0, zeros_like_output(fn, 0))]
     handle = None
     if edit is not None:
-        handle = fn.register_prehook(lambda grads: edit(incoming if nothing_came else grads))
+        handle = fn.register_prehook(lambda grads: edit(incoming if all_undefined else grads))
     try:
-        run_nodes([fn], live, lambda _: None, after, create_graph=create_graph, guard=guard)
+        run_nodes([fn], defined, lambda _: None, after, create_graph=create_graph, guard=guard)
     finally:
         if handle is not None:
             handle.remove()
@@ -97,16 +98,16 @@ def run_nodes(
     guard: Callable[[], AbstractContextManager[object]] = nullcontext,
     shield: Callable[[], AbstractContextManager[object]] = nullcontext,
 ) -> None:
-    """Execute nodes in one run, as far as the engine takes them in this order.
+    """Run nodes in one engine run, as long as the engine keeps to this order.
 
-    `waiting` are the gradients on their way: (node, output, gradient). `before(place)` is called
-    before `fns[place]` runs, after its pre-hooks; `after(place, outgoing, incoming)` is told what
-    it has given and been given, and says whether to stop. The engine settles ties between nodes
-    that are ready at once anew in each run: where it takes another order, the run ends. `guard()`
-    is entered around the run, as hooks are the user's code, and `shield()` around ours in it.
+    `waiting` are the gradients that wait for a node: (node, output, gradient). `before(place)` is
+    called before `fns[place]` runs, after its pre-hooks. `after(place, outgoing, incoming)` is
+    called with its gradients after it, and returns whether to stop. Among nodes that are ready at
+    once the engine may choose another order in each run; then the run ends. The run happens within
+    `guard()`, as hooks are the user's code; `before` and `after` are called within `shield()`.
     """
     task: int | None = None
-    turn = 0
+    next_place = 0
 
     def begins(place: int, _: Gradients) -> None:
         nonlocal task
@@ -115,27 +116,27 @@ def run_nodes(
             task = current
         if current != task:
             return  # a checkpoint's own run
-        if place != turn:
+        if place != next_place:
             raise _Stop
         with shield():
             before(place)
 
-    def ended(place: int, grad_inputs: Gradients, grad_outputs: Gradients) -> None:
-        nonlocal turn
+    def ends(place: int, grad_inputs: Gradients, grad_outputs: Gradients) -> None:
+        nonlocal next_place
         if torch._C._current_graph_task_id() != task:  # type: ignore[attr-defined]
             return
         if _is_refused(grad_inputs):
             return
         with shield():
-            turn += 1
+            next_place += 1
             stop = after(place, grad_inputs, grad_outputs)
-        if stop or turn == len(fns):
+        if stop or next_place == len(fns):
             raise _Stop
 
     handles = []
     for place, fn in enumerate(fns):
         handles.append(fn.register_prehook(partial(begins, place)))
-        handles.append(fn.register_hook(partial(ended, place)))
+        handles.append(fn.register_hook(partial(ends, place)))
     try:
         with _stopped_by_a_hook(), guard(), torch.autograd.set_multithreading_enabled(False):
             torch.autograd.backward(
@@ -150,8 +151,8 @@ def run_nodes(
 
 
 def capture(fn: Any, incoming: Gradients, *, create_graph: bool = False) -> Gradients:
-    """What `torch.autograd.grad` gives for the tensors that come out of `fn` in forward when
-    `incoming` arrives there: their hooks run, the node does not."""
+    """The gradients that `torch.autograd.grad` gives for the results of `fn` when `incoming`
+    arrives there. The tensors' hooks run, the node does not."""
     edges = [GradientEdge(fn, i) for i, g in enumerate(incoming) if g is not None]
     found: list[torch.Tensor | None] = [None] * len(incoming)
     if edges:
@@ -171,9 +172,9 @@ def capture(fn: Any, incoming: Gradients, *, create_graph: bool = False) -> Grad
 def execution_order(roots: Sequence[torch.Tensor]) -> list[Any]:
     """The nodes (`grad_fn`s) in the order in which the engine will run them from these roots.
 
-    It is the engine's own answer, asked for in a run that ends before its first node: sequence
-    numbers alone do not settle ties. A node above the roots takes the place of the engine's, so
-    that no hook of the user's is called.
+    The engine itself is asked, in a run that ends before its first node: sequence numbers alone do
+    not settle ties. The run starts at a node above the roots, so that it calls no hook of the
+    user's.
     """
     plan: list[Any] = []
 
@@ -182,7 +183,7 @@ def execution_order(roots: Sequence[torch.Tensor]) -> list[Any]:
         raise _Stop
 
     with torch.enable_grad():
-        top = _Above.apply(*roots)
+        top = _JoinRoots.apply(*roots)
     fn = top.grad_fn
     handle = fn.register_prehook(ask)
     try:
@@ -194,8 +195,8 @@ def execution_order(roots: Sequence[torch.Tensor]) -> list[Any]:
     return plan
 
 
-class _Above(torch.autograd.Function):
-    """Joins roots under one node. Its backward never runs."""
+class _JoinRoots(torch.autograd.Function):
+    """One node above all roots. Its backward never runs."""
 
     @staticmethod
     def forward(ctx: Any, *roots: torch.Tensor) -> torch.Tensor:
@@ -206,5 +207,7 @@ class _Above(torch.autograd.Function):
         raise NotImplementedError
 
 
-def _zeros(metadata: Any) -> torch.Tensor:
+def zeros_like_output(fn: Any, output: int) -> torch.Tensor:
+    """Zeros in the shape, dtype and device of an output of the forward operation."""
+    metadata = fn._input_metadata[output]
     return torch.zeros(tuple(metadata.shape), dtype=metadata.dtype, device=metadata.device)

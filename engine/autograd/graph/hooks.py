@@ -1,4 +1,4 @@
-"""Hooks that the user's code has put on a node and its tensors, counted without calling any."""
+"""The hooks that the user's code registered on a node and its tensors, counted and not called."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from .reading import Node
 
 
 def hooks_on(node: Node, tensors: Iterable[torch.Tensor] = (), own: int = 0) -> str:
-    """What hooks there are, in words; "" if there are none.
+    """The hooks in words, as "2 tensor hooks, retain_grad"; "" if there are none.
 
-    `own` of each kind on the node are not the user's. `tensors` are results of this node: torch
-    finds tensor hooks and retain_grad from the tensor, not from the node. A leaf's own tensor need
-    not be given.
+    `own` is the number of node hooks of each kind that are ours, not the user's. `tensors` are
+    results of the node: only the tensor knows its tensor hooks and retain_grad. A leaf's tensor is
+    found without being given.
     """
     counts: dict[str, int] = {
         "node pre-hook": len(registered(node.fn.register_prehook)) - own,
@@ -41,14 +41,15 @@ def hooks_on(node: Node, tensors: Iterable[torch.Tensor] = (), own: int = 0) -> 
 
 
 def _is_multi_grad(hook: Any) -> bool:
-    """Whether it is part of a `register_multi_grad_hook`, which counts within one backward."""
+    """Whether a tensor hook is part of a `register_multi_grad_hook`, which waits within one
+    backward until all its tensors have gradients."""
     code = getattr(hook, "__code__", None)
     return code is not None and code.co_qualname.startswith("register_multi_grad_hook.")
 
 
 def registered(register: Callable[[Any], Any]) -> list[Any]:
-    """The hooks of a kind on a node, from the method that adds one: all live in one dict, which
-    registering one more shows."""
+    """The hooks that `register`, a node's `register_hook` or `register_prehook`, has registered.
+    They are in one dict, which the handle of one more hook refers to."""
     handle = register(_nothing)
     try:
         hooks = handle.hooks_dict_ref() or {}

@@ -1,4 +1,4 @@
-"""Snapshots that are too large to be sent at once, cut into parts."""
+"""Large snapshots cut into parts that can be sent."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ Cuttable = TypeVar("Cuttable", GraphSnapshot, TraceSnapshot)
 def in_parts(
     whole: Cuttable, fields: Sequence[str], max_bytes: int = MAX_PART_BYTES
 ) -> list[Cuttable]:
-    """The snapshot in pieces: `fields` (tuples and dicts) hold together at most about `max_bytes`
-    in each, in their order, and follow each other from piece to piece."""
+    """The snapshot in pieces of about `max_bytes` at most. The items of `fields` (tuples and dicts)
+    are divided among the pieces in order; all other fields are in every piece."""
     pieces = list(_pieces(whole, fields, max_bytes))
     return [
         msgspec.structs.replace(piece, part=number, parts=len(pieces))

@@ -1,7 +1,7 @@
-"""Which part of the forward pass made a node: exact, by torch's sequence numbers.
+"""The call of the forward pass that made a node, found by torch's sequence numbers.
 
-Every node gets the next number of its thread when it is made, so the numbers taken before and after
-a call (`torch.autograd._get_sequence_nr()`) bracket exactly the nodes that the call made.
+Every new node gets the next number of its thread. So a call made exactly the nodes between the
+numbers that `torch.autograd._get_sequence_nr()` gives before and after it.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from ...recording.recording import (
 from .reading import Graph, Node
 
 NameOf = Callable[[torch.Tensor], str]
-"""The name of a tensor; empty where it has none."""
+"""The name of a tensor, or ""."""
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """What made a node: the innermost module's path, the torch function, the operator (`""` where
-    operators were not recorded), and the line of the user's code."""
+    """What made a node: the path of the innermost module, the torch function, the operator (""
+    where operators were not recorded), and the line of the user's code."""
 
     module: str
     function: str
@@ -46,9 +46,9 @@ NOWHERE = Origin("", "", "", None)
 class Provenance:
     """Finds the calls that made nodes, in recordings of the thread that ran forward.
 
-    `name_of` names tensors (parameters, variables), `owner_of` tells the path of the module that
-    holds a parameter. Nodes with numbers below `shared_below` may be of another thread: nothing is
-    said of these.
+    `name_of` gives the name of a parameter or variable, `owner_of` the path of the module that
+    holds a parameter. Nodes numbered below `shared_below` may be of another thread: their calls
+    are not looked for.
     """
 
     def __init__(
@@ -67,17 +67,17 @@ class Provenance:
         return {path: name for each in self._recordings for path, name in each.classes.items()}
 
     def chain(self, node: Node) -> list[Call]:
-        """The calls around the node's making, from the outermost on; empty if it is not known."""
+        """The calls in which the node was made, outermost first; empty if none was recorded."""
         if node.is_leaf or node.sequence < self._shared_below:
             return []
         recording = find_recording(self._recordings, node.sequence)
         chain = [] if recording is None else recording.chain_of(node.sequence)
-        # A node of another thread has a number that belongs to something else here.
+        # Another thread's node may have the number of a node of this thread.
         return chain if chain and _agree(chain[-1], node) else []
 
     def origin(self, node: Node, chain: Sequence[Call] | None = None) -> Origin:
-        """NOWHERE for what was not recorded; of a leaf only the module is known. `chain` is the
-        node's, where the caller has it."""
+        """Where the node was made; NOWHERE if that was not recorded. For a leaf, only the module.
+        `chain` is `self.chain(node)`, if the caller has it."""
         variable = node.variable
         if variable is not None:
             return Origin(self._owner_of(variable), "", "", None)
@@ -89,7 +89,7 @@ class Provenance:
         return Origin(last.module, function, last.name if last.kind == "op" else "", last.place)
 
     def cuts(self, node: Node, chain: Sequence[Call] | None = None) -> Iterator[GraphCut]:
-        """Where the gradient's way ends at this node, as far as the recording tells why."""
+        """The node's inputs that get no gradient, each with the reason that was recorded."""
         chain = self.chain(node) if chain is None else chain
         slots = _slots(chain[-1], node) if chain else ()
         if not slots:
@@ -101,14 +101,14 @@ class Provenance:
             if isinstance(slot, GradientCut):
                 yield self._cut(node, input_nr, slot)
 
-    def _cut(self, node: Node, input_nr: int, stop: GradientCut) -> GraphCut:
-        tensor = stop.tensor()
-        source = None if stop.place is None else source_line(stop.place)
+    def _cut(self, node: Node, input_nr: int, cut: GradientCut) -> GraphCut:
+        tensor = cut.tensor()
+        source = None if cut.place is None else source_line(cut.place)
         name = "" if tensor is None else self._name_of(tensor)
         return GraphCut(
             node=node.id,
             input=input_nr,
-            reason=stop.reason,
+            reason=cut.reason,
             label=sendable(name) or (source.text if source is not None else ""),
             source=source,
         )
@@ -125,7 +125,7 @@ def _agree(call: Call, node: Node) -> bool:
 
 
 def _slots(call: Call, node: Node) -> Sequence[Slot]:
-    """The tensor arguments of what made the node, in its order; empty where that is not known."""
+    """The call's tensor arguments in the order of the node's inputs; empty where it is unknown."""
     if call.kind == "function" and call.name == "linear":  # x, weight, bias
         x, weight, *bias = call.slots or (True, True)
         in_order = {"addmm": (*bias, x, weight), "mm": (x, weight)}
@@ -140,10 +140,10 @@ def _slots(call: Call, node: Node) -> Sequence[Slot]:
 
 
 def _aligned(slots: Sequence[Slot], targets: Sequence[bool]) -> Sequence[Slot] | None:
-    """The call's tensor arguments by the node's inputs; None where that is not certain.
+    """The call's tensor arguments, one for each input of the node; None where that is uncertain.
 
-    torch gives a node an input for each argument that it could differentiate, in their order: for
-    all of them, or all but those whose dtype knows no gradient.
+    A node has an input for each argument that torch could differentiate, in their order. Some
+    operations count integer tensors among these, some do not.
     """
     could = [s for s in slots if not (isinstance(s, GradientCut) and s.reason == "integer")]
     defined = [slot for slot in slots if slot is not False]
@@ -156,9 +156,9 @@ def _aligned(slots: Sequence[Slot], targets: Sequence[bool]) -> Sequence[Slot] |
 def origins(graph: Graph, sequence_ranges: Mapping[str, tuple[int, int]]) -> dict[int, str]:
     """Node id -> key of the range [start, end) that holds the node's sequence number.
 
-    A leaf (AccumulateGrad has no number of its own) belongs where all its users do. Nodes that
-    no range holds, and leaves with users in several, are left out: never guessed. The ranges must
-    not overlap and must come from the thread that ran the forward pass.
+    A leaf belongs to the range of all its users: AccumulateGrad has no number of its own. Nodes in
+    no range, and leaves with users in several, are left out. The ranges must not overlap, and must
+    come from the thread that ran the forward pass.
     """
     ranges = sorted((start, end, key) for key, (start, end) in sequence_ranges.items())
     starts = [start for start, _, _ in ranges]

@@ -1,4 +1,4 @@
-"""The graph that autograd recorded, read node by node without disturbing it."""
+"""The graph that autograd recorded, read node by node and not changed."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ Root = torch.Tensor | GradientEdge
 MAX_NODES = 1_000_000
 
 AccumulateGrad = type(get_gradient_edge(torch.zeros((), requires_grad=True)).node)
-"""torch's class for the node that adds to a leaf's `.grad`; torch exports it under no name."""
+"""torch's class of the node that adds to a leaf's `.grad`. torch does not export it."""
 
 
 class Edge(NamedTuple):
-    """The gradient's way: `next_functions[input]` of node `source` is output `output` of node
+    """The way of a gradient: `next_functions[input]` of node `source` is output `output` of node
     `target`. Parallel edges (`x * x`) are separate entries."""
 
     source: int
@@ -37,10 +37,11 @@ class Edge(NamedTuple):
 
 @dataclass(frozen=True)
 class SavedTensor:
-    """A tensor that a node keeps for its backward rule, without unpacking it.
+    """A tensor that a node saved for its backward rule. It is not unpacked.
 
-    `data` is None when it cannot be shown, `note` then says why (freed, packed by hooks).
-    `storage_bytes` is the size of the whole storage it keeps alive, identified by `storage_id`.
+    `data` is None when it cannot be shown; `note` says why (freed, packed by hooks).
+    `storage_bytes` is the size of the whole storage that `data` keeps alive, `storage_id` tells
+    this storage from others.
     """
 
     name: str
@@ -54,7 +55,7 @@ class SavedTensor:
 class Node:
     """One node: `fn` is torch's own object, `label` the name of its variable (leaves only).
 
-    All else is asked of `fn` when it is wanted, so that reading a large graph stays cheap.
+    The properties are read from `fn` when they are asked for: reading a large graph stays cheap.
     """
 
     id: int
@@ -63,12 +64,12 @@ class Node:
 
     @property
     def name(self) -> str:
-        """As torch calls it, without namespace: `"AddmmBackward0"`, `"AccumulateGrad"`."""
+        """torch's name without its namespace: `"AddmmBackward0"`, `"AccumulateGrad"`."""
         return self.fn.name().rpartition("::")[2]
 
     @property
     def op(self) -> str:
-        """The forward operation, as far as the name tells: `"addmm"`, or a Function's name."""
+        """The forward operation, taken from the name: `"addmm"`, or a Function's name."""
         return operation(self.name, custom=self.is_custom)
 
     @property
@@ -88,16 +89,16 @@ class Node:
 
     @property
     def sequence(self) -> int:
-        """torch's sequence number within the thread of the forward pass; -1 for leaves, and for
-        the node that stands where a second derivative is missing."""
+        """torch's sequence number in the thread of the forward pass. -1 for leaves, and for the
+        node that stands for a missing second derivative."""
         number = self.fn._sequence_nr()
         return -1 if number == LEAF_SEQUENCE else number
 
     @property
     def outputs(self) -> tuple[TensorSpec, ...]:
-        """Shape and dtype of each output of the forward operation (one gradient comes for each).
-        A dimension that is no number has its name (`"j1"`, ragged). () and `"unknown"` stand for
-        an output without gradient: an integer one, or none at all."""
+        """Shape and dtype of each output of the forward operation; the node gets a gradient for
+        each. A ragged dimension has a name (`"j1"`) for its size. An output without gradient, such
+        as an integer one, has shape () and dtype `"unknown"`."""
         metadata = self.fn._input_metadata
         if len(metadata) == 1:
             return (_spec(metadata[0]),)
@@ -105,18 +106,18 @@ class Node:
 
     @property
     def device(self) -> str:
-        """Where the first result of the forward operation is: `"cpu"`, `"cuda:0"`."""
+        """The device of the first output of the forward operation: `"cpu"`, `"cuda:0"`."""
         return next(iter(self.devices), "")
 
     @property
     def devices(self) -> tuple[str, ...]:
-        """Where each result of the forward operation is."""
+        """The device of each output of the forward operation."""
         return tuple(str(metadata.device) for metadata in self.fn._input_metadata)
 
     @property
     def saved(self) -> tuple[SavedTensor, ...]:
-        """What the node keeps for its rule. Runs no unpack hooks, recomputes no checkpoint, and
-        works after a bad in-place change and on a freed graph."""
+        """The tensors that the node saved. Runs no unpack hook and recomputes no checkpoint; works
+        on a freed graph and after a bad in-place change."""
         return tuple(_saved(self.fn))
 
     @property
@@ -126,7 +127,7 @@ class Node:
 
     @property
     def is_freed(self) -> bool:
-        """Whether nothing is left of what it saved: a backward pass has run it."""
+        """Whether all tensors that it saved are freed: a backward pass has run it."""
         saved = self.saved
         return any(s.note == "freed" for s in saved) and all(s.data is None for s in saved)
 
@@ -136,10 +137,10 @@ class Node:
 
 @dataclass(eq=False)
 class Graph:
-    """Nodes by id (breadth first from the roots, so 0 is the first root) and the edges between.
+    """The nodes, whose ids count breadth first from the roots (0 is the first root), and the edges.
 
-    `roots` are (node id, output number) of what was asked for. `truncated` is the number of
-    nodes seen but left out at the cap; what lies below those is unknown.
+    `roots` has (node id, output number) of each root. `truncated` is the number of nodes that were
+    seen and left out for `max_nodes`; the nodes below them are not counted.
     """
 
     nodes: list[Node]
@@ -153,13 +154,13 @@ class Graph:
         return self.nodes[self._ids[fn]]
 
     def get(self, fn: Any) -> Node | None:
-        """As `node_of`, None if it is not in this graph."""
+        """The node of a `grad_fn`; None if it is not in this graph."""
         place = self._ids.get(fn)
         return None if place is None else self.nodes[place]
 
     @property
     def saved_bytes(self) -> int:
-        """Bytes of all storages that the graph keeps alive, shared ones counted once."""
+        """Bytes of all storages that the graph keeps alive, each counted once."""
         return sum({s.storage_id: s.storage_bytes for n in self.nodes for s in n.saved}.values())
 
     def __repr__(self) -> str:
@@ -174,9 +175,9 @@ def read_graph(
 ) -> Graph:
     """Read the graph under one tensor or several.
 
-    `names` labels the leaves, e.g. `dict(model.named_parameters())`. Nothing is unpacked,
-    executed or changed, so a freed graph or one with an in-place mistake reads as well. Raises
-    ValueError when a root has no graph (it does not require grad).
+    `names` labels the leaves, e.g. `dict(model.named_parameters())`. Nothing is unpacked, run or
+    changed: a freed graph, or one with a bad in-place change, can be read too. Raises ValueError
+    when a root does not require grad, and so has no graph.
     """
     label_of = {id(t): name for name, t in (names or {}).items()}
     edges: list[Edge] = []
@@ -213,8 +214,7 @@ def read_graph(
 
 
 def as_roots(root: Root | Iterable[Root]) -> list[Root]:
-    """One root or several, as a list. Raises ValueError on an empty one, TypeError on what is no
-    tensor."""
+    """The roots as a list. Raises ValueError if it is empty, TypeError if one is no tensor."""
     several = isinstance(root, Iterable) and not isinstance(root, torch.Tensor | GradientEdge)
     roots: list[Root] = list(root) if several else [root]  # type: ignore
     if not roots:
@@ -226,7 +226,8 @@ def as_roots(root: Root | Iterable[Root]) -> list[Root]:
 
 
 def gradient_edge(root: Root) -> GradientEdge:
-    """Where the gradient of `root` enters the graph. Raises ValueError if there is none."""
+    """The edge by which the gradient of `root` enters the graph. Raises ValueError if `root` does
+    not require grad."""
     if isinstance(root, GradientEdge):
         return root
     if not root.requires_grad:
@@ -262,8 +263,8 @@ def _known_spec(shape: tuple[int | str, ...], dtype: torch.dtype) -> TensorSpec:
 
 
 def _is_undefined(metadata: Any) -> bool:
-    """Whether an output has no metadata: torch answers with its defaults then, whatever they are
-    at the moment."""
+    """Whether an output has no metadata. torch gives the current default dtype for it, so the
+    default is changed for a moment to see whether the answer changes too."""
     default = torch.get_default_dtype()
     try:
         if metadata.dtype is not default or len(metadata.shape):
@@ -289,36 +290,37 @@ def _saved(fn: Any) -> Iterator[SavedTensor]:
     for attribute in _saved_attributes(type(fn)):
         name = attribute.removeprefix("_raw_saved_")
         try:
-            kept = getattr(fn, attribute)
+            saved = getattr(fn, attribute)
         except RuntimeError as error:
             yield SavedTensor(name, None, note="freed" if "freed" in str(error) else str(error))
             continue
-        if isinstance(kept, tuple):
-            for i, each in enumerate(kept):
+        if isinstance(saved, tuple):
+            for i, each in enumerate(saved):
                 yield _saved_tensor(f"{name}[{i}]", each)
         else:
-            yield _saved_tensor(name, kept)
+            yield _saved_tensor(name, saved)
 
 
-def _why_empty(kept: Any) -> str:
-    """Why a saved tensor is none: torch refuses to unpack one that it let go of."""
+def _why_empty(saved: Any) -> str:
+    """Why a saved tensor has no data: torch refuses to unpack one that it has freed."""
     try:
-        kept.unpack()
+        saved.unpack()
     except RuntimeError:
         return "freed"
     return "never set"
 
 
-def _saved_tensor(name: str, kept: Any) -> SavedTensor:
-    data, packed = kept.data, kept.unpack_hook is not None
+def _saved_tensor(name: str, saved: Any) -> SavedTensor:
+    data, packed = saved.data, saved.unpack_hook is not None
     if not isinstance(data, torch.Tensor):
-        return SavedTensor(name, None, note="packed by hooks" if packed else _why_empty(kept))
+        return SavedTensor(name, None, note="packed by hooks" if packed else _why_empty(saved))
     storage = storage_of(data)
     size = data.numel() * data.element_size() if storage is None else storage.nbytes()
     return SavedTensor(name, data, storage_id(data), size, "packed by hooks" if packed else "")
 
 
 def storage_id(t: torch.Tensor) -> int:
-    """What tells its storage from others; a sparse tensor has none and stands for itself."""
+    """A number that tells the tensor's storage from others. A sparse tensor has no storage: its
+    own id is used."""
     storage = storage_of(t)
     return id(t) if storage is None else storage._cdata

@@ -1,4 +1,4 @@
-"""A graph as the window is told of it: nodes with their origin, cuts, in parts that can be sent."""
+"""A graph as snapshots for the window: nodes with their origins, edges, cuts, stale tensors."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MAX_CLASSES = 20_000
 
 
 def title(node: Node) -> str:
-    """What a reader calls a node: the parameter's name, the operation, `h = mul`."""
+    """A node's name for a reader: the parameter's name, the operation, or `h = mul`."""
     if node.is_leaf:
         return node.label or f"leaf {node.id}"
     return f"{node.label} = {node.op}" if node.label else node.op
@@ -34,9 +34,9 @@ def graph_snapshots(
     stale: Sequence[StaleTensor] = (),
     words_of: Callable[[str], str] = lambda name: "",
 ) -> list[GraphSnapshot]:
-    """The graph in parts. Only its first `max_nodes` nodes (breadth first from the root), and the
-    edges between them, are told, while `plan` names them all. `words_of` says in a line what the
-    nodes of one name do in backward ("": not known)."""
+    """The graph in parts. They have its first `max_nodes` nodes (breadth first from the root) and
+    the edges between these; `plan` has all nodes. `words_of` gives one line on what the nodes of a
+    name do in backward, or ""."""
     shown = graph.nodes[:max_nodes]
     count = len(shown)
     blocks = blocks or {}
@@ -72,8 +72,8 @@ def graph_snapshots(
 
 @contextmanager
 def _without_collection() -> Iterator[None]:
-    """Python's cycle collector would walk all that is being built again and again: more than half
-    of the time at 10,000 nodes."""
+    """Turns Python's cycle collector off: it would walk the growing lists again and again, which
+    takes more than half of the time at 10,000 nodes."""
     was_on = gc.isenabled()
     gc.disable()
     try:

@@ -1,8 +1,7 @@
-"""Saved tensors that were overwritten since: told before backward is called, not by its error.
+"""Saved tensors that were overwritten in place, found before backward fails on them.
 
-Every tensor that a node saves is kept with the version counter that it had then. torch compares the
-two when the node unpacks it, and that comparison is asked for here: nothing is executed, and no
-unpack hook is called.
+torch saves a tensor with the version counter that it had, and compares the two when the node
+unpacks it. Here torch is asked for this comparison: no node runs, and no unpack hook is called.
 """
 
 from __future__ import annotations
@@ -18,13 +17,13 @@ import torch
 from ...protocol import SourceLine, StaleTensor, WrittenBy
 from .reading import Node, SavedTensor
 
-MAX_TOLD = 100
+MAX_LISTED = 100
 
 
 @dataclass(frozen=True)
 class StaleSave:
-    """`saved` of `node` was written to in place: it was saved at version `saved_version` and is
-    at `version` now, so backward will refuse. `message` is torch's own."""
+    """`saved` of `node` was overwritten in place: it was saved at version `saved_version` and is
+    at `version` now, so backward will fail with torch's `message`."""
 
     node: Node
     saved: SavedTensor
@@ -34,9 +33,9 @@ class StaleSave:
 
 
 def stale_saves(nodes: Iterable[Node]) -> Iterator[StaleSave]:
-    """All saved tensors of these nodes that backward would find overwritten.
+    """The saved tensors of these nodes on which backward would fail.
 
-    Those packed by hooks (checkpoints) are passed over: what they unpack is not known before.
+    Tensors packed by hooks (checkpoints) are not looked at: only the unpack hook knows them.
     """
     for node in nodes:
         for saved in node.saved:
@@ -51,11 +50,13 @@ def stale_saves(nodes: Iterable[Node]) -> Iterator[StaleSave]:
 def stale_tensors(
     nodes: Iterable[Node], last_write: Callable[[torch.Tensor], WrittenBy | None]
 ) -> tuple[StaleTensor, ...]:
-    """The first MAX_TOLD of `stale_saves` as the window is told of them, with who wrote."""
-    return tuple(_told(save, last_write) for save in islice(stale_saves(nodes), MAX_TOLD))
+    """The first MAX_LISTED of `stale_saves` for the window, each with the last write to it."""
+    return tuple(_described(save, last_write) for save in islice(stale_saves(nodes), MAX_LISTED))
 
 
-def _told(save: StaleSave, last_write: Callable[[torch.Tensor], WrittenBy | None]) -> StaleTensor:
+def _described(
+    save: StaleSave, last_write: Callable[[torch.Tensor], WrittenBy | None]
+) -> StaleTensor:
     assert save.saved.data is not None
     writer = last_write(save.saved.data)
     source = None
@@ -77,9 +78,10 @@ _ITEM = re.compile(r"(\w+)\[(\d+)\]$")
 
 
 def _refusal(fn: Any, name: str) -> str:
-    """What torch says against unpacking a saved tensor; empty when it does not mind.
+    """torch's error on unpacking a saved tensor; "" when there is none.
 
-    An operation's own result is only known to the node that saved it, the others know themselves.
+    A saved input is unpacked by itself. An operation's own result can be unpacked only through the
+    node that saved it.
     """
     item = _ITEM.match(name)
     raw = getattr(fn, f"_raw_saved_{item[1] if item else name}")
