@@ -10,7 +10,7 @@ from msgspec import structs
 
 from ..autograd.backward.backward_pass import BackwardPass
 from ..autograd.backward.stepping import Step
-from ..autograd.formulas import NotKept, Numbers, Rule, rule_of
+from ..autograd.formulas import MissingValue, Numbers, Rule, rule_of
 from ..autograd.formulas.numbers import at, item, number_text
 from ..autograd.graph.hooks import hooks_on
 from ..autograd.graph.reading import Node
@@ -196,11 +196,11 @@ def _with_numbers(
     count = dense.numel() + sum(g.numel() for g in step.incoming if g is not None)
     try:
         if count > MAX_SINGLED_OUT:
-            raise NotKept(f"the gradients have {count:,} elements, too many to look through")
+            raise MissingValue(f"the gradients have {count:,} elements, too many to look through")
         numbers = rule.numbers(number, element, may_run=may_run)
     except IndexError as error:
         raise LabError(str(error), hint="Choose an element of the gradient.") from error
-    except NotKept as missing:
+    except MissingValue as missing:
         note = f"No numbers: {missing}."
     except RuntimeError as error:
         note = f"No numbers: torch cannot differentiate this rule by itself ({error})."
@@ -234,7 +234,7 @@ def _difference(rule: Rule, number: int, expected: torch.Tensor) -> float | None
         return None
     try:
         found = rule.compute(number)
-    except NotKept:
+    except MissingValue:
         return None
     return None if found is None else max_difference(found, expected)
 

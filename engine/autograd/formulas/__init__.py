@@ -1,20 +1,20 @@
-"""The rules of backward, node by node: in symbols, in words, computed, and with their numbers.
+"""The backward rule of each node: as a formula, in words, computed, and with its numbers.
 
 ```python
-rule = rule_of(node, step.incoming)      # a Node of the graph and what came in
+rule = rule_of(node, step.incoming)      # a Node of the graph and its incoming gradients
 rule.formula(0)                          # "∂L/∂a = g · b"
 rule.compute(0)                          # the outgoing gradient, from the saved tensors
 rule.numbers(0, (0, 2)).lines            # "∂L/∂a[0, 2] = g[0, 2] · b[0, 2]", "= 0.5 · 3", "= 1.5"
 ```
 
-A node that the book does not have is told as what it is in general: a vector-Jacobian product.
+A node that is not in the book gets the general rule: a vector-Jacobian product.
 The formulas themselves are in `families`. Not here: checking a rule by differences (`rules`).
 """
 
 from . import families  # noqa: F401 - its files enter their formulas into the book
 from .book import names, words_of
-from .given import NotKept
+from .given import MissingValue
 from .numbers import Numbers
 from .rule import Rule, Symbol, rule_of
 
-__all__ = ["NotKept", "Numbers", "Rule", "Symbol", "names", "rule_of", "words_of"]
+__all__ = ["MissingValue", "Numbers", "Rule", "Symbol", "names", "rule_of", "words_of"]

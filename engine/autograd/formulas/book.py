@@ -1,4 +1,4 @@
-"""The book of formulas: which backward node follows which rule."""
+"""The book of formulas: the rules of each kind of backward node."""
 
 from __future__ import annotations
 
@@ -6,34 +6,34 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from .given import Given, NotKept
-from .outs import Out
+from .given import Given, MissingValue
+from .input_rules import InputRule
 from .pointwise import Align, Let, Pointwise, Setting
 
 
 @dataclass(frozen=True)
 class Formula:
-    """The rules of one kind of node: one Out per input, in the order of `next_functions`.
+    """The rules of one kind of node: one for each input, in the order of `next_functions`.
 
-    `words` tell the rule in a sentence. `when` chooses between entries of the same name, by the
-    node's parameters. With `each`, the one Out serves every input (cat, stack). `meanings` says
-    in words what a symbol is.
+    `words` say the rule in a sentence. `when` chooses among entries of one name by the node's
+    parameters. With `each`, the only rule serves every input (cat, stack). `meanings` explains
+    symbols.
     """
 
     names: tuple[str, ...]
     words: str
-    outs: tuple[Out, ...]
+    rules: tuple[InputRule, ...]
     setting: Setting = field(default_factory=Setting)
     when: Callable[[Given], bool] | None = None
     each: bool = False
     meanings: Mapping[str, str] | None = None
 
-    def out(self, number: int) -> Out | None:
+    def rule_for(self, number: int) -> InputRule | None:
         """The rule for input `number`; None where there is none."""
         if self.each:
-            out: Any = self.outs[0]
-            return replace(out, label=f"{out.label}{number}")
-        return self.outs[number] if number < len(self.outs) else None
+            rule: Any = self.rules[0]
+            return replace(rule, label=f"{rule.label}{number}")
+        return self.rules[number] if number < len(self.rules) else None
 
 
 _BOOK: dict[str, list[Formula]] = {}
@@ -56,37 +56,37 @@ def pointwise(
     holomorphic: bool = True,
     when: Callable[[Given], bool] | None = None,
     meanings: Mapping[str, str] | None = None,
-    **outs: str,
+    **formulas: str,
 ) -> None:
-    """Enter formulas for each element: `a="g * b"` is that of the input called a. `names` may be
-    several, with spaces between."""
+    """Enter formulas for each element: `a="g * b"` is the one of the input called a. `names` are
+    one or several, with spaces between them."""
     setting = Setting(saved or {}, lets or {}, align or {}, defaults or {}, holomorphic)
-    rules = tuple(Pointwise(label, source, setting) for label, source in outs.items())
+    rules = tuple(Pointwise(label, source, setting) for label, source in formulas.items())
     write(Formula(tuple(names.split()), words, rules, setting, when, meanings=meanings))
 
 
 def enter(
     names: str,
     words: str,
-    *outs: Out,
+    *rules: InputRule,
     saved: Mapping[str, str] | None = None,
     when: Callable[[Given], bool] | None = None,
     each: bool = False,
     meanings: Mapping[str, str] | None = None,
 ) -> None:
-    """Enter rules of other kinds, one per input."""
+    """Enter rules of any kind, one for each input."""
     setting = Setting(saved or {})
-    write(Formula(tuple(names.split()), words, outs, setting, when, each, meanings))
+    write(Formula(tuple(names.split()), words, rules, setting, when, each, meanings))
 
 
 def names() -> tuple[str, ...]:
-    """All names of nodes with a formula, sorted."""
+    """The names of all nodes that have a formula, sorted."""
     return tuple(sorted(_BOOK))
 
 
 def words_of(name: str) -> str:
-    """A node's rule in a sentence, by its name: that of the first entry, which is the usual one;
-    empty for one that is not in the book."""
+    """The rule of a node of this name in a sentence, from its first (usual) entry; "" for a name
+    that is not in the book."""
     return _BOOK[name][0].words if name in _BOOK else ""
 
 
@@ -95,7 +95,7 @@ def entries(name: str) -> tuple[Formula, ...]:
 
 
 def choose(name: str, given: Callable[[Formula], Given]) -> tuple[Formula, Given] | None:
-    """The entry that holds for a node, with what it has to work with; None without one."""
+    """The first entry of this name that holds for the node, and its Given; None if none holds."""
     for formula in entries(name):
         mine = given(formula)
         if mine.is_complex and not formula.setting.holomorphic:
@@ -103,6 +103,6 @@ def choose(name: str, given: Callable[[Formula], Given]) -> tuple[Formula, Given
         try:
             if formula.when is None or formula.when(mine):
                 return formula, mine
-        except NotKept:
+        except MissingValue:
             continue
     return None

@@ -1,8 +1,8 @@
 """Formulas written once, as Python: evaluated on tensors, and shown in the field's notation.
 
-`"g * (1 - y**2)"` is a rule; it shows as `g · (1 - y²)`, evaluates elementwise on tensors, and
-shows with numbers in the places of its symbols as `0.5 · (1 - 0.3²)`. What a reader sees and what
-is held against torch are therefore the same text. `where(c, a, b)` shows as `a if c else b`.
+`"g * (1 - y**2)"` is evaluated elementwise on tensors. It is shown as `g · (1 - y²)`, or with
+numbers as `0.5 · (1 - 0.3²)`. So a reader sees the same text that the tests compare with torch.
+`where(c, a, b)` is shown as `a if c else b`.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ _OPERATORS: dict[type, tuple[str, int, Callable[[Any, Any], Any]]] = {
 _ATOM = 9
 
 Show = Callable[[str], str]
-"""The text for a symbol's name: the name itself, with an index, or its number."""
+"""From a symbol's name to its text: the name itself, the name with an index, or a number."""
 
 
 class Expression:
-    """One formula. `symbols` are the names that it uses, in order of appearance."""
+    """One formula. `symbols` are the names in it, in order of appearance."""
 
     def __init__(self, source: str) -> None:
         self.source = source
@@ -60,13 +60,13 @@ class Expression:
         )
 
     def evaluate(self, values: Mapping[str, Any]) -> Any:
-        """The value, broadcast as torch does; a number where no tensor takes part. Raises KeyError
+        """The value, broadcast as in torch; a plain number if no value is a tensor. Raises KeyError
         for a symbol without a value."""
         return _evaluate(self._tree, values)
 
     def text(self, show: Show = lambda name: pretty(name), *, within_sum: bool = False) -> str:
-        """The formula in the field's notation. `within_sum` adds brackets where it needs them as
-        a term of a sum."""
+        """The formula in the field's notation; `within_sum` adds the brackets that a term of a sum
+        needs."""
         text, precedence = _text(self._tree, show)
         return f"({text})" if within_sum and precedence < 3 else text
 
@@ -111,7 +111,7 @@ def _evaluate(tree: ast.expr, values: Mapping[str, Any]) -> Any:
 
 
 def _operate(operate: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
-    """Plain numbers too as torch has them: 1 / 0 is inf, (-1) ** 0.5 is nan."""
+    """Plain numbers give what torch gives: 1 / 0 is inf, (-1) ** 0.5 is nan."""
     try:
         result = operate(left, right)
     except (ZeroDivisionError, OverflowError):
@@ -127,7 +127,7 @@ def _number(value: complex) -> torch.Tensor:
 
 
 def _text(tree: ast.expr, show: Show) -> tuple[str, int]:
-    """The text and how tightly it holds together."""
+    """The text of a formula and the precedence of its outermost operator."""
 
     def part(child: ast.expr, least: int) -> str:
         text, precedence = _text(child, show)

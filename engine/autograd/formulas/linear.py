@@ -1,4 +1,4 @@
-"""Rules that are linear maps of the incoming gradient: products, averages, and all others."""
+"""Rules that are linear maps of the incoming gradient, such as products and averages."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 
 from .expression import pretty
-from .given import Given, NotKept
+from .given import Given, MissingValue
+from .input_rules import fitted
 from .numbers import (
     SHOWN_TERMS,
     Element,
@@ -20,21 +21,21 @@ from .numbers import (
     factor_text,
     item,
     number_text,
-    unravel,
+    sum_over_gradients,
     write_sum,
 )
-from .outs import fitted
 
 
 @dataclass(frozen=True)
 class Transposed:
-    """Forward is linear in this input: `forward(given, z, other)`, where `other` (a symbol) is
-    what it is multiplied with, if anything. Backward is the transposed map.
+    """Forward is linear in this input: `forward(given, z, other)`. `other` is the symbol of the
+    tensor that the input is multiplied with, if any. Backward is the transposed map.
 
-    The coefficients of an element are what forward makes of a tensor with one 1; in a product,
-    forward on numbered elements of `other` tells which of them those are. `rule(given)` computes
-    the whole; without it, it is the transpose by autograd of `forward`. `factor` names a number
-    before it; `shown` are further symbols of the text.
+    The coefficients of an element are `forward` of a tensor that is 1 there and 0 elsewhere. In a
+    product, `other` is then numbered 1, 2, ...: the results say which of its elements the
+    coefficients are. `rule(given)` computes the gradient; without it, autograd transposes
+    `forward`. `factor` is the symbol of a number that multiplies the gradient; `shown` are
+    further symbols of the text.
     """
 
     label: str
@@ -82,12 +83,13 @@ class Transposed:
         wide = torch.promote_types(torch.promote_types(gradient.dtype, factors.dtype), torch.double)
         products = at_gradient.to(wide) * factors.to(wide)
         terms = []
-        told = torch.argsort((products == 0).to(torch.uint8), stable=True)[:SHOWN_TERMS].tolist()
-        for i in told:  # those that are not zero say more
+        nonzero_first = torch.argsort((products == 0).to(torch.uint8), stable=True)
+        for i in nonzero_first[:SHOWN_TERMS].tolist():
             index = found[i].tolist()
             g, factor, value = item(at_gradient[i]), item(factors[i]), item(products[i])
             if other is not None:
-                partner = at(pretty(self.other), unravel(int(of_other[i]), other.shape))
+                index_of_other = torch.unravel_index(of_other[i], other.shape)
+                partner = at(pretty(self.other), [int(n) for n in index_of_other])
                 if isinstance(factor, complex):
                     partner = f"conj({partner})"
                 symbols = f"{at('g', index)} · {partner}"
@@ -101,8 +103,8 @@ class Transposed:
 
 @dataclass(frozen=True)
 class Computed:
-    """A linear function of g that `rule(given)` computes as a whole, all in torch functions that
-    have a derivative: an element's coefficients are its derivative with respect to g."""
+    """A linear function of g that `rule(given)` computes in torch functions that have a derivative:
+    the coefficients of an element are its derivative with respect to g."""
 
     label: str
     text: str
@@ -127,8 +129,8 @@ def linear_numbers(
     label: str,
     element: Element,
 ) -> Numbers:
-    """The sum for one element of a linear function of the gradients, by its derivative. Raises
-    RuntimeError where that has none."""
+    """The sum that gives one element of a linear function of the gradients. Its derivative gives
+    the coefficients. Raises RuntimeError if it has none."""
     with torch.enable_grad():
         live = tuple(g.detach().requires_grad_() for g in gradients)
         one = rule(live)[element]
@@ -136,56 +138,46 @@ def linear_numbers(
             return _complex_numbers(one, live, label, element)
         coefficients = torch.autograd.grad(one, live, allow_unused=True)
     if item(one) != 0 and all(weights is None for weights in coefficients):
-        raise NotKept(
+        raise MissingValue(
             "the rule does not tell autograd how it uses the gradient (once_differentiable, or"
             " computed outside torch)"
         )
-    terms: list[Term] = []
-    count, total = 0, 0.0
-    for output, (gradient, weights) in enumerate(zip(gradients, coefficients, strict=True)):
-        if weights is None:
-            continue
-        found = weights.nonzero()
-        count += len(found)
-        total += item((weights.double() * gradient.double()).sum())
-        for index in found[: SHOWN_TERMS - len(terms)].tolist():
-            place = tuple(index)
-            name = at(_name(output, gradients), index)
-            terms.append(_weighted(name, item(gradient[place]), item(weights[place])))
-    return write_sum(f"∂L/∂{at(label, element)}", terms, count, total, None)
+    weights = [
+        torch.zeros_like(g) if w is None else w for g, w in zip(live, coefficients, strict=True)
+    ]
+    return sum_over_gradients(
+        f"∂L/∂{at(label, element)}",
+        [(w != 0, w.double() * g.double()) for w, g in zip(weights, gradients, strict=True)],
+        lambda name, n, i: _weighted(name, item(gradients[n][i]), item(weights[n][i])),
+    )
 
 
 def _complex_numbers(one: Tensor, live: Sequence[Tensor], label: str, element: Element) -> Numbers:
-    """Of complex numbers a rule need not be a multiple (it may conjugate, or take a part): what
-    each gradient contributes is told as a whole."""
+    """A complex rule need not multiply the gradient (it may conjugate it, or take a part of it):
+    each term is the whole share of one gradient element."""
     parts = (one.real, one.imag) if one.is_complex() else (one,)
     slopes = [torch.autograd.grad(p, live, retain_graph=True, allow_unused=True) for p in parts]
-    terms: list[Term] = []
-    count, total = 0, 0.0
+    shares: list[Tensor] = []
     for output, gradient in enumerate(live):
-        shares = [
+        found = [
             torch.zeros(gradient.shape)
             if slope[output] is None
             else (slope[output].conj() * gradient.detach()).real
             for slope in slopes
         ]
-        share = torch.complex(*shares) if len(shares) == 2 else shares[0]
-        found = share.nonzero()
-        count += len(found)
-        total += item(share.sum())
-        for index in found[: SHOWN_TERMS - len(terms)].tolist():
-            value = item(share[tuple(index)])
-            name = at(_name(output, live), index)
-            terms.append(Term(f"share of {name}", number_text(value), value))
-    return write_sum(f"∂L/∂{at(label, element)}", terms, count, total, None)
+        shares.append(torch.complex(*found) if len(found) == 2 else found[0])
 
+    def term(name: str, output: int, index: Element) -> Term:
+        value = item(shares[output][index])
+        return Term(f"share of {name}", number_text(value), value)
 
-def _name(output: int, gradients: Sequence[Tensor]) -> str:
-    return "g" if len(gradients) == 1 else f"g{output}"
+    return sum_over_gradients(
+        f"∂L/∂{at(label, element)}", [(share != 0, share) for share in shares], term
+    )
 
 
 def _weighted(name: str, gradient: complex, weight: complex) -> Term:
-    """`g[0] · 0.25`; without the factor where it is 1."""
+    """`g[0] · 0.25`, or `g[0]` where the weight is 1."""
     value = gradient * weight
     if weight == 1:
         return Term(name, number_text(gradient), value)

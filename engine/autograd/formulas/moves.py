@@ -9,20 +9,20 @@ import torch
 from torch import Tensor
 
 from .given import Given
-from .numbers import SHOWN_TERMS, Element, Numbers, Term, at, item, number_text, write_sum
-from .outs import fitted
+from .input_rules import fitted
+from .numbers import Element, Numbers, Term, at, item, number_text, sum_over_gradients
 
 Positions = Sequence[Tensor | None]
 
 
 @dataclass(frozen=True)
 class Moves:
-    """Forward only moved elements (or dropped, repeated, filled in), so backward moves the
-    gradients: each goes to the input's element that stood at its place, and they add up there.
+    """Forward moved, dropped, repeated or filled in elements, and computed nothing. Backward adds
+    each element of g to the input's element that forward moved there.
 
-    `forward(given, positions)` does the operation once more, on tensors in which every element is
-    its own number, counted from 1 through all inputs; 0 is what comes from no input. An input
-    whose shape is not known (it needs no gradient) is None.
+    `forward(given, positions)` runs the operation on tensors whose elements are numbered from 1
+    through all inputs; 0 is an element that comes from no input. An input that gets no gradient is
+    None: its shape is not known.
     """
 
     label: str
@@ -30,9 +30,9 @@ class Moves:
     forward: Callable[[Given, Positions], Tensor | Sequence[Tensor]]
     symbols: tuple[str, ...] = ()
 
-    def _origins(self, given: Given, number: int) -> tuple[tuple[Tensor, ...], int]:
-        """For each output where its elements come from, and the number before the input's first."""
-        count, start, positions = 1, 0, []
+    def _origins(self, given: Given, number: int) -> tuple[tuple[Tensor, ...], Tensor]:
+        """The element numbers that `forward` moved to each output, and those of input `number`."""
+        count, positions = 1, []
         for i in range(len(given.node.fn.next_functions)):
             target = given.target(i)
             if target is None:
@@ -40,44 +40,32 @@ class Moves:
                 continue
             shape = tuple(target.shape)
             size = torch.Size(shape).numel()
-            if i == number:
-                start = count - 1
             positions.append(torch.arange(count, count + size, dtype=torch.float64).reshape(shape))
             count += size
         found = self.forward(given, positions)
-        return ((found,) if torch.is_tensor(found) else tuple(found)), start
+        return ((found,) if torch.is_tensor(found) else tuple(found)), positions[number]
 
     def compute(self, given: Given, number: int) -> Tensor | None:
-        origins, start = self._origins(given, number)
+        origins, own = self._origins(given, number)
         target = given.target(number)
-        size = torch.Size(target.shape).numel()
+        size = own.numel()
+        first = int(own.flatten()[0]) if size else 0
         gradients = given.gradients
         found = torch.zeros(size, dtype=gradients[0].dtype)
         for gradient, origin in zip(gradients, origins, strict=True):
-            mine = (origin > start) & (origin <= start + size)
-            places = origin[mine].long() - start - 1
+            mine = (origin >= first) & (origin < first + size)
+            places = origin[mine].long() - first
             found = found.index_add(0, places, gradient.expand(origin.shape)[mine].to(found.dtype))
         return fitted(found.reshape(tuple(target.shape)), target)
 
     def numbers(self, given: Given, number: int, element: Element) -> Numbers | None:
-        origins, start = self._origins(given, number)
-        flat = _flat(element, given.shape(number))
-        terms: list[Term] = []
-        count, total = 0, 0.0
-        for output, (gradient, origin) in enumerate(zip(given.gradients, origins, strict=True)):
-            gradient = gradient.expand(origin.shape)
-            here = origin == start + 1 + flat
-            count += int(here.sum())
-            total += item(gradient[here].sum())
-            name = "g" if len(origins) == 1 else f"g{output}"
-            for index in here.nonzero()[: SHOWN_TERMS - len(terms)].tolist():
-                value = item(gradient[tuple(index)])
-                terms.append(Term(at(name, index), number_text(value), value))
-        return write_sum(f"∂L/∂{at(self.label, element)}", terms, count, total, None)
+        origins, own = self._origins(given, number)
+        mine = own[element]
+        gradients = [g.expand(o.shape) for g, o in zip(given.gradients, origins, strict=True)]
 
+        def term(name: str, output: int, index: Element) -> Term:
+            value = item(gradients[output][index])
+            return Term(name, number_text(value), value)
 
-def _flat(element: Element, shape: Sequence[int]) -> int:
-    flat = 0
-    for i, n in zip(element, shape, strict=True):
-        flat = flat * n + i
-    return flat
+        found = [(o == mine, g[o == mine]) for g, o in zip(gradients, origins, strict=True)]
+        return sum_over_gradients(f"∂L/∂{at(self.label, element)}", found, term)

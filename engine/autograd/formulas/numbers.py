@@ -1,8 +1,8 @@
-"""A rule with its numbers in: the sum that makes one element of an outgoing gradient, in text."""
+"""A rule with its numbers: the sum that gives one element of an outgoing gradient, as text."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -14,11 +14,11 @@ SHOWN_TERMS = 3
 
 @dataclass(frozen=True)
 class Numbers:
-    """How one element of an outgoing gradient comes about.
+    """The sum that gives one element of an outgoing gradient.
 
-    `left` names it (`∂L/∂a[0, 2]`), `symbols` is the sum with indices (`g[0, 2] · b[0, 2]`),
-    `figures` the same with numbers, `value` what they give; `terms` is how many the sum has, of
-    which the first SHOWN_TERMS are written out.
+    `left` names the element (`∂L/∂a[0, 2]`), `symbols` is the sum with indices
+    (`g[0, 2] · b[0, 2]`), `figures` the sum with numbers, `value` its value. The sum has `terms`
+    terms; the first SHOWN_TERMS are written out.
     """
 
     left: str
@@ -47,8 +47,8 @@ class Term:
 def write_sum(
     left: str, terms: Sequence[Term], count: int, total: complex, factor: tuple[str, complex] | None
 ) -> Numbers:
-    """`terms` are the first of `count` that sum to `total`; a `factor` (name, number) stands
-    before the sum, and is not yet in `total`."""
+    """`terms` are the first of `count` terms whose sum is `total`. `factor` (name, number)
+    multiplies the sum; `total` is without it."""
     if not count:
         return Numbers(left, "0 (no gradient reaches it)", "0", 0.0, 0)
     symbols = " + ".join(term.symbols for term in terms)
@@ -70,6 +70,26 @@ def write_sum(
     return Numbers(left, symbols, figures, total, count)
 
 
+def sum_over_gradients(
+    left: str,
+    parts: Sequence[tuple[torch.Tensor, torch.Tensor]],
+    term: Callable[[str, int, Element], Term],
+) -> Numbers:
+    """The sum over all incoming gradients. `parts` has for each of them a mask of the elements that
+    take part, and the values to add. `term` makes the term of one element, from its text
+    (`g[0, 2]`), the gradient's number and the element's index."""
+    terms: list[Term] = []
+    count, total = 0, 0.0
+    for output, (mask, values) in enumerate(parts):
+        name = "g" if len(parts) == 1 else f"g{output}"
+        found = mask.nonzero()
+        count += len(found)
+        total += item(values.sum())
+        for index in found[: SHOWN_TERMS - len(terms)].tolist():
+            terms.append(term(at(name, index), output, tuple(index)))
+    return write_sum(left, terms, count, total, None)
+
+
 def at(name: str, index: Sequence[int]) -> str:
     """`at("g", (0, 2))` -> `g[0, 2]`; a scalar has no index."""
     return f"{name}[{', '.join(str(i) for i in index)}]" if len(index) else name
@@ -88,23 +108,14 @@ def number_text(value: complex | bool) -> str:
 
 
 def factor_text(value: complex) -> str:
-    """A number as a factor: a negative one in brackets."""
+    """A number as a factor: in brackets if it is negative."""
     text = number_text(value)
     return f"({text})" if text.startswith("-") else text
 
 
 def item(t: torch.Tensor) -> complex:
-    """The one element of a tensor as a plain number."""
+    """The only element of a tensor as a plain number."""
     return t.item()
-
-
-def unravel(flat: int, shape: Sequence[int]) -> Element:
-    """`flat` of an element in row order -> its index."""
-    index: list[int] = []
-    for size in reversed(shape):
-        index.append(flat % size)
-        flat //= size
-    return tuple(reversed(index))
 
 
 def _bracketed(text: str, place: int) -> str:

@@ -1,4 +1,4 @@
-"""Rules with one formula for every element."""
+"""Rules with one formula for all elements."""
 
 from __future__ import annotations
 
@@ -11,25 +11,29 @@ import torch
 from torch import Tensor
 
 from .expression import Expression, expression, pretty
-from .given import Given, Values
+from .given import Given
+from .input_rules import fitted
 from .numbers import SHOWN_TERMS, Element, Numbers, Term, at, item, number_text, write_sum
-from .outs import fitted
 
 Align = Callable[[Given, Tensor], tuple[Tensor, tuple[int, ...]]]
-"""Puts a saved tensor where it broadcasts against the input: the tensor, and which of its
-dimensions are its own."""
+"""Shapes a saved tensor so that it broadcasts against the input. Returns it, and which of the
+dimensions it had before."""
 
 
 @dataclass(frozen=True)
 class Let:
-    """A figure worked out before the formula, such as a sum along a dimension."""
+    """A value that is computed before the formula, such as a sum along a dimension. `text` says
+    what it is."""
 
     text: str
     value: Callable[[Any], Any]
 
 
 @dataclass(frozen=True)
-class _Symbol:
+class _SymbolValue:
+    """A symbol's value, its dimensions that are not added by an Align, and whether it is
+    conjugated."""
+
     value: Any
     own: tuple[int, ...] = ()
     conj: bool = False
@@ -37,46 +41,47 @@ class _Symbol:
 
 @dataclass(frozen=True)
 class Setting:
-    """What the formulas of one node share: where their symbols come from."""
+    """Where the symbols of a node's formulas come from: torch's names of saved values, Lets,
+    Aligns, and defaults for what was not saved."""
 
     names: Mapping[str, str] = field(default_factory=dict)
     lets: Mapping[str, Let] = field(default_factory=dict)
     align: Mapping[str, Align] = field(default_factory=dict)
     defaults: Mapping[str, Any] = field(default_factory=dict)
     holomorphic: bool = True
-    """Whether for complex numbers the formula holds with its saved tensors conjugated."""
+    """Whether the formula holds for complex numbers with its saved tensors conjugated."""
 
 
-class _Lookup(Values):
-    """Finds symbols as they are asked for, by name or as attributes."""
+class _Symbols:
+    """The values of symbols, found when asked for: by name, or in a Let as `v.g * v.y`."""
 
     def __init__(self, setting: Setting, given: Given) -> None:
-        super().__init__()
-        self.__dict__.update(given=given, _setting=setting, _found={})
+        self.given, self._setting = given, setting
+        self._found: dict[str, _SymbolValue] = {}
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
         return self.symbol(name).value
 
-    def symbol(self, name: str) -> _Symbol:
+    def symbol(self, name: str) -> _SymbolValue:
         if name not in self._found:
             self._found[name] = self._find(name)
         return self._found[name]
 
-    def _find(self, name: str) -> _Symbol:
+    def _find(self, name: str) -> _SymbolValue:
         let = self._setting.lets.get(name)
         if let is not None:
             value = let.value(self)
             if not torch.is_tensor(value):
-                return _Symbol(value)
-            return _Symbol(value, tuple(d for d, n in enumerate(value.shape) if n != 1))
+                return _SymbolValue(value)
+            return _SymbolValue(value, tuple(d for d, n in enumerate(value.shape) if n != 1))
         if name in self._setting.defaults and not self.given.has(name):
             torch_name = self.given.torch_name(name)
-            return _Symbol(self.given.number(torch_name, self._setting.defaults[name]))
+            return _SymbolValue(self.given.number(torch_name, self._setting.defaults[name]))
         value = self.given[name]
         if not torch.is_tensor(value):
-            return _Symbol(value)
+            return _SymbolValue(value)
         if value.is_sparse:
             value = value.to_dense()
         align = self._setting.align.get(name)
@@ -84,12 +89,12 @@ class _Lookup(Values):
             (value, tuple(range(value.dim()))) if align is None else align(self.given, value)
         )
         conj = value.is_complex() and self._setting.holomorphic and not name.startswith("g")
-        return _Symbol(value.conj() if conj else value, own, conj)
+        return _SymbolValue(value.conj() if conj else value, own, conj)
 
 
 @dataclass(frozen=True)
 class Pointwise:
-    """One formula for all elements. Where forward broadcast the input, its gradients are summed."""
+    """One formula for all elements, summed over the dimensions in which forward broadcast."""
 
     label: str
     source: str
@@ -107,12 +112,12 @@ class Pointwise:
     def symbols(self) -> tuple[str, ...]:
         return self._expression.symbols
 
-    def _values(self, given: Given) -> dict[str, _Symbol]:
-        lookup = _Lookup(self.setting, given)
-        return {name: lookup.symbol(name) for name in self._expression.symbols}
+    def _values(self, given: Given) -> dict[str, _SymbolValue]:
+        values = _Symbols(self.setting, given)
+        return {name: values.symbol(name) for name in self.symbols}
 
     def _aligned(self, given: Given, number: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """The input's shape as it broadcasts against g, and which dimensions are its own."""
+        """The input's shape as it broadcasts against g, and which dimensions the input has."""
         shape = tuple(given.target(number).shape)
         align = self.setting.align.get(self.label)
         if align is None:
@@ -159,13 +164,13 @@ class Pointwise:
             index = [p if isinstance(p, int) else 0 for p in place]
             for d, i in zip(summed, chosen, strict=True):
                 index[d] = i
-            terms.append(self._term(symbols, tuple(index), len(terms), found.numel()))
+            terms.append(self._term(symbols, tuple(index), found.numel() > 1))
         total = item(found.sum())
         if isinstance(total, complex) and not target.dtype.is_complex:
             total = total.real
         return write_sum(left, terms, found.numel(), total, None)
 
-    def _term(self, symbols: Mapping[str, _Symbol], index: Element, place: int, count: int) -> Term:
+    def _term(self, symbols: Mapping[str, _SymbolValue], index: Element, within_sum: bool) -> Term:
         numbers: dict[str, Any] = {}
         names: dict[str, str] = {}
         for name, symbol in symbols.items():
@@ -178,10 +183,9 @@ class Pointwise:
             numbers[name] = item(symbol.value[here])
             shown = at(pretty(name), [here[d] for d in symbol.own])
             names[name] = f"conj({shown})" if symbol.conj else shown
-        within = count > 1
         value = self._expression.evaluate(numbers)
         return Term(
-            self._expression.text(lambda n: names[n], within_sum=within),
-            self._expression.text(lambda n: number_text(numbers[n]), within_sum=within),
+            self._expression.text(lambda n: names[n], within_sum=within_sum),
+            self._expression.text(lambda n: number_text(numbers[n]), within_sum=within_sum),
             item(value) if torch.is_tensor(value) else value,
         )

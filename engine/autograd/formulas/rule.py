@@ -1,4 +1,4 @@
-"""One node's rule at work: what the book says of it, with what the node was given and keeps."""
+"""The rule of one node: its formula from the book, with the node's gradients and saved values."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from ..graph.engine_run import run_node
 from ..graph.reading import Node
 from .book import Formula, choose
 from .expression import pretty
-from .given import Given, NotKept
+from .given import Given, MissingValue, gradient_number
+from .input_rules import InputRule, TextOnly
 from .linear import linear_numbers
 from .numbers import Element, Numbers, number_text
-from .outs import Out, Told
 
 _GENERAL = (
     "A vector-Jacobian product: each input gets the incoming gradient times the derivatives of the"
@@ -31,9 +31,9 @@ _VJP = "Σ g · ∂y/∂x, over all elements of y"
 
 @dataclass(frozen=True)
 class Symbol:
-    """What a letter stands for: a gradient, a saved tensor (torch calls it `saved`), a parameter,
-    or a figure worked out from these. `shape` is None for a number, `text` then its value; `note`
-    says why there is nothing to show."""
+    """A letter of a formula: a gradient, a saved tensor (torch's name for it is `saved`), a
+    parameter, or a value computed from these. A number has no `shape`; `text` is its value. `note`
+    says why a value is missing."""
 
     name: str
     meaning: str
@@ -44,10 +44,7 @@ class Symbol:
 
 
 class Rule:
-    """The rule of one node, for the gradients that came in. Inputs count as in `next_functions`.
-
-    `general` says that the book has no formula for this node, only the vector-Jacobian product.
-    """
+    """The rule of one node for its incoming gradients. Inputs count as in `next_functions`."""
 
     def __init__(self, node: Node, incoming: Sequence[Tensor | None]) -> None:
         self.node = node
@@ -56,6 +53,7 @@ class Rule:
 
     @property
     def general(self) -> bool:
+        """Whether the book has no formula for this node, only the vector-Jacobian product."""
         return self._formula is None
 
     @property
@@ -70,68 +68,62 @@ class Rule:
         return tuple(i for i, (fn, _) in enumerate(self.node.fn.next_functions) if fn is not None)
 
     def label(self, number: int) -> str:
-        """What the formula calls an input."""
-        return self._out(number).label
+        """The symbol of an input in the formula."""
+        return self._input_rule(number).label
 
     def formula(self, number: int) -> str:
         """`∂L/∂a = g · b`."""
-        out = self._out(number)
-        return f"∂L/∂{out.label} = {out.text}"
+        rule = self._input_rule(number)
+        return f"∂L/∂{rule.label} = {rule.text}"
 
     def symbols(self, number: int) -> tuple[Symbol, ...]:
-        """What the letters of the formula stand for, in order of appearance."""
-        found: dict[str, Symbol] = {}
-        pending = [name for name in self._out(number).symbols]
-        for name in pending:
-            if name not in found:
-                found[name] = self._symbol(name)
-        return tuple(found.values())
+        """The letters of the formula, in order of appearance."""
+        return tuple(map(self._symbol, dict.fromkeys(self._input_rule(number).symbols)))
 
     def compute(self, number: int) -> Tensor | None:
-        """The outgoing gradient of an input by the formula, as the engine would pass it on (before
-        hooks on its result); None where only words are known. Raises NotKept when a saved tensor
-        is gone."""
+        """The outgoing gradient of an input, computed by the formula, before tensor hooks; None
+        where only words are known. Raises MissingValue when a saved tensor is gone."""
         with torch.no_grad():
-            return self._out(number).compute(self._given, number)
+            return self._input_rule(number).compute(self._given, number)
 
     def numbers(self, number: int, element: Element, *, may_run: bool = True) -> Numbers:
-        """How one element of an input's gradient comes about. Without a formula that can be worked
-        out, by the derivative of the node itself: it is run once more in the engine, if it
-        `may_run`. Raises NotKept, or RuntimeError where a node has no derivative of its own, and
-        IndexError."""
+        """The sum that gives one element of an input's gradient. Without a formula that can be
+        computed, the node runs once more in the engine, if it `may_run`, and its own derivative
+        gives the sum. Raises MissingValue, IndexError, and RuntimeError if the node has no
+        derivative."""
         shape = self._given.shape(number)
         if len(element) != len(shape) or any(
             not 0 <= i < n for i, n in zip(element, shape, strict=True)
         ):
             raise IndexError(f"there is no element {list(element)} in a gradient of shape {shape}")
-        out = self._out(number)
+        rule = self._input_rule(number)
         with torch.no_grad():
-            found = out.numbers(self._given, number, element)
+            found = rule.numbers(self._given, number, element)
         if found is not None:
             return found
         if not may_run:
-            raise NotKept("this node cannot run a second time now")
+            raise MissingValue("this node cannot run a second time now")
         return linear_numbers(
             lambda gradients: self._run(gradients, number),
             self._given.gradients,
-            out.label,
+            rule.label,
             element,
         )
 
     def _run(self, gradients: tuple[Tensor, ...], number: int) -> Tensor:
-        with warnings.catch_warnings():  # of a cycle between a leaf and its .grad: no leaf runs
+        with warnings.catch_warnings():  # it is about leaves, and no leaf runs
             warnings.filterwarnings("ignore", "Using backward\\(\\) with create_graph=True")
             _, outgoing = run_node(
                 self.node.fn, gradients, edit=lambda _: gradients, create_graph=True
             )
         found = outgoing[number]
         if found is None:
-            raise NotKept("this input got no gradient")
+            raise MissingValue("this input got no gradient")
         return found
 
-    def _out(self, number: int) -> Out:
-        out = self._formula.out(number) if self._formula is not None else None
-        return out or Told("x" if len(self.inputs) == 1 else f"x{number}", _VJP)
+    def _input_rule(self, number: int) -> InputRule:
+        rule = self._formula.rule_for(number) if self._formula is not None else None
+        return rule or TextOnly("x" if len(self.inputs) == 1 else f"x{number}", _VJP)
 
     def _symbol(self, name: str) -> Symbol:
         formula, given = self._formula, self._given
@@ -139,14 +131,14 @@ class Rule:
         let = formula.setting.lets.get(name) if formula else None
         if let is not None:
             return Symbol(pretty(name), let.text)
-        if name == "g" or (name.startswith("g") and name[1:].isdecimal()):
-            output = int(name[1:] or 0)
+        output = gradient_number(name)
+        if output is not None:
             shape = tuple(given.gradient(output).shape)
             return Symbol(name, meaning or "the gradient that comes in", shape=shape)
         saved = given.torch_name(name)
         try:
             value = given[name]
-        except NotKept as missing:
+        except MissingValue as missing:
             default = _default(formula, name)
             if default is not None:
                 return Symbol(
@@ -185,5 +177,6 @@ def _meaning(saved: str) -> str:
 
 
 def rule_of(node: Node, incoming: Sequence[Tensor | None]) -> Rule:
-    """The rule of `node` for these incoming gradients, one per output of the forward operation."""
+    """The rule of `node` for its incoming gradients: one for each output of the forward operation,
+    None where it is undefined."""
     return Rule(node, incoming)

@@ -1,6 +1,6 @@
-"""The formulas of the book, one file for each family of operations; importing it enters them all.
+"""The formulas of the book, one file for each family of operations. Importing it enters them all.
 
-Not here: how a formula is computed, written and filled with numbers (`formulas`).
+Not here: how a formula is computed and shown with its numbers (`formulas`).
 """
 
 from . import (  # noqa: F401

@@ -1,4 +1,4 @@
-"""Functions of one number: g times the slope at each element."""
+"""Functions of one number: g times the derivative at each element."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..book import enter, pointwise
-from ..outs import Told
+from ..input_rules import TextOnly
 
 pointwise(
     "AccumulateGrad",
@@ -13,7 +13,9 @@ enter(
     "MkldnnRnnLayerBackward0",
     "A whole recurrent layer in one node: back through time, step by step, inside.",
     *(
-        Told(label, "the sum of what each time step's own rule gives, from the last to the first")
+        TextOnly(
+            label, "the sum of what each time step's own rule gives, from the last to the first"
+        )
         for label in ("x", "W1", "W2", "b1", "b2", "h", "c")
     ),
 )

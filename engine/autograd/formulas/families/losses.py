@@ -1,4 +1,4 @@
-"""Losses: how far each prediction is to be moved."""
+"""Losses."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..pointwise import Let
 
 
 def _count(v: Any) -> int:
-    """The mean divides by the number of elements, sum and none by 1."""
+    """The number that a loss is divided by: for "mean" the number of elements, else 1."""
     return v.x.numel() if v.given["reduction"] == 1 else 1
 
 

@@ -39,7 +39,7 @@ enter(
 
 
 def _solved(given: Given) -> Tensor:
-    """The gradient of the right-hand side."""
+    """The gradient of the right-hand side b of A x = b."""
     a, g = given["A"], _g(given)
     return torch.linalg.solve(a.mH, g, left=given["left"])
 
@@ -138,7 +138,7 @@ pointwise(
     x="where(x == 0, 0, g * (cos(pi * x) - y) / x)",
 )
 
-# Of complex numbers torch gives the conjugate of the derivative: the direction of steepest rise.
+# For complex numbers torch gives the conjugate of the derivative: the direction of steepest ascent.
 enter(
     "ConjBackward0 ConjPhysicalBackward0",
     "The conjugate of g.",

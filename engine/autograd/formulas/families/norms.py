@@ -1,4 +1,4 @@
-"""Normalisation layers: g through the centring and scaling of each group of numbers."""
+"""Normalisation layers."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ pointwise(
 
 
 def _rows(given: Given, t: Tensor) -> Tensor:
-    """Sums over all dimensions but `dim`, kept: what shares one norm."""
+    """The sums over all dimensions but `dim`, with keepdim: a norm each."""
     dim = given["dim"]
     return t.sum([d for d in range(t.dim()) if d != dim], keepdim=True)
 

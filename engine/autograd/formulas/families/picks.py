@@ -1,4 +1,4 @@
-"""Indexing, gathering, scattering and sorting: gradients go back to the elements picked."""
+"""Indexing, gathering, scattering and sorting: gradients go back to the picked elements."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ move(
 
 
 def known(p: Tensor | None) -> Tensor:
-    """The positions of an input that is there."""
+    """The positions of an input whose shape is known."""
     assert p is not None
     return p
 
@@ -149,7 +149,7 @@ def _looked_up(given: Given, p: Tensor) -> Tensor:
 
 
 def _per_use(given: Given) -> Tensor:
-    """`scale_grad_by_freq`: each row's sum over how often it was looked up."""
+    """`scale_grad_by_freq`: each row's sum divided by the number of its look-ups."""
     index, g = given["indices"].reshape(-1), given.gradient()
     rows = torch.zeros(given.shape(), dtype=g.dtype)
     uses = torch.bincount(index, minlength=len(rows)).clamp(min=1)

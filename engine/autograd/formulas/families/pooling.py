@@ -15,7 +15,8 @@ from .views import move
 
 
 def _from_places(given: Given, p: Tensor, spatial: int) -> Tensor:
-    """max_pool saves for each output the flat place of its maximum within the image."""
+    """The elements at the saved places: max_pool saves for each output the flat index of its
+    maximum in the image."""
     index = given["result1"]
     lead = index.dim() - spatial
     return p.flatten(lead).gather(lead, index.flatten(lead)).reshape(index.shape)
@@ -32,7 +33,7 @@ for _rank in (2, 3):
 
 
 def linear(names: str, words: str, text: str, again: Callable[[Given, Tensor], Tensor]) -> None:
-    """An operation that is a linear map of its one tensor, done once more by `again`."""
+    """Enter an operation that is a linear map of its only tensor; `again` is the operation."""
     enter(names, words, Transposed("x", text, lambda given, z, _: again(given, z)))
 
 

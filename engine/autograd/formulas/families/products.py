@@ -9,14 +9,14 @@ from torch import Tensor
 
 from ..book import enter
 from ..given import Given
+from ..input_rules import InputRule
 from ..linear import Computed, Transposed
-from ..outs import Out
 from ..pointwise import Pointwise, Setting
 
 
 def _pair(
     a: str, b: str, texts: tuple[str, str], forward: Any, rules: tuple[Any, Any], factor: str = ""
-) -> tuple[Out, ...]:
+) -> tuple[InputRule, ...]:
     """The two factors of y = forward(a, b)."""
     left = Transposed(a, texts[0], lambda given, z, other: forward(z, other), b, factor, rules[0])
     right = Transposed(b, texts[1], lambda given, z, other: forward(other, z), a, factor, rules[1])
@@ -79,7 +79,7 @@ def _with_sum(
     saved: dict[str, str],
     meanings: dict[str, str] | None = None,
 ) -> None:
-    """y = β · c + α · (a product): with α and β only where they are not 1."""
+    """Enter y = β · c + α · (a product); formulas without α and β where both are 1."""
     texts, forward, rules = parts
     scaled = (f"α · {texts[0]}", f"α · {texts[1]}")
     plain_sum, scaled_sum = (Pointwise("c", text, Setting()) for text in ("g", "beta * g"))

@@ -14,7 +14,7 @@ from ..pointwise import Let
 
 
 def spread(given: Given, t: Tensor) -> tuple[Tensor, tuple[int, ...]]:
-    """Put back the dimensions that were folded away, with size 1."""
+    """`t` with the reduced dimensions put back with size 1."""
     rank = len(given.shape())
     own = tuple(d for d in range(rank) if d not in given.dims() or given.number("keepdim", False))
     if t.dim() == rank:
@@ -27,7 +27,7 @@ def spread(given: Given, t: Tensor) -> tuple[Tensor, tuple[int, ...]]:
 
 
 def folded(given: Given) -> int:
-    """How many elements fold into one."""
+    """The number of elements that are reduced to one."""
     shape = given.shape()
     return torch.Size([shape[d] for d in given.dims()]).numel()
 
@@ -59,7 +59,7 @@ pointwise(
 
 
 def _others(v: Any) -> Tensor:
-    """The product of all the other elements along each line that was folded."""
+    """For each element, the product of all others that are reduced with it."""
     x: Tensor = v.x
     dims = v.given.dims()
     rest = [d for d in range(x.dim()) if d not in dims]

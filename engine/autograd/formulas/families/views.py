@@ -1,4 +1,4 @@
-"""Views, copies and joins: operations that only move elements, with which gradients move back."""
+"""Views, copies and joins: operations that only move elements; backward moves gradients back."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from ..book import enter, pointwise
-from ..given import Given, NotKept
+from ..given import Given, MissingValue
+from ..input_rules import TextOnly
 from ..linear import Computed
 from ..moves import Moves, Positions
-from ..outs import Told
 
 _SAME = "Rearranges the gradient back into the input's shape; no number changes."
 
@@ -21,7 +21,7 @@ _SAME = "Rearranges the gradient back into the input's shape; no number changes.
 def move(
     names: str, words: str, text: str, again: Callable[[Given, Tensor], Tensor | Sequence[Tensor]]
 ) -> None:
-    """An operation on one tensor, done once more on the elements' numbers by `again`."""
+    """Enter an operation that moves the elements of one tensor; `again` is the operation."""
 
     def forward(given: Given, positions: Positions) -> Tensor | Sequence[Tensor]:
         (p,) = positions
@@ -215,7 +215,7 @@ def _cat(given: Given, positions: Positions) -> Tensor:
     known = [p for p in positions if p is not None]
     missing = len(positions) - len(known)
     if missing > 1:
-        raise NotKept("the sizes of the parts that need no gradient")
+        raise MissingValue("the sizes of the parts that need no gradient")
     left = whole[dim] - sum(p.shape[dim] for p in known)
     size = list(whole)
     size[dim] = left
@@ -248,7 +248,8 @@ enter(
 def written(
     write: Callable[[Given, Tensor, Any], Tensor],
 ) -> Callable[[Given, Positions], Tensor]:
-    """`y` is `x` with a part overwritten by `v`; either may be unknown."""
+    """The `forward` of a Moves for an operation that overwrites a part of `x` with `v`; an input
+    whose shape is unknown is None."""
 
     def forward(given: Given, positions: Positions) -> Tensor:
         x, v = positions
@@ -302,12 +303,12 @@ pointwise(
 enter(
     "AsStridedBackward0",
     "Each cell of memory sums the gradients of all elements that lay over it.",
-    Told("x", "Σ g over the elements that lie over x in memory"),
+    TextOnly("x", "Σ g over the elements that lie over x in memory"),
 )
 enter(
     "CopySlices",
     "A part of a tensor was written in place, through a view: the part's gradient goes through the"
     " rule of what was written, the rest passes on.",
-    Told("x", "g, and at the written part the rule of the operation applied to g"),
-    Told("v", "the rule of the operation applied to g at the written part"),
+    TextOnly("x", "g, and at the written part the rule of the operation applied to g"),
+    TextOnly("v", "the rule of the operation applied to g at the written part"),
 )

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from torch.nn import functional as F
 
 from engine.autograd import BackwardStepper
-from engine.autograd.formulas import NotKept, names, rule_of
+from engine.autograd.formulas import MissingValue, names, rule_of
 from engine.autograd.formulas.book import words_of
 from engine.autograd.formulas.given import Given
-from engine.autograd.formulas.outs import Told
+from engine.autograd.formulas.input_rules import TextOnly
 from tests.engine.autograd.formulas.rule_cases import CASES
 
 NOT_ON_THIS_BUILD = {
@@ -52,7 +52,7 @@ def test_the_formula_gives_what_the_engine_gives(name):
             assert not rule.general, step.node.name
             for number in rule.inputs:
                 found, expected = rule.compute(number), step.outgoing[number]
-                if isinstance(rule._out(number), Told):
+                if isinstance(rule._input_rule(number), TextOnly):
                     assert found is None
                     continue
                 assert found is not None
@@ -190,7 +190,7 @@ def test_a_freed_tensor_is_said_to_be_freed():
     y.sum().backward()
     rule = rule_of(node, (torch.ones(3),))
     assert rule.formula(0) == "∂L/∂x = g · y"
-    with pytest.raises(NotKept, match="freed"):
+    with pytest.raises(MissingValue, match="freed"):
         rule.compute(0)
     assert "freed" in {s.name: s for s in rule.symbols(0)}["y"].note
 
@@ -208,7 +208,7 @@ def test_a_packed_tensor_is_said_to_be_packed():
     x = torch.randn(3, requires_grad=True)
     with torch.autograd.graph.saved_tensors_hooks(lambda t: t.numpy(), torch.from_numpy):
         y = x.sin()
-    with pytest.raises(NotKept, match="packed by hooks"):
+    with pytest.raises(MissingValue, match="packed by hooks"):
         rule_for(y, torch.ones(3)).compute(0)
 
 

@@ -1,13 +1,13 @@
-"""The kinds of rules: how an outgoing gradient comes from the incoming ones.
+"""The kinds of rules by which the gradient of an input is computed from the incoming gradients.
 
-Every rule of backward is linear in the incoming gradients, and most are one of these:
+Every rule is linear in the incoming gradients:
 
 - `Pointwise`: a formula for each element (`g · (1 - y²)`), summed where forward broadcast;
-- `Moves`: no number changes, each gradient goes back to where its element came from;
-- `Transposed`: forward is a linear map (a product, a convolution, an average), backward its
+- `Moves`: the elements of g go back to where forward took them from; no number changes;
+- `Transposed`: forward is a linear map (a product, a convolution, an average), and backward is its
   transpose;
-- `Computed`: some other linear function of g, computed as a whole;
-- `Told`: known in words and symbols only.
+- `Computed`: any other linear function of g, computed as a whole;
+- `TextOnly`: a formula and words, with nothing to compute.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .given import Given
 from .numbers import Element, Numbers
 
 
-class Out(Protocol):
+class InputRule(Protocol):
     """The rule for one input. `label` is the input's symbol, `text` the formula."""
 
     @property
@@ -34,18 +34,18 @@ class Out(Protocol):
     def symbols(self) -> tuple[str, ...]: ...
 
     def compute(self, given: Given, number: int) -> Tensor | None:
-        """The outgoing gradient of input `number`; None where only words are known. Raises
-        NotKept when a saved tensor that it takes is gone."""
+        """The outgoing gradient of input `number`; None for TextOnly. Raises MissingValue when a
+        saved tensor is gone."""
         ...
 
     def numbers(self, given: Given, number: int, element: Element) -> Numbers | None:
-        """How its element `element` comes about. Raises NotKept likewise."""
+        """The sum that gives one element of it; None for TextOnly. Raises MissingValue."""
         ...
 
 
 @dataclass(frozen=True)
-class Told:
-    """A rule in symbols and words; its numbers come from the engine's own derivative."""
+class TextOnly:
+    """A rule in symbols and words. Its numbers come from a run of the node in the engine."""
 
     label: str
     text: str
@@ -59,8 +59,8 @@ class Told:
 
 
 def fitted(found: Tensor, target: Any) -> Tensor:
-    """As the engine passes a gradient on: summed to the input's shape, cast to its dtype (of a
-    complex gradient for a real input the real part)."""
+    """`found` as the engine passes it on: summed to the input's shape and cast to its dtype. A real
+    input gets the real part of a complex gradient."""
     if found.is_complex() and not target.dtype.is_complex:
         found = found.real
     if tuple(found.shape) != tuple(target.shape):
