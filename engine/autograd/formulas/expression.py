@@ -21,11 +21,12 @@ _GREEK = {"alpha": "α", "beta": "β", "pi": "π", "sigma": "σ", "delta": "δ",
 _CONSTANTS = {"pi": math.pi, "nan": math.nan}
 _PLAIN = (
     *("exp", "log", "sqrt", "abs", "sign", "sin", "cos", "tan", "sinh", "cosh", "tanh", "sigmoid"),
-    *("erf", "erfinv", "digamma", "trunc", "floor", "isfinite"),
+    *("erf", "erfinv", "digamma", "trunc", "floor", "isfinite", "isnan"),
 )
 _FUNCTIONS: dict[str, Callable[..., torch.Tensor]] = {
     **{name: getattr(torch, name) for name in _PLAIN},
     "i1": torch.special.i1,
+    "max": torch.maximum,
     "trigamma": lambda x: torch.polygamma(1, x),
     "where": torch.where,
 }

@@ -163,3 +163,32 @@ def test_a_block_that_fails_is_named_and_the_pass_stands():
     with pytest.raises(LabError, match="The loss cannot be computed"):
         wrong_labels.end()
     assert wrong_labels.position == 8
+
+
+def test_back_gives_the_running_statistics_as_they_were():
+    run = start(LIVE)
+    run.run_to("b1")
+    before = {name: buffer.clone() for name, buffer in run.module.named_buffers()}
+    run.run_to("b2")
+    after = dict(run.module.named_buffers())  # the same tensors throughout: written in place
+    assert len(before) == 3 and not any(torch.equal(after[name], before[name]) for name in before)
+    run.back()
+    assert all(torch.equal(after[name], before[name]) for name in before)
+    run.run_to("b2")
+    run.reset()
+    assert all(torch.equal(after[name], before[name]) for name in before)
+
+
+def test_gradients_of_the_live_model_are_not_those_of_the_pass():
+    live = LiveModel(cnn(), seed=0)
+    x, y = batch()
+    CROSS_ENTROPY(live.module(x), y).backward()
+    run = start(live)
+    assert all(p.grad is None for p in run.module.parameters())
+    assert all(p.grad is not None for p in live.module.parameters())
+    run.end()
+    assert run.loss is not None
+    run.loss.backward()
+    for ours, theirs in zip(run.module.parameters(), live.module.parameters(), strict=True):
+        assert ours.grad is not None and ours.grad is not theirs.grad
+        torch.testing.assert_close(ours.grad, torch.autograd.grad(run.plain(), ours)[0])

@@ -93,7 +93,7 @@ pointwise(
     "y = c to the power of x: g · y · log(c).",
     saved={"c": "self", "x": "exponent"},
     holomorphic=False,
-    x="g * y * log(c)",
+    x="where(c == 0 and x >= 0, 0, g * y * log(c))",
 )
 pointwise(
     "AddcmulBackward0",
@@ -157,11 +157,11 @@ for _name, _sign, _word in (("Maximum", ">", "larger"), ("Minimum", "<", "smalle
 for _name, _sign in (("Fmax", ">="), ("Fmin", "<=")):
     pointwise(
         f"{_name}Backward0",
-        "The chosen one of the two gets the gradient.",
+        "The chosen one of the two gets the gradient: a number is chosen before NaN.",
         saved=_AB,
         holomorphic=False,
-        a=f"where(a {_sign} b, g, 0)",
-        b=f"where(a {_sign} b, 0, g)",
+        a=f"where(a {_sign} b or isnan(b), g, 0)",
+        b=f"where(a {_sign} b or isnan(b), 0, g)",
     )
 pointwise(
     "WhereBackward0",

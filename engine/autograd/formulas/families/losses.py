@@ -50,12 +50,12 @@ pointwise(
 )
 pointwise(
     "BinaryCrossEntropyBackward0",
-    "(p - t) / (p · (1 - p)), so that a confident mistake pulls hard.",
+    "(p - t) / (p · (1 - p)), so that a confident mistake pulls hard, but not without bound.",
     saved={**_T, "w": "weight"},
     defaults={"w": 1.0},
     lets=_N,
     holomorphic=False,
-    x="g * w * (x - t) / (x * (1 - x)) / N",
+    x="g * w * (x - t) / max(x * (1 - x), 1e-12) / N",
     t="g * w * (log(1 - x) - log(x)) / N",
 )
 pointwise(

@@ -119,7 +119,7 @@ pointwise(
     "y = a · log(1 + b): g · log(1 + b) for a, g · a / (1 + b) for b.",
     saved={"a": "self", "b": "other"},
     holomorphic=False,
-    a="g * log(b + 1)",
+    a="where(a == 0 and b <= -1, 0, g * log(b + 1))",
     b="g * a / (b + 1)",
 )
 pointwise(

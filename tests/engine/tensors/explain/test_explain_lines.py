@@ -248,3 +248,22 @@ def test_reading_builds_no_graph_and_writes_nothing() -> None:
     assert [step.outcome.kind for step in steps] == ["copy", "copy", "copy", "view"]
     assert all(fact.differs == () for fact in check(steps))
     assert w._version == version and steps[-1].compute().grad_fn is None
+
+
+@pytest.mark.parametrize("line", [
+    "z.mul_(2)", "leaf.mul_(2)", "made.mul_(2)", "part.mul_(2)", "z.real.mul_(2)",
+    "leaf.real.mul_(2)", "made.imag.add_(1)", "z.resolve_conj().add_(1)", "leaf.conj().add_(z)",
+    "z[0] = 1j", "leaf[0] = 1j", "made[0] = 1j", "z.abs().clamp_(0)", "leaf.detach().mul_(2)",
+])  # fmt: skip
+def test_complex_tensors_are_written_to_where_autograd_lets_them(line: str) -> None:
+    leaf = torch.tensor([1 + 2j, 3 - 1j], requires_grad=True)
+    variables = {"z": leaf.detach().clone(), "leaf": leaf, "made": leaf * 2, "part": leaf[:1]}
+    (fact, *rest) = reversed(check(steps := read(line, variables)))
+    assert not fact.differs and not any(other.differs for other in rest)
+    is_refused = steps[-1].refusal is not None
+    variables = {"z": leaf.detach().clone(), "leaf": leaf, "made": leaf * 2, "part": leaf[:1]}
+    if is_refused:
+        with pytest.raises(RuntimeError, match="leaf"):
+            exec(line, variables)
+    else:
+        exec(line, variables)
