@@ -2,50 +2,40 @@
 
 from __future__ import annotations
 
-from PySide6.QtWidgets import QTabWidget, QWidget
+from PySide6.QtWidgets import QTabWidget
 
+from widgets import make
 from widgets.autograd.autograd_view import AutogradView
 from widgets.autograd.mistakes_view import MistakesView
 from widgets.derivatives.flow_view import FlowView
 from widgets.derivatives.view import DerivativeView
 from widgets.trace.view import TraceView
 
+_STEPS = "One pass forward and backward, node by node on its graph."
+_TRACE = "Every line of your code, and what torch ran in it or in the model, forth and back."
+_DERIVATIVES = "Jacobian, Hessian and their products of any function; gradcheck of its backward."
+_FLOW = "The size of each layer's gradients while the model trains, from three beginnings."
+_MISTAKES = "The usual mistakes with autograd: make them, see them on the graph, write it right."
+
 
 class AutogradPage(QTabWidget):
-    """`steps` is the first tab: one pass forward and back. Rooms add theirs beside it."""
+    """`steps` is the first tab: one pass forward and back."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.setObjectName("autograd_page")
-        self.setDocumentMode(True)
         self.steps = AutogradView()
-        self.add_room(
-            self.steps, "Step through", "One pass forward and backward, node by node on its graph."
-        )
         self.trace = TraceView()
-        self.add_room(
-            self.trace,
-            "Forward, op by op",
-            "Every line of your code, and what torch ran in it or in the model, forth and back.",
-        )
         self.derivatives = DerivativeView()
-        self.add_room(
-            self.derivatives,
-            "Derivatives",
-            "Jacobian, Hessian and their products of any function; gradcheck of its backward.",
-        )
         self.flow = FlowView()
-        self.add_room(
-            self.flow,
-            "Gradient flow",
-            "The size of each layer's gradients while the model trains, from three beginnings.",
-        )
         self.mistakes = MistakesView()
-        self.add_room(
-            self.mistakes,
-            "Mistakes",
-            "The usual mistakes with autograd: make them, see them on the graph, write it right.",
+        views = (
+            (self.steps, "Step through", _STEPS),
+            (self.trace, "Forward, op by op", _TRACE),
+            (self.derivatives, "Derivatives", _DERIVATIVES),
+            (self.flow, "Gradient flow", _FLOW),
+            (self.mistakes, "Mistakes", _MISTAKES),
         )
+        make.tabs("autograd_page", views, tabs=self)
         self.setFocusProxy(self.steps)
 
     def show_node(self, node: int) -> None:
@@ -66,7 +56,3 @@ class AutogradPage(QTabWidget):
     def show_trace(self) -> None:
         """Show what is stepped through line by line."""
         self.setCurrentWidget(self.trace)
-
-    def add_room(self, view: QWidget, title: str, tip: str) -> None:
-        """Add a tab; `tip` says in a sentence what it shows."""
-        self.setTabToolTip(self.addTab(view, title), tip)
