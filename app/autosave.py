@@ -33,7 +33,7 @@ def recovery_folder() -> Path:
 class Recovery:
     """Work that a window left behind: the project, the file it came from (or ""), and when.
 
-    It is locked against other windows until `discard` or `keep`.
+    It is locked against other windows until `discard`, or the end of this one.
     """
 
     file: Path
@@ -45,10 +45,6 @@ class Recovery:
     def discard(self) -> None:
         """Delete it: it was restored, or is not wanted."""
         self.file.unlink(missing_ok=True)
-        self.lock.unlock()
-
-    def keep(self) -> None:
-        """Leave it for the next start."""
         self.lock.unlock()
 
 
@@ -93,12 +89,11 @@ class Autosave(QObject):
         store: Store,
         is_modified: Callable[[], bool],
         original: Callable[[], str],
-        folder: Path | None = None,
+        folder: Path,
         parent: QObject | None = None,
     ) -> None:
         super().__init__(parent)
         self._store, self._is_modified, self._original = store, is_modified, original
-        folder = folder or recovery_folder()
         folder.mkdir(parents=True, exist_ok=True)
         self.file = folder / f"{uuid.uuid4().hex}{_SUFFIX}"
         self._lock = _lock(self.file)

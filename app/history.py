@@ -12,7 +12,7 @@ from engine.project.document import Project, replace
 
 
 class History(QObject):
-    """Owns the undo stack, and alone changes what is undoable in the store."""
+    """Owns the undo stack. Every edit that can be undone goes through it into the store."""
 
     def __init__(self, store: Store, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -67,7 +67,7 @@ class _Edit(QUndoCommand):
         self._show(self._after)
 
     def _show(self, project: Project) -> None:
-        # Neither the file's name, nor what was run, nor what is on screen is an edit: they stay.
+        # The file's name, the cells that ran and the view are no edits: they stay as they are.
         current = self._store.project
         self._store.set_project(
             replace(project, name=current.name, cells=current.cells, view=current.view)

@@ -11,14 +11,14 @@ from concurrent.futures import Future, ProcessPoolExecutor
 from PySide6.QtCore import QObject, Qt, Signal
 
 WORKERS = 2
-"""One does what is wanted now, the other ends what nobody waits for any longer."""
+"""One lays out the newest graph while the other may still work on a dropped request."""
 
 
 class LayoutWorker(QObject):
-    """Spawned workers, started as requests come; answers arrive on the window's thread.
+    """Worker processes, spawned at the first request; answers arrive on the window's thread.
 
-    Of the requests of one `slot` only the newest is answered. `failed(message)`: in words, where a
-    request does not say what is to be done then.
+    Of the requests of one `slot` only the newest is answered. `failed(message)` tells of a request
+    that failed and had no `otherwise`.
     """
 
     failed = Signal(str)
@@ -54,13 +54,13 @@ class LayoutWorker(QObject):
         future.add_done_callback(lambda done: self._finished.emit(slot, done, (then, otherwise)))
 
     def cancel(self, slot: str) -> None:
-        """Answer no request of a slot that has not been answered yet."""
+        """Drop the request of a slot, if it is still unanswered."""
         earlier = self._newest.pop(slot, None)
         if earlier is not None:
             earlier.cancel()
 
     def close(self) -> None:
-        """End the workers, at once. Requests on their way are not answered."""
+        """End the workers at once. Requests that are unanswered stay so."""
         self._newest.clear()
         if self._pool is not None:
             # A public way to end them comes with Python 3.14.
@@ -88,7 +88,7 @@ class LayoutWorker(QObject):
 
 
 def _end_with_the_window() -> None:
-    """In the worker: a pool's process outlives a parent that was killed, unless it watches it."""
+    """In the worker: watch the window's process, and exit when it was killed."""
 
     def watch() -> None:
         parent = multiprocessing.parent_process()

@@ -6,8 +6,8 @@ from PySide6.QtCore import QObject, Signal
 
 
 class Selection(QObject):
-    """The ids of the selected blocks. Setting what is already set emits nothing, so views can
-    report their selection back without an echo."""
+    """The ids of the selected blocks. Setting the same blocks again emits nothing, so a view may
+    report the selection that it was just shown."""
 
     changed = Signal(tuple)
 

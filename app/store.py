@@ -40,10 +40,6 @@ PASS_SNAPSHOTS = (
 """They tell of one forward and backward pass; an edit of the model ends it, unless the backward
 pass is that of a tensor of the console."""
 
-DOCUMENT_SNAPSHOTS = (ModelSnapshot, *PASS_SNAPSHOTS)
-"""They tell of one revision of the document. All others tell of runs, files and the engine, and
-stay true whatever is edited."""
-
 S = TypeVar("S", bound=Snapshot)
 
 
@@ -112,11 +108,13 @@ class Store(QObject):
         return graph is not None and bool(graph.root)
 
     def _tells_of_document(self, snapshot: Snapshot) -> bool:
+        """Whether an edit makes a snapshot untrue. Those of runs, files, the console and the engine
+        stay true whatever is edited."""
         if isinstance(snapshot, GraphSnapshot):
             return not snapshot.root
         if isinstance(snapshot, BackwardSnapshot | ComparisonSnapshot | ValueSnapshot):
             return not self.steps_console
-        return isinstance(snapshot, DOCUMENT_SNAPSHOTS)
+        return isinstance(snapshot, ModelSnapshot | ForwardSnapshot)
 
     def newest(self, kind: type[S]) -> S | None:
         """The newest snapshot of a type; None when there is none."""

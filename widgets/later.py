@@ -13,11 +13,11 @@ T = TypeVar("T")
 
 
 class Later(QObject):
-    """One piece of work at a time counts: what is begun puts aside what was under way.
+    """Only the newest piece of work is answered: a new one drops the one before.
 
-    The work runs in a thread of this process, which hands over results as they are (a graph's
-    layout, which needs less, runs in a process of its own). The window goes on meanwhile, if not
-    quite as fast: the interpreter runs one thread at a time. The program ends after the work.
+    The work runs in a thread of this process, so its result needs no copying. (A graph's layout is
+    small, and is worked out in a process of its own.) The window stays usable but slower: the
+    interpreter runs one thread at a time. The program's exit waits for the work.
     """
 
     _done = Signal(object, object)
@@ -49,7 +49,7 @@ class Later(QObject):
         threading.Thread(target=call, name="later").start()
 
     def drop(self) -> None:
-        """Put aside what is under way: it will not be answered."""
+        """Drop the work under way: its result is not handed over."""
         self._newest = None
 
     def _answer(self, of: object, answer: Callable[[], None]) -> None:

@@ -13,7 +13,7 @@ _BANNER = "cells"
 
 
 class CellsPresenter(QObject):
-    """Lives as long as the window, as a project with cells may be opened anywhere.
+    """Lives as long as the window: a project with cells may be opened in any workspace.
 
     `again_requested()`: the project's cells are to be run again.
     """

@@ -20,10 +20,7 @@ class TourFailure(Exception):
 
 
 class Hand:
-    """`patience_s` bounds every wait: what has not happened by then is a TourFailure."""
-
-    def __init__(self, patience_s: float = PATIENCE_S) -> None:
-        self._patience_s = patience_s
+    """What has not happened after PATIENCE_S is a TourFailure."""
 
     # -- mouse -----------------------------------------------------------------------------------
 
@@ -120,12 +117,12 @@ class Hand:
 
     def until(self, condition: Callable[[], object], what: str) -> None:
         """Let the window work until `condition` holds."""
-        deadline = QDeadlineTimer(int(self._patience_s * 1000))
+        deadline = QDeadlineTimer(int(PATIENCE_S * 1000))
         clock = QTimer(interval=_POLL_MS)  # wakes the event loop to look again
         clock.start()
         while not condition():
             if deadline.hasExpired():
-                raise TourFailure(f"waited {self._patience_s:g} s in vain for {what}")
+                raise TourFailure(f"waited {PATIENCE_S:g} s in vain for {what}")
             QApplication.processEvents(QEventLoop.ProcessEventsFlag.WaitForMoreEvents)
 
 

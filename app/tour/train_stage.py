@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from PySide6.QtWidgets import QWidget
 
 from app.tour.hand import TourFailure
@@ -38,9 +36,13 @@ class TrainStage(Stage):
         )
         self.picture("train-paused")
         self.press(self._view, "step_button")
-        self._wait(lambda run: run.state == "paused" and run.step > paused.step, "the single step")
+        self.wait_for(
+            TrainingSnapshot,
+            lambda run: run.state == "paused" and run.step > paused.step,
+            "the single step",
+        )
         self.press(self._view, "train_button")
-        self._wait(lambda run: run.state == "running", "the run to go on")
+        self.wait_for(TrainingSnapshot, lambda run: run.state == "running", "the run to go on")
         end = self.wait_for(
             TrainingSnapshot, lambda run: run.state not in ("running", "paused"), "the run to end"
         )
@@ -60,9 +62,6 @@ class TrainStage(Stage):
                 f"validation accuracy is {last.validation_accuracy:.3f}, "
                 f"not {WANTED_ACCURACY:g} or more"
             )
-
-    def _wait(self, condition: Callable[[TrainingSnapshot], object], what: str) -> TrainingSnapshot:
-        return self.wait_for(TrainingSnapshot, condition, what)
 
     def _collect(self, snapshot: Snapshot) -> None:
         if isinstance(snapshot, TrainingSnapshot):

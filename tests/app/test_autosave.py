@@ -74,7 +74,7 @@ def test_the_work_of_a_killed_window_is_found_once(tmp_path, qtbot):
     assert found.project == work()
     assert found.original == "/tmp/w.tlab"
     assert find_recoveries(tmp_path) == []  # another window already offers it
-    found.keep()
+    found.lock.unlock()
     (found,) = find_recoveries(tmp_path)
     found.discard()
     assert list(tmp_path.glob("*.recovery")) == []

@@ -22,7 +22,7 @@ from widgets.autograd.autograd_view import AutogradView
 
 
 class BackwardPresenter(QObject):
-    """What goes on around the steps; AutogradPresenter shows the passes themselves."""
+    """All of the backward pass but its steps, which AutogradPresenter shows."""
 
     def __init__(self, bench: Workbench, view: AutogradView, parent: QObject) -> None:
         super().__init__(parent)

@@ -72,11 +72,11 @@ class GraphPicturePresenter(QObject):
                 return error
             return None
 
-        self._bar.show_saving(False)  # this cannot be stopped, nor takes it long
+        self._bar.show_saving(False)  # writing cannot be stopped, and takes little time
         self._writing.run(write, lambda error: self._tell(path, error))
 
     def stop(self) -> None:
-        """Do not save the graph after all: a file of that name stays as it was."""
+        """Stop saving the graph; a file of that name stays as it was."""
         self._bench.layout.cancel(SLOT)
         self._bar.show_saving(False)
         self._bench.say("The graph was not saved")
@@ -89,7 +89,7 @@ class GraphPicturePresenter(QObject):
             self._bench.say(f"The graph was not saved: {error}")
 
     def _show_code(self, node: int) -> None:
-        """A block's code lies on the Model page; of any other line its text is told."""
+        """Show the code that made a node: a block on the Model page, any other line in words."""
         facts = self._view.facts
         if facts is None:
             return

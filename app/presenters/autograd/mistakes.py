@@ -18,8 +18,8 @@ from widgets.autograd.mistakes_view import MistakesView
 
 
 class MistakesPresenter(QObject):
-    """Signals: `run_requested(source)` for the console, `graph_requested(root)`, and once its pass
-    has begun `node_requested(node, words)` for the node where to look, and what is there."""
+    """Signals: `run_requested(source)`: Python for the console; `graph_requested(root)`: read the
+    graph of a tensor; then `node_requested(node, words)`: show this node and say what it shows."""
 
     run_requested = Signal(str)
     graph_requested = Signal(str)

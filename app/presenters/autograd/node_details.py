@@ -1,4 +1,4 @@
-"""All that is known of the node that is looked at, asked for while its tab is open."""
+"""The tab Node: all that is known of one node of the graph, asked for while the tab is open."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from widgets.rules.node_page import NODE_TEXT, NodePage
 
 
 class NodeDetailsPresenter(QObject):
-    """Adds the page to `tabs`, and keeps it at the last node that ran or was chosen. What a node
-    keeps may change with every step: it is asked for anew."""
+    """Adds the page to `tabs`. The page shows the node that ran last or was chosen; every step asks
+    anew, because it may change what a node keeps."""
 
     def __init__(
         self, bench: Workbench, view: AutogradView, tabs: QTabWidget, parent: QObject

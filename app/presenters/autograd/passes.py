@@ -83,8 +83,8 @@ class AutogradPresenter(QObject):
         return self._send(forward_command(self._bench, batch))
 
     def step_forward(self) -> None:
-        """The next block; the start of a pass when there is none. At its end nothing moves: the
-        backward pass that may be under way stays."""
+        """Run the next block, or begin a pass when there is none. At the end of the pass nothing
+        moves, so that a backward pass stays."""
         forward = self._bench.newest(ForwardSnapshot)
         if forward is None:
             self.start_forward()
@@ -94,8 +94,8 @@ class AutogradPresenter(QObject):
             self._move_forward("step")
 
     def start_backward(self) -> int:
-        """Read the graph of the root chosen; for the model's loss without a forward pass, begin
-        that first."""
+        """Read the graph of the chosen root. The model's loss needs a forward pass: begin one
+        first when there is none."""
         self._mean_root()
         root, forward = self._view.roots.root, 0
         if not root and self._bench.newest(ForwardSnapshot) is None:
@@ -107,7 +107,7 @@ class AutogradPresenter(QObject):
         self._view.roots.choose(root)
 
     def step_backward(self) -> None:
-        """The next node; the start of the backward pass when there is none."""
+        """Run the next node, or begin the backward pass when there is none."""
         if self._bench.newest(BackwardSnapshot) is None:
             self.start_backward()
         else:
@@ -129,12 +129,13 @@ class AutogradPresenter(QObject):
         self._move_backward(move, follows=start)
 
     def run_back(self) -> None:
-        """To the breakpoint before, or the start of the backward pass."""
+        """Undo nodes down to the breakpoint before, or the start of the backward pass."""
         if self._bench.newest(BackwardSnapshot) is not None:
             self._move_backward("back_run")
 
     def _mean_root(self) -> None:
-        """With nothing on the canvas, and nothing chosen, the console's newest tensor is meant."""
+        """Choose the console's newest tensor while the canvas is empty and no root is chosen; take
+        that choice back once there are blocks."""
         roots, is_empty = self._view.roots, not self._bench.project.model.blocks
         if is_empty and not roots.root:
             self._meant = roots.newest
@@ -151,8 +152,8 @@ class AutogradPresenter(QObject):
         self.start_backward()
 
     def _suggest_gradient(self, root: str) -> None:
-        """Backward from more than one number needs a gradient: offer ones, unless the reader has
-        written one."""
+        """Offer a gradient of ones for a root of more than one number, which needs one. What the
+        reader has written stays."""
         field = self._view.backward.options.gradient
         if field.text().strip() not in ("", self._suggested):
             return
@@ -187,7 +188,8 @@ class AutogradPresenter(QObject):
         )
 
     def _send(self, command: Command, *, follows: int = 0) -> int:
-        """`follows` is the command, if any, without which this one cannot be done."""
+        """`follows` is the id of the command that this one needs, 0 for none: when that fails, its
+        error alone is shown."""
         command_id = self._bench.send(command)
         if not command_id:
             self._view.show_problem(NO_ENGINE)
@@ -205,7 +207,7 @@ class AutogradPresenter(QObject):
         match snapshot:
             case ForwardSnapshot():
                 self._under_way = True
-                # Whatever moves forward ends the backward pass: another graph will be recorded.
+                # A forward step ends the backward pass: torch will record another graph.
                 self._bench.store.forget(GraphSnapshot, BackwardSnapshot, ComparisonSnapshot)
                 self._view.clear_backward()
                 self._view.show_forward(snapshot, self._names())
@@ -220,7 +222,6 @@ class AutogradPresenter(QObject):
             case ValueSnapshot():
                 self._view.show_value(snapshot)
             case ErrorSnapshot(command=command, error=error) if command in _COMMAND_NAMES:
-                # Where the command before has failed, its error says why, not this one's.
                 if self._follows.pop(snapshot.reply_to, None) != self._failed:
                     interrupted = error.type == "KeyboardInterrupt"
                     self._view.show_problem(_INTERRUPTED if interrupted else in_words(error))

@@ -23,9 +23,9 @@ from widgets.rules.rule_card import RuleCard
 
 
 class RulesPresenter(QObject):
-    """Puts a RuleCard beside the step's values, and keeps it at the node that is looked at: the
-    last that ran, or the one chosen in the graph. The rule is worked out only while a tab of the
-    card is in front: on large tensors that takes longer than the step.
+    """Puts a RuleCard beside the step's values. The card shows the node that ran last, or the one
+    chosen in the graph. Its rule is asked for only while a tab of the card is in front: on large
+    tensors a rule takes longer than the step.
 
     Signals: `trace_requested(node)`: step through the rule of a node that has run;
     `code_requested(source)`: trace code of the console."""
@@ -61,7 +61,7 @@ class RulesPresenter(QObject):
             self._ask(RuleCommand(node=node, input=input_nr, element=element))
 
     def _step_into(self) -> None:
-        """Step through the rule that is looked at, if it has run."""
+        """Step through the rule that the card shows, if its node has run."""
         backward, node = self._bench.newest(BackwardSnapshot), self._looked_at
         graph = self._bench.newest(GraphSnapshot)
         if backward is None or graph is None or node is None:
@@ -90,7 +90,7 @@ class RulesPresenter(QObject):
                 self._clear()
 
     def _follow(self, snapshot: BackwardSnapshot) -> None:
-        """Go to the step at which the pass stands now, if it has moved."""
+        """Show the node of the step that the pass has come to, if it has moved."""
         where = snapshot.pass_number, snapshot.position
         if where == self._where:
             return

@@ -30,7 +30,7 @@ _NAME = re.compile(r"\w*")
 
 
 class TensorsPresenter(QObject):
-    """After each cell the view in sight is asked anew: all that it reads is cheap."""
+    """After each cell the view in front is refreshed: all that it reads is cheap."""
 
     def __init__(
         self, bench: Workbench, page: TensorsPage, console: ConsolePresenter, parent: QObject
@@ -146,7 +146,7 @@ class TensorsPresenter(QObject):
             self._refresh()
 
     def _keep_element(self) -> None:
-        """Let go of an element that the tensor no longer has."""
+        """Drop the selected element once the tensor's shape has no such element."""
         variable = self._variables.get(self.expression)
         if variable is None or variable.shape is None or self.element is None:
             return

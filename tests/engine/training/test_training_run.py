@@ -66,9 +66,14 @@ def test_snapshots_are_due_thirty_times_a_second(
     assert due == [i % 4 == 0 for i in range(len(due))]
 
 
+@pytest.mark.parametrize("pause_s", [1, 1000])
 def test_speed_and_time_left_leave_pauses_out(
-    moons: TrainingSetup, make_mlp: Callable[[], nn.Sequential], monkeypatch: pytest.MonkeyPatch
+    pause_s: float,
+    moons: TrainingSetup,
+    make_mlp: Callable[[], nn.Sequential],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    """Be the pause shorter than the window that the speed is measured over, or longer."""
     clock = Clock(monkeypatch)
     run = TrainingRun(TrainingLoop(make_mlp(), replace(moons, epochs=100)))
     first = run.snapshot("running")
@@ -80,7 +85,7 @@ def test_speed_and_time_left_leave_pauses_out(
     paused = run.snapshot("paused")
     assert paused.steps_per_second == pytest.approx(4.0)
     assert paused.remaining_s == pytest.approx((300 - 2) / 4)
-    clock.now += 1000
+    clock.now += pause_s
     run.snapshot("running")
     next(steps)
     clock.now += 0.5
