@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any, cast
+
 import pytest
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QWidget
@@ -29,7 +31,7 @@ def rules(bench, link, qtbot):
     link.get_ready()
     view = Steps()
     qtbot.addWidget(view)
-    presenter = RulesPresenter(bench, view, bench.window)
+    presenter = RulesPresenter(bench, cast(Any, view), bench.window)
     presenter.card.setCurrentWidget(presenter.card.formula)
     presenter.cleared = []
     presenter.card.clear = lambda: presenter.cleared.append(True)
