@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from engine.console.namespace import Namespace
 from engine.errors import LabError
 from engine.tensors.shapes.broadcasting import broadcast, broadcast_dims, read_element, result_shape
+from engine.tensors.shapes.elements import window_sizes
 from engine.tensors.shapes.operands import MAX_DIMS, operand
 
 SHAPES = st.lists(st.sampled_from([0, 1, 2, 3, 5]), max_size=4).map(tuple)
@@ -57,6 +58,27 @@ def test_each_dimension_says_which_operand_is_stretched() -> None:
     ]
     assert dims[0].text == "a's 1 is stretched to 5."
     assert dims[3].sizes == (8, None)
+
+
+def test_who_does_not_fit_is_told() -> None:
+    (two,) = broadcast_dims([(3,), (4,)])
+    assert two.text == "a has 3 but b has 4: neither is 1, so neither can be stretched."
+    (three,) = broadcast_dims([(3,), (1,), (4,), (5,)])
+    assert three.text == "a has 3 but c has 4 but d has 5: none is 1, so none can be stretched."
+    assert three.roles == ("conflict", "stretched", "conflict", "conflict")
+
+
+@pytest.mark.parametrize(
+    ("shape", "sizes"),
+    [
+        ((), ()), ((50,), (10,)), ((3, 50), (3, 10)), ((50, 50), (8, 10)),
+        ((5, 20, 20), (5, 8, 10)),
+        ((20, 20, 20), (6, 8, 10)), ((3, 4, 20, 20), (1, 4, 8, 10)), ((9, 2, 3, 4), (3, 2, 3, 4)),
+        ((2, 0, 3, 4), (2, 0, 3, 4)),
+    ],
+)  # fmt: skip
+def test_a_window_has_room_for_some_tiles_of_rows_and_columns(shape, sizes) -> None:
+    assert window_sizes(shape) == sizes
 
 
 # -- against live tensors --------------------------------------------------------------------------

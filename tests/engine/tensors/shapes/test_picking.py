@@ -331,6 +331,9 @@ WRITES = [
     "a.scatter(1, torch.tensor([[2, 0]]), a)",
     "a[torch.tensor([1, 0]), torch.tensor([2, 2])] = torch.tensor([10, 20])",
     "a[0, 0] = 5",
+    "a[[0, 1]] = 2.5",
+    "x[0] = torch.ones(1, 1, 3, 4)",
+    "x[0, 0, 0] = torch.tensor([5.0])",
     "torch.scatter_add(a, 1, i, torch.tensor([[1, 2], [3, 4]]))",
 ]
 
@@ -381,6 +384,12 @@ def test_places_named_twice_are_told_with_their_values(namespace) -> None:
     assert "one value stays" in pick(namespace, "a[[0, 0]] = 1").why
     assert "do not add up" in pick(namespace, "a[[0, 0]] += 1").why
     assert "stays as it is" in pick(namespace, "a.scatter(1, i, 0)").why
+
+
+def test_of_many_values_for_one_place_the_first_are_named(namespace) -> None:
+    told = pick(namespace, "a[torch.arange(40) // 40, 0] = 1")
+    assert told.picked == (40, 0, 0, 0, 0, 0) and told.element == (0,)
+    assert told.others == tuple((k,) for k in range(1, 17))
 
 
 @pytest.mark.parametrize(
