@@ -15,7 +15,7 @@ from ..autograd.formulas.numbers import at, item, number_text
 from ..autograd.graph.hooks import hooks_on
 from ..autograd.graph.reading import Node
 from ..autograd.graph.snapshot import title
-from ..autograd.rules.finite_differences import CannotCheck, Check, check_rule
+from ..autograd.rules.finite_differences import CannotCheck, RuleCheck, check_rule
 from ..autograd.rules.operators import OpValue, ops_inside
 from ..errors import LabError
 from ..lab import Lab
@@ -100,7 +100,7 @@ def check_step(lab: Lab, command: CheckRuleCommand) -> Iterator[Snapshot | None]
     step = backward.debugger.step_of(command.node)
     node = step.node
     rule = rule_of(node, step.incoming)
-    found: Check | None = None
+    found: RuleCheck | None = None
     try:
         for each in check_rule(step, _call_of(backward, node)):
             found = each

@@ -1,4 +1,4 @@
-"""Jacobians, Hessians, gradcheck, and the flow of gradients through layers while a model trains.
+"""Jacobians, Hessians, gradcheck, and the gradients of each layer while a model trains.
 
 Not here: the rule of a single node (`rules`, `formulas`).
 """

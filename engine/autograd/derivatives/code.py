@@ -1,15 +1,15 @@
-"""Derivatives as lines of Python: what the reader would type for the same."""
+"""The lines of Python that compute the same derivatives."""
 
 from __future__ import annotations
 
 from ...protocol import DerivativeCommand, GradcheckCommand
 
 MODEL, SAMPLE = "model", "x[:1]"
-"""What the model of the forward pass and its sample are called."""
+"""The names of the forward pass's model and sample in the code."""
 
 
 def code_of(command: DerivativeCommand) -> str:
-    """The line of Python that computes the same."""
+    """The line of Python that computes the same derivative."""
     f = command.function.strip() or MODEL
     inputs = [text.strip() for text in command.inputs] or [SAMPLE]
     chosen, given = inputs[command.argument], ", ".join(inputs)
@@ -40,7 +40,7 @@ def _of_one(called: str, inputs: list[str], argument: int) -> str:
 
 
 def check_code_of(command: GradcheckCommand) -> str:
-    """The line of Python that asks the same of torch."""
+    """The line of Python that runs the same check."""
     f = command.function.strip() or MODEL
     convert = f".detach(){'.double()' if command.double else ''}.requires_grad_()"
     inputs = ", ".join(f"{text.strip()}{convert}" for text in command.inputs or (SAMPLE,))

@@ -1,8 +1,7 @@
-"""Derivatives of any function: Jacobian, Hessian and their products, by torch.func and by numbers.
+"""Jacobians, Hessians and their products for any function, by torch.func and by differences.
 
-A function takes tensors and returns one tensor. Its derivative by one of its arguments is told as a
-matrix: a row for each element of the output, a column for each element of that argument, both in C
-order.
+A function takes tensors and returns one tensor. Its derivative by one argument is a matrix: a row
+for each element of the output, a column for each element of the argument, both in C order.
 """
 
 from __future__ import annotations
@@ -24,18 +23,18 @@ Kind = Literal["jacobian", "hessian", "jvp", "vjp", "hvp"]
 Mode = Literal["reverse", "forward"]
 
 MAX_ENTRIES = 4_000_000
-"""Of a matrix: 32 MB in float64."""
+"""The largest matrix: 32 MB in float64."""
 
 MATRIX_KINDS = frozenset({"jacobian", "hessian"})
 
 
 @dataclass(frozen=True)
 class At:
-    """A function at a point: `inputs` are all its arguments, the derivative is by number
-    `argument` of them. `function` is never the user's own module but a copy of it.
+    """A function at a point: `inputs` are all its arguments, and the derivative is by the one with
+    number `argument`. `function` is never the user's own module but a copy of it.
 
-    Every call draws the same random numbers, those that follow `randomness` (a state of torch's
-    CPU generator): with a Dropout that changed its mind in between there is no derivative.
+    Every call starts from `randomness`, a state of torch's CPU generator, so that every call draws
+    the same random numbers: a Dropout that drops others each time has no derivative.
     """
 
     function: Function
@@ -48,16 +47,16 @@ class At:
         return self.inputs[self.argument]
 
     def of(self, x: Tensor) -> Tensor:
-        """The function of the one argument, the others as they are."""
-        inputs = [t.clone() for t in self.inputs]  # some functions write into theirs
+        """The output for `x` in place of the one argument."""
+        inputs = [t.clone() for t in self.inputs]  # some functions write into their inputs
         inputs[self.argument] = x
         torch.set_rng_state(self.randomness)
         return self.function(*inputs)
 
     def value(self) -> Tensor:
-        """The output. Raises LabError for anything but one real floating tensor."""
+        """The output. Raises LabError if it is not one real floating tensor."""
         with torch.no_grad():
-            return _checked(self.of(self.x.clone()))
+            return _real_tensor(self.of(self.x.clone()))
 
     def is_random(self) -> bool:
         """Whether the function draws random numbers."""
@@ -66,8 +65,8 @@ class At:
         return not torch.equal(torch.get_rng_state(), self.randomness)
 
     def to(self, dtype: torch.dtype) -> At:
-        """The same in another precision: floating arguments, a module's parameters, and whatever
-        else the function uses."""
+        """The same function and point in another precision: floating inputs, parameters, and all
+        other tensors that the function uses."""
         function = self.function
         if isinstance(function, nn.Module):
             function = copy.deepcopy(function).to(dtype)
@@ -78,10 +77,9 @@ class At:
 
 
 def at_point(function: Function, inputs: tuple[Tensor, ...], argument: int) -> At:
-    """The function at detached copies of these inputs; a module is copied with its buffers.
+    """The function at detached copies of these inputs. A module is copied too.
 
-    Raises LabError when the chosen argument cannot be differentiated by, or an input holds no
-    numbers.
+    Raises LabError when there is no derivative by the chosen argument, or an input has no numbers.
     """
     if not 0 <= argument < len(inputs):
         raise LabError(
@@ -121,7 +119,7 @@ def at_point(function: Function, inputs: tuple[Tensor, ...], argument: int) -> A
 @dataclass(frozen=True)
 class Derivative:
     """`values` is a matrix (rows, columns) for a Jacobian or Hessian, else the product in its own
-    shape. `note` says what had to be done otherwise than asked."""
+    shape. `note` says why torch.func was not used."""
 
     values: Tensor
     note: str = ""
@@ -130,11 +128,11 @@ class Derivative:
 def derivative(
     at: At, kind: Kind, vector: Tensor | None = None, mode: Mode = "reverse"
 ) -> Derivative:
-    """The derivative by torch.func; row by row through autograd where a function does not allow
-    that (an autograd.Function without setup_context, a BatchNorm that counts its batches).
+    """The derivative by torch.func; by autograd, row by row, for a function that torch.func refuses
+    (an autograd.Function without setup_context, a BatchNorm that counts its batches).
     `vector` is for jvp, vjp and hvp.
 
-    Raises LabError for a wrong shape of output or vector, or where a matrix would be too large.
+    Raises LabError for a wrong shape of output or vector, or a matrix that would be too large.
     """
     out = at.value()
     if kind in ("hessian", "hvp") and out.numel() != 1:
@@ -156,7 +154,7 @@ def derivative(
         vector = vector.to(wanted.dtype)
     try:
         return Derivative(_by_func(at, kind, vector, mode).detach())
-    except RuntimeError as error:  # what the function itself raises comes again below
+    except RuntimeError as error:  # an error of the function itself is raised again below
         note = (
             "torch.func cannot transform this function, so autograd was asked row by row: "
             + shortened(str(error))
@@ -166,7 +164,7 @@ def derivative(
 
 def _by_func(at: At, kind: Kind, vector: Tensor | None, mode: Mode) -> Tensor:
     scalar = lambda x: at.of(x).reshape(())  # noqa: E731 - a Hessian's (1,) is a number
-    x = at.x.clone()  # it is the function's to write into
+    x = at.x.clone()  # the function may write into it
     match kind:
         case "jacobian":
             jac = torch.func.jacrev if mode == "reverse" else torch.func.jacfwd
@@ -196,7 +194,7 @@ def _by_rows(at: At, kind: Kind, vector: Tensor | None) -> Tensor:
 
 
 def vjp_of(out: Tensor, x: Tensor, vector: Tensor | None, create_graph: bool = False) -> Tensor:
-    """The vector-Jacobian product of `out` by `x`; zeros where `out` does not depend on it."""
+    """The vector-Jacobian product of `out` by `x`; zeros if `out` does not depend on `x`."""
     if not out.requires_grad:
         return torch.zeros_like(x)
     (grad,) = torch.autograd.grad(
@@ -206,27 +204,27 @@ def vjp_of(out: Tensor, x: Tensor, vector: Tensor | None, create_graph: bool = F
 
 
 def units(out: Tensor) -> Iterator[Tensor]:
-    """The unit vectors of a tensor's shape, in C order."""
+    """All tensors of the shape of `out` with one 1 and zeros else, in C order."""
     for place in range(out.numel()):
         unit = torch.zeros(out.numel(), dtype=out.dtype, device=out.device)
         unit[place] = 1
         yield unit.reshape(out.shape)
 
 
-# -- by numbers ----------------------------------------------------------------------------------
+# -- by differences ------------------------------------------------------------------------------
 
 
 def step_of(dtype: torch.dtype) -> float:
-    """The step of a central difference that balances its two errors: the cube root of the
-    dtype's epsilon (Press et al., Numerical Recipes, section 5.7)."""
+    """The step h of a central difference that balances rounding and truncation: the cube root of
+    the dtype's epsilon (Press et al., Numerical Recipes, section 5.7)."""
     return torch.finfo(dtype).eps ** (1 / 3)
 
 
 def numerical(at: At, kind: Kind, vector: Tensor | None = None, eps: float | None = None) -> Tensor:
     """The derivative by central differences, (f(x + h) - f(x - h)) / 2h, in the inputs' dtype.
 
-    A Hessian and an HVP are differences of the gradient, which is autograd's. Shapes as
-    `derivative`. `eps` is h; by default `step_of` the dtype.
+    A Hessian and an HVP are differences of autograd's gradient. The shapes are those of
+    `derivative`. `eps` is h; the default is `step_of(dtype)`.
     """
     h = step_of(at.x.dtype) if eps is None else eps
     f = _gradient_of(at) if kind in ("hessian", "hvp") else at.of
@@ -242,7 +240,7 @@ def numerical(at: At, kind: Kind, vector: Tensor | None = None, eps: float | Non
 
 
 def numerical_entry(at: At, kind: Kind, row: int, column: int, eps: float | None = None) -> float:
-    """One entry of `numerical`'s matrix, by two evaluations."""
+    """One entry of the matrix of `numerical`, from two calls of the function."""
     h = step_of(at.x.dtype) if eps is None else eps
     unit = torch.zeros(at.x.numel(), dtype=at.x.dtype, device=at.x.device)
     unit[column] = 1
@@ -265,13 +263,14 @@ def central_difference(f: Callable[[Tensor], Tensor], x: Tensor, along: Tensor, 
     return (f(x + h * along) - f(x - h * along)) / (2 * h)
 
 
-# -- analytic against numeric, float32 against float64 -------------------------------------------
+# -- analytic and numeric, in float32 and float64 -------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """One way of computing against the analytic derivative in float64: the largest absolute
-    difference and that relative to the largest entry; `note` says why there is none."""
+    """How far a derivative, computed in one `way`, is from the analytic one in float64: the largest
+    absolute difference, and this relative to the largest entry. Both are NaN after an error, which
+    `note` gives."""
 
     way: str
     max_difference: float
@@ -280,11 +279,11 @@ class Comparison:
 
 
 def compare(at: At, kind: Kind, vector: Tensor | None, mode: Mode) -> Iterator[Comparison | None]:
-    """The four ways, each against the analytic derivative in float64; None between them."""
+    """Compare three ways with the analytic derivative in float64, which comes first, as None."""
     doubles = at.to(torch.float64)
     try:
         truth = derivative(doubles, kind, vector, mode).values
-    except Exception as error:  # the user's function, in a precision it was not written for
+    except Exception as error:  # the user's function may not work in this precision
         yield Comparison("analytic, float64", math.nan, math.nan, shortened(str(error)))
         return
     yield None
@@ -312,7 +311,8 @@ def _against(way: str, values: Tensor, truth: Tensor) -> Comparison:
 # -- checks --------------------------------------------------------------------------------------
 
 
-def _checked(out: object) -> Tensor:
+def _real_tensor(out: object) -> Tensor:
+    """`out` itself. Raises LabError if it is not one real floating tensor."""
     if not isinstance(out, Tensor):
         many = isinstance(out, tuple | list | Mapping)
         what = f"{type(out).__name__} of {len(out)}" if many else type(out).__name__
@@ -333,7 +333,7 @@ def _checked(out: object) -> Tensor:
 
 
 def shortened(message: str, most: int = 240) -> str:
-    """The first line of one of torch's messages, cut where it goes on for long."""
+    """The first line of a message, cut to `most` characters."""
     line = (message.splitlines() or [""])[0]
     return line if len(line) <= most else f"{line[: most - 1]}…"
 

@@ -1,4 +1,4 @@
-"""gradcheck and gradgradcheck: torch's verdict, and the entry at which it fails."""
+"""gradcheck and gradgradcheck: torch's verdict, and the entries that differ."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from .functions import MAX_ENTRIES, central_difference, units, vjp_of
 
 
 @dataclass(frozen=True)
-class Checked:
-    """torch's verdict with its whole message, and the matrices it compares, by each pair of
-    output and input: analytic and numeric, (input elements, output elements) each, as there."""
+class GradcheckResult:
+    """torch's verdict with its whole message, and the two Jacobians for each pair of an output and
+    an input."""
 
     ok: bool
     message: str
@@ -27,8 +27,9 @@ class Checked:
 
 @dataclass(frozen=True)
 class Pair:
-    """The Jacobian of `output` (its number) by `input`: rows are the output's elements, columns
-    the input's. `worst` is the (row, column) that exceeds the tolerance most, None if none does."""
+    """The Jacobian of output number `output` by input number `input`, analytic and numeric: rows
+    are the output's elements, columns the input's. `worst` is the (row, column) that exceeds the
+    tolerance most, None if none does."""
 
     input: int
     output: int
@@ -45,12 +46,12 @@ def gradcheck(
     eps: float = 1e-6,
     atol: float = 1e-5,
     rtol: float = 1e-3,
-) -> Checked:
-    """torch.autograd.gradcheck (or gradgradcheck) with its defaults, and where it fails.
+) -> GradcheckResult:
+    """torch.autograd.gradcheck, or gradgradcheck if `second`, and the Jacobians that it compares.
 
     The verdict and the message are torch's. The matrices are computed here in the same way, for
-    all outputs and inputs that require grad; of a second check they are those of the gradient
-    (its vector all ones).
+    all outputs and all inputs that require grad. If `second`, they are those of the gradient of
+    the sum of the outputs.
     """
     _check_outputs(function(*_fresh(inputs)), second)
     check = torch.autograd.gradgradcheck if second else torch.autograd.gradcheck
@@ -59,10 +60,10 @@ def gradcheck(
         ok, message = True, ""
     except GradcheckError as error:
         ok, message = False, str(error)
-    except RuntimeError as error:  # a derivative that is not there, or one that raises
-        return Checked(False, str(error))
+    except RuntimeError as error:  # a missing derivative, or a backward that raises
+        return GradcheckResult(False, str(error))
     checked = _first_gradient(function, inputs) if second else function
-    return Checked(ok, message, tuple(_pairs(checked, inputs, eps, atol, rtol)))
+    return GradcheckResult(ok, message, tuple(_pairs(checked, inputs, eps, atol, rtol)))
 
 
 def _first_gradient(
@@ -115,7 +116,7 @@ def _fresh(inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
 
 
 def _check_outputs(result: object, second: bool) -> None:
-    """Raises LabError for what torch's checks do not take, in words."""
+    """Raises LabError for results that torch's checks do not take."""
     outs = result if isinstance(result, tuple | list) else (result,)
     other = next((type(out).__name__ for out in outs if not isinstance(out, Tensor)), None)
     if other is not None:

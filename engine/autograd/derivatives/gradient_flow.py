@@ -1,7 +1,7 @@
-"""How gradients flow through the layers while a model trains: their size, and units that are dead.
+"""The size of each layer's gradients while a model trains, and the units that are dead.
 
-The same model is trained for some steps from each of several initialisations, on the same batches,
-by the loop that trains it in earnest. The model of the lab is not touched.
+A copy of the lab's model is trained for some steps from each of several initialisations, on the
+same batches and by the same loop as in training.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from ...training.loop import TrainingLoop
 from ...training.metrics import Diverged
 
 VANISHING = 1e-3
-"""Below this fraction of the largest layer's gradient (root mean square) a layer hardly learns."""
+"""At this fraction of the largest layer's gradient (root mean square) or less, gradients vanish."""
 EXPLODING = 1e3
-"""A gradient of this norm or more, or one that is not finite."""
+"""At this norm or more, or if they are not finite, gradients explode."""
 
 BIN_LOW, BIN_HIGH, BINS = -12.0, 4.0, 32
 """A histogram counts |gradient| by powers of ten: from 10^-12 up to 10^4, in 32 bins."""
 
 ACTIVATIONS = (nn.ReLU, nn.Threshold, nn.Hardtanh)
-"""Those with flat parts, where no gradient gets through: only in these can a unit die. ReLU6 is a
+"""Activations with flat parts, where the gradient is 0: only their units can be dead. ReLU6 is a
 Hardtanh."""
 
 
@@ -37,7 +37,7 @@ def _default(module: nn.Module) -> None:
 
 
 def _each_weight(fill: Callable[[Tensor], object]) -> Callable[[nn.Module], None]:
-    """Weights (2-D and up) by `fill`, biases zero; scales and shifts of norms stay."""
+    """Fills weights (2-D and up) by `fill` and their biases with 0; norms keep their parameters."""
 
     def initialise(module: nn.Module) -> None:
         for part in module.modules():
@@ -63,15 +63,14 @@ Floats = NDArray[np.float32]
 
 
 class FlowRun:
-    """Some steps of training, watched. Rows are layers (modules with parameters of their own, in
-    the order of the model), columns steps; NaN where nothing was measured.
+    """Some steps of training, measured. Arrays are (layers, steps); layers are the modules with
+    parameters of their own, in the order of the model. NaN stands where nothing was measured.
 
-    `norms` are 2-norms of a layer's gradients together, `rms` the same by the square root of the
-    number of elements, `histograms` (layers, steps, BINS) counts of their elements by size, with
-    exact zeros in `zeros`. `dead` are fractions of units, by `activations`: a unit (a channel, or
-    a feature) is dead in a step when it stands on a flat part for every sample of the batch.
-    `order` has layers and activations as they come in the model. `ended` says in words why it
-    ended early.
+    `norms` has the 2-norm of all of a layer's gradients, `rms` their root mean square.
+    `histograms` (layers, steps, BINS) counts their elements by size, `zeros` those that are 0.
+    `dead` (activations, steps) has the fraction of dead units: a unit (a channel, or a feature) is
+    dead in a step when it is on a flat part for every sample of the batch. `order` has layers and
+    activations in the order of the model. `ended` says why the run ended early.
     """
 
     def __init__(
@@ -111,7 +110,7 @@ class FlowRun:
             self._hooks.append(part.register_forward_hook(self._see_activation(row)))
 
     def run(self) -> Iterator[None]:
-        """Train, and yield after each step. Whatever the model raises comes out."""
+        """Train, and yield after each step. Raises whatever the model raises."""
         try:
             with closing(self.loop.steps()) as steps:
                 while self.loop.step < self.steps:
@@ -129,7 +128,7 @@ class FlowRun:
 
     @torch.no_grad()
     def _measure(self, step: int) -> None:
-        """Gradients are still there: zero_grad is the next step's first act."""
+        """Measure the gradients of the step: the next step begins with zero_grad."""
         for row, parameters in enumerate(self.parameters):
             grads = [p.grad.detach().reshape(-1) for p in parameters if p.grad is not None]
             if not grads:
@@ -159,8 +158,8 @@ class FlowRun:
 
 
 def alive_units(module: nn.Module, out: Tensor) -> Tensor:
-    """Which units (dimension 1 of (B, F) and images, the last of sequences) let a gradient
-    through for some sample: a bool each."""
+    """A bool for each unit: whether a gradient passes through it for any sample. Units lie along
+    dimension 1 of (B, F) and of images, along the last dimension of sequences."""
     if isinstance(module, nn.Hardtanh):
         passes = (out > module.min_val) & (out < module.max_val)
     elif isinstance(module, nn.Threshold):
@@ -173,8 +172,8 @@ def alive_units(module: nn.Module, out: Tensor) -> Tensor:
 
 
 def histogram_of(sizes: Tensor) -> NDArray[np.int64]:
-    """Counts of `sizes` (not negative) by power of ten; smaller and larger ones go to the first
-    and the last bin, zeros and what is not finite nowhere."""
+    """Counts of `sizes` (not negative) by power of ten. Sizes beyond the bins count in the first or
+    last bin; zeros, NaN and infinity are not counted."""
     sizes = sizes[(sizes > 0) & torch.isfinite(sizes)]
     places = (sizes.log10() - BIN_LOW) / (BIN_HIGH - BIN_LOW) * BINS
     places = places.floor().clamp(0, BINS - 1).long()
@@ -182,7 +181,7 @@ def histogram_of(sizes: Tensor) -> NDArray[np.int64]:
 
 
 def verdicts(norms: Floats, rms: Floats) -> list[str]:
-    """A word on each layer in a step: "vanishing", "exploding" or "" (see the bounds above)."""
+    """For each layer in a step "vanishing", "exploding" or "", by the bounds above."""
     finite = rms[np.isfinite(rms)]
     largest = float(finite.max()) if finite.size else 0.0
     words = []

@@ -1,4 +1,4 @@
-"""A function computed in another precision, with all that it closes over."""
+"""A function computed in another precision, with all tensors that it uses."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from torch.utils._pytree import tree_map
 
 
 def in_precision(function: Callable[..., Any], dtype: torch.dtype) -> Callable[..., Any]:
-    """`function`, for which every floating tensor that it meets is of `dtype`: weights of modules
-    that it calls, tensors from around it, those that it makes. What is around stays as it is."""
+    """`function` with a copy in `dtype` in place of each floating tensor that it uses: arguments,
+    weights of modules that it calls, globals, and tensors that it makes. The tensors themselves do
+    not change."""
 
     def computed(*args: Any) -> Any:
         with _Precision(dtype):
@@ -27,8 +28,8 @@ class _Precision(TorchFunctionMode):
         super().__init__()
         self._dtype = dtype
         self._converted: dict[int, tuple[Tensor, Tensor]] = {}
-        """By id, the tensor itself (or its id might be given away) and its copy: what the function
-        writes in place is there when it reads it again."""
+        """By id, a tensor and its copy. The tensor is held so that its id is not given to another;
+        the same copy is used each time, so that the function can read what it wrote in place."""
 
     def __torch_function__(
         self, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None

@@ -1,4 +1,4 @@
-"""What derivatives keep between commands, so that their entries can be asked about."""
+"""The last derivatives that were computed, so that the window can ask for their entries."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .gradient_flow import FlowRun
 
 @dataclass
 class Derived:
-    """The last Jacobian or Hessian: `matrix` is (outputs, inputs), of the function at `at`."""
+    """The last Jacobian or Hessian: `matrix` is (output elements, input elements), at `at`."""
 
     at: At
     kind: Kind
@@ -23,7 +23,7 @@ class Derived:
 
 @dataclass
 class DerivativeState:
-    """`flow` has a run for each initialisation of the last gradient flow."""
+    """`flow` has the run of each initialisation in the last gradient flow."""
 
     derived: Derived | None = None
     flow: dict[Initialisation, FlowRun] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""The rule of one node at work: checked by finite differences, and listed operator by operator.
+"""The rule of one node as torch runs it: checked by finite differences, or listed by operators.
 
 Not here: the rules as formulas (`formulas`).
 """

@@ -1,7 +1,8 @@
-"""A rule against numbers: the recorded operation moved a little at each element of its arguments.
+"""A backward rule checked by central differences of the recorded operation.
 
-With L = Σ (result · incoming gradient), a rule says what dL is for each element of each argument.
-Central differences say it too: (L(x + h) - L(x - h)) / 2h, in float64, whatever the dtype was.
+With L = Σ (result · incoming gradient), the rule gives dL/dx for each element x of an argument. The
+central difference (L(x + h) - L(x - h)) / 2h approximates it. It is computed in float64, whatever
+the dtype of the operation was.
 """
 
 from __future__ import annotations
@@ -20,19 +21,19 @@ from ..backward.stepping import Step
 from ..graph.reading import Node
 
 MAX_ELEMENTS = 64
-"""Elements of an argument that are checked; of larger ones as many, drawn at random."""
+"""Elements of an argument that are checked; of a larger argument, this many drawn at random."""
 MAX_ARGUMENTS = 8
 STEP = 6e-6
-"""h for an element of size 1: the cube root of float64's epsilon makes the error least."""
+"""h for an element of size 1: the cube root of float64's epsilon has the smallest error."""
 TOLERANCES = {torch.float64: 1e-6, torch.float32: 2e-4, torch.float16: 5e-3, torch.bfloat16: 4e-2}
-"""How far the rule may be off, relative to the gradient's size: rounding of its own dtype."""
+"""The largest error of a rule, relative to the gradient's size: the rounding of its dtype."""
 
 Verdict = Literal["right", "wrong", "kink", "edge"]
 
 
 class CannotCheck(Exception):
-    """No check is possible. The message says why; `hint` what to do. `unrecorded`: a trace of the
-    code would make it possible."""
+    """No check is possible. The message says why, `hint` what to do. With `unrecorded`, a trace of
+    the code would make it possible."""
 
     def __init__(self, message: str, hint: str = "", unrecorded: bool = False) -> None:
         super().__init__(message)
@@ -40,12 +41,12 @@ class CannotCheck(Exception):
 
 
 @dataclass(frozen=True)
-class Checked:
-    """One element: what the rule says, what the difference says.
+class CheckedElement:
+    """The derivative by one element of an input: by the rule, and by the difference.
 
-    A `kink` is a place where the function has no derivative (the two sides have different slopes,
-    as relu at 0) and the rule gives a value between the two. At an `edge` the rule gives inf or
-    NaN (sqrt at 0, log of a negative number), which no difference can tell.
+    At a `kink` the slopes on the two sides differ (relu at 0), and the rule gives a value between
+    them. At an `edge` the rule gives inf or NaN (sqrt at 0, log of a negative number), which no
+    difference can check.
     """
 
     input: int
@@ -61,12 +62,12 @@ class Checked:
 
 
 @dataclass(frozen=True)
-class Check:
-    """All of a node's arguments. `counts` has for each checked input how many elements there are;
-    `notes` what was left out, and why."""
+class RuleCheck:
+    """The checked elements of all of a node's inputs. `counts` has the number of elements of each
+    checked input; `notes` say what was left out, and why."""
 
     op: str
-    elements: tuple[Checked, ...]
+    elements: tuple[CheckedElement, ...]
     counts: dict[int, int]
     notes: tuple[str, ...] = ()
 
@@ -77,18 +78,18 @@ class Check:
 
 @dataclass
 class _Argument:
-    """A tensor argument that may have an input of its own; `value` None where none was given."""
+    """A tensor argument that the node may have an input for; without a `value` if not given."""
 
     value: Tensor | None
 
 
 class _Operation:
-    """The recorded call, to be run on other values of its arguments."""
+    """The recorded call, which can be run again with changed arguments."""
 
     def __init__(self, call: Call, func: Any) -> None:
         self.func = func
         self.arguments: list[_Argument] = []
-        """The tensors that autograd may differentiate by, in the order of its inputs."""
+        """The tensors that autograd may differentiate by, in the order of the node's inputs."""
         schema = self.func._schema.arguments
         names = [argument.name for argument in schema]
         given = dict(zip(names, call.args, strict=False)) | call.kwargs
@@ -119,14 +120,14 @@ class _Operation:
 
     def run(self) -> list[Tensor]:
         """The results, on copies of the arguments: the operation may write to them."""
-        given = {name: _opened(value) for name, value in self._given.items()}
+        given = {name: _copied(value) for name, value in self._given.items()}
         by_name = {name: given.pop(name) for name in self._by_name if name in given}
         result = self.func(*given.values(), **by_name)
         return [t for t in _flat(result) if t.is_floating_point() or t.is_complex()]
 
 
 class _CustomFunction(_Operation):
-    """A Python Function: its node has an input for each tensor among the arguments."""
+    """A Python Function: its node has an input for each tensor argument."""
 
     def __init__(self, call: Call, function: type[torch.autograd.Function]) -> None:
         self.func = function.apply
@@ -136,7 +137,7 @@ class _CustomFunction(_Operation):
 
     def _take(self, value: Any, is_tensor: bool) -> Any:
         found = super()._take(value, is_tensor)
-        if isinstance(found, Tensor):  # integers, which autograd does not differentiate by
+        if isinstance(found, Tensor):  # an integer tensor: the node has an input for it too
             found = _Argument(found)
             self.arguments.append(found)
         if isinstance(found, Other):
@@ -144,23 +145,23 @@ class _CustomFunction(_Operation):
         return found
 
 
-def check_rule(step: Step, call: Call | None, seed: int = 0) -> Iterator[Check | None]:
-    """Hold one step of backward against differences of the call that made its node. Yields None
-    while it works, the Check at last. Raises CannotCheck."""
+def check_rule(step: Step, call: Call | None, seed: int = 0) -> Iterator[RuleCheck | None]:
+    """Compare one step of backward with differences of the call that made its node. Yields None
+    after each element, and the RuleCheck at the end. Raises CannotCheck."""
     node = step.node
     operation = _operation_of(node, call)
     assert call is not None
     try:
         with torch.no_grad():
             results = operation.run()
-    except Exception as error:  # of a Python Function anything
+    except Exception as error:  # a Python Function may raise anything
         raise CannotCheck(f"{call.name} does not run in float64: {error}") from error
     weights = _weights(step, results, call)
     inputs = _matched(node, operation, step)
     generator = torch.Generator().manual_seed(seed)
     base = _loss(operation, weights)
     summed = sum(_finite(weight.abs()).sum().item() for weight in weights if weight is not None)
-    checked: list[Checked] = []
+    checked: list[CheckedElement] = []
     counts: dict[int, int] = {}
     notes: list[str] = []
     for number, argument in inputs[:MAX_ARGUMENTS]:
@@ -174,7 +175,7 @@ def check_rule(step: Step, call: Call | None, seed: int = 0) -> Iterator[Check |
         scale = _finite(analytic.double().abs()).mean().item() if value.numel() else 0.0
         dtype = node_dtype(node, analytic)
         relative = TOLERANCES.get(dtype, 1e-6)
-        # Where large terms cancel, what is left is their rounding; and the difference's own.
+        # The rounding of large terms that cancel, and that of the difference itself.
         absolute = 8 * torch.finfo(dtype).eps * summed + 1e-9 * (1 + abs(base))
         for flat in _sample(value.numel(), generator):
             element = tuple(int(i) for i in torch.unravel_index(torch.tensor(flat), value.shape))
@@ -193,11 +194,11 @@ def check_rule(step: Step, call: Call | None, seed: int = 0) -> Iterator[Check |
         )
     if len(inputs) > MAX_ARGUMENTS:
         notes.append(f"The first {MAX_ARGUMENTS} of {len(inputs)} inputs are checked.")
-    yield Check(call.name, tuple(checked), counts, tuple(notes))
+    yield RuleCheck(call.name, tuple(checked), counts, tuple(notes))
 
 
 def node_dtype(node: Node, gradient: Tensor) -> torch.dtype:
-    """The coarsest dtype that takes part: it decides the rounding."""
+    """The least precise dtype of the gradient and the node's outputs: it decides the rounding."""
     dtypes = [gradient.dtype, *(m.dtype for m in node.fn._input_metadata)]
     return max(dtypes, key=lambda dtype: TOLERANCES.get(dtype, 0.0))
 
@@ -223,11 +224,11 @@ def _operation_of(node: Node, call: Call | None) -> _Operation:
 
 
 def _weights(step: Step, results: Sequence[Tensor], call: Call) -> list[Tensor | None]:
-    """The incoming gradients, in float64. Raises CannotCheck if the operation does not give again
-    what it gave in forward."""
+    """The incoming gradients in float64. Raises CannotCheck if the operation gives other results
+    than it gave in forward."""
     recorded = [t for t in _flat(call.result) if t.is_floating_point() or t.is_complex()]
     for again, then in zip(results, recorded, strict=False):
-        if again.shape != then.shape or not _alike(again, then):
+        if again.shape != then.shape or not _equal_but_rounding(again, then):
             raise CannotCheck(
                 f"{call.name} gives another result when it is run again: it draws random numbers,"
                 " or depends on something that has changed. The random state before it was not"
@@ -245,8 +246,8 @@ def _weights(step: Step, results: Sequence[Tensor], call: Call) -> list[Tensor |
     return weights
 
 
-def _alike(again: Tensor, then: Tensor) -> bool:
-    """Equal but for the rounding of forward's dtype."""
+def _equal_but_rounding(again: Tensor, then: Tensor) -> bool:
+    """Whether two results are equal but for the rounding of forward's dtype."""
     relative = max(TOLERANCES.get(then.dtype, 1e-6), 1e-5) * 10
     wide = then.to(again.dtype)
     size = float(wide.abs().nan_to_num(0.0, 0.0).max()) if wide.numel() else 0.0
@@ -254,7 +255,8 @@ def _alike(again: Tensor, then: Tensor) -> bool:
 
 
 def _matched(node: Node, operation: _Operation, step: Step) -> list[tuple[int, _Argument]]:
-    """The arguments that belong to inputs of the node. Raises CannotCheck if they do not fit."""
+    """The argument of each of the node's inputs, with the input's number. Raises CannotCheck if
+    they do not fit."""
     found: list[tuple[int, _Argument]] = []
     for number, (fn, output) in enumerate(node.fn.next_functions):
         if fn is None:
@@ -278,13 +280,13 @@ def _check_element(
     claimed: float,
     tolerance: float,
     base: float,
-) -> Checked:
+) -> CheckedElement:
     value = argument.value
     assert value is not None
     at = float(value[element])
 
     def slopes(h: float) -> tuple[float, float]:
-        """To the left and to the right."""
+        """The slopes to the left and to the right."""
         losses = []
         for moved in (at - h, at + h):
             shifted = value.clone()
@@ -299,14 +301,14 @@ def _check_element(
     numeric = (left + right) / 2
     verdict: Verdict = "right" if abs(claimed - numeric) <= tolerance else "wrong"
     if not math.isfinite(claimed):
-        return Checked(number, element, claimed, numeric, tolerance, "edge")
+        return CheckedElement(number, element, claimed, numeric, tolerance, "edge")
     apart = abs(right - left)
     if apart > 1e-3 * (abs(right) + abs(left)) + tolerance:
-        near_left, near_right = slopes(h / 16)  # of a bend the difference shrinks, of a kink not
+        near_left, near_right = slopes(h / 16)  # for a bend, the slopes come closer
         low, high = min(left, right) - tolerance, max(left, right) + tolerance
         if abs(near_right - near_left) > apart / 2 and low <= claimed <= high:
             verdict = "kink"
-    return Checked(number, element, claimed, numeric, tolerance, verdict)
+    return CheckedElement(number, element, claimed, numeric, tolerance, verdict)
 
 
 def _finite(t: Tensor) -> Tensor:
@@ -314,8 +316,8 @@ def _finite(t: Tensor) -> Tensor:
 
 
 def _loss(operation: _Operation, weights: Sequence[Tensor | None]) -> float:
-    """Σ result · gradient; the real part, for complex results. NaN and infinity, which no step
-    moves, are left out."""
+    """Σ result · gradient, or its real part if the results are complex. NaN and infinity are left
+    out: no step changes them."""
     total = 0.0
     with torch.no_grad():
         results = operation.run()
@@ -333,13 +335,14 @@ def _sample(count: int, generator: torch.Generator) -> list[int]:
     return sorted(torch.randint(count, (MAX_ELEMENTS,), generator=generator).unique().tolist())
 
 
-def _opened(value: Any) -> Any:
+def _copied(value: Any) -> Any:
+    """A copy of an argument, with the tensor of each _Argument in its place."""
     if isinstance(value, _Argument):
         return None if value.value is None else value.value.clone()
     if isinstance(value, Tensor):
         return value.clone()
     if isinstance(value, list):
-        return [_opened(item) for item in value]
+        return [_copied(item) for item in value]
     return value
 
 

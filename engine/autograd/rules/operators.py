@@ -1,4 +1,4 @@
-"""Stepping into a rule: the operators that torch runs to work it out, and the lines of Python."""
+"""The operators that torch runs in a backward rule, and the lines of a Python backward()."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
+from torch.utils._pytree import tree_leaves
 
 from ..graph.engine_run import Gradients, run_node
 from ..graph.reading import Node
@@ -25,8 +26,8 @@ MAX_TEXT_ELEMENTS = 6
 
 @dataclass(frozen=True)
 class OpValue:
-    """An argument or a result of an operator: `name` is what is known of it (`g`, `saved mat2`,
-    `%3` for the result of operator 3), or the value of what is no tensor."""
+    """An argument or a result of an operator. The `name` of a tensor says where it comes from: `g`,
+    `saved mat2`, `%3` for the result of operator 3. For any other value it is the repr."""
 
     name: str
     shape: tuple[int, ...] | None = None
@@ -36,7 +37,7 @@ class OpValue:
 
 @dataclass(frozen=True)
 class RuleOp:
-    """One operator that ran, as `aten::mm`, with its number from 1."""
+    """One operator that ran, such as `aten::mm`. Numbers count from 1."""
 
     number: int
     name: str
@@ -46,7 +47,7 @@ class RuleOp:
 
 @dataclass(frozen=True)
 class RuleLine:
-    """One line of a Python backward() as it ran; `ops` are the numbers of the operators in it."""
+    """One line of a Python backward() that ran; `ops` are the numbers of the operators it ran."""
 
     file: str
     line: int
@@ -56,7 +57,8 @@ class RuleLine:
 
 @dataclass
 class RuleOps:
-    """What ran inside a rule, in order. `more` operators beyond MAX_OPS are counted only."""
+    """The operators and lines that ran in a rule, in order. `more` operators, those beyond MAX_OPS,
+    are not listed."""
 
     ops: list[RuleOp] = field(default_factory=list)
     lines: list[RuleLine] = field(default_factory=list)
@@ -64,9 +66,9 @@ class RuleOps:
 
 
 def ops_inside(node: Node, incoming: Gradients) -> RuleOps:
-    """Run the node once more in torch's engine, on copies of `incoming`, and list what ran. Hooks
-    on the node run too; no `.grad` changes. Raises ValueError for a leaf, and whatever the
-    rule raises (a graph that was freed)."""
+    """Run the node once more in torch's engine, on copies of `incoming`, and list its operators.
+    Hooks on the node run too; no `.grad` changes. Raises ValueError for a leaf, and whatever the
+    rule raises, such as torch's error for a freed graph."""
     if node.is_leaf:
         raise ValueError("a leaf has nothing inside: the gradient is added to its .grad")
     copies = tuple(None if g is None else g.detach().clone() for g in incoming)
@@ -77,12 +79,12 @@ def ops_inside(node: Node, incoming: Gradients) -> RuleOps:
 
 
 class _Watch(TorchDispatchMode):
-    """Lists operators as they run."""
+    """Lists the operators that run."""
 
     def __init__(self, node: Node, incoming: Gradients) -> None:
         super().__init__()
         self.found = RuleOps()
-        self._alive: list[Tensor] = []  # so that no address is used twice
+        self._alive: list[Tensor] = []  # a freed address would be used again
         self._names: dict[Any, str] = {}
         for saved in node.saved:
             if saved.data is not None and not saved.note:
@@ -100,7 +102,7 @@ class _Watch(TorchDispatchMode):
         if not listed:
             self.found.more += 1
             return result
-        results = [t for t in _tensors(result)]
+        results = [t for t in tree_leaves(result) if isinstance(t, Tensor)]
         for i, t in enumerate(results):
             self._alive.append(t)
             name = f"%{number}" if len(results) == 1 else f"%{number}.{i}"
@@ -134,16 +136,8 @@ def _text(t: Tensor) -> str:
     return ", ".join(f"{n:.4g}" if isinstance(n, float) else str(n) for n in numbers)
 
 
-def _tensors(value: Any) -> Iterator[Tensor]:
-    if isinstance(value, Tensor):
-        yield value
-    elif isinstance(value, list | tuple):
-        for item in value:
-            yield from _tensors(item)
-
-
 def _place(t: Tensor) -> Any:
-    """Two tensors that read the same memory in the same way are one to a reader."""
+    """A key that is equal for tensors that read the same memory in the same way."""
     if t.layout != torch.strided or t.numel() == 0:
         return id(t)
     return t.untyped_storage()._cdata, t.storage_offset(), tuple(t.shape), t.stride(), t.dtype
@@ -151,7 +145,7 @@ def _place(t: Tensor) -> Any:
 
 @contextmanager
 def _lines_of(node: Node, watch: _Watch) -> Iterator[None]:
-    """While a Python Function's backward() runs, note the lines of its file."""
+    """Lists the lines of a Python Function's file that run in its backward()."""
     backward = getattr(getattr(type(node.fn), "_forward_cls", None), "backward", None)
     code = getattr(inspect.unwrap(backward), "__code__", None) if backward is not None else None
     if not node.is_custom or code is None:
@@ -161,7 +155,7 @@ def _lines_of(node: Node, watch: _Watch) -> Iterator[None]:
     start = 0
 
     def ended() -> None:
-        """The line that was noted last is over: these are the operators that ran in it."""
+        """Give the last line the operators that ran since it began."""
         nonlocal start
         if found.lines:
             last = found.lines[-1]

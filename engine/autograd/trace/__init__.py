@@ -1,4 +1,4 @@
-"""A recording as a program that can be stepped through in time, call by call and line by line.
+"""A finished recording that is stepped through forwards and backwards, by calls or by lines.
 
 Not here: making the recording (`recording`).
 """

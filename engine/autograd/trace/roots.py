@@ -1,4 +1,4 @@
-"""Which tensor of the console is the root of the graph that a recorded call is in."""
+"""The tensor of the console whose graph has a node of a recorded call."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from ..graph.deep_graphs import LEAF_SEQUENCE, guard_release
 
 
 def root_over(call: Call, named: Mapping[str, Tensor]) -> str:
-    """The name among `named` of the tensor whose graph has a node that `call` made: its own result
-    rather than what was computed from it, one number rather than many. Empty without one."""
+    """The name among `named` of a tensor whose graph has a node that `call` made; "" if there is
+    none. Tensors of one number come first, then the oldest, then the shortest name."""
     if not call.makes_nodes:
         return ""
     found: list[tuple[bool, int, int, str]] = []
@@ -29,7 +29,7 @@ def root_over(call: Call, named: Mapping[str, Tensor]) -> str:
 
 
 def _leads_to(root: Any, call: Call) -> bool:
-    """Whether a node of the call is under `root`. What is older than the call is not walked: an
+    """Whether a node of the call is under `root`. Only nodes as new as the call are walked: an
     operation is newer than those whose results it uses."""
     seen, waiting = {root}, [root]
     walked = []

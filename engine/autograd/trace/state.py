@@ -1,4 +1,4 @@
-"""What the trace keeps between commands."""
+"""The state of the trace between commands."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class TraceState:
     current: Trace | None = None
 
     def drop(self) -> None:
-        """Let go of the trace and of the values that its recording kept."""
+        """Drop the trace and the values in its recording."""
         old, self.current = self.current, None
         if old is not None:
-            old.recording.drop_values()  # the console's history still holds the rest of it
+            old.recording.drop_values()  # the console still has this recording

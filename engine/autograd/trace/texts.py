@@ -1,4 +1,4 @@
-"""A recorded call in words: its arguments by name, its tensors, its result in short."""
+"""A recorded call as text: its arguments by name, its tensors, a short result."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from ...recording.recording import Call
 
 MAX_TEXT = 80
 MAX_SHORT = 3
-"""Tensors or names that are told of a result in short."""
+"""Tensors or names in a short result."""
 
 Named = tuple[str, Any]
 
 
 def named_arguments(call: Call) -> Iterator[Named]:
-    """What went in: arguments by their parameters' names; the names that a line read."""
+    """The arguments by their parameters' names; for a line, the names that it read."""
     names = _parameter_names(call)
     single = len(call.args) == 1
     for place, value in enumerate(call.args):
@@ -30,17 +30,18 @@ def named_arguments(call: Call) -> Iterator[Named]:
 
 
 def named_results(call: Call) -> Iterator[Named]:
-    """What came out; for a line the names that it bound or changed."""
+    """The result; for a line, the names that it bound or changed."""
     if call.kind == "line":
         yield from (call.result or {}).items()
     elif call.result is not None:
         yield "result", call.result
 
 
-def split(
+def tensors_and_texts(
     values: Iterator[Named], containers: bool = False
 ) -> tuple[list[tuple[str, Kept]], list[tuple[str, str]]]:
-    """The tensors, and what else there is as text; so are `containers` of tensors."""
+    """The tensors in `values`, and all other values as text. With `containers`, a list or dict of
+    tensors has a text too."""
     tensors: list[tuple[str, Kept]] = []
     texts: list[tuple[str, str]] = []
     for name, value in values:
@@ -52,7 +53,7 @@ def split(
 
 
 def kept_in(name: str, value: Any) -> Iterator[tuple[str, Kept]]:
-    """The tensors in a value, with what each is called."""
+    """The tensors in a value, with their names: `name`, `name[0]`, `name['key']`."""
     if isinstance(value, Kept):
         yield name, value
     elif isinstance(value, list | tuple):
@@ -64,7 +65,7 @@ def kept_in(name: str, value: Any) -> Iterator[tuple[str, Kept]]:
 
 
 def short_result(call: Call) -> str:
-    """What came out in a few words: `(32, 10) float32`; of a line `k = 3, y (13,) float32`."""
+    """The result in a few words: `(32, 10) float32`; for a line, `k = 3, y (13,) float32`."""
     if call.kind == "line":
         parts = [_assigned(name, value) for name, value in named_results(call)]
         text = ", ".join(parts[:MAX_SHORT])
@@ -88,7 +89,7 @@ def _short(value: Any) -> str:
 
 
 def text_of(value: Any) -> str:
-    """At most MAX_TEXT characters."""
+    """The value's repr, cut to MAX_TEXT characters."""
     text = value.text if isinstance(value, Other) else repr(value)
     return text if len(text) <= MAX_TEXT else f"{text[: MAX_TEXT - 1]}…"
 

@@ -1,5 +1,4 @@
-"""What ran, call by call and line by line, to step through in time: forth and back, into calls or
-over them."""
+"""A finished recording with a position in it, which steps forwards and backwards."""
 
 from __future__ import annotations
 
@@ -25,21 +24,21 @@ from ...recording.statement_counts import MAX_TURNS
 from ...tensors.readable import readable
 from ..backward.backward_pass import shown_values
 from ..graph.parts import in_parts
-from .texts import kept_in, named_arguments, named_results, short_result, split
+from .texts import kept_in, named_arguments, named_results, short_result, tensors_and_texts
 
 MAX_SOURCE = 100_000
-"""Characters of a file that are sent with the trace of code in it."""
+"""Longer files, in characters, are not sent with the trace."""
 _UNSET = ("aten::empty", "aten::new_empty", "aten::resize")
-"""Operators whose results are whatever the memory held."""
+"""Operators that return uninitialised memory."""
 
 
 class Trace:
-    """A finished recording with values, and a place in it.
+    """A finished recording with values, and a position in it.
 
-    `source` is the code that ran under the name `file`, `error` what ended it; `rule` names the
-    node of the graph whose rule ran, if it was that. `name_of` tells what a living tensor is
-    called, `node_of` the sequence number that the window knows a node by (-1: none). `position` is
-    the call that the trace stands at, -1 at first.
+    `source` is the code that ran as `file`, `error` the error that ended it. For the trace of a
+    backward rule, `rule` is the name of its node. `name_of` gives the name of a living tensor.
+    `node_of` gives from a node's sequence number the one by which the window knows the node, -1 if
+    it does not. `position` is the index of the current call, -1 before the first.
     """
 
     def __init__(
@@ -70,8 +69,8 @@ class Trace:
     # -- moving ----------------------------------------------------------------------------------
 
     def go(self, move: TraceMove, target: int = -1) -> None:
-        """Move as MoveTraceCommand says; at either end nothing moves. Raises LabError where there
-        is nothing to go to."""
+        """Change the position as MoveTraceCommand describes, within the trace. Raises LabError for
+        a target that does not exist."""
         last = len(self.recording.calls) - 1
         match move:
             case "step":
@@ -132,7 +131,7 @@ class Trace:
             last -= 1
         return last
 
-    # -- what the window is told -----------------------------------------------------------------
+    # -- snapshots -------------------------------------------------------------------------------
 
     def snapshots(self) -> list[TraceSnapshot]:
         """The tree of calls, in parts."""
@@ -157,7 +156,7 @@ class Trace:
         return in_parts(whole, ("calls", "lines", "modules", "sources"))
 
     def _sources(self, places: Iterable[Place]) -> dict[str, str]:
-        """The text of the other files that lines of the trace stand in."""
+        """The texts of all other files that have lines in the trace."""
         if not self._has_lines:
             return {}
         files = dict.fromkeys(file for file, _ in places if file != self.file)
@@ -184,13 +183,13 @@ class Trace:
         )
 
     def step_snapshot(self) -> TraceStepSnapshot:
-        """The call that the trace stands at, with its values."""
+        """The current call with its values."""
         if self.position < 0:
             return TraceStepSnapshot(position=-1)
         call = self.recording.calls[self.position]
         is_line = call.kind == "line"
-        tensors, arguments = split(named_arguments(call), containers=is_line)
-        made, results = split(named_results(call), containers=is_line)
+        tensors, arguments = tensors_and_texts(named_arguments(call), containers=is_line)
+        made, results = tensors_and_texts(named_results(call), containers=is_line)
         shown = shown_values(
             [(self._label(name, kept), kept.tensor) for name, kept in (*tensors, *made)]
         )
@@ -225,8 +224,8 @@ _MADE: tuple[TraceMark, ...] = ("made_nan", "made_inf")
 
 
 def mark_calls(calls: list[Call]) -> list[TraceMark]:
-    """What each call did to the numbers. An operator makes NaN or inf when only finite numbers
-    went in; a function or module does when a call inside it did."""
+    """A mark for each call. An operator whose arguments were finite made its NaN or inf; a function
+    or module made it if a call inside it did."""
     finite: dict[int, TraceMark] = {}
     marks: list[TraceMark] = []
     for call in calls:
@@ -247,11 +246,11 @@ def mark_calls(calls: list[Call]) -> list[TraceMark]:
 
 
 def _worst(values: Iterable[tuple[str, Kept]], known: dict[int, TraceMark]) -> TraceMark:
-    """`made_nan` where any holds a NaN, else `made_inf` where any holds an infinity, else ""."""
+    """`made_nan` if any value has a NaN, else `made_inf` if any has an infinity, else ""."""
     found: set[TraceMark] = set()
     for _, kept in values:
         if id(kept) not in known:
-            known[id(kept)] = _look(kept.tensor)
+            known[id(kept)] = _mark_of(kept.tensor)
         found.add(known[id(kept)])
     for mark in _MADE:
         if mark in found:
@@ -259,14 +258,14 @@ def _worst(values: Iterable[tuple[str, Kept]], known: dict[int, TraceMark]) -> T
     return ""
 
 
-def _look(t: torch.Tensor | None) -> TraceMark:
+def _mark_of(t: torch.Tensor | None) -> TraceMark:
     if t is None or not (t.is_floating_point() or t.is_complex()):
         return ""
     dense = readable(t).dense
     with torch.no_grad():
         if dense is not None and dense.layout == torch.strided:
             for dim, stride in enumerate(dense.stride()):
-                if stride == 0:  # expanded: the same numbers over and over
+                if stride == 0:  # expanded: one number stands for all
                     dense = dense.narrow(dim, 0, min(1, dense.shape[dim]))
         if dense is None or torch.isfinite(dense).all():
             return ""
