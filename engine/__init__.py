@@ -1,1 +1,1 @@
-"""All that torch does in Tensor Lab. Imports no Qt; usable from a script or a notebook."""
+"""All of Tensor Lab's work with torch. Imports no Qt; can be used from a script or a notebook."""

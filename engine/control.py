@@ -1,4 +1,4 @@
-"""Flags that are set from outside the engine's thread while it works."""
+"""Flags that other threads set while the engine's thread works."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 
 @dataclass
 class Control:
-    """The flags of one engine: stop, pause, and whether code of the user's is running.
+    """The flags of one engine: stop, pause, and whether the user's code is running.
 
-    `mark` is the id of the newest command that was sent before the last signal: a signal is
-    meant for that job and older ones, so a job with a higher id starts with clear flags.
+    `mark` is the id of the newest command at the time of the last signal. A signal is meant for
+    that command and older ones, so a command with a higher id starts with clear flags.
     """
 
     stop: threading.Event = field(default_factory=threading.Event)
@@ -22,14 +22,14 @@ class Control:
     in_user_code: bool = False
 
     def clear_before(self, command_id: int) -> None:
-        """Forget signals that were sent before the command `command_id` was."""
+        """Clear the flags if their signals came before the command `command_id`."""
         if self.mark < command_id:
             self.stop.clear()
             self.pause.clear()
 
     @contextmanager
     def user_code(self) -> Iterator[None]:
-        """Code of the user's runs here, and an InterruptSignal raises KeyboardInterrupt in it."""
+        """Mark that the user's code runs: an InterruptSignal raises KeyboardInterrupt in it."""
         self.in_user_code = True
         try:
             yield
@@ -38,7 +38,8 @@ class Control:
 
     @contextmanager
     def own_code(self) -> Iterator[None]:
-        """Inside of `user_code`: this is the lab's own code, which an interrupt may not cut."""
+        """Mark that the lab's own code runs inside `user_code`: an interrupt may not stop it
+        midway."""
         outside, self.in_user_code = self.in_user_code, False
         try:
             yield

@@ -1,4 +1,4 @@
-"""What torch can compute on here."""
+"""The devices that torch can compute on."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .protocol import Device, ReadySnapshot
 
 
 def devices() -> tuple[Device, ...]:
-    """The CPU first, then each CUDA device by its own name, then Apple's MPS; memory in bytes."""
+    """The CPU, then each CUDA device by its own name, then Apple's MPS; memory in bytes."""
     found = [Device("cpu", _cpu_title(), psutil.virtual_memory().total)]
     if torch.cuda.is_available():
         for index in range(torch.cuda.device_count()):
@@ -26,16 +26,17 @@ def devices() -> tuple[Device, ...]:
 
 
 def usable_cores() -> int:
-    """Cores this process may use: fewer than the machine's under taskset or in a container."""
+    """The cores that this process may use: fewer than the machine's under taskset or in a
+    container."""
     affine = hasattr(os, "sched_getaffinity")
     cores = len(os.sched_getaffinity(0)) if affine else os.cpu_count() or 1
     return min(cores, _quota_cores(Path("/sys/fs/cgroup/cpu.max")) or cores)
 
 
 def _quota_cores(cpu_max: Path) -> int | None:
-    """The time share that Linux allows a container, in cores rounded up; None without a limit.
+    """The CPU quota of a Linux container, in cores rounded up; None without a limit.
 
-    The file holds the microseconds allowed in a period, or `max`, and the period (cgroup v2).
+    The file has the microseconds allowed per period, or `max`, and the period (cgroup v2).
     """
     try:
         allowed, period = cpu_max.read_text().split()
@@ -46,7 +47,7 @@ def _quota_cores(cpu_max: Path) -> int | None:
 
 def ready() -> ReadySnapshot:
     return ReadySnapshot(
-        torch_version=str(torch.__version__),  # a TorchVersion is no plain str
+        torch_version=str(torch.__version__),  # a TorchVersion is a subclass of str
         python_version=platform.python_version(),
         pid=os.getpid(),
         devices=devices(),

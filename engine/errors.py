@@ -1,4 +1,4 @@
-"""Exceptions in words: what a room raises, and how any exception becomes an ErrorReport."""
+"""LabError, which rooms raise, and ErrorReport, into which any exception is turned."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from .project.problems import Problem
 from .protocol import ErrorReport
 
 MAX_TEXT = 20_000
-"""Longest message or traceback that is sent, in characters."""
+"""The longest message or traceback that is sent, in characters."""
 
 
 _OUR_FOLDER = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 
 class LabError(Exception):
-    """Something the user can put right: what happened, what to try, and where.
+    """An error that the user can correct: what happened, what to try, and where.
 
-    `problems` are the blocks at fault, if any.
+    `problems` are those of the blocks at fault, if any.
     """
 
     def __init__(self, message: str, hint: str = "", problems: tuple[Problem, ...] = ()) -> None:
@@ -33,9 +33,9 @@ def error_report(
 ) -> ErrorReport:
     """The exception as plain data.
 
-    `is_user_file` tells the user's own source files by name: `line` is that of the innermost
-    frame in one of them (or of a syntax error there), and the traceback starts with the first.
-    A LabError has said it all and carries no traceback.
+    `is_user_file` tells by name whether a source file is the user's. `line` is that of the
+    innermost frame in such a file, or of a syntax error in one; the traceback starts with the first
+    such frame. A LabError needs no traceback and has none.
     """
     if isinstance(error, LabError):
         return ErrorReport(type="LabError", message=_clip(str(error)), hint=error.hint)
@@ -59,18 +59,20 @@ def error_report(
 
 
 def sendable(text: str) -> str:
-    """`text` without lone surrogates, which no encoding but Python's own strings can hold."""
+    """`text` with lone surrogates escaped, which UTF-8 cannot encode."""
     return text.encode("utf-8", "backslashreplace").decode()
 
 
 def _keep_users_frames(
     told: TracebackException, is_user_file: Callable[[str], bool], interrupted: bool
 ) -> None:
-    """Drop the frames before the user's first, here and in the exceptions this one came from,
-    our own between them (what watches a cell's calls of torch), and those after the user's last
-    when an interrupt happened to strike there.
+    """Drop frames that are not about the user's code, also from the exceptions that led to this
+    one.
 
-    A syntax error in a user's file happened before any frame of it.
+    These are the frames before the user's first one, and frames of this program between the user's
+    (the recorder calls torch on a cell's behalf). After an interrupt, the frames after the user's
+    last one are dropped too, since it may strike anywhere. A syntax error in a user's file comes
+    before any frame of it.
     """
     chain, seen = [told], set()
     while chain:

@@ -2,26 +2,27 @@
 
 The contract between `session` and the handlers
 ------------------------------------------------
-A handler is `def name(lab: Lab, command: XxxCommand) -> Iterable[Snapshot | None]`, as a rule a
-generator. It yields snapshots as they arise (the session fills in `reply_to` and
-`revision`) and may raise: a `LabError` for what the user can put right, anything else for a fault.
-Every handler but `train` is run to its end at once; where it yields None it may be stopped.
+A handler is `def name(lab: Lab, command: XxxCommand) -> Iterable[Snapshot | None]`, usually a
+generator. It yields its snapshots as they arise; the session fills in `reply_to` and `revision`.
+It raises a `LabError` for what the user can correct; any other exception is a fault of the
+program. The session runs a handler to its end at once; where it yields None, a stop signal may
+end it.
 
-Training is the one job that lives on while other commands are answered:
+Only training goes on while other commands are answered:
 
 * `train(lab, command)` builds the run, sets `lab.run`, and yields a first snapshot *before* the
-  first step. Each further `next()` does one optimizer step and yields: a TrainingSnapshot when
-  1/30 s has passed since the last one, else None. It may yield None more often (in the middle of
-  a validation pass, say).
-* After every step it looks at `lab.control.stop`: when set it yields a last snapshot with state
-  "stopped" and returns. At the end it yields one with state "finished" and returns. An error in
-  the user's model or data is a last snapshot with state "failed" and its `error`.
-* It does not know of pausing. The session does not call `next()` while `lab.control.pause` is
-  set; it asks `lab.run.snapshot("paused")` for what to show, and again after a single step.
-* It may be closed between two steps (`GeneratorExit`) when a new run replaces it.
+  first step. Each further `next()` does one optimizer step and yields: a TrainingSnapshot if
+  1/30 s has passed since the last one, else None. It may yield None more often, for example
+  during a validation pass.
+* After every step it looks at `lab.control.stop`. If that is set, it yields a last snapshot with
+  state "stopped" and returns. At the end of the run it yields one with state "finished" and
+  returns. If the user's model or data raises, the last snapshot has state "failed" and an `error`.
+* The run does not know of pausing. While `lab.control.pause` is set, the session does not call
+  `next()`; it shows `lab.run.snapshot("paused")`, and again after each single step.
+* When a new run starts, the session closes the old one between two steps (`GeneratorExit`).
 * `lab.run` stays after the end. It is a `Run`.
 
-`StepTrainingCommand` and `ContinueTrainingCommand` are the session's own: they have no handler.
+The session itself answers `StepTrainingCommand` and `ContinueTrainingCommand`.
 """
 
 from __future__ import annotations
@@ -44,28 +45,29 @@ if TYPE_CHECKING:
 
 
 class Run(Protocol):
-    """What the session needs to know of a training run."""
+    """What the session uses of a training run."""
 
     @property
     def step(self) -> int:
-        """Optimizer steps done so far."""
+        """The number of optimizer steps done."""
         ...
 
     def snapshot(self, state: TrainingState) -> TrainingSnapshot:
-        """The run as it stands, with the steps that no snapshot has held yet."""
+        """The state of the run, with the steps that no snapshot has had yet."""
         ...
 
-    def aside(self) -> AbstractContextManager[None]:
-        """Whatever the engine does between two steps is done in this, so that it cannot disturb
-        the run: its random numbers come from another stream."""
+    def between_steps(self) -> AbstractContextManager[None]:
+        """The engine does its other work between two steps in this context. Its random numbers then
+        come from another stream, so that the run is not changed."""
         ...
 
 
 class Lab:
-    """All torch state of one engine: what the session needs, and the state of each room.
+    """All torch state of one engine: the flags and the run for the session, and a state for each
+    room.
 
-    A room's state is imported and made at its first use. `emit` sends a snapshot in the midst of
-    a handler, for output that cannot be yielded; it may be called from any thread.
+    A room's state is imported and made at its first use. A handler yields its snapshots; for output
+    that it cannot yield it calls `emit`, which any thread may do.
     """
 
     def __init__(self, emit: Callable[[Snapshot], None]) -> None:
@@ -110,6 +112,6 @@ class Lab:
         return ValuesState()
 
     def close(self) -> None:
-        """End the backward pass under way, if any."""
+        """End the backward pass, if there is one."""
         if "backward" in vars(self):
             self.backward.close()

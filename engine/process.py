@@ -1,4 +1,4 @@
-"""The window's side of the pipe: starts an engine process, talks to it, ends it. No torch."""
+"""The window's end of the pipe: starts an engine process, talks to it, ends it. No torch."""
 
 from __future__ import annotations
 
@@ -32,15 +32,16 @@ _POLL_S = 0.5
 
 
 class EngineLost(Exception):
-    """The engine process has ended. `EngineProcess.exit()` tells how."""
+    """The engine process has ended. `EngineProcess.exit()` says how."""
 
 
 @dataclass(frozen=True)
 class Exit:
-    """How an engine ended: `code` is the exit code, or minus the signal that killed it.
+    """How an engine ended. `code` is the exit code, or minus the number of the signal that killed
+    it.
 
-    `log` is the end of what it wrote to its stderr. `oom_kills` counts the processes on this
-    machine that the system killed for want of memory meanwhile; None where that is not known.
+    `log` is the end of what it wrote to stderr. `oom_kills` is the number of processes on this
+    machine that the system has killed since for lack of memory; None if it is not known.
     """
 
     code: int
@@ -49,13 +50,13 @@ class Exit:
 
 
 class EngineProcess:
-    """One engine process. `start` once; `close` ends it whatever it is doing.
+    """One engine process. `start` it once; `close` ends it even if it is busy.
 
-    `send` and `signal` may be called from one thread while another waits in `receive`.
+    One thread may call `send` and `signal` while another waits in `receive`.
     """
 
     def __init__(self, last_id: int = 0) -> None:
-        """Command ids count on from `last_id`, so that those of a restarted engine are new."""
+        """Command ids count from `last_id`, so that a restarted engine gets new ones."""
         self._process: SpawnProcess | None = None
         self._connection: Connection | None = None
         self._folder: tempfile.TemporaryDirectory[str] | None = None
@@ -69,24 +70,24 @@ class EngineProcess:
         return self._process.pid if self._process else None
 
     def start(self) -> None:
-        """Return at once; a ReadySnapshot follows when torch has loaded in the engine."""
+        """Start the process without waiting. A ReadySnapshot follows when it has loaded torch."""
         if self._process is not None:
             raise RuntimeError("this engine was started before")
         context = multiprocessing.get_context("spawn")
         self._connection, theirs = context.Pipe(duplex=True)
         self._folder = tempfile.TemporaryDirectory(prefix="tensorlab-")
         self._oom_kills_before = _oom_kills()
-        # Not a daemon process, which could have no children: user code may use a DataLoader.
+        # Not a daemon process: that may have no children, and user code may use a DataLoader.
         self._process = context.Process(
             target=serve, args=(theirs, self._log_path), name="tensorlab-engine"
         )
         with _no_main_module():
             self._process.start()
-        theirs.close()  # so that the engine's death is the end of the file here
+        theirs.close()  # so that `receive` sees the end of the pipe when the engine ends
         atexit.register(self.close)
 
     def send(self, command: Command) -> int:
-        """Send a command under a new id, which is returned. Raises EngineLost."""
+        """Send a command with a new id, and return the id. Raises EngineLost."""
         with self._sending:
             self._last_id += 1
             command = msgspec.structs.replace(command, id=self._last_id)
@@ -99,7 +100,8 @@ class EngineProcess:
             self._send(signal)
 
     def receive(self, timeout_s: float | None = None) -> Snapshot | None:
-        """The next snapshot, None after `timeout_s` without one. Raises EngineLost at the end."""
+        """The next snapshot; None after `timeout_s` without one. Raises EngineLost if the engine
+        has ended."""
         connection = self._open_connection()
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         while True:
@@ -107,7 +109,7 @@ class EngineProcess:
             try:
                 if connection.poll(min(wait_s, _POLL_S)):
                     return decode_snapshot(connection.recv_bytes())
-                # A child of the engine's that outlives it can hold the pipe open.
+                # A child process of the engine may outlive it and hold the pipe open.
                 if not self.is_alive() and not connection.poll(0):
                     raise EngineLost
             except (EOFError, OSError) as error:
@@ -119,23 +121,23 @@ class EngineProcess:
         return self._process is not None and self._process.is_alive()
 
     def kill(self) -> None:
-        """End the process at once, as nothing in it can prevent."""
+        """Kill the process at once; nothing in it can prevent this."""
         if self._process is not None:
             self._process.kill()
 
     def stop(self, grace_s: float = 3.0) -> None:
-        """Ask the engine to leave; kill it when it has not done so within `grace_s` seconds."""
+        """Ask the engine to end; kill it if it has not ended after `grace_s` seconds."""
         if self._process is None:
             return
         if self.is_alive():
-            with suppress(EngineLost):  # on its way out already
+            with suppress(EngineLost):  # the engine is ending already
                 self.signal(QuitSignal())
             self._process.join(grace_s)
             self._process.kill()
         self._process.join()
 
     def exit(self) -> Exit:
-        """How the engine ended; waits for its end. Call before `close`."""
+        """How the engine ended; waits until it has. Call this before `close`."""
         if self._process is None:
             raise RuntimeError("this engine was never started")
         self._process.join()
@@ -147,7 +149,8 @@ class EngineProcess:
         )
 
     def close(self) -> None:
-        """`stop`, and let go of pipe and log. No thread may be in `receive` any more."""
+        """Stop the engine, and close the pipe and the log. No thread may be in `receive` any
+        more."""
         self.stop()
         if self._connection is not None:
             self._connection.close()
@@ -174,8 +177,11 @@ class EngineProcess:
 
 @contextmanager
 def _no_main_module() -> Iterator[None]:
-    """A spawned process imports its parent's `__main__` again, which the engine has no use for
-    and which could be a user's script without a guard. Hide it for the moment of the spawn."""
+    """Hide `__main__` during the spawn.
+
+    A spawned process imports its parent's `__main__` again. The engine does not need it, and it may
+    be a user's script without a guard.
+    """
     main = sys.modules["__main__"]
     sys.modules["__main__"] = types.ModuleType("__main__")
     try:
@@ -185,18 +191,19 @@ def _no_main_module() -> Iterator[None]:
 
 
 def _oom_kills() -> int | None:
-    """Processes killed for want of memory since the machine started (Linux's own count)."""
+    """Processes that the system has killed for lack of memory since it started (Linux counts
+    them)."""
     try:
         for line in Path("/proc/vmstat").read_text().splitlines():
             if line.startswith("oom_kill "):
                 return int(line.split()[1])
     except OSError:
-        pass  # not Linux, or hidden from us
+        pass  # not Linux, or not readable
     return None
 
 
 def _tail(log: Path, characters: int = 4000) -> str:
     try:
         return log.read_text(errors="replace")[-characters:].strip()
-    except FileNotFoundError:  # it ended before it had opened its log
+    except FileNotFoundError:  # the engine ended before it opened its log
         return ""

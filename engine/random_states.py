@@ -1,4 +1,4 @@
-"""The states of the generators of random numbers, and the lines of Python that restore them."""
+"""The states of the random generators, and Python lines that restore them."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import torch
 from torch import Tensor
 
 States = dict[str, tuple[Any, ...]]
-"""By generator (torch, cuda, numpy, random) what tells its state from any other."""
+"""By generator (torch, cuda, numpy, random): a tuple that is equal only for equal states."""
 
 
 def random_states() -> States:
-    """The states of the global generators: torch's, NumPy's, and Python's own."""
+    """The states of the global generators of torch, NumPy and Python."""
     found: States = {"torch": (torch.get_rng_state().numpy().tobytes(), torch.initial_seed())}
     if torch.cuda.is_initialized():
         found["cuda"] = tuple(s.numpy().tobytes() for s in torch.cuda.get_rng_state_all())
@@ -27,8 +27,8 @@ def random_states() -> States:
 
 
 def restoring_line(generator: str, state: tuple[Any, ...], data: dict[str, Any], name: str) -> str:
-    """A line of Python that restores the state of a generator. A state that no seed gives is
-    added to `data`, which the line reads as `name`."""
+    """A line of Python that restores the state of a generator. If no seed gives that state, it is
+    added to `data`, which the line reads as the variable `name`."""
     if generator == "torch" and _is_fresh(*state):
         return f"torch.manual_seed({state[1]})"
     key = f"{generator} {len(data) + 1}"

@@ -1,4 +1,4 @@
-"""A run's own stream of random numbers, whatever else draws some between two of its steps."""
+"""A random stream of a run's own, which nothing else draws from."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from torch import Tensor
 
 
 class RandomStream:
-    """`with stream:` torch's global generators are this stream's; outside, everyone else's.
+    """In `with stream:`, torch's global generators have the states of this stream; otherwise the
+    usual ones.
 
-    The stream starts as after `torch.manual_seed(seed)`, so a plain loop after that call draws
-    the same numbers (dropout).
+    The stream starts as after `torch.manual_seed(seed)`. So a plain loop after that call draws the
+    same numbers (dropout).
     """
 
     def __init__(self, seed: int, device: torch.device) -> None:
@@ -24,7 +25,7 @@ class RandomStream:
         elif device.type == "mps":
             self._generators["mps"] = torch.mps._get_default_mps_generator()
         self._active = False
-        self._away = {  # the states that are not in the generators at present
+        self._inactive = {  # the states that the generators do not have now
             name: torch.Generator(generator.device).manual_seed(seed).get_state()
             for name, generator in self._generators.items()
         }
@@ -36,8 +37,8 @@ class RandomStream:
         self._swap()
 
     @contextmanager
-    def lent(self) -> Iterator[None]:
-        """Everyone else's generators for a while, in the midst of `with stream:`."""
+    def suspended(self) -> Iterator[None]:
+        """Inside `with stream:`, set the generators back to their usual states for a while."""
         if not self._active:
             yield
             return
@@ -48,19 +49,21 @@ class RandomStream:
             self._swap()
 
     def state(self) -> dict[str, Tensor]:
-        """Return the stream's state by device type: uint8 tensors on the CPU."""
+        """Return the stream's state by device type, as uint8 tensors on the CPU."""
         if not self._active:
-            return dict(self._away)
+            return dict(self._inactive)
         return {name: generator.get_state() for name, generator in self._generators.items()}
 
     def restore(self, state: dict[str, Tensor]) -> None:
-        """Go on from a saved state, outside of `with stream:`; a device type that the saved one
-        does not have keeps its own."""
-        self._away.update({name: value for name, value in state.items() if name in self._away})
+        """Go on from a saved state; not inside `with stream:`. A device type that is not in the
+        saved state keeps its own."""
+        self._inactive.update(
+            {name: value for name, value in state.items() if name in self._inactive}
+        )
 
     def _swap(self) -> None:
         for name, generator in self._generators.items():
             state = generator.get_state()
-            generator.set_state(self._away[name])
-            self._away[name] = state
+            generator.set_state(self._inactive[name])
+            self._inactive[name] = state
         self._active = not self._active

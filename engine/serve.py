@@ -1,6 +1,6 @@
-"""The engine's side of the pipe: the function that a spawned process runs.
+"""The engine's end of the pipe: the function that a spawned process runs.
 
-Imports no torch until `serve` has set the environment that torch reads once.
+No torch is imported before `serve` has set the environment, which torch reads only once.
 """
 
 from __future__ import annotations
@@ -38,21 +38,22 @@ if TYPE_CHECKING:
     from .control import Control
 
 LEAVING_S = 2.0
-"""How long the job in hand may take to end when the engine is to leave."""
+"""The time that the current job has to end after the engine was asked to quit."""
 
 
 def serve(connection: Connection, log: Path) -> None:
     """Answer commands from `connection` until it closes or a QuitSignal comes.
 
-    What torch and other native code print goes to the file `log`, tracebacks of a crash too.
+    The output of torch and other native code goes to the file `log`; so does the traceback of a
+    crash.
     """
     _redirect_output(log)
     if hasattr(os, "set_inheritable") and sys.platform != "win32":
         os.set_inheritable(connection.fileno(), False)  # not to programs that a cell starts
-    # Threads that spin while they wait would take the window's core (measured: 1,500 steps a
-    # second fall to 8 beside a repainting plot).
+    # Threads that spin while they wait would take the window's core (measured: beside a repainting
+    # plot, training falls from 1,500 to 8 steps a second).
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-    mailbox = Mailbox(connection)  # reads while torch loads, which takes a second or two
+    mailbox = Mailbox(connection)  # its thread reads while torch loads, for a second or two
     import torch
 
     from .devices import ready, usable_cores
@@ -75,14 +76,14 @@ def serve(connection: Connection, log: Path) -> None:
             break
         if isinstance(message, Command):
             session.handle(message)
-        busy = True  # a command or a signal may have given the run something to do
+        busy = True  # after a command or a signal there may be a step to train
     session.close()
 
 
 class Mailbox:
-    """Both ways of the pipe. Commands wait in `received`; signals act at once.
+    """Both directions of the pipe. Commands wait in `received`; signals act at once.
 
-    A thread of its own reads, so that the sender never waits for a busy engine.
+    A separate thread reads, so that the sender never waits for a busy engine.
     """
 
     LEAVE = "leave"
@@ -103,7 +104,7 @@ class Mailbox:
         threading.Thread(target=self._read, name="mailbox", daemon=True).start()
 
     def send(self, snapshot: Snapshot) -> None:
-        """May be called from any thread. A window that has gone is no error: `_read` sees it."""
+        """May be called from any thread. A closed pipe is no error here: `_read` handles it."""
         data = encode_snapshot_or_error(snapshot)
         with self._sending, self._uninterrupted():
             try:
@@ -112,7 +113,8 @@ class Mailbox:
                 self.received.put(self.LEAVE)
 
     def attach(self, control: Control) -> None:
-        """From now on signals set the flags of `control`; those that came before do so now."""
+        """Let signals set the flags of `control` from now on. Signals that came before set them
+        now."""
         with self._attaching:
             self._control = control
             for early, newest in self._early:
@@ -156,14 +158,14 @@ class Mailbox:
         if not control.in_user_code:
             return
         self._interrupting = True
-        if hasattr(signal, "pthread_kill"):  # also ends a sleep or a read
+        if hasattr(signal, "pthread_kill"):  # also interrupts a sleep or a read
             signal.pthread_kill(self._main_thread, signal.SIGINT)
         else:
             signal.raise_signal(signal.SIGINT)
 
     @contextmanager
     def _uninterrupted(self) -> Iterator[None]:
-        """Hold an interrupt back while a message is written, which must not be cut in two."""
+        """Delay an interrupt while a message is written, so that the message is written whole."""
         if threading.get_ident() != self._main_thread:
             yield
             return
@@ -175,8 +177,8 @@ class Mailbox:
         self._raise_if_interrupted()
 
     def _on_sigint(self, signum: int, frame: object) -> None:
-        """Only an InterruptSignal counts: Ctrl+C in the terminal reaches this process too, but is
-        meant for the window's, which decides."""
+        """Raise only after an InterruptSignal. Ctrl+C in the terminal reaches this process too, but
+        only the window's process acts on it."""
         if not self._writing:
             self._raise_if_interrupted()
 
@@ -186,14 +188,15 @@ class Mailbox:
             raise KeyboardInterrupt
 
     def _leave(self) -> None:
-        """The window has gone or asked to leave: end the job in hand, or the process with it."""
+        """The window has gone, or asked the engine to quit: end the current job, or else the
+        process."""
         control = self._control
-        if control is None:  # torch is still loading, and nothing is lost
+        if control is None:  # torch is still loading, so nothing is lost
             os._exit(0)
         control.mark = sys.maxsize
         control.stop.set()
         self.received.put(self.LEAVE)
-        time.sleep(LEAVING_S)  # within which the process ends, and this thread with it
+        time.sleep(LEAVING_S)  # the process and this thread usually end during the sleep
         os._exit(1)
 
 

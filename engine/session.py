@@ -1,8 +1,8 @@
-"""One lab and its commands: answers each in turn, and trains between them.
+"""One session: a lab that answers commands one by one, and trains between them.
 
-The session runs in one thread. Its owner (`process` or an in-process link) calls `handle` for a
-command and, while `advance` returns True, `advance` between them. See `lab` for what it expects
-of a handler.
+The session runs in one thread. Its owner (`serve` or an in-process link) calls `handle` for each
+command. Between commands it calls `advance`, as long as that returns True. `lab` says what the
+session expects of a handler.
 """
 
 from __future__ import annotations
@@ -37,9 +37,8 @@ def handler_of(command: type[Command]) -> Handler:
 
 
 class Session:
-    """Answers commands by `emit(snapshot)`, each stamped with the command it answers, and says
-    `done(command)` when no more will follow. `find_handler` is there for tests.
-    """
+    """Answers commands by `emit(snapshot)`; each snapshot carries the id of its command.
+    `done(command)` is called when a command is answered. Tests give their own `find_handler`."""
 
     def __init__(
         self,
@@ -50,14 +49,14 @@ class Session:
         self._emit = emit
         self._done = done
         self._find_handler = find_handler
-        self._foreground = Command()  # the command in hand, for what handlers emit themselves
+        self._foreground = Command()  # the command that `emit` answers
         self._training = Command()
         self._job: Iterator[Snapshot | None] | None = None
         self._showed_pause = False
         self.lab = Lab(emit=lambda snapshot: self._answer(self._foreground, snapshot))
 
     def handle(self, command: Command) -> None:
-        """Answer one command. An error becomes an ErrorSnapshot; the session goes on."""
+        """Answer one command. An error becomes an ErrorSnapshot, and the session goes on."""
         self._foreground = command
         if isinstance(command, TrainCommand):
             self._start_training(command)
@@ -74,7 +73,8 @@ class Session:
         self._done(command)
 
     def advance(self) -> bool:
-        """Train one step, if a run is going. False: nothing to do until a command or signal."""
+        """Train one step, if a run is going. False if there is nothing to do until a command or
+        signal comes."""
         if self._job is None:
             return False
         control = self.lab.control
@@ -87,7 +87,7 @@ class Session:
         return self._job is not None
 
     def close(self) -> None:
-        """End the run and what the rooms hold open. The session answers no more commands."""
+        """End the run and the backward pass. No command is answered afterwards."""
         self._end_training()
         self.lab.close()
 
@@ -95,10 +95,10 @@ class Session:
 
     def _run_to_end(self, command: Command) -> None:
         control = self.lab.control
-        if self._job is None:  # else the flags are the training's
+        if self._job is None:  # else the flags are meant for the training run
             control.clear_before(command.id)
         results = iter(self._find_handler(type(command))(self.lab, command))
-        with self._run().aside() if self._job is not None else nullcontext():
+        with self._run().between_steps() if self._job is not None else nullcontext():
             for snapshot in results:
                 if snapshot is not None:
                     self._answer(command, snapshot)
@@ -122,7 +122,7 @@ class Session:
         self._training = command
         if command.paused:
             self.lab.control.pause.set()
-        self._next()  # builds the run and stands before its first step
+        self._next()  # the run is built; no step is done yet
 
     def _step_training(self) -> None:
         self._require_job()
@@ -147,11 +147,11 @@ class Session:
         self._answer(self._training, self._run().snapshot("paused"))
 
     def _run(self) -> Run:
-        assert self.lab.run is not None  # the job sets it before its first snapshot
+        assert self.lab.run is not None  # the job has set it before its first snapshot
         return self.lab.run
 
     def _next(self) -> None:
-        """Advance the run by one piece, and forget it at its end."""
+        """Advance the run by one `next`, and drop it at its end."""
         assert self._job is not None
         try:
             snapshot = next(self._job)
@@ -165,7 +165,8 @@ class Session:
                 self._answer(self._training, self._truthful(snapshot))
 
     def _truthful(self, snapshot: Snapshot) -> Snapshot:
-        """A run knows nothing of pausing: while it is stepped singly, it is not running."""
+        """The snapshot with state "paused" if the run is paused: the run itself always says
+        "running"."""
         paused = self.lab.control.pause.is_set()
         if paused and isinstance(snapshot, TrainingSnapshot) and snapshot.state == "running":
             return msgspec.structs.replace(snapshot, state="paused")
@@ -196,6 +197,6 @@ class Session:
 
 
 def _close(results: Iterator[Snapshot | None]) -> None:
-    """Let a generator clean up; other iterators have nothing to clean."""
+    """Close a generator; other iterators need no closing."""
     if isinstance(results, Generator):
         results.close()

@@ -1,4 +1,4 @@
-"""Writing models to files, each loaded back and compared before it is called done."""
+"""Writes models to files; each file is loaded back and compared before it counts as written."""
 
 from .code_export import save_code
 from .weights import Written, check_fits, load_weights, save_weights

@@ -1,4 +1,4 @@
-"""A model's Python to a file, run once to prove that it is the model."""
+"""Writes a model's Python to a file, after running it once to prove that it is the model."""
 
 from __future__ import annotations
 
@@ -21,12 +21,11 @@ _MEND = "Mend what the Problems list names, then export again."
 def save_code(
     source: str, module: nn.Module, inputs: Sequence[Tensor], path: str | os.PathLike[str]
 ) -> Written:
-    """Write `source`, a Python file with a class `Model` that needs no arguments.
+    """Write `source`, a Python file with a class `Model` that takes no arguments.
 
-    Before anything is written the source is run: `Model()` must take the state_dict of `module`.
-    `max_error` is the largest absolute difference between the outputs of both in eval mode on
-    `inputs`. Raises LabError when the source does not run or is another model, or the path cannot
-    be written.
+    The source runs before anything is written: `Model()` must load the state_dict of `module`.
+    `max_error` is the largest absolute difference between the outputs of both models in eval mode
+    on `inputs`. Raises LabError if the source does not run, is another model, or cannot be written.
     """
     path = Path(path)
     namespace: dict[str, object] = {"__name__": "exported_model"}

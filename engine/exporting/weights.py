@@ -1,4 +1,5 @@
-"""state_dicts to .pt and .safetensors and back. Nothing in a file that is read is executed."""
+"""Writes state_dicts to .pt and .safetensors files, and reads them. No code in a file is
+executed."""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ MAX_NAMED_KEYS = 5
 
 @dataclass(frozen=True)
 class Written:
-    """A file that was written and read back: its SHA-256 is of what lies on the disk."""
+    """A file that was written and read back; the SHA-256 is that of the file on disk."""
 
     path: Path
     size_bytes: int
@@ -41,13 +42,13 @@ class Written:
 def save_weights(module: nn.Module, path: str | os.PathLike[str], format: WeightsFormat) -> Written:
     """Write `module.state_dict()` in one piece, load it back, and compare every bit.
 
-    Tensors go to the file from the CPU, so that it loads anywhere. Weights that share memory are
-    written once in .pt and once per key in .safetensors, so that either file holds every key.
-    `max_error` is the largest absolute difference to the module's own state (0.0). Raises LabError
-    where the path cannot be written, or what was read back differs.
+    Tensors are written from the CPU, so that the file loads anywhere. Weights that share memory are
+    written once in .pt and once per key in .safetensors; both files have every key. `max_error` is
+    the largest absolute difference to the module's own state (0.0). Raises LabError if the file
+    cannot be written, or what is read back differs.
     """
     path = Path(path)
-    state = module.state_dict()  # an OrderedDict of its own; changed in place to keep _metadata
+    state = module.state_dict()  # a new OrderedDict; changed in place to keep its _metadata
     for key, tensor in state.items():
         state[key] = _portable(tensor)
     if format == "pt":
@@ -69,7 +70,7 @@ def save_weights(module: nn.Module, path: str | os.PathLike[str], format: Weight
 
 
 def write(path: Path, data: bytes) -> bytes:
-    """Write the file in one piece and return what can be read back from it. Raises LabError."""
+    """Write the file in one piece, and return what is read back from it. Raises LabError."""
     if path.is_dir():
         raise LabError(f"{path} is a folder.", hint="Give the name of a file in it.")
     if not path.parent.is_dir():
@@ -89,7 +90,7 @@ def write(path: Path, data: bytes) -> bytes:
 def load_weights(path: str | os.PathLike[str]) -> dict[str, Tensor]:
     """The state_dict in a .pt file, a .safetensors file or a training checkpoint, on the CPU.
 
-    Raises LabError when the file is missing, damaged, or holds anything but tensors by name.
+    Raises LabError if the file is missing or damaged, or holds anything but tensors by name.
     """
     path = Path(path)
     if not path.is_file():
@@ -128,7 +129,8 @@ def load_weights(path: str | os.PathLike[str]) -> dict[str, Tensor]:
 
 
 def _is_pickled(path: Path) -> bool:
-    """Whether the file begins as torch.save's do: a zip archive, or a pickle of protocol 2 on."""
+    """Whether the file begins like one of torch.save: as a zip archive, or a pickle of protocol 2
+    or later."""
     with path.open("rb") as file:
         return zipfile.is_zipfile(file) or (file.seek(0), file.read(1))[1] == pickle.PROTO
 
@@ -141,7 +143,8 @@ def _unreadable(path: Path) -> LabError:
 
 
 def check_fits(state: Mapping[str, Tensor], module: nn.Module, source: str = "The file") -> None:
-    """Raises LabError naming the keys that are missing, unexpected or of another shape."""
+    """Raise LabError if keys are missing, unexpected or of another shape; the message names
+    them."""
     own = module.state_dict()
     missing = [key for key in own if key not in state]
     unexpected = [key for key in state if key not in own]
@@ -165,7 +168,8 @@ def check_fits(state: Mapping[str, Tensor], module: nn.Module, source: str = "Th
 
 
 def _portable(tensor: Tensor) -> Tensor:
-    """On the CPU, and without dragging along the rest of a storage that it is a view of."""
+    """The tensor on the CPU, and copied if it is a view of a larger storage, which would be written
+    too."""
     tensor = tensor.detach().cpu()
     if tensor.untyped_storage().nbytes() > tensor.numel() * tensor.element_size():
         return tensor.clone()
@@ -173,7 +177,7 @@ def _portable(tensor: Tensor) -> Tensor:
 
 
 def _unshared(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Contiguous tensors with a memory of their own each, as safetensors wants them."""
+    """Contiguous tensors with storages of their own, as safetensors requires."""
     seen: set[int] = set()
     result = {}
     for key, tensor in state.items():

@@ -1,7 +1,7 @@
-"""Blocks and wires become a torch.fx graph, and that a module.
+"""Builds a torch.fx graph, and from it a module, out of blocks and wires.
 
-A block is one fx node, or a few: several outputs are taken apart by `operator.getitem`. Every
-node knows its block: `node.meta["block"]` is the block's id.
+A block becomes one fx node or a few: if it has several outputs, `operator.getitem` takes them
+apart. Every node has its block's id in `node.meta["block"]`.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from ..project.document import Block, Model, ParamValue
 class BlockGraph:
     """The part of a model that can run, as torch.fx nodes.
 
-    `nodes` holds each block's nodes in order of execution; blocks that lack an input are not in
-    it. `inputs` is what feeds each of its wired input ports, in the ports' order. `values` is the
-    node behind each output port (block id, port name). `prediction` is what the model returns.
+    `nodes` has each block's nodes in order of execution; a block without one of its inputs has
+    none. `inputs` has the node at each wired input port of a block, in the ports' order. `values`
+    has the node at each output port (block id, port name). `prediction` is what the model returns.
     """
 
     graph: fx.Graph
@@ -38,16 +38,16 @@ class BlockGraph:
 
     @property
     def order(self) -> tuple[str, ...]:
-        """The ids of the blocks that run, Output and loss left out."""
+        """The ids of the blocks that run, without Output and loss."""
         return tuple(self.nodes)
 
     def outputs(self, block: Block) -> tuple[fx.Node, ...]:
-        """The nodes behind a block's output ports, in the ports' order."""
+        """The nodes at a block's output ports, in the ports' order."""
         return tuple(self.values[block.id, port.name] for port in catalogue.ports(block)[1])
 
 
 def block_graph(model: Model) -> BlockGraph:
-    """Return the fx graph of all blocks whose inputs and arguments are there.
+    """Return the fx graph of all blocks that have their inputs and arguments.
 
     Raises WiringError on a loop.
     """
@@ -95,8 +95,8 @@ def make_module(block: Block) -> nn.Module:
 
 
 def make_initialised(block: Block, seed: int) -> nn.Module:
-    """As make_module, with weights that depend on `seed` and the block's name alone, so that an
-    edit elsewhere does not change them. The global random state stays as it was."""
+    """As make_module, with weights that depend only on `seed` and the block's name, so that an edit
+    elsewhere does not change them. The global random state stays as it was."""
     digest = hashlib.sha256(f"{seed}:{block.name}".encode()).digest()
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(int.from_bytes(digest[:7], "little"))
@@ -104,7 +104,7 @@ def make_initialised(block: Block, seed: int) -> nn.Module:
 
 
 def explicit(block: Block) -> dict[str, ParamValue]:
-    """Return the arguments that torch needs to be told: all that differ from its defaults."""
+    """Return the arguments to pass to torch: those that differ from its defaults."""
     kind = catalogue.kind(block.kind)
     return {
         param.name: block.params[param.name]
@@ -136,9 +136,9 @@ def has_valid_arguments(block: Block) -> bool:
 
 
 def build(model: Model, make: Callable[[Block], nn.Module]) -> tuple[fx.GraphModule, BlockGraph]:
-    """Return the model as a module, its submodules named as the blocks and made by `make`.
+    """Return the model as a module. Its submodules have the blocks' names and are made by `make`.
 
-    Raises LabError with its problems when the wiring is not complete.
+    Raises LabError with its problems if the wiring is not complete.
     """
     problems = tuple(p for p in wiring.check(model) if p.severity == "error")
     if problems:
@@ -161,7 +161,7 @@ def build(model: Model, make: Callable[[Block], nn.Module]) -> tuple[fx.GraphMod
 
 
 def _packed(inputs: tuple[Port, ...], wired: dict[str, Any]) -> tuple[Any, ...] | None:
-    """Return the positional arguments; None while one that is needed is not there."""
+    """Return the positional arguments; None if a required one is missing."""
     args: list[Any] = []
     index = 0
     while index < len(inputs):
@@ -183,7 +183,7 @@ def _call(graph: fx.Graph, kind: BlockKind, block: Block, args: tuple[Any, ...])
     if kind.call == "module":
         return graph.call_module(block.name, args)
     if kind.call == "method":
-        # Tensor.reshape: the batch, dimension 0, stays as it is.
+        # As in Tensor.reshape; the batch, dimension 0, is kept.
         batch = graph.call_method("size", (*args, 0))
         shape = explicit(block)["shape"]
         assert isinstance(shape, tuple)
@@ -199,7 +199,7 @@ def function(kind: BlockKind) -> Callable[..., Any]:
 
 
 def _unpacked(graph: fx.Graph, outputs: tuple[Port, ...], result: fx.Node) -> list[fx.Node]:
-    """Return a node for each output port of what a block returns."""
+    """Return a node for each output port, out of the value that a block returns."""
     if len(outputs) == 1:
         return [result]
     groups: dict[str, list[Port]] = {}

@@ -1,4 +1,4 @@
-"""One look at a whole model: shapes, counts, problems and code, after every edit."""
+"""The check of a whole model after every edit: shapes, counts, problems and code."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from .fit import check_fit
 
 
 def check(model: Model, training: TrainingSetup) -> ModelSnapshot:
-    """Return everything known of a model, however unfinished, without building it for real.
+    """Return all that is known of a model, which may be unfinished. No real module is built.
 
-    Touches neither live weights nor the random state.
+    The live weights and the random state are not touched.
     """
     problems = list(wiring.check(model))
     try:
         found = shapes.infer(model)
-    except wiring.WiringError:  # said by `wiring.check`
+    except wiring.WiringError:  # `wiring.check` reports it
         found = {block.id: shapes.BlockShapes() for block in model.blocks}
     specs = {
         (block_id, port): spec

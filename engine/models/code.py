@@ -1,4 +1,4 @@
-"""The Python of a model: an ordinary nn.Module that runs by itself, without this program."""
+"""The Python of a model: an ordinary nn.Module that runs without this program."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .problems import shape_text
 Specs = Mapping[tuple[str, str], TensorSpec]
 
 MODEL_FILE = "<model>"
-"""What a line of a model's Python says it is from."""
+"""The file name of a model's Python in lines that a recording refers to."""
 
 _INFIX = {
     "residual": "+",
@@ -30,16 +30,16 @@ _BY_POSITION = frozenset(("torch.transpose", "torch.squeeze", "torch.unsqueeze",
 
 @dataclass
 class Written:
-    """A Python file, and the 1-based lines in it that stand for each block (by id)."""
+    """A Python file, and the 1-based lines in it of each block (by id)."""
 
     text: str
     lines: dict[str, tuple[int, ...]]
 
 
 def write(model: Model, specs: Specs) -> Written:
-    """Return the file of a model, as far as the model goes.
+    """Return the file of a model, which may be unfinished.
 
-    `specs` gives the shapes for the comments. A wire that is missing is a comment in the code.
+    `specs` gives the shapes for the comments. A missing wire becomes a comment in the code.
     """
     page = _Page()
     try:
@@ -54,8 +54,8 @@ def write(model: Model, specs: Specs) -> Written:
 
 
 def block_places(text: str, lines: Mapping[str, tuple[int, ...]]) -> dict[str, tuple[str, int]]:
-    """The line that runs each block, as (MODEL_FILE, line), of a file that `write` wrote. The text
-    can be read from linecache under that name until another model's is put there."""
+    """The line that runs each block, as (MODEL_FILE, line), in a file from `write`. Until the next
+    call, linecache has the text under that name."""
     written = text.splitlines(keepends=True)
     linecache.cache[MODEL_FILE] = (len(text), None, written, MODEL_FILE)
     forward = next(n for n, line in enumerate(written, 1) if line.startswith("    def forward("))
@@ -220,10 +220,10 @@ class _Writer:
 
 
 class _Names:
-    """A variable for each value: reused as soon as nothing reads the old value any more.
+    """A variable name for each value. A name is used again as soon as nothing reads its old value.
 
-    So a chain of blocks reads `x = ...; x = ...`, and what branches off from it is `h`, or is
-    named as its block while `h` is taken.
+    So a chain of blocks becomes `x = ...; x = ...`. A branch of it is called `h`, or as its block
+    while `h` is taken.
     """
 
     def __init__(self, model: Model, graph: BlockGraph, order: list[Block]) -> None:
@@ -235,7 +235,7 @@ class _Names:
                 last_use.setdefault(node, place)
         block_names = {block.name for block in model.blocks}
         arguments = {block.name for block in order if block.kind == "Input"}
-        live: dict[str, int] = {}  # variable -> place of its last use
+        live: dict[str, int] = {}  # variable -> position of the block that uses it last
         for place, block in enumerate(order):
             inputs = [self.of[node] for node in graph.inputs[block.id].values()]
             main, *others = graph.outputs(block)
@@ -263,9 +263,9 @@ class _Names:
 
 
 def constructor(block: Block) -> str:
-    """Return what makes a block's module: `nn.Conv2d(1, 6, kernel_size=5)`.
+    """Return the expression that makes a block's module: `nn.Conv2d(1, 6, kernel_size=5)`.
 
-    The first two arguments that torch requires go by position, all others by name.
+    The first two arguments that torch requires are passed by position, all others by name.
     """
     params = {param.name: param for param in catalogue.kind(block.kind).params}
     values = explicit(block)
@@ -323,7 +323,7 @@ def _literal(value: ParamValue) -> str:
 
 
 def _grouped(ports: Iterable[Port], names: list[str], pack) -> list[str]:
-    """Return `names` with those of ports that share a `pack` joined by it."""
+    """Return `names`, with the names of ports that share a `pack` joined by `pack`."""
     groups: dict[str, list[str]] = {}
     packed = set()
     for port, name in zip(ports, names, strict=True):

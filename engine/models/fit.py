@@ -1,4 +1,4 @@
-"""Whether a model fits its data set and its loss, in words, before anything runs."""
+"""Checks whether a model fits its data set and its loss, before anything runs."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from ..project.problems import Fix, Problem
 from ..protocol import TensorSpec
 from .problems import shape_text
 
-# Blocks that keep the size of the last dimension: between the last Linear and the Output.
+# Blocks that keep the size of the last dimension; they may be between a Linear and the Output.
 _PASSING = frozenset(("Activation", "Regularisation", "Normalisation"))
 
 
 def check_fit(
     model: Model, training: TrainingSetup, specs: Mapping[tuple[str, str], TensorSpec]
 ) -> list[Problem]:
-    """Return what is wrong between the model, the data set and the loss.
+    """Return the problems between the model, the data set and the loss.
 
-    `specs` holds the spec of each output port (block id, port) that is known.
+    `specs` has the spec of each output port (block id, port) that is known.
     """
     data = catalogue.datasets().get(training.data.kind)
     if data is None:
@@ -110,7 +110,8 @@ def _check_prediction(
 
 
 def _last_linear(model: Model, source: str) -> Block | None:
-    """The Linear that sets the width of what block `source` gives, if one does."""
+    """The Linear block that sets the width of the output of block `source`; None if no such block
+    does."""
     feeding = {wire.target: wire.source for wire in model.wires}
     block = model.block(source)
     while catalogue.kind(block.kind).group in _PASSING:

@@ -1,4 +1,4 @@
-"""The forward pass of one batch, block by block, forth and back."""
+"""The forward pass of one batch, stepped block by block, forward and back."""
 
 from __future__ import annotations
 
@@ -28,33 +28,34 @@ from . import problems
 from .live import LiveModel
 
 LOSS = "loss"
-"""The id of the last step when no loss block stands on the canvas."""
+"""The id of the last step if no loss block is on the canvas."""
 
 LossFunction = Callable[[Tensor, Tensor], Tensor]
 
 
 @dataclass(frozen=True)
 class _Before:
-    """What running a block may change, as it was before."""
+    """The state that running a block may change, from before it ran."""
 
     random: dict[str, Tensor]
     buffers: dict[str, Tensor]
 
 
 class ForwardPass:
-    """Steps a batch through the live model in training mode: bit for bit what the module does.
+    """Steps a batch through the live model in training mode, bit for bit as the module computes it.
 
-    `order` lists the blocks (ids) as they run, the loss last; the first `position` of them have
-    run. `values[block]` are the tensors at a block's output ports, with their autograd graph; the
-    Output has the prediction, the loss its scalar. `sequence_ranges[block]` brackets the numbers
-    of the autograd nodes that the block made, and `recording` is all that torch ran in them: a
-    block that is no module is recorded as if it were one. `lines` are the blocks' places in the
-    model's Python, which `recording` names for them.
+    `order` lists the block ids in order of execution, with the loss last; the first `position` of
+    them have run. `values[block]` are the tensors at a block's output ports, with their autograd
+    graph; for the Output it is the prediction, for the loss the scalar. The block's autograd nodes
+    have the sequence numbers from `sequence_ranges[block][0]` up to, not including, `[1]`.
+    `recording` has the calls of all blocks; a block that is no module is recorded as if it were
+    one. `lines` are the lines of the model's Python for each block, and `recording` gives them as
+    the source of its calls.
 
-    `module` is a copy of the live model, so that a training run that goes on meanwhile neither
-    changes the weights under the pass nor meets its gradients. Random numbers come from a stream
-    of the pass's own, seeded by `seed`, and going back restores them and the buffers (BatchNorm's
-    running statistics): looking changes nothing and every replay is the same.
+    `module` is a copy of the live model, so that a training run meanwhile changes neither the
+    weights nor the gradients of the pass. Random numbers come from a stream of the pass's own,
+    seeded by `seed`. Going back restores the stream and the buffers (BatchNorm's running
+    statistics), so that each replay gives the same values.
     """
 
     def __init__(
@@ -104,7 +105,7 @@ class ForwardPass:
 
     @property
     def loss(self) -> Tensor | None:
-        """The scalar loss, with its graph, once it has run."""
+        """The scalar loss, with its graph; None before the loss has run."""
         found = self.values.get(self.loss_id)
         return found[0] if found else None
 
@@ -115,8 +116,8 @@ class ForwardPass:
     def step(self) -> str:
         """Run the next block and return its id.
 
-        Raises LabError, naming the block, when it fails; the pass then stands where it stood.
-        Raises IndexError at the end.
+        Raises LabError, naming the block, if it fails; the pass then stays where it was. Raises
+        IndexError at the end.
         """
         block_id = self.order[self.position]
         before = _Before(self._random.state(), self._buffers_of(block_id))
@@ -144,7 +145,7 @@ class ForwardPass:
         return block_id
 
     def back(self) -> None:
-        """Undo the last block; nothing happens before the first."""
+        """Undo the last block; before the first block, do nothing."""
         if self.position == 0:
             return
         self.position -= 1
@@ -155,9 +156,9 @@ class ForwardPass:
         self._undo(self._before.pop(), block_id)
 
     def run_to(self, block_id: str) -> None:
-        """Go forth, or back, until `block_id` is the last that has run.
+        """Go forward or back until `block_id` is the last that has run.
 
-        Raises LabError when it is not part of the pass, or as `step` does.
+        Raises LabError if the block is not part of the pass, and as `step` does.
         """
         if block_id not in self.order:
             raise LabError(
@@ -171,13 +172,13 @@ class ForwardPass:
             self.back()
 
     def end(self) -> None:
-        """Run all that is left, the loss included. Raises as `step` does."""
+        """Run all remaining blocks and the loss. Raises as `step` does."""
         while not self.done:
             self.step()
 
     def again(self) -> ForwardPass:
-        """Another pass of the same batch over a copy of the module, before its first block. A
-        block that fails stays in its `recording`."""
+        """Another pass of the same batch over a copy of the module, before its first block. If a
+        block of it fails, its `recording` keeps the calls of that block."""
         other = copy(self)
         other.module = deepcopy(self.module)
         other._keeps_failed = True
@@ -185,9 +186,10 @@ class ForwardPass:
         return other
 
     def plain(self) -> Tensor:
-        """Return the loss of the same batch by calling the module as a whole: the reference.
+        """Return the loss of the same batch from one call of the whole module, as the reference.
 
-        It starts from the same random state and buffers, and has an autograd graph of its own.
+        The call starts from the same random state and buffers, and has an autograd graph of its
+        own.
         """
         buffers = self.buffers_before()
         with RandomStream(self.seed, self.x.device), torch.enable_grad():
@@ -195,7 +197,7 @@ class ForwardPass:
             return self.loss_function(prediction, self.y)
 
     def buffers_before(self) -> dict[str, Tensor]:
-        """The module's buffers as they were before the first block, copied."""
+        """Copies of the module's buffers from before the first block."""
         return {name: buffer.clone() for name, buffer in self._buffers.items()}
 
     def snapshot(self) -> ForwardSnapshot:
@@ -217,7 +219,7 @@ class ForwardPass:
         )
 
     def labels(self, block_id: str) -> tuple[str, ...]:
-        """What the tensors in `values[block_id]` are called."""
+        """The names of the tensors in `values[block_id]`."""
         if block_id == self.loss_id:
             return ("loss",)
         if block_id == self._output:
@@ -225,7 +227,7 @@ class ForwardPass:
         return tuple(port.name for port in catalogue.ports(self._blocks[block_id])[1])
 
     def path_of(self, block_id: str) -> str:
-        """What the recording calls a block: its name."""
+        """The name of a block in the recording."""
         block = self._blocks.get(block_id)
         return LOSS if block is None else block.name
 
@@ -239,7 +241,7 @@ class ForwardPass:
         return paths
 
     def _scope(self, block_id: str) -> AbstractContextManager[None]:
-        """Where what the block runs belongs, unless a module of its own says so."""
+        """The recorder's scope for a block that is no module; modules have their own."""
         if block_id == self.loss_id:
             is_module = isinstance(self.loss_function, nn.Module)
             title = getattr(self.loss_function, "__name__", LOSS)

@@ -1,4 +1,4 @@
-"""The one built model: training trains it, autograd steps through it, export writes it."""
+"""The live model: training trains it, autograd steps through a copy of it, export writes it."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _Key = tuple[str, str, tuple[tuple[str, ParamValue], ...]]
 
 
 class LiveModel:
-    """The current document as a torch module, with weights that outlive edits.
+    """The document as a torch module, whose weights are kept when the document is edited.
 
-    `module` is a GraphModule whose submodules are named as the blocks, so that its state_dict has
-    the keys of the generated code. `model` is the document it was built from.
+    `module` is a GraphModule whose submodules have the blocks' names, so its state_dict has the
+    keys of the generated code. `model` is the document that it was built from.
     """
 
     def __init__(self, model: Model, seed: int) -> None:
@@ -28,19 +28,19 @@ class LiveModel:
     seed: int
 
     def sync(self, model: Model, seed: int) -> fx.GraphModule:
-        """Bring the module up to the document and return it.
+        """Rebuild the module after the document, and return it.
 
-        Every block whose name, kind and arguments are unchanged keeps its weights; others start
-        anew from `seed`. A new seed starts those anew that nothing has trained or loaded yet.
-        Raises LabError when the wiring is not complete, and what torch raises for arguments that
-        it refuses; the live model then stays as it was.
+        A block whose name, kind and arguments are unchanged keeps its weights; others are
+        initialised from `seed`. With a new seed, weights that were neither trained nor loaded are
+        initialised again. Raises LabError if the wiring is not complete, and torch's error for
+        arguments that it refuses; the live model then stays as it was.
         """
         if (model.wires, _bare(model), seed) != (self.model.wires, _bare(self.model), self.seed):
             self._build(model, seed)
         return self.module
 
     def reset(self, model: Model, seed: int) -> fx.GraphModule:
-        """Forget all weights: build every block anew from `seed`. Raises as `sync` does."""
+        """Initialise every block again from `seed`. Raises as `sync` does."""
         kept, self._kept = self._kept, {}
         try:
             self._build(model, seed)
@@ -56,7 +56,7 @@ class LiveModel:
 
     @property
     def device(self) -> torch.device:
-        """Where the weights are; the CPU for a model that has none."""
+        """The device of the weights; the CPU for a model without any."""
         first = next(self.module.parameters(), None)
         return torch.device("cpu") if first is None else first.device
 
@@ -83,5 +83,5 @@ def _bare(model: Model) -> list[tuple[str, str, str, dict[str, ParamValue]]]:
 
 
 def _versions(module: nn.Module) -> tuple[int, ...]:
-    """Count the in-place changes to each weight: any optimizer step or loading raises it."""
+    """The version counter of each weight: an optimizer step or loading increases it."""
     return tuple(tensor._version for tensor in module.state_dict(keep_vars=True).values())

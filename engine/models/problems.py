@@ -1,7 +1,7 @@
-"""Why a block cannot run, in plain words, with both shapes and a fix where there is one.
+"""Why a block cannot run, in plain words, with both shapes and, if there is one, a fix.
 
-A rule looks at the arguments of a block and the specs of its inputs by port; the first rule that
-has something to say wins, and torch's own message always stays whole in `Problem.detail`.
+A rule looks at the arguments of a block and the specs of its inputs by port. The first rule that
+finds something gives the message; torch's own is kept whole in `Problem.detail`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ..tensors.error_help import told
 
 Specs = Mapping[str, TensorSpec]
 
-# kind -> (parameter, input port, dimension of it, noun)
+# kind -> (parameter, input port, dimension of that input, noun)
 _SIZES: dict[str, tuple[tuple[str, str, int, str], ...]] = {
     "nn.Linear": (("in_features", "input", -1, "features"),),
     "nn.Bilinear": (
@@ -69,7 +69,7 @@ def shape_text(shape: Sequence[object]) -> str:
 
 
 def not_made(block: Block, error: Exception | None) -> Problem:
-    """torch refused the arguments of a block."""
+    """The problem of a block whose arguments torch refuses."""
     words = str(error)
     values = catalogue.arguments(block)
     fix = None
@@ -88,12 +88,13 @@ def not_made(block: Block, error: Exception | None) -> Problem:
 
 
 def warned(block: Block, words: str) -> Problem:
-    """torch made the block, with a warning."""
+    """The problem of a block that torch makes with a warning."""
     return Problem(f"{_title(block)}: {words}", block.id, detail=words, severity="warning")
 
 
 def traps(block: Block, inputs: Specs) -> list[Problem]:
-    """What torch accepts without a word and hardly anyone means."""
+    """Problems that torch does not report: it accepts the inputs, but computes what hardly anyone
+    means."""
     if block.kind not in _SEQUENCES:
         return []
     port, spec = next(iter(inputs.items()))

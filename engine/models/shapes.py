@@ -1,8 +1,8 @@
 """Live shapes: every block runs on fake tensors, with the batch as a symbol.
 
 A fake tensor has a shape and a dtype but no numbers. Each block runs twice, with batches of 7 and
-11; a size that differs between the two runs depends on the batch, and is written `"B"`, `"2B"`
-or `"B+3"`. Nothing here touches the live model or the random state.
+11. A size that differs between the two runs depends on the batch, and becomes `"B"`, `"2B"` or
+`"B+3"`. The live model and the random state are not touched.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _MAX_FAKE_MODULES = 512
 
 @dataclass
 class BlockShapes:
-    """What is known of one block. `outputs` is empty when it did not run.
+    """The shapes and sizes of one block. `outputs` is empty if it has not run.
 
     `activation_bytes` is numel * itemsize over the outputs, for a batch of one.
     """
@@ -46,9 +46,9 @@ class BlockShapes:
 
 
 def infer(model: Model) -> dict[str, BlockShapes]:
-    """Return what is known of every block, by id. Raises WiringError on a loop.
+    """Return the shapes and problems of every block, by id. Raises WiringError on a loop.
 
-    A block after one that failed is unknown, not failed: it has no outputs and no problems.
+    A block after a failed one is unknown, not failed: it has no outputs and no problems.
     """
     graph = block_graph(model)
     run = _Run(graph)
@@ -65,8 +65,8 @@ def infer(model: Model) -> dict[str, BlockShapes]:
 def symbolic(first: int, second: int) -> int | str:
     """Return a size as a function of the batch B, from its values at B = 7 and B = 11.
 
-    `(7, 11)` is `"B"`, `(14, 22)` is `"2B"`, `(10, 14)` is `"B+3"`, `(5, 5)` is 5; what is not
-    linear in B is `"?"`.
+    `(7, 11)` is `"B"`, `(14, 22)` is `"2B"`, `(10, 14)` is `"B+3"`, `(5, 5)` is 5. A size that is
+    not linear in B is `"?"`.
     """
     if first == second:
         return first
@@ -82,7 +82,7 @@ def symbolic(first: int, second: int) -> int | str:
 
 
 class _Run:
-    """One pass over the blocks, with both batches side by side."""
+    """Runs each block with both batches."""
 
     def __init__(self, graph: BlockGraph) -> None:
         self.graph = graph
@@ -136,9 +136,11 @@ class _Run:
         return TensorSpec(shape, dtype_name(first.dtype))
 
     def _real_words(self, block: Block) -> str:
-        """What torch says to real tensors: fake ones fail in other words, and let some mistakes
-        pass (a wrong dtype, a dimension that is not there). Empty when all is well, and for
-        blocks that are too large to try."""
+        """The error that torch raises on real tensors; empty if it raises none.
+
+        Fake tensors raise errors with other words, and miss some mistakes (a wrong dtype, a
+        dimension that does not exist). Empty also for blocks that are too large to run.
+        """
         inputs = {port: self.values[0][node] for port, node in self.graph.inputs[block.id].items()}
         held = [*inputs.values(), *map(self.values[0].get, self.graph.outputs(block))]
         size = sum(value.numel() for value in held if isinstance(value, Tensor))
@@ -156,7 +158,7 @@ def _try_on_real(
     params: tuple[tuple[str, ParamValue], ...],
     inputs: tuple[tuple[str, tuple[int, ...], torch.dtype], ...],
 ) -> str:
-    """Run a block once on zeros; return the error in torch's words, or nothing."""
+    """Run a block once on zeros; return torch's error, or an empty text."""
     block = Block("block", kind, "block", dict(params))
     ends = tuple(Block(port, "Input", port, {"shape": (1,)}) for port, _, _ in inputs)
     wires = tuple(Wire(port, "x", "block", port) for port, _, _ in inputs)
@@ -181,7 +183,7 @@ def _execute(
     module: nn.Module | None,
     batch: int,
 ) -> None:
-    """Run a block's nodes and add what they give to `values`."""
+    """Run a block's nodes and add their results to `values`."""
     for node in nodes:
         args, kwargs = map_arg((node.args, node.kwargs), values.__getitem__)
         if node.op == "placeholder":
@@ -204,7 +206,8 @@ _Fake = tuple[nn.Module | None, Exception | None, tuple[str, ...]]
 
 
 def _fake(block: Block) -> _Fake:
-    """Return the block's module on fake tensors, or why it could not be made, and warnings."""
+    """Return the block's module on fake tensors, or the error that making it raised; and the
+    warnings."""
     return _make_fake(block.kind, tuple(sorted(explicit(block).items())))
 
 
@@ -228,9 +231,9 @@ def _fake_module(block: Block) -> nn.Module:
 
 
 def _count(block: Block, shapes: BlockShapes) -> None:
-    """Fill in the parameters of a block's module, and what torch says when it cannot make it."""
+    """Fill in the parameters of a block's module, or the problem if torch cannot make it."""
     if not has_valid_arguments(block):
-        return  # `wiring.check` says so
+        return  # `wiring.check` reports them
     module, error, said = _fake(block)
     shapes.problems += [problems.warned(block, text) for text in said]
     if module is None:
@@ -245,7 +248,7 @@ def _count(block: Block, shapes: BlockShapes) -> None:
 
 
 def _bytes_of_one(first: Tensor, second: Tensor) -> int:
-    """Bytes for a batch of one, from sizes that are linear in the batch."""
+    """Bytes of a tensor for a batch of one, from its shapes at both batches."""
     step = BATCHES[1] - BATCHES[0]
     sizes = (
         a - (b - a) * (BATCHES[0] - 1) // step

@@ -1,6 +1,6 @@
 """Reads the parameters of every kind of block from the installed torch.
 
-`python -m engine.models.signatures` writes them to `engine/project/signatures.json`, from which
+`python -m engine.models.signatures` writes them to `engine/project/signatures.json`. From that file
 the window makes its forms before torch has loaded.
 """
 
@@ -20,8 +20,8 @@ from ..project.table import Row, table
 
 PATH = Path(__file__).parent.parent / "project" / "signatures.json"
 
-# Arguments that a form cannot offer or should not: placement is the training set-up's business,
-# `inplace` would change a value after it was shown, and the rest is deprecated or internal.
+# Arguments that a form does not offer: devices are chosen in the training set-up, `inplace` would
+# change a value after it was shown, and the others are deprecated or internal.
 _LEFT_OUT = frozenset(
     (
         *("self", "params", "device", "dtype", "inplace", "return_indices", "size_average"),
@@ -32,7 +32,7 @@ _LEFT_OUT = frozenset(
 
 
 def read() -> dict[str, tuple[Param, ...]]:
-    """Return what `signatures.json` holds, as read from torch now: the parameters of each key."""
+    """Return the parameters for each key of `signatures.json`, read from torch now."""
     params = {row.key: _params(row) for row in table().rows}
     for key in table().optimizers:
         params[key] = _class_params(getattr(torch.optim, key.removeprefix("optim.")))
@@ -40,7 +40,7 @@ def read() -> dict[str, tuple[Param, ...]]:
 
 
 def text() -> str:
-    """Return `signatures.json` as it should be for the installed torch."""
+    """Return the text of `signatures.json` for the installed torch."""
     data = msgspec.json.encode(read())
     return msgspec.json.format(data, indent=1).decode() + "\n"
 
@@ -69,8 +69,8 @@ def _class_params(cls: type) -> tuple[Param, ...]:
 
 def _signature(cls: type) -> inspect.Signature:
     if issubclass(cls, nn.RNNBase):
-        # nn.LSTM takes (*args, **kwargs): input_size and hidden_size are named in RNNBase, whose
-        # `mode` the subclass sets itself.
+        # nn.LSTM takes (*args, **kwargs). RNNBase names input_size and hidden_size; its `mode` is
+        # set by the subclass.
         base = inspect.signature(nn.RNNBase.__init__, eval_str=True)
         kept = [p for p in base.parameters.values() if p.name != "mode"]
         if cls is not nn.LSTM:
@@ -152,7 +152,7 @@ def _schema_params(row: Row) -> tuple[Param, ...]:
             continue
         if argument.name == "shape":
             kind = "shape"
-        # `dim=[]` of torch.amax means all dimensions; the table requires one.
+        # In torch.amax `dim=[]` means all dimensions; the catalogue requires one.
         default = None if argument.default_value == [] else argument.default_value
         found.append(
             Param(
@@ -201,7 +201,7 @@ def _docs(docstring: str) -> dict[str, tuple[str, str]]:
 
 
 def _plain(doc: str) -> str:
-    """Return reStructuredText as plain words, without what the form shows anyway."""
+    """Return reStructuredText as plain words, without what the form shows already."""
     doc = re.split(r"\.\. \w+::|See Notes", doc)[0]
     doc = re.sub(r":\w+:`~?([^`<]*?)(?: ?<[^`]*>)?`", r"\1", doc)
     doc = re.sub(r"\\(?:text|mathrm|operatorname)\{([^}]*)\}", r"\1", doc)
@@ -215,7 +215,7 @@ def _plain(doc: str) -> str:
 
 
 def _shortened(doc: str, limit: int = 240) -> str:
-    """Return the first sentences of `doc`: as many as fit, at least one."""
+    """Return the first sentences of `doc`: as many as fit, but at least one."""
     kept, *more = re.split(r"(?<=[.!?]) (?=[A-Z])", doc)
     for sentence in more:
         if len(kept) + len(sentence) > limit:

@@ -1,4 +1,4 @@
-"""What the model's rooms keep between commands: the live model and the forward pass on it."""
+"""What model commands keep for each other: the live model and the forward pass of a copy of it."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from .live import LiveModel
 
 @dataclass
 class ModelState:
-    """`live` is None before the first command that needs weights; `forward` outlives its end."""
+    """`live` is None before the first command that needs weights. `forward` is the last pass, also
+    after its end."""
 
     live: LiveModel | None = None
     forward: ForwardPass | None = None
 
     def live_model(self, model: Model, seed: int) -> LiveModel:
-        """The live model, brought up to `model`. Raises as `LiveModel.sync` does."""
+        """The live model, rebuilt after `model`. Raises as `LiveModel.sync` does."""
         if self.live is None:
             self.live = LiveModel(model, seed)
         else:
@@ -26,7 +27,7 @@ class ModelState:
         return self.live
 
     def require_forward(self) -> ForwardPass:
-        """Raises LabError when there is no forward pass."""
+        """The forward pass. Raises LabError if there is none."""
         if self.forward is None:
             raise LabError(
                 "No forward pass is under way.", hint="Start one with a batch of the data."

@@ -1,7 +1,7 @@
-"""Checkpoints: everything a run needs to go on as if it had never stopped, in one file each.
+"""Checkpoints: one file each, with all that a run needs to go on bit for bit.
 
-They lie in `<data folder>/runs/<run>/step-00001200.pt`. The data folder is the user's cache
-folder, or `TENSORLAB_DATA_DIR` where that is set.
+Their paths are `<data folder>/runs/<run>/step-00001200.pt`. The data folder is the user's cache
+folder, or `TENSORLAB_DATA_DIR` if that is set.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ KEPT_RUNS = 20
 class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
     """A run between two optimizer steps.
 
-    `model` and `optimizer` are state_dicts; `rng` has the state of each generator as a uint8
-    tensor, by device type. `epoch` and `batch` (0-based) name the batch that comes next, `step`
-    counts the steps done. `loss_sum`, `correct` and `samples` are totals over the epoch in hand.
+    `model` and `optimizer` are state_dicts. `rng` is the state of each generator as a uint8 tensor,
+    by device type. `epoch` and `batch` (0-based) are those of the next batch; `step` is the number
+    of steps done. `loss_sum`, `correct` and `samples` are totals over the current epoch.
     """
 
     run: str
@@ -61,12 +61,13 @@ def runs_folder() -> Path:
 
 
 def save(checkpoint: Checkpoint) -> Path:
-    """Write the checkpoint, keep the last few of its run and of all runs, return its path.
+    """Write the checkpoint and return its path. Old checkpoints of the run, and old runs, are
+    removed.
 
-    Raises LabError when the disk or the folder refuses.
+    Raises LabError if the file cannot be written.
     """
     fields = {name: getattr(checkpoint, name) for name in checkpoint.__struct_fields__}
-    # Plain types and tensors only, so that it loads with weights_only=True.
+    # Only plain types and tensors, so that the file loads with weights_only=True.
     fields["format"] = FORMAT
     fields["setup"] = msgspec.json.encode(checkpoint.setup).decode()
     fields["history"] = torch.tensor(checkpoint.history, dtype=torch.float64)
@@ -81,7 +82,7 @@ def save(checkpoint: Checkpoint) -> Path:
             folder.mkdir(parents=True)
             _remove_old_runs(folder)
         write_atomically(path, buffer.getvalue())
-        # By time, not by step: a run resumed from an early checkpoint writes small steps last.
+        # By time, not by step: a run resumed from an early checkpoint writes smaller steps later.
         written = sorted(folder.glob("step-*.pt"), key=lambda file: file.stat().st_mtime_ns)
         for old in written[:-KEPT_CHECKPOINTS]:
             old.unlink()
@@ -94,10 +95,10 @@ def save(checkpoint: Checkpoint) -> Path:
 
 
 def load(path: str | os.PathLike[str]) -> Checkpoint:
-    """Read a checkpoint, its tensors on the CPU.
+    """Read a checkpoint; its tensors are on the CPU.
 
-    Raises LabError when the file is missing, damaged or no checkpoint of this program. Nothing
-    in the file is executed.
+    Raises LabError if the file is missing, damaged, or not a checkpoint of this program. Nothing in
+    the file is executed.
     """
     fields = _read(Path(path))
     try:
@@ -125,11 +126,6 @@ def load(path: str | os.PathLike[str]) -> Checkpoint:
         ) from error
 
 
-def load_weights(path: str | os.PathLike[str]) -> dict[str, Tensor]:
-    """Return the model's state_dict out of a checkpoint, on the CPU. Raises LabError as `load`."""
-    return load(path).model
-
-
 def _read(path: Path) -> dict[str, Any]:
     """Unpickle without executing anything; raises LabError."""
     try:
@@ -147,7 +143,7 @@ def _read(path: Path) -> dict[str, Any]:
         zipfile.BadZipFile,
         pickle.UnpicklingError,
     ) as error:
-        # torch's own text advises to switch the safe loading off: not passed on.
+        # torch's message is left out: it advises to switch safe loading off.
         raise LabError(
             f"{path} cannot be read as a checkpoint: it is damaged or of another kind.",
             hint="Resume from an earlier checkpoint of the same folder, or train anew.",
@@ -164,4 +160,4 @@ def _remove_old_runs(current: Path) -> None:
     runs = [folder for folder in current.parent.iterdir() if folder.is_dir()]
     runs.sort(key=lambda folder: folder.stat().st_mtime)
     for folder in runs[:-KEPT_RUNS]:
-        shutil.rmtree(folder, ignore_errors=True)  # another engine may be clearing up as well
+        shutil.rmtree(folder, ignore_errors=True)  # another engine may be removing the same folder

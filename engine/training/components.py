@@ -1,4 +1,4 @@
-"""What a run is put together from: loss, optimizer and device, made from their names."""
+"""Makes the loss, the optimizer and the device of a run from their names."""
 
 from __future__ import annotations
 
@@ -58,14 +58,14 @@ def make_optimizer(
     arguments = _checked(kind, kinds[kind], params)
     try:
         return getattr(torch.optim, kind.removeprefix("optim."))(learnable, **arguments)
-    except ValueError as error:  # torch's own check of a combination of values
+    except ValueError as error:  # torch itself checks combinations of values
         raise LabError(f"{kind}: {error}", hint="Change the optimizer's parameters.") from error
 
 
 def find_device(name: str) -> torch.device:
     """Return the device `name` (`"cpu"`, `"cuda:0"`, `"mps"`).
 
-    Raises LabError when this machine has none of that name.
+    Raises LabError if this machine has no such device.
     """
     hint = "Choose the CPU, or a device that this machine has."
     try:
@@ -88,7 +88,7 @@ def find_device(name: str) -> torch.device:
 def _checked(
     kind: str, schema: Iterable[catalogue.Param], params: Mapping[str, ParamValue]
 ) -> dict[str, ParamValue]:
-    """Return `params`, each parsed by its schema; raises LabError with the parameter's name."""
+    """Return `params`, each parsed by its schema. Raises LabError that names the bad parameter."""
     known = {param.name: param for param in schema}
     arguments: dict[str, ParamValue] = {}
     for name, value in params.items():

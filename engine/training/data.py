@@ -1,7 +1,7 @@
 """The built-in data sets: scikit-learn's digits and three labelled point clouds in the plane.
 
-They are small enough to be tensors as a whole, so batches are indexed directly: a DataLoader
-would cost more than a training step of a small model.
+They are small enough to be whole tensors, so batches are taken by indexing. A DataLoader would cost
+more than a training step of a small model.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from ..project.document import DataSetup, ParamValue
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """A labelled data set, split in two.
+    """A labelled data set in two parts.
 
-    `x_train` is float32 of shape (N, *sample_shape), `y_train` int64 of shape (N,) with the
-    labels 0 to `classes` - 1; `x_val` and `y_val` alike (N may be 0).
+    `x_train` is float32 of shape (N, *sample_shape); `y_train` is int64 of shape (N,), with the
+    labels 0 to `classes` - 1. `x_val` and `y_val` are the same for validation (N may be 0).
     """
 
     name: str
@@ -39,15 +39,15 @@ class Dataset:
         return len(self.y_train)
 
     def batches(self, batch_size: int) -> int:
-        """How many batches an epoch has; the last one may be smaller."""
+        """The number of batches in an epoch; the last one may be smaller."""
         return ceil(len(self) / batch_size)
 
     def train_batch(
         self, index: int, batch_size: int, seed: int, epoch: int = 0
     ) -> tuple[Tensor, Tensor]:
-        """Return batch `index` (0-based) of epoch `epoch` (0-based), as training sees it.
+        """Return batch `index` (0-based) of epoch `epoch` (0-based), as the training loop uses it.
 
-        `x` has shape (B, *sample_shape), `y` (B,). Raises IndexError beyond the last batch.
+        `x` has shape (B, *sample_shape), `y` (B,). Raises IndexError after the last batch.
         """
         count = self.batches(batch_size)
         if not 0 <= index < count:
@@ -81,7 +81,7 @@ class Dataset:
 def epoch_order(samples: int, seed: int, epoch: int) -> Tensor:
     """Return the order of the samples in an epoch: an int64 permutation of (samples,), on the CPU.
 
-    It depends on nothing but its arguments, so a resumed run sees the same batches.
+    It depends only on its arguments, so a resumed run gets the same batches.
     """
     mixed = np.random.SeedSequence([seed % 2**64, epoch]).generate_state(1, np.uint64)
     generator = torch.Generator().manual_seed(int(mixed[0]))
@@ -89,10 +89,10 @@ def epoch_order(samples: int, seed: int, epoch: int) -> Tensor:
 
 
 def load(setup: DataSetup) -> Dataset:
-    """Return the data set of `setup` on the CPU; the same set-up returns the same object.
+    """Return the data set of `setup` on the CPU; an equal set-up returns the same object.
 
-    The split keeps the share of each class and follows the data set's own `seed`. Raises
-    ValueError, in words, for an unknown kind or parameter or a value out of range.
+    The split keeps the share of each class, and is drawn with the data set's own `seed`. Raises
+    ValueError, in words, for an unknown kind or parameter, or a value out of range.
     """
     return _load(setup.kind, tuple(sorted(setup.params.items())), setup.validation_fraction)
 
@@ -136,7 +136,7 @@ def arguments_of(kind: str, params: dict[str, ParamValue]) -> dict:
 
 
 def _split(y: np.ndarray, validation_fraction: float, seed: int) -> tuple[Tensor, Tensor]:
-    """Return the row numbers for training and for validation, each class in proportion."""
+    """Return the row numbers for training and for validation, with each class in proportion."""
     rows = np.arange(len(y))
     if not 0 <= validation_fraction < 1:
         raise ValueError(

@@ -1,4 +1,4 @@
-"""What went wrong in a run, in words, with what to try."""
+"""Errors of a run, in words, with what to try."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..tensors.error_help import explain_error
 from .metrics import Diverged
 
 HIGH_LEARNING_RATE = 0.1
-"""Few models train with more: no higher one is proposed."""
+"""Few models can be trained with a higher one, so no higher one is proposed."""
 
 
 def explain(error: Exception, setup: TrainingSetup, learning_rate: float) -> ErrorReport:

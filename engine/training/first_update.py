@@ -1,4 +1,4 @@
-"""What an optimizer's first step would make of one number of a parameter."""
+"""The optimizer's first step on one element of a parameter."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def first_update(
 ) -> ParameterUpdate | None:
     """Let torch's own optimizer step once, on a copy of the element with the largest gradient.
 
-    None where there is nothing to tell: no elements, or complex numbers. Raises LabError for an
-    unknown optimizer or bad options.
+    None for a parameter without elements, or of complex numbers. Raises LabError for an unknown
+    optimizer or bad options.
     """
     if gradient.is_sparse:
         gradient = gradient.to_dense()

@@ -1,4 +1,4 @@
-"""The training loop: which batch comes next, one optimizer step, one validation pass."""
+"""The training loop: batches, optimizer steps and validation passes."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from . import data
 from .checkpoints import Checkpoint
 from .components import find_device, make_loss, make_optimizer
 from .memory import cuda_bytes, rss_bytes
-from .metrics import Diverged, Held, Measured, Recorder
+from .metrics import Diverged, Measured, Metrics, UnreducedStep
 
 ALWAYS_MEASURED_STEPS = 1000
 MEASURE_INTERVAL_S = 2e-3
-"""Every one of the first steps gets a row of figures; later ones at most one in this time, so
-that measuring costs little beside the shortest steps. Epoch means are over all steps."""
+"""Each of the first steps gets a row of figures; later steps get at most one row per interval, so
+that measuring costs little even if steps are short. Epoch means are over all steps."""
 
 
 class TrainingLoop:
-    """A model, its data, loss and optimizer, and how far training has come.
+    """A model, its data, loss and optimizer, and the progress of its training.
 
     `model` is any nn.Module from x (B, *sample_shape) to a prediction (B, classes). It is moved to
-    the set-up's device; `close` brings it back to the CPU. `loss` and `loss_params` take the place
-    of `setup.loss` (a loss block on the canvas).
+    the set-up's device; `close` moves it back to the CPU. If `loss` is given (a loss block is on
+    the canvas), `loss` and `loss_params` replace `setup.loss`.
 
-    `step` counts optimizer steps; `epoch` and `batch` (0-based) name the batch that comes next.
-    Raises LabError, before the model is touched, when the set-up cannot be trained.
+    `step` is the number of optimizer steps done; `epoch` and `batch` (0-based) are those of the
+    next batch. Raises LabError, before the model is touched, if the set-up cannot be trained with.
     """
 
     def __init__(
@@ -57,10 +57,10 @@ class TrainingLoop:
         except ValueError as error:
             raise LabError(str(error), hint="Change the data set's parameters.") from error
         self.random = RandomStream(setup.seed, self.device)
-        self.recorder = Recorder()
+        self.metrics = Metrics()
         self._measured_s = 0.0
         self.step = self.epoch = self.batch = 0
-        self.model.to(self.device)  # in place: the optimizer's parameters go with it
+        self.model.to(self.device)  # in place, so the optimizer keeps its parameters
 
     @property
     def total_steps(self) -> int:
@@ -73,10 +73,10 @@ class TrainingLoop:
     # -- training --------------------------------------------------------------------------------
 
     def steps(self) -> Generator[None, None, None]:
-        """Train from here to the end. Yields after every optimizer step, every batch of a
-        validation pass, and every epoch but the last; closing it there keeps what was done.
+        """Train to the end. Yields after every optimizer step, every batch of a validation pass,
+        and every epoch but the last. A caller may close the generator there; the progress is kept.
 
-        Raises Diverged when the loss is NaN or infinite, and whatever the model raises.
+        Raises Diverged if the loss is NaN or infinite, and any error of the model's.
         """
         with self.random:
             while self.epoch < self.setup.epochs:
@@ -87,7 +87,7 @@ class TrainingLoop:
 
     def _train_step(self, x: Tensor, y: Tensor) -> None:
         """One step as in every course: zero_grad, forward, loss, backward, step."""
-        if not self.model.training:  # whoever looked at the model meanwhile may have left it so
+        if not self.model.training:  # a command between two steps may have changed it
             self.model.train()
         measured = self._is_measured()
         start = self._now() if measured else None
@@ -103,11 +103,11 @@ class TrainingLoop:
         self._record(prediction, y, loss, timing)
 
     def _end_epoch(self) -> Iterator[None]:
-        """Validate under eval() and no_grad, then turn to the next epoch."""
+        """Validate under eval() and no_grad, then begin the next epoch."""
         self.flush()
         x_val, y_val = self.dataset.x_val, self.dataset.y_val
         loss_sum, correct, samples, size = 0.0, 0, len(y_val), self.setup.batch_size
-        random = RandomStream(self.setup.seed, self.device)  # training's own stays where it is
+        random = RandomStream(self.setup.seed, self.device)  # training's own stream is not used
         for first in range(0, samples, size):
             x, y = x_val[first : first + size], y_val[first : first + size]
             if self.model.training:
@@ -121,14 +121,14 @@ class TrainingLoop:
         self.epoch += 1
         self.batch = 0
         validation = (loss_sum / samples, correct / samples) if samples else (nan, nan)
-        self.recorder.end_epoch(self.epoch, self.step, validation)
+        self.metrics.end_epoch(self.epoch, self.step, validation)
         if self.epoch < self.setup.epochs:
             yield
 
     def _batches(self) -> Iterator[tuple[Tensor, Tensor]]:
-        """What is left of the epoch in hand: the same batches as `Dataset.train_batch`.
+        """The remaining batches of the current epoch, as in `Dataset.train_batch`.
 
-        The epoch is shuffled once and as a whole, so that a batch is a slice without a copy.
+        The whole epoch is shuffled once, so that each batch is a slice without a copy.
         """
         order = data.epoch_order(len(self.dataset), self.setup.seed, self.epoch).to(self.device)
         x_epoch, y_epoch = self.dataset.x_train[order], self.dataset.y_train[order]
@@ -137,7 +137,7 @@ class TrainingLoop:
             yield x_epoch[first : first + size], y_epoch[first : first + size]
 
     def close(self) -> None:
-        """Bring the model back to the CPU, in training mode, for export and stepping."""
+        """Move the model back to the CPU, in training mode, for export and stepping."""
         self.model.train()
         if self.device.type != "cpu":
             self.model.to("cpu")
@@ -147,8 +147,8 @@ class TrainingLoop:
     def _now(self) -> float | torch.cuda.Event:
         """A point in time after the device's work so far.
 
-        On CUDA an event on the stream: it costs no synchronisation, and the time between two is
-        measured by the device. Elsewhere seconds of the wall clock.
+        On CUDA it is an event on the stream: it needs no synchronisation, and the device measures
+        the time between two events. On other devices it is the wall clock in seconds.
         """
         if self.device.type == "cuda":
             event = torch.cuda.Event(enable_timing=True)
@@ -159,8 +159,10 @@ class TrainingLoop:
         return perf_counter()
 
     def _check(self, loss: Tensor) -> None:
-        """Stop before a loss that is not finite spoils the weights. On CUDA that would wait for
-        the device at every step; there `flush` finds out."""
+        """Raise Diverged before a loss that is not finite spoils the weights.
+
+        On CUDA this would wait for the device at every step, so only `flush` checks there.
+        """
         if self.device.type != "cuda" and not isfinite(value := loss.item()):
             raise Diverged(self.step + 1, value)
 
@@ -178,18 +180,18 @@ class TrainingLoop:
             if any(gradient.is_sparse for gradient in gradients):
                 gradients = [g.coalesce().values() if g.is_sparse else g for g in gradients]
             measured = Measured(self.learning_rate, timing, gradients)
-        self.recorder.hold(Held(self.step, loss.detach(), prediction.detach(), y, measured))
+        self.metrics.add(UnreducedStep(self.step, loss.detach(), prediction.detach(), y, measured))
 
     def flush(self) -> None:
         """Read the figures of the steps since the last flush. Raises Diverged."""
         cuda = cuda_bytes(self.device) if self.device.type == "cuda" else (0, 0)
-        self.recorder.flush(rss_bytes(), cuda)
+        self.metrics.flush(rss_bytes(), cuda)
 
     # -- checkpoints -----------------------------------------------------------------------------
 
     def checkpoint(self, run: str) -> Checkpoint:
-        """Return everything that `restore` needs to go on from here bit for bit. It shares
-        memory with the live model: write it before the next step. Raises Diverged."""
+        """Return the state from which `restore` can go on bit for bit. It shares memory with the
+        live model, so it must be written before the next step. Raises Diverged."""
         self.flush()
         return Checkpoint(
             run=run,
@@ -200,18 +202,18 @@ class TrainingLoop:
             epoch=self.epoch,
             batch=self.batch,
             step=self.step,
-            loss_sum=self.recorder.loss_sum,
-            correct=self.recorder.correct,
-            samples=self.recorder.samples,
-            history=tuple(self.recorder.history),
-            epoch_rows=tuple(self.recorder.epochs),
+            loss_sum=self.metrics.loss_sum,
+            correct=self.metrics.correct,
+            samples=self.metrics.samples,
+            history=tuple(self.metrics.history),
+            epoch_rows=tuple(self.metrics.epochs),
         )
 
     def restore(self, saved: Checkpoint) -> None:
-        """Go on from a checkpoint. The optimizer keeps this set-up's own parameters, so that a
-        run can be resumed with, say, a lower learning rate.
+        """Go on from a checkpoint. The options of the optimizer stay those of this set-up, so that
+        a run can be resumed with, say, a lower learning rate.
 
-        Raises LabError, and changes nothing, when the checkpoint is of another model or set-up.
+        Raises LabError, and changes nothing, if the checkpoint is of another model or set-up.
         """
         self._check_match(saved)
         groups = self.optimizer.state_dict()["param_groups"]
@@ -219,10 +221,10 @@ class TrainingLoop:
         self.model.load_state_dict(saved.model)
         self.random.restore(saved.rng)
         self.epoch, self.batch, self.step = saved.epoch, saved.batch, saved.step
-        self.recorder.restore(saved.history, saved.epoch_rows)
-        self.recorder.loss_sum = saved.loss_sum
-        self.recorder.correct = saved.correct
-        self.recorder.samples = saved.samples
+        self.metrics.restore(saved.history, saved.epoch_rows)
+        self.metrics.loss_sum = saved.loss_sum
+        self.metrics.correct = saved.correct
+        self.metrics.samples = saved.samples
 
     def _check_match(self, saved: Checkpoint) -> None:
         for field, words in {

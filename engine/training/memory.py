@@ -1,4 +1,4 @@
-"""How much memory a run takes: the process, the device, and the tensors that training keeps."""
+"""The memory that a run takes: of the process, of the device, and of the tensors of training."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ _process = psutil.Process()
 
 
 def rss_bytes() -> int:
-    """Return the resident set size of this process. It costs some 10 us: not for every step."""
+    """Return the resident set size of this process. It costs some 10 us: too much for every
+    step."""
     return _process.memory_info().rss
 
 
@@ -26,7 +27,7 @@ def cuda_bytes(device: torch.device) -> tuple[int, int]:
 def training_memory(model: nn.Module, optimizer: torch.optim.Optimizer) -> TrainingMemory:
     """Return the bytes of parameters, buffers, gradients and optimizer state.
 
-    Tensors that share storage (tied weights) count once, in the first category that has them.
+    Tensors that share a storage (tied weights) count once, in the first of these categories.
     """
     seen: set[int] = set()
     parameters = list(model.parameters())

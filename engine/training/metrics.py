@@ -1,8 +1,8 @@
-"""The figures of a run: a row for an optimizer step, a row for an epoch, handed on in columns.
+"""The figures of a run: one row for an optimizer step, one for an epoch; sent as columns.
 
-A step only leaves its tensors here (`Recorder.hold`). Their figures are worked out for many steps
-at once, which on the CPU saves most of the calls into torch, and read together once per snapshot
-(`flush`): on CUDA that is one synchronisation for all steps since the last.
+A step only adds its tensors here (`Metrics.add`). On the CPU, the figures of many steps are
+computed together, which saves most of the calls of torch. They are read once per snapshot
+(`flush`): on CUDA this is one synchronisation for all steps since the last snapshot.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from torch import Tensor
 from ..protocol import EpochRow, StepColumns
 
 ROWS_PER_SNAPSHOT = 200
-HELD_BYTES = 1 << 20
-"""Steps wait for their figures until their tensors take this much memory, or until `flush`."""
+MAX_UNREDUCED_BYTES = 1 << 20
+"""The tensors of steps are kept until they take this much memory, or until `flush`."""
 HISTORY_ROWS = 2000
 HISTORY_EPOCHS = 500
 
@@ -38,7 +38,7 @@ class StepRow(NamedTuple):
 
 
 class Measured(NamedTuple):
-    """What a row needs beside loss and accuracy.
+    """What a row has besides loss and accuracy.
 
     `timing` is (start, end): seconds of the wall clock, or on CUDA two events on the stream.
     """
@@ -48,8 +48,9 @@ class Measured(NamedTuple):
     gradients: list[Tensor]
 
 
-class Held(NamedTuple):
-    """A step as it was left. Without `measured` it counts for its epoch but gets no row."""
+class UnreducedStep(NamedTuple):
+    """The tensors of a step, not reduced yet. Without `measured` the step counts for its epoch but
+    gets no row."""
 
     step: int
     loss: Tensor
@@ -58,10 +59,12 @@ class Held(NamedTuple):
     measured: Measured | None
 
 
-class Reduced(NamedTuple):
-    """Some steps without their tensors, `samples` each. `figures` is float32 on the device, in a
-    row: the loss of each step, the number of correct samples up to and with each, and the norm of
-    each gradient, `gradients` for each step."""
+class ReducedSteps(NamedTuple):
+    """Some steps without their tensors: (step, samples, measured, number of gradients) each.
+
+    `figures` is a float32 vector on the device: first the loss of each step, then the number of
+    correct samples up to and including each step, then the norm of each gradient.
+    """
 
     steps: list[tuple[int, int, Measured | None, int]]
     figures: Tensor
@@ -76,11 +79,11 @@ class Diverged(Exception):
         self.loss = loss
 
 
-class Recorder:
-    """Collects steps and epochs. `drain` gives those that no snapshot has held yet, `history` and
-    `epochs` the whole run, thinned out as it grows.
+class Metrics:
+    """Collects steps and epochs. `drain` returns those that no snapshot has had yet. `history` and
+    `epochs` cover the whole run, and are thinned out as they grow.
 
-    `loss_sum`, `correct` and `samples` are totals over the epoch in hand.
+    `loss_sum`, `correct` and `samples` are totals over the current epoch.
     """
 
     def __init__(self) -> None:
@@ -89,25 +92,25 @@ class Recorder:
         self.loss_sum = 0.0
         self.correct = 0
         self.samples = 0
-        self._held: list[Held] = []
-        self._held_bytes = 0
-        self._reduced: list[Reduced] = []
+        self._unreduced: list[UnreducedStep] = []
+        self._unreduced_bytes = 0
+        self._reduced: list[ReducedSteps] = []
         self._unsent: list[StepRow] = []
         self._unsent_epochs: list[EpochRow] = []
         self._resumed = False
 
-    def hold(self, step: Held) -> None:
-        self._held.append(step)
-        self._held_bytes += step.prediction_BC.nbytes
+    def add(self, step: UnreducedStep) -> None:
+        self._unreduced.append(step)
+        self._unreduced_bytes += step.prediction_BC.nbytes
         if step.measured is not None:
-            self._held_bytes += sum(gradient.nbytes for gradient in step.measured.gradients)
-        if self._held_bytes > HELD_BYTES:
+            self._unreduced_bytes += sum(gradient.nbytes for gradient in step.measured.gradients)
+        if self._unreduced_bytes > MAX_UNREDUCED_BYTES:
             self._reduce()
 
     def flush(self, rss_bytes: int, cuda_bytes: tuple[int, int] = (0, 0)) -> None:
-        """Read the steps held; the memory figures of this moment stand for all of them.
+        """Read the figures of the steps that were added. They all get the memory figures of now.
 
-        Raises Diverged when a loss is NaN or infinite; the rows before it are kept.
+        Raises Diverged if a loss is NaN or infinite; the rows before it are kept.
         """
         self._reduce()
         reduced, self._reduced = self._reduced, []
@@ -143,20 +146,20 @@ class Recorder:
             self.history = thin(self.history, HISTORY_ROWS)
 
     def _reduce(self) -> None:
-        """Work out the figures of the steps held, without reading them, and let go of their
+        """Compute the figures of the steps that were added, without reading them, and free their
         tensors."""
-        if not self._held:
+        if not self._unreduced:
             return
-        held, self._held, self._held_bytes = self._held, [], 0
-        right = torch.cat([step.prediction_BC for step in held]).argmax(1)
-        right = right == torch.cat([step.labels_B for step in held])
-        ends = [end - 1 for end in accumulate(len(step.labels_B) for step in held)]
+        waiting, self._unreduced, self._unreduced_bytes = self._unreduced, [], 0
+        right = torch.cat([step.prediction_BC for step in waiting]).argmax(1)
+        right = right == torch.cat([step.labels_B for step in waiting])
+        ends = [end - 1 for end in accumulate(len(step.labels_B) for step in waiting)]
         parts = [
-            torch.stack([step.loss for step in held]).float(),
+            torch.stack([step.loss for step in waiting]).float(),
             right.cumsum(0)[torch.tensor(ends, device=right.device)].float(),
         ]
         steps, gradients = [], []
-        for step in held:
+        for step in waiting:
             before = len(gradients)
             measured = step.measured
             if measured is not None:
@@ -165,11 +168,11 @@ class Recorder:
             steps.append((step.step, len(step.labels_B), measured, len(gradients) - before))
         if gradients:
             parts.append(torch.stack(torch._foreach_norm(gradients)).float())
-        self._reduced.append(Reduced(steps, torch.cat(parts)))
+        self._reduced.append(ReducedSteps(steps, torch.cat(parts)))
 
     def end_epoch(self, epoch: int, step: int, validation: tuple[float, float]) -> None:
-        """Add the row of epoch `epoch` (1-based) with its validation loss and accuracy, and start
-        the totals anew. Flush first."""
+        """Add the row of epoch `epoch` (1-based) with its validation loss and accuracy, and reset
+        the totals. `flush` must be called before."""
         row = EpochRow(
             epoch=epoch,
             step=step,
@@ -185,7 +188,7 @@ class Recorder:
             self.epochs = spread(self.epochs, HISTORY_EPOCHS)
 
     def drain(self, with_cuda: bool) -> tuple[StepColumns, tuple[EpochRow, ...]]:
-        """Return what is new since the last drain: after `restore`, all there is."""
+        """Return the rows since the last drain; after `restore`, all rows."""
         steps, self._unsent = self._unsent, []
         epochs, self._unsent_epochs = self._unsent_epochs, []
         limit = HISTORY_ROWS if self._resumed else ROWS_PER_SNAPSHOT
@@ -193,14 +196,14 @@ class Recorder:
         return columns(thin(steps, limit), with_cuda), tuple(spread(epochs, HISTORY_EPOCHS))
 
     def restore(self, history: tuple[StepRow, ...], epochs: tuple[EpochRow, ...]) -> None:
-        """Take over an earlier run's rows; the next `drain` gives them all."""
+        """Take over an earlier run's rows; the next `drain` returns them all."""
         self.history, self.epochs = list(history), list(epochs)
         self._unsent, self._unsent_epochs = list(history), list(epochs)
         self._resumed = True
 
 
 def columns(rows: list[StepRow], cuda: bool) -> StepColumns:
-    """Turn rows into columns; those of CUDA memory stay empty on other devices."""
+    """Turn rows into columns. On other devices than CUDA the columns of CUDA memory are empty."""
     if not rows:
         return StepColumns()
     by_name = dict(zip(StepRow._fields, zip(*rows, strict=True), strict=True))
@@ -212,8 +215,8 @@ def columns(rows: list[StepRow], cuda: bool) -> StepColumns:
 def thin(rows: list[StepRow], limit: int) -> list[StepRow]:
     """Return at most `limit` of the rows, in order, so that a plot of the loss looks the same.
 
-    Equal stretches of rows each keep their lowest and their highest loss; the first and the last
-    row are always kept. `limit` is at least 4.
+    The rows are divided into equal stretches; each keeps its lowest and its highest loss. The first
+    and the last row are always kept. `limit` is at least 4.
     """
     if len(rows) <= limit:
         return rows
@@ -227,7 +230,7 @@ def thin(rows: list[StepRow], limit: int) -> list[StepRow]:
 
 
 def spread(rows: list[EpochRow], limit: int) -> list[EpochRow]:
-    """Return at most `limit` of the rows, evenly spread, the first and the last among them."""
+    """Return at most `limit` of the rows, evenly spread, with the first and the last."""
     if len(rows) <= limit:
         return rows
     return [rows[i * (len(rows) - 1) // (limit - 1)] for i in range(limit)]
@@ -237,4 +240,4 @@ def _elapsed_ms(timing: tuple) -> float:
     start, end = timing
     if isinstance(start, float):
         return (end - start) * 1e3
-    return start.elapsed_time(end)  # the transfer in `flush` has waited for both events
+    return start.elapsed_time(end)  # `flush` has synchronised, so both events have passed

@@ -1,4 +1,4 @@
-"""A training run as the window sees it: snapshots, checkpoints on time, failures in words."""
+"""A training run: its snapshots, timed checkpoints, and errors in words."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ SPEED_WINDOW_S = 3.0
 
 
 class TrainingRun:
-    """Drives a `TrainingLoop` (`run.loop`), from `resume` on if that is given; `close` it after.
-    The file it was read from is the run's checkpoint until it writes one of its own.
+    """Drives a `TrainingLoop` (`run.loop`), from checkpoint `resume` on if given. `close` it at the
+    end. The checkpoint's file counts as the run's own until the run writes one.
 
-    `failure` says why the run ended early; `warning` what went wrong without ending it. Raises
-    LabError when the checkpoint does not fit the loop.
+    `failure` says why the run ended early; `warning` is an error that did not end it. Raises
+    LabError if the checkpoint does not fit the loop.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class TrainingRun:
     def steps(self) -> Generator[bool, None, None]:
         """Train, as `TrainingLoop.steps`; yields whether a snapshot is due.
 
-        Ends early with `failure` set when the model raises or the loss is NaN or infinite.
+        Ends early, with `failure` set, if the model raises or the loss is NaN or infinite.
         """
         try:
             with closing(self.loop.steps()) as steps:
@@ -73,25 +73,25 @@ class TrainingRun:
                     if due:
                         self._snapshot_due_s = now + SNAPSHOT_INTERVAL_S
                         self._flush()
-                    if now >= self._checkpoint_due_s - self._patience_s():
+                    if now >= self._checkpoint_due_s - self._early_s():
                         self.save()
                     if self.failure is None:
                         yield due
-                    if self.failure is not None:  # by a flush here or meanwhile
+                    if self.failure is not None:  # set by `_flush`, here or during the yield
                         return
         except Exception as error:
             self._fail(error)
 
     def close(self) -> None:
-        """Bring the model back to the CPU. The run cannot go on after it."""
-        self._flush()  # before the gradients move as well
+        """Move the model back to the CPU. The run cannot go on afterwards."""
+        self._flush()  # figures are computed from gradients, which `close` moves
         try:
             self.loop.close()
-        except RuntimeError as error:  # a CUDA device that failed gives nothing back
+        except RuntimeError as error:  # a failed CUDA device gives nothing back
             self._fail(error)
 
     def _flush(self) -> None:
-        """Read the figures so far; a loss that is not finite fails the run."""
+        """Read the figures so far; a loss that is not finite ends the run."""
         if self.failure is None:
             try:
                 self.loop.flush()
@@ -102,20 +102,20 @@ class TrainingRun:
         self.failure = self.failure or explain(error, self.loop.setup, self.loop.learning_rate)
 
     @contextmanager
-    def aside(self) -> Iterator[None]:
-        """Whatever else the engine does between two steps is done in this: it may draw random
-        numbers and change gradients without disturbing the run."""
-        self._flush()  # the figures of the last steps come from their gradients
-        with self.loop.random.lent():
+    def between_steps(self) -> Iterator[None]:
+        """The engine does its other work between two steps in this context: it may draw random
+        numbers and change gradients without changing the run."""
+        self._flush()  # the figures of the last steps are computed from their gradients
+        with self.loop.random.suspended():
             yield
 
     # -- snapshots -------------------------------------------------------------------------------
 
     def snapshot(self, state: TrainingState) -> TrainingSnapshot:
-        """Return the run as it stands, with the steps and epochs that no snapshot has held yet.
+        """Return the state of the run, with the steps and epochs that no snapshot has had yet.
 
-        A run that pauses, stops or finishes writes a checkpoint first. The state turns to
-        "failed" when `failure` is set.
+        Unless the run is running, it writes a checkpoint first. The state becomes "failed" if
+        `failure` is set.
         """
         self._flush()
         if self.failure is None and state != "running" and self.step > self.checkpoint_step:
@@ -123,7 +123,7 @@ class TrainingRun:
         if self.failure is not None:
             state = "failed"
         loop, setup = self.loop, self.loop.setup
-        steps, epoch_rows = loop.recorder.drain(with_cuda=loop.device.type == "cuda")
+        steps, epoch_rows = loop.metrics.drain(with_cuda=loop.device.type == "cuda")
         if state != "running" or not self._memory.gradient_bytes:
             self._memory = training_memory(loop.model, loop.optimizer)
         steps_per_second = self._steps_per_second(state)
@@ -149,26 +149,26 @@ class TrainingRun:
         )
 
     def _steps_per_second(self, state: TrainingState) -> float:
-        """Optimizer steps per second of wall clock over the last few seconds: validation and
-        checkpoints count, pauses do not. 0 while unknown."""
+        """Optimizer steps per second of wall clock over the last few seconds, with the time of
+        validation and checkpoints but without pauses. 0 if unknown."""
         now, window = perf_counter(), self._speed
         window.append((now, self.step))
         while now - window[0][0] > SPEED_WINDOW_S and len(window) > 2:
             window.popleft()
         then, earlier = window[0]
         if state != "running":
-            window.clear()  # what comes after the pause is timed anew
+            window.clear()  # the speed after a pause is measured anew
         return (self.step - earlier) / (now - then) if now > then else 0.0
 
     # -- checkpoints -----------------------------------------------------------------------------
 
-    def _patience_s(self) -> float:
-        """How much earlier than due a checkpoint may be written: at the end of an epoch, where
-        it is worth more, by half the interval."""
+    def _early_s(self) -> float:
+        """How much earlier than due a checkpoint may be written, in seconds: half an interval at
+        the end of an epoch, where a checkpoint is worth more."""
         return CHECKPOINT_INTERVAL_S / 2 if self.loop.batch == 0 else 0.0
 
     def save(self) -> None:
-        """Write a checkpoint. One that cannot be written is a warning: the run goes on.
+        """Write a checkpoint. If it cannot be written, that is a warning, and the run goes on.
 
         A run that has diverged writes none.
         """

@@ -65,8 +65,8 @@ def test_a_resumed_run_equals_a_straight_one_bit_for_bit(
     expected = straight.model.state_dict()
     for name, tensor in resumed.model.state_dict().items():
         assert torch.equal(tensor, expected[name]), name
-    assert resumed.recorder.epochs == straight.recorder.epochs
-    assert untimed(resumed.recorder.history) == untimed(straight.recorder.history)
+    assert resumed.metrics.epochs == straight.metrics.epochs
+    assert untimed(resumed.metrics.history) == untimed(straight.metrics.history)
 
 
 def test_a_checkpoint_comes_back_as_it_was(
@@ -81,7 +81,7 @@ def test_a_checkpoint_comes_back_as_it_was(
     for field in Checkpoint.__struct_fields__:
         if field not in ("model", "optimizer", "rng"):
             assert getattr(read, field) == getattr(written, field), field
-    assert checkpoints.load_weights(path).keys() == loop.model.state_dict().keys()
+    assert checkpoints.load(path).model.keys() == loop.model.state_dict().keys()
     assert torch.load(path, weights_only=True)["run"] == "run"
 
 
@@ -125,8 +125,8 @@ def test_a_run_can_be_resumed_for_more_epochs_and_with_another_learning_rate(
     longer.restore(checkpoints.load(saved(loop)))
     for _ in longer.steps():
         pass
-    assert [row.epoch for row in longer.recorder.epochs] == [1, 2, 3, 4, 5]
-    assert [row.learning_rate for row in longer.recorder.history] == [1e-3] * 9 + [0.5] * 6
+    assert [row.epoch for row in longer.metrics.epochs] == [1, 2, 3, 4, 5]
+    assert [row.learning_rate for row in longer.metrics.history] == [1e-3] * 9 + [0.5] * 6
 
 
 @pytest.mark.parametrize(

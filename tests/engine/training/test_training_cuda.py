@@ -63,7 +63,7 @@ def test_figures_are_near_those_on_the_cpu(moons: TrainingSetup, on_cuda: Traini
         for _ in run.steps():
             pass
         run.close()
-        histories.append([row[1:4] for row in run.loop.recorder.history])
+        histories.append([row[1:4] for row in run.loop.metrics.history])
     for here, there in zip(*histories, strict=True):
         assert there == pytest.approx(here, rel=1e-3)
 

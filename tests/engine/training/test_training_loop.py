@@ -93,14 +93,14 @@ def test_weights_and_figures_are_those_of_a_loop_by_hand(
     loop = finish(TrainingLoop(model, setup))
     assert_equal_weights(model, expected)
 
-    rows = loop.recorder.history
+    rows = loop.metrics.history
     assert [row.step for row in rows] == list(range(1, 10))
     found = [(row.loss, row.accuracy, row.gradient_norm) for row in rows]
     for figures, by in zip(found, by_hand.rows, strict=True):
         assert figures == pytest.approx(by, rel=1e-5)
     assert {row.learning_rate for row in rows} == {setup.optimizer_params["lr"]}
 
-    for epoch, row in enumerate(loop.recorder.epochs):
+    for epoch, row in enumerate(loop.metrics.epochs):
         assert (row.epoch, row.step) == (epoch + 1, 3 * (epoch + 1))
         assert msgspec.structs.astuple(row)[2:] == pytest.approx(by_hand.epochs[epoch], rel=1e-5)
 
@@ -143,7 +143,7 @@ def test_random_numbers_and_modes_of_others_do_not_disturb_training(
     torch.manual_seed(99)
     drawn = []
     for i, _ in enumerate(loop.steps()):
-        with loop.random.lent():
+        with loop.random.suspended():
             drawn.append(torch.rand(1))
         model.train(i % 2 == 0)
     assert_equal_weights(model, undisturbed)
@@ -170,7 +170,7 @@ def test_without_validation_samples_the_validation_figures_are_nan(
     moons: TrainingSetup, make_mlp: Callable[[], nn.Sequential]
 ) -> None:
     setup = replace(moons, epochs=1, data=replace(moons.data, validation_fraction=0.0))
-    (row,) = finish(TrainingLoop(make_mlp(), setup)).recorder.epochs
+    (row,) = finish(TrainingLoop(make_mlp(), setup)).metrics.epochs
     assert row.validation_loss != row.validation_loss
     assert row.validation_accuracy != row.validation_accuracy
     assert 0 <= row.train_accuracy <= 1
@@ -212,8 +212,8 @@ def test_after_the_first_thousand_steps_fast_ones_get_no_row_but_count(
     monkeypatch.setattr("engine.training.loop.MEASURE_INTERVAL_S", 1e9)
     setup = replace(moons, epochs=1)
     loop = finish(TrainingLoop(make_mlp(), setup))
-    assert [row.step for row in loop.recorder.history] == [1, 2]
+    assert [row.step for row in loop.metrics.history] == [1, 2]
     monkeypatch.undo()
     whole = finish(TrainingLoop(make_mlp(), setup))
-    assert [row.step for row in whole.recorder.history] == [1, 2, 3]
-    assert loop.recorder.epochs == whole.recorder.epochs
+    assert [row.step for row in whole.metrics.history] == [1, 2, 3]
+    assert loop.metrics.epochs == whole.metrics.epochs

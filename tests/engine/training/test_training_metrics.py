@@ -13,10 +13,10 @@ from engine.training.metrics import (
     HISTORY_ROWS,
     ROWS_PER_SNAPSHOT,
     Diverged,
-    Held,
     Measured,
-    Recorder,
+    Metrics,
     StepRow,
+    UnreducedStep,
     spread,
     thin,
 )
@@ -26,9 +26,9 @@ def row(step: int, loss: float) -> StepRow:
     return StepRow(step, loss, 0.5, 1.0, 0.1, 0.3, 400_000_000, 10**10, 2 * 10**10)
 
 
-def held(step: int, loss: float = 1.0, gradients: tuple[float, ...] = (3.0, 4.0)) -> Held:
+def added(step: int, loss: float = 1.0, gradients: tuple[float, ...] = (3.0, 4.0)) -> UnreducedStep:
     """Two samples, of which the first is right."""
-    return Held(
+    return UnreducedStep(
         step=step,
         loss=torch.tensor(loss),
         prediction_BC=torch.tensor([[0.0, 1.0], [0.0, 1.0]]),
@@ -38,12 +38,12 @@ def held(step: int, loss: float = 1.0, gradients: tuple[float, ...] = (3.0, 4.0)
 
 
 def test_a_row_has_the_figures_of_its_step() -> None:
-    recorder = Recorder()
-    recorder.hold(held(1))
-    recorder.hold(held(2, loss=2.0, gradients=()))
-    recorder.hold(held(3, gradients=(5.0, 12.0)))
-    recorder.flush(rss_bytes=7)
-    columns, _ = recorder.drain(with_cuda=False)
+    metrics = Metrics()
+    metrics.add(added(1))
+    metrics.add(added(2, loss=2.0, gradients=()))
+    metrics.add(added(3, gradients=(5.0, 12.0)))
+    metrics.flush(rss_bytes=7)
+    columns, _ = metrics.drain(with_cuda=False)
     assert columns.step == (1, 2, 3)
     assert columns.loss == (1.0, 2.0, 1.0)
     assert columns.accuracy == (0.5, 0.5, 0.5)
@@ -54,36 +54,36 @@ def test_a_row_has_the_figures_of_its_step() -> None:
 
 
 def test_many_steps_held_give_the_same_figures_as_few(monkeypatch: pytest.MonkeyPatch) -> None:
-    together, apart = Recorder(), Recorder()
+    together, apart = Metrics(), Metrics()
     for step in range(1, 6):
-        together.hold(held(step, loss=step))
+        together.add(added(step, loss=step))
     together.flush(0)
-    monkeypatch.setattr("engine.training.metrics.HELD_BYTES", 0)
+    monkeypatch.setattr("engine.training.metrics.MAX_UNREDUCED_BYTES", 0)
     for step in range(1, 6):
-        apart.hold(held(step, loss=step))
+        apart.add(added(step, loss=step))
     apart.flush(0)
     assert together.history == apart.history
     assert len(together.history) == 5
 
 
 def test_what_was_drained_does_not_come_again() -> None:
-    recorder = Recorder()
-    recorder.hold(held(1))
-    recorder.flush(0)
-    recorder.end_epoch(1, 1, (0.5, 0.9))
-    steps, epochs = recorder.drain(with_cuda=False)
+    metrics = Metrics()
+    metrics.add(added(1))
+    metrics.flush(0)
+    metrics.end_epoch(1, 1, (0.5, 0.9))
+    steps, epochs = metrics.drain(with_cuda=False)
     assert (steps.step, [e.epoch for e in epochs]) == ((1,), [1])
-    steps, epochs = recorder.drain(with_cuda=False)
+    steps, epochs = metrics.drain(with_cuda=False)
     assert (steps.step, epochs) == ((), ())
 
 
 def test_the_rows_before_a_nan_are_kept() -> None:
-    recorder = Recorder()
+    metrics = Metrics()
     for step, loss in ((1, 1.0), (2, nan), (3, nan)):
-        recorder.hold(held(step, loss))
+        metrics.add(added(step, loss))
     with pytest.raises(Diverged, match="nan at step 2"):
-        recorder.flush(0)
-    assert recorder.drain(with_cuda=False)[0].step == (1,)
+        metrics.flush(0)
+    assert metrics.drain(with_cuda=False)[0].step == (1,)
 
 
 def test_thinning_keeps_order_ends_and_extremes() -> None:
@@ -106,16 +106,16 @@ def test_epochs_are_spread_evenly() -> None:
 
 
 def test_a_long_history_stays_bounded_and_fits_one_snapshot() -> None:
-    recorder = Recorder()
+    metrics = Metrics()
     for step in range(1, 3 * HISTORY_ROWS):
-        recorder.hold(held(step, loss=1 / step))
-        recorder.flush(400_000_000, (10**10, 2 * 10**10))
-        recorder.end_epoch(step, step, (1 / step, 1 / 3))
-    assert len(recorder.history) <= 2 * HISTORY_ROWS
-    assert len(recorder.epochs) <= 2 * HISTORY_EPOCHS
+        metrics.add(added(step, loss=1 / step))
+        metrics.flush(400_000_000, (10**10, 2 * 10**10))
+        metrics.end_epoch(step, step, (1 / step, 1 / 3))
+    assert len(metrics.history) <= 2 * HISTORY_ROWS
+    assert len(metrics.epochs) <= 2 * HISTORY_EPOCHS
 
-    resumed = Recorder()
-    resumed.restore(tuple(recorder.history), tuple(recorder.epochs))
+    resumed = Metrics()
+    resumed.restore(tuple(metrics.history), tuple(metrics.epochs))
     steps, epochs = resumed.drain(with_cuda=True)
     assert ROWS_PER_SNAPSHOT < len(steps.step) <= HISTORY_ROWS
     assert (steps.step[0], steps.step[-1]) == (1, 3 * HISTORY_ROWS - 1)

@@ -151,7 +151,7 @@ def test_pausing_and_stopping_write_a_checkpoint_of_that_step(
     next(steps)
     snapshot = run.snapshot(state)
     assert (snapshot.state, snapshot.checkpoint_step) == (state, 1)
-    weights = checkpoints.load_weights(snapshot.checkpoint)
+    weights = checkpoints.load(snapshot.checkpoint).model
     assert torch.equal(weights["0.weight"], run.loop.model.state_dict()["0.weight"])
     steps.close()
 
