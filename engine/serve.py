@@ -49,7 +49,7 @@ def serve(connection: Connection, log: Path) -> None:
     """
     _redirect_output(log)
     if hasattr(os, "set_inheritable") and sys.platform != "win32":
-        os.set_inheritable(connection.fileno(), False)  # not to programs that a cell starts
+        os.set_inheritable(connection.fileno(), False)  # a cell may start programs
     # Threads that spin while they wait would take the window's core (measured: beside a repainting
     # plot, training falls from 1,500 to 8 steps a second).
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")

@@ -35,7 +35,7 @@ class FakeRun:
         self.step, self.total, self.closed = 0, total, False
         self.new: list[int] = []
 
-    def aside(self):
+    def between_steps(self):
         return nullcontext()
 
     def snapshot(self, state):
