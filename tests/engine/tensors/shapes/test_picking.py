@@ -228,6 +228,14 @@ def test_parts_are_told_with_the_dimensions_they_make(namespace: Namespace) -> N
     assert snapshot.reads == (0, 1, 2)
     assert snapshot.is_view and "shares x's memory" in snapshot.why
     assert snapshot.parts[2].rule == "keeps 2 of 4 of dimension 2, from 0 in steps of 2"
+    many = pick(namespace, "x[[0, 1, 0, 1, 0, 1, 0], rows[[0, 1, 2, 0, 1, 2, 0]]]")
+    assert [p.rule for p in many.parts] == [
+        "picks 0, 1, 0, 1, 0, 1, … of dimension 0, in this order; it may repeat",
+        "picks 1, 0, 1, 1, 0, 1, … of dimension 1, in this order; it may repeat",
+        "keeps all 4 of dimension 2",
+    ]
+    few = pick(namespace, "x[[1, 0]]").parts[0]
+    assert few.rule == "picks 1, 0 of dimension 0, in this order; it may repeat"
 
 
 def test_a_mask_is_a_copy_and_says_so(namespace: Namespace) -> None:
