@@ -1,0 +1,53 @@
+"""The Start page's presenter: templates and recent files."""
+
+from __future__ import annotations
+
+import pytest
+
+from app import templates
+from app.presenters.start import StartPresenter
+from engine.project.document import Project
+from widgets.start_page import StartPage
+
+
+@pytest.fixture
+def page(bench, qtbot, monkeypatch) -> StartPage:
+    page = StartPage()
+    qtbot.addWidget(page)
+    page.recent = []
+    monkeypatch.setattr(page, "show_recent", page.recent.append)
+    StartPresenter(bench, page, bench.window)
+    return page
+
+
+def test_a_template_is_a_new_project_without_a_file(page, bench):
+    first = templates.templates()[0]
+    page.template_chosen.emit(first.key)
+    assert bench.project.model == templates.load_template(first.key).model
+    assert bench.files.path == "" and not bench.files.modified
+
+
+def test_a_template_that_is_not_there_is_told_and_what_is_open_stays(page, bench):
+    told: list[str] = []
+    bench.files.failed.connect(told.append)
+    bench.files.new(Project(name="Mine"))
+    page.template_chosen.emit("no such template")
+    assert told[0].startswith("The template was not opened. ") and bench.project.name == "Mine"
+
+
+def test_recent_files_are_shown_and_opened(page, bench, tmp_path):
+    path = str(tmp_path / "a.tlab")
+    assert page.recent == [()]
+    bench.files.save_as(path)
+    assert page.recent[-1] == (path,)
+    page.recent_chosen.emit(path)
+    assert bench.files.path == path and page.recent[-1] == (path,)
+
+
+def test_new_and_open_are_those_of_the_file_menu(page, bench, tmp_path):
+    bench.files.save_as(str(tmp_path / "a.tlab"))
+    page.new_requested.emit()
+    assert bench.files.path == "" and bench.project == Project()
+    bench.dialogs.path = str(tmp_path / "a.tlab")
+    page.open_requested.emit()
+    assert bench.files.path == bench.dialogs.path
