@@ -1,4 +1,4 @@
-"""The backward pass of the lab's batch: a stepper, and what the window is told of it."""
+"""A backward pass of the model or of the console, and its snapshots for the window."""
 
 from __future__ import annotations
 
@@ -39,23 +39,22 @@ from .stepper import BackwardStepper
 from .stepping import Step, SteppedPass
 
 MAX_CELLS = 24_000
-"""Cells in all pictures of a snapshot together: 96 KB, so that a snapshot keeps its limit."""
+"""Cells in all pictures of a snapshot together: 96 KB, so that a snapshot stays small."""
 MAX_DETAILED_VALUES = 64
 MAX_GRADIENTS = 500
-"""Tensors whose `.grad` a snapshot tells."""
+"""Tensors whose `.grad` is in a snapshot."""
 MAX_PENDING = 24
-"""Nodes whose pending gradients a snapshot tells."""
+"""Nodes whose pending gradients are in a snapshot."""
 
 MakeDebugger = Callable[..., Debugger]
-"""From `make` (of a SteppedPass) and `modules` to a Debugger."""
+"""Makes a Debugger from `make`, which makes a SteppedPass, and `modules`."""
 
 
 class BackwardPass:
     """Steps backward through the graph under a subject's roots.
 
-    A pass of the model starts from parameters without gradients, unless `accumulate`: their
-    `.grad` fills as the leaves are reached. Under a console root `.grad` is as the user left it.
-    Raises LabError when a gradient does not fit its root.
+    A pass of the model first sets every `.grad` to None, unless `accumulate`. A pass from a root in
+    the console leaves `.grad` as it is. Raises LabError when a gradient does not fit its root.
     """
 
     def __init__(
@@ -91,7 +90,7 @@ class BackwardPass:
         self._freed = released_bytes(graph, self.stepper.plan)
 
     def _begin(self) -> SteppedPass:
-        """Stand before the first node of a pass; `.grad` is what is there by now."""
+        """Make a pass that stands before its first node. `.grad` stays as it is."""
         subject, inputs = self.subject, list(self.inputs.values()) or None
         self.gradients_before = {
             name: p.grad.detach().clone() for name, p in subject.shown.items() if p.grad is not None
@@ -121,7 +120,7 @@ class BackwardPass:
         return stepped
 
     def moved(self) -> None:
-        """The debugger has moved the pass."""
+        """Record a move of the debugger."""
         if self._record is not None:
             self._record.moved()
 
@@ -140,11 +139,11 @@ class BackwardPass:
         return self.debugger.stepped
 
     def close(self) -> None:
-        """Let go of the graph and the recorded gradients."""
+        """Drop the graph and the recorded gradients."""
         self._end_record()
         self.debugger.close()
 
-    # -- what the window is told -----------------------------------------------------------------
+    # -- snapshots for the window ----------------------------------------------------------------
 
     def graph_snapshots(self) -> list[GraphSnapshot]:
         """The graph, in parts."""
@@ -193,8 +192,8 @@ class BackwardPass:
         )
 
     def gradient_of(self, name: str) -> Tensor | None:
-        """The gradient of one of `parameters`: its `.grad`, or what was found for an input.
-        Raises KeyError."""
+        """The gradient of one of `parameters`: its `.grad`, or the captured gradient of an input.
+        Raises KeyError or ValueError for an unknown name."""
         if not self.inputs:
             return self.parameters[name].grad
         return self.stepper.captured[list(self.inputs).index(name)]
@@ -253,17 +252,17 @@ class BackwardPass:
         return hooks_on(node, self.subject.results_of(node).values(), own)
 
     def script(self) -> tuple[str, bytes]:
-        """All that was done up to here as a Python script, and the file that it loads, if any.
-        Raises LabError, naming the cause, for what no script can do."""
+        """Everything done so far as a Python script, and the file that it loads (empty if none).
+        Raises LabError with the cause for what no script can do."""
         return write_script(self._journal, self._facts(), self.subject.world)
 
     def runs_twice(self) -> AbstractContextManager[None]:
-        """Entered around a run of the user's hooks besides those of the steps."""
+        """To be entered around code that calls the user's hooks outside of the steps."""
         assert self._record is not None
         return self._record.runs_twice()
 
     def code(self) -> str:
-        """The console's cells on which the graph may depend; empty for the model's."""
+        """The console's cells on which the graph may depend; empty for a graph of the model."""
         return code_behind(self._journal, self._facts(), self.subject.world)
 
     def _facts(self) -> Pass:
@@ -271,8 +270,8 @@ class BackwardPass:
         return self._record.facts(self.debugger)
 
     def zero_gradients(self, set_to_none: bool) -> None:
-        """As `module.zero_grad(set_to_none)`. Going back does not undo this by itself, but steps
-        over a leaf put its `.grad` back to what it was before that leaf ran."""
+        """As `module.zero_grad(set_to_none)`. Going back does not undo this, except that going back
+        over a leaf restores the `.grad` that it had before it ran."""
         self._journal.add(ZeroGrad(set_to_none))
         for parameter in self.subject.shown.values():
             if set_to_none or parameter.grad is None:
@@ -281,7 +280,8 @@ class BackwardPass:
                 parameter.grad = parameter.grad.detach().zero_()
 
     def _summary(self, name: str, gradient: Tensor | None) -> TensorSummary | None:
-        """Summarised once, as long as it does not change: every snapshot shows all of them."""
+        """The summary of a gradient, cached until the gradient changes: every snapshot shows all
+        gradients."""
         if gradient is None:
             return None
         known = self._summaries.get(name)
@@ -291,7 +291,7 @@ class BackwardPass:
 
     def _outgoing(self, step: Step) -> list[tuple[str, Tensor | None]]:
         if not self.stepper.runs(step.node):
-            return []  # what came was captured
+            return []  # the gradient was only captured
         graph = self.stepper.graph
         labels = []
         for fn, _ in step.node.fn.next_functions:
@@ -308,8 +308,8 @@ def incoming_labels(
 
 
 def shown_values(labelled: Sequence[tuple[str, Tensor | None]]) -> tuple[Value | None, ...]:
-    """The tensors as a view shows them, their pictures sharing MAX_CELLS; where there are very
-    many, only summaries."""
+    """The tensors as a view shows them. Their pictures share MAX_CELLS; more than
+    MAX_DETAILED_VALUES tensors have summaries only."""
     count = sum(tensor is not None for _, tensor in labelled)
     if count > MAX_DETAILED_VALUES:
         return tuple(

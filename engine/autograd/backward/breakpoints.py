@@ -1,4 +1,4 @@
-"""Where a stepped backward pass stops by itself."""
+"""The breakpoints at which a stepped backward pass stops."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from .stepping import Step, SteppedPass
 
 
 class Breakpoints:
-    """A list of breakpoints, asked between two nodes of a pass which of them hold there.
+    """A list of breakpoints with their hit counts.
 
-    What they say depends only on where the pass stands, so it is the same forth and back. `modules`
-    are the dotted module paths by node id, "" or missing where a node belongs to none.
+    Whether a breakpoint holds depends only on where the pass stands, so it is the same whether the
+    pass went forward or back. `modules` maps node ids to dotted module paths ("" or missing for a
+    node outside of all modules).
     """
 
     def __init__(self, breakpoints: Iterable[Breakpoint] = ()) -> None:
@@ -27,13 +28,13 @@ class Breakpoints:
         self._places: dict[tuple[str, str], int] = {}
 
     def replace(self, breakpoints: Iterable[Breakpoint]) -> None:
-        """Have these from now on. Those there before, enabled or not, keep their counts."""
+        """Replace the list. Breakpoints that were in it, enabled or not, keep their counts."""
         known = {_identity(b): hits for b, hits in zip(self._all, self._hits, strict=True)}
         self._all = list(breakpoints)
         self._hits = [known.get(_identity(b), 0) for b in self._all]
 
     def begin(self, modules: Mapping[int, str]) -> None:
-        """A pass begins: count from 0."""
+        """Set all counts to 0, for a new pass."""
         self.modules = modules
         self._hits = [0] * len(self._all)
         self._places.clear()
@@ -43,7 +44,7 @@ class Breakpoints:
         return tuple(map(BreakpointState, self._all, self._hits))
 
     def states_in(self, plan: Sequence[Node]) -> tuple[BreakpointState, ...]:
-        """As `states`, with the number of nodes of the pass's plan that each looks at."""
+        """As `states`, with the number of nodes in the plan that each breakpoint is on."""
         for breakpoint in self._all:
             where = breakpoint.on, breakpoint.target
             if where not in self._places:
@@ -52,13 +53,14 @@ class Breakpoints:
         return tuple(map(BreakpointState, self._all, self._hits, places))
 
     def reach(self, stepped: SteppedPass) -> str:
-        """Count those that hold where the pass stands; why it should stop, "" if it need not."""
+        """Count the breakpoints that hold where the pass stands. Returns why it should stop, "" if
+        none holds."""
         reasons = [self._reason(b, stepped) for b in self._all]
         self._hits = [hits + bool(r) for hits, r in zip(self._hits, reasons, strict=True)]
         return " ".join(filter(None, reasons))
 
     def reason(self, stepped: SteppedPass) -> str:
-        """As `reach`, but counts nothing."""
+        """As `reach`, without counting."""
         return " ".join(filter(None, (self._reason(b, stepped) for b in self._all)))
 
     def _reason(self, breakpoint: Breakpoint, stepped: SteppedPass) -> str:
@@ -71,15 +73,15 @@ class Breakpoints:
             breakpoint.of == "outgoing" and not always
         ):
             found = _found(breakpoint, last) if last is not None and at_last else ""
-            return f"After {_named(last.node)}: {found}." if last is not None and found else ""
+            return f"After {_node_words(last.node)}: {found}." if last is not None and found else ""
         if after is None or not self.is_at(breakpoint, after):
             return ""
         if always and breakpoint.on == "module":
             return "" if at_last else f"Before the first node of {breakpoint.target}."
         if always:
-            return f"Before {_named(after)}."
+            return f"Before {_node_words(after)}."
         found = _check(breakpoint, stepped.pending(after), "coming in")
-        return f"Before {_named(after)}: {found}." if found else ""
+        return f"Before {_node_words(after)}: {found}." if found else ""
 
     def is_at(self, breakpoint: Breakpoint, node: Node) -> bool:
         """Whether a breakpoint is on this node, whatever its condition."""
@@ -103,7 +105,7 @@ def _identity(breakpoint: Breakpoint) -> tuple[object, ...]:
     return b.on, b.target, b.condition, b.of, b.threshold, b.shape
 
 
-def _named(node: Node) -> str:
+def _node_words(node: Node) -> str:
     return f"{node.name}{f' of {node.label}' if node.label else ''}"
 
 
@@ -148,7 +150,7 @@ def norm(gradient: torch.Tensor) -> float | None:
 
 
 def _not_finite(gradients: Sequence[torch.Tensor | None]) -> str:
-    """How many NaN and inf there are, in words; "" if there are none."""
+    """The numbers of NaN and inf in words, "" if there are none."""
     nans = infs = 0
     for gradient in gradients:
         dense = None if gradient is None else readable(gradient).dense

@@ -1,4 +1,4 @@
-"""The gradients of a stepped pass against those of plain `backward()`."""
+"""Compares the gradients of a stepped pass with those of plain `backward()`."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ MAX_DIFFERENCES = 2_000
 
 
 def compare(stepped: BackwardPass) -> ComparisonSnapshot:
-    """The stepped gradients against those of plain `backward()`, added to the same `.grad`: on the
-    same batch in a fresh forward pass from the same random state and buffers, or once more through
-    the console's graph. What is in `.grad` stays as it is.
+    """Compare the stepped gradients with those of plain `backward()`, from the same `.grad` before.
 
+    For a model, backward follows a new forward pass on the same batch, with the same random state
+    and buffers; for the console, it runs once more through the same graph. `.grad` stays as it is.
     Raises LabError before the last step, and where the graph is freed.
     """
     stepper = stepped.stepper

@@ -1,4 +1,4 @@
-"""Moves a stepped backward pass: to breakpoints, leaves and ends of modules, with edits."""
+"""Moves a stepped backward pass (to breakpoints, leaves, ends of modules), and edits gradients."""
 
 from __future__ import annotations
 
@@ -17,11 +17,12 @@ from .stepping import PreHook, Step, SteppedPass
 
 
 class Debugger:
-    """Drives `stepped`; `make` makes it, and makes another for another pass over the graph.
+    """Moves `stepped`. `make` makes it, and makes another for each further pass over the graph.
 
-    `modules` are the dotted module paths by node id. `variables` are what an edit's expression may
-    use, `guard` is entered around its evaluation and the runs of nodes, whose hooks are the user's,
-    `shield` around what in these is not. `stop` is asked between nodes of a long run.
+    `modules` maps node ids to dotted module paths. `variables` are the names that the expression of
+    an edit may use. `guard` is entered around code that may be the user's (expressions, and the
+    runs of nodes, for their hooks), `shield` inside of `guard` around code that must not be
+    interrupted. `stop` is called between the nodes of a long move; True ends the move.
     """
 
     def __init__(
@@ -37,7 +38,7 @@ class Debugger:
     ) -> None:
         self._make, self._guard, self._shield, self._stop = make, guard, shield, stop
         self._variables: Mapping[str, Any] = {} if variables is None else variables
-        self.stepped = self._made()
+        self.stepped = self._new_pass()
         self.breakpoints = breakpoints
         self.modules = {} if modules is None else modules
         self.pass_number = 1
@@ -56,8 +57,8 @@ class Debugger:
     # -- moving ----------------------------------------------------------------------------------
 
     def go(self, move: BackwardMove, target: int = -1) -> None:
-        """Move as MoveBackwardCommand says, on long ways until `stop` says so. Raises LabError for
-        what cannot be done here, and what a node, hook or edit raises."""
+        """Make a move of MoveBackwardCommand; `stop` can end a long one. Raises LabError for a move
+        that is not possible, and what a node, hook or edit raises."""
         self.stopped_by = ""
         self._interrupted = False
         try:
@@ -81,13 +82,13 @@ class Debugger:
             case "out":
                 self._forward_to(self._end_of_module())
             case "to":
-                self._to(self._place_of(target))
+                self._to(self._position_after(target))
             case "back":
-                self._two_way().back()
+                self._require_stepper().back()
             case "back_run":
                 self._back_run()
             case "reset":
-                self._two_way().reset()
+                self._require_stepper().reset()
                 self.breakpoints.begin(self.modules)
             case "again":
                 self._again()
@@ -108,10 +109,10 @@ class Debugger:
     def _to(self, position: int) -> None:
         self._forward_to(position)
         while self.stepped.position > position:
-            self._two_way().back()
+            self._require_stepper().back()
 
     def _back_run(self) -> None:
-        stepper = self._two_way()
+        stepper = self._require_stepper()
         while not self._stop() and stepper.back() is not None:
             self.stopped_by = self.breakpoints.reason(stepper)
             if self.stopped_by:
@@ -123,7 +124,7 @@ class Debugger:
                 "This pass is not at its end yet.",
                 hint="Run it to its end, then start another over the same graph.",
             )
-        following = self._made()
+        following = self._new_pass()
         self.stepped.close()
         self.stepped = following
         self.pass_number += 1
@@ -131,12 +132,12 @@ class Debugger:
             following.edit(node_id, self._hook(following.graph.nodes[node_id], edits))
         self.breakpoints.begin(self.modules)
 
-    def _made(self) -> SteppedPass:
+    def _new_pass(self) -> SteppedPass:
         stepped = self._make()
         stepped.guard, stepped.shield = self._guard, self._shield
         return stepped
 
-    def _two_way(self) -> BackwardStepper:
+    def _require_stepper(self) -> BackwardStepper:
         if not isinstance(self.stepped, BackwardStepper):
             raise LabError(
                 "The real engine is running this pass, and it cannot go back.",
@@ -149,8 +150,8 @@ class Debugger:
         last = self.stepped.last
         return last is not None and last.node.is_leaf
 
-    def _place_of(self, node_id: int) -> int:
-        """The position at which a node is the last that has run."""
+    def _position_after(self, node_id: int) -> int:
+        """The position of the pass right after a node has run."""
         try:
             return self.stepped.step_position(node_id)
         except ValueError as error:
@@ -180,8 +181,9 @@ class Debugger:
         )
 
     def step_of(self, node_id: int) -> Step:
-        """The step that ran a node. Raises LabError when it has not run, or was not kept."""
-        has_run = self._place_of(node_id) <= self.stepped.position
+        """The step that ran a node. Raises LabError if the node has not run, or its step was not
+        kept."""
+        has_run = self._position_after(node_id) <= self.stepped.position
         step = self.stepped.step_of(node_id)
         if step is not None:
             return step
@@ -205,13 +207,13 @@ class Debugger:
         )
 
     def edit(self, node_id: int, expression: str, output: int = 0) -> None:
-        """Let `expression` replace the gradient that comes in for an output of a node.
+        """Replace the incoming gradient for an output of a node by the value of `expression`.
 
-        Where the gradient has arrived already (the next node), it is tried at once. Raises
-        LabError when it is no expression, fails, or gives what does not fit; the edit that was
-        there before then stays.
+        At the next node, whose gradients have arrived, the expression is tried at once. Raises
+        LabError when it is no expression, fails, or gives what does not fit; an earlier edit of
+        this output then stays.
         """
-        self._place_of(node_id)
+        self._position_after(node_id)
         node = self.stepped.graph.nodes[node_id]
         count = len(node.fn._input_metadata)
         if not 0 <= output < count:
@@ -240,8 +242,8 @@ class Debugger:
         self.expressions[node_id] = edits
 
     def unedit(self, node_id: int) -> None:
-        """Forget the edits of a node. Raises LabError when it has run already."""
-        self._place_of(node_id)
+        """Remove the edits of a node. Raises LabError when the node has run already."""
+        self._position_after(node_id)
         self._interrupted = False
         try:
             self.stepped.unedit(node_id)
@@ -253,12 +255,12 @@ class Debugger:
         return node.id in self.expressions
 
     def preview(self) -> Gradients:
-        """What the edits make of the gradients that have arrived at the next node; () without
-        edits there. Raises LabError when they fail or do not fit."""
+        """The gradients at the next node after its edits; () if it has none. Raises LabError when
+        an edit fails or gives what does not fit."""
         node = self.stepped.next_node
         if node is None or node.id not in self.expressions:
             return ()
-        if self._interrupted:  # it may be this edit that did not come to an end
+        if self._interrupted:  # maybe in this edit: it would run long again
             raise LabError("The last move was interrupted.", hint="Step to try again.")
         arrived = self.stepped.pending(node)
         if not arrived:
@@ -267,7 +269,7 @@ class Debugger:
 
     @staticmethod
     def _hook(node: Node, edits: Mapping[int, GradientExpression]) -> PreHook:
-        """All edits of a node as one pre-hook, one after the other."""
+        """One pre-hook that applies all edits of a node in order."""
 
         def apply(grads: Gradients) -> Gradients:
             for edit in edits.values():

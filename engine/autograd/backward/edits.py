@@ -1,4 +1,4 @@
-"""A gradient edit as a line of Python: what a pre-hook on the node would return."""
+"""A gradient edit as a Python expression: the value that a pre-hook on the node returns."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from ..graph.reading import Node
 from .gradients import check_fits
 
 HINT = "Write Python of g, the gradient that comes in: g * 2, torch.zeros_like(g), None."
-_STANDING = {"torch": torch, "nn": nn, "F": F, "np": np}
+_MODULES = {"torch": torch, "nn": nn, "F": F, "np": np}
 
 
 class GradientExpression:
     """A pre-hook that replaces the gradient for output `output` by the value of `expression`.
 
-    `variables` are the names it may use beside g, grads, torch, nn, F and np, looked up when it
-    runs. It runs in `guard()`. torch's random numbers come from a stream of its own that begins
-    with `seed` each time: stepping back and forth gives the same. Raises LabError for what is no
-    expression; when called, for one that fails or gives what does not fit.
+    `variables` are the names that the expression may use besides g, grads, torch, nn, F and np;
+    they are looked up when it runs. It runs in `guard()`. torch draws random numbers from a stream
+    that starts from `seed` each time, so a repeated step draws the same. Raises LabError for what
+    is no expression; a call raises LabError if the expression fails or its value does not fit.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class GradientExpression:
         self.expression = expression.strip()
         self.output, self.seed = output, seed
         self.draws = False
-        """Whether it has drawn random numbers."""
+        """Whether the expression has drawn random numbers."""
         try:
             tree = ast.parse(self.expression, "<gradient>", "eval")
             self._code = compile(tree, "<gradient>", "eval")
@@ -55,18 +55,18 @@ class GradientExpression:
             sorted(
                 name
                 for name in {n.id for n in ast.walk(tree) if isinstance(n, ast.Name)}
-                if name in self._variables and name not in _STANDING
+                if name in self._variables and name not in _MODULES
             )
         )
-        """The variables that it uses."""
+        """The variables that the expression uses."""
         self.copies = any(map(_may_write, ast.walk(tree)))
-        """Whether it is given copies, so that `g.mul_(2)` leaves what others see as it is."""
+        """Whether the expression gets copies of the gradients, since it may write into them."""
 
     def __call__(self, grads: Gradients, node: Node) -> Gradients:
         copies = grads
         if self.copies:
             copies = tuple(None if g is None else g.clone() for g in grads)
-        scope = {**_STANDING, **self._variables, "g": copies[self.output], "grads": copies}
+        scope = {**_MODULES, **self._variables, "g": copies[self.output], "grads": copies}
         g = copies[self.output]
         device = torch.device("cpu") if g is None else g.device
         stream = RandomStream(self.seed, device)
@@ -109,8 +109,8 @@ class GradientExpression:
 
 
 def _may_write(node: ast.AST) -> bool:
-    """Whether this part of an expression may write into its arguments: `g.mul_`, `out=`, or a
-    function of the user's own."""
+    """Whether this part of an expression may write into its arguments: `g.mul_`, `out=`, or a call
+    of a user's function."""
     if isinstance(node, ast.Call):
         named = isinstance(node.func, ast.Name)
         return named or any(k.arg in ("out", "inplace", None) for k in node.keywords)

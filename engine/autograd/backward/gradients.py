@@ -1,4 +1,4 @@
-"""Gradients that enter a graph: what a root starts with, and what fits at a node."""
+"""Gradients that enter a graph: defaults at the roots, and the check that a gradient fits."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from ..graph.reading import gradient_edge
 def root_gradients(
     roots: Sequence[torch.Tensor], gradient: torch.Tensor | Sequence[torch.Tensor | None] | None
 ) -> list[torch.Tensor]:
-    """One gradient for each root, ones for scalars where none is given.
+    """One gradient for each root; ones where a scalar root has none.
 
-    Raises ValueError when one is missing for a root that is no scalar, or does not fit its root,
-    and TypeError for what is no tensor.
+    Raises ValueError when a root that is no scalar has no gradient, and when a gradient does not
+    fit its root; TypeError for what is no tensor.
     """
     several = isinstance(gradient, Sequence) and not isinstance(gradient, torch.Tensor)
     given: list[torch.Tensor | None] = list(gradient) if several else [gradient]  # type: ignore
@@ -42,9 +42,9 @@ def root_gradients(
 def check_fits(
     gradient: torch.Tensor, metadata: Any, whose: str, instead_of: torch.Tensor | None = None
 ) -> None:
-    """Raise ValueError, in words, unless `gradient` has the shape, dtype and device that the
-    engine expects (an entry of a node's `_input_metadata`) and the layout of the one that it takes
-    the place of."""
+    """Raise ValueError unless `gradient` has the shape, dtype and device that the engine expects
+    (`metadata`, an entry of a node's `_input_metadata`) and the layout of the gradient that it
+    replaces, `instead_of`."""
     if metadata.is_nested_tensor:
         return  # torch tells no shape for these; the engine checks it
     expected = {

@@ -1,9 +1,9 @@
 """Breakpoints in the real engine: `backward()` itself, held between two nodes.
 
-It runs in a thread of its own. Before each node a pre-hook decides whether to hold the engine
-there; while it is held, whoever steps it looks, edits, and lets it go on. Nothing is imitated:
-order, sums, the freeing of saved tensors and the recomputation of checkpoints are those of
-`backward()`. There is no way back.
+`backward()` runs in a thread of its own. Before each node a pre-hook decides whether to hold the
+engine there; while the engine is held, the caller reads and edits gradients, and lets it go on.
+Order, sums, the freeing of saved tensors and the recomputation of checkpoints are those of
+`backward()`. The pass cannot go back.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from .stepping import Step, SteppedPass
 UNKNOWN: Gradients = ()
 
 LOOK_UP_S = 0.2
-"""A thread that waits for the engine wakes up this often: a signal that comes just before it blocks
-does not wake it, and Python would see the signal only then."""
+"""A thread that waits for the engine wakes up this often (seconds). A signal that arrives just
+before the thread blocks does not wake it, and Python handles the signal only when it is awake."""
 
 
 _next_sequence: Callable[[], int] = torch.autograd._get_sequence_nr  # pyright: ignore
@@ -36,13 +36,13 @@ class _Abort(BaseException):
 class BreakMode(SteppedPass):
     """As BackwardStepper, in torch's own single run of the whole graph.
 
-    `retain_graph` is that of `torch.autograd.backward`: without it the saved tensors of a node are
-    really gone when it has run, and the graph cannot be used again. Only the last step is kept, and
-    `pending` is known for the next node alone (other nodes: ()). Close it, or use it in `with`: the
-    engine is held until then. Leaves that were reached before `close` keep their `.grad`.
+    `retain_graph` is that of `torch.autograd.backward`: without it the engine frees the saved
+    tensors of each node that has run, and the graph cannot be used again. Only the last step is
+    kept, and `pending` is known for the next node alone (other nodes: ()). The engine is held until
+    `close`: call it, or use `with`. Leaves that ran before `close` keep their `.grad`.
 
-    What a node or hook raises comes out of `step` or `run`, and ends the pass: they raise it again.
-    An edit that fails leaves the pass before its node.
+    `step` and `run` raise what a node or hook raises. That ends the pass: they raise it at every
+    later call, too. An edit that fails leaves the pass before its node.
     """
 
     own_hooks = 1
@@ -64,13 +64,13 @@ class BreakMode(SteppedPass):
         self._incoming: Gradients = UNKNOWN
         self._grad_before: torch.Tensor | None = None
         self._until: Callable[[Self], bool] = lambda _: True
-        self._reached = False  # the engine is held because `_until` said so, not for an edit only
+        self._reached = False  # the engine is held because of `_until`, not for an edit only
         self._replacement: Gradients | None = None
-        self._task: int | None = None  # the engine's number of our run; a checkpoint starts others
-        # torch numbers nodes by thread, and runs later ones first: those of a gradient's graph are
-        # to be numbered as if they were made here.
+        self._task: int | None = None  # the engine's number of our run; checkpoints start others
+        # torch numbers nodes by thread, and runs nodes with higher numbers first. The nodes of a
+        # gradient's graph shall have the numbers that they would have in this thread.
         self._sequence = _next_sequence()
-        self._turn = threading.Condition()  # guards the three flags below
+        self._condition = threading.Condition()  # guards the three flags below
         self._held = self._ended = self._aborted = False
         self._error: BaseException | None = None
         handles = []
@@ -114,24 +114,24 @@ class BreakMode(SteppedPass):
         return self._last
 
     def run(self, until: Callable[[Self], bool] | None = None) -> None:
-        """Run to the end, or until `until` says so: it is asked between nodes, in the engine's
-        thread and at its speed."""
+        """Run to the end, or until `until` returns True. The engine's thread calls `until` between
+        nodes."""
         if self.next_node is None:
             return
         self._advance(until or (lambda _: False))
         if self._ended and until is not None:
-            until(self)  # the last step is one after which it is asked, too
+            until(self)  # the engine's thread does not call it after the last step
 
     def close(self) -> None:
-        """End the pass where it stands, and let go of the graph. No hook stays behind."""
-        with self._turn:
+        """End the pass where it stands, remove its hooks and drop the graph."""
+        with self._condition:
             self._aborted = True
             was_held = self._held
             self._held = False
-            self._turn.notify_all()
+            self._condition.notify_all()
         if was_held or self._ended:
             self._thread.join()
-            self._go_on_counting()
+            self._adopt_engine_numbering()
         super().close()
         self._last, self._incoming, self._grad_before = None, UNKNOWN, None
 
@@ -145,32 +145,33 @@ class BreakMode(SteppedPass):
             node = self.next_node
             if node is not None and node.id in self._edits:
                 self._replacement = self.edited(node, self._incoming)
-            with self.guard():  # who waits may be interrupted; the engine goes on
-                self._let_go()
+            with self.guard():  # an interrupt ends this wait, not the engine
+                self._resume_engine()
                 self._wait()
             if self._ended or self._reached:
                 break
         if self._ended:
-            self._go_on_counting()
+            self._adopt_engine_numbering()
         if self._error is not None:
             raise self._error
 
-    def _go_on_counting(self) -> None:
-        """What is made here from now on is newer than what the engine's thread has made."""
+    def _adopt_engine_numbering(self) -> None:
+        """Let the nodes made in this thread from now on have higher numbers than those that the
+        engine's thread has made."""
         if self.create_graph:
-            _count_to(self._sequence)
+            _skip_sequence_numbers(self._sequence)
 
-    def _let_go(self) -> None:
-        with self._turn:
+    def _resume_engine(self) -> None:
+        with self._condition:
             self._held = self._reached = False
-            self._turn.notify_all()
+            self._condition.notify_all()
 
     def _wait(self) -> None:
-        """Until the engine is held or has ended."""
-        with self._turn:
-            self._turn.notify_all()  # whoever let go may have been interrupted before it said so
+        """Wait until the engine is held or has ended."""
+        with self._condition:
+            self._condition.notify_all()  # in case `_resume_engine` was interrupted before it
             while not (self._held or self._ended):
-                self._turn.wait(LOOK_UP_S)
+                self._condition.wait(LOOK_UP_S)
 
     # -- in the engine's thread ------------------------------------------------------------------
 
@@ -179,22 +180,22 @@ class BreakMode(SteppedPass):
         gradients = [gradient for _, gradient in self._start]
         try:
             if self.create_graph:
-                _count_to(self._sequence)
+                _skip_sequence_numbers(self._sequence)
             with torch.autograd.set_multithreading_enabled(False):  # all nodes in this thread
                 self._run_engine(roots, gradients)
                 self._pass_captures()
         except _Abort:
             pass
-        except BaseException as error:  # whatever a hook raises is for whoever steps
+        except BaseException as error:  # `step` and `run` raise it in the caller's thread
             self._error = error
         finally:
             for handle in handles:
                 handle.remove()
             self._sequence = _next_sequence()
-            with self._turn:
+            with self._condition:
                 self._ended = True
                 self._held = False
-                self._turn.notify_all()
+                self._condition.notify_all()
 
     def _run_engine(self, roots: list[Any], gradients: list[Any]) -> None:
         options: Any = {"retain_graph": self.retain_graph, "create_graph": self.create_graph}
@@ -206,7 +207,8 @@ class BreakMode(SteppedPass):
             )
 
     def _pass_captures(self) -> None:
-        """Nodes that the engine does not run call no hook: count them when their turn is over."""
+        """Count the next nodes of the plan that are only captured: the engine calls no hook at
+        them."""
         while (node := self.next_node) is not None and not self.runs(node):
             self._position += 1
             self._count_step(node)
@@ -226,11 +228,11 @@ class BreakMode(SteppedPass):
         self._reached = self._until(self)
         self._replacement = None
         if self._reached or node.id in self._edits:
-            with self._turn:
+            with self._condition:
                 self._held = True
-                self._turn.notify_all()
+                self._condition.notify_all()
                 while self._held:
-                    self._turn.wait()
+                    self._condition.wait()
         if self._aborted:
             raise _Abort
         variable = node.variable
@@ -249,9 +251,9 @@ class BreakMode(SteppedPass):
         self._count_step(node)
 
 
-def _count_to(number: int) -> None:
-    """Let this thread's next node have at least this number: some 2 us for each that is left
-    out."""
+def _skip_sequence_numbers(number: int) -> None:
+    """Let this thread's next node have at least this number. Each number skipped takes some
+    2 us."""
     t = torch.zeros((), requires_grad=True)
     with torch.enable_grad():
         while _next_sequence() < number:

@@ -1,4 +1,4 @@
-"""Records a backward pass, and puts what was done in it into the journal."""
+"""Records a backward pass for the journal, from which scripts are written."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .stepping import SteppedPass
 
 
 class PassRecord:
-    """Lives as long as a pass is under way; `facts` reads from it what a script needs. `again` and
+    """The record of the pass under way; `facts` gives what a script needs of it. `again` and
     `options` are fields of Pass."""
 
     def __init__(
@@ -47,7 +47,7 @@ class PassRecord:
         journal.begin_pass()
 
     def moved(self) -> None:
-        """The pass stands somewhere else than before."""
+        """Record a move of the pass."""
         went_back = self._stepped.position < self._journal.position
         self._journal.move_pass(self._stepped.position)
         self._after = self._journal.read_states()
@@ -60,7 +60,7 @@ class PassRecord:
 
     @contextmanager
     def runs_twice(self) -> Iterator[None]:
-        """The hooks of the user's run once more inside this."""
+        """To be entered around code that calls the user's hooks once more."""
         versions = self._read_versions()
         try:
             yield
@@ -68,7 +68,7 @@ class PassRecord:
             self._look_for_writes(versions, "Compare ran them once more")
 
     def facts(self, debugger: Debugger) -> Pass:
-        """The pass as it stands."""
+        """The pass as it stands, for the journal."""
         stepped, subject, journal = self._stepped, self._subject, self._journal
         places = _Places(stepped, subject, debugger.modules, self._options["real_engine"])
         return Pass(
@@ -107,7 +107,7 @@ class PassRecord:
 
 
 class _Places:
-    """Tells how a script finds the nodes of a pass."""
+    """How a script finds the nodes of a pass."""
 
     def __init__(
         self, stepped: SteppedPass, subject: Subject, modules: dict[int, str], real_engine: bool
@@ -118,7 +118,7 @@ class _Places:
 
     @cached_property
     def _numbers(self) -> list[int]:
-        """For each node how many of its name there are down to it."""
+        """The number of each node among the nodes of the same name, from 1."""
         counts: Counter[str] = Counter()
         numbers = []
         for node in self.stepped.graph.nodes:

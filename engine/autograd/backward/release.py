@@ -1,4 +1,4 @@
-"""What a backward pass without `retain_graph` frees as it goes."""
+"""The memory that a backward pass without `retain_graph` frees."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from ..graph.reading import Graph, Node, storage_id
 
 
 def released_bytes(graph: Graph, plan: Sequence[Node]) -> list[int]:
-    """Bytes of saved tensors that `retain_graph=False` has let go of after each node of the plan.
+    """The bytes of saved tensors that `retain_graph=False` has freed after each node of the plan.
 
-    The engine drops a node's saved tensors right after the node has run. A storage goes with the
-    last of the nodes that saved it; those of the graph's own leaves stay, they are parameters.
-    What else the user holds on to is not known here, and counted as freed.
+    The engine drops a node's saved tensors right after the node has run. A storage is freed after
+    the last node that saved it, except the storages of the graph's leaves: they are parameters.
+    Storages that the user's variables still hold are not known here, and count as freed.
     """
     leaves = [node.variable for node in graph.nodes if node.variable is not None]
-    kept = set(map(storage_id, leaves))
+    of_leaves = set(map(storage_id, leaves))
     freed_at: dict[int, tuple[int, int]] = {}
     for place, node in enumerate(plan):
         for saved in node.saved:
-            if saved.storage_id not in kept:
+            if saved.storage_id not in of_leaves:
                 freed_at[saved.storage_id] = place, saved.storage_bytes
     freed = [0] * len(plan)
     for place, size in freed_at.values():

@@ -30,42 +30,42 @@ if TYPE_CHECKING:
 class Subject:
     """Roots with their gradients, and what the tensors under them are called.
 
-    `shown` are the tensors whose `.grad` is told, by name: the leaves under the roots, and those
-    of `retained` that are none but keep their gradient. `names` are all names that leaves may have.
+    `shown` are the tensors whose `.grad` the window shows, by name: the leaves under the roots, and
+    `retained`, the tensors on which `retain_grad()` was called. `names` maps names to tensors.
     """
 
     root = ""
     """The expression that the window asked for; empty for the model's loss."""
     starts_empty = True
-    """Whether a pass begins with every `.grad` None, unless it is to accumulate."""
+    """Whether a pass that does not accumulate begins with every `.grad` None."""
     roots: list[Tensor]
     gradient: list[Tensor | None] | None = None
     names: dict[str, Tensor]
     shown: dict[str, Tensor]
     retained: dict[str, Tensor]
     results: Mapping[str, Tensor] = MappingProxyType({})
-    """The tensors with a name that have been computed."""
+    """The named tensors that require grad and are not leaves."""
     provenance: Provenance
     world: object
-    """Whose passes these are: a forward pass, or the namespace of the console."""
+    """What the roots were computed in: a forward pass, or the namespace of the console."""
     written: Roots
     """The roots, as a script writes them."""
     random: States | None = None
-    """Where the generators of random numbers stood before the roots were made."""
+    """The states of the random number generators before the roots were made."""
 
     def defaults(self) -> AbstractContextManager[None]:
-        """The default dtype and device that code of the user's runs in during a pass."""
+        """Sets the default dtype and device with which the user's code runs during a pass."""
         return nullcontext()
 
     def name_nodes(self, graph: Graph) -> None:
-        """Label the nodes whose results have a name. Leaves have theirs already."""
+        """Label the nodes whose results have a name. Leaves have labels already."""
         for name, t in self.results.items():
             node = graph.get(get_gradient_edge(t).node)
             if node is not None:
                 node.label = f"{node.label}, {name}" if node.label else name
 
     def results_of(self, node: Node) -> dict[str, Tensor]:
-        """The tensors with a name that the node's operation gave in forward."""
+        """The tensors with a name that the node's operation returned in forward."""
         results = self.results.items()
         return {name: t for name, t in results if get_gradient_edge(t).node == node.fn}
 
@@ -74,8 +74,8 @@ class Subject:
         return {}
 
     def plain(self) -> tuple[list[Tensor], list[Tensor | None] | None]:
-        """Roots and gradients for plain `torch.autograd.backward`, the reference: with a graph
-        that the steps have not used up."""
+        """Roots and gradients for plain `torch.autograd.backward`, the reference. Their graph is
+        one that the steps have not freed."""
         return self.roots, self.gradient
 
     def input(self, name: str) -> Tensor:
@@ -94,13 +94,13 @@ class Subject:
         return tensor
 
     def last_write(self, t: Tensor) -> WrittenBy | None:
-        """Who last wrote into the storage under `t`, where that was seen."""
+        """The last recorded write into the storage of `t`."""
         return None
 
 
 class ModelSubject(Subject):
-    """The loss of a finished forward pass. Raises LabError when it is not at its end, or its loss
-    has no graph."""
+    """The loss of a finished forward pass. Raises LabError when the pass is not at its end, or the
+    loss has no graph."""
 
     def __init__(self, forward: ForwardPass) -> None:
         if forward.loss is None:
@@ -136,10 +136,11 @@ class ModelSubject(Subject):
 
 
 class ConsoleSubject(Subject):
-    """What expressions of the console give: `root` one or several with commas between, `gradient`
-    one for each. They are evaluated once, as a cell would be.
+    """Tensors of the console. `root` holds one expression or several, separated by commas;
+    `gradient` holds one for each, or none. They are evaluated once, like a cell.
 
-    Raises LabError for what is no tensor, has no graph, or does not fit, and what they raise.
+    Raises LabError for a root that is no tensor or has no graph, and for a gradient that does not
+    fit; also what the expressions raise.
     """
 
     def __init__(
@@ -156,7 +157,7 @@ class ConsoleSubject(Subject):
         self.gradient = [grad for grad, _ in given] if texts else None
         self.written = Roots(self._expressions, tuple(how for _, how in given))
         held = namespace.reached().tensors()
-        self.names = dict(reversed(held.items()))  # the shortest name counts, it comes last
+        self.names = dict(reversed(held.items()))  # a tensor's shortest name comes last and wins
         name_of = {id(t): name for name, t in self.names.items()}
         owners = _owners(namespace.variables)
         self.provenance = Provenance(
@@ -170,7 +171,7 @@ class ConsoleSubject(Subject):
         graph = read_graph(self.roots, names=self.names)
         retaining = ((name, t) for name, t in self.results.items() if t.retains_grad)
         self.retained = {n: t for n, t in retaining if graph.get(get_gradient_edge(t).node)}
-        within = {name_of.get(id(t), ""): t for t in _leaves_within(graph)}
+        within = {name_of.get(id(t), ""): t for t in _checkpoint_leaves(graph)}
         within.pop("", None)
         self.shown = {**leaves_of(graph), **within, **self.retained}
 
@@ -183,7 +184,7 @@ class ConsoleSubject(Subject):
     def _given(
         self, texts: tuple[str, ...], values: list[Any]
     ) -> list[tuple[Tensor | None, Given]]:
-        """What backward starts with at each root."""
+        """The gradient that backward starts with at each root."""
         if not texts:
             for root, text in zip(self.roots, self._expressions, strict=True):
                 if root.numel() != 1:
@@ -202,9 +203,9 @@ class ConsoleSubject(Subject):
 
 
 class GradientSubject(Subject):
-    """A gradient that a pass with `create_graph` has found for the tensor `name`: its own graph.
-    `value` is what backward starts with, ones where there is none, and `text` its expression.
-    Raises LabError without a graph."""
+    """The gradient that a pass with `create_graph` has computed for the tensor `name`, with a graph
+    of its own. `value` is the gradient that backward starts with (ones if None), `text` its
+    expression. Raises LabError if the gradient has no graph, or `value` does not fit."""
 
     def __init__(
         self,
@@ -238,9 +239,9 @@ class GradientSubject(Subject):
         return self._before.defaults()
 
 
-def _leaves_within(graph: Graph) -> list[Tensor]:
-    """The leaves that a reentrant checkpoint keeps out of the graph: its own backward adds to
-    their `.grad`."""
+def _checkpoint_leaves(graph: Graph) -> list[Tensor]:
+    """The leaves used inside of reentrant checkpoints. They are not in the graph: the checkpoint's
+    own backward adds to their `.grad`."""
     known = {id(node.variable) for node in graph.nodes if node.is_leaf}
     held = [t for node in graph.nodes if node.is_custom for t in leaves_held(node.fn)]
     return [t for t in held if id(t) not in known]
@@ -253,7 +254,7 @@ def leaves_of(graph: Graph) -> dict[str, Tensor]:
 
 
 def _split(text: str) -> tuple[str, ...]:
-    """Expressions with commas between."""
+    """The expressions in a text that separates them by commas."""
     try:
         tree = ast.parse(f"({text}\n,)", mode="eval").body
     except (SyntaxError, ValueError) as error:
@@ -283,8 +284,8 @@ def _root(value: Any, text: str) -> Tensor:
 
 
 def _gradient(value: Any, text: str, root: Tensor, name: str) -> tuple[Tensor | None, Given]:
-    """What `value`, which the expression `text` gave, means as a gradient for `root`. Raises
-    LabError for what does not fit."""
+    """`value`, the value of the expression `text`, as a gradient for `root`. Raises LabError if it
+    does not fit."""
     if value is None and root.numel() == 1:
         return None, Given()
     is_complex = value.is_complex() if isinstance(value, Tensor) else isinstance(value, complex)

@@ -1,4 +1,4 @@
-"""What backward debugging keeps between commands."""
+"""The state of backward debugging between commands."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class BackwardState:
         return self.under_way
 
     def close(self) -> None:
-        """Close the pass under way, if any: the real engine may be held in it."""
+        """Close the pass under way, if any: it may hold the real engine."""
         under_way, self.under_way = self.under_way, None
         if under_way is not None:
             under_way.close()

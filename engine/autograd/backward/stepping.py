@@ -1,4 +1,4 @@
-"""What every way of stepping backward shares: the plan, where it stands, edits of gradients."""
+"""What both steppers share: the plan of a pass, its position, and edits of gradients."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ Edit = Gradients | PreHook
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """One executed node. `incoming` is what its rule was given (after hooks and edits), one per
-    output of the forward operation; `outgoing` what it gave (after hooks, summed to the shape and
-    cast to the dtype of its target), one per input. None is an undefined gradient: zero, for
-    mathematics. `position` is the step's number in the plan, from 1."""
+    """One executed node. `incoming` are the gradients that its rule got (after hooks and edits),
+    one per output of the forward operation; `outgoing` those that it returned (after hooks, summed
+    to the shape and cast to the dtype of their target), one per input. None is an undefined
+    gradient, mathematically zero. `position` is the step's number in the plan, from 1."""
 
     node: Node
     incoming: Gradients
@@ -38,11 +38,11 @@ class SteppedPass(ABC):
     """A backward pass that stands between two nodes of its `plan`, the engine's own order.
 
     With `inputs` it is a pass of `torch.autograd.grad`: no `.grad` changes, only nodes on the way
-    to an input run, and `captured` holds the gradient of each input once it has come. A node whose
-    gradient is wanted, and that need not run for another input, is a step that only captures.
+    to an input run, and `captured` holds the gradient of each input once it has arrived. A step
+    only captures where the gradient of a node is wanted and no other input needs the node to run.
 
-    Raises ValueError when a root has no graph, a gradient is missing for a root that is no
-    scalar, or does not fit its root.
+    Raises ValueError when a root has no graph, when a root that is no scalar has no gradient, and
+    when a gradient does not fit its root.
     """
 
     own_hooks = 0
@@ -70,23 +70,23 @@ class SteppedPass(ABC):
             self._needed = above(self.graph, self._captures)
             kept = self._needed | self._captures.keys()
             self.plan = [node for node in self.plan if node.id in kept]
-        self._place = {node.id: place for place, node in enumerate(self.plan)}
+        self._plan_index = {node.id: place for place, node in enumerate(self.plan)}
         self.guard: Callable[[], AbstractContextManager[object]] = nullcontext
-        """Entered around code that may be the user's, so that it can be interrupted."""
+        """Entered around code that may be the user's, which an interrupt can end."""
         self.shield: Callable[[], AbstractContextManager[object]] = nullcontext
-        """Entered inside of a guard around what must not be interrupted."""
+        """Entered inside of `guard` around code that must not be interrupted."""
         self._edits: dict[int, Edit] = {}
         self._targets: dict[int, list[tuple[int, int, int]]] = {n.id: [] for n in self.graph.nodes}
         for source, input_nr, target, output_nr in self.graph.edges:
-            if target in self._place:
+            if target in self._plan_index:
                 self._targets[source].append((input_nr, target, output_nr))
         self.arrived: Counter[int] = Counter(
-            node_id for node_id, _ in self.graph.roots if node_id in self._place
+            node_id for node_id, _ in self.graph.roots if node_id in self._plan_index
         )
-        """How many of their `expected` contributions have come to nodes that have not run,
-        undefined ones included; only nodes that any has come to."""
+        """How many of its `expected` contributions have arrived at each node that has not run, by
+        node id. Undefined ones count; nodes without any are left out."""
 
-    # -- where it stands -------------------------------------------------------------------------
+    # -- where the pass stands -------------------------------------------------------------------
 
     @property
     @abstractmethod
@@ -105,8 +105,8 @@ class SteppedPass(ABC):
 
     def step_position(self, node: Node | int) -> int:
         """The number of the step, from 1, that runs `node`. Raises ValueError for a node that is
-        not in this graph."""
-        return self._place_of(node) + 1
+        not in the plan."""
+        return self._index_of(node) + 1
 
     @abstractmethod
     def step_of(self, node: Node | int) -> Step | None:
@@ -115,8 +115,8 @@ class SteppedPass(ABC):
 
     @abstractmethod
     def pending(self, node: Node | int) -> Gradients:
-        """What has arrived at a node that has not run, so far summed; one per output. () where it
-        is not known."""
+        """The sums of the gradients that have arrived so far at a node that has not run, one per
+        output. () where they are not known."""
 
     @abstractmethod
     def grad_before(self, node: Node | int) -> torch.Tensor | None:
@@ -124,7 +124,7 @@ class SteppedPass(ABC):
         nodes, and where the step is not kept."""
 
     def runs(self, node: Node) -> bool:
-        """Whether the node runs; else its gradient is only captured."""
+        """Whether the node runs; if not, its gradient is only captured."""
         return self._needed is None or node.id in self._needed
 
     @cached_property
@@ -141,7 +141,7 @@ class SteppedPass(ABC):
 
     @abstractmethod
     def run(self, until: Callable[[Self], bool] | None = None) -> None:
-        """Run to the end, or until `until` says so: it is asked after every step."""
+        """Run to the end, or until `until`, called after every step, returns True."""
 
     # -- changing --------------------------------------------------------------------------------
 
@@ -150,21 +150,22 @@ class SteppedPass(ABC):
         node: Node | int,
         incoming: torch.Tensor | Sequence[torch.Tensor | None] | PreHook | None,
     ) -> None:
-        """Let `node` run with `incoming` in place of what arrives: the same as a pre-hook on it,
-        after all others, that returns this tuple, or that is this function from the gradients
-        that arrive to those to use. One tensor will do for a node with one output; None cuts.
+        """Let `node` run with `incoming` in place of the gradients that arrive.
 
-        Holds until `unedit`, also when the pass goes back over the node and on again. Where the
-        node has run, a pass that can goes back before it. Raises ValueError where it cannot, or a
-        gradient does not fit; what a function gives is checked when the node runs.
+        `incoming` acts as a pre-hook on the node after all others: a tuple that the hook returns,
+        or the hook itself, a function of the gradients that arrive. For a node with one output it
+        may be one tensor, or None for no gradient. The edit holds until `unedit`, also when the
+        pass goes back over the node and on again. A BackwardStepper that has run the node goes back
+        before it. Raises ValueError where the pass cannot go back, or a gradient does not fit; what
+        a function returns is checked when the node runs.
         """
         edit = self._fitting(node, incoming)
-        self._stand_before(node)
+        self._go_back_before(node)
         self._edits[self._id(node)] = edit
 
-    def _stand_before(self, node: Node | int) -> None:
-        """Raise ValueError for a node that has run, where the pass cannot go back."""
-        if self._place_of(node) < self.position:
+    def _go_back_before(self, node: Node | int) -> None:
+        """Go back until `node` has not run. Raises ValueError where the pass cannot go back."""
+        if self._index_of(node) < self.position:
             raise ValueError("the node has already run: step back before it, then edit")
 
     def _fitting(
@@ -172,9 +173,9 @@ class SteppedPass(ABC):
         node: Node | int,
         incoming: torch.Tensor | Sequence[torch.Tensor | None] | PreHook | None,
     ) -> Edit:
-        """The edit of a node, held against what the node expects."""
+        """The edit of a node, checked against the shapes, dtypes and devices that it expects."""
         node = self.graph.nodes[self._id(node)]
-        self._place_of(node)
+        self._index_of(node)
         if not self.runs(node):
             raise ValueError(f"{node.name} does not run: its gradient is only captured")
         if callable(incoming) and not torch.is_tensor(incoming):
@@ -190,15 +191,15 @@ class SteppedPass(ABC):
         return given
 
     def unedit(self, node: Node | int) -> None:
-        """Forget the edit of a node that has not run. Without an edit, nothing happens."""
-        if self._place_of(node) < self.position:
+        """Remove the edit, if any, of a node that has not run. Raises ValueError if it has run."""
+        if self._index_of(node) < self.position:
             raise ValueError("the node has already run: step back before it, then undo its edit")
         self._edits.pop(self._id(node), None)
 
     def edited(self, node: Node | int, arrived: Gradients) -> Gradients:
-        """What the edit of `node`, if there is one, makes of these gradients.
+        """The gradients `arrived` after the edit of `node`, if it has one.
 
-        Raises ValueError when it does not fit, and whatever an edit that is a function raises.
+        Raises ValueError when they do not fit, and what an edit that is a function raises.
         """
         node = self.graph.nodes[self._id(node)]
         edit = self._edits.get(node.id)
@@ -212,7 +213,7 @@ class SteppedPass(ABC):
     # -- the end ---------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """Let go of the graph and all gradients. `.grad` stays as it is."""
+        """Drop the graph and all gradients. `.grad` stays as it is."""
         self._edits.clear()
         self._start.clear()
         self.plan = []
@@ -227,7 +228,7 @@ class SteppedPass(ABC):
     # -- inside ----------------------------------------------------------------------------------
 
     def _count_step(self, node: Node) -> None:
-        """`node` has run: its contributions have come to the nodes below it."""
+        """Count the contributions of a node that has run as arrived at the nodes below it."""
         del self.arrived[node.id]
         for _, target, _ in self._targets[node.id] if self.runs(node) else ():
             self.arrived[target] += 1
@@ -248,17 +249,17 @@ class SteppedPass(ABC):
             raise ValueError(f"{node!r} is not a node of this graph")
         return node_id
 
-    def _place_of(self, node: Node | int) -> int:
+    def _index_of(self, node: Node | int) -> int:
         node_id = self._id(node)
-        place = self._place.get(node_id)
+        place = self._plan_index.get(node_id)
         if place is None:
             raise ValueError(f"{self.graph.nodes[node_id]} is not on the way to any of the inputs")
         return place
 
 
 def wanted_from(graph: Graph, inputs: Sequence[torch.Tensor]) -> dict[int, list[tuple[int, int]]]:
-    """Node id -> (number of an input, output of the node whose gradient is the input's). Raises
-    ValueError for an input without a graph; one that is not in this graph is left out."""
+    """Node id -> (number of an input, output of the node whose gradient is the input's). Inputs
+    outside of this graph are left out. Raises ValueError for an input without a graph."""
     found: dict[int, list[tuple[int, int]]] = {}
     # Leaves by identity: torch finds no gradient edge for a sparse one.
     leaves = {id(node.variable): node for node in graph.nodes if node.is_leaf} if inputs else {}
@@ -273,7 +274,7 @@ def wanted_from(graph: Graph, inputs: Sequence[torch.Tensor]) -> dict[int, list[
 
 
 def above(graph: Graph, node_ids: Iterable[int]) -> frozenset[int]:
-    """The nodes from which an edge or more lead to one of these."""
+    """The nodes from which a path of edges leads to one of these."""
     sources: dict[int, list[int]] = {}
     for edge in graph.edges:
         sources.setdefault(edge.target, []).append(edge.source)
@@ -289,7 +290,8 @@ def above(graph: Graph, node_ids: Iterable[int]) -> frozenset[int]:
 
 def check_all_fit(node: Node, gradients: Gradients, arrived: Gradients = ()) -> None:
     """Raise ValueError unless there is one gradient for each output of `node`, and each fits what
-    the node takes and, where it is known, what `arrived`; TypeError for what is no tensor."""
+    the node expects and the gradient `arrived` in its place, if any; TypeError for what is no
+    tensor."""
     expected = node.fn._input_metadata
     if len(gradients) != len(expected):
         raise ValueError(

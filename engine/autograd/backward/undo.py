@@ -1,8 +1,7 @@
 """What a step changes, so that it can be undone.
 
-A custom node may change more than the gradients that it passes on: the `.grad` of leaves that a
-backward inside of it reaches (that of a reentrant checkpoint), and what torch's own hooks of
-modules remember.
+A custom node changes not only the gradients that it passes on. A reentrant checkpoint runs a
+backward of its own, which changes the `.grad` of leaves; and torch's hooks for modules have state.
 """
 
 from __future__ import annotations
@@ -22,12 +21,12 @@ from ..graph.hooks import registered
 from .stepping import Step
 
 MAX_HELD = 20_000
-"""Values that are looked at in search of what a Python Function holds."""
+"""The search for the leaves that a Python Function holds looks at this many values at most."""
 
 
 class GradBefore:
-    """The `.grad` of a tensor before a step: the object, and a copy of it if it may be written
-    to."""
+    """The `.grad` of a tensor before a step: the object, and a copy unless `copied` is False (for a
+    `.grad` that no step writes into)."""
 
     def __init__(self, tensor: torch.Tensor, copied: bool = True) -> None:
         self.tensor = tensor
@@ -55,8 +54,8 @@ class GradBefore:
 
 @dataclass
 class Undo:
-    """What a step changed: buffers by node id as they were, `.grad`s as they were, and what torch's
-    own hooks of modules remembered. The `.grad`s that are `watched` may have changed."""
+    """The state that a step changes, as it was before: buffers by node id, `.grad`s, and the state
+    of torch's hooks for modules. `watched` are `.grad`s that the step may change."""
 
     step: Step
     buffers: dict[int, list[torch.Tensor | None] | None] = field(default_factory=dict)
@@ -65,7 +64,8 @@ class Undo:
     hooks: list[tuple[BackwardHook, Any]] = field(default_factory=list)
 
     def note_changes(self) -> None:
-        """The node has run, or failed: keep the `.grad`s that changed, and no others."""
+        """Keep those of the `watched` `.grad`s that changed. To be called after the step, or when
+        it has failed."""
         self.grads += [grad for grad in self.watched if grad.has_changed]
         self.watched = []
 
@@ -77,8 +77,8 @@ class Undo:
 
 
 def leaves_held(fn: Any) -> list[torch.Tensor]:
-    """The leaves that require grad and that a Python Function holds in its `ctx`: in modules and
-    functions (their closures, and the globals that they name), as a checkpoint does."""
+    """The leaves requiring grad that a Python Function holds in its `ctx`, as a checkpoint does: in
+    modules, and in functions (their closures, and the globals that they name)."""
     found: list[torch.Tensor] = []
     seen: set[int] = set()
     waiting = list(vars(fn).values())
@@ -132,8 +132,8 @@ def _closed_over(function: FunctionType) -> Iterator[Any]:
 
 
 def module_hooks(fn: Any) -> list[BackwardHook]:
-    """torch's own hooks on a node that carry a module's full backward hooks: they remember
-    what came out of the module until its input is reached."""
+    """The BackwardHooks on a node, with which torch implements a module's full backward hooks. They
+    keep the gradients of the module's outputs until backward reaches its inputs."""
     hooks = [hook for hook in registered(fn.register_hook) if isinstance(hook, FunctionType)]
     return [value for h in hooks for value in _closed_over(h) if isinstance(value, BackwardHook)]
 

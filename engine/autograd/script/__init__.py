@@ -1,4 +1,4 @@
-"""What was done in backward passes as a Python program that leaves the same bits in `.grad`.
+"""Backward passes as a Python script that leaves the same bits in `.grad`.
 
-Not here: doing it (`backward`), the order of what was done (`console.journal`).
+Not here: running the passes (`backward`), the record of cells and passes (`console.journal`).
 """

@@ -1,4 +1,4 @@
-"""The console's cells in a script: which are needed, and how each is written, whole."""
+"""The console's cells in a script: which of them it needs, and the code of each."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from collections.abc import Collection, Iterator, Sequence
 from ...console.journal import Cell, Pass
 from ...errors import LabError
 
-_REACHES_ALL = frozenset(("exec", "eval", "globals", "locals", "vars", "gc", "setattr", "*"))
-"""Names through which code reaches variables that it does not name; of `import *`, too."""
-_STANDING = frozenset(("torch", "nn", "F", "np")).union(dir(builtins)) - _REACHES_ALL
-"""Names that stand ready in the console and in any script: they tie no cells together."""
+_REACH_EVERYTHING = frozenset(("exec", "eval", "globals", "locals", "vars", "gc", "setattr", "*"))
+"""Names through which code reaches variables that it does not name; `*` stands for `import *`."""
+_PREDEFINED = frozenset(("torch", "nn", "F", "np")).union(dir(builtins)) - _REACH_EVERYTHING
+"""Names that the console and every script define: they do not make one cell depend on another."""
 _CHANGES_TORCH = ("set_", "use_", "enable_", "disable_", "manual_seed", "seed", "backends")
-"""How the attributes begin that change what later cells do."""
+"""The first letters of attributes that change what later cells do."""
 _SEEDS = {
     "torch.manual_seed": ("torch", "cuda"),
     "np.random.seed": ("numpy",),
@@ -28,8 +28,8 @@ Entry = Cell | Pass
 
 
 def needed(entries: Sequence[Entry], passes: Collection[Pass]) -> list[Entry]:
-    """These passes, and the entries on which they may depend: those that have a variable in common
-    with them or with each other, that draw random numbers, or that may change anything."""
+    """The entries on which `passes` may depend, and the passes, in order. An entry is needed if it
+    shares a variable with a needed entry, draws random numbers, or may change anything."""
     names = {entry: names_of(entry) for entry in entries}
     chosen = {e for e in entries if e in passes or _may_matter(e, names[e])}
     more = chosen
@@ -41,7 +41,7 @@ def needed(entries: Sequence[Entry], passes: Collection[Pass]) -> list[Entry]:
 
 
 def runs(cell: Cell) -> bool:
-    """Whether any of a cell ran: its syntax is right."""
+    """Whether the code of a cell ran at all: it did if its syntax is right."""
     try:
         compile(cell.source, cell.title, "exec", dont_inherit=True)
     except (SyntaxError, ValueError):
@@ -65,7 +65,7 @@ def edited_names(p: Pass) -> frozenset[str]:
 
 
 def names_in(code: str) -> frozenset[str]:
-    """The names in code, without those that stand ready everywhere; none if it is no code."""
+    """The names in `code` that not every script defines; none if it is no code."""
     try:
         tree = ast.parse(code)
     except (SyntaxError, ValueError):
@@ -78,12 +78,12 @@ def names_in(code: str) -> frozenset[str]:
             found.add(node.name)
         elif isinstance(node, ast.alias):
             found.add((node.asname or node.name).partition(".")[0])
-    return frozenset(found) - _STANDING
+    return frozenset(found) - _PREDEFINED
 
 
 def draws(entry: Entry) -> frozenset[str]:
-    """The generators of random numbers from which a pass draws, cells in its midst too; or a cell
-    that does not seed them first."""
+    """The random number generators from which a pass draws (with the cells that ran during it), or
+    from which a cell draws without seeding them first."""
     spans = [entry] if isinstance(entry, Cell) else [entry, *entry.cells]
     moved = {k for each in spans for k, v in each.after.items() if each.before.get(k) != v}
     return frozenset(moved.difference(_seeds(entry) if isinstance(entry, Cell) else ()))
@@ -106,11 +106,11 @@ def _seeds(cell: Cell) -> Iterator[str]:
 
 
 def _may_matter(entry: Entry, names: frozenset[str]) -> bool:
-    """Whether an entry draws random numbers, or may change variables that it does not name, or
-    modes of torch. A cell that was stopped cannot be repeated: what it drew is left out."""
+    """Whether an entry draws random numbers, or may change modes of torch or variables that it does
+    not name. What a stopped cell drew does not count: no script can repeat it."""
     if isinstance(entry, Pass):
         return bool(draws(entry))
-    if not names or names & _REACHES_ALL or (draws(entry) and entry.error != STOPPED):
+    if not names or names & _REACH_EVERYTHING or (draws(entry) and entry.error != STOPPED):
         return True
     nodes = ast.walk(ast.parse(entry.source))
     attributes = (node.attr for node in nodes if isinstance(node, ast.Attribute))
@@ -118,7 +118,7 @@ def _may_matter(entry: Entry, names: frozenset[str]) -> bool:
 
 
 def modules_of(cells: Sequence[Cell]) -> set[str]:
-    """The modules that cells import, without what is inside them."""
+    """The top-level modules that cells import."""
     nodes = [node for cell in cells for node in ast.walk(ast.parse(cell.source))]
     found = {a.name for node in nodes if isinstance(node, ast.Import) for a in node.names}
     found |= {n.module or "" for n in nodes if isinstance(n, ast.ImportFrom) and not n.level}
@@ -129,22 +129,22 @@ def modules_of(cells: Sequence[Cell]) -> set[str]:
 
 
 def future_imports(cells: Sequence[Cell]) -> list[str]:
-    """The lines `from __future__ import ...` of all cells, which stand first in a script."""
+    """The lines `from __future__ import ...` of all cells, for the head of a script."""
     return sorted({ast.unparse(statement) for cell in cells for statement in _futures(cell)})
 
 
-def written(cell: Cell) -> str:
-    """A cell as its user typed it. A cell that an exception ended runs in `try`."""
+def cell_code(cell: Cell) -> str:
+    """The code of a cell as the user typed it; in `try` if an exception ended the cell."""
     if cell.error:
-        return executed(cell)
+        return exec_call(cell)
     above = {n for s in _futures(cell) for n in range(s.lineno, (s.end_lineno or 0) + 1)}
     lines = enumerate(cell.source.splitlines(), 1)
     return "\n".join(line for number, line in lines if number not in above).strip("\n")
 
 
-def executed(cell: Cell, indent: str = "") -> str:
-    """A cell as a text that is executed among the script's variables, wherever that stands. Raises
-    LabError for a cell that was stopped."""
+def exec_call(cell: Cell, indent: str = "") -> str:
+    """An `exec` of a cell's code with the script's global variables, for use inside of functions,
+    too. Raises LabError for a cell that was stopped."""
     if cell.error == STOPPED:
         raise LabError(
             f"No script can repeat {cell.title}: it was stopped while it ran.",

@@ -1,4 +1,4 @@
-"""The hooks of a script in place of edits, and the functions that its hooks need."""
+"""The hooks that repeat edits in a script, and the helper functions that a script may need."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def stop(*_):
 
 
 def edit_body(edit: Edit) -> str:
-    """The body of a pre-hook that does an edit."""
+    """The body of a pre-hook that makes an edit."""
     label, node = edit.place.label, edit.place.name.rpartition("::")[2]
     what = f"{node} ({label})" if 0 < len(label) < 30 else node
     lines = [f'    """Changes what comes in at {what}."""']

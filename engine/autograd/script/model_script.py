@@ -1,4 +1,4 @@
-"""How a script makes the model's loss: its Python, its batch, its weights and random numbers."""
+"""The part of a script that computes the model's loss: the model's code, batch and weights."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _MAIN = 'if __name__ == "__main__":'
 
 
 class ModelScript:
-    """The parts of a script that make the loss of `forward`. `fresh` gives a name that nothing
-    else in the script has, `data` is the name of what it loads. Raises LabError for a loss that
-    cannot be written as code."""
+    """Writes the code that computes the loss of `forward`. `fresh` returns an unused name in the
+    script, `data` is the variable of the loaded file. Raises LabError for a loss that cannot be
+    written as code."""
 
     def __init__(self, forward: ForwardPass, fresh: Callable[[str], str], data: str) -> None:
         self._forward, self._data = forward, data
@@ -29,7 +29,7 @@ class ModelScript:
         self.loss = f"{fresh('run_forward')}()"
 
     def blocks(self) -> list[list[str]]:
-        """The model's class, the model with its batch, and the function that gives the loss."""
+        """The model's class, the model with its batch, and the function that computes the loss."""
         file = write(self._forward.document, {}).text
         body = file.partition("class Model")[2].partition(_MAIN)[0].rstrip()
         on, device = "", self._forward.x.device.type
@@ -62,12 +62,12 @@ class ModelScript:
         return f'{self.model}.get_parameter("{name}")'
 
     def holds(self, names: Iterable[str]) -> bool:
-        """Whether these are all parameters of the model."""
+        """Whether `names` are the names of all parameters of the model."""
         return set(names) == dict(self._forward.module.named_parameters()).keys()
 
     def values(self) -> dict[str, object]:
-        """What the script loads, on the CPU so that it loads anywhere: weights and buffers as they
-        were before forward, and the batch."""
+        """The data that the script loads: weights, the buffers before forward, and the batch. All
+        are on the CPU, so that they load on any machine."""
         state = self._forward.module.state_dict()
         state.update({k: b for k, b in self._forward.buffers_before().items() if k in state})
         return {
@@ -96,7 +96,7 @@ class ModelScript:
 
 
 def _given(function: object, **defaults: object) -> str:
-    """The arguments that are not their defaults: `, reduction="sum"`."""
+    """The arguments that differ from their defaults: `, reduction="sum"`."""
     values = {name: getattr(function, name) for name in defaults}
     return "".join(
         f', {name}="{value}"' if isinstance(value, str) else f", {name}={value!r}"
@@ -106,7 +106,7 @@ def _given(function: object, **defaults: object) -> str:
 
 
 def packed(values: dict[str, object]) -> bytes:
-    """A file that torch.load reads with weights_only; empty for no values."""
+    """The bytes of a file that torch.load reads with weights_only; empty for no values."""
     buffer = io.BytesIO()
     if values:
         torch.save(values, buffer)

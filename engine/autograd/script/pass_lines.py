@@ -6,50 +6,50 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 
 from ...console.journal import Cell, Event, Pass, Place, ZeroGrad
 from ...errors import LabError
-from .cells import executed, written
+from .cells import cell_code, exec_call
 from .hooks import edit_body
 from .model_script import ModelScript
 from .text import identifier, is_expression, with_statement
 
 
 class PassWriter:
-    """Writes the passes of a script one after the other. `fresh` gives a name that nothing else
-    has, `cells` are those that the script holds. The passes with a start in `kept` hold on to
-    their tensors by names of the script's own: a cell may bind the console's names anew before the
-    last of them. `restored` gives lines that restore the random numbers before a cell. Raises
-    LabError for what no script can do."""
+    """Writes the passes of a script in order. `fresh` returns an unused name, `cells` are the cells
+    in the script, and `restoring` returns the lines that restore the random numbers before a cell.
+    `renamed` are starts of passes whose tensors get names of the script's own, since a cell may
+    rebind the console's names before the last pass from there. Raises LabError for what no script
+    can do."""
 
     def __init__(
         self,
         fresh: Callable[[str], str],
         model: ModelScript | None,
         cells: Collection[Cell],
-        kept: Collection[Pass],
-        restored: Callable[[Cell], list[str]],
+        renamed: Collection[Pass],
+        restoring: Callable[[Cell], list[str]],
     ) -> None:
-        self._fresh, self._model, self._cells, self._restored = fresh, model, cells, restored
-        self._kept: dict[Pass, dict[str, str]] = {start: {} for start in kept}
+        self._fresh, self._model, self._cells, self._restoring = fresh, model, cells, restoring
+        self._renamed: dict[Pass, dict[str, str]] = {start: {} for start in renamed}
         self._loss = fresh("loss") if model else ""
         self._run = 0
         self._roots: dict[Pass, list[str]] = {}
-        self._given: dict[Pass, list[str]] = {}
-        self._found: dict[Pass, dict[str, str]] = {}
+        self._gradients: dict[Pass, list[str]] = {}
+        self._gradient_names: dict[Pass, dict[str, str]] = {}
         self._hooks: dict[str, str] = {}
         self._nodes: dict[Pass, dict[Place, str]] = {}
-        self._begun: dict[Pass, list[str]] = {}
+        self._start_lines: dict[Pass, list[str]] = {}
 
     def blocks(self, p: Pass, is_last: bool) -> list[list[str]]:
-        """The code of a pass in blocks of lines; of the last pass all that is left, too."""
+        """The code of a pass in blocks of lines. The last pass runs to its end."""
         self._check(p)
         title = f"# {_title(p)}"
         if is_last and 0 < p.position < p.size:
             title += f"\n# In the lab it stood at node {p.position} of {p.size}."
         lines = [title]
         if p.first is p:
-            self._begun[p] = lines
-            self._begin(p, lines)
+            self._start_lines[p] = lines
+            self._write_start(p, lines)
         if p.clears:
-            lines += self._emptied(p, list(p.leaves), set_to_none=True)
+            lines += self._clear_lines(p, list(p.leaves), set_to_none=True)
         end = p.size if is_last else p.position
         if p.inputs and not any(p.found) and not is_last:
             end = 0  # nothing comes of it
@@ -59,16 +59,16 @@ class PassWriter:
         definitions, backward = self._backward(p, end, midst) if end else ([], [])
         if is_last:
             backward = [*self._breakpoints(p), *backward]
-        before, after = self._done(p, early), self._done(p, late)
+        before, after = self._event_blocks(p, early), self._event_blocks(p, late)
         if before:
             return [*definitions, lines, *before, backward, *after]
         lines += backward
         return [*definitions, lines if len(lines) > 1 else [], *after]
 
     def results(self, p: Pass) -> list[tuple[str, str]]:
-        """What the pass has found: names of gradients, and their expressions."""
+        """The names and expressions of the gradients that the pass has computed."""
         if p.inputs:
-            return [(f"gradient of {name}", text) for name, text in self._found[p].items()]
+            return [(f"gradient of {name}", text) for name, text in self._gradient_names[p].items()]
         return [(f"{name}.grad", f"{self._tensor(p, name)}.grad") for name in p.leaves]
 
     def _check(self, p: Pass) -> None:
@@ -87,9 +87,9 @@ class PassWriter:
 
     # -- where it starts -------------------------------------------------------------------------
 
-    def _begin(self, p: Pass, lines: list[str]) -> None:
-        """Add the lines that bind the roots, and what backward starts with."""
-        is_kept = p.start in self._kept
+    def _write_start(self, p: Pass, lines: list[str]) -> None:
+        """Add the lines that define the roots and their gradients."""
+        is_renamed = p.start in self._renamed
         roots = self._roots[p] = []
         if p.roots.of:
             assert p.parent is not None
@@ -105,18 +105,18 @@ class PassWriter:
                 self._run = p.roots.run
         for expression in p.roots.expressions:
             roots.append(expression)
-            if is_kept or not expression.isidentifier():
+            if is_renamed or not expression.isidentifier():
                 roots[-1] = self._fresh("root")
                 lines.append(f"{roots[-1]} = {expression}")
         gradients = zip(p.roots.gradients, roots, strict=True)
-        given = self._given[p] = [g.code.format(root=r, text=g.text) for g, r in gradients]
+        given = self._gradients[p] = [g.code.format(root=r, text=g.text) for g, r in gradients]
         for place, text in enumerate(given):
-            if text != "None" and (is_kept or not text.isidentifier()):
+            if text != "None" and (is_renamed or not text.isidentifier()):
                 given[place] = self._fresh("gradient")
                 lines.append(f"{given[place]} = {text}")
 
     def _gradient_of(self, p: Pass, name: str) -> str:
-        return self._found[p][name] if p.inputs else f"{self._tensor(p, name)}.grad"
+        return self._gradient_names[p][name] if p.inputs else f"{self._tensor(p, name)}.grad"
 
     def _tensor(self, p: Pass, name: str) -> str:
         """The expression of a tensor whose `.grad` a pass shows, or of an input."""
@@ -126,39 +126,39 @@ class PassWriter:
             place = p.leaves[name].place
             assert place is not None
             return f"{self._node(p, place)}.variable"
-        kept = self._kept.get(p.start)
-        if kept is None:
+        names = self._renamed.get(p.start)
+        if names is None:
             return name
-        if name not in kept:
-            kept[name] = self._fresh(f"{identifier(name)}_before")
-            self._begun[p.start].insert(len(kept), f"{kept[name]} = {name}")
-        return kept[name]
+        if name not in names:
+            names[name] = self._fresh(f"{identifier(name)}_before")
+            self._start_lines[p.start].insert(len(names), f"{names[name]} = {name}")
+        return names[name]
 
     def _node(self, p: Pass, place: Place) -> str:
         return f'find_node("{place.name}", {place.number}, {", ".join(self._roots[p.first])})'
 
     # -- what is changed -------------------------------------------------------------------------
 
-    def _done(self, p: Pass, events: Sequence[Event]) -> list[list[str]]:
-        """What was done before a pass or after it."""
+    def _event_blocks(self, p: Pass, events: Sequence[Event]) -> list[list[str]]:
+        """The code of cells and zero_grad() calls that ran before a pass or after it."""
         blocks = []
         for event in events:
             if isinstance(event.done, ZeroGrad):
-                lines = self._zeroed(p, event, event.done)
+                lines = self._zero_grad_lines(p, event, event.done)
                 blocks.append([f"# {event.done.title}", *lines] if lines else [])
             elif event.done in self._cells:
-                blocks += [self._restored(event.done)]
-                blocks += [[f"# {event.done.title}", written(event.done)]]
+                blocks += [self._restoring(event.done)]
+                blocks += [[f"# {event.done.title}", cell_code(event.done)]]
         return blocks
 
-    def _inside(self, p: Pass, event: Event) -> tuple[str, str]:
-        """What was done in the midst of a pass: the name of a hook and its definition; empty if
-        there is nothing to do."""
+    def _event_hook(self, p: Pass, event: Event) -> tuple[str, str]:
+        """A hook for a cell or zero_grad() that ran during a pass: its name, and its definition
+        (empty if it does nothing)."""
         title, indent = event.done.title, " " * 8
         if isinstance(event.done, ZeroGrad):
-            code = "\n".join(indent + line for line in self._zeroed(p, event, event.done))
+            code = "\n".join(indent + line for line in self._zero_grad_lines(p, event, event.done))
         else:
-            code = executed(event.done, indent) if event.done in self._cells else ""
+            code = exec_call(event.done, indent) if event.done in self._cells else ""
             runs_backward = any(call in code for call in (".backward(", "autograd.grad("))
             if runs_backward:  # it would call the hooks, too
                 raise LabError(
@@ -169,14 +169,14 @@ class PassWriter:
         head = f'def {name}(*_):\n    """{title}, in the midst of the pass."""\n'
         return name, f"{head}    with torch.enable_grad():\n{code}" if code else ""
 
-    def _zeroed(self, p: Pass, event: Event, done: ZeroGrad) -> list[str]:
-        """Lines that do a zero_grad(). Where the pass has gone back over a leaf since, the leaf's
-        `.grad` is what it was before."""
+    def _zero_grad_lines(self, p: Pass, event: Event, done: ZeroGrad) -> list[str]:
+        """The lines of a zero_grad(). Leaves over which the pass has gone back since are left out:
+        going back restored their `.grad`."""
         back = range(event.lowest, event.position)
         names = [name for name, leaf in p.leaves.items() if p.inputs or leaf.position not in back]
-        return self._emptied(p, names, done.set_to_none) if names else []
+        return self._clear_lines(p, names, done.set_to_none) if names else []
 
-    def _emptied(self, p: Pass, names: list[str], set_to_none: bool) -> list[str]:
+    def _clear_lines(self, p: Pass, names: list[str], set_to_none: bool) -> list[str]:
         if self._model and self._model.holds(names):
             return [f"{self._model.model}.zero_grad({'' if set_to_none else 'set_to_none=False'})"]
         tensors = [self._tensor(p, name) for name in names]
@@ -194,14 +194,14 @@ class PassWriter:
     def _backward(
         self, p: Pass, end: int, midst: Sequence[Event]
     ) -> tuple[list[list[str]], list[str]]:
-        """The definitions of hooks, and lines that run the first `end` nodes with them."""
+        """The definitions of hooks, and the lines that run the first `end` nodes with them."""
         definitions: list[list[str]] = []
         lines: list[str] = []
         items: list[str] = []
         nodes = self._nodes.setdefault(p.first, {})
 
         def at(place: Place) -> str:
-            """The variable of a node."""
+            """The script's variable for a node."""
             if place not in nodes:
                 nodes[place] = self._fresh(f"{identifier(place.word)}_node")
                 lines.append(f"{nodes[place]} = {self._node(p, place)}")
@@ -209,7 +209,7 @@ class PassWriter:
 
         way = "register_prehook" if p.real_engine else "register_hook"
         for event in midst:
-            name, definition = self._inside(p, event)
+            name, definition = self._event_hook(p, event)
             if definition and event.at is not None:
                 definitions.append([definition])
                 items.append(f"{at(event.at)}.{way}({name})")
@@ -231,7 +231,7 @@ class PassWriter:
                 yield f"# {self._node(p, place)}.{hook}"
 
     def _call(self, p: Pass, to_end: bool) -> str:
-        roots, given = self._roots[p.first], self._given[p.first]
+        roots, given = self._roots[p.first], self._gradients[p.first]
         options = ["retain_graph=True"] if p.retain_graph and not p.create_graph else []
         options += ["create_graph=True"] if p.create_graph else []
         several = len(roots) > 1
@@ -248,7 +248,7 @@ class PassWriter:
         inputs = ", ".join(self._tensor(p, name) for name in wanted)
         arguments = ", ".join([listed[0], f"[{inputs}]", *listed[1:], *options])
         names = [self._fresh(f"gradient_of_{identifier(name)}") for name in wanted]
-        self._found[p] = dict(zip(wanted, names, strict=True))
+        self._gradient_names[p] = dict(zip(wanted, names, strict=True))
         target = f"({names[0]},)" if len(names) == 1 else ", ".join(names)
         return f"{target} = torch.autograd.grad({arguments})"
 

@@ -1,7 +1,7 @@
-"""All that was done in backward passes as a Python script, which leaves the same bits in `.grad`.
+"""Writes backward passes as a Python script that leaves the same bits in `.grad`.
 
-The script is plain PyTorch: the cells that made the roots, or the model and its batch; backward for
-each pass, with pre-hooks in place of edits; and what was done between them, in order.
+The script is plain PyTorch. It has the cells that computed the roots, or the model and its batch;
+a backward for each pass, with pre-hooks for edits; and the cells and zero_grad() calls in between.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from ...models.forward import ForwardPass
 from ...random_states import States, restoring_line
 from .cells import (
     Entry,
+    cell_code,
     draws,
     edited_names,
     future_imports,
@@ -26,7 +27,6 @@ from .cells import (
     names_of,
     needed,
     runs,
-    written,
 )
 from .hooks import HELPERS
 from .model_script import ModelScript, packed
@@ -50,14 +50,15 @@ _IMPORTS = {  # in the order in which formatters put them
 
 
 def write_script(journal: Journal, current: Pass, world: object) -> tuple[str, bytes]:
-    """What was done in `world` (a forward pass, or the console's namespace) up to the pass
-    `current`, and that to its end; and the file that the script loads, empty for none. Raises
-    LabError, naming the cause, for what no script can do."""
+    """The script of the passes of `world` (a forward pass, or the console's namespace) up to and
+    with `current`, and the file that it loads (empty if none). Raises LabError with the cause for
+    what no script can do."""
     return _Script(journal, current, world).text()
 
 
 def code_behind(journal: Journal, current: Pass, world: object) -> str:
-    """The cells on which the graph of a pass may depend, in order; empty for a model's."""
+    """The cells on which the graph of a pass may depend, in order; empty for a pass of the
+    model."""
     entries = _in_order(journal, current, world, world)
     cells = [entry for entry in entries if isinstance(entry, Cell) and not entry.error]
     found = needed([*cells, current], [current])
@@ -65,7 +66,8 @@ def code_behind(journal: Journal, current: Pass, world: object) -> str:
 
 
 def _in_order(journal: Journal, current: Pass, world: object, console: object) -> Iterator[Entry]:
-    """The passes of `world` and the cells of `console`; after a pass the cells in its midst."""
+    """The passes of `world` and the cells of `console`. A cell that ran during a pass comes after
+    it."""
     for entry in [*journal.entries, current]:
         cells = entry.cells if isinstance(entry, Pass) else [entry]
         if isinstance(entry, Pass) and entry.world() is world:
@@ -79,7 +81,7 @@ class _Script:
         self._entries = self._needed(world)
         self._cells = [entry for entry in self._entries if isinstance(entry, Cell)]
         self._passes = [entry for entry in self._entries if isinstance(entry, Pass)]
-        self._taken = {*_IMPORTS, *HELPERS, "stop"}.union(*map(names_of, self._entries))
+        self._used_names = {*_IMPORTS, *HELPERS, "stop"}.union(*map(names_of, self._entries))
         self._data_name = self._fresh("data")
         self._data: dict[str, Any] = {}
         self._random: States = {}
@@ -88,10 +90,10 @@ class _Script:
             self._model = ModelScript(world, self._fresh, self._data_name)
             self._data = self._model.values()
         self._writer = PassWriter(
-            self._fresh, self._model, set(self._cells), self._kept(), self._restored
+            self._fresh, self._model, set(self._cells), self._renamed_starts(), self._restoring
         )
 
-    # -- what is in it ---------------------------------------------------------------------------
+    # -- the entries -----------------------------------------------------------------------------
 
     def _needed(self, world: object) -> list[Entry]:
         """The passes of `world`, and the cells on which they may depend."""
@@ -121,8 +123,8 @@ class _Script:
                     hint=f"Make {name} in the console, and edit again.",
                 )
 
-    def _kept(self) -> set[Pass]:
-        """The starts of passes in whose midst, or before the last of which, a cell runs."""
+    def _renamed_starts(self) -> set[Pass]:
+        """The starts of passes with a cell between the start and the end of their last pass."""
         found = set[Pass]()
         for p in self._passes:
             between = self._entries[self._entries.index(p.start) : self._entries.index(p)]
@@ -131,11 +133,11 @@ class _Script:
         return found
 
     def _fresh(self, name: str) -> str:
-        """The name, or the first with a number that is free."""
+        """An unused name: `name`, or `name` with the lowest number that is free."""
         free = next(
-            n for i in count(1) if (n := f"{name}_{i}" if i > 1 else name) not in self._taken
+            n for i in count(1) if (n := f"{name}_{i}" if i > 1 else name) not in self._used_names
         )
-        self._taken.add(free)
+        self._used_names.add(free)
         return free
 
     # -- as text ---------------------------------------------------------------------------------
@@ -144,14 +146,14 @@ class _Script:
         blocks: list[list[str]] = []
         if self._model:
             blocks += self._model.blocks()
-        inside = {cell for p in self._passes for cell in p.cells}  # the pass writes them
+        inside = {cell for p in self._passes for cell in p.cells}  # written as hooks of the pass
         for entry in self._entries:
             if isinstance(entry, Pass):
-                blocks.append(self._restored(entry))
+                blocks.append(self._restoring(entry))
                 blocks += self._writer.blocks(entry, is_last=entry is self._current)
             elif entry not in inside:
-                blocks += [self._restored(entry), [f"# {entry.title}", written(entry)]]
-        blocks += self._printed()
+                blocks += [self._restoring(entry), [f"# {entry.title}", cell_code(entry)]]
+        blocks += self._print_blocks()
         body = ["\n".join(lines) for lines in blocks]
         opening = self._opening()
         used = set(words("\n".join([opening, *body])))
@@ -184,9 +186,9 @@ class _Script:
             lines.append(f"{self._data_name} = torch.load({path}, weights_only=True)")
         return "\n".join(lines)
 
-    def _restored(self, entry: Entry) -> list[str]:
-        """A line for each generator from which the entry draws, and that does not stand where it
-        stood before the entry."""
+    def _restoring(self, entry: Entry) -> list[str]:
+        """The lines that restore each random number generator that the entry draws from, unless it
+        is in the right state already."""
         lines = []
         for generator in sorted(draws(entry)):
             state = entry.before.get(generator)
@@ -195,7 +197,7 @@ class _Script:
         self._random.update({k: v for k, v in entry.after.items() if entry.before.get(k) != v})
         return ["# Random numbers as they were in the lab.", *lines] if lines else []
 
-    def _printed(self) -> list[list[str]]:
+    def _print_blocks(self) -> list[list[str]]:
         if self._model and not self._current.inputs:
             parameter = self._fresh("parameter")
             return [[
@@ -207,7 +209,7 @@ class _Script:
         return [[f'print("{title}:", {text})' for title, text in results]]
 
     def _own_files(self) -> list[str]:
-        """Modules of the user's own that the cells import, as files or folders."""
+        """The files or folders of the user's own modules that the cells import."""
         found = set()
         installed = [Path(p).resolve() for p in sysconfig.get_paths().values()]
         for name in modules_of(self._cells):
@@ -219,6 +221,6 @@ class _Script:
 
 
 def _since_the_last_start(passes: list[Pass]) -> list[Pass]:
-    """Passes of the model from the last on that began with every `.grad` None."""
+    """The model's passes from the last one that began with every `.grad` None."""
     starts = [i for i, p in enumerate(passes) if p.clears and not p.roots.of]
     return passes[starts[-1] :] if starts else passes

@@ -1,4 +1,4 @@
-"""Python text as formatters write it: calls that are too long in several lines, blank lines."""
+"""Python code laid out as by a formatter: long `with` statements, and blank lines."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
 def with_statement(items: Sequence[str], body: str) -> str:
-    """`with` these around a body; the body alone without any."""
+    """A `with` statement with these items around `body`; `body` alone if there are none."""
     if not items:
         return body
     head = f"with {', '.join(items)}:"
@@ -21,12 +21,12 @@ def with_statement(items: Sequence[str], body: str) -> str:
 
 
 def words(text: str) -> list[str]:
-    """The names and numbers in a text of any kind."""
+    """The names and numbers in any text."""
     return "".join(c if c.isalnum() or c == "_" else " " for c in text).split()
 
 
 def identifier(text: str) -> str:
-    """A name made of what is in `text`: `net[0].weight` gives net_0_weight."""
+    """A Python name made from `text`: `net[0].weight` becomes net_0_weight."""
     name = "_".join(words(text)).strip("_")[:24].rstrip("_").lower()
     return f"_{name}" if not name or name[0].isdigit() or keyword.iskeyword(name) else name
 
@@ -40,7 +40,7 @@ def is_expression(text: str) -> bool:
 
 
 def joined(blocks: Iterable[str]) -> str:
-    """Blocks of code with one blank line between, two around definitions."""
+    """Blocks of code, separated by one blank line, or two around definitions."""
     text = ""
     after_definition = False
     for block in filter(None, blocks):

@@ -237,7 +237,7 @@ def test_leaves_tell_what_was_there_before() -> None:
 
 
 def test_interrupting_the_wait_loses_nothing() -> None:
-    """Whoever waits is interrupted while the engine is in a node; the next step goes on."""
+    """An interrupt ends the wait for a node, not the engine; the next step goes on."""
     entered, leave = threading.Event(), threading.Event()
 
     class Slow(torch.autograd.Function):
@@ -253,20 +253,20 @@ def test_interrupting_the_wait_loses_nothing() -> None:
 
     x = torch.ones((), requires_grad=True)
     engine = BreakMode(Slow.apply(x * 2))
-    wait = engine._turn.wait
+    wait = engine._condition.wait
 
     def interrupted(timeout: float | None = None) -> bool:
         if threading.current_thread() is not engine._thread:
-            engine._turn.release()
+            engine._condition.release()
             entered.wait()
-            engine._turn.acquire()
+            engine._condition.acquire()
             raise KeyboardInterrupt
         return wait(timeout)
 
-    engine._turn.wait = interrupted  # type: ignore[method-assign]
+    engine._condition.wait = interrupted  # type: ignore[method-assign]
     with pytest.raises(KeyboardInterrupt):
         engine.step()
-    engine._turn.wait = wait  # type: ignore[method-assign]
+    engine._condition.wait = wait  # type: ignore[method-assign]
     leave.set()
     engine.run()
     assert x.grad is not None and x.grad.item() == 2.0
