@@ -6,6 +6,7 @@ terminal, handling of SIGINT, or speed.
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import itertools
 import multiprocessing.resource_tracker
@@ -56,6 +57,12 @@ def qapp(qapp):
     qapp.clipboard().clear()
 
 
+def pytest_collection_finish() -> None:
+    """What the modules made stays: no collection of garbage looks through it again."""
+    gc.collect()
+    gc.freeze()
+
+
 _test_numbers = itertools.count()
 
 
@@ -94,7 +101,7 @@ def nothing_left_behind(own_settings: Path) -> Iterator[None]:
     widgets = _top_level_widgets()
     yield
     faults: list[str] = []
-    left_widgets = _settled_widgets() - widgets
+    left_widgets = _left_widgets(widgets)
     if left_widgets:
         faults.append("top-level widgets: " + ", ".join(sorted(map(_described, left_widgets))))
         _delete(left_widgets)
@@ -119,11 +126,25 @@ def nothing_left_behind(own_settings: Path) -> Iterator[None]:
 def _child_processes() -> set[psutil.Process]:
     """All live descendants but multiprocessing's resource tracker, which serves the session."""
     tracker = getattr(multiprocessing.resource_tracker._resource_tracker, "_pid", None)
+    if set(_child_pids()) <= {tracker}:
+        return set()
     return {
         process
         for process in psutil.Process().children(recursive=True)
         if process.pid != tracker and process.status() != psutil.STATUS_ZOMBIE
     }
+
+
+def _child_pids() -> list[int]:
+    """The direct children. Linux lists them by thread; psutil reads every process's file."""
+    lists = list(Path("/proc/self/task").glob("*/children"))
+    if not lists:
+        return [process.pid for process in psutil.Process().children()]
+    pids: list[int] = []
+    for path in lists:
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # the thread has ended
+            pids += map(int, path.read_text().split())
+    return pids
 
 
 def _application():
@@ -140,18 +161,18 @@ def _top_level_widgets() -> set:
     return {w for w in application.topLevelWidgets() if w.metaObject().className() not in own}
 
 
-def _settled_widgets() -> set:
-    """Top-level widgets after deferred deletions, and after Python's cycles if any are left."""
+def _left_widgets(before: set) -> set:
+    """New top-level widgets after deferred deletions, and after Python's cycles if any are new."""
     application = _application()
     if application is None:
         return set()
     from PySide6.QtCore import QEvent
 
     application.sendPostedEvents(None, QEvent.Type.DeferredDelete)
-    if _top_level_widgets():
+    if _top_level_widgets() - before:
         gc.collect()
         application.sendPostedEvents(None, QEvent.Type.DeferredDelete)
-    return _top_level_widgets()
+    return _top_level_widgets() - before
 
 
 def _described(widget) -> str:
