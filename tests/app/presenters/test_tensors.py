@@ -113,3 +113,14 @@ def test_the_variables_go_with_their_engine_and_their_project(desk, link, bench,
         bench.files.new(Project(name="Other"))
     assert desk.presenter.expression == "" and desk.presenter.element is None
     assert desk.page.variables.variable("x") is None
+
+
+def test_what_leads_to_a_panel_shows_it(desk):
+    page, presenter = desk.page, desk.presenter
+    for dock, lead in (
+        (page.create_dock, presenter.create),
+        (page.console_dock, presenter.type_python),
+    ):
+        dock.hide()
+        lead()
+        assert not dock.isHidden()
