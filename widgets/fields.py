@@ -16,7 +16,7 @@ from PySide6.QtWidgets import QAbstractSpinBox, QCheckBox, QComboBox, QWidget
 
 from engine.project.catalogue import Param, parse_value
 from engine.project.document import ParamValue
-from widgets import theme
+from widgets import make, theme
 
 
 def value_text(value: ParamValue) -> str:
@@ -183,8 +183,7 @@ def field_for(param: Param, parent: QWidget) -> Field:
         field = ChoiceField(param, parent)
     else:
         field = TextField(param, parent)
-    field.setObjectName(f"param_{param.name}")
-    field.setAccessibleName(param.name)
+    make.named(field, f"param_{param.name}", param.name)
     field.setAccessibleDescription(param.doc)
     field.setToolTip(tooltip(param))
     return field

@@ -17,7 +17,7 @@ from PySide6.QtWidgets import (
 )
 
 from engine.protocol import Activation, ForwardSnapshot, TensorSummary
-from widgets import theme
+from widgets import make, theme
 from widgets.text import format_number, format_shape
 from widgets.theme import GRID
 from widgets.values.value_card import bad_numbers
@@ -90,8 +90,7 @@ class BlockList(QListWidget):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.setObjectName("forward_blocks")
-        self.setAccessibleName("Blocks in the order they run")
+        make.named(self, "forward_blocks", "Blocks in the order they run")
         self.setToolTip(
             "Blocks in the order they run. The bar shows from the smallest to the largest number,"
             " the thick part is mean ± standard deviation, all on one scale. Enter runs to here."

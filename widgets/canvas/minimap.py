@@ -6,7 +6,7 @@ from PySide6.QtCore import QPointF, QRectF, QSize, Qt
 from PySide6.QtGui import QMouseEvent, QPainter, QPaintEvent, QPen, QTransform
 from PySide6.QtWidgets import QWidget
 
-from widgets import theme
+from widgets import make, theme
 
 from . import style
 from .scene import ModelScene
@@ -25,9 +25,7 @@ class CanvasMap(QWidget):
     def __init__(self, view: CanvasView, words: str) -> None:
         """`words` is the tooltip."""
         super().__init__(view)
-        self.setObjectName("minimap")
-        self.setAccessibleName("Map of the canvas")
-        self.setToolTip(words)
+        make.named(self, "minimap", "Map of the canvas", words)
         self.setFixedSize(self.SIZE)
         self.setCursor(Qt.CursorShape.PointingHandCursor)
         self._view = view

@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QLabel, QWidget
 from engine.project import wiring
 from engine.project.document import Model, Wire
 from engine.protocol import ModelSnapshot
-from widgets import theme
+from widgets import make, theme
 from widgets.layout import GRID, Side
 
 from .edge_pan import EdgePan
@@ -79,8 +79,7 @@ class ModelView(CanvasView):
         super().__init__(self.model_scene, parent)
         self.model_scene.setParent(self)
         self.can_connect = can_connect
-        self.setObjectName("model_canvas")
-        self.setAccessibleName("Model canvas")
+        make.named(self, "model_canvas", "Model canvas")
         self._gesture: Gesture | None = None
         self._hovered: Thing | None = None
         self._selected: tuple[str, ...] = ()

@@ -11,7 +11,7 @@ from PySide6.QtGui import QFocusEvent, QKeyEvent, QTextCursor
 from PySide6.QtWidgets import QFrame, QPlainTextEdit, QSizePolicy, QWidget
 
 from engine.protocol import Completion, CompletionsSnapshot
-from widgets import theme
+from widgets import make, theme
 from widgets.console.completion_popup import CompletionPopup
 from widgets.console.history import History
 from widgets.model.python_highlighter import PythonHighlighter
@@ -52,8 +52,7 @@ class CodeInput(QPlainTextEdit):
 
     def __init__(self, history: History, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.setObjectName("console_input")
-        self.setAccessibleName("Python to run")
+        make.named(self, "console_input", "Python to run")
         self.setToolTip(
             "Python, run among the variables of this session.\nEnter runs it (or goes on with an"
             " unfinished block; an empty line ends it), Shift+Enter runs it as it stands,"

@@ -14,7 +14,7 @@ from PySide6.QtWidgets import (
 )
 
 from engine.protocol import Completion
-from widgets import theme
+from widgets import make, theme
 
 MAX_ROWS = 9
 WIDTH = 460
@@ -39,8 +39,7 @@ class CompletionPopup(QListView):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.setObjectName("console_completions")
-        self.setAccessibleName("Completions")
+        make.named(self, "console_completions", "Completions")
         self.setToolTip("Up and Down choose, Enter or Tab inserts, Esc closes.")
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self.setFrameShape(QFrame.Shape.Box)

@@ -18,7 +18,7 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QFrame, QPlainTextEdit, QWidget
 
 from engine.protocol import ErrorReport, FailedOperands
-from widgets import theme
+from widgets import make, theme
 from widgets.console.inline_widgets import InlineWidgets
 from widgets.model.python_highlighter import PythonHighlighter
 from widgets.shapes.failure_view import FailureView
@@ -60,8 +60,7 @@ class Transcript(QPlainTextEdit):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.setObjectName("console_output")
-        self.setAccessibleName("Console output")
+        make.named(self, "console_output", "Console output")
         self.setToolTip(
             "What was run and what came back. The line that an error points at is marked. Text can"
             " be selected and copied."

@@ -7,7 +7,7 @@ from PySide6.QtGui import QColor, QFontMetrics, QGuiApplication, QPainter, QPain
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from engine.protocol import BitField, BitsPart, BitsSnapshot
-from widgets import theme
+from widgets import make, theme
 from widgets.theme import GRID, mono_font
 
 _ROLES = {"sign": "error", "exponent": "leaf", "mantissa": "storage", "integer": "storage"}
@@ -21,8 +21,7 @@ class BitView(QWidget):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.setObjectName("bit_view")
-        self.setAccessibleName("Bits of the selected element")
+        make.named(self, "bit_view", "Bits of the selected element")
         self.setToolTip(
             "How the element is stored. A float is sign × significand × 2^exponent; an integer is"
             " two's complement. Select an element in the table."

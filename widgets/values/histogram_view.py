@@ -13,7 +13,7 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QWidget
 
 from engine.protocol import Histogram
-from widgets import theme
+from widgets import make, theme
 from widgets.painted_widget import PaintedWidget
 from widgets.text import format_number
 from widgets.theme import GRID
@@ -29,8 +29,7 @@ class HistogramView(PaintedWidget):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.setObjectName("histogram_view")
-        self.setAccessibleName("Histogram of the elements")
+        make.named(self, "histogram_view", "Histogram of the elements")
         self.setToolTip(
             "How many elements lie in each range of values. NaN and infinities are left out."
         )

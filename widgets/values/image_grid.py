@@ -11,7 +11,7 @@ from PySide6.QtGui import QFont, QImage, QPainter
 from PySide6.QtWidgets import QWidget
 
 from engine.protocol import Picture
-from widgets import theme
+from widgets import make, theme
 from widgets.painted_widget import PaintedWidget
 from widgets.text import format_number
 from widgets.theme import GRID
@@ -26,8 +26,7 @@ class ImageGrid(PaintedWidget):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.setObjectName("image_grid")
-        self.setAccessibleName("The tensor as images")
+        make.named(self, "image_grid", "The tensor as images")
         self.setToolTip(
             "Takes the last three dimensions as channels, height and width (CHW), all before as a"
             " batch. Three channels make a colour image."

@@ -17,7 +17,7 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QWidget
 
 from engine.protocol import LinesSnapshot
-from widgets import theme
+from widgets import make, theme
 from widgets.painted_widget import PaintedWidget
 from widgets.text import format_number
 from widgets.theme import GRID
@@ -41,8 +41,7 @@ class LineView(PaintedWidget):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.setObjectName("line_view")
-        self.setAccessibleName("Rows of the tensor as lines")
+        make.named(self, "line_view", "Rows of the tensor as lines")
         self.setToolTip(
             f"Each row is a line over the last dimension, the first {MAX_LINES} rows at most. Where"
             " columns are too many to be drawn apart, neighbours share a point that spans from the"

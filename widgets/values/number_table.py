@@ -20,7 +20,7 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QAbstractScrollArea, QLineEdit, QWidget
 
-from widgets import theme
+from widgets import make, theme
 from widgets.theme import GRID, mono_font
 
 ROW_HEIGHT = 24
@@ -47,8 +47,7 @@ class NumberTable(QAbstractScrollArea):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.setObjectName("number_table")
-        self.setAccessibleName("Elements of the tensor")
+        make.named(self, "number_table", "Elements of the tensor")
         self.setToolTip(
             "One number a cell; rows and columns carry their indices. Click a cell to see it in"
             " every view; double click or type to change it."
@@ -387,8 +386,7 @@ class NumberTable(QAbstractScrollArea):
         self._close_editor()
         self._reveal(*self._selected)
         editor = QLineEdit(self.viewport())
-        editor.setObjectName("cell_editor")
-        editor.setAccessibleName("New value of the element")
+        make.named(editor, "cell_editor", "New value of the element")
         editor.setFont(self.font())
         editor.setText(typed or self.text_at(*self._selected) or "")
         editor.installEventFilter(self)

@@ -67,8 +67,7 @@ class PictureView(QWidget):
         self._shared_range: tuple[float, float] | None = None
         self._empty_text = "Nothing to show yet"
         self._name_cell: Callable[[Cell], str] | None = None
-        self.setObjectName("picture_view")
-        self.setAccessibleName("Picture of a tensor")
+        make.named(self, "picture_view", "Picture of a tensor")
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
         if legend:
             self.setToolTip(
