@@ -16,75 +16,46 @@ _GAP = 2
 
 
 class Move(NamedTuple):
-    """A button: what it says, its icon, its tooltip ({one} is what a step runs), its keys, and
-    where it makes sense: `before` the first, `after` the last, both, or with a `target`.
+    """A button: what it says, its icon, its tooltip ({one} is what a step runs), and where it makes
+    sense: on the way `back` from the first, `on` to the last, or with a `target`.
 
-    `window_keys` are those by which the window's menu does the same. Where there is no room for
-    all buttons, those with the largest `folds` go into a menu first, those with 0 never.
+    `keys` act in the panel, `window_keys` are those by which the window's menu does the same. Where
+    there is no room for all buttons, those with the largest `folds` go into a menu first, those
+    with 0 never.
     """
 
     text: str
     icon: str
     tip: str
-    keys: str
     needs: str
+    keys: str = ""
     window_keys: str = ""
     folds: int = 0
 
 
-MOVES: Mapping[str, Move] = {
-    "reset": Move(
-        "Reset", "mdi6.skip-backward", "Return before the first {one}", "Ctrl+Home", "back", folds=1
-    ),
-    "back": Move("Back", "mdi6.step-backward", "Undo the last {one}", "Ctrl+Left", "back"),
-    "step": Move("Step", "mdi6.step-forward", "Run the next {one}", "Ctrl+Right", "on", "F10"),
-    "to": Move(
-        "To here",
-        "mdi6.debug-step-over",
-        "Run to the selected {one} (Enter)",
-        "",
-        "target",
-        folds=3,
-    ),
-    "end": Move(
-        "Run all", "mdi6.skip-forward", "Run all {one}s that are left", "Ctrl+End", "on", folds=2
-    ),
-}
+_RESET = Move("Reset", "skip-backward", "Return before the first {one}", "back", "Ctrl+Home", "", 1)
+_BACK = Move("Back", "step-backward", "Undo the last {one}", "back", "Ctrl+Left")
+_STEP = Move("Step", "step-forward", "Run the next {one}", "on", "Ctrl+Right", "F10")
+_TO = Move("To here", "debug-step-over", "Run to the selected {one} (Enter)", "target", folds=3)
+_END = Move("Run all", "skip-forward", "Run all {one}s that are left", "on", "Ctrl+End", "", 2)
+_BACK_RUN = Move("", "rewind", "Go back to the breakpoint before", "back")
+_RUN = Move("Run", "play", "Run to the next breakpoint", "on", "Ctrl+Shift+Right", "F12")
+_LEAF = Move("", "leaf", "Run to the next leaf: a .grad is filled", "on", "Ctrl+Down", folds=3)
+_OUT = Move("", "debug-step-out", "Run to the last {one} of the next {one}'s module", "on")
+
+MOVES = {"reset": _RESET, "back": _BACK, "step": _STEP, "to": _TO, "end": _END}
 """The moves of every pass."""
 
-DEBUG_MOVES: Mapping[str, Move] = {
-    "reset": MOVES["reset"]._replace(text="Restart"),
-    "back_run": Move(
-        "",
-        "mdi6.rewind",
-        "Go back to the breakpoint before",
-        "Ctrl+Shift+Left",
-        "back",
-        "Shift+F12",
-        folds=6,
-    ),
-    "back": MOVES["back"]._replace(text="", window_keys="Shift+F10"),
-    "step": MOVES["step"]._replace(window_keys="F11"),
-    "run": Move("Run", "mdi6.play", "Run to the next breakpoint", "Ctrl+Shift+Right", "on", "F12"),
-    "leaf": Move(
-        "",
-        "mdi6.leaf",
-        "Run to the next leaf: a .grad is filled",
-        "Ctrl+Down",
-        "on",
-        folds=3,
-    ),
-    "out": Move(
-        "",
-        "mdi6.debug-step-out",
-        "Run to the last {one} of the next {one}'s module",
-        "Ctrl+Up",
-        "on",
-        "Shift+F11",
-        folds=5,
-    ),
-    "to": MOVES["to"]._replace(text="", folds=4),
-    "end": MOVES["end"]._replace(text="", tip="Run all {one}s that are left, past breakpoints"),
+DEBUG_MOVES = {
+    "reset": _RESET._replace(text="Restart"),
+    "back_run": _BACK_RUN._replace(keys="Ctrl+Shift+Left", window_keys="Shift+F12", folds=6),
+    "back": _BACK._replace(text="", window_keys="Shift+F10"),
+    "step": _STEP._replace(window_keys="F11"),
+    "run": _RUN,
+    "leaf": _LEAF,
+    "out": _OUT._replace(keys="Ctrl+Up", window_keys="Shift+F11", folds=5),
+    "to": _TO._replace(text="", folds=4),
+    "end": _END._replace(text="", tip="Run all {one}s that are left, past breakpoints"),
 }
 """Those of a pass with breakpoints: texts only where they are needed most, to stay in one row."""
 
@@ -124,7 +95,7 @@ class StepBar(QWidget):
                 action.setShortcut(QKeySequence(move.keys))
                 action.setShortcutContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
                 scope.addAction(action)
-            set_icon(action, move.icon, "accent" if key == "step" else "text")
+            set_icon(action, f"mdi6.{move.icon}", "accent" if key == "step" else "text")
             action.triggered.connect(lambda _=False, key=key: self.moved.emit(key))
             self.buttons[key] = self._button(f"{name}_{key}", tip, bool(move.text))
             self.buttons[key].setDefaultAction(action)

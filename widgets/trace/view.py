@@ -21,60 +21,22 @@ from widgets.trace.call_view import CallView
 from widgets.trace.source import TraceSource
 from widgets.trace.tree import TraceTree
 
+_LINE_TIP = "Go to the next line that ran, into functions of the code too"
+_NAN_TIP = "Go to the operator that made the first NaN or infinity from finite numbers"
+_LINE_BACK = Move("Line back", "arrow-up-bold-outline", "Go to the line that ran before", "back")
+_INTO = Move("Into", "debug-step-into", "Go to the next call, of torch inside it too", "on")
+_OVER = Move("Over", "debug-step-over", "Go to the next line or call that is not inside", "on")
+_OUT = Move("Out", "debug-step-out", "Go to what ran after the call around", "on", folds=1)
 MOVES: Mapping[str, Move] = {
-    "start": Move("First", "mdi6.skip-backward", "Stand before all that ran", "", "back", folds=4),
-    "back_line": Move(
-        "Line back",
-        "mdi6.arrow-up-bold-outline",
-        "Go to the line that ran before",
-        "",
-        "back",
-        "Shift+F12",
-        folds=2,
-    ),
-    "line": Move(
-        "Next line",
-        "mdi6.arrow-down-bold-outline",
-        "Go to the next line that ran, into functions of the code too",
-        "",
-        "on",
-        "F12",
-    ),
-    "back": Move("Back", "mdi6.step-backward", "Go to the call before", "", "back", "Shift+F10"),
-    "step": Move(
-        "Into",
-        "mdi6.debug-step-into",
-        "Go to the next call, of torch inside it too",
-        "",
-        "on",
-        "F11",
-    ),
-    "over": Move(
-        "Over",
-        "mdi6.debug-step-over",
-        "Go to the next line or call that is not inside",
-        "",
-        "on",
-        "F10",
-    ),
-    "out": Move(
-        "Out",
-        "mdi6.debug-step-out",
-        "Go to what ran after the call around",
-        "",
-        "on",
-        "Shift+F11",
-        folds=1,
-    ),
-    "end": Move("Last", "mdi6.skip-forward", "Go to the last call", "", "on", folds=5),
-    "origin": Move(
-        "First NaN",
-        "mdi6.alert-outline",
-        "Go to the operator that made the first NaN or infinity from finite numbers",
-        "",
-        "target",
-        folds=3,
-    ),
+    "start": Move("First", "skip-backward", "Stand before all that ran", "back", folds=4),
+    "back_line": _LINE_BACK._replace(window_keys="Shift+F12", folds=2),
+    "line": Move("Next line", "arrow-down-bold-outline", _LINE_TIP, "on", "", "F12"),
+    "back": Move("Back", "step-backward", "Go to the call before", "back", "", "Shift+F10"),
+    "step": _INTO._replace(window_keys="F11"),
+    "over": _OVER._replace(window_keys="F10"),
+    "out": _OUT._replace(window_keys="Shift+F11"),
+    "end": Move("Last", "skip-forward", "Go to the last call", "on", folds=5),
+    "origin": Move("First NaN", "alert-outline", _NAN_TIP, "target", folds=3),
 }
 CALL_WIDTH = 43 * GRID
 """Pixels that a card of values needs, beside a scroll bar."""
