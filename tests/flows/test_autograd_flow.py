@@ -36,12 +36,12 @@ def newest(program, kind):
 
 
 def start(program) -> None:
-    view(program).forward_start_requested.emit(0)
+    view(program).forward.start_requested.emit(0)
     program.bench.link.drain()
 
 
 def start_backward(qtbot, program) -> None:
-    view(program).backward_start_requested.emit()
+    view(program).backward.start_requested.emit()
     program.bench.link.drain()
     qtbot.waitUntil(lambda: view(program).graph.laid_out, timeout=30_000)
 
@@ -49,8 +49,8 @@ def start_backward(qtbot, program) -> None:
 def test_forward_goes_block_by_block_and_shows_on_the_canvas(mlp):
     start(mlp)
     assert newest(mlp, ForwardSnapshot).position == 0
-    view(mlp).forward_move_requested.emit("step", "")
-    view(mlp).forward_move_requested.emit("step", "")
+    view(mlp).forward.move_requested.emit("step", "")
+    view(mlp).forward.move_requested.emit("step", "")
     mlp.bench.link.drain()
     forward = newest(mlp, ForwardSnapshot)
     assert forward.position == 2
@@ -58,7 +58,7 @@ def test_forward_goes_block_by_block_and_shows_on_the_canvas(mlp):
     assert states[:3] == ["done", "current", "next"]
     items = mlp.window.page("model").canvas.model_scene.blocks
     assert items[forward.order[1]].progress == "current"
-    view(mlp).forward_move_requested.emit("back", "")
+    view(mlp).forward.move_requested.emit("back", "")
     mlp.bench.link.drain()
     assert newest(mlp, ForwardSnapshot).position == 1
 
@@ -69,13 +69,13 @@ def test_backward_equals_torch(qtbot, mlp):
     graph = newest(mlp, GraphSnapshot)
     assert newest(mlp, BackwardSnapshot).position == 0
     for position in range(1, 4):
-        view(mlp).backward_move_requested.emit("step", -1)
+        view(mlp).backward.move_requested.emit("step", -1)
         mlp.bench.link.drain()
         backward = newest(mlp, BackwardSnapshot)
         assert backward.position == position
         assert backward.step.node == graph.plan[position - 1]
-    view(mlp).backward_move_requested.emit("end", -1)
-    view(mlp).compare_requested.emit()
+    view(mlp).backward.move_requested.emit("end", -1)
+    view(mlp).backward.compare_requested.emit()
     mlp.bench.link.drain()
     assert newest(mlp, ComparisonSnapshot).max_difference == 0.0
     gradients = newest(mlp, BackwardSnapshot).gradients
@@ -89,7 +89,7 @@ def test_backward_equals_torch(qtbot, mlp):
 def test_a_step_forward_ends_the_backward_pass(qtbot, mlp):
     start(mlp)
     start_backward(qtbot, mlp)
-    view(mlp).forward_move_requested.emit("back", "")
+    view(mlp).forward.move_requested.emit("back", "")
     mlp.bench.link.drain()
     assert mlp.bench.store.newest(GraphSnapshot) is None
     assert view(mlp).graph.selected is None
@@ -119,7 +119,7 @@ def test_after_an_edit_that_breaks_the_model_no_pass_of_the_old_one_is_stepped(m
 
 
 def test_what_cannot_be_done_is_told_in_place(mlp):
-    view(mlp).forward_move_requested.emit("step", "")
+    view(mlp).forward.move_requested.emit("step", "")
     mlp.bench.link.drain()
     assert "No forward pass" in view(mlp)._problem.text()
     assert mlp.window.banners.isHidden()
@@ -144,7 +144,7 @@ def test_an_interrupted_step_says_so(qtbot, mlp):
 
 def test_a_value_is_shown_in_full_on_request(mlp):
     start(mlp)
-    view(mlp).forward_move_requested.emit("end", "")
+    view(mlp).forward.move_requested.emit("end", "")
     mlp.bench.link.drain()
     block = newest(mlp, ForwardSnapshot).order[1]
     view(mlp).inspect_requested.emit("activation", block)

@@ -29,7 +29,7 @@ def lab(qtbot, tmp_path, answers) -> Iterator[Application]:
     application.start()
     application.bench.files.new(templates.load_template("mlp"))
     setup = replace(application.bench.store.project.training, epochs=100_000)
-    application.window.page("train").setup_edited.emit(setup, "Set epochs to 100,000")
+    application.window.page("train").form.setup_edited.emit(setup, "Set epochs to 100,000")
     qtbot.waitUntil(lambda: application.bench.link.state == "ready", timeout=WAIT_MS)
     yield application
     application.window.close()

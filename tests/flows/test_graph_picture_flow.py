@@ -21,8 +21,8 @@ def drawn(program, qtbot):
     program.window.show_workspace("autograd")
     program.bench.link.drain()
     view = program.window.page("autograd").steps
-    view.forward_start_requested.emit(0)
-    view.backward_start_requested.emit()
+    view.forward.start_requested.emit(0)
+    view.backward.start_requested.emit()
     program.bench.link.drain()
     qtbot.waitUntil(lambda: view.graph.laid_out, timeout=30_000)
     return program, view.graph_pane

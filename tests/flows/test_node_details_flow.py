@@ -22,15 +22,15 @@ def test_details_follow_the_steps_and_the_selection(lab) -> None:
     steps = lab.window.page("autograd").steps
     page = steps.findChild(NodePage)
     tabs = steps.findChild(RuleCard)
-    steps.forward_start_requested.emit(0)
-    steps.backward_start_requested.emit()
+    steps.forward.start_requested.emit(0)
+    steps.backward.start_requested.emit()
     lab.bench.link.drain()
     assert page.node is None  # not looked at, not asked for
     tabs.setCurrentWidget(page)
     lab.bench.link.drain()
     assert page.node == 0
-    steps.backward_move_requested.emit("step", -1)
-    steps.backward_move_requested.emit("step", -1)
+    steps.backward.move_requested.emit("step", -1)
+    steps.backward.move_requested.emit("step", -1)
     lab.bench.link.drain()
     graph = lab.bench.store.newest(GraphSnapshot)
     assert page.node == graph.plan[1]
@@ -41,6 +41,6 @@ def test_details_follow_the_steps_and_the_selection(lab) -> None:
     assert [row[0] for row in page.saved.rows()] == ["mat1", "mat2"]
     assert f"{product.module}.weight" in page.saved.rows()[1][3]
     assert any(row[1].endswith("loss") or "#" in row[1] for row in page.facts.rows())
-    steps.forward_start_requested.emit(0)
+    steps.forward.start_requested.emit(0)
     lab.bench.link.drain()
     assert page.node is None

@@ -29,13 +29,13 @@ def card(program):
 
 
 def start_backward(program) -> None:
-    view(program).forward_start_requested.emit(0)
-    view(program).backward_start_requested.emit()
+    view(program).forward.start_requested.emit(0)
+    view(program).backward.start_requested.emit()
     program.bench.link.drain()
 
 
 def move(program, to: str, node: int = -1) -> BackwardSnapshot:
-    view(program).backward_move_requested.emit(to, node)
+    view(program).backward.move_requested.emit(to, node)
     program.bench.link.drain()
     snapshot = program.bench.store.newest(BackwardSnapshot)
     assert snapshot is not None

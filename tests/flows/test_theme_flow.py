@@ -39,9 +39,9 @@ def made(tmp_path, answers) -> Iterator:
         trace.source.input.set_source(trace_examples()["custom_function"].code)
         trace.start()
         steps = application.window.page("autograd").steps
-        steps.forward_start_requested.emit(0)
-        steps.forward_move_requested.emit("end", "")
-        steps.backward_start_requested.emit()
+        steps.forward.start_requested.emit(0)
+        steps.forward.move_requested.emit("end", "")
+        steps.backward.start_requested.emit()
         application.bench.link.drain()
         return application
 

@@ -20,7 +20,7 @@ def mlp(program):
     program.bench.files.new(templates.load_template("mlp"))
     program.window.show_workspace("train")
     setup = replace(program.bench.store.project.training, epochs=1, batch_size=64)
-    view(program).setup_edited.emit(setup, "Set epochs to 1")
+    view(program).form.setup_edited.emit(setup, "Set epochs to 1")
     program.bench.link.drain()
     return program
 

@@ -69,13 +69,13 @@ def test_autograd(themed, qapp, qtbot):
     program, name = themed
     open_template(program, "mlp", "autograd")
     view = program.window.page("autograd").steps
-    view.forward_start_requested.emit(0)
-    view.forward_move_requested.emit("end", "")
-    view.backward_start_requested.emit()
+    view.forward.start_requested.emit(0)
+    view.forward.move_requested.emit("end", "")
+    view.backward.start_requested.emit()
     program.bench.link.drain()
     qtbot.waitUntil(lambda: view.graph.laid_out, timeout=30_000)
     for _ in range(7):  # to a gradient whose mean is more than what rounding leaves of 0
-        view.backward_move_requested.emit("step", -1)
+        view.backward.move_requested.emit("step", -1)
     program.bench.link.drain()
     qapp.processEvents()
     assert_same_picture(view, f"autograd_{name}")

@@ -28,19 +28,12 @@ from widgets.theme import GRID
 
 
 class AutogradView(QWidget):
-    """Shows one batch's way forward and back. Emits what the reader wants; does nothing itself."""
+    """Shows one batch's way forward and back. `forward`, `graph` and `backward` tell what the
+    reader wants of each."""
 
-    forward_start_requested = Signal(int)
-    forward_move_requested = Signal(str, str)
-    """(step | back | to | end | reset, block id for `to`)"""
-    backward_start_requested = Signal()
-    backward_move_requested = Signal(str, int)
-    """(step | back | to | end | reset, node id for `to`)"""
-    compare_requested = Signal()
     inspect_requested = Signal(str, str)
     """(of, key) of an InspectCommand"""
     node_selected = Signal(int)
-    block_selected = Signal(str)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -59,17 +52,11 @@ class AutogradView(QWidget):
         parts = (self.roots, self._lesson, self._problem, (self.columns, 1))
         make.column(*parts, on=self, gap=0)
 
-        self.forward.start_requested.connect(self.forward_start_requested)
-        self.forward.move_requested.connect(self.forward_move_requested)
         self.forward.inspect_requested.connect(self.inspect_requested)
-        self.forward.blocks.chosen.connect(self.block_selected)
-        self.backward.start_requested.connect(self.backward_start_requested)
-        self.backward.move_requested.connect(self.backward_move_requested)
-        self.backward.compare_requested.connect(self.compare_requested)
         self.backward.inspect_requested.connect(self.inspect_requested)
         self.backward.inspect_requested.connect(self._show_leaf)
         self.graph.node_selected.connect(self._on_node)
-        self.graph.run_to_requested.connect(lambda n: self.backward_move_requested.emit("to", n))
+        self.graph.run_to_requested.connect(lambda n: self.backward.move_requested.emit("to", n))
 
     def _words(self, name: str, role: str) -> QLabel:
         label = make.label("", role, name, wrap=True)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from functools import partial
 
-from PySide6.QtCore import QTimer, Signal
+from PySide6.QtCore import QTimer
 from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QStackedLayout, QWidget
 
@@ -101,18 +101,7 @@ def memory_text(memory: TrainingMemory) -> str:
 
 
 class TrainView(QWidget):
-    """Shows the training set-up and a run. Emits what the reader wants; does nothing itself."""
-
-    setup_edited = Signal(object, str)
-    """(the new TrainingSetup, undo text)"""
-    loss_edited = Signal(str)
-    train_requested = Signal()
-    pause_requested = Signal()
-    continue_requested = Signal()
-    step_requested = Signal()
-    stop_requested = Signal()
-    resume_requested = Signal()
-    export_requested = Signal()
+    """Shows the training set-up and a run. What the reader wants is told by `form` and `bar`."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -152,11 +141,6 @@ class TrainView(QWidget):
         splitter = make.splitter(self.form, right, sizes=(320, 1120), shares=(0, 1))
         splitter.setCollapsible(0, True)
         make.column(splitter, on=self)
-
-        self.form.setup_edited.connect(self.setup_edited)
-        self.form.loss_edited.connect(self.loss_edited)
-        for name in ("train", "pause", "continue", "step", "stop", "resume", "export"):
-            getattr(self.bar, f"{name}_requested").connect(getattr(self, f"{name}_requested"))
 
     # -- showing ---------------------------------------------------------------------------------
 

@@ -56,13 +56,13 @@ class AutogradPresenter(QObject):
         self._follows: dict[int, int] = {}
         self._failed = 0
         self.drawn: GraphSnapshot | None = None
-        view.forward_start_requested.connect(self.start_forward)
-        view.forward_move_requested.connect(self._move_forward)
-        view.backward_start_requested.connect(self.start_backward)
-        view.backward_move_requested.connect(self._move_backward)
-        view.compare_requested.connect(self.compare)
+        view.forward.start_requested.connect(self.start_forward)
+        view.forward.move_requested.connect(self._move_forward)
+        view.backward.start_requested.connect(self.start_backward)
+        view.backward.move_requested.connect(self._move_backward)
+        view.backward.compare_requested.connect(self.compare)
         view.inspect_requested.connect(self._inspect)
-        view.block_selected.connect(lambda block: self._select(block))
+        view.forward.blocks.chosen.connect(lambda block: self._select(block))
         view.node_selected.connect(self._on_node_selected)
         view.graph.layout_requested.connect(self._lay_out)
         view.graph.changed.connect(self._on_graph_changed)

@@ -137,9 +137,9 @@ def test_without_an_engine_a_run_cannot_begin(desk, link):
 def test_the_set_up_is_edited_as_one_step_a_field(desk, bench):
     setup = bench.project.training
     for epochs in (3, 30):
-        desk.view.setup_edited.emit(type(setup)(epochs=epochs), "Set epochs")
+        desk.view.form.setup_edited.emit(type(setup)(epochs=epochs), "Set epochs")
     assert bench.project.training.epochs == 30
     assert bench.history.stack.count() == 1
-    desk.view.loss_edited.emit("nn.MSELoss")
+    desk.view.form.loss_edited.emit("nn.MSELoss")
     assert edits.loss_of(bench.project) == "nn.MSELoss"
     assert bench.history.stack.undoText() == "Choose the loss"

@@ -84,7 +84,7 @@ def test_start_asks_for_the_batch_chosen(view: AutogradView, qtbot) -> None:
     batch = view.findChild(QSpinBox, "forward_batch")
     assert batch is not None
     batch.setValue(7)
-    with qtbot.waitSignal(view.forward_start_requested) as started:
+    with qtbot.waitSignal(view.forward.start_requested) as started:
         click(view, qtbot, "forward_start")
     assert started.args == [7]
 
@@ -146,7 +146,7 @@ def test_step_buttons_follow_the_position_and_ask(view: AutogradView, qtbot) -> 
     view.show_forward(forward(2), NAMES)
     assert enabled(view, "forward") == {"reset", "back", "step", "to", "end"}
     asked: list[tuple[str, str]] = []
-    view.forward_move_requested.connect(lambda move, target: asked.append((move, target)))
+    view.forward.move_requested.connect(lambda move, target: asked.append((move, target)))
     for move in ("reset", "back", "step", "end"):
         click(view, qtbot, f"forward_{move}")
     view.forward.blocks.setCurrentRow(3)
@@ -157,7 +157,7 @@ def test_step_buttons_follow_the_position_and_ask(view: AutogradView, qtbot) -> 
 def test_forward_by_keyboard(view: AutogradView, qtbot) -> None:
     view.show_forward(forward(2), NAMES)
     asked: list[tuple[str, str]] = []
-    view.forward_move_requested.connect(lambda move, target: asked.append((move, target)))
+    view.forward.move_requested.connect(lambda move, target: asked.append((move, target)))
     blocks = view.forward.blocks
     blocks.setFocus()
     control = Qt.KeyboardModifier.ControlModifier
@@ -196,11 +196,11 @@ def started(view: AutogradView, position: int) -> AutogradView:
 
 
 def test_backward_asks(view: AutogradView, qtbot) -> None:
-    with qtbot.waitSignal(view.backward_start_requested):
+    with qtbot.waitSignal(view.backward.start_requested):
         click(view, qtbot, "backward_start")
     started(view, 3)
     asked: list[tuple[str, int]] = []
-    view.backward_move_requested.connect(lambda move, node: asked.append((move, node)))
+    view.backward.move_requested.connect(lambda move, node: asked.append((move, node)))
     for move in ("reset", "back", "step", "end"):
         click(view, qtbot, f"backward_{move}")
     view.graph.select(4)
@@ -296,7 +296,7 @@ def test_comparison_is_told_in_words_and_per_parameter(view: AutogradView, qtbot
     assert not compare.isEnabled()
     view.show_backward(backward(6))
     assert "Every .grad is filled in" in text(view, "backward_line")
-    with qtbot.waitSignal(view.compare_requested):
+    with qtbot.waitSignal(view.backward.compare_requested):
         click(view, qtbot, "backward_compare")
     view.show_comparison(
         ComparisonSnapshot(

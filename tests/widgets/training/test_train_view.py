@@ -234,7 +234,7 @@ def test_buttons_follow_the_state(view: TrainView) -> None:
 def test_buttons_ask(view: TrainView, qtbot, state, name, signal) -> None:
     if state is not None:
         view.show_training(snapshot(state, checkpoint="/runs/a.pt"))
-    with qtbot.waitSignal(getattr(view, signal)):
+    with qtbot.waitSignal(getattr(view.bar, signal)):
         qtbot.mouseClick(button(view, name), Qt.MouseButton.LeftButton)
 
 
@@ -379,14 +379,14 @@ def test_shows_the_setup(view: TrainView) -> None:
 )
 def test_edits_tell_the_new_setup(view, qtbot, form, name, typed, expected, words) -> None:
     view.show_setup(TrainingSetup(), None)
-    with qtbot.waitSignal(view.setup_edited) as edited:
+    with qtbot.waitSignal(view.form.setup_edited) as edited:
         type_into(view, qtbot, form, name, typed)
     assert edited.args == [expected, words]
 
 
 def test_data_parameters_are_edited_too(view: TrainView, qtbot) -> None:
     view.show_setup(TrainingSetup(data=DataSetup("moons", {"noise": 0.25})), None)
-    with qtbot.waitSignal(view.setup_edited) as edited:
+    with qtbot.waitSignal(view.form.setup_edited) as edited:
         type_into(view, qtbot, "setup_data_form", "samples", "500")
     assert edited.args[0].data == DataSetup("moons", {"noise": 0.25, "samples": 500})
 
@@ -394,14 +394,14 @@ def test_data_parameters_are_edited_too(view: TrainView, qtbot) -> None:
 def test_a_default_is_not_kept_in_the_document(view: TrainView, qtbot) -> None:
     default = next(p.default for p in optimizers()["optim.Adam"] if p.name == "lr")
     view.show_setup(TrainingSetup(optimizer_params={"lr": 0.5}), None)
-    with qtbot.waitSignal(view.setup_edited) as edited:
+    with qtbot.waitSignal(view.form.setup_edited) as edited:
         type_into(view, qtbot, "setup_optimizer_form", "lr", str(default))
     assert edited.args[0] == TrainingSetup()
 
 
 def test_what_is_wrong_is_said_and_not_told(view: TrainView, qtbot) -> None:
     view.show_setup(TrainingSetup(), None)
-    with qtbot.assertNotEmitted(view.setup_edited):
+    with qtbot.assertNotEmitted(view.form.setup_edited):
         type_into(view, qtbot, "setup_run_form", "batch_size", "0")
     form = view.findChild(ParamForm, "setup_run_form")
     assert form is not None and "batch_size" in form.error("batch_size")
@@ -411,7 +411,7 @@ def test_choices_tell_the_new_setup(view: TrainView, qtbot) -> None:
     view.show_setup(TrainingSetup(optimizer_params={"lr": 0.5, "betas": (0.8, 0.9)}), None)
     view.show_devices((Device("cpu", "CPU"), Device("cuda:0", "NVIDIA H200", 2**37)))
     told: list[tuple] = []
-    view.setup_edited.connect(lambda setup, what: told.append((setup, what)))
+    view.form.setup_edited.connect(lambda setup, what: told.append((setup, what)))
     choose(view, "setup_data", "circles")
     choose(view, "setup_optimizer", "optim.SGD")
     choose(view, "setup_device", "cuda:0")
@@ -423,7 +423,7 @@ def test_choices_tell_the_new_setup(view: TrainView, qtbot) -> None:
     assert told[0][0].data.kind == "circles"
     assert (told[1][0].optimizer, told[1][0].optimizer_params) == ("optim.SGD", {"lr": 0.5})
     assert told[2][0].device == "cuda:0"
-    with qtbot.waitSignal(view.loss_edited) as loss:
+    with qtbot.waitSignal(view.form.loss_edited) as loss:
         choose(view, "setup_loss", "nn.MSELoss")
     assert loss.args == ["nn.MSELoss"]
 
