@@ -1,44 +1,29 @@
-"""A table of any size that knows only the cells in sight."""
+"""A table of any size to read, to choose cells in, and to change."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from PySide6.QtCore import QEvent, QPointF, QRect, QRectF, QSize, Qt, Signal
+from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import (
-    QColor,
+    QFocusEvent,
     QFontMetrics,
     QGuiApplication,
     QKeyEvent,
     QKeySequence,
     QMouseEvent,
-    QPainter,
-    QPaintEvent,
-    QPen,
-    QResizeEvent,
     QWheelEvent,
 )
-from PySide6.QtWidgets import QAbstractScrollArea, QLineEdit, QWidget
+from PySide6.QtWidgets import QLineEdit, QWidget
 
 from widgets import make, theme
-from widgets.theme import GRID, mono_font
-
-ROW_HEIGHT = 24
-HEADER_HEIGHT = 24
-_MAX_CHARACTERS = 26
-_MAX_STEPS = 1 << 30
-"""Steps of a scroll bar, which counts in 32 bits: larger tables scroll several rows a step."""
-
-Window = tuple[int, int, int, int]
-"""First row, number of rows, first column, number of columns."""
+from widgets.values.number_grid import NumberGrid
 
 
-class NumberTable(QAbstractScrollArea):
-    """Texts in rows and columns. `window_changed(window)` says which cells are in sight now;
-    whoever has them calls `show_cells`. Cells are selected by pointer and keys, and edited in
-    place (double click, Enter, F2 or typing) when `set_editing` allows it."""
+class NumberTable(NumberGrid):
+    """Cells are selected by pointer and keys, and edited in place (double click, Enter, F2 or
+    typing) when `set_editing` allows it."""
 
-    window_changed = Signal(object)
     cell_selected = Signal(int, int)
     cell_edited = Signal(int, int, str)
     """Row, column and what the check made of the text."""
@@ -52,69 +37,13 @@ class NumberTable(QAbstractScrollArea):
             "One number a cell; rows and columns carry their indices. Click a cell to see it in"
             " every view; double click or type to change it."
         )
-        self.setFont(mono_font(9))
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        self._rows = self._columns = 0
-        self._block = 0
-        self._characters = 5
-        self._labels: tuple[Callable[[int], str], Callable[[int], str]] = (str, str)
-        self._first = (0, 0)
-        self._cells: tuple[tuple[str, ...], ...] = ()
-        self._selected: tuple[int, int] | None = None
-        self._shorten: Callable[[str], str] = str
         self._check: Callable[[str], str] | None = None
-        self._empty_text = ""
-        self._editor: QLineEdit | None = None
-        self.verticalScrollBar().valueChanged.connect(self._moved)
-        self.horizontalScrollBar().valueChanged.connect(self._moved)
-        theme.notifier.changed.connect(self.viewport().update)
+        self._editor: _CellEditor | None = None
+        self.reshaped.connect(self._close_editor)
+        self.window_changed.connect(self._place_editor)
 
-    # -- what it shows ---------------------------------------------------------------------------
-
-    def show_size(
-        self,
-        rows: int,
-        columns: int,
-        row_label: Callable[[int], str],
-        column_label: Callable[[int], str],
-        block: int = 0,
-    ) -> None:
-        """A table of `rows` x `columns`, its cells unknown. A line is drawn after every `block`
-        rows (0: none). Scrolls only as far as it must."""
-        self._close_editor()
-        if (rows, columns) != (self._rows, self._columns):
-            self._characters = 5
-        self._rows, self._columns, self._block = rows, columns, block
-        self._labels = (row_label, column_label)
-        self._cells = ()
-        if self._selected is not None and not self._holds(*self._selected):
-            self._selected = None
-        self._measure()
-        self.viewport().update()
-
-    def show_cells(
-        self, row_start: int, column_start: int, cells: tuple[tuple[str, ...], ...]
-    ) -> None:
-        """The texts from (row_start, column_start) on; all others are forgotten."""
-        self._first, self._cells = (row_start, column_start), cells
-        longest = max((len(self._shorten(text)) for row in cells for text in row), default=0)
-        if longest > self._characters:
-            self._characters = min(longest, _MAX_CHARACTERS)
-            self._measure()
-        self.viewport().update()
-
-    def show_empty(self, text: str) -> None:
-        """No cells, and why."""
-        self.show_size(0, 0, str, str)
-        self._empty_text = text
-
-    def set_shortening(self, shorten: Callable[[str], str]) -> None:
-        """How a cell's text is written where space is short."""
-        self._shorten = shorten
-
-    def set_editing(self, check: Callable[[str], str] | None) -> None:
-        """`check` turns what was typed into what is emitted, or raises ValueError in words."""
-        self._check = check
+    # -- selecting -------------------------------------------------------------------------------
 
     def select(self, cell: tuple[int, int] | None) -> None:
         """Select a cell, and show it, without telling."""
@@ -129,186 +58,6 @@ class NumberTable(QAbstractScrollArea):
 
     def selected(self) -> tuple[int, int] | None:
         return self._selected
-
-    def text_at(self, row: int, column: int) -> str | None:
-        """The full text of a cell; None when it is not in sight."""
-        row, column = row - self._first[0], column - self._first[1]
-        if 0 <= row < len(self._cells) and 0 <= column < len(self._cells[row]):
-            return self._cells[row][column]
-        return None
-
-    def cells_in_sight(self) -> Window:
-        row, column = self._first_row(), self._first_column()
-        area = self._area()
-        rows = min(self._rows - row, area.height() // ROW_HEIGHT + 1)
-        columns = min(self._columns - column, area.width() // self._cell_width() + 1)
-        return row, max(rows, 0), column, max(columns, 0)
-
-    def cell_rect(self, row: int, column: int) -> QRect:
-        """Where a cell is, in the viewport's pixels."""
-        area, width = self._area(), self._cell_width()
-        return QRect(
-            area.x() + (column - self._first_column()) * width,
-            area.y() + (row - self._first_row()) * ROW_HEIGHT,
-            width,
-            ROW_HEIGHT,
-        )
-
-    def sizeHint(self) -> QSize:
-        return QSize(480, 240)
-
-    # -- geometry --------------------------------------------------------------------------------
-
-    def _holds(self, row: int, column: int) -> bool:
-        return 0 <= row < self._rows and 0 <= column < self._columns
-
-    def _cell_width(self) -> int:
-        return QFontMetrics(self.font()).horizontalAdvance("0" * self._characters) + 2 * GRID + 2
-
-    def _header_width(self) -> int:
-        if not self._rows:
-            return 0
-        metrics = QFontMetrics(self.font())
-        longest = max(len(self._labels[0](row)) for row in (0, self._rows - 1))
-        return metrics.horizontalAdvance("0") * longest + 2 * GRID if longest else GRID
-
-    def _area(self) -> QRect:
-        return self.viewport().rect().adjusted(self._header_width(), HEADER_HEIGHT, 0, 0)
-
-    def _whole_cells(self) -> tuple[int, int]:
-        area = self._area()
-        return max(1, area.height() // ROW_HEIGHT), max(1, area.width() // self._cell_width())
-
-    def _units(self) -> tuple[int, int]:
-        return -(-self._rows // _MAX_STEPS) or 1, -(-self._columns // _MAX_STEPS) or 1
-
-    def _first_row(self) -> int:
-        last = max(0, self._rows - self._whole_cells()[0])
-        return min(self.verticalScrollBar().value() * self._units()[0], last)
-
-    def _first_column(self) -> int:
-        last = max(0, self._columns - self._whole_cells()[1])
-        return min(self.horizontalScrollBar().value() * self._units()[1], last)
-
-    def _measure(self) -> None:
-        """Fit the scroll bars to the size, and tell which cells are in sight."""
-        bars = (self.verticalScrollBar(), self.horizontalScrollBar())
-        sizes = (self._rows, self._columns)
-        for bar, size, whole, unit in zip(
-            bars, sizes, self._whole_cells(), self._units(), strict=True
-        ):
-            blocked = bar.blockSignals(True)
-            bar.setRange(0, -(-max(0, size - whole) // unit))
-            bar.setPageStep(max(1, whole // unit))
-            bar.setSingleStep(1)
-            bar.blockSignals(blocked)
-        self._moved()
-
-    def _moved(self) -> None:
-        self._place_editor()
-        self.viewport().update()
-        self.window_changed.emit(self.cells_in_sight())
-
-    def _reveal(self, row: int, column: int) -> None:
-        high, wide = self._whole_cells()
-        places = (
-            (self.verticalScrollBar(), self._first_row(), row, high, self._units()[0]),
-            (self.horizontalScrollBar(), self._first_column(), column, wide, self._units()[1]),
-        )
-        for bar, first, at, whole, unit in places:
-            if at < first:
-                bar.setValue(at // unit)
-            elif at >= first + whole:
-                bar.setValue(-(-(at - whole + 1) // unit))
-
-    def _cell_at(self, point: QPointF) -> tuple[int, int] | None:
-        area = self._area()
-        if not area.contains(point.toPoint()):
-            return None
-        row = self._first_row() + int(point.y() - area.y()) // ROW_HEIGHT
-        column = self._first_column() + int(point.x() - area.x()) // self._cell_width()
-        return (row, column) if self._holds(row, column) else None
-
-    # -- painting --------------------------------------------------------------------------------
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self.viewport())
-        colors = theme.current()
-        painter.fillRect(self.viewport().rect(), colors.color("surface"))
-        if not self._rows or not self._columns:
-            painter.setPen(colors.color("muted"))
-            flags = int(Qt.AlignmentFlag.AlignCenter) | int(Qt.TextFlag.TextWordWrap)
-            text = self._empty_text or "No elements: one of the dimensions is empty."
-            painter.setFont(QGuiApplication.font())
-            painter.drawText(self.viewport().rect().adjusted(GRID, 0, -GRID, 0), flags, text)
-            return
-        painter.setFont(self.font())
-        self._paint_headers(painter)
-        painter.setClipRect(self._area())
-        self._paint_cells(painter)
-        if self._selected is not None:
-            rect = QRectF(self.cell_rect(*self._selected)).adjusted(1, 1, -1, -1)
-            painter.setPen(QPen(colors.color("accent"), 2))
-            painter.setBrush(colors.color("accent", 40))
-            painter.drawRect(rect)
-        painter.setClipping(False)
-        if self.hasFocus():
-            painter.setBrush(Qt.BrushStyle.NoBrush)
-            painter.setPen(QPen(colors.color("accent"), 1))
-            painter.drawRect(self.viewport().rect().adjusted(0, 0, -1, -1))
-
-    def _paint_headers(self, painter: QPainter) -> None:
-        colors = theme.current()
-        row, rows, column, columns = self.cells_in_sight()
-        area, viewport = self._area(), self.viewport().rect()
-        painter.fillRect(QRect(0, 0, viewport.width(), area.y()), colors.color("window"))
-        painter.fillRect(QRect(0, 0, area.x(), viewport.height()), colors.color("window"))
-        right = int(Qt.AlignmentFlag.AlignRight) | int(Qt.AlignmentFlag.AlignVCenter)
-        chosen = self._selected or (-1, -1)
-        painter.setClipRect(viewport.adjusted(area.x(), 0, 0, 0))
-        for at in range(column, column + columns):
-            painter.setPen(colors.color("text" if at == chosen[1] else "muted"))
-            rect = QRect(self.cell_rect(row, at).x(), 0, self._cell_width() - GRID, HEADER_HEIGHT)
-            painter.drawText(rect, right, self._labels[1](at))
-        painter.setClipRect(viewport.adjusted(0, area.y(), 0, 0))
-        for at in range(row, row + rows):
-            painter.setPen(colors.color("text" if at == chosen[0] else "muted"))
-            rect = QRect(0, self.cell_rect(at, column).y(), area.x() - GRID, ROW_HEIGHT)
-            painter.drawText(rect, right, self._labels[0](at))
-        painter.setClipping(False)
-        painter.setPen(colors.color("border"))
-        painter.drawLine(0, area.y() - 1, viewport.width(), area.y() - 1)
-        painter.drawLine(area.x() - 1, 0, area.x() - 1, viewport.height())
-
-    def _paint_cells(self, painter: QPainter) -> None:
-        colors = theme.current()
-        row, rows, column, columns = self.cells_in_sight()
-        inks = {name: colors.color(name) for name in ("text", "muted", "error", "border")}
-        right = int(Qt.AlignmentFlag.AlignRight) | int(Qt.AlignmentFlag.AlignVCenter)
-        metrics = QFontMetrics(self.font())
-        width = self._cell_width() - 2 * GRID
-        grid = colors.color("grid")
-        for at in range(row, row + rows):
-            block_ends = self._block and (at + 1) % self._block == 0
-            first = self.cell_rect(at, column)
-            painter.setPen(inks["border"] if block_ends else grid)
-            y = first.bottom()
-            end = first.x() + columns * self._cell_width()
-            painter.drawLine(first.x(), y, end, y)
-            for across in range(column, column + columns):
-                text = self.text_at(at, across)
-                rect = self.cell_rect(at, across).adjusted(GRID, 0, -GRID, 0)
-                painter.setPen(_ink(text, inks))
-                shown = "·" if text is None else self._shorten(text)
-                if metrics.horizontalAdvance(shown) > width:
-                    shown = metrics.elidedText(shown, Qt.TextElideMode.ElideMiddle, width)
-                painter.drawText(rect, right, shown)
-
-    # -- selecting -------------------------------------------------------------------------------
-
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        super().resizeEvent(event)
-        self._measure()
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
         cell = self._cell_at(event.position())
@@ -379,17 +128,23 @@ class NumberTable(QAbstractScrollArea):
 
     # -- editing ---------------------------------------------------------------------------------
 
+    def set_editing(self, check: Callable[[str], str] | None) -> None:
+        """`check` turns what was typed into what is emitted, or raises ValueError in words."""
+        self._check = check
+
     def edit_selected(self, typed: str = "") -> None:
         """Open the editor on the selected cell, with `typed` in place of its text."""
         if self._check is None or self._selected is None:
             return
         self._close_editor()
         self._reveal(*self._selected)
-        editor = QLineEdit(self.viewport())
+        editor = _CellEditor(self.viewport())
         make.named(editor, "cell_editor", "New value of the element")
         editor.setFont(self.font())
         editor.setText(typed or self.text_at(*self._selected) or "")
-        editor.installEventFilter(self)
+        editor.entered.connect(self._finish_edit)
+        editor.cancelled.connect(self._cancel_edit)
+        editor.left.connect(self._close_editor)
         if not typed:
             editor.selectAll()
         self._editor = editor
@@ -418,36 +173,33 @@ class NumberTable(QAbstractScrollArea):
         self.setFocus()
         self.cell_edited.emit(*cell, checked)
 
+    def _cancel_edit(self) -> None:
+        self._close_editor()
+        self.setFocus()
+        self.edit_refused.emit("")
+
     def _close_editor(self) -> None:
         editor, self._editor = self._editor, None
         if editor is not None:
-            editor.removeEventFilter(self)
             editor.hide()
             editor.deleteLater()
 
-    def eventFilter(self, watched, event: QEvent) -> bool:
-        if watched is self._editor and event.type() in (
-            QEvent.Type.KeyPress,
-            QEvent.Type.FocusOut,
-        ):
-            if event.type() == QEvent.Type.FocusOut:
-                self._close_editor()
-            elif isinstance(event, QKeyEvent) and event.key() == Qt.Key.Key_Escape:
-                self._close_editor()
-                self.setFocus()
-                self.edit_refused.emit("")
-                return True
-            elif isinstance(event, QKeyEvent) and event.key() in (
-                Qt.Key.Key_Return,
-                Qt.Key.Key_Enter,
-            ):
-                self._finish_edit()
-                return True  # a line edit lets it through to the table, which would edit again
-        return super().eventFilter(watched, event)
 
+class _CellEditor(QLineEdit):
+    """Enter, Esc and the loss of the focus are told."""
 
-def _ink(text: str | None, inks: dict[str, QColor]) -> QColor:
-    """Zeros and False step back, what is not finite stands out."""
-    if text is None or text in ("0", "-0", "False", "0+0j"):
-        return inks["muted"]
-    return inks["error"] if "nan" in text or "inf" in text else inks["text"]
+    entered = Signal()
+    cancelled = Signal()
+    left = Signal()
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
+            self.entered.emit()  # and no further: the table would edit again
+        elif event.key() == Qt.Key.Key_Escape:
+            self.cancelled.emit()
+        else:
+            super().keyPressEvent(event)
+
+    def focusOutEvent(self, event: QFocusEvent) -> None:
+        super().focusOutEvent(event)
+        self.left.emit()

@@ -40,7 +40,8 @@ from widgets.values.cut import (
 from widgets.values.histogram_view import HistogramView
 from widgets.values.image_grid import ImageGrid
 from widgets.values.line_view import MAX_LINES, LineView
-from widgets.values.number_table import NumberTable, Window
+from widgets.values.number_grid import Window
+from widgets.values.number_table import NumberTable
 from widgets.values.picture_grid import Cell
 from widgets.values.picture_view import PictureView
 from widgets.values.slice_bar import SliceBar
