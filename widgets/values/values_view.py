@@ -21,35 +21,26 @@ from engine.protocol import (
     ValuesSnapshot,
 )
 from widgets import make
-from widgets.text import format_number
 from widgets.theme import GRID
 from widgets.values.bit_view import BitView
 from widgets.values.cut import (
     Index,
     assignment,
     cell_element,
-    column_label,
-    cut_shape,
     element_cell,
     element_text,
     free_dims,
     literal_for,
     picture_element,
-    row_label,
 )
-from widgets.values.histogram_view import HistogramView
-from widgets.values.image_grid import ImageGrid
-from widgets.values.line_view import MAX_LINES, LineView
+from widgets.values.line_view import MAX_LINES
 from widgets.values.number_grid import Window
-from widgets.values.number_table import NumberTable
 from widgets.values.picture_grid import Cell
-from widgets.values.picture_view import PictureView
 from widgets.values.slice_bar import SliceBar
 from widgets.values.statistics_line import StatisticsLine
+from widgets.values.value_tabs import ValueTabs
 
 EMPTY_TEXT = "Choose a tensor in the list of variables, or make one with the form Create."
-_SHORT_DIGITS = 5
-_PRETTY_FLOATS = ("float", "bfloat", "q")
 
 
 class ValuesView(QWidget):
@@ -81,28 +72,11 @@ class ValuesView(QWidget):
         self._stale = self._look_due = False
 
         self.slice_bar = SliceBar()
-        self.table = NumberTable()
-        self.heat_map = PictureView()
-        self.images = ImageGrid()
-        self.histogram = HistogramView()
-        self.line = LineView()
+        self.tabs = tabs = ValueTabs()
+        self.table, self.heat_map, self.images = tabs.table, tabs.heat_map, tabs.images
+        self.histogram, self.line = tabs.histogram, tabs.line
         self.statistics = StatisticsLine()
         self.bits = BitView()
-        self.tabs = make.tabs(
-            "values_tabs",
-            (
-                (self.table, "Table", "Every element as a number"),
-                (self.heat_map, "Heat map", "Every element as a colour"),
-                (
-                    self.images,
-                    "Images",
-                    "The last two dimensions as images, three channels as colour",
-                ),
-                (self.histogram, "Histogram", "How many elements have which value"),
-                (self.line, "Line", "Each row over the last dimension"),
-            ),
-            "Ways to see the elements",
-        )
         self._readout = make.text("values_readout", mono=9, width="own")
         self._readout.setToolTip(
             "The selected element, and the tensor's version: torch counts every in-place write"
@@ -147,11 +121,8 @@ class ValuesView(QWidget):
         self._dims = ()
         self._more_wanted = self._slice_entered = self._look_due = False
         self._show_parts(bool(expression))
-        self.table.show_empty("Reading …" if expression else empty_text)
         waiting = "Reading …" if expression else empty_text
-        for view in (self.heat_map, self.images):
-            view.show_picture(None, empty_text=waiting)
-        self.line.show_lines(None, waiting)
+        self.tabs.show_empty(waiting)
         self.histogram.show_histogram(None, waiting)
         self.statistics.show_statistics(None)
         self.bits.show_bits(None)
@@ -206,12 +177,12 @@ class ValuesView(QWidget):
             self._slice_entered = False
             self.slice_bar.show_dims(values.expression, values.dims)
         if not fits:
-            self._size_table(values)
+            self.tabs.show_size(values)
         if values.cells or not values.picture:
             self.table.show_cells(values.row_start, values.column_start, values.cells)
         editable = values.edit != "" and not values.note.startswith("unreadable")
         self.table.set_editing(self._check if editable else None)
-        self._show_pictures(values)
+        self.tabs.show_pictures(values)
         self._light_up()
         self._show_words()
         if self._more_wanted:
@@ -253,10 +224,7 @@ class ValuesView(QWidget):
             else:
                 self._shown, self._dims = None, ()
                 self._show_parts(False)
-                self.table.show_empty(words)
-                for view in (self.heat_map, self.images):
-                    view.show_picture(None, empty_text=words)
-                self.line.show_lines(None, words)
+                self.tabs.show_empty(words)
 
     # -- asking ----------------------------------------------------------------------------------
 
@@ -282,7 +250,7 @@ class ValuesView(QWidget):
         self._trace(restart=True)
 
     def _ask_for_window(self, window: Window) -> None:
-        in_sight = self._shown is not None and self.tabs.currentWidget() is self.table
+        in_sight = self._shown is not None and self.tabs.in_sight(self.table)
         if in_sight and not self._is_there(window):
             self._ask()
 
@@ -301,7 +269,7 @@ class ValuesView(QWidget):
             return
         self._more_wanted = False
         row, rows, column, columns = 0, 0, 0, 0
-        picture = self.tabs.currentWidget() in (self.heat_map, self.images)
+        picture = self.tabs.picture_in_sight
         if not picture:
             row, rows, column, columns = self.table.cells_in_sight()
             if self._shown is None or self._slice != self._slice_shown:
@@ -326,7 +294,7 @@ class ValuesView(QWidget):
 
     def _trace(self, restart: bool) -> None:
         """Ask for the lines while they are in sight."""
-        in_sight = self.tabs.currentWidget() is self.line and self.isVisible()
+        in_sight = self.tabs.in_sight(self.line) and self.isVisible()
         if self._expression and in_sight:
             self._send(
                 LinesCommand(
@@ -354,32 +322,6 @@ class ValuesView(QWidget):
         """What is about one tensor, and has nothing to say without it."""
         for part in (self.slice_bar, self.statistics, self._readout, self.bits):
             part.setVisible(visible)
-
-    def _size_table(self, values: ValuesSnapshot) -> None:
-        dims = values.dims
-        shape = cut_shape(dims)
-        if values.note and not values.cells and not values.edit and values.rows * values.columns:
-            self.table.show_empty(values.note)
-            return
-        short = values.dtype.startswith(_PRETTY_FLOATS)
-        self.table.set_shortening(_shortened if short else str)
-        self.table.show_size(
-            values.rows,
-            values.columns,
-            lambda row: row_label(dims, row),
-            lambda column: column_label(dims, column),
-            block=shape[-2] if len(shape) > 2 else 0,
-        )
-
-    def _show_pictures(self, values: ValuesSnapshot) -> None:
-        if self._asked_for_picture(values):
-            why = values.note or "There is nothing to paint"
-            self.heat_map.show_picture(values.picture, why)
-            self.images.show_picture(values.picture, why)
-
-    def _asked_for_picture(self, values: ValuesSnapshot) -> bool:
-        in_sight = self.tabs.currentWidget()
-        return values.picture is not None or in_sight in (self.heat_map, self.images)
 
     def _light_up(self) -> None:
         cell = None if self._element is None else element_cell(self._dims, self._element)
@@ -438,8 +380,3 @@ class ValuesView(QWidget):
 
 def _what(message: ReadValuesCommand | ValuesSnapshot) -> tuple[object, ...]:
     return message.expression, message.slice, message.row_start, message.column_start
-
-
-def _shortened(text: str) -> str:
-    """A float as it fits into a cell; its full text stands in the readout."""
-    return format_number(float(text), _SHORT_DIGITS) if text else ""
