@@ -45,7 +45,7 @@ def collect(program) -> list[TrainingSnapshot]:
 
 def test_one_epoch_is_trained_and_shown(mlp):
     seen = collect(mlp)
-    view(mlp).train_requested.emit()
+    view(mlp).bar.train_requested.emit()
     mlp.bench.link.drain()
     run = run_of(mlp)
     assert (run.state, run.step, run.epoch) == ("finished", 23, 1)
@@ -62,21 +62,21 @@ def test_the_set_up_is_undoable(mlp):
 
 
 def test_single_steps_pause_and_go_on(mlp):
-    view(mlp).step_requested.emit()
+    view(mlp).bar.step_requested.emit()
     mlp.bench.link.drain()
     assert (run_of(mlp).state, run_of(mlp).step) == ("paused", 1)
-    view(mlp).step_requested.emit()
+    view(mlp).bar.step_requested.emit()
     mlp.bench.link.drain()
     assert run_of(mlp).step == 2
-    view(mlp).continue_requested.emit()
+    view(mlp).bar.continue_requested.emit()
     mlp.bench.link.drain()
     assert run_of(mlp).state == "finished"
 
 
 def test_a_stopped_run_is_resumed_from_its_checkpoint(mlp):
-    view(mlp).step_requested.emit()
+    view(mlp).bar.step_requested.emit()
     mlp.bench.link.drain()
-    view(mlp).stop_requested.emit()
+    view(mlp).bar.stop_requested.emit()
     mlp.bench.link.drain()
     stopped = run_of(mlp)
     assert stopped.state == "stopped"
@@ -89,7 +89,7 @@ def test_a_stopped_run_is_resumed_from_its_checkpoint(mlp):
 def test_a_model_that_does_not_run_is_not_trained(program):
     program.window.show_workspace("train")
     program.bench.link.drain()
-    view(program).train_requested.emit()
+    view(program).bar.train_requested.emit()
     program.bench.link.drain()
     assert program.bench.store.newest(TrainingSnapshot) is None
     assert "no Input" in view(program).bar._problem
@@ -97,17 +97,17 @@ def test_a_model_that_does_not_run_is_not_trained(program):
 
 def test_the_block_that_keeps_a_model_from_training_is_named(mlp):
     mlp.workspaces.model.edits.add_block("nn.Linear", 0, 600)
-    view(mlp).train_requested.emit()
+    view(mlp).bar.train_requested.emit()
     mlp.bench.link.drain()
     name = mlp.bench.store.project.model.blocks[-1].name
     assert f"“{name}”: Nothing is wired" in view(mlp).bar._problem
 
 
 def test_the_run_is_shown_while_the_model_is_edited(mlp):
-    view(mlp).step_requested.emit()
+    view(mlp).bar.step_requested.emit()
     mlp.bench.link.drain()
     mlp.workspaces.model.edits.add_block("nn.ReLU", 0, 400)
-    view(mlp).step_requested.emit()
+    view(mlp).bar.step_requested.emit()
     mlp.bench.link.drain()
     assert run_of(mlp).step == 2
 
@@ -117,7 +117,7 @@ def test_the_run_is_shown_while_the_model_is_edited(mlp):
     [("pt", "file.export_pt"), ("safetensors", "file.export_safetensors")],
 )
 def test_weights_are_exported_compared_and_shown(mlp, answers, tmp_path, form, action):
-    view(mlp).train_requested.emit()
+    view(mlp).bar.train_requested.emit()
     mlp.bench.link.drain()
     answers.save = str(tmp_path / "mlp")
     mlp.bench.actions[action].trigger()
@@ -134,7 +134,7 @@ def test_weights_are_exported_compared_and_shown(mlp, answers, tmp_path, form, a
 
 
 def test_exported_weights_fit_the_exported_code(mlp, answers, tmp_path):
-    view(mlp).train_requested.emit()
+    view(mlp).bar.train_requested.emit()
     mlp.bench.link.drain()
     for form, action in (("pt", "file.export_pt"), ("py", "file.export_py")):
         answers.save = str(tmp_path / f"mlp.{form}")
@@ -156,7 +156,7 @@ def test_an_export_that_cannot_be_written_is_told(mlp, answers, tmp_path):
 
 
 def test_trained_weights_come_back_after_a_restart(mlp):
-    view(mlp).train_requested.emit()
+    view(mlp).bar.train_requested.emit()
     mlp.bench.link.drain()
     trained = {k: v.clone() for k, v in weights(mlp).items()}
     mlp.bench.actions["engine.restart"].trigger()
