@@ -1,5 +1,5 @@
-"""The program: its window, its command line, and what ties both to the engine.
+"""The program: its window, its command line, and the parts that connect both to the engine.
 
-In: what knows both sides, the views and the engine's messages. Not in: views of data (`widgets`)
-and whatever needs torch (`engine`).
+In: what knows both the views and the engine's messages. Not in: views of data (`widgets`), and all
+that needs torch (`engine`).
 """

@@ -1,4 +1,4 @@
-"""Every action of the program in one table, by menus; shortcuts and the palette read it too."""
+"""The table of all actions, by menu; shortcuts and the command palette are made from it too."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from widgets.icons import set_icon
 
 @dataclass(frozen=True)
 class ActionSpec:
-    """`id` is `category.verb`; `text` stands in menus, `tip` teaches on hover."""
+    """`id` is `category.verb`. `text` is the menu text, `tip` the tooltip."""
 
     id: str
     text: str
@@ -25,7 +25,8 @@ class ActionSpec:
 
     @property
     def on_canvas(self) -> bool:
-        """Its keys work while the canvas has the focus, and mean something else elsewhere."""
+        """The action's keys work only while the canvas has the focus, because they mean something
+        else elsewhere."""
         edits_blocks = self.category == "Edit" and self.id not in ("edit.undo", "edit.redo")
         return edits_blocks or self.id in ("view.fit", "model.insert")
 
@@ -35,7 +36,7 @@ class ActionSpec:
 
 
 SEPARATOR, RECENT, PANELS = "", "recent", "panels"
-"""What a menu holds beside actions; the window fills the submenus of recent files and panels."""
+"""What a menu has besides actions. The window fills the submenus of recent files and panels."""
 
 
 def _menu(*rows: tuple | str) -> tuple[ActionSpec | str, ...]:
@@ -146,7 +147,7 @@ MENUS: dict[str, tuple[ActionSpec | str, ...]] = {
         ("autograd.compare", "Compare with &backward()", "", "scale-balance",
          "Run the same batch through loss.backward() and compare every .grad."),
         SEPARATOR,
-        # The keys of the trace are those of the passes: see `Actions.give_step_keys`.
+        # The keys of the trace are also those of the passes: see `Actions.give_step_keys`.
         ("trace.start", "Start the &trace", "F6", "play-box-outline",
          "Run the code, or the batch, and record every call of torch."),
         ("trace.over", "Trace: step o&ver", "F10", "debug-step-over",
@@ -190,7 +191,7 @@ ON_CANVAS = tuple(spec.id for spec in SPECS if spec.on_canvas)
 
 
 class Actions(QObject):
-    """The table's rows as QActions of `window`, by id."""
+    """The QActions of `window`, by id, made from the table."""
 
     def __init__(self, window: QWidget) -> None:
         super().__init__(window)
@@ -214,8 +215,8 @@ class Actions(QObject):
         return iter(self._rows.values())
 
     def bind(self, calls: Mapping[str, Callable[[], object]]) -> None:
-        """Tell every action what it calls, by its id. Raises ValueError that names the actions
-        without a callable, or the callables without an action."""
+        """Connect every action, by its id, to the function that it calls. Raises ValueError that
+        names the actions without a function, or the functions without an action."""
         for fault, ids in (
             ("actions that call nothing", self._rows.keys() - calls.keys()),
             ("callables without an action", calls.keys() - self._rows.keys()),
@@ -226,15 +227,15 @@ class Actions(QObject):
             self[action_id].triggered.connect(lambda _checked=False, call=call: call())
 
     def give_step_keys(self, to_trace: bool) -> None:
-        """Of the actions that share F6 and F10 to F12, enable those of the trace or those of the
-        passes: a key never means two things at once."""
+        """Enable F6 and F10 to F12 either for the trace or for the passes, so that a key never has
+        two meanings at once."""
         keys = {self[name].shortcut() for name in TRACE_ACTIONS}
         for spec, action in self:
             if action.shortcut() in keys:
                 action.setEnabled((spec.id in TRACE_ACTIONS) == to_trace)
 
     def give_canvas(self, canvas: QWidget) -> None:
-        """Let the keys of the canvas's actions work while it has the focus."""
+        """Let the keys of the canvas's actions work while this widget has the focus."""
         for spec, action in self:
             if spec.on_canvas:
                 action.setShortcutContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)

@@ -1,4 +1,4 @@
-"""The composition root: makes every part once, and ties them together. Imports no torch."""
+"""The composition root: makes every part once, and connects them. Imports no torch."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ CONSOLE_HISTORY = "console_history.jsonl"
 
 
 class Application(QObject):
-    """The program, ready to be shown. `start` brings the engine up, `close` ends everything.
+    """The program, ready to be shown. `start` starts the engine, `close` ends everything.
 
-    `workspaces` makes each workspace at its first visit. The console's history lies beside the
+    `workspaces` makes each workspace at its first visit. The console's history is a file beside the
     folder `recovery`.
     """
 
@@ -80,7 +80,7 @@ class Application(QObject):
         bench.actions.bind(self._calls())
 
     def start(self, project_path: str = "") -> None:
-        """Show a project, or the start page; bring the engine up; offer recovered work."""
+        """Show a project, or the start page; start the engine; offer recovered work."""
         self.window.show_workspace("start")
         self.window.page("model")
         if project_path:
@@ -89,15 +89,17 @@ class Application(QObject):
         self.frame.offer(find_recoveries(self._recovery))
 
     def close(self) -> None:
-        """End the engine, the layout worker and the recovery file. Harmless when repeated."""
+        """End the engine and the layout worker, and remove the recovery file. May be called
+        twice."""
         self.workspaces.remember_panels()
-        self.bench.history.stack.blockSignals(True)  # it tells of its own end
+        self.bench.history.stack.blockSignals(True)  # its end is no edit
         self.autosave.close()
         self.bench.layout.close()
         self.bench.link.close()
 
     def _calls(self) -> dict[str, Callable[[], object]]:
-        """What every action calls, by its id. Calls into a workspace make it first."""
+        """The function of every action, by its id. If it belongs to a workspace, the workspace is
+        made first."""
         bench, frame, to = self.bench, self.frame, self.workspaces
         return {
             "file.new": bench.files.new,
@@ -187,15 +189,16 @@ def run(project_path: str = "") -> int:
     application = build()
     application.window.show()
     _close_on_interrupt(application)
-    # The first picture comes before the engine, which takes a processor for a second.
+    # Paint the window first: starting the engine takes a processor for a second.
     QTimer.singleShot(0, lambda: application.start(project_path))
     return qt.exec()
 
 
 def _close_on_interrupt(application: Application) -> None:
-    """Let Ctrl+C in the terminal close the window as its own button does."""
+    """Make Ctrl+C in the terminal close the window like its close button."""
     signal.signal(signal.SIGINT, lambda *_: application.window.close())
-    # Qt's loop runs no Python, and so no signal handler, unless something calls it.
+    # Python calls a signal handler only while it runs, and Qt's event loop runs no Python by
+    # itself.
     beat = QTimer(application, interval=200)
     beat.timeout.connect(lambda: None)
     beat.start()

@@ -1,7 +1,7 @@
-"""Unsaved work survives a crash: it is written aside every few seconds of change.
+"""Autosave: unsaved work is written to a recovery file every few seconds, and survives a crash.
 
-Every window writes a recovery file of its own and holds a lock beside it, so two windows never
-touch each other's; a file whose lock can be taken was left by a window that did not end well.
+Every window has its own recovery file and holds a lock beside it, so that two windows never use the
+same file. If a file's lock can be taken, its window has crashed.
 """
 
 from __future__ import annotations
@@ -31,9 +31,10 @@ def recovery_folder() -> Path:
 
 @dataclass
 class Recovery:
-    """Work that a window left behind: the project, the file it came from (or ""), and when.
+    """Work that a crashed window left: the project, the path of its file (or ""), and when it was
+    written.
 
-    It is locked against other windows until `discard`, or the end of this one.
+    The recovery file is locked against other windows until `discard`, or the end of this one.
     """
 
     file: Path
@@ -43,13 +44,14 @@ class Recovery:
     lock: QLockFile
 
     def discard(self) -> None:
-        """Delete it: it was restored, or is not wanted."""
+        """Delete the recovery file: its work was restored, or is not wanted."""
         self.file.unlink(missing_ok=True)
         self.lock.unlock()
 
 
 def find_recoveries(folder: Path) -> list[Recovery]:
-    """What crashed windows left in `folder`, newest first. Unreadable files are left alone."""
+    """The work that crashed windows left in `folder`, newest first. Unreadable files are
+    skipped."""
     found = []
     for file in folder.glob(f"*{_SUFFIX}"):
         lock = _lock(file)
@@ -70,17 +72,17 @@ def find_recoveries(folder: Path) -> list[Recovery]:
 
 
 def _remove_left_locks(folder: Path) -> None:
-    """Locks of windows that were killed with nothing unsaved guard nothing."""
+    """Remove the locks of killed windows that had no unsaved work."""
     for file in folder.glob("*.lock"):
         recovery = file.with_suffix(_SUFFIX)
         lock = _lock(recovery)
         if not recovery.exists() and lock.tryLock(0):
-            lock.unlock()  # removes its file
+            lock.unlock()  # this also removes the lock's file
 
 
 class Autosave(QObject):
-    """Writes the store's project aside while it has unsaved changes. `failed(message)`: it could
-    not be written (disk full, no permission)."""
+    """Writes the store's project to the recovery file while it has unsaved changes.
+    `failed(message)`: the file could not be written (disk full, no permission)."""
 
     failed = Signal(str)
 
@@ -103,7 +105,7 @@ class Autosave(QObject):
         store.project_changed.connect(self._on_project_changed)
 
     def write(self) -> None:
-        """Write now what is unsaved; without unsaved changes, remove the file."""
+        """Write the unsaved changes now; if there are none, remove the file."""
         self._timer.stop()
         if not self._is_modified():
             self.file.unlink(missing_ok=True)
@@ -118,7 +120,7 @@ class Autosave(QObject):
             self.failed.emit(f"Unsaved work could not be put aside: {error.strerror}.")
 
     def close(self) -> None:
-        """A clean end: nothing is left to recover."""
+        """Remove the file: the window ends without unsaved work to recover."""
         self._timer.stop()
         self.file.unlink(missing_ok=True)
         self._lock.unlock()
@@ -130,5 +132,5 @@ class Autosave(QObject):
 
 def _lock(file: Path) -> QLockFile:
     lock = QLockFile(str(file.with_suffix(".lock")))
-    lock.setStaleLockTime(0)  # stale only when the process that holds it is gone
+    lock.setStaleLockTime(0)  # a lock is stale only if its process has ended
     return lock

@@ -1,8 +1,8 @@
-"""The command line: `tensorlab [PROJECT]` opens the window, its commands work without one.
+"""The command line: `tensorlab [PROJECT]` opens the window; the commands work without one.
 
 Exit codes: 0 done, 1 failed, 2 bad arguments. Messages go to stderr and name the file, and the
-field or the option at fault. Modules are imported when their command is called: a script that
-trains needs no Qt, and nothing here needs torch, which lives in the engine's process.
+field or the option at fault. Each command imports its modules when it is called, so that training
+needs no Qt. Torch is imported only in the engine's process.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run `arguments` (those of the process by default) and return the exit code."""
     arguments = sys.argv[1:] if arguments is None else list(arguments)
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # a terminal may know fewer characters than we use
+        if isinstance(stream, io.TextIOWrapper):  # the terminal's encoding may lack some characters
             stream.reconfigure(errors="backslashreplace")
     try:
         options = _parser(arguments).parse_args(arguments)
@@ -38,16 +38,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except CommandFailure as failure:
         print(f"tensorlab: {failure}", file=sys.stderr)
         return failure.exit_code
-    except BrokenPipeError:  # the reader of our output has left, as `| head` does
+    except BrokenPipeError:  # the reader of the output has ended, as in `| head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return FAILED
-    except SystemExit as exit_:  # argparse has said why
+    except SystemExit as exit_:  # argparse has printed the reason
         return exit_.code if isinstance(exit_.code, int) else BAD_ARGUMENTS
 
 
 def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
-    """A project's path and a command's name stand in one place: the name wins, and a file of
-    that name can be written ./train."""
+    """The parser of a command, if the first argument is the name of one, else that of the window. A
+    project file called `train` can be given as ./train."""
     if arguments and arguments[0] in COMMANDS:
         return _command_parser()
     return _window_parser()
@@ -135,7 +135,7 @@ def _command_parser() -> argparse.ArgumentParser:
 
 
 def version() -> str:
-    """The installed version; in a checkout that was never installed, what pyproject.toml says."""
+    """The installed version; in a checkout that is not installed, the version in pyproject.toml."""
     try:
         return metadata.version("tensorlab")
     except metadata.PackageNotFoundError:

@@ -1,4 +1,4 @@
-"""Why the engine ended, in honest words, and what to do next."""
+"""Why the engine ended, in words, and what to do next."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _WINDOWS_ACCESS_VIOLATION = 0xC0000005
 
 
 class ExitReason(Struct, frozen=True):
-    """`title` fits on one line, `detail` is what is known (with the end of the engine's log, if
-    it left one), `next_step` what the user can do."""
+    """`title` fits on one line. `detail` is what is known, with the end of the engine's log if
+    there is one. `next_step` is what the user can do."""
 
     title: str
     detail: str
@@ -35,13 +35,13 @@ def explain_exit(
     oom_kills: int | None = None,
     gave_up_waiting: bool = False,
 ) -> ExitReason:
-    """Put an engine's end into words.
+    """Describe an engine's end in words.
 
-    `code` is its exit code, or minus the signal that ended it. `running` says what it was doing
-    (`"training"`), `checkpoint_step` the optimizer step of the run's last checkpoint. `oom_kills`
-    is the number of processes that the system killed for want of memory while the engine lived,
-    None where that cannot be known. `gave_up_waiting`: we killed it ourselves, as it did not
-    answer to Stop.
+    `code` is its exit code, or minus the number of the signal that ended it. `running` says what it
+    was doing (`"training"`); `checkpoint_step` is the step of the run's last checkpoint.
+    `oom_kills` is the number of processes that the system killed for lack of memory while the
+    engine lived; None if it is not known. `gave_up_waiting`: the window killed the engine, because
+    it did not answer to Stop.
     """
     if gave_up_waiting:
         title = "The engine did not answer to Stop and was ended"
@@ -98,7 +98,7 @@ def _crash(name: str) -> str:
 
 
 def _last_line(log: str) -> str:
-    """The exception's own line of a traceback at the end of a log."""
+    """The line with the exception, of a traceback at the end of a log."""
     lines = [line for line in log.splitlines() if line.strip()]
     return f"{lines[-1].strip().rstrip('.')}." if lines else ""
 

@@ -1,4 +1,4 @@
-"""New, open, save, save as: the project and the file it lives in."""
+"""The project and its file: new, open, save, save as."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ FILTER = f"Tensor Lab project (*{files.SUFFIX})"
 
 
 class ProjectFiles(QObject):
-    """`path_changed(path)`: the project lives elsewhere now ("": nowhere yet). `opened()`:
-    another project is shown. `failed(message)`: in words, with the file's name."""
+    """`path_changed(path)`: the project has another file ("": none yet). `opened()`: another
+    project is shown. `failed(message)`: an error in words, with the file's name."""
 
     path_changed = Signal(str)
     opened = Signal()
@@ -46,14 +46,14 @@ class ProjectFiles(QObject):
         return self._recovered or cells_differ or not self._history.stack.isClean()
 
     def new(self, project: Project | None = None) -> bool:
-        """Begin a project: an empty one, or a copy of a template. False when turned away."""
+        """Show an empty project, or a copy of a template. False if the user keeps the old one."""
         if not self.may_leave():
             return False
         self._show(project or Project(), "")
         return True
 
     def open(self, path: str = "") -> bool:
-        """Open a project file, asking for it when no path is given."""
+        """Open a project file; without a path, ask for one."""
         path = path or self._dialogs.open_path(
             self._window, "Open a project", self._folder(), FILTER
         )
@@ -84,21 +84,21 @@ class ProjectFiles(QObject):
         return self._write(path if path.endswith(files.SUFFIX) else path + files.SUFFIX)
 
     def ask_save_path(self, title: str, name: str, name_filter: str) -> str:
-        """Ask for a file to write beside the project's; "" when turned away. What is typed
-        without a suffix gets that of `name`."""
+        """Ask for a file to write, in the project's folder; "" if the user cancels. A name without
+        a suffix gets that of `name`."""
         suggested = str(Path(self._folder()) / name)
         path = self._dialogs.save_path(self._window, title, suggested, name_filter)
         return path + Path(name).suffix if path and not Path(path).suffix else path
 
     def may_leave(self) -> bool:
-        """Ask what to do with unsaved changes, if there are any; False: stay."""
+        """Ask what to do with unsaved changes, if there are any. False: stay."""
         if not self.modified:
             return True
         answer = self._dialogs.unsaved(self._window, self._store.project.name)
         return self.save() if answer == "save" else answer == "discard"
 
     def recover(self, project: Project, original: str) -> None:
-        """Show recovered work, unsaved, as of the file that it came from."""
+        """Show recovered work as unsaved changes of the file that it came from."""
         self._show(project, original)
         self._recovered = True
         self.path_changed.emit(self.path)

@@ -1,4 +1,4 @@
-"""Undo and redo: every edit is one step of before, after and a text."""
+"""Undo and redo: every edit is one step, with the project before and after it and a text."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ class History(QObject):
         self.stack = QUndoStack(self)
 
     def edit(self, project: Project, text: str, field: Hashable = None) -> None:
-        """Make `project` the current one, as a step called `text`.
+        """Make `project` the current one, as an undo step called `text`.
 
-        Successive edits of the same `field` (typing a number digit by digit) are one step, until
-        `seal`. An edit that changes nothing is no step.
+        Consecutive edits of the same `field` (as when a number is typed) are one step, until
+        `seal`. An edit that changes nothing makes no step.
         """
         if project != self._store.project:
             self.stack.push(_Edit(self._store, self._store.project, project, text, field))
 
     def seal(self) -> None:
-        """The next edit is a step of its own."""
+        """Make the next edit a step of its own."""
         index = self.stack.index()
         command = self.stack.command(index - 1) if index else None
         if isinstance(command, _Edit):
             command.field = None
 
     def restart(self, project: Project) -> None:
-        """Another project was opened: its history begins here."""
+        """Show another project, with an empty history."""
         self.stack.clear()
         self._store.set_project(project)
 

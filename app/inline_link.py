@@ -1,7 +1,7 @@
-"""The engine inside this process: for tests of the window, which then need no second one.
+"""A link to an engine in this process, for tests of the window.
 
-Everything passes through the codec as it would through a pipe. Stopping code that hangs is the
-one thing that only a process of its own can do.
+All messages go through the codec, as they do through a pipe. Only an engine process can be stopped
+while code hangs.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class InlineLink(Link):
-    """A Link whose session works whenever the event loop is idle, or all at once in `drain`."""
+    """A Link whose session works while the event loop is idle, or at once in `drain`."""
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -45,7 +45,7 @@ class InlineLink(Link):
     def start(self) -> None:
         if self._session is not None:
             return
-        from engine.session import Session  # imports torch, unlike a window's own process
+        from engine.session import Session  # this imports torch into the window's process
 
         self._session = Session(self._emit, done=self._done)
         self._set_state("starting")
@@ -72,7 +72,8 @@ class InlineLink(Link):
         self._idle.start()
 
     def drain(self) -> None:
-        """Work until nothing is left to do: a paused run waits, an unending one never returns."""
+        """Work until nothing is left to do. A paused run is left waiting; one without an end never
+        returns."""
         while self._work():
             pass
 
@@ -87,7 +88,7 @@ class InlineLink(Link):
         self._set_state("lost")
 
     def _work(self) -> bool:
-        """One command or one training step; False when there was nothing to do."""
+        """Answer one command or train one step. False if there was nothing to do."""
         if self._session is None:
             return False
         if self._waiting:
@@ -95,7 +96,7 @@ class InlineLink(Link):
             return True
         if self._session.advance():
             return True
-        if not self._waiting:  # an answer may have led to a new command
+        if not self._waiting:  # an answer may have sent a new command
             self._idle.stop()
         return bool(self._waiting)
 
@@ -106,4 +107,4 @@ class InlineLink(Link):
         self._receive(DoneSnapshot(reply_to=command.id))
 
     def _give_up(self) -> None:
-        """There is no process to kill: a job in this one ends in its own time."""
+        """Do nothing: there is no process to kill, and the job goes on to its end."""

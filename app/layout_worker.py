@@ -1,4 +1,4 @@
-"""Lays graphs out in processes of their own, so that the window never waits for it."""
+"""Lays out graphs in worker processes, so that the window never waits for a layout."""
 
 from __future__ import annotations
 
@@ -38,10 +38,11 @@ class LayoutWorker(QObject):
         then: Callable[[object], None],
         otherwise: Callable[[BaseException], None] | None = None,
     ) -> None:
-        """Call `function(*arguments)` in a worker, then `then(result)` in the window, or
-        `otherwise(error)`.
+        """Call `function(*arguments)` in a worker, then `then(result)` or `otherwise(error)` in the
+        window.
 
-        `function` is importable by name and imports no Qt widgets; arguments can be pickled.
+        `function` must be importable by name, without Qt widgets, and the arguments must be
+        picklable.
         """
         if self._pool is None:
             context = multiprocessing.get_context("spawn")
@@ -63,7 +64,7 @@ class LayoutWorker(QObject):
         """End the workers at once. Requests that are unanswered stay so."""
         self._newest.clear()
         if self._pool is not None:
-            # A public way to end them comes with Python 3.14.
+            # Python 3.14 has a public method for this.
             for process in list((self._pool._processes or {}).values()):
                 process.kill()
             self._pool.shutdown(wait=True, cancel_futures=True)

@@ -1,7 +1,7 @@
-"""The window's line to the engine: commands out, snapshots in as Qt signals.
+"""The window's link to the engine: commands out, snapshots in as Qt signals.
 
-`Link` is what presenters see; `EngineLink` has a process at the other end, `InlineLink` (in
-`inline_link`) a session in this one. A link keeps no snapshot for views: `app.store` does.
+Presenters use `Link`. `EngineLink` has an engine process at the other end, `InlineLink` (in
+`inline_link`) a session in this process. A link keeps no snapshots; `app.store` does.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ _WORDS: dict[type[Command], str] = {
 
 
 class Link(QObject):
-    """Signals: `snapshot(Snapshot)`; `became_ready()` and, for whatever reason, `ended()`, then
-    `state_changed(LinkState)`; `lost(ExitReason)` when the engine has ended by itself;
-    `busy_changed(bool)`.
+    """`snapshot(Snapshot)` comes for each snapshot. `became_ready()` or `ended()` comes before each
+    `state_changed(LinkState)` to "ready" or "lost". `lost(ExitReason)`: the engine has ended by
+    itself. `busy_changed(bool)`: see `busy`.
 
     Commands may be sent as soon as `start` has returned: they wait until torch has loaded.
     """
@@ -76,27 +76,29 @@ class Link(QObject):
 
     @property
     def busy(self) -> bool:
-        """Some command is not answered in full; a training run, paused or not, is one."""
+        """Whether some command is not fully answered; a training run, also a paused one, counts."""
         return bool(self._in_hand)
 
     def start(self) -> None:
         raise NotImplementedError
 
     def restart(self) -> None:
-        """End the engine if there is one, and start a new one. Its state is empty: replay."""
+        """End the engine if there is one, and start a new one, which has no variables and no
+        weights."""
         self.close()
         self.start()
 
     def send(self, command: Command) -> int:
-        """Send a command and return its id; 0 when there is no engine, and nothing happens."""
+        """Send a command and return its id; 0, and nothing is sent, if there is no engine."""
         raise NotImplementedError
 
     def signal(self, signal: AnySignal) -> None:
-        """Reach past whatever the engine is doing."""
+        """Send a signal, which acts at once even if the engine is busy."""
         raise NotImplementedError
 
     def stop_job(self) -> None:
-        """Stop whatever is in hand: ask; after 1 s interrupt; after 3 s kill and say so."""
+        """Stop the current job: send a StopSignal, interrupt after 1 s, kill the engine after 3
+        s."""
         if not self.busy:
             return
         self.signal(StopSignal())
@@ -104,7 +106,7 @@ class Link(QObject):
         self._kill_timer.start()
 
     def close(self) -> None:
-        """End the engine and wait for its end. `lost` is not emitted."""
+        """End the engine and wait until it has ended. `lost` is not emitted."""
         raise NotImplementedError
 
     # -- for subclasses --------------------------------------------------------------------------
@@ -137,7 +139,7 @@ class Link(QObject):
             self.busy_changed.emit(False)
 
     def _forget(self) -> None:
-        """There is no engine any more, and so nothing in hand."""
+        """The engine has ended: drop the commands that it has not answered."""
         self._stop_waiting()
         self._checkpoint_step = None
         if self._in_hand:
@@ -145,14 +147,14 @@ class Link(QObject):
             self.busy_changed.emit(False)
 
     def _running(self) -> tuple[str, int | None]:
-        """What the engine is doing in words, and the step of the run's last checkpoint."""
+        """In words, what the engine is doing; and the step of the run's last checkpoint."""
         kinds = [type(command) for command in self._in_hand.values()]
         if TrainCommand in kinds:
             return _WORDS[TrainCommand], self._checkpoint_step
         return (_WORDS.get(kinds[0], "") if kinds else ""), None
 
     def _give_up(self) -> None:
-        """The job did not stop: what to do about it is the subclass's."""
+        """Called if the job has not stopped: a subclass kills the engine if it can."""
         raise NotImplementedError
 
     def _interrupt(self) -> None:
@@ -169,10 +171,10 @@ class Link(QObject):
 
 
 class EngineLink(Link):
-    """A link to an engine process, read by a thread of its own."""
+    """A link to an engine process; a separate thread reads its snapshots."""
 
-    _arrived = Signal(object, object)  # from the thread: the process it reads, and a Snapshot
-    _process_ended = Signal(object, object)  # likewise, and an Exit
+    _arrived = Signal(object, object)  # from the reader's thread: its process, and a Snapshot
+    _process_ended = Signal(object, object)  # from the reader's thread: its process, and an Exit
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -186,11 +188,11 @@ class EngineLink(Link):
 
     @property
     def pid(self) -> int | None:
-        """The engine's process id; None when there is none."""
+        """The engine's process id; None without an engine."""
         return self._process.pid if self._process else None
 
     def start(self) -> None:
-        """Start the engine; returns at once. `state` is "ready" when torch has loaded there."""
+        """Start the engine without waiting. `state` becomes "ready" when it has loaded torch."""
         if self._process is not None:
             return
         self._gave_up = False
@@ -207,7 +209,7 @@ class EngineLink(Link):
             return 0
         try:
             self._last_id = self._process.send(command)
-        except EngineLost:  # the reader tells
+        except EngineLost:  # the reader reports it
             return 0
         self._sent(self._last_id, command)
         return self._last_id
@@ -216,7 +218,7 @@ class EngineLink(Link):
         if self._process is not None:
             try:
                 self._process.signal(signal)
-            except EngineLost:  # the reader tells
+            except EngineLost:  # the reader reports it
                 return
 
     def close(self) -> None:
@@ -229,12 +231,12 @@ class EngineLink(Link):
         self._set_state("lost")
 
     def _read(self, process: EngineProcess) -> None:
-        """Runs in the reader thread until the engine has ended."""
+        """Read snapshots in the reader's thread until the engine has ended."""
         try:
             while True:
                 self._arrived.emit(process, process.receive())
         except EngineLost:
-            process.stop(grace_s=1.0)  # user code may have closed the pipe and live on
+            process.stop(grace_s=1.0)  # if user code has closed the pipe, the engine still runs
             self._process_ended.emit(process, process.exit())
 
     def _on_arrived(self, process: EngineProcess, snapshot: Snapshot) -> None:
@@ -243,7 +245,7 @@ class EngineLink(Link):
 
     def _on_process_ended(self, process: EngineProcess, exit_: Exit) -> None:
         if process is not self._process:
-            return  # we closed it
+            return  # `close` has ended it
         self._process = None
         self._let_go(process)
         reason = self._explain(exit_)

@@ -1,4 +1,4 @@
-"""What is selected, for the whole window: one block lights up in every view at once."""
+"""The selected blocks, shared by all views of the window."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the program remembers between starts, on this computer and not in the project."""
+"""What the program remembers between starts; on this computer, not in the project."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ RECENT_FILES = 10
 
 
 class Settings:
-    """Geometry and docks of windows by name, the theme, and recent files, newest first."""
+    """Positions of windows and docks by name, the theme, and recent files, newest first."""
 
     def __init__(self, store: QSettings | None = None) -> None:
         self._store = store or QSettings("tensorlab", "tensorlab")
@@ -28,7 +28,7 @@ class Settings:
     @property
     def recent_files(self) -> tuple[str, ...]:
         value = self._store.value("recent_files", [])
-        # An INI file gives a list of one entry back as a plain string.
+        # An INI file returns a list of one entry as a plain string.
         return (value,) if isinstance(value, str) else tuple(cast(list, value or []))
 
     def add_recent_file(self, path: str) -> None:
@@ -40,7 +40,7 @@ class Settings:
 
     @property
     def trace_code(self) -> str:
-        """The Python that was traced last; empty when there is none."""
+        """The Python that was traced last; empty if there is none."""
         return str(self._store.value("trace/code", ""))
 
     @trace_code.setter
@@ -48,7 +48,7 @@ class Settings:
         self._store.setValue("trace/code", source)
 
     def bytes(self, name: str) -> QByteArray:
-        """A saved geometry or dock state; empty when there is none."""
+        """A saved geometry or dock state; empty if there is none."""
         value = self._store.value(f"window/{name}")
         return value if isinstance(value, QByteArray) else QByteArray()
 

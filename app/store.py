@@ -1,14 +1,14 @@
-"""The one place that holds what the views show: the Project and the newest snapshot of each kind.
+"""The store: the current Project, and the newest snapshot of each kind.
 
-Snapshots reach the views by this way alone:
+Snapshots reach the views in this way only:
 
-1. `Link.snapshot` gives each one in order, on the window's thread. Those of an engine that was
-   closed do not arrive.
-2. `Store.take` drops those that tell of an older revision of the document, keeps the rest as the
-   newest of their kind, and emits `Store.snapshot`. Presenters connect to that signal; what came
-   before they were made they find by `newest`. When the engine ends, what lived in it goes.
-3. Some snapshots answer one question and mean nothing to others: a rule, a slice, a completion.
-   `presenters.questions.Questions` hands those to whoever asked, and drops superseded ones.
+1. `Link.snapshot` emits each one in order, on the window's thread. Once an engine is closed, none
+   of its snapshots arrive.
+2. `Store.take` drops snapshots about an older revision of the document. It keeps any other as the
+   newest of its kind and emits `Store.snapshot`. Presenters connect to that signal; earlier
+   snapshots they read by `newest`. When the engine ends, the snapshots about its state go.
+3. Some snapshots answer one question and concern only who asked: a rule, a slice, a completion.
+   `presenters.questions.Questions` passes those on, and drops the answers to superseded questions.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ PASS_SNAPSHOTS = (
     ComparisonSnapshot,
     ValueSnapshot,
 )
-"""They tell of one forward and backward pass; an edit of the model ends it, unless the backward
-pass is that of a tensor of the console."""
+"""Snapshots of one forward and backward pass. An edit of the model ends the pass, unless it is the
+backward pass of a tensor of the console."""
 
 S = TypeVar("S", bound=Snapshot)
 
 
 class Store(QObject):
-    """`revision` counts the changes that the engine can see: moving a block is none.
+    """`revision` counts the changes that matter to the engine; moving a block does not.
 
-    Signals: `project_changed(old, new)`, `revision_changed(revision)` after it, and
-    `snapshot(snapshot)` for each one that was taken in.
+    Signals: `project_changed(old, new)`, then `revision_changed(revision)` if it has changed, and
+    `snapshot(snapshot)` for each snapshot that was kept.
     """
 
     project_changed = Signal(object, object)
@@ -84,15 +84,16 @@ class Store(QObject):
             self.revision_changed.emit(self._revision)
 
     def set_view(self, view: ViewState) -> None:
-        """Change what is on screen: no edit, so no undo step."""
+        """Change what is on screen: this is no edit and makes no undo step."""
         self.set_project(replace(self._project, view=view))
 
     def take(self, snapshot: Snapshot) -> bool:
-        """Keep a snapshot and announce it; False when it tells of an older document."""
+        """Keep a snapshot and emit it. False if it is about an older document."""
         if self._tells_of_document(snapshot) and snapshot.revision != self._revision:
             return False
         if isinstance(snapshot, GraphSnapshot) and snapshot.parts > 1:
-            # A part of a large graph: only the whole is announced. A first part starts anew.
+            # Parts of a large graph are collected until they are complete; part 0 begins a new
+            # graph.
             self._graph_parts = [*(self._graph_parts if snapshot.part else ()), snapshot]
             if len(self._graph_parts) < snapshot.parts:
                 return True
@@ -103,7 +104,7 @@ class Store(QObject):
 
     @property
     def steps_console(self) -> bool:
-        """The backward pass under way is that of a tensor of the console."""
+        """Whether the backward pass is that of a tensor of the console."""
         graph = self.newest(GraphSnapshot)
         return graph is not None and bool(graph.root)
 
@@ -117,11 +118,12 @@ class Store(QObject):
         return isinstance(snapshot, ModelSnapshot | ForwardSnapshot)
 
     def newest(self, kind: type[S]) -> S | None:
-        """The newest snapshot of a type; None when there is none."""
+        """The newest snapshot of a type; None if there is none."""
         return self._snapshots.get(kind)  # type: ignore[return-value]
 
     def end_engine(self) -> None:
-        """The engine has ended, and with it what only it knew. Runs stay: they have checkpoints."""
+        """Drop the snapshots about the state of the engine, which has ended. Snapshots of runs
+        stay, because runs have checkpoints."""
         self.forget(ReadySnapshot, *PASS_SNAPSHOTS)
 
     def forget(self, *kinds: type[Snapshot]) -> None:
@@ -130,6 +132,7 @@ class Store(QObject):
 
 
 def _computation(project: Project) -> tuple:
-    """What of a project the engine sees: all but names of files, positions and the view."""
+    """The part of a project that matters to the engine: all but file names, positions and the
+    view."""
     blocks = tuple(replace(block, x=0.0, y=0.0) for block in project.model.blocks)
     return blocks, project.model.wires, project.training

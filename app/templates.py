@@ -1,4 +1,4 @@
-"""The templates to start from: ready projects in `assets/templates`, told of in `index.json`."""
+"""The templates: project files in `assets/templates`, listed in `index.json`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FOLDER = Path(__file__).resolve().parent.parent / "assets" / "templates"
 
 
 class Template(Struct, frozen=True):
-    """`key` is the file's name without suffix; `icon` one of mdi6's names."""
+    """`key` is the file's name without suffix; `icon` is a name of mdi6."""
 
     key: str
     title: str
@@ -23,11 +23,11 @@ class Template(Struct, frozen=True):
 
 
 def templates() -> tuple[Template, ...]:
-    """All templates, easiest first. Raises FileNotFoundError in a broken installation."""
+    """All templates, easiest first. Raises FileNotFoundError if the installation is broken."""
     data = (FOLDER / "index.json").read_bytes()
     return msgspec.json.decode(data, type=tuple[Template, ...])
 
 
 def load_template(key: str) -> Project:
-    """Raises `files.FileProblem` when there is none, or it is damaged."""
+    """The project of a template. Raises `files.FileProblem` if it is missing or damaged."""
     return files.load(FOLDER / f"{key}{files.SUFFIX}")

@@ -1,4 +1,4 @@
-"""What every presenter works with, and the two ways that data flows: edits and commands."""
+"""The parts that every presenter uses, with the two ways that data flows: edits and commands."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ S = TypeVar("S", bound=Snapshot)
 
 @dataclass(frozen=True)
 class Workbench:
-    """Made once by `app.application`."""
+    """The window, the store and the other parts; `app.application` makes it once."""
 
     window: MainWindow
     actions: Actions
@@ -44,7 +44,7 @@ class Workbench:
         return self.store.project
 
     def newest(self, kind: type[S]) -> S | None:
-        """The newest snapshot of a kind, as the store has it."""
+        """The newest snapshot of a kind, from the store."""
         return self.store.newest(kind)
 
     def say(self, message: str) -> None:
@@ -52,11 +52,12 @@ class Workbench:
         self.window.say(message)
 
     def confirm(self, question: str, yes: str) -> bool:
-        """Ask before something that undo cannot bring back; `yes` names the button that does it."""
+        """Ask before something that cannot be undone; `yes` is the text of the button that does
+        it."""
         return self.dialogs.confirm(self.window, question, yes)
 
     def edit(self, text: str, change: Callable[[Project], Project], field: Hashable = None) -> bool:
-        """Make an edit as an undo step called `text`; a refused one is told in the status bar.
+        """Make an edit as an undo step called `text`. If it is refused, the status bar says why.
 
         `field`: see `History.edit`.
         """
@@ -65,7 +66,8 @@ class Workbench:
     def edit_with(
         self, text: str, change: Callable[[Project], tuple[Project, T]], field: Hashable = None
     ) -> T | None:
-        """As `edit`, of a change that also returns something: that, or None when refused."""
+        """As `edit`, for a change that also returns a value: that value, or None if it is
+        refused."""
         try:
             project, result = change(self.store.project)
         except EditError as error:
@@ -75,5 +77,5 @@ class Workbench:
         return result
 
     def send(self, command: Command) -> int:
-        """Send a command about the document as it is now; returns its id, 0 without an engine."""
+        """Send a command about the current document and return its id; 0 without an engine."""
         return self.link.send(replace(command, revision=self.store.revision))

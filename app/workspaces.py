@@ -1,6 +1,6 @@
-"""The five workspaces: each one's page and presenters, made at its first visit and tied together.
+"""The five workspaces: each one's page and presenters, made and connected at its first visit.
 
-A workspace's modules are imported at that visit too: the window shows before they are needed.
+A workspace's modules are also imported then: the window is shown before they are needed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 class Workspaces(QObject):
     """`start`, `tensors`, `model`, `autograd` and `train` are the workspaces' presenters, whether
-    their pages are in front or not; `at_tensors()` and its like bring the page to the front."""
+    their pages are shown or not. `at_tensors()` and the like also show the page."""
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class Workspaces(QObject):
         return self.model
 
     def at_passes(self) -> AutogradPresenter:
-        """The Autograd workspace with its tab Step through."""
+        """The Autograd workspace with its tab Step through in front."""
         self._window.show_workspace("autograd")
         self.autograd.page.setCurrentWidget(self.autograd.page.steps)
         return self.autograd
@@ -76,7 +76,7 @@ class Workspaces(QObject):
         self.at_passes().show_graph_of(root)
 
     def run_python(self, source: str) -> None:
-        """Run Python in the console, as if it had been typed there."""
+        """Run Python in the console, as if the user had typed it there."""
         self.tensors.submit(source)
 
     # -- made at the first visit -----------------------------------------------------------------
@@ -179,7 +179,7 @@ class Workspaces(QObject):
     # -- what pages share ------------------------------------------------------------------------
 
     def remember_panels(self) -> None:
-        """Keep the places of docks and columns for the next start."""
+        """Save the positions of docks and columns for the next start."""
         settings = self._bench.settings
         for name, page in self._window.pages.items():
             if isinstance(page, DockedPage):

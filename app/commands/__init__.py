@@ -1,5 +1,5 @@
-"""What the command line does without a window: train, export, exec and doctor.
+"""The commands of the command line: train, export, exec and doctor.
 
-In: one file a command, and the conversation with an engine process. Not in: the options (`cli`)
+In: one file per command, and the conversation with an engine process. Not in: the options (`cli`),
 and the tour, which drives the real window.
 """

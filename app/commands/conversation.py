@@ -1,4 +1,4 @@
-"""Talking to an engine process from the command line: ask, read the answers, mind Ctrl+C."""
+"""A conversation with an engine process: sends commands, reads the answers, handles Ctrl+C."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PATIENCE_S = 3.0
 
 
 class EngineEnded(Exception):
-    """The engine has ended in the midst of a command."""
+    """The engine ended while it answered a command."""
 
     def __init__(self, reason: ExitReason) -> None:
         super().__init__(f"{reason.title}. {reason.detail}")
@@ -34,14 +34,14 @@ class EngineEnded(Exception):
 
 
 class Conversation:
-    """An engine for the length of a `with` block.
+    """An engine process for the length of a `with` block.
 
-    Ctrl+C asks the engine to stop, and interrupts code of the user's; after three seconds, or at
-    the second Ctrl+C, it is killed. `interrupted` tells that it was pressed.
+    Ctrl+C asks the engine to stop, and interrupts the user's code. After three seconds, or at the
+    second Ctrl+C, the engine is killed. `interrupted`: Ctrl+C was pressed.
     """
 
     def __init__(self, doing: str) -> None:
-        """`doing` says what the engine is used for, in case it dies: "training"."""
+        """`doing` says what the engine is used for ("training"), for the message if it dies."""
         self.interrupted = False
         self._doing = doing
         self._presses = 0
@@ -124,7 +124,7 @@ class Conversation:
 
 
 def failure(place: object, snapshot: ErrorSnapshot) -> CommandFailure:
-    """An ErrorSnapshot in words, which name `place`, the file at fault."""
+    """The failure for an ErrorSnapshot; its message names `place`, the file at fault."""
     message = snapshot.error.message
     lines = [message if str(place) in message else f"{place}: {message}"]
     for problem in snapshot.problems:

@@ -1,4 +1,4 @@
-"""`tensorlab doctor`: what this machine has, what is missing, and how to get it."""
+"""`tensorlab doctor`: what this machine has, what it lacks, and how to get that."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ print(json.dumps([path for path in sys.argv[1:] if QFontDatabase.addApplicationF
 
 
 class Check(Struct, frozen=True):
-    """`detail` is what was found; `remedy` how to get what is missing. "note": the program works
-    without it."""
+    """One check. `detail` is what was found; `remedy` is how to get what is missing. With the
+    verdict "note" the program works without it."""
 
     name: str
     verdict: Verdict
@@ -43,7 +43,7 @@ class Check(Struct, frozen=True):
 
 
 def doctor(as_json: bool) -> None:
-    """Print the report; raises CommandFailure when something needed is missing."""
+    """Print the report. Raises CommandFailure if something required is missing."""
     checks = examine()
     missing = [check.name for check in checks if check.verdict == "missing"]
     if as_json:
@@ -67,7 +67,7 @@ def _python() -> Check:
 
 
 def _torch_and_devices() -> list[Check]:
-    """Asks an engine: this process does not import torch."""
+    """The checks of torch and its devices, by an engine: this process does not import torch."""
     try:
         with Conversation("starting") as engine:
             ready = engine.ready()
@@ -128,7 +128,7 @@ def _fonts(files: list[str], unreadable: list[str]) -> Check:
 
 
 def _missing_platform_libraries() -> list[str]:
-    """Names of the shared libraries that Qt's X11 plugin links to and this system lacks."""
+    """The shared libraries that Qt's X11 plugin links to and this system lacks."""
     spec = importlib.util.find_spec("PySide6")
     if sys.platform != "linux" or spec is None or not spec.submodule_search_locations:
         return []
@@ -140,8 +140,8 @@ def _missing_platform_libraries() -> list[str]:
 
 
 def debian_package(library: str) -> str:
-    """The package of a shared library by Debian's rule: the name in small letters and the number
-    behind `.so.`, with a dash between them after a digit (libxkbcommon-x11.so.0)."""
+    """The Debian package of a shared library: its name in small letters and the number after
+    `.so.`, with a dash between them if the name ends with a digit (libxkbcommon-x11.so.0)."""
     name, _, number = library.lower().partition(".so")
     number = number.strip(".")
     if name == "libglib-2.0":  # older than the rule
@@ -173,7 +173,7 @@ def _display() -> Check:
 
 
 def _packages() -> list[Check]:
-    """The other packages that the program declares, by their names in its metadata."""
+    """The checks of the other packages that the program's metadata requires."""
     try:
         declared = metadata.requires("tensorlab") or []
     except metadata.PackageNotFoundError:

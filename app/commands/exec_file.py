@@ -1,4 +1,4 @@
-"""`tensorlab exec`: a Python file in the engine, as one cell, with a report on its tensors."""
+"""`tensorlab exec`: runs a Python file in the engine as one cell, and reports its tensors."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from engine.protocol import (
 
 
 def exec_file(path: Path, out: Path | None) -> None:
-    """Run `path`, pass on what it prints, and write the report to `out`.
+    """Run `path`, print its output, and write the report to `out`.
 
-    Raises CommandFailure when the code raised or ended the engine; the report is written either
-    way.
+    Raises CommandFailure if the code raised or ended the engine; the report is written in either
+    case.
     """
     if out is not None:
         require_folder_of(out, "--json")
@@ -64,7 +64,8 @@ def exec_file(path: Path, out: Path | None) -> None:
 def _run(
     source: str, name: str, stdout: list[str], tensors: dict[str, TensorReport]
 ) -> ErrorReport | None:
-    """What ended the code; fills `stdout` and `tensors` as they come. Raises EngineEnded."""
+    """Run the file; return the error that ended it. Fills `stdout` and `tensors` as answers arrive.
+    Raises EngineEnded."""
     with Conversation("running your code") as engine:
         for snapshot in engine.ask(RunCellCommand(source=source, filename=name)):
             if isinstance(snapshot, OutputSnapshot):

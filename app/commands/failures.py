@@ -1,4 +1,4 @@
-"""How a command of the command line fails: in one message, with an exit code."""
+"""The failure of a command: one message and an exit code."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ BAD_ARGUMENTS = 2
 
 
 class CommandFailure(Exception):
-    """`str` is what to print; `exit_code` is FAILED, or BAD_ARGUMENTS when nothing was tried."""
+    """`str` is the message to print; `exit_code` is FAILED, or BAD_ARGUMENTS if nothing was
+    tried."""
 
     def __init__(self, message: str, exit_code: int = FAILED) -> None:
         super().__init__(message)

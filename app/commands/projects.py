@@ -30,7 +30,8 @@ _REDRAW_S = 0.1
 
 
 def load_project(path: Path) -> Project:
-    """Raises CommandFailure that names the file, and the field when one is at fault."""
+    """The project in a file. Raises CommandFailure that names the file, and the field at fault if
+    there is one."""
     if not path.is_file():
         raise CommandFailure(f"{path}: there is no such project file.", BAD_ARGUMENTS)
     try:
@@ -40,7 +41,7 @@ def load_project(path: Path) -> Project:
 
 
 def format_of(path: Path, allowed: tuple[Format, ...], option: str = "--out") -> Format:
-    """The format that a file's name ends in; raises CommandFailure when it is none of those."""
+    """The format by the file's suffix. Raises CommandFailure if it is not one of `allowed`."""
     for known in allowed:
         if path.suffix == f".{known}":
             return known
@@ -49,7 +50,7 @@ def format_of(path: Path, allowed: tuple[Format, ...], option: str = "--out") ->
 
 
 def require_folder_of(path: Path, option: str = "--out") -> None:
-    """Find out before an hour of training that its result has no place to go."""
+    """Check that the folder of a result exists, before training for an hour."""
     if path.is_dir():
         raise CommandFailure(f"{option} {path}: this is a folder.", BAD_ARGUMENTS)
     if not path.absolute().parent.is_dir():
@@ -58,7 +59,7 @@ def require_folder_of(path: Path, option: str = "--out") -> None:
 
 @dataclass(frozen=True)
 class TrainOptions:
-    """None leaves what the project says."""
+    """Options of the command line that replace the project's; None keeps the project's."""
 
     epochs: int | None = None
     device: str | None = None
@@ -73,8 +74,8 @@ class TrainOptions:
 
 
 def train(path: Path, options: TrainOptions, as_json: bool) -> None:
-    """Train a project, report, and write the weights. Ctrl+C stops at the next step, and what
-    was learnt by then is written. Raises CommandFailure."""
+    """Train a project, report, and write the weights. Ctrl+C stops at the next step, and the
+    weights so far are written. Raises CommandFailure."""
     project = load_project(path)
     weights_format = format_of(options.out, ("pt", "safetensors")) if options.out else None
     if options.out is not None:
@@ -140,7 +141,7 @@ def export(
 
 
 class Progress:
-    """Training on one line of a terminal, or one line an epoch elsewhere."""
+    """Shows training on one line of a terminal; elsewhere with one line per epoch."""
 
     def __init__(self, stream: TextIO) -> None:
         self.last: TrainingSnapshot | None = None
@@ -233,7 +234,8 @@ def _training_report(
 
 
 def _number(value: float) -> float | str | None:
-    """JSON has no NaN and no infinities: NaN, where there is nothing to tell, becomes null."""
+    """The value for JSON, which has no NaN and no infinities: NaN, which means "none", becomes
+    null."""
     if math.isnan(value):
         return None
     return value if math.isfinite(value) else str(value)

@@ -1,5 +1,5 @@
-"""Presenters: signals of widgets in, edits and commands out; projects and snapshots shown.
+"""Presenters turn signals of widgets into edits and commands, and show projects and snapshots.
 
-In: one presenter for the frame and for each workspace or tab; `questions` asks the engine. Not in:
-widgets, and the wiring of presenters to each other (`app.application`).
+In: one presenter for the window's frame, and one for each workspace or tab; `questions` asks the
+engine. Not in: widgets, and the connections between presenters (`app.workspaces`).
 """

@@ -1,4 +1,4 @@
-"""The project's console cells: kept as they run, and run again on the user's word alone."""
+"""The project's console cells: added after they ran, and run again only if the user asks."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ class CellsPresenter(QObject):
         return self._bench.project.cells
 
     def keep(self, source: str) -> None:
-        """Add a cell that ran well to the project."""
+        """Add a cell that ran without an error to the project."""
         store = self._bench.store
         store.set_project(edits.record_cell(store.project, source))
 
     def note_run(self) -> None:
-        """Cells have run in this engine: if it ends, their variables end with it."""
+        """Note that cells have run in this engine, so its end loses their variables."""
         self._namespace_used = True
 
     def run_again(self) -> None:
@@ -47,7 +47,7 @@ class CellsPresenter(QObject):
         self.again_requested.emit()
 
     def forget(self) -> None:
-        """Take the cells out of the project, once the user has agreed."""
+        """Remove the cells from the project if the user agrees."""
         count = len(self.cells)
         question = f"Take {_cells(count).lower()} out of the project? The variables stay."
         if self._bench.confirm(question, "Forget cells"):
@@ -61,7 +61,7 @@ class CellsPresenter(QObject):
             self._offer("The console's variables went with the engine")
 
     def _on_opened(self) -> None:
-        """Another project begins without the variables of the one before."""
+        """Start a new namespace: the console's variables belong to the previous project."""
         if self._namespace_used:
             self._namespace_used = False
             self._bench.send(NewNamespaceCommand())

@@ -1,4 +1,4 @@
-"""The engine as the window shows it: its state, its end and what to do then."""
+"""The engine in the window: its state, why it ended, and the ways to go on."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _UNFINISHED = ("running", "paused", "failed")
 
 
 class EnginePresenter(QObject):
-    """Restarts an engine that was lost, once it has shown that it can start.
+    """Restarts an engine that was lost, if it had become ready before.
 
-    `resume_requested()`: train on from the run's last checkpoint. `restore_requested()`: only
-    bring back its weights.
+    `resume_requested()`: go on training from the run's last checkpoint. `restore_requested()`: only
+    load its weights.
     """
 
     resume_requested = Signal()
@@ -41,7 +41,7 @@ class EnginePresenter(QObject):
         bench.link.lost.connect(self._on_lost)
 
     def restart(self) -> None:
-        """End the engine and start a new one; ask first where weights would be lost."""
+        """End the engine and start a new one; ask first if weights would be lost."""
         choices = self._ways_back()
         question = "Restart the engine? Its weights are lost; checkpoints and files stay."
         if choices and not self._bench.confirm(question, "Restart"):
@@ -89,7 +89,7 @@ class EnginePresenter(QObject):
             self._bench.link.start()
 
     def _ways_back(self) -> list[Choice]:
-        """How the weights of the newest run come back into a new engine."""
+        """Buttons that bring the weights of the newest run into the new engine."""
         run = self._bench.newest(TrainingSnapshot)
         if run is None or not run.checkpoint:
             return []

@@ -1,4 +1,4 @@
-"""Export: ask where to, let the engine write and compare, show what came of it."""
+"""Export: ask for a file, let the engine write and compare it, show the result."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Questions to the engine: send a command, get its answers, drop those that were superseded.
 
-Answers go by their command's id to whoever asked, also where the store drops them as out of date.
-All else that views show comes from the store, whose module tells the whole way.
+The answers to a command go to the presenter that sent it, even if the store drops them as outdated.
+All other snapshots come from the store; its module describes the whole way.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Failed = Callable[[ErrorReport], object]
 
 
 class Questions(QObject):
-    """Of each kind of command only the newest is answered."""
+    """Sends commands; of each kind of command only the newest gets its answers."""
 
     def __init__(self, bench: Workbench, parent: QObject) -> None:
         super().__init__(parent)
@@ -30,14 +30,14 @@ class Questions(QObject):
         bench.link.snapshot.connect(self._on_snapshot)
 
     def ask(self, command: Command, answered: Answered, failed: Failed) -> bool:
-        """Call `answered(snapshot)` for each answer, or `failed(error)`, until the same kind of
-        command is asked again. False, and no call, when there is no engine."""
+        """Send a command. `answered(snapshot)` is called for each answer, or `failed(error)`, until
+        a command of the same kind is sent. False, and nothing is called, if there is no engine."""
         command_id = self._bench.send(command)
         self._newest[type(command)] = command_id, answered, failed
         return bool(command_id)
 
     def drop(self) -> None:
-        """No answer is of interest any more."""
+        """Pass on no more answers."""
         self._newest.clear()
 
     def _on_snapshot(self, snapshot: Snapshot) -> None:
@@ -50,5 +50,5 @@ class Questions(QObject):
 
 
 def in_words(error: ErrorReport) -> str:
-    """What went wrong and what to try, on one line."""
+    """The message and the hint of an error, on one line."""
     return f"{error.message} {error.hint}".strip()

@@ -1,4 +1,4 @@
-"""The Train workspace: the set-up is the document's, the run is the engine's."""
+"""The Train workspace: the set-up comes from the document, the run from the engine."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from widgets.training.train_view import TrainView
 
 
 class TrainPresenter(QObject):
-    """`export_requested()`: the reader wants the trained weights in a file."""
+    """`export_requested()`: the user wants the trained weights in a file."""
 
     export_requested = Signal()
 
@@ -55,7 +55,7 @@ class TrainPresenter(QObject):
     # -- what the reader wants -------------------------------------------------------------------
 
     def train(self, paused: bool = False, checkpoint: str = "") -> None:
-        """Start a run; with `checkpoint` (a path) go on from that file."""
+        """Start a run; with `checkpoint` (a path), go on from that file."""
         report = self._bench.newest(ModelSnapshot)
         current = report is not None and report.revision == self._bench.store.revision
         if report is not None and current and not report.runnable:
@@ -80,14 +80,14 @@ class TrainPresenter(QObject):
             self._pause()
 
     def step(self) -> None:
-        """One optimizer step of the paused run, or the first one of a new run."""
+        """Run one optimizer step of the paused run, or the first one of a new run."""
         run = self._run()
         if run is None or run.state != "paused":
             self.train(paused=True)
         self._send(StepTrainingCommand())
 
     def stop(self) -> None:
-        """Ask; an engine that hangs in a step is killed in the end."""
+        """Stop the run; an engine that does not answer is killed."""
         self._bench.link.stop_job()
 
     def resume(self) -> None:
@@ -98,7 +98,7 @@ class TrainPresenter(QObject):
         self.train(checkpoint=run.checkpoint)
 
     def restore(self) -> None:
-        """Bring the weights of the last checkpoint back, without training on."""
+        """Load the weights of the last checkpoint without training."""
         run = self._run()
         if run is not None and run.checkpoint:
             self.train(paused=run.state == "stopped", checkpoint=run.checkpoint)
@@ -151,7 +151,7 @@ class TrainPresenter(QObject):
 
 
 def _why_not(report: ModelSnapshot, model: Model) -> str:
-    """The first error that keeps the model from running, with the block's name."""
+    """The first error that prevents the model from running, with the block's name."""
     problems = [*report.problems, *(p for block in report.blocks for p in block.problems)]
     first = next((p for p in problems if p.severity == "error"), None)
     if first is None:

@@ -1,4 +1,4 @@
-"""The window's frame: title, menus, theme, recent files, unsaved work, what is remembered."""
+"""The window's frame: title, menus, theme, recent files, unsaved work, saved positions."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class WindowPresenter(QObject):
             window.restoreGeometry(geometry)
 
     def offer(self, recoveries: list[Recovery]) -> None:
-        """Offer the work that crashed windows left behind."""
+        """Offer to restore the work that crashed windows left."""
         for index, recovery in enumerate(recoveries):
             blocks = len(recovery.project.model.blocks)
             of = f" of {recovery.original}" if recovery.original else ""
@@ -158,7 +158,7 @@ class WindowPresenter(QObject):
 
 
 def apply_theme(choice: ThemeChoice) -> None:
-    """Set the theme of the application; `system` follows the system's setting."""
+    """Set the application's theme; `system` means the theme of the desktop."""
     application = QApplication.instance()
     assert isinstance(application, QApplication)
     dark = QGuiApplication.styleHints().colorScheme() == Qt.ColorScheme.Dark

@@ -1,4 +1,5 @@
-"""The tour: the real window, driven by real mouse and key events through the whole main job."""
+"""The tour: drives the real window by mouse and key events through building, training and
+export."""
 
 from __future__ import annotations
 
@@ -16,11 +17,11 @@ from app.commands.failures import BAD_ARGUMENTS, CommandFailure
 
 
 def run(out: str | Path, as_json: bool = False) -> int:
-    """Drive the window offscreen and leave pictures, `model.py`, `model.pt`, `model.safetensors`
-    and `report.json` in the folder `out`. Returns 0, or 1 when any of it failed.
+    """Drive the window offscreen, and write pictures, `model.py`, `model.pt`, `model.safetensors`
+    and `report.json` into the folder `out`. Returns 0, or 1 if anything failed.
 
-    What an earlier tour left there gives way. The user's settings and recovery files are left
-    alone. Raises CommandFailure when nothing can be written to the folder.
+    Files of an earlier tour there are replaced. The user's settings and recovery files are not
+    touched. Raises CommandFailure if the folder cannot be written to.
     """
     os.environ["QT_QPA_PLATFORM"] = "offscreen"  # before Qt is imported
     folder = Path(out).absolute()
@@ -56,7 +57,8 @@ def run(out: str | Path, as_json: bool = False) -> int:
 
 @contextmanager
 def _without_offscreen_warnings() -> Iterator[None]:
-    """Offscreen, Qt says of every window that it cannot be raised, sized or given the keyboard."""
+    """Drop Qt's warnings that an offscreen window cannot be raised, resized or given the
+    keyboard."""
     from PySide6.QtCore import QMessageLogContext, QtMsgType, qInstallMessageHandler
 
     def tell(kind: QtMsgType, context: QMessageLogContext, message: str) -> None:

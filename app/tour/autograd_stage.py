@@ -12,7 +12,7 @@ from engine.protocol import (
 )
 
 PICTURED_AFTER = 2
-"""So many steps into each pass, a picture is taken."""
+"""The step of each pass after which a picture is taken."""
 
 
 class AutogradStage(Stage):

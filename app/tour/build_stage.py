@@ -1,4 +1,4 @@
-"""Tour, Model workspace: drag blocks in, wire them, mend a mistake, arrange."""
+"""Tour, Model workspace: drag blocks in, wire them, correct a mistake, arrange."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class BuildStage(Stage):
         self.picture("model")
 
     def _drag_in(self, kind: str, column: int, row: int) -> str:
-        """Drag a kind from the palette to a place on the canvas; return the new block's id."""
+        """Drag a kind from the palette to the canvas; return the new block's id."""
         rows, canvas = self._page.block_palette.list, self._page.canvas
         before = {block.id for block in self._blocks()}
         rows.scrollTo(rows.index_of(kind))
@@ -81,7 +81,7 @@ class BuildStage(Stage):
             raise TourFailure(f"typing {text} into {name} of {block_id} set nothing")
 
     def _mend(self, block_id: str) -> None:
-        """See the shape error on the block, and press its fix."""
+        """Find the shape error on the block, and press its fix."""
         if self._check().runnable:
             raise TourFailure("a Linear of 32 features after one of 64 was not refused")
         canvas = self._page.canvas
@@ -101,7 +101,7 @@ class BuildStage(Stage):
         self.hand.press(canvas, Qt.Key.Key_F)
 
     def _check(self) -> ModelSnapshot:
-        """The engine's report on the model as it is now."""
+        """The engine's report on the current model."""
         return self.wait_for(
             ModelSnapshot, lambda s: s.revision == self.store.revision, "the model's check"
         )

@@ -1,4 +1,5 @@
-"""Tour, the result: the File menu writes weights and Python, a bare Python reads them back."""
+"""Tour, export: the File menu writes weights and Python, and a Python without this program reads
+them."""
 
 from __future__ import annotations
 
@@ -29,7 +30,8 @@ class ExportStage(Stage):
         self._load_without_us()
 
     def _export(self, form: str) -> float:
-        """Export by the File menu and Qt's file dialog; the difference that the engine found."""
+        """Export by the File menu and Qt's file dialog; return the difference that the engine
+        found."""
         path = self.out / f"model.{form}"
         window, store = self.application.window, self.store
         store.forget(ExportSnapshot)
@@ -39,7 +41,8 @@ class ExportStage(Stage):
         return export.max_error
 
     def _load_without_us(self) -> None:
-        """`Model().load_state_dict(torch.load(...))` in a Python that cannot import us."""
+        """Run `Model().load_state_dict(torch.load(...))` in a Python that cannot import this
+        program."""
         result = subprocess.run(
             [sys.executable, "-I", "-B", "-c", _BARE_SCRIPT],
             cwd=self.out,

@@ -1,4 +1,4 @@
-"""Brings the window up with the real engine and leads it through the stages."""
+"""Opens the window with the real engine, and runs the stages of the tour."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ STAGES = (BuildStage, AutogradStage, TrainStage, ExportStage, TensorsStage)
 
 
 class _Dialogs(Dialogs):
-    """Leaves without saving: the tour's project is for show."""
+    """Leaves without saving, since the tour's project is not needed any more."""
 
     def unsaved(self, parent: QWidget, name: str) -> UnsavedAnswer:
         return "discard"
@@ -33,8 +33,8 @@ class _Dialogs(Dialogs):
 
 
 def guide(out: Path, private: Path, report: dict[str, Any], quiet: bool) -> str:
-    """Run all stages; returns why the tour failed, empty when it did not. Settings and recovery
-    files go into the folder `private`."""
+    """Run all stages. Returns why the tour failed, empty if it did not. Settings and recovery files
+    go into the folder `private`."""
     qt = QApplication.instance() or QApplication(["tensorlab"])
     assert isinstance(qt, QApplication)
     settings = QSettings(str(private / "settings.ini"), QSettings.Format.IniFormat)

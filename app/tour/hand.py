@@ -1,4 +1,4 @@
-"""A user's hand: real mouse and key events on the widgets of the real window."""
+"""The user's hand: real mouse and key events on the widgets of the real window."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _DRAG_MOVES = 8
 
 
 class TourFailure(Exception):
-    """The window did not do what a user would expect of it."""
+    """The window did not do what a user expects of it."""
 
 
 class Hand:
@@ -25,7 +25,8 @@ class Hand:
     # -- mouse -----------------------------------------------------------------------------------
 
     def click(self, widget: QWidget, at: QPoint | None = None) -> None:
-        """Click a widget (its middle, or `at` in its coordinates) that a user could click."""
+        """Click a widget, in its middle or `at` a point of it. Fails if a user could not click
+        there."""
         if not widget.isVisible() or not widget.isEnabled():
             what = widget.objectName() or type(widget).__name__
             state = "disabled" if widget.isVisible() else "not visible"
@@ -39,8 +40,9 @@ class Hand:
         self.settle()
 
     def drag(self, start: QWidget, start_at: QPoint, end: QWidget, end_at: QPoint) -> None:
-        """Press at `start_at`, move in steps, release at `end_at` (each in its widget's
-        coordinates). As on a desktop, the pressed widget has the mouse until the release."""
+        """Press at `start_at`, move in steps, release at `end_at`, each in its widget's
+        coordinates. As on a desktop, the pressed widget receives all mouse events until the
+        release."""
         left, none = Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
         goal = start.mapFromGlobal(end.mapToGlobal(end_at))
         QTest.mousePress(start, left, none, start_at)
@@ -51,7 +53,7 @@ class Hand:
         self.settle()
 
     def choose(self, bar: QMenuBar, action: QAction) -> None:
-        """Open the menu of the bar that holds an action, and click the action."""
+        """Open the menu of an action, and click the action."""
         title, menu = _menu_of(bar, action)
         QTest.mouseClick(
             bar,
@@ -65,7 +67,7 @@ class Hand:
     # -- keyboard --------------------------------------------------------------------------------
 
     def write(self, field: QWidget, text: str) -> None:
-        """Click into a field, replace what it holds, and press Enter."""
+        """Click into a field, replace its text, and press Enter."""
         self.click(field)
         QTest.keySequence(field, "Ctrl+A")
         QTest.keyClicks(field, text)
@@ -82,7 +84,7 @@ class Hand:
 
     @contextmanager
     def answering_file_dialog(self, path: str) -> Iterator[None]:
-        """While a Qt file dialog is open within this block, type `path` into it, press Enter."""
+        """Type `path` into the Qt file dialog that opens in this context, and press Enter."""
         answered = False
 
         def answer() -> None:
@@ -112,11 +114,11 @@ class Hand:
     # -- waiting ---------------------------------------------------------------------------------
 
     def settle(self) -> None:
-        """Let the window do what is due now."""
+        """Process the window's pending events."""
         QApplication.processEvents()
 
     def until(self, condition: Callable[[], object], what: str) -> None:
-        """Let the window work until `condition` holds."""
+        """Process events until `condition` holds."""
         deadline = QDeadlineTimer(int(PATIENCE_S * 1000))
         clock = QTimer(interval=_POLL_MS)  # wakes the event loop to look again
         clock.start()

@@ -1,4 +1,4 @@
-"""What every stage of the tour has in hand."""
+"""The base of the tour's stages, and the album of their pictures."""
 
 from __future__ import annotations
 
@@ -19,14 +19,15 @@ S = TypeVar("S", bound=Snapshot)
 
 
 class Album:
-    """Numbered pictures in a folder."""
+    """Saves numbered pictures in a folder."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self.names: list[str] = []
 
     def add(self, widget: QWidget, name: str) -> None:
-        """Save the picture of a widget as `NN-name.png`; raises TourFailure when it cannot."""
+        """Save the picture of a widget as `NN-name.png`. Raises TourFailure if it cannot be
+        saved."""
         file_name = f"{len(self.names) + 1:02d}-{name}.png"
         path = self._folder / file_name
         if not widget.grab().save(str(path)):
@@ -44,7 +45,7 @@ class Stage:
         self.out, self.report = out, report
 
     def run(self) -> None:
-        """Raises TourFailure when the window does not do what it should."""
+        """Raises TourFailure if the window does not do what it should."""
         raise NotImplementedError
 
     @property
@@ -64,7 +65,7 @@ class Stage:
         self.report[key] = self.report.get(key, 0) + 1
 
     def find(self, parent: QWidget, kind: type[W], name: str) -> W:
-        """The visible child of this type and object name; raises TourFailure without one."""
+        """The visible child of this type and object name. Raises TourFailure if there is none."""
         for child in parent.findChildren(kind, name):
             if child.isVisible():
                 return child
@@ -75,8 +76,8 @@ class Stage:
         self.hand.click(self.find(parent, QAbstractButton, name))
 
     def wait_for(self, kind: type[S], condition: Callable[[S], object], what: str) -> S:
-        """The newest snapshot of a kind, once it meets the condition. Raises TourFailure when
-        the engine reports an error first."""
+        """The newest snapshot of a kind, once it meets the condition. Raises TourFailure if the
+        engine reports an error before."""
 
         def reached() -> bool:
             failed = self.store.newest(ErrorSnapshot)

@@ -16,7 +16,8 @@ from engine.protocol import (
 
 WRITTEN = "42"
 CELL = 5
-"""Where `y[0, 1]` of the slice `x[1:, ::2]` lies in the storage of `x`, 2 rows of 3 elements."""
+"""The storage cell of `y[0, 1]`, where `y` is the slice `x[1:, ::2]` of `x`, 2 rows of 3
+elements."""
 
 
 class TensorsStage(Stage):
@@ -38,7 +39,7 @@ class TensorsStage(Stage):
         self.picture("aliases")
 
     def _create(self, name: str) -> None:
-        """Make the tensor that the form proposes, under a name of our own."""
+        """Make the tensor that the form proposes, under the name `name`."""
         self.store.forget(CellSnapshot)
         self.hand.write(self.find(self._page.create_form, QLineEdit, "create_name"), name)
         self._wait_for_cell(f"{name} = torch.tensor(...)")
@@ -62,7 +63,7 @@ class TensorsStage(Stage):
             raise TourFailure("a slice and its tensor do not bear the same chip")
 
     def _write_element(self) -> None:
-        """Type a number into the table of the slice; it runs as Python in the console."""
+        """Type a number into the table of the slice, which runs as Python in the console."""
         self._show("Values")
         table = self._page.values.table
         self.hand.until(lambda: table.text_at(0, 1) == "6", "the elements of y")
@@ -74,7 +75,7 @@ class TensorsStage(Stage):
         self.hand.until(lambda: table.text_at(0, 1) == WRITTEN, "the new number in the table")
 
     def _read_storage(self) -> None:
-        """Click the cell that was written through the slice, and see both elements named."""
+        """Click the cell that was written through the slice, and find both elements named."""
         self._show("Storage")
         strip = self._page.storage.strip
         shown = self.wait_for(StorageSnapshot, lambda s: s.expression == "y", "the storage of y")

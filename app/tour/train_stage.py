@@ -1,4 +1,4 @@
-"""Tour, Train workspace: set it up, train, pause, take a single step, go on to the end."""
+"""Tour, Train workspace: set up a run, train, pause, do a single step, go on to the end."""
 
 from __future__ import annotations
 

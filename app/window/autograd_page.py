@@ -1,4 +1,4 @@
-"""The Autograd workspace's page: the pass stepped through, and what lies beyond one pass."""
+"""The Autograd workspace's page: one tab to step through a pass, and others for related views."""
 
 from __future__ import annotations
 
@@ -39,20 +39,20 @@ class AutogradPage(QTabWidget):
         self.setFocusProxy(self.steps)
 
     def show_node(self, node: int) -> None:
-        """Show a node of the graph of the pass under way."""
+        """Show a node of the current graph."""
         self.setCurrentWidget(self.steps)
         self.steps.graph.select(node)
 
     def show_lesson(self, node: int, words: str) -> None:
-        """Show a node of the graph that was just read, and say what is to be seen there."""
+        """Show a node of a new graph, and a text on what to see there."""
         self.show_node(node)
         self.steps.show_lesson(words)
 
     def show_code(self, source: str) -> None:
-        """Trace this code."""
+        """Show the tab of the trace, and trace this code."""
         self.setCurrentWidget(self.trace)
         self.trace.trace_code(source)
 
     def show_trace(self) -> None:
-        """Show what is stepped through line by line."""
+        """Show the tab of the trace."""
         self.setCurrentWidget(self.trace)

@@ -1,4 +1,4 @@
-"""Messages that stay until they are answered, at the top of the window; never a modal box."""
+"""Messages at the top of the window, which stay until they are answered. None is a modal dialog."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ _ICONS = {
 }
 
 Choice = tuple[str, str, Callable[[], object]]
-"""A button: its text, its tooltip, what it does. The banner goes when it is pressed."""
+"""A button: its text, its tooltip, its function. Pressing it also closes the banner."""
 
 
 class BannerArea(QWidget):
-    """Banners under each other, one for each key: a new one takes the place of the old."""
+    """Banners under each other, one per key: a new banner replaces the old one with its key."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -47,7 +47,7 @@ class BannerArea(QWidget):
         choices: Sequence[Choice] = (),
         detail: str = "",
     ) -> None:
-        """Say `title` and `text`; `detail` (a log) is for the tooltip."""
+        """Show a banner with `title` and `text`; `detail` (a log) becomes its tooltip."""
         self.dismiss(key)
         banner = Banner(tone, title, text, choices, detail, lambda: self.dismiss(key), self)
         banner.setObjectName(f"banner_{key}")

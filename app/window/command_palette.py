@@ -1,4 +1,4 @@
-"""The command palette: every action, block and workspace by name. Also inserts blocks."""
+"""The command palette: finds every action, block and workspace by name; also inserts blocks."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ _ROWS = 11
 
 @dataclass(frozen=True)
 class Entry:
-    """One line: what it says, a hint at its right (keys, group), words to find it by, what it
-    does."""
+    """One row: its title, a hint at the right (keys, group), keywords to find it by, and its
+    function."""
 
     title: str
     hint: str
@@ -41,8 +41,8 @@ class Entry:
 
 
 def match_score(query: str, text: str) -> int | None:
-    """How well `text` answers `query`: None if its letters do not occur in order; else higher for
-    letters that follow each other, begin a word, or stand early. Case does not count."""
+    """How well `text` matches `query`: None if it does not have the letters in this order. The
+    score is higher if they follow each other, begin words, or come early. Case does not count."""
     text = text.lower()
     score, position, streak = 0, 0, 0
     for letter in query.lower():
@@ -60,9 +60,10 @@ def match_score(query: str, text: str) -> int | None:
 
 
 def search(query: str, entries: Sequence[Entry]) -> list[Entry]:
-    """The entries that match, best first; all of them, in order, for an empty query.
+    """The entries that match, best first; for an empty query all entries, in order.
 
-    Titles match by letters in order, keywords by words that begin so. Titles come first.
+    Titles match by letters in order, keywords by the beginnings of words. Matches of titles come
+    first.
     """
     words = query.lower().split()
     if not words:
@@ -79,7 +80,7 @@ def search(query: str, entries: Sequence[Entry]) -> list[Entry]:
 
 
 class _RowDelegate(QStyledItemDelegate):
-    """Icon and title at the left, the hint in the muted colour at the right."""
+    """Paints the icon and the title at the left, and the hint in the muted colour at the right."""
 
     def paint(
         self,
@@ -105,7 +106,7 @@ class _RowDelegate(QStyledItemDelegate):
 
 
 class CommandPalette(QFrame):
-    """A search field over a list, over its parent. Arrows choose, Enter runs, Esc leaves."""
+    """A search field over a list, on top of its parent. Arrows select, Enter runs, Esc closes."""
 
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent)
@@ -135,7 +136,7 @@ class CommandPalette(QFrame):
         self.hide()
 
     def ask(self, entries: Sequence[Entry], hint: str, at: QPoint | None = None) -> None:
-        """Show `entries`; at a point of the parent, or at the middle of its top."""
+        """Show `entries`, at a point of the parent or in the middle of its top."""
         self._entries = entries
         self._focus_before = self.window().focusWidget()
         self.field.setPlaceholderText(hint)

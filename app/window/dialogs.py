@@ -1,4 +1,4 @@
-"""The questions that stop the window: which file, and what of unsaved changes."""
+"""The modal questions: which file to use, and what to do with unsaved changes."""
 
 from __future__ import annotations
 
@@ -10,22 +10,23 @@ UnsavedAnswer = Literal["save", "discard", "cancel"]
 
 
 class Dialogs:
-    """Asks the user. Tests and the tour put an object with the same methods in its place.
+    """Asks the user. Tests and the tour replace it by an object with the same methods.
 
-    `native` chooses the system's file dialogs; Qt's own can be driven by a test.
+    `native` chooses the system's file dialogs; a test can only use Qt's own.
     """
 
     def __init__(self, native: bool = True) -> None:
         self._options = QFileDialog.Option(0) if native else QFileDialog.Option.DontUseNativeDialog
 
     def open_path(self, parent: QWidget, title: str, start: str, name_filter: str) -> str:
-        """The chosen file; empty when the user turned away."""
+        """The chosen file; empty if the user cancels."""
         return QFileDialog.getOpenFileName(
             parent, title, start, name_filter, options=self._options
         )[0]
 
     def save_path(self, parent: QWidget, title: str, start: str, name_filter: str) -> str:
-        """The chosen file, after the user agreed to overwrite one; empty when turned away."""
+        """The chosen file, which the user may have agreed to overwrite; empty if the user
+        cancels."""
         return QFileDialog.getSaveFileName(
             parent, title, start, name_filter, options=self._options
         )[0]
@@ -49,7 +50,8 @@ class Dialogs:
         return "discard" if button == QMessageBox.StandardButton.Discard else "cancel"
 
     def confirm(self, parent: QWidget, question: str, yes: str) -> bool:
-        """Ask before something that undo cannot bring back; `yes` names the button that does it."""
+        """Ask before something that cannot be undone; `yes` is the text of the button that does
+        it."""
         box = QMessageBox(QMessageBox.Icon.Question, "Tensor Lab", question, parent=parent)
         act = box.addButton(yes, QMessageBox.ButtonRole.AcceptRole)
         box.addButton(QMessageBox.StandardButton.Cancel)

@@ -1,4 +1,4 @@
-"""A workspace's page with panels around its middle."""
+"""A workspace's page with docks around its central widget."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from PySide6.QtWidgets import QDockWidget, QMainWindow, QWidget
 
 _DOCK_VERSION = 1
 _FIRST_SIZE = QSize(1368, 832)
-"""What the window's first size leaves to a page."""
+"""The size of a page in the window's first size."""
 
 
 class DockedPage(QMainWindow):
-    """A QMainWindow within the window, for its docks."""
+    """A QMainWindow inside the window, because only a QMainWindow has docks."""
 
     def __init__(self, name: str) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""What an export wrote: path, size, SHA-256 and how far it is from the live model."""
+"""The result of an export: path, size, SHA-256, and the difference to the live model."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _LOAD = {
 
 
 class ExportPanel(QFrame):
-    """A card over the window, at the bottom right, until it is closed (Esc)."""
+    """A card over the window, at the bottom right, until the user closes it (Esc)."""
 
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent)
@@ -84,7 +84,7 @@ class ExportPanel(QFrame):
         self.setFocus()
 
     def text(self, key: str) -> str:
-        """What is shown of `path`, `size`, `sha256`, `error`, `keys` or `load`."""
+        """The text shown for `path`, `size`, `sha256`, `error`, `keys` or `load`."""
         return self._values[key].text()
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:

@@ -1,4 +1,4 @@
-"""The window's frame: rail, menus, banners, pages, status bar. What they do is wired elsewhere."""
+"""The window's frame: rail, menus, banners, pages, status bar. Presenters connect its signals."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ _ENGINE_TIPS = {
 
 
 class MainWindow(QMainWindow):
-    """Pages are made at their first visit: `page_makers` make a workspace's page and `add_page` it.
+    """A workspace's page is made at its first visit: `page_makers` makes it and calls `add_page`.
 
-    Signals: `workspace_changed(name)`, `file_dropped(path)`, `block_wanted(kind)` from the command
-    palette, `closing()` once the window may close. `may_close` is asked before.
+    Signals: `workspace_changed(name)`; `file_dropped(path)`; `block_wanted(kind)`, from the command
+    palette; `closing()`, after `may_close` has returned True.
     """
 
     workspace_changed = Signal(str)
@@ -89,7 +89,7 @@ class MainWindow(QMainWindow):
         self.stack.addWidget(page)
 
     def page(self, name: Workspace) -> QWidget:
-        """The page of a workspace, made now if this is its first visit."""
+        """The page of a workspace, made now if it does not exist yet."""
         if name not in self._pages:
             self.page_makers[name]()
         return self._pages[name]
@@ -106,7 +106,7 @@ class MainWindow(QMainWindow):
     # -- finding by name -------------------------------------------------------------------------
 
     def ask_for_command(self) -> None:
-        """Show the command palette: all enabled actions, and all blocks."""
+        """Show the command palette with all enabled actions and all blocks."""
         actions = [
             Entry(
                 title=action.text().replace("&", ""),
@@ -123,17 +123,17 @@ class MainWindow(QMainWindow):
         self.palette_popup.ask(actions + blocks, "Search for a command or a block")
 
     def ask_for_block(self, chosen: Callable[[str], object], at: QPoint) -> None:
-        """Ask for a kind of block beside a point of the window."""
+        """Ask for a kind of block, at a point of the window."""
         self.palette_popup.ask(block_entries(chosen), "Search for a block to insert", at)
 
     # -- messages --------------------------------------------------------------------------------
 
     def say(self, message: str) -> None:
-        """A passing word in the status bar: why an edit was refused, what was saved."""
+        """Show a message in the status bar for a while: why an edit was refused, what was saved."""
         self.statusBar().showMessage(message, MESSAGE_MS)
 
     def show_engine(self, state: str, text: str) -> None:
-        """`state`: starting, ready, busy or lost."""
+        """Show the engine's `state`: starting, ready, busy or lost."""
         self._engine_state = state
         self.engine_chip.setText(text)
         self.engine_chip.setMinimumWidth(self.engine_chip.sizeHint().width())
@@ -207,13 +207,14 @@ class MainWindow(QMainWindow):
 
 
 def let_drops_through(view: QGraphicsView) -> None:
-    """A graphics view takes every drag for its scene; files are for the window."""
+    """Let the window receive files that are dropped on a graphics view, which takes all drags
+    itself."""
     view.setAcceptDrops(False)
     view.viewport().setAcceptDrops(False)
 
 
 def block_entries(chosen: Callable[[str], object], prefix: str = "") -> list[Entry]:
-    """An entry for each kind of block, which calls `chosen(kind)`."""
+    """An entry for each kind of block; it calls `chosen(kind)`."""
     return [
         Entry(
             title=f"{prefix}{kind.title}",
@@ -228,6 +229,6 @@ def block_entries(chosen: Callable[[str], object], prefix: str = "") -> list[Ent
 
 
 def _dropped_project(event: QDropEvent) -> str:
-    """The first project file that is being dropped; empty when there is none."""
+    """The first project file of a drop; empty if there is none."""
     paths = (url.toLocalFile() for url in event.mimeData().urls())
     return next((path for path in paths if path.endswith(SUFFIX)), "")

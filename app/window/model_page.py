@@ -1,4 +1,4 @@
-"""The Model workspace's page: the canvas amid its panels."""
+"""The Model workspace's page: the canvas with panels around it."""
 
 from __future__ import annotations
 

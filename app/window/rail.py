@@ -1,4 +1,4 @@
-"""The rail at the window's left: one button a workspace."""
+"""The rail at the left of the window: one button per workspace."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from widgets.theme import GRID
 
 
 class Rail(QFrame):
-    """Its buttons trigger the workspaces' actions."""
+    """Each button triggers its workspace's action."""
 
     def __init__(self, actions: Actions) -> None:
         super().__init__()

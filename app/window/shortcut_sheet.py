@@ -1,4 +1,4 @@
-"""Help in the window: every action with its keys, and the versions in use."""
+"""Help in the window: all actions with their keys, and the installed versions."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _CONSOLE_KEYS = (
 
 
 def show_sheet(parent: QWidget, html: str) -> QDialog:
-    """Show a page of text beside the window's work: not modal, Esc closes it."""
+    """Show a page of text beside the window. It is not modal, and Esc closes it."""
     sheet = QDialog(parent)
     sheet.setObjectName("help_sheet")
     sheet.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
@@ -83,7 +83,7 @@ def shortcuts_html(actions: Actions) -> str:
 
 
 def about_html(ready: ReadySnapshot | None) -> str:
-    """Versions; torch's is known once the engine is ready."""
+    """The versions; torch's is known once the engine is ready."""
     rows = {
         "Tensor Lab": _version("tensorlab"),
         "Python": platform.python_version(),

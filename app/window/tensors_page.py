@@ -1,4 +1,4 @@
-"""The Tensors workspace's page: one tensor seen in many ways, amid variables and console."""
+"""The Tensors workspace's page: tabs for one tensor, with variables and console around them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from widgets.values.values_view import ValuesView
 
 
 class TensorsPage(DockedPage):
-    """`history` is the console's, from earlier sessions on."""
+    """`history` is the console's, with earlier sessions."""
 
     def __init__(self, history: History | None = None) -> None:
         super().__init__("tensors_page")

@@ -1,4 +1,5 @@
-"""The debugger of the backward pass: breakpoints, edits, empty gradients, the pass as a script."""
+"""The debugger of the backward pass: breakpoints, edits, resetting `.grad`, the pass as a
+script."""
 
 from __future__ import annotations
 
@@ -48,7 +49,7 @@ class BackwardPresenter(QObject):
         self._view.graph.show_breakpoints(self._breakpoints.keys())
 
     def _on_new_engine(self) -> None:
-        """It has no breakpoints; those of the window stay."""
+        """Send the window's breakpoints: a new engine has none."""
         if self._breakpoints.breakpoints:
             self._send_breakpoints(self._breakpoints.breakpoints)
 
@@ -71,7 +72,7 @@ class BackwardPresenter(QObject):
         )
 
     def _open_gradient(self, name: str) -> None:
-        """Step through the graph of a gradient, with the options chosen."""
+        """Step through the graph of a gradient, with the chosen options."""
         command = self._view.backward.options.command()
         self._bench.send(replace(command, inputs=(), of=name))
 
@@ -100,4 +101,4 @@ class BackwardPresenter(QObject):
 
 
 def _nothing(_: object) -> None:
-    """The BackwardSnapshot is shown like any other."""
+    """The BackwardSnapshot is shown when the store emits it."""

@@ -20,7 +20,7 @@ from widgets.derivatives.view import DerivativeView
 
 
 class DerivativesPresenter(QObject):
-    """Signal `run_requested(source)`: Python for the console."""
+    """Signal `run_requested(source)`: run Python in the console."""
 
     run_requested = Signal(str)
 
@@ -56,6 +56,6 @@ class DerivativesPresenter(QObject):
             self._forget()
 
     def _forget(self) -> None:
-        """What is shown is of a model, or of variables, that are no more."""
+        """Clear the view: its model or its variables have changed."""
         self._questions.drop()
         self._view.clear()

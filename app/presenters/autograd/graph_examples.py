@@ -1,4 +1,4 @@
-"""The examples of the tab Step through: run in the console, then their graph is read."""
+"""The examples of the tab Step through: each runs in the console, then its graph is read."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from widgets.autograd.autograd_view import AutogradView
 
 
 class GraphExamplesPresenter(QObject):
-    """Signal `run_requested(source)`: Python for the console."""
+    """Signal `run_requested(source)`: run Python in the console."""
 
     run_requested = Signal(str)
 

@@ -1,4 +1,4 @@
-"""The graph's picture: the graph as a file for other programs, and the code that made a node."""
+"""Saves the graph to a file for other programs, and shows the code that made a node."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from widgets.graph.picture import AT_ONCE_NODES
 from widgets.later import Later
 
 SLOT = "graph file"
-"""Of the requests to the worker."""
+"""The slot of its requests to the layout worker."""
 
 _FILTERS = {
     "dot": "Graphviz DOT (*.dot)",
@@ -34,7 +34,7 @@ class GraphPicturePresenter(QObject):
         pane.view.code_requested.connect(self._show_code)
 
     def export(self, form: str) -> None:
-        """Ask for a file and write the graph to it: `dot`, `json` or `graphml`."""
+        """Ask for a file and write the graph to it, as `dot`, `json` or `graphml`."""
         hierarchy = self._view.hierarchy
         if hierarchy is None:
             return

@@ -70,14 +70,15 @@ class MistakesPresenter(QObject):
                     self.node_requested.emit(found, words)
 
     def _forget(self) -> None:
-        """The variables that a mistake made are no more."""
+        """Clear the view: the variables of its mistake are gone."""
         self._questions.drop()
         self._wanted, self._running = None, ""
         self._view.show_mistake(self._view.mistake)
 
 
 def node_of(graph: GraphSnapshot, node: int | str) -> int | None:
-    """The id of a node of a graph: itself, or the first that has this name or is a leaf of it."""
+    """The id of a node: `node` itself, or the first node with this name or of the leaf with this
+    name."""
     if isinstance(node, int):
         return node if node < len(graph.nodes) else None
     leaves = (n.id for n in graph.nodes if n.kind == "leaf" and n.label == node)

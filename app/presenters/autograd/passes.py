@@ -1,4 +1,4 @@
-"""The Autograd workspace: one batch forward through the blocks and back through the graph."""
+"""The Autograd workspace: one batch forward through the blocks, and back through the graph."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ class AutogradPresenter(QObject):
         return self._send(self._view.backward.options.command(root), follows=forward)
 
     def show_graph_of(self, root: str) -> None:
-        """Read and draw the graph under an expression of the console."""
+        """Read and draw the graph of an expression of the console."""
         self._view.roots.choose(root)
 
     def step_backward(self) -> None:
@@ -114,15 +114,15 @@ class AutogradPresenter(QObject):
             self._move_backward("step")
 
     def step_back(self) -> None:
-        """Undo the last step, of the backward pass if it has begun."""
+        """Undo the last step of the backward pass, or of the forward pass if there is none."""
         if self._bench.newest(BackwardSnapshot) is not None:
             self._move_backward("back")
         else:
             self._move_forward("back")
 
     def run_backward(self, move: Literal["run", "out"] = "run") -> None:
-        """Run to the next breakpoint, or `out`: to the last node of the next node's module. The
-        backward pass begins first when there is none."""
+        """Run to the next breakpoint; with `out`, to the last node of the next node's module. If
+        there is no backward pass, it is started first."""
         start = 0
         if self._bench.newest(BackwardSnapshot) is None:
             start = self.start_backward()
@@ -290,6 +290,6 @@ def forward_command(bench: Workbench, batch: int = 0) -> StartForwardCommand:
 
 
 def require_forward(bench: Workbench) -> None:
-    """Begin a forward pass if there is none: what comes next works on its model and batch."""
+    """Start a forward pass if there is none; the next command uses its model and batch."""
     if bench.newest(ForwardSnapshot) is None:
         bench.send(forward_command(bench))

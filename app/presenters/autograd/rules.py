@@ -1,4 +1,4 @@
-"""The rule of a node of the backward pass: asked for when it is shown, checked when wanted."""
+"""The rule of a node of the backward pass: asked for when it is shown, checked on request."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class RulesPresenter(QObject):
         bench.link.ended.connect(self._clear)
 
     def ask(self, node: int, input_nr: int = -1, element: tuple[int, ...] | None = None) -> None:
-        """Show the rule of a node for one of its inputs, with the numbers of an element."""
+        """Show the rule of a node for one of its inputs, with the numbers for one element."""
         if self._bench.newest(BackwardSnapshot) is not None:
             self._ask(RuleCommand(node=node, input=input_nr, element=element))
 

@@ -36,7 +36,7 @@ _CHANGED = "The model or its data has changed: trace the batch again."
 
 class TracePresenter(QObject):
     """Signals: `node_requested(node)`: show a node of the graph in the tab Step through;
-    `graph_wanted(root)`: read the graph under an expression of the console, or "" for the model's
+    `graph_wanted(root)`: read the graph of an expression of the console, or "" for the model's
     loss."""
 
     node_requested = Signal(int)
@@ -77,7 +77,7 @@ class TracePresenter(QObject):
         self._run(StartTraceCommand(source=source))
 
     def trace_rule(self, node: int) -> None:
-        """Step through the rule of a node of the backward pass under way."""
+        """Step through the rule of a node of the current backward pass."""
         self._run(StartTraceCommand(node=node))
 
     def _run(self, command: StartTraceCommand) -> None:
@@ -104,7 +104,7 @@ class TracePresenter(QObject):
             self._want(TraceRootSnapshot(position=step.position))
 
     def _want(self, found: TraceRootSnapshot) -> None:
-        """Read the graph that a call's nodes are in; then its node is shown."""
+        """Read the graph with the call's nodes; when it arrives, the node is shown."""
         if found.note:
             self._view.show_problem(found.note)
             return
@@ -114,7 +114,7 @@ class TracePresenter(QObject):
     # -- from the engine -------------------------------------------------------------------------
 
     def _take(self, snapshot: Snapshot) -> None:
-        """What the running code leads to: its output, the trace in parts, its first step."""
+        """Show what the running code sends: its output, the parts of the trace, the first step."""
         match snapshot:
             case OutputSnapshot():
                 self._view.add_output(snapshot)
@@ -142,14 +142,14 @@ class TracePresenter(QObject):
         self._view.show_error(error)
 
     def _keep(self, trace: TraceSnapshot) -> None:
-        """Code that ran well made variables: it is a cell of the project, once."""
+        """Add the traced code to the project's cells, once, if it ran without an error."""
         source = trace.source.strip("\n")
         cells = self._cells.cells
         if source and trace.error is None and (not cells or cells[-1].source != source):
             self._cells.keep(source)
 
     def _node(self) -> int | None:
-        """The node that the call made last, in the graph of the pass under way."""
+        """The last node that the call made, if it is in the current graph."""
         graph, step = self._bench.newest(GraphSnapshot), self._step
         if graph is None or step is None or step.first_node < 0:
             return None

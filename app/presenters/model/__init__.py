@@ -1,4 +1,4 @@
 """Presenters of the Model workspace: the canvas, its edits, and the check of every revision.
 
-Not in: what an edit does to the document, which is `engine.project.edits`.
+Not in: how an edit changes the document (`engine.project.edits`).
 """

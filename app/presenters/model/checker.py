@@ -1,4 +1,4 @@
-"""Every revision of the model is checked by the engine: shapes, counts, problems, code."""
+"""Lets the engine check every revision of the model: shapes, counts, problems, code."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from engine.protocol import CheckModelCommand
 
 
 class ModelChecker(QObject):
-    """Asks for one check at a time: during a check only the newest revision waits."""
+    """Runs one check at a time. During a check only the newest revision waits for the next one."""
 
     def __init__(self, bench: Workbench, parent: QObject) -> None:
         super().__init__(parent)
@@ -29,13 +29,13 @@ class ModelChecker(QObject):
             self._is_checking = self._questions.ask(command, self._on_answer, self._on_answer)
 
     def _on_answer(self, _: object) -> None:
-        """The store has the ModelSnapshot, and a banner the error."""
+        """Check the newest revision, if it waits. The answer itself is shown from the store."""
         self._is_checking = False
         if self._is_due:
             self.check()
 
     def _check_first(self) -> None:
-        """A new engine knows no model; a check that was sent while it started is on its way."""
+        """Check the model in a new engine, unless a check was sent while the engine started."""
         if not self._is_checking:
             self.check()
 

@@ -1,4 +1,4 @@
-"""Blocks in the system's clipboard: between windows of this program, and as text for people."""
+"""Blocks in the system's clipboard: for other windows of this program, and as text."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def blocks_to_clipboard(piece: Model) -> None:
 
 
 def blocks_from_clipboard() -> Model | None:
-    """The blocks in the clipboard that this version knows; None when there are none."""
+    """The blocks in the clipboard that this version knows; None if there are none."""
     data = QGuiApplication.clipboard().mimeData()
     if not data.hasFormat(MIME):
         return None

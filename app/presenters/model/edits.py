@@ -1,4 +1,4 @@
-"""What gestures in the Model workspace do to the document."""
+"""The edits of the document that gestures in the Model workspace make."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ _PASTE_PX = 32.0
 
 
 class ModelEdits:
-    """Each method is one undo step. A refused edit leaves the document as it is, and the canvas
-    shows that again: it has previewed the edit."""
+    """Each method makes one undo step. If an edit is refused, the document stays as it is, and the
+    canvas, which has previewed the edit, is set back to it."""
 
     def __init__(self, bench: Workbench, page: ModelPage) -> None:
         self._bench, self._page = bench, page
 
     def edit(self, text: str, change: Callable[[Project], Project]) -> None:
-        """An edit that a gesture has previewed: refused, the canvas goes back to what holds."""
+        """Make an edit that the canvas has previewed; if it is refused, set the canvas back."""
         before = self._bench.project
         self._bench.edit(text, change)
         if self._bench.project is before:
             self._page.canvas.show_model(before.model)
 
     def _add(self, text: str, change: Callable[[Project], tuple[Project, str]]) -> None:
-        """An edit that makes a block, which is selected."""
+        """Make an edit that adds a block, and select the block."""
         added = self._bench.edit_with(text, change)
         if added is None:
             self._page.canvas.show_model(self._bench.project.model)
@@ -43,8 +43,8 @@ class ModelEdits:
         self._add(f"Add {_title(kind)}", lambda p: edits.add_block(p, kind, x, y))
 
     def add_chosen(self, kind: str, near: tuple[float, float] | None = None) -> None:
-        """Add after the selected block and wire it, or else near a point (None: the middle of the
-        view); clear of the other blocks either way."""
+        """Add a block after the selected one and wire the two, or else add it near a point (None:
+        the middle of the view). It never covers another block."""
         selected = self._bench.selection.blocks
         if len(selected) == 1:
             before = self._bench.project.model.block(selected[0])
@@ -66,7 +66,7 @@ class ModelEdits:
         self.edit(text, lambda project: edits.remove(project, blocks, wires))
 
     def rename(self, block_id: str, name: str) -> None:
-        """A name that is refused is told under its field."""
+        """Rename a block; if the name is refused, its field shows why."""
         try:
             project = edits.rename(self._bench.project, block_id, name)
         except edits.EditError as error:
@@ -94,7 +94,7 @@ class ModelEdits:
         self.edit(count("Cut", blocks), lambda project: edits.remove(project, blocks))
 
     def paste_at(self, x: float, y: float) -> None:
-        """Paste with the middle at (x, y), or beside where it came from if that is the place."""
+        """Paste with the middle at (x, y); if the copied blocks are there, beside them."""
         piece = blocks_from_clipboard()
         if piece is None:
             self._bench.say("There are no blocks in the clipboard: copy some first.")

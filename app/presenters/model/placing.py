@@ -1,4 +1,4 @@
-"""Where a block that is added comes to stand: clear of the others, in line with its neighbours."""
+"""The place of a new block: beside its neighbours, and not over another block."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from engine.project.document import Block, Project, Wire
 from widgets.layout import block_size, snap
 
 _BESIDE_PX = 288.0
-"""From one block's left edge to the next one's: room for a wire with its shape."""
+"""The distance between the left edges of neighbouring blocks, with room for a wire and its
+shape."""
 _DOWN_PX = 32.0
 
 
 def add_clear(project: Project, kind: str, x: float, y: float) -> tuple[Project, str]:
-    """Add a block at (x, y), or as far below as it needs to cover no other."""
+    """Add a block at (x, y), or as far below as it must be to cover no other."""
     project, added = edits.add_block(project, kind, snap(x), snap(y))
     box = _box(project.model.block(added))
     while _covers(project, added, box):
@@ -23,8 +24,8 @@ def add_clear(project: Project, kind: str, x: float, y: float) -> tuple[Project,
 
 
 def add_after(project: Project, kind: str, before: Block) -> tuple[Project, str]:
-    """Add a block to the right of another and wire the one's first output to its first input,
-    where both exist."""
+    """Add a block to the right of another. The other's first output is wired to its first input, if
+    both exist."""
     project, added = add_clear(project, kind, before.x + _BESIDE_PX, before.y)
     outputs = catalogue.ports(before)[1]
     inputs = catalogue.ports(project.model.block(added))[0]
@@ -35,8 +36,8 @@ def add_after(project: Project, kind: str, before: Block) -> tuple[Project, str]
 
 
 def insert(project: Project, kind: str, wire: Wire, x: float, y: float) -> tuple[Project, str]:
-    """Put a block into a wire at (x, y); without room there, it stands beside the wire's source,
-    and what comes after it to the right moves on."""
+    """Insert a block into a wire at (x, y). If there is no room, it is put to the right of the
+    wire's source, and the blocks after it move to the right."""
     before, after = project.model.block(wire.source), project.model.block(wire.target)
     moved = wiring.downstream(project.model, wire.target)
     project, added = edits.insert_on_wire(project, kind, wire, x, y)
@@ -53,7 +54,7 @@ def insert(project: Project, kind: str, wire: Wire, x: float, y: float) -> tuple
 
 
 def _covers(project: Project, block_id: str, box: QRectF) -> bool:
-    """Whether a block would lie over another if it had this box."""
+    """Whether a block with this box would cover another one."""
     known = catalogue.kinds()
     others = (b for b in project.model.blocks if b.id != block_id and b.kind in known)
     return any(box.intersects(_box(other)) for other in others)

@@ -1,4 +1,4 @@
-"""The Model workspace: what its widgets ask for, and what they show."""
+"""The Model workspace: connects its widgets with edits, commands and the store."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ class ModelPresenter(QObject):
         self._bench.say("The model's Python is in the clipboard.")
 
     def ask_for_block(self, x: float | None = None, y: float | None = None) -> None:
-        """Ask for a block to add at a point of the scene, or in the middle of the view."""
+        """Ask for a block, and add it at a point of the scene or in the middle of the view."""
         canvas = self.page.canvas
         if x is None or y is None:
             x, y = self.edits.middle_place()

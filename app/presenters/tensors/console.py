@@ -1,4 +1,4 @@
-"""The console: what is typed goes to the engine as cells, what they print comes back."""
+"""The console: sends typed cells to the engine, and shows their output."""
 
 from __future__ import annotations
 
@@ -23,11 +23,12 @@ from widgets.console.console_view import ConsoleView
 
 FILTER = "Python (*.py);;All files (*)"
 _KEPT = "<kept cell "
-"""How the filename of a cell begins that is run again."""
+"""The start of the file name of a cell that is run again."""
 
 
 class ConsolePresenter(QObject):
-    """The view runs one cell at a time; those that end well are kept in the project."""
+    """The view runs one cell at a time. A cell that ends without an error is added to the
+    project."""
 
     def __init__(
         self, bench: Workbench, cells: CellsPresenter, view: ConsoleView, parent: QObject
@@ -43,7 +44,7 @@ class ConsolePresenter(QObject):
         bench.files.opened.connect(self._on_opened)
 
     def open_file(self, path: str = "") -> None:
-        """Show a Python file's cells, asking for it when no path is given."""
+        """Show a Python file's cells; without a path, ask for a file."""
         window, dialogs = self._bench.window, self._bench.dialogs
         path = path or dialogs.open_path(window, "Open Python", str(Path.home()), FILTER)
         if not path:
@@ -57,7 +58,7 @@ class ConsolePresenter(QObject):
         self._view.open_file(path, text)
 
     def run_again(self) -> None:
-        """Run the project's cells in order; the first that fails ends it."""
+        """Run the project's cells in order, up to the first one that fails."""
         for number, cell in enumerate(self._cells.cells, start=1):
             self._view.submit(cell.source, f"{_KEPT}{number}>", remember=False)
 
@@ -77,7 +78,7 @@ class ConsolePresenter(QObject):
         )
 
     def _take(self, to_keep: str, snapshot: Snapshot) -> None:
-        """What the cell in hand leads to: its output, and its end."""
+        """Show what the running cell sends: its output, and its end."""
         match snapshot:
             case OutputSnapshot():
                 self._view.add_output(snapshot)
@@ -91,7 +92,7 @@ class ConsolePresenter(QObject):
             self._view.abandon("The engine has ended, and this cell with it.")
 
     def _on_opened(self) -> None:
-        """What runs, waits and stands there is another project's."""
+        """Clear the console: its cells belong to another project."""
         self._questions.drop()
         if self._view.busy:
             self._bench.link.signal(InterruptSignal())

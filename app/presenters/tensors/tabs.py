@@ -1,4 +1,4 @@
-"""The tabs of the Tensors workspace: what each asks of the engine about the selected tensor."""
+"""The tabs of the Tensors workspace: what each one asks the engine about the selected tensor."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ _GONE = (
 
 
 class Tab(QObject, Generic[V]):
-    """One view and its questions. All tabs are told what is selected; only the one in sight is
-    asked to `refresh`, after each cell and whenever something else is selected.
+    """One view and its questions. All tabs are told the selection. Only the tab in front is
+    refreshed, after each cell and each change of the selection.
 
-    Signals: `run_requested(source)`, and `selected(expression, index or None)` of the reader's
-    choice of a tensor and an element.
+    Signals: `run_requested(source)`: run Python in the console; `selected(expression, index or
+    None)`: the user has chosen a tensor or an element.
     """
 
     run_requested = Signal(str)
@@ -57,7 +57,7 @@ class Tab(QObject, Generic[V]):
         self._questions = Questions(bench, self)
 
     def show_variables(self, variables: Sequence[Variable]) -> None:
-        """The console's variables as they are now."""
+        """Show the current variables of the console."""
 
     def show_tensor(self, expression: str) -> None:
         self.expression = expression
@@ -67,13 +67,13 @@ class Tab(QObject, Generic[V]):
         self.element = index
 
     def forget(self) -> None:
-        """The engine has ended, and the variables with it."""
+        """Clear the view: the engine has ended, and its variables with it."""
 
     def start_anew(self) -> None:
-        """Another project: nothing has been asked yet."""
+        """Clear the view's inputs too: another project was opened."""
 
     def refresh(self) -> None:
-        """Ask for what the view shows, as it is now."""
+        """Ask the engine for the current state of what the view shows."""
 
     def _choose(self, index: Index | None) -> None:
         self.selected.emit(self.expression, index)
@@ -173,7 +173,7 @@ class AliasTab(Tab[AliasMapView]):
 
 
 class _LineTab(Tab[L]):
-    """A Python line and a picture of what it does: the view says itself what it asks."""
+    """A Python line and a picture of its result. The view makes its own commands."""
 
     def __init__(self, bench: Workbench, view: L, parent: QObject) -> None:
         super().__init__(bench, view, parent)

@@ -1,4 +1,4 @@
-"""The Tensors workspace: one tensor and one of its elements, the same in every view."""
+"""The Tensors workspace: all views show the same selected tensor and element."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class TensorsPresenter(QObject):
             bench.send(ReadVariablesCommand())
 
     def select(self, expression: str, element: Index | None = None) -> None:
-        """Show a tensor, and light up one of its elements, in every view."""
+        """Select a tensor, and one of its elements, in every view."""
         if expression != self.expression:
             self.expression = expression
             for tab in self._tabs:
@@ -85,7 +85,7 @@ class TensorsPresenter(QObject):
         self.page.console.setFocus()
 
     def submit(self, source: str) -> None:
-        """Run Python in the console, as if it had been typed there."""
+        """Run Python in the console, as if the user had typed it there."""
         self.page.console.submit(source)
 
     def create(self) -> None:
