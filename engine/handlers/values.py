@@ -25,8 +25,8 @@ from ..protocol import (
 from ..tensors.readable import dtype_name, readable
 from ..tensors.texts import texts
 from ..tensors.values.bits import bits_of
-from ..tensors.values.line_points import Lines
-from ..tensors.values.state import UnderWay
+from ..tensors.values.line_points import LinePoints
+from ..tensors.values.state import ReadInPieces
 from ..tensors.values.statistics import Statistics
 from ..tensors.values.window import Cut, cut_tensor, read_window, why_unreadable, window_picture
 
@@ -95,8 +95,8 @@ def lines(lab: Lab, command: LinesCommand) -> Iterator[Snapshot]:
     if command.restart or tracing is None or not tracing.answers(key, t):
         cut = cut_tensor(t, command.slice, command.expression)
         note = why_unreadable(cut)
-        traced = Lines(replace(cut, data=None) if note else cut, command.lines)
-        tracing = lab.values.lines = UnderWay(key, t, traced, cut.note or note)
+        traced = LinePoints(replace(cut, data=None) if note else cut, command.lines)
+        tracing = lab.values.lines = ReadInPieces(key, t, traced, cut.note or note)
     if tracing.advance():
         lab.values.lines = None
     found = tracing.work
@@ -153,7 +153,7 @@ def bits(lab: Lab, command: BitsCommand) -> Iterator[Snapshot]:
 
 def _start_counting(
     t: Tensor, command: StatisticsCommand, key: tuple[object, ...]
-) -> UnderWay[Statistics]:
+) -> ReadInPieces[Statistics]:
     cut = cut_tensor(t, command.slice, command.expression)
     note = why_unreadable(cut)
     data = torch.empty(0) if cut.data is None or note else cut.data
@@ -164,7 +164,7 @@ def _start_counting(
     stored = known.dense if known is not None and known.partial else None
     if stored is not None and data.numel() == stored.numel():
         counted.add_zeros(t.numel() - data.numel())
-    return UnderWay(key, t, counted, note)
+    return ReadInPieces(key, t, counted, note)
 
 
 def _stored(t: Tensor, index: tuple[int, ...]) -> tuple[Tensor, str]:

@@ -13,7 +13,7 @@ from ..project import catalogue
 from ..project.document import Block, ParamValue
 from ..project.problems import Fix, Problem
 from ..protocol import Dim, TensorSpec
-from ..tensors.error_help import told
+from ..tensors.error_help import meaning_of
 
 Specs = Mapping[str, TensorSpec]
 
@@ -134,7 +134,7 @@ def refused(block: Block, inputs: Specs, detail: str) -> Problem:
             return Problem(message, block.id, port, detail, fix)
     shapes = " and ".join(shape_text(spec.shape) for spec in inputs.values())
     message = detail.partition(": ")[2].strip()
-    known = told(message)
+    known = meaning_of(message)
     words = known[0] if known is not None else message.partition("\n")[0] or detail
     what = f" cannot take {shapes}" if shapes else ""
     return Problem(f"{_title(block)}{what}: {words.rstrip('.')}.", block.id, detail=detail)

@@ -1,4 +1,4 @@
-"""Reading tensors: summaries and pictures that never disturb what they look at."""
+"""Reading tensors: summaries and pictures that change nothing in the tensors."""
 
 from .summary import picture, summarise, value
 

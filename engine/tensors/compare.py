@@ -1,4 +1,4 @@
-"""How far two tensors are apart."""
+"""How much two tensors differ."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from torch import Tensor
 
 
 def same_bits(a: Tensor, b: Tensor) -> bool:
-    """Equal in shape, dtype and every bit: NaNs count as equal when their bits are."""
+    """Whether shape, dtype and every bit are equal. NaNs are equal when their bits are."""
     if a.shape != b.shape or a.dtype != b.dtype:
         return False
     raw = [t.detach().cpu().contiguous().reshape(-1).view(torch.uint8) for t in (a, b)]
@@ -17,8 +17,8 @@ def same_bits(a: Tensor, b: Tensor) -> bool:
 
 
 def max_difference(a: Tensor, b: Tensor) -> float:
-    """Largest absolute difference of two tensors of one shape: 0.0 for empty ones and for equal
-    infinities, infinite where only one of them is finite or a number."""
+    """The largest absolute difference of two tensors of one shape. Equal infinities and two NaNs
+    differ by 0.0, and so do empty tensors; NaN or infinity differs infinitely from any other."""
     wide = torch.complex128 if a.is_complex() or b.is_complex() else torch.float64
     x, y = (t.detach().to_dense().cpu().to(wide).reshape(-1) for t in (a, b))
     if x.numel() == 0:

@@ -1,7 +1,7 @@
 """What torch's usual errors mean, in plain words, and what usually helps (`errors.toml`).
 
-Torch's own message stays whole; this stands under it. Messages are matched by the words torch
-2.x uses; one that is not known gets no help rather than a guess.
+The help is shown under torch's own message. The patterns are written for the messages of torch 2.x.
+A message that no pattern matches gets no help.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ class _Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class _Found(str):
-    """A group of a pattern. `{0:-1}` gives the number that is one less."""
+    """A group of a pattern. The format `{0:-1}` subtracts 1 from its number."""
 
     def __format__(self, more: str) -> str:
         return str(int(self) + int(more)) if more else self
 
 
 def explain_error(error: BaseException) -> str:
-    """Plain words and the usual fix; empty when the error is not one that is known here."""
+    """What is wrong, and the usual fix; "" for an error that is not known here."""
     message = error.args[0] if error.args and type(error.args[0]) is str else ""
-    return " ".join(filter(None, told(message) or ()))
+    return " ".join(filter(None, meaning_of(message) or ()))
 
 
-def told(message: str) -> tuple[str, str] | None:
-    """What is wrong, and the usual fix; None when the message is not one that is known here."""
+def meaning_of(message: str) -> tuple[str, str] | None:
+    """What is wrong, and the usual fix; None for a message that is not known here."""
     for pattern, row in _known():
         if match := pattern.search(message):
             found = [_Found(group or "") for group in match.groups()]

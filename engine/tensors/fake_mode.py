@@ -1,4 +1,4 @@
-"""The mode in which tensors have layouts and no numbers: what an operation gives, uncomputed."""
+"""torch's fake mode: tensors have layouts and no numbers, and operations compute nothing."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from functools import cache
 
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-# It prints a traceback for each operation that is refused.
+# Its logger prints a traceback for each operation that fails.
 logging.getLogger("torch._subclasses.fake_tensor").setLevel(logging.CRITICAL)
 
 
 @cache
 def fake_mode() -> FakeTensorMode:
-    """The one mode that all fake modules and tensors live in. Made when first needed: torch then
-    imports what takes a second or two."""
+    """The one mode of all fake modules and tensors. It is made when first needed, as torch then
+    imports for a second or two."""
     return FakeTensorMode()

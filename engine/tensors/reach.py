@@ -1,7 +1,6 @@
-"""Every tensor and array that the console's variables lead to, by the expression that reads it.
+"""Every tensor and array that can be reached from the console's variables, by its expression.
 
-One walk for all who ask who else holds a piece of memory. It looks at objects and runs no code of
-theirs: no property, no `__getitem__`, no iterator of the user's.
+The walk runs no code of the user's: no property, no `__getitem__`, no iterator.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 MAX_LOOKED_AT = 20_000
-"""Objects that one walk looks at, whatever they are."""
+"""Objects of any kind that one walk looks at."""
 MAX_ITEMS = 1_000
 """Items of one list, tuple, dict or module that are looked at."""
 MAX_EXPRESSION = 200
@@ -30,8 +29,8 @@ _KEYED = (nn.ModuleDict, nn.ParameterDict)
 
 @dataclass(frozen=True)
 class Reached:
-    """`held` maps expressions to tensors and arrays: variables first, in the order they were
-    made, then what is in them, level by level. `cut` says in words what was not looked at."""
+    """`held` maps expressions to tensors and arrays: first variables in the order of their making,
+    then their contents, level by level. `cut` says what was not looked at."""
 
     held: dict[str, Held]
     cut: str = ""
@@ -41,11 +40,11 @@ class Reached:
 
 
 def reach(variables: Mapping[str, object]) -> Reached:
-    """Follow variables into the parameters, buffers and attributes of modules, the items of lists,
-    tuples and dicts, and the `.grad` of each tensor.
+    """The tensors and arrays in variables, in the parameters, buffers and attributes of modules, in
+    lists, tuples and dicts, and in the `.grad` of tensors.
 
-    An object that is held in two places has two expressions; what is *in* it is named once, by
-    the shortest way. Private variables are left out. The cost is bounded by MAX_LOOKED_AT.
+    An object in two places has two expressions; its contents are listed once, by the shortest
+    expression. Private variables are left out. At most MAX_LOOKED_AT objects are looked at.
     """
     held: dict[str, Held] = {}
     opened: set[int] = set()
@@ -80,7 +79,7 @@ def reach(variables: Mapping[str, object]) -> Reached:
 
 
 def _inside(expression: str, value: object, kind: type) -> Iterator[tuple[str, object]]:
-    """What an object holds, and how each is written."""
+    """The objects in an object, each with its expression."""
     if issubclass(kind, Tensor):
         yield from _grad(expression, value)  # pyright: ignore[reportArgumentType]
     elif issubclass(kind, nn.Module):
@@ -98,14 +97,14 @@ def _inside(expression: str, value: object, kind: type) -> Iterator[tuple[str, o
 def _grad(expression: str, t: Tensor) -> Iterator[tuple[str, object]]:
     try:
         grad = t.grad if t.is_leaf or t.retains_grad else None  # torch warns about others
-    except Exception:  # kinds of tensors that know no gradient raise errors of several types
+    except Exception:  # tensors of kinds without gradients raise errors of several types
         return
     if grad is not None:
         yield f"{expression}.grad", grad
 
 
 def _members(expression: str, module: nn.Module) -> Iterator[tuple[str, object]]:
-    """Parameters, buffers and submodules, then plain attributes (which torch does not register)."""
+    """Parameters, buffers and submodules, then all other public attributes."""
     own = vars(module)
     for registry in ("_parameters", "_buffers", "_modules"):
         for name, member in list(own.get(registry, {}).items()):

@@ -1,7 +1,7 @@
-"""Any tensor there is, turned into a plain one that is safe to read - or the reason why not.
+"""A plain tensor with the elements of any tensor, which is safe to read, or why there is none.
 
-Torch has layouts and wrappers on which even `shape` or `sum()` raise, and some on which reading
-kills the process. Everything that shows a tensor goes through `readable` first.
+Some of torch's layouts and wrappers raise on `shape` or `sum()`; reading some kills the process. So
+all code that shows a tensor calls `readable` first.
 """
 
 from __future__ import annotations
@@ -15,14 +15,15 @@ from torch._C._functorch import is_functorch_wrapped_tensor
 from torch.nn.parameter import is_lazy
 
 MAX_EXPANDED_ELEMENTS = 1 << 24
-"""A sparse tensor is expanded to a dense copy up to here; beyond, only what it stores is read."""
+"""Up to this many elements, a sparse tensor is expanded to a dense copy; of a larger one, only the
+stored elements are read."""
 
 _PACKED_DTYPE = re.compile(r"bit|float4|u?int[1-7]$")
 
 
 @dataclass(frozen=True)
 class Readable:
-    """What may be known of a tensor.
+    """What can be read of a tensor.
 
     `dense` is a detached, strided CPU tensor of a real or complex dtype with the same elements
     (a view of the original where that is possible), None when the data cannot be read; then
@@ -44,9 +45,9 @@ def dtype_name(dtype: torch.dtype) -> str:
 
 
 def readable(t: torch.Tensor) -> Readable:
-    """Look at `t` without touching its graph, its version, the RNG or global state.
+    """Read `t` without changing its graph, its version, the RNG or global state.
 
-    Never raises for a tensor: what cannot be read is told in `note`.
+    Never raises for a tensor; `note` says what cannot be read.
     """
     with torch.no_grad(), torch._C.DisableTorchFunctionSubclass():
         try:

@@ -1,4 +1,4 @@
-"""Which memory is whose: one small number for each piece of memory, as long as it lives."""
+"""Small numbers for pieces of memory, by which a view shows which tensors share memory."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .reach import Held
 
 @dataclass(frozen=True)
 class _Piece:
-    """A storage or array that is still there; `start` is 0 when it has no memory of its own."""
+    """A living storage or array, from address `start` to `end`; `start` is 0 if without memory."""
 
     device: str
     start: int
@@ -24,22 +24,23 @@ class _Piece:
 
 
 class Storages:
-    """Numbers pieces of memory from 1 on. Equal numbers share memory: views of one storage, two
-    storages over the same addresses (two `torch.from_numpy` of one array), and the array itself.
+    """Numbers pieces of memory from 1. Tensors and arrays that share memory have one number: views
+    of one storage, two `torch.from_numpy` of one array, and the array itself.
 
-    A number stays while something of the piece lives, and may be given again afterwards. Nothing
-    is kept alive by being numbered.
+    A piece keeps its number while a tensor or array on it lives; then the number may be used for
+    another piece. The numbers keep nothing alive.
     """
 
     def __init__(self) -> None:
         self._numbers: dict[int, tuple[weakref.ref, int]] = {}
 
     def number(self, value: Held) -> int | None:
-        """None for kinds of tensors that have no storage of their own (sparse, jagged)."""
+        """The number of a tensor's or array's memory; None for tensors without a storage of their
+        own (sparse, jagged)."""
         return self.numbers([value])[0]
 
     def numbers(self, values: Iterable[Held]) -> list[int | None]:
-        """As `number`, of many at once: looks through what lives only once."""
+        """`number` of each of `values`. The living pieces are listed once for all."""
         pieces: list[_Piece] | None = None
         found: list[int | None] = []
         for value in values:
@@ -68,7 +69,7 @@ class Storages:
 
 
 def _new_piece(owner: torch.UntypedStorage | np.ndarray, pieces: list[_Piece]) -> _Piece:
-    """With the number of a piece that it overlaps, or the first free one."""
+    """The owner's piece, with the number of a piece that it overlaps, or the first free number."""
     device, start, end = _range(owner)
     for piece in pieces:
         overlaps = start < piece.end and piece.start < end
@@ -79,8 +80,8 @@ def _new_piece(owner: torch.UntypedStorage | np.ndarray, pieces: list[_Piece]) -
 
 
 def _owner(value: Held) -> torch.UntypedStorage | np.ndarray | None:
-    """The object that stands for the memory: torch keeps one Python object per storage for as
-    long as the storage lives."""
+    """The object that identifies the memory. torch keeps one Python object for a storage while the
+    storage lives."""
     if isinstance(value, np.ndarray):
         while isinstance(value.base, np.ndarray):
             value = value.base
@@ -93,7 +94,7 @@ def _owner(value: Held) -> torch.UntypedStorage | np.ndarray | None:
 
 
 def _range(owner: torch.UntypedStorage | np.ndarray) -> tuple[str, int, int]:
-    """(device, first address, address after the last); start 0 for no memory."""
+    """(device, first address, address after the last); the first is 0 if there is no memory."""
     if isinstance(owner, np.ndarray):
         if owner.size == 0:
             return "cpu", 0, 0
@@ -102,6 +103,6 @@ def _range(owner: torch.UntypedStorage | np.ndarray) -> tuple[str, int, int]:
         return "cpu", start, start + sum(abs(span) for span in spans) + owner.itemsize
     try:
         start = owner.data_ptr()
-    except RuntimeError:  # a fake tensor's
+    except RuntimeError:  # a fake tensor's storage has no address
         start = 0
     return str(owner.device), start, start + owner.nbytes()

@@ -13,15 +13,15 @@ from .readable import Readable, dtype_name, readable
 MAX_TEXT_ELEMENTS = 64
 MAX_PICTURE_CELLS = 64 * 1024 // 4
 PIECE = 1 << 22
-"""Elements whose statistics are taken at once: 32 MiB as float64."""
+"""Elements whose statistics are computed at once: 32 MiB as float64."""
 
 
 def summarise(t: torch.Tensor) -> TensorSummary:
-    """Shape, dtype and statistics of any tensor; never raises, never touches graph or RNG.
+    """Shape, dtype and statistics of any tensor. Never raises; changes neither graph nor RNG.
 
     Statistics are computed in float64 over the finite elements. `std` is the sample standard
-    deviation (torch.std's default, N - 1) and None below two elements; `norm` is the 2-norm. A
-    complex tensor has only a norm (of the magnitudes). `note` says why data could not be read.
+    deviation (torch.std's default, N - 1), or None below two elements; `norm` is the 2-norm. A
+    complex tensor has only a norm, that of the magnitudes. `note` says why data cannot be read.
     """
     with torch.no_grad():
         return _summarise(readable(t), t)
@@ -30,17 +30,17 @@ def summarise(t: torch.Tensor) -> TensorSummary:
 def picture(t: torch.Tensor, max_cells: int = 4096) -> Picture | None:
     """The numbers of `t` to paint, at most `max_cells` (and 64 KiB) of them.
 
-    0-D to 2-D tensors give a heat map (rows, columns), a vector as one row; from 3-D on the last
-    two dimensions are images and all others are counted through: (N, C, H, W) gives (N * C, H, W).
-    Large ones lose images at the end and are thinned by a fixed step along rows and columns.
-    Complex elements appear as magnitudes. None when there is nothing to paint.
+    A tensor of up to 2 dimensions gives a heat map (rows, columns), a vector one row. From 3-D on
+    the last two dimensions are images: (N, C, H, W) gives (N * C, H, W). Of a large tensor, the
+    last images are left out, and every n-th row and column is taken. Complex elements give their
+    magnitudes. None when there is nothing to paint.
     """
     with torch.no_grad():
         return _picture(readable(t), min(max_cells, MAX_PICTURE_CELLS))
 
 
 def value(label: str, t: torch.Tensor, max_cells: int = 4096) -> Value:
-    """Everything a view shows of `t`; `text` is filled up to 64 elements, as torch prints them."""
+    """All that a view shows of `t`; up to 64 elements there is a `text`, as torch prints them."""
     with torch.no_grad():
         known = readable(t)
         return Value(
@@ -104,7 +104,7 @@ def _summarise(known: Readable, t: torch.Tensor) -> TensorSummary:
 
 
 def _without_repeats(dense: torch.Tensor) -> tuple[torch.Tensor, int]:
-    """The elements of expanded dimensions once, and how often each of them stands in `dense`."""
+    """`dense` with each expanded dimension cut to size 1, and how often each element repeats."""
     times = 1
     for dim, (size, stride) in enumerate(zip(dense.shape, dense.stride(), strict=True)):
         if stride == 0 and size > 1:
@@ -113,7 +113,7 @@ def _without_repeats(dense: torch.Tensor) -> tuple[torch.Tensor, int]:
 
 
 def _pieces(dense: torch.Tensor) -> Iterator[torch.Tensor]:
-    """All elements in float64 or complex128, so many at once that the copies stay small."""
+    """All elements in float64 or complex128, PIECE at a time, so that the copies stay small."""
     wide = torch.complex128 if dense.is_complex() else torch.float64
     for piece in dense.reshape(-1).split(PIECE):
         yield piece.to(wide)
@@ -125,7 +125,7 @@ def _picture(known: Readable, max_cells: int) -> Picture | None:
         return None
     if dense.ndim < 2:
         dense = dense.reshape(1, -1)
-    rows, columns = _fitting(dense.shape[-2], dense.shape[-1], max_cells)
+    rows, columns = fit_rows_columns(dense.shape[-2], dense.shape[-1], max_cells)
     row_step = -(-dense.shape[-2] // rows)
     column_step = -(-dense.shape[-1] // columns)
     small = dense[..., ::row_step, ::column_step]
@@ -141,7 +141,7 @@ def _picture(known: Readable, max_cells: int) -> Picture | None:
 
 
 def _first_images(images: torch.Tensor, count: int) -> torch.Tensor:
-    """(..., H, W) to the first `count` of (N, H, W), without a copy of all the others."""
+    """The first `count` images of (..., H, W) as (N, H, W), without a copy of the others."""
     while images.ndim > 3:
         each = math.prod(images.shape[1:-2])
         needed = -(-count // each)
@@ -149,8 +149,8 @@ def _first_images(images: torch.Tensor, count: int) -> torch.Tensor:
     return images[:count]
 
 
-def _fitting(rows: int, columns: int, cells: int) -> tuple[int, int]:
-    """The most (rows, columns) within `cells`: the shorter side stays whole if it can."""
+def fit_rows_columns(rows: int, columns: int, cells: int) -> tuple[int, int]:
+    """The largest (rows, columns) of at most `cells` cells; the shorter side is cut last."""
     side = max(1, math.isqrt(cells))
     if rows <= columns:
         rows = min(rows, side)

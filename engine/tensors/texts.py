@@ -1,4 +1,4 @@
-"""Elements as text: for each dtype the shortest that reads back to the same element."""
+"""Elements as text: for each dtype the shortest text that is read back as the same element."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def texts(t: Tensor) -> list[str]:
 
 
 def _shortest(t: Tensor) -> list[str]:
-    """For dtypes that numpy does not have: more digits until every one reads back."""
+    """For dtypes that numpy does not have: digits are added until each text is read back right."""
     numbers = t.double().tolist()
     found: list[str] = []
     for digits in range(1, 18):
@@ -50,7 +50,7 @@ def _tidy(text: str) -> str:
 
 
 def exact(number: float) -> str:
-    """A finite binary fraction in full, in decimal; `nan` and `inf` as they are."""
+    """A finite binary fraction in decimal with all its digits; `nan` and `inf` as words."""
     if not math.isfinite(number):
         return str(number)
     return np.format_float_positional(number, unique=False, trim="-", precision=1100)

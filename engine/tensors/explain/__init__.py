@@ -1,4 +1,4 @@
-"""What an operation will give, told before it runs: shape, strides, dtype, memory, and why."""
+"""The result of an operation, predicted before it runs: shape, strides, dtype, memory, and why."""
 
 from .checking import Fact, check
 from .layout import Layout

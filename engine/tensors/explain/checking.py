@@ -1,4 +1,4 @@
-"""Run a step for real and hold what torch gave against what was predicted."""
+"""Steps run for real, and their results compared with the predictions."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from .steps import Kind, Step
 
 MAX_RESULT_BYTES = 1 << 30
 MAX_WORK = 1 << 30
-"""Larger results, and those of more multiplications, are not computed just to be compared."""
+"""Larger results, and those of more multiplications, are not computed for a comparison."""
 
 
 @dataclass(frozen=True)
 class Fact:
-    """What torch gave: `results` with the memory numbers of the prediction, or `error`.
-    `differs` names what was predicted otherwise; empty: prediction and fact agree."""
+    """What a step gave: `results`, numbered by memory as in the prediction, or `error`. `differs`
+    names what was predicted wrong."""
 
     kind: Kind | None
     results: tuple[Layout, ...]
@@ -27,7 +27,7 @@ class Fact:
 
 def check(steps: list[Step]) -> list[Fact]:
     """Run `steps` in order, up to the first that torch refuses. No variable changes: a line that
-    writes works on copies. Raises LabError for results too large to compute for this."""
+    writes runs on copies. Raises LabError for results that are too large to compute."""
     facts = []
     for step in steps:
         facts.append(_fact(step))
@@ -39,15 +39,15 @@ def check(steps: list[Step]) -> list[Fact]:
 def _fact(step: Step) -> Fact:
     predicted = step.outcome
     if predicted is not None and predicted.kind == "copy":
-        _ask_affordable(sum(x.nbytes for x in predicted.results), predicted.work)
-    ran = step.world().ran(step)
+        _check_affordable(sum(x.nbytes for x in predicted.results), predicted.work)
+    ran = step.runner().ran(step)
     if ran.error is not None:
         return Fact(None, (), ran.error, () if _foreseen(ran.error, step) else ("refusal",))
     said = predicted.results if predicted is not None else ()
     taken = {term.layout.memory for term in step.operands}
 
     def memory(i: int) -> int:
-        """The number predicted for new memory, unless that stands for something else."""
+        """The predicted number of result `i`, or 0 if other memory has this number."""
         number = said[i].memory if i < len(said) else 0
         number = 0 if number in taken else number
         taken.add(number)
@@ -66,7 +66,7 @@ def _fact(step: Step) -> Fact:
     return Fact(fact.kind, fact.results, None, tuple(differs))
 
 
-def _ask_affordable(size_bytes: int, work: int) -> None:
+def _check_affordable(size_bytes: int, work: int) -> None:
     if size_bytes > MAX_RESULT_BYTES:
         raise LabError(
             f"The result has {size_bytes:,} bytes: too large to compute only to compare it.",

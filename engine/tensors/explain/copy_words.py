@@ -1,4 +1,4 @@
-"""In words: operations that give memory of its own, and why its numbers have their dtype."""
+"""The words for operations whose result has new memory, and for the dtype of the result."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ...errors import LabError
 from ..shapes.products import letters_of
 from .layout import Layout, contiguous_stride
 from .steps import Outcome, Step, Term
-from .view_words import Told, Why, format_name
+from .view_words import Why, Words, format_name
 
 NEW = "new numbers need memory of their own."
 
@@ -27,8 +27,10 @@ def _converted(step: Step, done: Outcome) -> str:
     x, made = step.operands[0].layout, done.result
     form = step.kwargs.get("memory_format", torch.preserve_format)
     if done.kind == "same":
-        told = "" if form == torch.preserve_format else f", as {format_name(form)},"
-        return f"it is {format_name(made.dtype)} on {made.device}{told} already: the tensor itself."
+        in_form = "" if form == torch.preserve_format else f", as {format_name(form)},"
+        return (
+            f"it is {format_name(made.dtype)} on {made.device}{in_form} already: the tensor itself."
+        )
     if made.dtype != x.dtype:
         why = f"{format_name(made.dtype)} numbers have other bytes than {format_name(x.dtype)} ones"
     elif made.device != x.device:
@@ -40,23 +42,23 @@ def _converted(step: Step, done: Outcome) -> str:
     return f"{why}: a copy."
 
 
-def _joined(step: Step, done: Outcome) -> Told:
+def _joined(step: Step, done: Outcome) -> Words:
     layouts = [term.layout for term in step.operands]
     dim = step.given(1, "dim", "axis", default=0)
-    told = [_promoted(layouts, [], done.result.dtype)]
+    lines = [_promoted(layouts, [], done.result.dtype)]
     if step.operation == "stack":
         dim = dim % done.result.ndim
-        return f"a new dimension {dim} counts the tensors; all are copied into new memory.", told
+        return f"a new dimension {dim} counts the tensors; all are copied into new memory.", lines
     if not done.result.numel:
-        return "nothing joined with nothing.", told
-    return f"all are written one after the other along dimension {dim} into new memory.", told
+        return "nothing joined with nothing.", lines
+    return f"all are written one after the other along dimension {dim} into new memory.", lines
 
 
 # -- element by element --------------------------------------------------------------------------
 
 
-def elementwise(step: Step, done: Outcome) -> Told:
-    """Also of any operation that has no words of its own."""
+def elementwise(step: Step, done: Outcome) -> Words:
+    """The words for elementwise operations, and for all others without words of their own."""
     if len(done.results) != 1:
         return NEW, ()
     layouts, shape = [term.layout for term in step.operands], done.result.shape
@@ -65,19 +67,19 @@ def elementwise(step: Step, done: Outcome) -> Told:
     except RuntimeError:
         by_element = False
     if not by_element:
-        return NEW, [_dtype_told(step, done)]
+        return NEW, [_dtype_words(step, done)]
     stretched = [f"{x.shape} is stretched to {shape}" for x in layouts if x.shape != shape]
-    told = ["; ".join(stretched) + "." if stretched else "", _dtype_told(step, done)]
+    lines = ["; ".join(stretched) + "." if stretched else "", _dtype_words(step, done)]
     if not done.result.is_contiguous:
-        told.append(f"the order of the operands' memory is kept: stride {done.result.stride}.")
-    return NEW, told
+        lines.append(f"the order of the operands' memory is kept: stride {done.result.stride}.")
+    return NEW, lines
 
 
 _CATEGORIES = ("bool", "integer", "floating", "complex")
 
 
 def _category(dtype: torch.dtype) -> int:
-    """0 bool, 1 integer, 2 floating, 3 complex."""
+    """0 for bool, 1 for integer, 2 for floating, 3 for complex dtypes."""
     if dtype.is_complex:
         return 3
     if dtype.is_floating_point:
@@ -85,8 +87,8 @@ def _category(dtype: torch.dtype) -> int:
     return 0 if dtype == torch.bool else 1
 
 
-def _dtype_told(step: Step, done: Outcome) -> str:
-    """Why the numbers have this dtype: torch's rules of promotion."""
+def _dtype_words(step: Step, done: Outcome) -> str:
+    """Why the result has its dtype, by torch's rules of promotion."""
     made = done.result.dtype
     layouts = [term.layout for term in step.operands]
     if step.operation == "where":
@@ -109,8 +111,8 @@ _NUMBERS = (bool, int, float, complex)
 
 
 def _promoted(layouts: Sequence[Layout], numbers: Sequence[object], made: torch.dtype) -> str:
-    """Tensors with dimensions decide. A tensor without dimensions, and after it a number, changes
-    the result only when it is of a higher category: bool < integer < floating < complex."""
+    """Tensors with dimensions decide the dtype. A 0-D tensor or a number changes it only if its
+    category is higher: bool < integer < floating < complex."""
     name = format_name(made)
     dtypes = sorted({format_name(x.dtype) for x in layouts})
     if dtypes == [name]:
@@ -125,11 +127,10 @@ def _promoted(layouts: Sequence[Layout], numbers: Sequence[object], made: torch.
     return f"{dtypes[0]} becomes {name}: {_CATEGORIES[category]} is the higher category."
 
 
-# -- folding -------------------------------------------------------------------------------------
+# -- reductions ----------------------------------------------------------------------------------
 
 
-def _folded(step: Step, done: Outcome) -> str | Told:
-    """Many elements fold into one."""
+def _reduced(step: Step, done: Outcome) -> str | Words:
     name, x, made = step.operation, step.operands[0].layout, done.result
     dim = step.given(1, "dim", "other")
     if name == "norm":
@@ -143,14 +144,14 @@ def _folded(step: Step, done: Outcome) -> str | Told:
         count *= x.shape[d] if x.ndim else 1
     along = f"dimension {', '.join(map(str, placed))}"
     where = "all dimensions" if len(placed) >= x.ndim else along
-    told = [_folded_dtype(name, x.dtype, made.dtype, step.kwargs.get("dtype"))]
+    lines = [_folded_dtype(name, x.dtype, made.dtype, step.kwargs.get("dtype"))]
     if len(done.results) > 1:
-        told.append(f"{name} with a dim gives values and their indices.")
+        lines.append(f"{name} with a dim gives values and their indices.")
     elif name in ("argmax", "argmin") and not dims:
-        told.append("without dim it counts through the whole tensor, in C order.")
+        lines.append("without dim it counts through the whole tensor, in C order.")
     return (
         f"{count} elements fold into each one of the result, along {where}: a new tensor.",
-        told,
+        lines,
     )
 
 
@@ -172,13 +173,13 @@ def _folded_dtype(name: str, old: torch.dtype, new: torch.dtype, asked: object) 
 
 
 def _placed(step: Step, place: int = 1) -> int:
-    """The dimension given, counted from 0; the last, if none is."""
+    """The dimension that was given, counted from 0; the last if none was."""
     dim = step.given(place, "dim", "axis", default=-1)
     return dim % max(step.operands[0].layout.ndim, 1) if type(dim) is int else 0
 
 
 def _along(what: str) -> Why:
-    def why(step: Step, done: Outcome) -> Told:
+    def why(step: Step, done: Outcome) -> Words:
         x, made = step.operands[0].layout, done.result
         asked = step.kwargs.get("dtype")
         return (
@@ -201,45 +202,45 @@ def _topk(step: Step, done: Outcome) -> str:
 # -- products ------------------------------------------------------------------------------------
 
 
-def _product(step: Step, done: Outcome) -> Told:
+def _product(step: Step, done: Outcome) -> Words:
     name, made = step.operation, done.result
     layouts = [term.layout for term in step.operands]
     a, b = layouts[-2:] if name in ("addmm", "addmv", "baddbmm", "addbmm") else layouts[:2]
-    told = [f"{a.shape[-1]} products are added up for each of {made.numel} elements."]
+    lines = [f"{a.shape[-1]} products are added up for each of {made.numel} elements."]
     if name == "matmul" and made.ndim > 2:
-        told.append(
+        lines.append(
             f"the dimensions in front are a batch of matrices, {made.shape[:-2]}, and broadcast."
         )
     if name == "linear":
-        told.append("linear is input @ weight.mT + bias.")
+        lines.append("linear is input @ weight.mT + bias.")
     if made.stride != contiguous_stride(made.shape) and b.ndim > 2:
-        told.append("because the first requires grad, torch multiplies the transposed matrices.")
+        lines.append("because the first requires grad, torch multiplies the transposed matrices.")
     return "every element is a sum of products, a number that lay nowhere before: a new tensor.", (
-        told
+        lines
     )
 
 
-def _outer(step: Step, done: Outcome) -> Told:
+def _outer(step: Step, done: Outcome) -> Words:
     why = "each element of the one times each of the other: a new tensor."
-    return why, [_dtype_told(step, done)]
+    return why, [_dtype_words(step, done)]
 
 
-def _einsum(step: Step, done: Outcome) -> str | Told:
+def _einsum(step: Step, done: Outcome) -> str | Words:
     try:
         shapes = [term.layout.shape for term in step.operands]
         letters = letters_of("einsum", shapes, step.args[0])
     except LabError:  # a form that is not written with letters
         letters = None
-    told = () if letters is None else (f"written out: {letters.equation}",)
+    lines = () if letters is None else (f"written out: {letters.equation}",)
     if done.kind == "view":
-        return "nothing is added up: only the dimensions are named in another order.", told
+        return "nothing is added up: only the dimensions are named in another order.", lines
     return (
         "products are added up over the letters that the result leaves out: a new tensor.",
-        told,
+        lines,
     )
 
 
-def _taken_along(step: Step, done: Outcome) -> str | Told:
+def _taken_along(step: Step, done: Outcome) -> str | Words:
     dim, x = step.given(2, "dim"), step.operands[0].layout
     if type(dim) is not int:
         return "without dim both are read as flat lists."
@@ -271,7 +272,7 @@ WORDS: dict[str, Why] = {
     **dict.fromkeys(
         ("repeat", "tile"), "repeat writes every repetition out (expand would not copy)."
     ),
-    **dict.fromkeys(_FOLDS, _folded),
+    **dict.fromkeys(_FOLDS, _reduced),
     **dict.fromkeys(("cumsum", "cumprod", "logcumsumexp"), _along("all so far")),
     **dict.fromkeys(("cummax", "cummin"), _along("the largest or smallest so far")),
     **dict.fromkeys(("softmax", "log_softmax", "softmin"), _along("shares that add up to 1")),

@@ -1,5 +1,5 @@
-"""What stands between square brackets, and the numbers of index tensors, read as far as that
-costs little: fake tensors have none."""
+"""The index of `x[index]`, and the numbers of index tensors and masks. Fake tensors have none, so
+small ones are computed."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from .steps import NoRule, Refusal, Step, Term
 MASKS = (torch.bool, torch.uint8)
 INDICES = (torch.int64, torch.int32)
 MAX_COUNTED = 1 << 24
-"""Masks are counted, to know the shape of what they pick, up to this many elements."""
+"""A mask of up to this many elements is counted: the count is the size of what it picks."""
 MAX_CHECKED = 1 << 20
-"""Indices are held against the size of their dimension up to this many."""
+"""Up to this many indices are compared with the size of their dimension."""
 
 
 @dataclass(frozen=True)
 class Item:
-    """One item of an index; it stands for `taken` dimensions of the tensor, from `dim` on.
-    `value` is a Term for an index tensor, a mask or a list of numbers."""
+    """One item of an index. It indexes `taken` dimensions of the tensor, from `dim` on. `value` is
+    a Term for an index tensor, a mask or a list of numbers."""
 
     value: Any
     dim: int
@@ -35,9 +35,8 @@ class Item:
 
 
 def items_of(step: Step) -> list[Item]:
-    """The index of `x[index]`. Lists in it are index tensors, and an index that is a list of
-    other things than numbers counts as a tuple (`treatSequenceAsTuple`). A tensor without
-    dimensions is its number."""
+    """The items of the index of `x[index]`. A list of numbers is an index tensor, a list of other
+    things a tuple of items (torch's `treatSequenceAsTuple`), a 0-D tensor its number."""
     x, index = step.operands[0].layout, step.args[1]
     if isinstance(index, list) and len(index) < 32:
         parts = (Term, list, tuple, slice, str)
@@ -77,19 +76,18 @@ def _readable(step: Step, value: Any) -> Any:
 
 
 def _constant(step: Step, t: torch.Tensor) -> Term:
-    return Term("", layout_of(t), step.world, leaf=t)
+    return Term("", layout_of(t), step.runner, leaf=t)
 
 
 def fake_arguments(step: Step) -> Sequence[Any]:
-    """The arguments with masks and tensors without dimensions, whose numbers decide how the
-    result lies, replaced by what can be had of them in fake mode: an index tensor for each
-    dimension of a mask, and plain numbers."""
+    """The arguments for fake mode, in which no numbers of tensors can be read: a mask is replaced
+    by an index tensor for each of its dimensions, a 0-D tensor by its number."""
     if step.operation not in ("__getitem__", "__setitem__"):
         return step.args
     index: list[Any] = []
     for item in items_of(step):
         if item.is_mask:
-            _ask_fits(step.operands[0].layout, item)
+            _check_fits(step.operands[0].layout, item)
             columns = torch.empty((_true_count(item.value), item.taken), dtype=torch.int64)
             index += [_constant(step, column) for column in columns.unbind(1)]
         else:
@@ -101,7 +99,7 @@ def _is_whole(layout: Layout) -> bool:
     return not (layout.dtype.is_floating_point or layout.dtype.is_complex)
 
 
-def _ask_fits(x: Layout, item: Item) -> None:
+def _check_fits(x: Layout, item: Item) -> None:
     mask, covered = item.value.layout.shape, x.shape[item.dim : item.dim + item.taken]
     for d, (size, there) in enumerate(zip(mask, covered, strict=False)):
         if size != there:
@@ -118,38 +116,38 @@ def _true_count(mask: Term) -> int:
     return int(numbers.count_nonzero())
 
 
-# -- in words ------------------------------------------------------------------------------------
+# -- words ---------------------------------------------------------------------------------------
 
 
-def index_told(step: Step) -> list[str]:
-    """What each item of an index does to offset and strides."""
-    x, told, place = step.operands[0].layout, [], 0
+def index_words(step: Step) -> list[str]:
+    """For each item of an index, what it does to offset and strides."""
+    x, lines, place = step.operands[0].layout, [], 0
     for item in items_of(step):
         value = item.value
         is_number = isinstance(value, int) and not isinstance(value, bool)
         if value is None:
-            told.append(f"None: a new dimension {place} of one element")
+            lines.append(f"None: a new dimension {place} of one element")
         elif isinstance(value, bool):
             kept = "is kept: all is picked"
-            told.append(
+            lines.append(
                 f"{value}: a mask without dimensions; its one place"
                 f" {kept if value else 'is not kept: nothing is picked'}"
             )
         elif isinstance(value, Term):
-            told.append(_picked_told(item))
+            lines.append(_picked_words(item))
         elif is_number and item.dim < x.ndim:
-            told.append(f"{value}: offset + {value % x.shape[item.dim]}·{x.stride[item.dim]}")
+            lines.append(f"{value}: offset + {value % x.shape[item.dim]}·{x.stride[item.dim]}")
         elif isinstance(value, slice) and value != slice(None) and item.dim < x.ndim:
             start, _, step_by = value.indices(x.shape[item.dim])
             stride = x.stride[item.dim]
-            told.append(
+            lines.append(
                 f"{_slice_text(value)}: offset + {start}·{stride}, stride {stride}·{step_by}"
             )
         place += 0 if is_number else max(item.taken, value is None or isinstance(value, bool))
-    return told
+    return lines
 
 
-def _picked_told(item: Item) -> str:
+def _picked_words(item: Item) -> str:
     mask = item.value.layout
     if not item.is_mask:
         return f"an index tensor of shape {mask.shape} in place of dimension {item.dim}"
@@ -195,7 +193,7 @@ def _asked(step: Step) -> Iterator[_Asked]:
         index, dim = step.given(1, "index", "indices"), step.given(2, "dim")
         raises, from_end = (IndexError, True) if name == "take" else (RuntimeError, False)
         if dim is not None:
-            return  # beyond an end it starts again at the other
+            return  # it takes indices modulo the size: none is out of range
     elif name not in (*_GATHERING, *_SELECTING):
         return
     if not isinstance(tensor, Term) or not isinstance(index, Term):
@@ -207,17 +205,17 @@ def _asked(step: Step) -> Iterator[_Asked]:
         yield _Asked(index, (tensor.layout.shape or (1,))[dim], dim, raises)
 
 
-def ask_ranges(step: Step) -> str:
-    """Raises Refusal, which names the first index that lies outside its dimension. Returns what
-    is left open, in words: "" unless there are too many indices to look at."""
+def check_ranges(step: Step) -> str:
+    """Raises Refusal for the first index that is out of range. Returns what could not be checked,
+    in words: "" unless there are too many indices."""
     unless = ""
     for asked in _asked(step):
         if asked.index.layout.dtype in INDICES and asked.index.layout.numel:
-            unless = _ask_range(asked) or unless
+            unless = _check_range(asked) or unless
     return unless
 
 
-def _ask_range(asked: _Asked) -> str:
+def _check_range(asked: _Asked) -> str:
     values, size = asked.index.read(MAX_CHECKED), asked.size
     if values is None:
         return (

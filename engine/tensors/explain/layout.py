@@ -1,4 +1,4 @@
-"""How a tensor lies in its storage: sizes, strides and offset, and what they say."""
+"""The layout of a tensor in its storage: sizes, strides and offset, and what follows from them."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ Ints = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Layout:
-    """Element (i, j, ...) lies `offset + i * stride[0] + j * stride[1] + ...` elements into the
-    storage. Layouts with one `memory` number share a storage."""
+    """Element (i, j, ...) is element `offset + i * stride[0] + j * stride[1] + ...` of the storage.
+    Layouts with the same `memory` number share a storage."""
 
     shape: Ints
     stride: Ints
@@ -37,12 +37,13 @@ class Layout:
 
     @property
     def is_contiguous(self) -> bool:
-        """In C order, without gaps; dimensions of one element have any stride."""
+        """Whether the elements are in C order, without gaps. The stride of a dimension of size 1
+        does not matter."""
         return self.numel == 0 or not self.strides_off(contiguous_stride(self.shape))
 
     @property
     def is_dense(self) -> bool:
-        """Without gaps and overlaps, in any order of its dimensions."""
+        """Whether there are no gaps and no overlaps, in any order of the dimensions."""
         if self.is_contiguous:
             return True
         wanted = 1
@@ -53,12 +54,12 @@ class Layout:
         return True
 
     def strides_off(self, wanted: Sequence[int]) -> list[int]:
-        """The dimensions of more than one element whose stride is another than `wanted`."""
+        """The dimensions whose stride is not `wanted`, except those of size 1."""
         pairs = zip(self.shape, self.stride, wanted, strict=True)
         return [d for d, (size, stride, of) in enumerate(pairs) if size != 1 and stride != of]
 
     def extent(self) -> int:
-        """Elements from the first to the last one that is read."""
+        """The number of storage elements from the first to the last one that is read."""
         if self.numel == 0:
             return 0
         return 1 + sum((n - 1) * s for n, s in zip(self.shape, self.stride, strict=True))
@@ -76,7 +77,7 @@ def layout_of(t: torch.Tensor, memory: int = 0) -> Layout:
 
 
 def contiguous_stride(shape: Sequence[int]) -> Ints:
-    """Strides of a tensor in C order: the product of all sizes to the right."""
+    """The strides of a tensor in C order: each is the product of the sizes to its right."""
     strides, step = [], 1
     for size in reversed(shape):
         strides.append(step)
@@ -85,9 +86,9 @@ def contiguous_stride(shape: Sequence[int]) -> Ints:
 
 
 def runs_of(shape: Ints, stride: Ints) -> list[tuple[int, int]]:
-    """Neighbouring dimensions that can be walked as one, as (first, last): a stride is the next
-    one's stride times its size (`at::detail::computeStride`). Dimensions of one element belong to
-    any run; each dimension of a view of another shape must lie within one."""
+    """The runs (first, last) of dimensions that can be walked as one dimension: in a run, a stride
+    is the next stride times the next size (`at::detail::computeStride`). Dimensions of size 1 fit
+    in any run. Each dimension of a view must lie within one run."""
     if not shape:
         return []
     runs, last, length = [], len(shape) - 1, 1

@@ -1,4 +1,4 @@
-"""Python's operators by torch's names, and the functions of torch that are explained."""
+"""Python's operators with torch's names for them, and the functions of torch that are explained."""
 
 from __future__ import annotations
 
@@ -41,18 +41,18 @@ CREATORS = frozenset(
     | {"zeros_like", "ones_like", "full_like", "empty_like", "rand", "randn", "randint"}
     | {"rand_like", "randn_like", "randperm"}
 )
-"""Factories that an expression may call within: they change nothing but take memory."""
+"""Factories that an expression may call: they change nothing, but take memory."""
 
 _PYTHON_METHODS = frozenset(
     {"bfloat16", "bool", "byte", "cdouble", "cfloat", "char", "double", "float", "half", "int"}
     | {"long", "short", "type", "unique", "ndimension", "nelement", "lu"}
 )
-"""Methods of tensors that only call others."""
-_NOT_TOLD = frozenset({"item", "backward", "data_ptr", "resize_", "resize_as_", "set_"})
+"""Methods of tensors that only call other methods."""
+_NOT_EXPLAINED = frozenset({"item", "backward", "data_ptr", "resize_", "resize_as_", "set_"})
 
 
 def in_place(kind: type) -> Callable[..., Any]:
-    """`x += y` for the operator of `x + y`."""
+    """From the operator of `x + y` to that of `x += y`."""
     return getattr(operator, f"i{OPERATORS[kind][1].__name__.strip('_')}")
 
 
@@ -62,15 +62,15 @@ def assign(x: Tensor, index: Any, value: Any) -> Tensor:
 
 
 def is_method(name: str) -> bool:
-    """Is it torch's own operation, which does nothing but give or change tensors?"""
+    """Whether it is torch's own operation, which only returns or changes tensors."""
     known = hasattr(torch.ops.aten, name) or name in _PYTHON_METHODS
-    return known and not name.startswith("_") and name not in _NOT_TOLD
+    return known and not name.startswith("_") and name not in _NOT_EXPLAINED
 
 
 def is_function(function: object) -> bool:
     try:
         return function in _functions()
-    except TypeError:  # what cannot be hashed is none
+    except TypeError:  # an unhashable object is none
         return False
 
 

@@ -1,6 +1,6 @@
-"""What an operation will give, asked of torch itself: in fake mode, where tensors have layouts and
-no numbers and nothing is computed, and, where its tensors are small, on copies of them, which is
-more exact: fake mode lets some dtypes pass that the CPU refuses, and has its own words."""
+"""The result of an operation, predicted by torch. It runs in fake mode, where nothing is computed.
+If its tensors are small, it also runs on copies of them. That is more exact: fake mode accepts some
+dtypes that the CPU refuses, and its errors have other words."""
 
 from __future__ import annotations
 
@@ -16,39 +16,50 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from ..fake_mode import fake_mode
-from .indices import ask_ranges, fake_arguments
+from .indices import check_ranges, fake_arguments
 from .layout import Ints, Layout, layout_of
 from .stand_ins import StandIns, copied_storage, fake_storage
-from .steps import Kind, NoRule, Outcome, Ran, Refusal, Step, Term, World, aside, with_terms
+from .steps import (
+    Kind,
+    NoRule,
+    Outcome,
+    Refusal,
+    Runner,
+    RunResult,
+    Step,
+    Term,
+    with_terms,
+    without_side_effects,
+)
 from .words import refusal_of, with_words
 
 SMALL = 1 << 16
-"""Operations on tensors of up to so many elements are tried on copies."""
+"""Operations on tensors of up to this many elements are tried on copies."""
 MAX_TRIED_WORK = 1 << 24
 MAX_READ = 1 << 24
-"""What must be known of a mask or an index is computed from tensors of up to so many elements."""
+"""Masks and indices are computed from tensors of up to this many elements."""
 
 _BOUNDED = frozenset(
     {"nonzero", "argwhere", "where", "masked_select", "unique", "unique_consecutive"}
     | {"__getitem__", "__setitem__"}
 )
-"""Operations whose results depend on numbers and are no larger than their operands."""
+"""Operations whose result's shape depends on numbers, and is no larger than their operands."""
 _UNSEEN = re.compile(
     r"dtype|scalar type|result type|not implemented for|complex|bool|refers to a single memory",
     re.IGNORECASE,
 )
-"""What torch says of dtypes, and of elements that share a cell."""
+"""torch's errors about dtypes, and about elements that share a cell."""
 
 
 class Predictor:
-    """The worlds in which the steps of one line are predicted."""
+    """Predicts the steps of one line, in fake mode and on copies."""
 
     def __init__(self, new_memory: Callable[[], int]) -> None:
         self._new_memory = new_memory
         self._work = _Work()
         fakes, copies = StandIns(fake_storage), StandIns(copied_storage)
-        self._fake = World(fakes.of, self._within_fake_mode, fake_arguments)
-        self._copies = World(copies.of, ExitStack)
+        self._fake = Runner(fakes.of, self._within_fake_mode, fake_arguments)
+        self._copies = Runner(copies.of, ExitStack)
 
     def _within_fake_mode(self) -> AbstractContextManager[Any]:
         stack = ExitStack()
@@ -56,9 +67,9 @@ class Predictor:
         stack.enter_context(self._work)
         return stack
 
-    def predict(self, step: Step) -> tuple[Ran, bool]:
-        """Set the step's outcome or refusal. Returns how it ran on stand-ins, and whether that was
-        on copies of its operands. Raises NoRule where fake mode does not know."""
+    def predict(self, step: Step) -> tuple[RunResult, bool]:
+        """Set the step's outcome or refusal. Returns its result on stand-ins, and whether these
+        were copies of its operands. Raises NoRule if fake mode cannot run it."""
         self._work.count = 0
         ran = self._fake.ran(step)
         if _is_unknown(ran.error) and not self._is_bounded(step):
@@ -67,7 +78,7 @@ class Predictor:
         try:
             if tried:
                 ran = self._copies.ran(step)
-            unless = self._ask_unseen(step, ran, tried)
+            unless = self._check_rest(step, ran, tried)
             if ran.error is not None:
                 raise refusal_of(step, ran.error, tried)
         except Refusal as refusal:
@@ -82,7 +93,7 @@ class Predictor:
         return ran, tried
 
     def _assigned_to(self, step: Step) -> Layout:
-        """Where `x[index] = value` writes to."""
+        """The layout that `x[index] = value` writes to."""
         args = step.args[:2]
         picking = replace(step, operation="__getitem__", run=operator.getitem, args=args)
         ran = self._fake.ran(picking)
@@ -93,19 +104,19 @@ class Predictor:
     def _is_bounded(self, step: Step) -> bool:
         return step.operation in _BOUNDED and all(term.is_small for term in step.operands)
 
-    def _is_small(self, step: Step, ran: Ran) -> bool:
+    def _is_small(self, step: Step, ran: RunResult) -> bool:
         if not all(term.is_small for term in step.operands) or self._work.count > MAX_TRIED_WORK:
             return False
         made = (t for t in ran.tensors if isinstance(t, torch.Tensor))
         return sum(t.numel() for t in made) <= SMALL
 
-    def _ask_unseen(self, step: Step, ran: Ran, tried: bool) -> str:
-        """Raises Refusal for what fake mode lets pass, and for indices out of range, in better
-        words than torch's. Returns what is left open."""
+    def _check_rest(self, step: Step, ran: RunResult, tried: bool) -> str:
+        """Raises Refusal for mistakes that fake mode does not find, and for indices out of range,
+        in better words than torch's. Returns in words what could not be checked."""
         if tried:
             if ran.error is not None and re.search("out of (DATA )?(range|bounds)", str(ran.error)):
                 try:
-                    ask_ranges(step)
+                    check_ranges(step)
                 except Refusal as refusal:
                     raise _as_raised(refusal, ran.error) from None
             return ""
@@ -115,18 +126,18 @@ class Predictor:
                 raise refusal_of(step, error, certain=False)
         if ran.error is not None:
             return ""
-        _ask_within_storages(ran)
+        _check_within_storages(ran)
         error = _unseen_error(step)
         if error is not None:
             raise refusal_of(step, error, certain=True)
         if step.operation == "__setitem__":
-            self._ask_assignable(step)
+            self._check_assignable(step)
         elif 0 in ran.written:
-            _ask_apart(step.operands[0].layout, step.operands[1:])
-        return ask_ranges(step)
+            _check_overlap(step.operands[0].layout, step.operands[1:])
+        return check_ranges(step)
 
-    def _ask_assignable(self, step: Step) -> None:
-        """Does the value broadcast to what is assigned to, and lie apart from it?"""
+    def _check_assignable(self, step: Step) -> None:
+        """Raises Refusal if the value does not broadcast to the target, or overlaps with it."""
         value, target = step.args[2], self._assigned_to(step)
         if not isinstance(value, Term):
             return
@@ -140,7 +151,7 @@ class Predictor:
                 f" broadcast to indexing result of shape {list(target.shape)}"
             )
             raise refusal_of(step, error, certain=True)
-        _ask_apart(target, [value])
+        _check_overlap(target, [value])
 
     def _work_of(self, step: Step, outcome: Outcome) -> int:
         if outcome.kind != "copy":
@@ -150,13 +161,13 @@ class Predictor:
 
 
 def can_be_read(step: Step) -> bool:
-    """May an index be computed that this step leads to?"""
+    """Whether an index that this step leads to may be computed."""
     assert step.outcome is not None
     return step.outcome.work <= MAX_READ and all(term.is_readable for term in step.operands)
 
 
-def observed(ran: Ran, step: Step, memory: Callable[[int], int]) -> Outcome:
-    """What an operation gave. `memory` numbers the storages that are none of its operands'."""
+def observed(ran: RunResult, step: Step, memory: Callable[[int], int]) -> Outcome:
+    """The outcome of an operation that ran. `memory(i)` numbers new storages."""
     numbers = {
         t.untyped_storage()._cdata: term.layout.memory
         for t, term in zip(ran.operands, step.operands, strict=True)
@@ -172,9 +183,9 @@ def observed(ran: Ran, step: Step, memory: Callable[[int], int]) -> Outcome:
     return Outcome(_kind(ran, step), tuple(results), many=many, names=tuple(names))
 
 
-def _kind(ran: Ran, step: Step) -> Kind:
+def _kind(ran: RunResult, step: Step) -> Kind:
     if not ran.tensors:
-        return "view"  # none of the pieces that unbind gives of nothing
+        return "view"  # unbind of an empty dimension gives no tensor
     first = ran.tensors[0]
     for i, operand in enumerate(ran.operands):
         if first is operand:
@@ -203,7 +214,8 @@ class _Work(TorchDispatchMode):
 
 
 def _is_unknown(error: Exception | None) -> bool:
-    """Is it fake mode that cannot go on, not torch that refuses?"""
+    """Whether the error means that fake mode cannot run the operation, not that torch refuses
+    it."""
     if "all tensors to be on the same device" in str(error):
         return False
     no_rule = isinstance(error, NotImplementedError) and "'Meta' backend" in str(error)
@@ -216,8 +228,8 @@ def _as_raised(refusal: Refusal, error: Exception) -> Refusal:
     )
 
 
-def _ask_within_storages(ran: Ran) -> None:
-    """Where strides lead out of a storage, fake mode makes the storage larger."""
+def _check_within_storages(ran: RunResult) -> None:
+    """Raises Refusal if fake mode made a storage larger, because strides lead out of it."""
     for t, there in zip(ran.operands, ran.nbytes, strict=True):
         if (needed := t.untyped_storage().nbytes()) > there:
             raise Refusal(
@@ -228,13 +240,13 @@ def _ask_within_storages(ran: Ran) -> None:
 
 
 def _without_ones(shape: Ints) -> Ints:
-    """An assignment drops leading dimensions of one element."""
+    """The shape without leading dimensions of size 1, which an assignment ignores."""
     return tuple(dropwhile(lambda size: size == 1, shape))
 
 
-def _ask_apart(x: Layout, others: Sequence[Term]) -> None:
-    """Raises Refusal where `x` is written to and another operand lies over some of its cells, in
-    another order (`at::get_overlap_status`)."""
+def _check_overlap(x: Layout, others: Sequence[Term]) -> None:
+    """Raises Refusal if `x`, which is written to, shares cells with another operand in another
+    order (`at::get_overlap_status`)."""
     for y in (term.layout for term in others):
         if x.memory != y.memory or not (x.is_dense and y.is_dense and x.numel and y.numel):
             continue
@@ -251,8 +263,8 @@ def _ask_apart(x: Layout, others: Sequence[Term]) -> None:
 
 
 def _error_on_meta(step: Step) -> Exception | None:
-    """What torch raises for tensors of the same layouts on the meta device, where its own code
-    works them out. Fake mode has other code for views, which lets some pass, and other words."""
+    """torch's error for tensors of the same layouts on the meta device. Fake mode has other code
+    for views, which accepts some mistakes, and its errors have other words."""
     if len({term.layout.device for term in step.operands}) > 1:
         return None
 
@@ -261,17 +273,17 @@ def _error_on_meta(step: Step) -> Exception | None:
         cells = torch.empty(x.offset + x.extent(), dtype=x.dtype, device="meta")
         return cells.as_strided(x.shape, x.stride, x.offset)
 
-    with torch.no_grad(), aside():
+    with torch.no_grad(), without_side_effects():
         try:
             step.run(*with_terms(list(step.args), blank), **with_terms(dict(step.kwargs), blank))
-        except Exception as error:  # torch raises what it likes: it is the answer
+        except Exception as error:  # torch raises errors of many types
             return error
     return None
 
 
 def _unseen_error(step: Step) -> Exception | None:
-    """What torch raises over dtypes, or over elements that share a cell, of which fake mode knows
-    nothing: tried on tensors of at most two elements a dimension, if the operation takes those."""
+    """torch's error about dtypes, or about elements that share a cell, which fake mode does not
+    check. The operation is tried on tensors of at most two elements a dimension."""
     if any(term.layout.device != "cpu" for term in step.operands):
         return None
 
@@ -284,17 +296,17 @@ def _unseen_error(step: Step) -> Exception | None:
     def run() -> Any:
         return step.run(*with_terms(list(step.args), few), **with_terms(dict(step.kwargs), few))
 
-    with torch.no_grad(), aside():
+    with torch.no_grad(), without_side_effects():
         try:
             with fake_mode():
                 given = run()
-        except Exception:  # it does not take these sizes: nothing is learnt
+        except Exception:  # the operation refuses these sizes: nothing is known
             return None
         tensors = given if isinstance(given, tuple | list) else (given,)
         if sum(t.numel() for t in tensors if isinstance(t, torch.Tensor)) > SMALL:
             return None
         try:
             run()
-        except Exception as error:  # torch raises what it likes; only this kind is an answer
+        except Exception as error:  # other errors may come from the small sizes
             return error if _UNSEEN.search(str(error)) else None
     return None

@@ -1,5 +1,5 @@
 """A typed line, read as steps: each operation with its operands, its predicted outcome, and the
-call that would run it. The line itself is not run, nor are its variables touched."""
+call that would run it. The line does not run, and its variables do not change."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from ...errors import LabError
 from .layout import layout_of
 from .operators import CREATORS, OPERATORS, assign, in_place, is_function, is_method
 from .predict import SMALL, Predictor, can_be_read
-from .stand_ins import StandIns, ask_strided, copied_storage
-from .steps import NoRule, Step, Term, World, terms_in
+from .stand_ins import StandIns, check_strided, copied_storage
+from .steps import NoRule, Runner, Step, Term, terms_in
 
 SMALL_BYTES = 1 << 20
-"""A storage of up to this size is copied at each reading, to try small operations on."""
+"""A storage of up to this size is copied for each reading, to try small operations."""
 _EXAMPLES = "Write one operation, such as y = x.T.reshape(-1), torch.cat([x, y]) or x[0] += 1."
 _PLAIN = (int, float, complex, str, torch.dtype, torch.device, torch.layout, tuple)
 
 
 def read(source: str, variables: Mapping[str, object]) -> list[Step]:
-    """The operations of one line, innermost first; the last may be refused, then none follow.
+    """The operations of one line, innermost first, up to the first that torch would refuse.
 
-    Raises LabError when the line is no Python or names what is not there, NoRule when what it does
-    is not predicted. Small tensors are copied to try it; of large ones masks and indices are read.
+    Raises LabError when the line is no Python or has an unknown name, NoRule when its result cannot
+    be predicted. Small tensors are copied to try it; of large ones only masks and indices are read.
     """
     statement = _parse(source)
     reader = _Reader(variables)
@@ -53,7 +53,7 @@ def _parse(source: str) -> ast.stmt:
 
 
 class _Stop(Exception):
-    """A step was refused: nothing after it runs."""
+    """A step was refused: the line ends there."""
 
 
 @dataclass(frozen=True)
@@ -63,13 +63,13 @@ class _Method:
 
 
 class _Results(tuple[Term, ...]):
-    """Several results of one operation; `names` are their attributes, if they have any."""
+    """Several results of one operation; `names` are those of a named tuple."""
 
     names: tuple[str, ...] = ()
 
 
 class _Reader:
-    """Walks the tree. Tensors are `Term`s, everything else is the Python value itself."""
+    """Walks the syntax tree. Tensors are `Term`s, all other values are Python's own."""
 
     def __init__(self, variables: Mapping[str, object]) -> None:
         self.steps: list[Step] = []
@@ -78,12 +78,12 @@ class _Reader:
         self._memories: dict[int, int] = {}
         self._count = 0
         self._predictor = Predictor(self._new_memory)
-        self._own = World(lambda t: t, torch.no_grad)
-        self._on_copies = World(StandIns(copied_storage).of, ExitStack)
+        self._own = Runner(lambda t: t, torch.no_grad)
+        self._on_copies = Runner(StandIns(copied_storage).of, ExitStack)
         self._writes = False
 
-    def _world(self) -> World:
-        """Where the line runs: a line that writes, on copies of its variables."""
+    def _runner(self) -> Runner:
+        """Runs the line: on copies of its variables if it writes, else on the variables."""
         return self._on_copies if self._writes else self._own
 
     def _new_memory(self) -> int:
@@ -179,14 +179,14 @@ class _Reader:
         if not isinstance(value, torch.Tensor):
             return value
         if id(value) not in self._terms:
-            ask_strided(value, text)
+            check_strided(value, text)
             storage = value.untyped_storage()
             if storage._cdata not in self._memories:
                 self._memories[storage._cdata] = self._new_memory()
             layout = layout_of(value, self._memories[storage._cdata])
             small = value.device.type == "cpu" and storage.nbytes() <= SMALL_BYTES
             small = small and value.numel() <= SMALL
-            self._terms[id(value)] = Term(text, layout, self._world, value, is_small=small)
+            self._terms[id(value)] = Term(text, layout, self._runner, value, is_small=small)
         return self._terms[id(value)]
 
     def _attribute(self, owner: Any, name: str, source: str) -> Any:
@@ -253,9 +253,9 @@ class _Reader:
         source: str,
         shown: bool = True,
     ) -> Any:
-        """Predict one operation. Returns its result; raises _Stop when it is refused. One that is
-        not shown makes a constant."""
-        step = Step(source, name, run, self._world, args, kwargs, terms_in([args, kwargs]))
+        """Predict one operation. Returns its result; raises _Stop when it is refused. An operation
+        that is not shown makes a constant."""
+        step = Step(source, name, run, self._runner, args, kwargs, terms_in([args, kwargs]))
         ran, tried = self._predictor.predict(step)
         self._writes |= _may_write(step) or bool(ran.written)
         if step.refusal is not None:
@@ -285,7 +285,7 @@ class _Reader:
                 if names
                 else f"{step.source}[{i}]",
                 layout,
-                self._world,
+                self._runner,
                 step=step,
                 place=i if step.outcome.many else None,
                 is_small=tried,
@@ -294,7 +294,7 @@ class _Reader:
             for i, layout in enumerate(results)
         )
         terms.names = names
-        if step.outcome.kind == "in place":  # later mentions mean what it has become
+        if step.outcome.kind == "in place":  # the operand has this layout from now on
             for term, operand in zip(step.operands, operands, strict=True):
                 if operand is first:
                     term.layout = results[0]
@@ -302,7 +302,8 @@ class _Reader:
 
 
 def _may_write(step: Step) -> bool:
-    """By its name: one that is refused has not shown it, and these write without a new version."""
+    """Whether an operation may write, by its name. A refused operation shows no new version, and
+    some operations write without one."""
     renamed = step.operation.endswith("_") and not step.operation.endswith("__")
     unversioned = step.operation in ("__setitem__", "batch_norm", "instance_norm")
     return renamed or unversioned or bool({"out", "inplace"} & {*step.kwargs})

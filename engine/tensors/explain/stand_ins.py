@@ -1,4 +1,4 @@
-"""Tensors that stand in for a line's variables: with their layouts, over memory of their own."""
+"""Stand-ins for a line's variables: tensors with the same layouts and other memory."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from ...errors import LabError
 from ..readable import readable
 
 MAX_COPIED_BYTES = 1 << 28
-"""A storage is copied to try an operation on up to this size."""
+"""Up to this size a storage is copied to try an operation."""
 
 
-def ask_strided(t: torch.Tensor, text: str) -> None:
-    """Raises LabError for tensors that do not lie in a plain storage."""
+def check_strided(t: torch.Tensor, text: str) -> None:
+    """Raises LabError for tensors that are not plain strided tensors."""
     known = readable(t.conj() if t.is_conj() else t)  # reading a conjugate view would copy it
     if t.layout != torch.strided or t.is_nested or t.is_quantized or "packed" in known.note:
         raise LabError(
@@ -26,18 +26,18 @@ def ask_strided(t: torch.Tensor, text: str) -> None:
 
 
 class StandIns:
-    """Tensors that share memory have stand-ins that share the memory which `storage` makes of
-    theirs; a tensor that requires grad has one that does."""
+    """Makes stand-ins. Those of tensors that share memory share memory, which `storage` makes. A
+    stand-in requires grad if its tensor does."""
 
     def __init__(self, storage: Callable[[torch.Tensor], torch.UntypedStorage]) -> None:
         self._storage = storage
         self._storages: dict[int, torch.UntypedStorage] = {}
         self._made: dict[int, torch.Tensor] = {}
-        self._kept: list[torch.Tensor] = []  # an address is used again after a free
+        self._originals: list[torch.Tensor] = []  # while they live, no other tensor has their ids
 
     def of(self, t: torch.Tensor) -> torch.Tensor:
         if id(t) not in self._made:
-            self._kept.append(t)
+            self._originals.append(t)
             self._made[id(t)] = _with_grad(self._over_storage(t), t)
         return self._made[id(t)]
 
@@ -54,13 +54,13 @@ class StandIns:
 
 
 def fake_storage(t: torch.Tensor) -> torch.UntypedStorage:
-    """Within `fake_mode()`: a storage of the size of `t`'s."""
+    """A storage of the size of `t`'s, for use within `fake_mode()`."""
     nbytes = t.untyped_storage().nbytes()
     return torch.empty(nbytes, dtype=torch.uint8, device=t.device).untyped_storage()
 
 
 def copied_storage(t: torch.Tensor) -> torch.UntypedStorage:
-    """Raises LabError when it is large."""
+    """A copy of `t`'s storage. Raises LabError if it is too large."""
     storage = t.untyped_storage()
     if storage.nbytes() > MAX_COPIED_BYTES:
         raise LabError(
@@ -71,7 +71,8 @@ def copied_storage(t: torch.Tensor) -> torch.UntypedStorage:
 
 
 def _with_grad(made: torch.Tensor, t: torch.Tensor) -> torch.Tensor:
-    """`made`, requiring grad in the way `t` does: autograd refuses writing to some."""
+    """`made`, as a leaf, a view of a leaf or a result as `t` is: autograd refuses to write to some
+    of these."""
     if not t.requires_grad:
         return made
     if t.is_leaf:
@@ -81,6 +82,6 @@ def _with_grad(made: torch.Tensor, t: torch.Tensor) -> torch.Tensor:
         if base is not None and base.is_leaf and base.requires_grad:
             leaf = made.requires_grad_()
             return leaf.view_as(leaf)
-        if 0 in made.stride():  # several elements in one cell: not written to
+        if 0 in made.stride():  # torch refuses to write to several elements in one cell
             return made.requires_grad_()
         return made.mul_(torch.ones((), dtype=made.dtype, device=made.device, requires_grad=True))

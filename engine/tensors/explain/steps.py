@@ -1,4 +1,4 @@
-"""The operations of a line and the tensors between them, and the worlds in which they run."""
+"""The operations of a line, the tensors between them, and a runner for them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Kind = Literal["view", "same", "copy", "in place"]
 
 
 class NoRule(LabError):
-    """The line may well run, but what it does is not predicted here."""
+    """The line may run, but its result is not predicted here."""
 
     def __init__(self, what: str) -> None:
         super().__init__(
@@ -29,13 +29,13 @@ class NoRule(LabError):
 
 @dataclass(frozen=True)
 class Outcome:
-    """What torch will give back, whether it has memory of its own, and why.
+    """The results that torch will return, whether they have new memory, and why.
 
-    view: a new tensor over an operand's memory; same: the operand itself; copy: new memory;
-    in place: an operand, changed. `reasoning` is the rule, step by step. `many`: torch returns a
-    tuple (or list) of `results`, even of one, which may have `names`. `unless` names what torch
-    may still refuse it for, because too many numbers would have to be read to know. `work` counts
-    elements read or multiplied.
+    The kinds: view, a new tensor over an operand's memory; same, the operand itself; copy, new
+    memory; in place, a changed operand. `reasoning` is the rule, step by step. `many` means that
+    torch returns a tuple or list of `results`, even of one; they may have `names`. `unless` says
+    for what torch may still refuse the operation: too many numbers would have to be read to know.
+    `work` counts elements that are read or multiplied.
     """
 
     kind: Kind
@@ -53,8 +53,8 @@ class Outcome:
 
 
 class Refusal(Exception):
-    """Torch will raise: what is wrong, what to try, torch's own words where they are known and,
-    where it is predicted, the error's class (one of its subclasses may come)."""
+    """torch will raise: what is wrong, and what to try. `said` is torch's message, if known;
+    `raises` the error's class or a base of it, if predicted."""
 
     def __init__(
         self,
@@ -73,14 +73,15 @@ class Refusal(Exception):
 
 @dataclass(eq=False)
 class Term:
-    """A tensor in an expression: a variable, or a result of `step` (its `place`, of several).
+    """A tensor in an expression: a variable (`leaf`), or a result of `step` (number `place`, if
+    there are several).
 
-    `is_small`: the steps that lead to it are tried on copies of few elements. `read` gives its
-    numbers, where computing them costs little. `compute` runs what leads to it, once."""
+    `is_small` means that the steps before it are tried on small copies, `is_readable` that its
+    numbers take little work."""
 
     text: str
     layout: Layout
-    world: Callable[[], World]
+    runner: Callable[[], Runner]
     leaf: torch.Tensor | None = None
     step: Step | None = None
     place: int | None = None
@@ -88,24 +89,23 @@ class Term:
     is_readable: bool = True
 
     def compute(self) -> torch.Tensor:
-        return self.world().tensor(self)
+        return self.runner().tensor(self)
 
     def read(self, most: int) -> torch.Tensor | None:
-        """Its numbers, unless they are more than `most` or take long to compute."""
+        """Its numbers; None if they are more than `most` or take long to compute."""
         known = self.is_readable and self.layout.device != "meta" and self.layout.numel <= most
         return self.compute().detach() if known else None
 
 
 @dataclass(eq=False)
 class Step:
-    """One operation of a line. `refusal` in place of `outcome` where torch will raise. `args` and
-    `kwargs` are all that it is given, with its tensors as `operands` has them; `run` is torch's
-    function."""
+    """One operation of a line, with an `outcome`, or a `refusal` if torch will raise. `run` is
+    torch's function, `args` and `kwargs` its arguments, `operands` the tensors among these."""
 
     source: str
     operation: str
     run: Callable[..., Any]
-    world: Callable[[], World]
+    runner: Callable[[], Runner]
     args: Sequence[Any] = ()
     kwargs: Mapping[str, Any] = field(default_factory=dict)
     operands: tuple[Term, ...] = ()
@@ -113,11 +113,11 @@ class Step:
     refusal: Refusal | None = None
 
     def compute(self) -> Any:
-        """Run it, and what comes before it, once: what torch gives."""
-        return self.world().run(self).given
+        """torch's result. The step and those before it run once."""
+        return self.runner().run(self).given
 
     def given(self, place: int, *names: str, default: Any = None) -> Any:
-        """An argument by its place or one of its names."""
+        """The argument at a place or with one of the names, else `default`."""
         for name in names:
             if name in self.kwargs:
                 return self.kwargs[name]
@@ -125,9 +125,8 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Ran:
-    """What an operation gave, or raised, with the versions of its operands before and the sizes
-    of their storages."""
+class RunResult:
+    """The result or error of an operation, with its operands' versions and storage sizes before."""
 
     operands: tuple[torch.Tensor, ...]
     versions: tuple[int, ...]
@@ -142,15 +141,15 @@ class Ran:
 
     @property
     def written(self) -> list[int]:
-        """The operands that it wrote to."""
+        """The numbers of the operands that it wrote to."""
         pairs = zip(self.operands, self.versions, strict=True)
         return [i for i, (t, version) in enumerate(pairs) if _version(t) != version]
 
 
-class World:
-    """Where the steps of a line run, each once: on what `leaf` gives for its variables.
+class Runner:
+    """Runs each step of a line once, with the tensor that `leaf` gives for each variable.
 
-    Random numbers are drawn aside, and warnings kept: both are left for the line itself."""
+    The state of the random generators does not change, and warnings are not shown."""
 
     def __init__(
         self,
@@ -161,7 +160,7 @@ class World:
         self._leaf = leaf
         self._around = around
         self._arguments = arguments
-        self._ran: dict[Step, Ran] = {}
+        self._ran: dict[Step, RunResult] = {}
 
     def tensor(self, term: Term) -> torch.Tensor:
         if term.step is None:
@@ -171,29 +170,29 @@ class World:
         given = self.run(term.step).given
         return given if term.place is None else given[term.place]
 
-    def run(self, step: Step) -> Ran:
-        """Raises what torch raises."""
+    def run(self, step: Step) -> RunResult:
+        """The result of a step. Raises torch's error."""
         if step not in self._ran:
             self._ran[step] = self._run(step)
         if (error := self._ran[step].error) is not None:
             raise error
         return self._ran[step]
 
-    def ran(self, step: Step) -> Ran:
-        """The same, with the error in it."""
+    def ran(self, step: Step) -> RunResult:
+        """The result of a step, or torch's error in it."""
         try:
             return self.run(step)
         except LabError:
             raise
-        except Exception:  # torch raises what it likes
+        except Exception:  # torch raises errors of many types
             return self._ran[step]
 
-    def _run(self, step: Step) -> Ran:
+    def _run(self, step: Step) -> RunResult:
         operands = tuple(self.tensor(term) for term in step.operands)
         versions = tuple(map(_version, operands))
         nbytes = tuple(t.untyped_storage().nbytes() for t in operands)
         given, failed = None, None
-        with aside(operands) as warned:
+        with without_side_effects(operands) as warned:
             try:
                 args = with_terms(self._arguments(step), self.tensor)
                 kwargs = with_terms(dict(step.kwargs), self.tensor)
@@ -201,18 +200,19 @@ class World:
                     given = step.run(*args, **kwargs)
             except LabError:
                 raise
-            except Exception as error:  # it is the answer
+            except Exception as error:  # torch raises errors of many types
                 failed = error
-        return Ran(operands, versions, nbytes, given, failed, tuple(warned))
+        return RunResult(operands, versions, nbytes, given, failed, tuple(warned))
 
 
 @contextmanager
-def aside(operands: Sequence[torch.Tensor] = ()) -> Iterator[list[str]]:
-    """Leaves random numbers and warnings as they were; yields the list that gets the warnings.
-    Those that torch gives once are given every time meanwhile, so that none is used up here."""
+def without_side_effects(operands: Sequence[torch.Tensor] = ()) -> Iterator[list[str]]:
+    """Restores the random generators and catches warnings, whose texts it adds to the list that it
+    yields. Warnings that torch shows only once are shown every time here, so that torch will still
+    show them to the user."""
     always = torch.is_warn_always_enabled()
     devices = {t.device.index or 0 for t in operands if t.device.type == "cuda"}
-    told: list[str] = []
+    messages: list[str] = []
     with ExitStack() as stack:
         if torch.cuda.is_available() or not devices:
             stack.enter_context(torch.random.fork_rng(devices=sorted(devices)))
@@ -220,10 +220,10 @@ def aside(operands: Sequence[torch.Tensor] = ()) -> Iterator[list[str]]:
         warnings.simplefilter("always")
         torch.set_warn_always(True)
         try:
-            yield told
+            yield messages
         finally:
             torch.set_warn_always(always)
-            told += dict.fromkeys(str(warning.message) for warning in caught)
+            messages += dict.fromkeys(str(warning.message) for warning in caught)
 
 
 def _version(t: torch.Tensor) -> int:
@@ -237,8 +237,8 @@ _PLAIN = (
 
 
 def with_terms(value: Any, change: Callable[[Term], Any]) -> Any:
-    """`value`, a list or the like, with something else in place of its tensors. Raises NoRule for
-    what is no plain value: it might do more than be read."""
+    """`value`, also a list, tuple or dict, with `change(term)` for each Term. Raises NoRule for an
+    object that is not plain: code of its own might run."""
     if isinstance(value, Term):
         return change(value)
     if isinstance(value, list):

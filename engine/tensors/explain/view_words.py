@@ -1,4 +1,4 @@
-"""In words: operations that read the same cells, and those that do so when they can."""
+"""The words for operations that give a view, always or if they can."""
 
 from __future__ import annotations
 
@@ -6,53 +6,53 @@ from collections.abc import Callable, Sequence
 
 import torch
 
-from .indices import index_told
+from .indices import index_words
 from .layout import contiguous_stride, runs_of
 from .steps import Outcome, Step
 
-Told = tuple[str, Sequence[str]]
-Why = str | Callable[[Step, Outcome], str | Told]
-"""Why an outcome is what it is, or what says so, perhaps with the rule step by step."""
+Words = tuple[str, Sequence[str]]
+Why = str | Callable[[Step, Outcome], str | Words]
+"""Why an outcome is what it is, or a function that says so, with or without the rule's steps."""
 
 
-def breaks_told(shape: tuple[int, ...], stride: tuple[int, ...]) -> list[str]:
-    """Torch's rule for views, on these numbers: which dimensions can be walked as one."""
+def breaks_words(shape: tuple[int, ...], stride: tuple[int, ...]) -> list[str]:
+    """torch's rule for views with these numbers: the dimensions that can be walked as one."""
     if 0 in shape:
         return ["A tensor without elements reads no cell: any shape without elements fits."]
-    told = []
+    lines = []
     for first, last in runs_of(shape, stride):
         length = 1
         for size in shape[first : last + 1]:
             length *= size
         dims = f"dimension {first}" if first == last else f"dimensions {first} to {last}"
-        told.append(f"{dims}: {length} elements, {stride[last]} apart")
+        lines.append(f"{dims}: {length} elements, {stride[last]} apart")
         if first > 0:
-            told.append(
+            lines.append(
                 f"a break before dimension {first}: one step along dimension {first - 1} leads"
                 f" {stride[first - 1]} on in memory, walking on would lead {length * stride[last]}"
             )
-    return told
+    return lines
 
 
-def _strides_found(step: Step, done: Outcome) -> Told:
+def _strides_found(step: Step, done: Outcome) -> Words:
     x, shape = step.operands[0].layout, done.result.shape
-    told = breaks_told(x.shape, x.stride)
+    lines = breaks_words(x.shape, x.stride)
     name = step.operation.removesuffix("_as")
     if x.numel and done.kind == "view":
         stride = done.result.stride
-        told.append(f"each new dimension lies within one of these runs: strides {stride}")
+        lines.append(f"each new dimension lies within one of these runs: strides {stride}")
     elif x.numel and done.kind == "copy":
-        told.append(f"the new shape {shape} has a dimension that crosses a break: no stride fits")
+        lines.append(f"the new shape {shape} has a dimension that crosses a break: no stride fits")
     if done.kind == "same":
         return "one dimension has nothing to be joined with: the tensor itself.", ()
     if done.kind == "copy":
         return (
             f"{name} copies only when it must: no strides read these cells as {shape} in order.",
-            told,
+            lines,
         )
     if name in ("view", "unflatten"):
-        return f"{name} never copies: new strides read the same cells in the same order.", told
-    return f"{name} gives a view when strides can be found, and here they can.", told
+        return f"{name} never copies: new strides read the same cells in the same order.", lines
+    return f"{name} gives a view when strides can be found, and here they can.", lines
 
 
 def _ravel(step: Step, done: Outcome) -> str:
@@ -61,7 +61,7 @@ def _ravel(step: Step, done: Outcome) -> str:
     return "it is contiguous: all its cells are read as one dimension."
 
 
-def _view(step: Step, done: Outcome) -> str | Told:
+def _view(step: Step, done: Outcome) -> str | Words:
     x, made = step.operands[0].layout, done.result
     if not isinstance(step.given(1, "dtype"), torch.dtype):
         return _strides_found(step, done)
@@ -126,12 +126,12 @@ def _chunks(step: Step, done: Outcome) -> str:
     return f"pieces of {size} (the size divided by {chunks}, rounded up), all of them views."
 
 
-def _bracketed(step: Step, done: Outcome) -> Told:
+def _bracketed(step: Step, done: Outcome) -> Words:
     if done.kind == "view":
         why = "whole numbers, slices, None and ... only move strides and offset."
     else:
         why = "a mask or an index tensor may pick any cells in any order: no strides can say that."
-    return why, index_told(step)
+    return why, index_words(step)
 
 
 def _contiguous(step: Step, done: Outcome) -> str:

@@ -1,5 +1,5 @@
-"""Which words are said of an operation: its own, or those of its kind; and of one that is refused,
-what torch's message means on the numbers of its operands."""
+"""The words for an outcome, by its operation or its kind, and for a refusal, with the numbers of
+the operands."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ..error_help import told
+from ..error_help import meaning_of
 from . import copy_words, view_words
-from .indices import index_told
+from .indices import index_words
 from .layout import Ints
 from .steps import Kind, Outcome, Refusal, Step, Term
 
@@ -29,21 +29,21 @@ _RESHAPING = ("squeeze_", "unsqueeze_", "transpose_", "swapaxes_", "swapdims_", 
 def with_words(
     step: Step, done: Outcome, warned: Sequence[str], written_to: Ints | None
 ) -> Outcome:
-    """`done` with its words: torch's warnings first, then the rule, then what is left open.
-    `written_to` is the shape of what an index assigns to."""
-    why, reasoning = _told(step, done, written_to)
+    """`done` with its words: torch's warnings, the rule, then what was not checked. `written_to` is
+    the shape that `x[index] = value` assigns to."""
+    why, reasoning = _words_of(step, done, written_to)
     warnings = [f"torch warns here: {_sentence(text)}" for text in warned]
     left_open = [f"not checked: torch refuses if {done.unless}"] if done.unless else []
     said = (*warnings, *(text for text in reasoning if text), *left_open)
     return replace(done, why=why, reasoning=said)
 
 
-def _told(step: Step, done: Outcome, written_to: Ints | None) -> view_words.Told:
+def _words_of(step: Step, done: Outcome, written_to: Ints | None) -> view_words.Words:
     name = step.operation
     if written_to is not None:
         if step.args[1] is False:
             return "False picks nothing: nothing is written.", ()
-        return f"{written_to or 'one'} cells of it are overwritten.", index_told(step)
+        return f"{written_to or 'one'} cells of it are overwritten.", index_words(step)
     if name == "requires_grad_":
         return "only a mark changes: operations on it are recorded from now on.", ()
     if done.kind == "in place":
@@ -56,7 +56,7 @@ def _told(step: Step, done: Outcome, written_to: Ints | None) -> view_words.Told
 
 
 def _sentence(warning: str) -> str:
-    """Torch's own words, without the place in its source."""
+    """torch's warning without the place in torch's source."""
     return warning.partition(" (Triggered internally")[0].strip()
 
 
@@ -64,8 +64,9 @@ def _sentence(warning: str) -> str:
 
 
 def refusal_of(step: Step, error: Exception, certain: bool) -> Refusal:
-    """`certain`: `error` is what torch raises for such tensors, not only what fake mode says."""
-    message, hint = told(str(error)) or (_first_sentence(error), "")
+    """The refusal for an error. `certain` means that torch raises this error, not only fake
+    mode."""
+    message, hint = meaning_of(str(error)) or (_first_sentence(error), "")
     reasoning: list[str] = []
     if step.operation in ("view", "view_as") and "input tensor's size and stride" in str(error):
         x, asked = step.operands[0].layout, _asked_shape(step)
@@ -74,7 +75,7 @@ def refusal_of(step: Step, error: Exception, certain: bool) -> Refusal:
             f" {x.stride} as {asked} in this order."
         )
         reasoning = [
-            *view_words.breaks_told(x.shape, x.stride),
+            *view_words.breaks_words(x.shape, x.stride),
             f"the new shape {asked} has a dimension that crosses a break: no stride fits",
         ]
     elif (met := _not_met(step)) is not None:
@@ -84,7 +85,7 @@ def refusal_of(step: Step, error: Exception, certain: bool) -> Refusal:
 
 
 def _asked_shape(step: Step) -> tuple[int, ...]:
-    """With its -1, if any, worked out."""
+    """The shape that was asked for, with the size that -1 stands for."""
     sizes = step.args[1:] or [*step.kwargs.values()]
     if isinstance(sizes[0], Term):
         return sizes[0].layout.shape
@@ -94,7 +95,7 @@ def _asked_shape(step: Step) -> tuple[int, ...]:
 
 
 def _not_met(step: Step) -> tuple[str, str] | None:
-    """Which sizes of a product should have met."""
+    """The message and hint for a product whose inner sizes differ; None if they do not."""
     if step.operation not in ("matmul", "mm", "mv", "bmm", "linear") or len(step.operands) < 2:
         return None
     a, b = step.operands[0].layout.shape, step.operands[1].layout.shape

@@ -1,4 +1,4 @@
-"""Who shares memory with whom, and how it came to: a forest of tensors under each storage."""
+"""The tensors and arrays that share memory: under each storage, trees of what was made of what."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ...protocol import AliasesSnapshot, AliasNode, StorageNode, WrittenBy
 from ...recording.writes import version_of
 from ..reach import Held
 from ..readable import dtype_name
-from .storage import Ground, ground_of
+from .storage import Placement, placement_of
 
 MAX_NODES = 300
 MAX_NAME = 80
@@ -23,15 +23,15 @@ MAX_NAMES = 8
 
 
 def read_aliases(namespace: Namespace) -> AliasesSnapshot:
-    """The console's tensors and arrays by the memory they lie on; of those inside modules, lists
-    and dicts only what shares memory. Tensors without a storage of their own (sparse, nested) are
-    not among them. Reads no element."""
+    """The console's tensors and arrays by storage. Those inside modules, lists and dicts are listed
+    only if they share memory; tensors without a storage of their own (sparse, nested) never.
+    Reads no element."""
     with torch.no_grad(), torch._C.DisableTorchFunction():
         return _Forest(namespace).snapshot()
 
 
 class _Node:
-    """One object, whatever many variables name it."""
+    """One tensor or array, with all of its names."""
 
     def __init__(self, value: Held, storage: int) -> None:
         self.value = value
@@ -44,8 +44,8 @@ class _Node:
         self.made_by: WrittenBy | None = None
         self.children: list[_Node] = []
 
-    def hang_on(self, parent: _Node | None, op: str = "") -> bool:
-        """Become a child of `parent`, unless that is or hangs on this very node."""
+    def set_parent(self, parent: _Node | None, op: str = "") -> bool:
+        """Become a child of `parent`. Returns False if it is None, or this node or below it."""
         above = parent
         while above is not None and above is not self:
             above = above.parent
@@ -72,7 +72,7 @@ class _Forest:
             if base is not None:
                 node.root = self._nodes.get(id(base)) or self._node(base)
         for node in self._nodes.values():
-            self._hang(node)
+            self._find_parent(node)
         for node in self._nodes.values():
             if node.parent is not None:
                 node.parent.children.append(node)
@@ -84,16 +84,16 @@ class _Forest:
 
     def _node(self, value: Held) -> _Node | None:
         number = self._storages.number(value)
-        if number is None or (isinstance(value, Tensor) and isinstance(ground_of(value), str)):
+        if number is None or (isinstance(value, Tensor) and isinstance(placement_of(value), str)):
             return None
         return self._nodes.setdefault(id(value), _Node(value, number))
 
-    # -- how each came to be -----------------------------------------------------------------------
+    # -- parents -----------------------------------------------------------------------------------
 
-    def _hang(self, node: _Node) -> None:
-        """Find a node's kind, and the node and operation that it was made by."""
+    def _find_parent(self, node: _Node) -> None:
+        """Find a node's kind, the node that it was made from, and the operation."""
         if isinstance(node.value, np.ndarray):
-            self._hang_array(node, node.value)
+            self._find_array_parent(node, node.value)
             return
         making = self._writes.making(node.value)
         ops: list[str] = []
@@ -101,46 +101,46 @@ class _Forest:
             node.made_by = making.where
         while making is not None:
             ops.insert(0, making.where.op)
-            if node.hang_on(self._nodes.get(id(making.parent())), " ".join(ops)):
+            if node.set_parent(self._nodes.get(id(making.parent())), " ".join(ops)):
                 break
             making = making.earlier
         if node.root is not None:
             node.kind = "view"
             if node.parent is None:
-                node.hang_on(node.root, " ".join(ops) or _op_of_graph(node.value))
+                node.set_parent(node.root, " ".join(ops) or _op_of_graph(node.value))
         elif ops:
             node.kind = "detached" if "detach" in ops else "shared"
         if node.parent is None:
-            self._hang_on_first(node, node.value)
+            self._find_shared_parent(node, node.value)
 
-    def _hang_array(self, node: _Node, array: np.ndarray) -> None:
+    def _find_array_parent(self, node: _Node, array: np.ndarray) -> None:
         node.kind = "numpy"
         base: object = array.base
         while base is not None:
             op = "numpy" if isinstance(base, Tensor) else "numpy view"
-            if node.hang_on(self._nodes.get(id(base)), op):
+            if node.set_parent(self._nodes.get(id(base)), op):
                 return
             if not isinstance(base, np.ndarray):
                 break
             base = base.base
-        if isinstance(base, Tensor):  # held by the array alone: `x.detach().numpy()`
-            node.hang_on(next(self._on(node.storage)), "numpy")
+        if isinstance(base, Tensor):  # only the array holds this tensor: `x.detach().numpy()`
+            node.set_parent(next(self._nodes_on(node.storage)), "numpy")
 
-    def _hang_on_first(self, node: _Node, t: Tensor) -> None:
-        """A tensor on memory that another had before, made in a way that was not seen."""
+    def _find_shared_parent(self, node: _Node, t: Tensor) -> None:
+        """Find the parent of a tensor that shares memory, but whose making was not recorded."""
         storage = t.untyped_storage()
         tensors = [
             (other, other.value)
-            for other in self._on(node.storage)
+            for other in self._nodes_on(node.storage)
             if isinstance(other.value, Tensor) and other.value.untyped_storage() is storage
         ]
         owner = tensors[0][0].root or tensors[0][0]
-        if owner is node:  # the first tensor on its storage; that may lie on an array's memory
-            for array in self._on(node.storage):
+        if owner is node:  # the first tensor on its storage, which may be an array's memory
+            for array in self._nodes_on(node.storage):
                 if (
                     isinstance(array.value, np.ndarray)
-                    and not _is_of(array.value, storage)
-                    and node.hang_on(array, "from_numpy")
+                    and not _made_by_numpy(array.value, storage)
+                    and node.set_parent(array, "from_numpy")
                 ):
                     node.kind = "shared"
                     return
@@ -149,14 +149,14 @@ class _Forest:
         op = "Parameter" if isinstance(t, nn.Parameter) else ""
         for other, value in tensors:
             same = other.names and _first_byte(value) == _first_byte(t)
-            if same and node.hang_on(other, op):
+            if same and node.set_parent(other, op):
                 return
-        node.hang_on(owner, op)
+        node.set_parent(owner, op)
 
-    def _on(self, storage: int) -> Iterator[_Node]:
+    def _nodes_on(self, storage: int) -> Iterator[_Node]:
         return (node for node in self._nodes.values() if node.storage == storage)
 
-    # -- as plain data -----------------------------------------------------------------------------
+    # -- snapshot ----------------------------------------------------------------------------------
 
     def snapshot(self) -> AliasesSnapshot:
         ordered: list[_Node] = []
@@ -201,10 +201,10 @@ class _Forest:
 
 def _alias(node: _Node, number: dict[int, int]) -> AliasNode:
     value = node.value
-    ground = ground_of(value) if isinstance(value, Tensor) else None
-    if isinstance(ground, Ground):
-        shape, strides = ground.footprint.shape, ground.footprint.strides
-        offset, dtype = ground.footprint.offset, dtype_name(ground.dtype)
+    placement = placement_of(value) if isinstance(value, Tensor) else None
+    if isinstance(placement, Placement):
+        shape, strides = placement.footprint.shape, placement.footprint.strides
+        offset, dtype = placement.footprint.offset, dtype_name(placement.dtype)
     else:
         shape, offset, dtype = tuple(value.shape), 0, str(value.dtype)
         strides = tuple(s // max(value.itemsize, 1) for s in _byte_strides(value))
@@ -228,7 +228,7 @@ def _byte_strides(value: Held) -> tuple[int, ...]:
     return value.strides if isinstance(value, np.ndarray) else ()
 
 
-def _is_of(array: np.ndarray, storage: torch.UntypedStorage) -> bool:
+def _made_by_numpy(array: np.ndarray, storage: torch.UntypedStorage) -> bool:
     """Whether an array was made by `numpy()` of a tensor on a storage."""
     base: object = array
     while isinstance(base, np.ndarray):
@@ -237,7 +237,7 @@ def _is_of(array: np.ndarray, storage: torch.UntypedStorage) -> bool:
 
 
 def _first_byte(t: Tensor) -> int:
-    """Where a tensor starts in its storage."""
+    """The offset in bytes of a tensor in its storage."""
     return int(t.storage_offset()) * t.element_size()
 
 

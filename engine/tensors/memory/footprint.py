@@ -1,6 +1,6 @@
 """Where a strided tensor's elements lie in its storage: arithmetic on shape, strides and offset.
 
-No tensor is read here. A cell is one place of the storage, of the size of one element.
+No tensor is read here. A cell is a part of the storage as large as one element.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from dataclasses import dataclass
 from ...protocol import Contiguity
 
 SEARCH_STEPS = 100_000
-"""Where strides interlock, a search for the elements of a cell is given up after so many steps."""
+"""Steps after which the search for a cell's elements is given up; few strides need so many."""
 
 Index = tuple[int, ...]
 
 
 @dataclass(frozen=True)
 class Footprint:
-    """Sizes and steps of a tensor; strides and offset in elements, as torch gives them."""
+    """A tensor's sizes, strides and offset, in elements as torch gives them."""
 
     shape: tuple[int, ...]
     strides: tuple[int, ...]
@@ -32,14 +32,14 @@ class Footprint:
 
     @property
     def end(self) -> int:
-        """One past the last cell it reads; `offset` without elements."""
+        """One past the last cell; `offset` if there are no elements."""
         if self.numel == 0:
             return self.offset
         steps = zip(self.shape, self.strides, strict=True)
         return self.offset + sum((n - 1) * s for n, s in steps) + 1
 
     def cell_of(self, index: Index) -> int:
-        """offset + i·stride + j·stride + … Raises IndexError for an index that is not there."""
+        """offset + i·stride + j·stride + … Raises IndexError for an index outside the shape."""
         if len(index) != len(self.shape) or not all(
             0 <= i < n for i, n in zip(index, self.shape, strict=True)
         ):
@@ -47,38 +47,39 @@ class Footprint:
         return self.offset + sum(i * s for i, s in zip(index, self.strides, strict=True))
 
     def elements_at(self, cell: int) -> Iterator[Index]:
-        """All elements that read a cell, in order of their index along the largest stride.
+        """All elements in a cell, in order of their index along the largest stride.
 
-        None for a gap; several where a stride is 0 or windows overlap. The search is given up
-        after SEARCH_STEPS, which only strides of four and more interlocking dimensions reach.
+        A gap has none; a cell has several where a stride is 0 or windows overlap. The search ends
+        after SEARCH_STEPS, which only overlapping strides of four or more dimensions reach.
         """
-        still = [k for k, s in enumerate(self.strides) if s == 0]
+        expanded = [k for k, s in enumerate(self.strides) if s == 0]
         for index in self._first_elements_at(cell):
-            for free in _indices([self.shape[k] for k in still]):
-                for k, i in zip(still, free, strict=True):
+            for free in _indices([self.shape[k] for k in expanded]):
+                for k, i in zip(expanded, free, strict=True):
                     index[k] = i
                 yield tuple(index)
 
     def count_at(self, cell: int, most: int) -> int:
-        """How many elements read a cell, counted up to `most`."""
-        still = math.prod(n for n, s in zip(self.shape, self.strides, strict=True) if s == 0)
+        """The number of elements in a cell, or `most` if there are more."""
+        repeats = math.prod(n for n, s in zip(self.shape, self.strides, strict=True) if s == 0)
         found = sum(1 for _ in itertools.islice(self._first_elements_at(cell), most))
-        return min(found * still, most)
+        return min(found * repeats, most)
 
     def _first_elements_at(self, cell: int) -> Iterator[list[int]]:
-        """The elements with index 0 along every stride of 0. One list, filled anew each time."""
+        """The cell's elements with index 0 along every stride of 0. Yields one list, which it
+        changes each time."""
         if not self.offset <= cell < self.end:
             return
-        moving = [k for k, s in enumerate(self.strides) if s]
-        moving.sort(key=lambda k: -self.strides[k])
+        dims = [k for k, s in enumerate(self.strides) if s]
+        dims.sort(key=lambda k: -self.strides[k])
         index = [0] * len(self.shape)
-        for _ in self._sums(moving, cell - self.offset, index, itertools.count()):
+        for _ in self._sums(dims, cell - self.offset, index, itertools.count()):
             yield index
 
     def _sums(
         self, dims: list[int], rest: int, index: list[int], steps: Iterator[int]
     ) -> Iterator[None]:
-        """Fill `index` in all ways in which the strides of `dims`, falling, add up to `rest`."""
+        """Set `index` to each one whose steps along `dims` (largest stride first) sum to `rest`."""
         if not dims:
             if rest == 0:
                 yield
@@ -97,7 +98,7 @@ class Footprint:
                 yield from self._sums(others, left, index, steps)
 
     def position_of(self, index: Index) -> int:
-        """An element's number when they are counted row by row, whatever the strides."""
+        """An element's number in C order, row by row, whatever the strides are."""
         position = 0
         for i, n in zip(index, self.shape, strict=True):
             position = position * n + i
@@ -105,7 +106,7 @@ class Footprint:
 
 
 def _indices(shape: list[int]) -> Iterator[Index]:
-    """All indices of a shape, row by row; itertools.product would hold all numbers of a range."""
+    """All indices of a shape, in C order. itertools.product would make a tuple of each range."""
     if not shape:
         yield ()
         return
@@ -115,7 +116,7 @@ def _indices(shape: list[int]) -> Iterator[Index]:
 
 
 def contiguous_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """The strides that `.contiguous()` would have: each is the product of the sizes to its right.
+    """The strides of `.contiguous()`: each is the product of the sizes to its right.
 
     Sizes of 0 count as 1, as in torch.
     """
@@ -128,9 +129,8 @@ def contiguous_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def explain_contiguity(print_: Footprint, itemsize: int) -> Contiguity:
-    """Why a tensor is contiguous or not, as `Tensor.is_contiguous` decides it: going from the
-    last dimension to the first, each stride must be the product of the sizes to its right.
-    Dimensions of size 1 are never stepped along: their stride does not matter."""
+    """Why a tensor is contiguous or not, by the rule of `Tensor.is_contiguous`: each stride must be
+    the product of the sizes to its right. The stride of a dimension of size 1 does not matter."""
     expected = contiguous_strides(print_.shape)
     wrong = [
         k

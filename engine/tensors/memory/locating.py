@@ -1,4 +1,4 @@
-"""From an element to its cell of the storage, and from a cell to everything that reads it."""
+"""The cell of an element, and all elements of all tensors and arrays in a cell."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from ...errors import LabError, sendable
 from ...protocol import CellReader, LocationSnapshot
 from ..reach import Held, Reached
 from .footprint import Footprint, Index
-from .storage import Ground, ground_of
+from .storage import Placement, placement_of
 
 MAX_ELEMENTS = 32
-"""Elements of one tensor that are named for a cell."""
+"""Elements of one tensor that are listed for a cell."""
 MAX_READERS = 64
 
 
@@ -26,23 +26,25 @@ def locate(
     index: Index | None = None,
     cell: int | None = None,
 ) -> LocationSnapshot:
-    """The cell of an element or the elements of a cell, and who of `others` reads a byte of it.
-    Raises LabError for an index, a cell or a storage that is not there."""
-    ground = ground_of(t)
-    if isinstance(ground, str):
-        raise LabError(f"`{expression}` has no cells to point at. {ground}")
+    """The cell of an element or the elements of a cell, and which of `others` share a byte with it.
+    Raises LabError for an index or cell outside the tensor, and for a tensor without a storage."""
+    placement = placement_of(t)
+    if isinstance(placement, str):
+        raise LabError(f"`{expression}` has no cells to point at. {placement}")
     if index is not None:
         try:
-            cell = ground.footprint.cell_of(index)
+            cell = placement.footprint.cell_of(index)
         except IndexError as error:
             raise LabError(f"`{expression}`: {error}") from None
-    if cell is None or not 0 <= cell < ground.cells:
-        raise LabError(f"The storage under `{expression}` has {ground.cells:,} cells, not {cell}.")
-    mine = _reader(expression, t, ground, cell)
+    if cell is None or not 0 <= cell < placement.cells:
+        raise LabError(
+            f"The storage under `{expression}` has {placement.cells:,} cells, not {cell}."
+        )
+    mine = _reader(expression, t, placement, cell)
     found = [] if mine is None else [mine]
     notes = [others.cut] if others.cut else []
     for name, other in others.held.items():
-        reader = None if name == expression else _reader(name, other, ground, cell)
+        reader = None if name == expression else _reader(name, other, placement, cell)
         if reader is not None and len(found) == MAX_READERS:
             notes.append(f"More than {MAX_READERS} tensors read it: these are the first.")
             break
@@ -55,8 +57,8 @@ def locate(
     )
 
 
-def _reader(name: str, value: Held, owner: Ground, cell: int) -> CellReader | None:
-    """Who reads any byte of a cell of `owner`, with its first elements; None if it does not."""
+def _reader(name: str, value: Held, owner: Placement, cell: int) -> CellReader | None:
+    """The first elements of `value` that share a byte with a cell of `owner`; None without any."""
     is_tensor = isinstance(value, Tensor)
     reading = _of_tensor(value, owner, cell) if is_tensor else _of_array(value, owner, cell)
     elements = tuple(itertools.islice(reading, MAX_ELEMENTS + 1))
@@ -70,8 +72,8 @@ def _reader(name: str, value: Held, owner: Ground, cell: int) -> CellReader | No
     )
 
 
-def _of_tensor(t: Tensor, owner: Ground, cell: int) -> Iterator[Index]:
-    reader = ground_of(t)
+def _of_tensor(t: Tensor, owner: Placement, cell: int) -> Iterator[Index]:
+    reader = placement_of(t)
     if isinstance(reader, str):
         return
     between = 0
@@ -87,9 +89,8 @@ def _of_tensor(t: Tensor, owner: Ground, cell: int) -> Iterator[Index]:
         yield from reader.footprint.elements_at(own_cell)
 
 
-def _of_array(array: np.ndarray, owner: Ground, cell: int) -> Iterator[Index]:
-    """NumPy's strides are in bytes, of any number, and may be negative: such a dimension is
-    counted from its other end."""
+def _of_array(array: np.ndarray, owner: Placement, cell: int) -> Iterator[Index]:
+    """NumPy's strides are in bytes and may be negative: such a dimension is counted backwards."""
     if not owner.address or owner.device.type != "cpu":
         return
     first_byte = owner.address + cell * owner.element_bytes

@@ -18,20 +18,20 @@ from .footprint import Footprint, explain_contiguity
 MAX_CELLS = 4096
 """Cells in one window."""
 MAX_COUNTED = 99
-"""Elements on one cell are counted up to here."""
+"""The elements in one cell are counted up to this number."""
 
 _STORED_AS = {
     torch.quint8: torch.uint8,
     torch.qint8: torch.int8,
     torch.qint32: torch.int32,
 }
-"""The integers that a quantised tensor keeps."""
+"""The integer dtypes in which quantised tensors are stored."""
 
 
 @dataclass(frozen=True)
-class Ground:
-    """A tensor's storage and where its elements lie in it. `cells` are whole elements; `note`
-    says what is special, or why `has_data` is false."""
+class Placement:
+    """A tensor's storage, and the footprint of its elements in it. `note` says what is special
+    about it, or why `has_data` is false."""
 
     storage: torch.UntypedStorage
     footprint: Footprint
@@ -42,6 +42,7 @@ class Ground:
 
     @property
     def cells(self) -> int:
+        """The number of whole elements that the storage has room for."""
         return self.storage.nbytes() // self.element_bytes
 
     @property
@@ -50,13 +51,13 @@ class Ground:
 
     @property
     def address(self) -> int:
-        """Of the storage's first byte; 0 without memory."""
+        """The address of the storage's first byte; 0 without memory."""
         return self.storage.data_ptr() if self.has_data else 0
 
 
-def ground_of(t: Tensor) -> Ground | str:
-    """The storage under a tensor, or in words why there is none to show. Never raises for a
-    tensor, reads no element and touches no graph, version or RNG."""
+def placement_of(t: Tensor) -> Placement | str:
+    """The storage under a tensor, or the reason why there is none to show. Never raises for a
+    tensor, reads no element, and changes no graph, version or RNG."""
     with torch.no_grad(), torch._C.DisableTorchFunction():
         try:
             return _ground(t)
@@ -64,7 +65,7 @@ def ground_of(t: Tensor) -> Ground | str:
             return f"Its storage cannot be read: {error}"
 
 
-def _ground(t: Tensor) -> Ground | str:
+def _ground(t: Tensor) -> Placement | str:
     if is_lazy(t):
         return "It is not initialised: it has no storage yet."
     if t.is_nested:
@@ -90,7 +91,7 @@ def _ground(t: Tensor) -> Ground | str:
         note = "The cells are not conjugated: the tensor is when it is read (x.conj() is a view)."
     elif t.is_neg():
         note = "The cells are not negated: the tensor is when it is read."
-    return Ground(storage, footprint, t.dtype, t.element_size(), has_data, note)
+    return Placement(storage, footprint, t.dtype, t.element_size(), has_data, note)
 
 
 _PARTS = {
@@ -110,36 +111,36 @@ _PARTS = {
 
 
 def read_window(expression: str, t: Tensor, first: int | None, count: int) -> StorageSnapshot:
-    """Cells `first` to `first + count` of the storage under `t` (at most MAX_CELLS; from where
-    the tensor starts when `first` is None). Cost depends on `count`, not on the tensor."""
-    ground = ground_of(t)
-    if isinstance(ground, str):
+    """`count` cells (at most MAX_CELLS) of the storage under `t` from cell `first`, or from the
+    tensor's first cell if that is None. The cost depends on `count`, not on the tensor."""
+    placement = placement_of(t)
+    if isinstance(placement, str):
         return StorageSnapshot(
             expression=expression,
             shape=_shape(t),
             dtype=dtype_name(t.dtype),
             device=str(t.device),
-            note=ground,
+            note=placement,
         )
-    footprint = ground.footprint
+    footprint = placement.footprint
     count = min(max(count, 1), MAX_CELLS)
     if first is None:
         first = 0 if footprint.offset < count // 2 else footprint.offset // 64 * 64
-    first = min(max(first, 0), max(ground.cells - 1, 0))
-    window = range(first, min(first + count, ground.cells))
+    first = min(max(first, 0), max(placement.cells - 1, 0))
+    window = range(first, min(first + count, placement.cells))
     elements = [next(footprint.elements_at(cell), None) for cell in window]
     return StorageSnapshot(
         expression=expression,
         shape=footprint.shape,
-        dtype=dtype_name(ground.dtype),
+        dtype=dtype_name(placement.dtype),
         device=str(t.device),
         strides=footprint.strides,
         offset=footprint.offset,
-        element_bytes=ground.element_bytes,
-        storage_bytes=ground.storage.nbytes(),
-        cells=ground.cells,
+        element_bytes=placement.element_bytes,
+        storage_bytes=placement.storage.nbytes(),
+        cells=placement.cells,
         first=first,
-        values=_texts(ground, window),
+        values=_texts(placement, window),
         readers=tuple(
             0 if index is None else footprint.count_at(cell, MAX_COUNTED)
             for cell, index in zip(window, elements, strict=True)
@@ -147,14 +148,14 @@ def read_window(expression: str, t: Tensor, first: int | None, count: int) -> St
         positions=tuple(
             -1 if index is None else footprint.position_of(index) for index in elements
         ),
-        contiguity=_contiguity(t, ground),
+        contiguity=_contiguity(t, placement),
         version=version_of(t),
-        note=ground.note,
+        note=placement.note,
     )
 
 
-def _contiguity(t: Tensor, ground: Ground) -> Contiguity:
-    told = explain_contiguity(ground.footprint, ground.element_bytes)
+def _contiguity(t: Tensor, placement: Placement) -> Contiguity:
+    told = explain_contiguity(placement.footprint, placement.element_bytes)
     with torch.no_grad(), torch._C.DisableTorchFunction():
         if told.is_contiguous or t.dim() != 4:
             return told
@@ -164,13 +165,13 @@ def _contiguity(t: Tensor, ground: Ground) -> Contiguity:
     return msgspec.structs.replace(told, channels_last=True, text=text)
 
 
-def _texts(ground: Ground, window: range) -> tuple[str, ...]:
-    if not ground.has_data or not window:
+def _texts(placement: Placement, window: range) -> tuple[str, ...]:
+    if not placement.has_data or not window:
         return ("",) * len(window)
     with torch.no_grad(), torch._C.DisableTorchFunction():
-        dtype = _STORED_AS.get(ground.dtype, ground.dtype)
-        flat = torch.empty(0, dtype=dtype, device=ground.storage.device)
-        cells = flat.set_(ground.storage)[window.start : window.stop]  # pyright: ignore
+        dtype = _STORED_AS.get(placement.dtype, placement.dtype)
+        flat = torch.empty(0, dtype=dtype, device=placement.storage.device)
+        cells = flat.set_(placement.storage)[window.start : window.stop]  # pyright: ignore
         try:
             return tuple(element_text(value) for value in cells.tolist())
         except (RuntimeError, NotImplementedError, TypeError):  # packed types cannot be read
@@ -178,7 +179,7 @@ def _texts(ground: Ground, window: range) -> tuple[str, ...]:
 
 
 def element_text(value: object) -> str:
-    """A number as it fits in a cell: four significant digits."""
+    """A number with four significant digits, to fit in a cell."""
     if isinstance(value, float):
         return f"{value:.4g}"
     if isinstance(value, complex):

@@ -1,4 +1,4 @@
-"""One element in the bits of its dtype: sign, exponent and mantissa, or two's complement."""
+"""The bits of one element: sign, exponent and mantissa, or two's complement."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from ..texts import exact
 
 @dataclass(frozen=True)
 class FloatFormat:
-    """How a dtype lays out a number. `special` says which bit patterns are no ordinary numbers:
-    those of IEEE 754 (all exponent bits set: infinity, NaN), only all bits set (`fn`: NaN), or
-    only the pattern of minus zero (`fnuz`: NaN)."""
+    """The bits of a floating dtype. `special` says which patterns are not ordinary numbers: those
+    of IEEE 754 (all exponent bits set: infinity, NaN), only all bits set (`fn`: NaN), or only the
+    pattern of minus zero (`fnuz`: NaN)."""
 
     exponent_bits: int
     mantissa_bits: int
@@ -43,7 +43,7 @@ FORMATS: dict[torch.dtype, FloatFormat] = {
 
 
 def bits_of(element: Tensor) -> tuple[BitsPart, ...]:
-    """The parts of a plain CPU tensor of one element: one, or real and imaginary."""
+    """The parts of a plain CPU tensor of one element: one part, or real and imaginary."""
     element = element.detach().reshape(1)
     if element.is_complex():
         real, imaginary = torch.view_as_real(element.resolve_conj()).unbind(-1)

@@ -1,4 +1,4 @@
-"""The rows of a cut tensor as lines, so few points that they can be drawn and no spike is lost."""
+"""The rows of a cut tensor as lines of few points, in which no spike is lost."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from .window import Cut, rows_of
 
 MAX_LINES = 16
 MAX_BINS = 1024
-"""Points along a line: about as many as a screen has room for."""
+"""The most points of a line: about as many as a screen has room for."""
 CHUNK = 1 << 18
-"""Elements looked at in one piece, or one bin where that is larger."""
+"""Elements that are read at once; more if one bin is larger."""
 _NATIVE = frozenset({torch.float32, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64})
 _LARGEST = float(np.finfo(np.float32).max)
 
 
-class Lines:
-    """Each of the first rows in bins of `bin_columns` neighbours, with the smallest and the largest
-    finite number of each bin: `low` and `high` (float32; NaN where a bin has none), which stand in
-    the columns `low_at` and `high_at`. All four have the shape (lines, bins).
+class LinePoints:
+    """The smallest and the largest finite number of each bin of `bin_columns` neighbours in a row.
 
-    `advance` one piece at a time; complex elements count by their magnitude.
+    These are `low` and `high` (float32; NaN for a bin without finite numbers), in the columns
+    `low_at` and `high_at`. All four have shape (lines, bins). Complex elements count by magnitude.
+    `advance` reads one piece at a time.
     """
 
     def __init__(self, cut: Cut, lines: int) -> None:
@@ -44,14 +44,14 @@ class Lines:
         self._pieces = self._all_pieces(count)
 
     def advance(self) -> bool:
-        """Look at one more piece; False when all have been."""
+        """Read one more piece; returns False if there is none."""
         piece = next(self._pieces, None)
         if piece is None:
             return False
         row, left, right = piece
         with torch.no_grad(), torch._C.DisableTorchFunctionSubclass():
             numbers, present = self._read(row, left, right)
-            if numbers is None:  # released since: there is no more
+            if numbers is None:  # the tensor's memory was released
                 self.total = self.done
                 return False
             self._note(row, left, numbers, present)
@@ -59,7 +59,7 @@ class Lines:
         return True
 
     def _all_pieces(self, count: int) -> Iterator[tuple[int, int, int]]:
-        """(row, first column, column after the last): whole bins, the last one of a row apart."""
+        """(row, first column, column after the last). A row's last bin, if smaller, is a piece."""
         whole = self.columns // self.bin_columns * self.bin_columns
         step = max(1, CHUNK // self.bin_columns) * self.bin_columns
         for row in range(count):
@@ -69,7 +69,7 @@ class Lines:
                 yield row, whole, self.columns
 
     def _read(self, row: int, left: int, right: int) -> tuple[Tensor | None, Tensor | None]:
-        """The numbers of a piece and which of them exist (None: all), as (bins, columns)."""
+        """The numbers of a piece as (bins, columns), and a mask of those that exist (None: all)."""
         cut = self._cut
         assert cut.data is not None
         width = min(self.bin_columns, right - left)

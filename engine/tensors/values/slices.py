@@ -1,4 +1,4 @@
-"""A typed slice, `0, :, ::2`, as one cut per dimension."""
+"""A typed slice such as `0, :, ::2`, as one cut for each dimension."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ _HINT = "Write an integer, a slice (2:8, ::2) or ... for each dimension, such as
 
 
 def parse_slice(text: str, expression: str, shape: tuple[int, ...]) -> tuple[DimCut, ...]:
-    """What `text` shows of each dimension of `shape`, by Python's rules for indices and slices.
+    """The part of each dimension of `shape` that `text` selects, by Python's rules.
 
-    `text` may be the inside of the brackets or all of `expression[...]`. Raises LabError for
-    anything but integers, slices and one ellipsis, and for an index that is not there.
+    `text` is what is in the brackets, or all of `expression[...]`. Raises LabError for anything but
+    integers, slices and one ellipsis, and for an index outside the shape.
     """
     items = _items(text, expression)
     dots = items.count(Ellipsis)

@@ -1,4 +1,4 @@
-"""What the views of values keep between commands: long looks through large tensors."""
+"""The state of the views of values between commands: large tensors that are being read."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from typing import Generic, TypeVar
 
 from torch import Tensor
 
-from .line_points import Lines
+from .line_points import LinePoints
 from .statistics import Statistics
 
-W = TypeVar("W", Lines, Statistics)
+W = TypeVar("W", LinePoints, Statistics)
 
 MOMENT_S = 0.015
-"""Seconds of looking through a tensor before the next command has its turn: less than a frame."""
+"""Seconds of reading before the next command is handled: less than a frame."""
 
 
 @dataclass
-class UnderWay(Generic[W]):
-    """A look through all of the tensor `of`, a moment at each command. `key` is the question."""
+class ReadInPieces(Generic[W]):
+    """A whole tensor, `of`, that is read in pieces. `key` identifies the question it answers."""
 
     key: tuple[object, ...]
     of: Tensor
@@ -30,7 +30,7 @@ class UnderWay(Generic[W]):
         return self.key == key and self.of is t
 
     def advance(self) -> bool:
-        """Work for MOMENT_S; whether all is done."""
+        """Read for MOMENT_S; returns whether all is read."""
         until = perf_counter() + MOMENT_S
         while self.work.advance():
             if perf_counter() > until:
@@ -40,7 +40,7 @@ class UnderWay(Generic[W]):
 
 @dataclass
 class ValuesState:
-    """Looks that have not come to their end; a finished one is dropped with its tensor."""
+    """The reads that are not finished; a finished one is dropped with its tensor."""
 
-    statistics: UnderWay[Statistics] | None = None
-    lines: UnderWay[Lines] | None = None
+    statistics: ReadInPieces[Statistics] | None = None
+    lines: ReadInPieces[LinePoints] | None = None

@@ -1,4 +1,4 @@
-"""Statistics and histogram of a tensor in one pass, a piece at a time."""
+"""Statistics and histogram of a tensor in one pass, read in pieces."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ SHOWN_BINS = 64
 
 
 class Statistics:
-    """Counts the elements of any tensor. `advance` one piece at a time, then read the fields.
+    """Statistics of any tensor. `advance` reads one piece at a time; then the fields are complete.
 
     Everything is computed in float64. Mean and squares are merged piece by piece (T. Chan,
     G. Golub, R. LeVeque, "Updating formulae and a pairwise algorithm for computing sample
-    variances", 1979), so that no large sum loses the small terms.
+    variances", 1979), so that large sums do not lose small terms.
     """
 
     def __init__(self, t: Tensor) -> None:
@@ -40,7 +40,7 @@ class Statistics:
         self._pieces = pieces(t)
 
     def advance(self) -> bool:
-        """Count one more piece; False when all have been."""
+        """Count one more piece; returns False if there is none."""
         piece = next(self._pieces, None)
         if piece is None:
             return False
@@ -54,7 +54,7 @@ class Statistics:
         return True
 
     def add_zeros(self, count: int) -> None:
-        """Count elements that are not stored."""
+        """Count `count` zeros, which a sparse tensor does not store."""
         self.total += count
         self.done += count
         if count:
@@ -102,8 +102,8 @@ class Statistics:
 
 
 class _Bins:
-    """A histogram whose range is not known beforehand: where a number falls outside, neighbouring
-    bins are joined, so that the same number of bins covers twice the range."""
+    """A histogram of a range that is not known beforehand. When a number lies outside, neighbouring
+    bins are joined: the same number of bins covers twice the range."""
 
     def __init__(self, whole_numbers: bool) -> None:
         self._whole_numbers = whole_numbers
@@ -117,12 +117,12 @@ class _Bins:
         while not (self._low <= low and high < self._low + FINE_BINS * self._width):
             self._widen(upwards=low >= self._low)
             if not math.isfinite(self._low + FINE_BINS * self._width):
-                return  # so far apart that no width in float64 can hold both ends
+                return  # the range is larger than float64 can hold
         at = ((x - self._low) / self._width).floor_().to(torch.int64).clamp_(0, FINE_BINS - 1)
         self._counts += torch.bincount(at, minlength=FINE_BINS) * weight
 
     def histogram(self, minimum: float, maximum: float) -> Histogram | None:
-        """The bins between the ends, joined into at most SHOWN_BINS + 1."""
+        """The bins from minimum to maximum, joined into at most SHOWN_BINS + 1."""
         if not math.isfinite(self._low + FINE_BINS * self._width):
             return None
         first = math.floor((minimum - self._low) / self._width)
@@ -137,7 +137,7 @@ class _Bins:
         )
 
     def _start(self, low: float, high: float) -> None:
-        """Bins of a power of two, so that joining them is exact, that cover the first piece."""
+        """Bins that cover the first piece. Their width is a power of two: joining them is exact."""
         if self._whole_numbers:
             self._width = 1.0
         else:
@@ -158,7 +158,7 @@ class _Bins:
 
 
 def pieces(t: Tensor) -> Iterator[Tensor]:
-    """`t` in views of at most CHUNK elements, in the order in which they lie in memory."""
+    """Views of `t` of at most CHUNK elements, in the order of memory."""
     with torch.no_grad(), torch._C.DisableTorchFunctionSubclass():
         t = t.detach()
     waiting = [t]

@@ -1,8 +1,8 @@
-"""What a view can show of a tensor under a slice. Costs what is visible, not what is there.
+"""The part of a tensor that a view can show under a slice. The cost is that of the visible part.
 
-A tensor is cut and windowed before it is read, so that whatever reading costs (a copy from the
-device, resolving a conjugate, dequantising) is paid for the window only. Layouts that cannot be
-sliced (sparse, nested, quantised per channel) are expanded whole, up to a limit.
+A tensor is sliced before it is read, so that only the window is copied from the device, conjugated
+or dequantised. Layouts that cannot be sliced (sparse, nested, quantised per channel) are expanded
+whole, up to a limit.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from msgspec.structs import replace
 from torch import Tensor
@@ -18,22 +19,22 @@ from torch.nn.parameter import is_lazy
 
 from ...protocol import DimCut, Picture
 from ..readable import MAX_EXPANDED_ELEMENTS, readable, storage_fault
-from ..summary import MAX_PICTURE_CELLS, picture
+from ..summary import MAX_PICTURE_CELLS, fit_rows_columns, picture
 from ..texts import texts
 from .slices import parse_slice
 
 MAX_CELLS = 4000
-"""Cells that one window holds at most."""
+"""The most cells of one window."""
 
 
 @dataclass(frozen=True)
 class Cut:
     """A tensor under a slice.
 
-    `data` has the dimensions that the slice leaves. It is the tensor itself, sliced (of any
-    device, conjugated or quantised), or what `readable` made of one that cannot be sliced; None
-    where there are no numbers, and `note` says why. `present` marks the elements that a ragged
-    tensor has.
+    `data` has the dimensions that the slice leaves. It is the tensor itself, sliced (on any
+    device, conjugated or quantised), or `readable`'s plain tensor where that cannot be sliced. It
+    is None if there are no numbers; `note` says why. `present` marks the elements that exist in a
+    ragged tensor.
     """
 
     dims: tuple[DimCut, ...]
@@ -55,7 +56,7 @@ class Cut:
 
 
 def cut_tensor(t: Tensor, slice_text: str, expression: str = "x") -> Cut:
-    """`t` under a typed slice. Raises LabError for a slice that does not fit, for nothing else."""
+    """`t` under a typed slice. Raises LabError only for a slice that does not fit."""
     with torch.no_grad(), torch._C.DisableTorchFunctionSubclass():
         if _can_be_sliced(t):
             dims = parse_slice(slice_text, expression, tuple(t.shape))
@@ -78,7 +79,7 @@ def cut_tensor(t: Tensor, slice_text: str, expression: str = "x") -> Cut:
 def read_window(
     cut: Cut, row_start: int, row_count: int, column_start: int, column_count: int
 ) -> tuple[tuple[str, ...], ...]:
-    """The texts of a window of the cut's table, as much of it as there is (at most MAX_CELLS)."""
+    """The texts of a window of the cut, clipped to its rows and columns, at most MAX_CELLS."""
     if cut.data is None:
         return ()
     first, last = _clip(row_start, row_count, cut.rows)
@@ -100,7 +101,7 @@ def read_window(
 
 
 def why_unreadable(cut: Cut) -> str:
-    """Why the numbers cannot be read, found out on the first of them; empty when they can."""
+    """Why the numbers cannot be read, or "". It is tried on the first number."""
     if cut.data is None:
         return cut.note
     with torch.no_grad(), torch._C.DisableTorchFunctionSubclass():
@@ -112,21 +113,16 @@ def why_unreadable(cut: Cut) -> str:
 
 
 def window_picture(cut: Cut) -> tuple[Picture | None, tuple[int, int]]:
-    """What to paint of the cut, and the step between painted (rows, columns).
+    """The picture of the cut, and the step between its (rows, columns).
 
-    Thinned out before it is read: see `summary.picture` for what is kept.
+    Rows and columns are left out before anything is read; see `summary.picture` for which.
     """
     if cut.data is None or cut.present is not None or 0 in cut.shape or why_unreadable(cut):
         return None, (1, 1)
     with torch.no_grad(), torch._C.DisableTorchFunctionSubclass():
         data = cut.data if cut.data.ndim > 1 else cut.data.reshape(1, -1)
         high, wide = data.shape[-2:]
-        side = math.isqrt(MAX_PICTURE_CELLS)
-        rows, columns = (
-            (min(high, side), min(wide, MAX_PICTURE_CELLS // min(high, side)))
-            if high <= wide
-            else (min(high, MAX_PICTURE_CELLS // min(wide, side)), min(wide, side))
-        )
+        rows, columns = fit_rows_columns(high, wide, MAX_PICTURE_CELLS)
         step = (-(-high // rows), -(-wide // columns))
         small = data[..., :: step[0], :: step[1]]
         images = max(1, MAX_PICTURE_CELLS // (small.shape[-2] * small.shape[-1]))
@@ -180,13 +176,13 @@ def _sliced(t: Tensor, dims: tuple[DimCut, ...]) -> Tensor:
 
 
 def _ragged(t: Tensor, slice_text: str, expression: str) -> Cut:
-    """A nested tensor, padded to a box."""
+    """A nested tensor, padded to one shape."""
     known = readable(t)
     if known.dense is None:
         dims = parse_slice(slice_text, expression, tuple(max(n, 0) for n in known.shape))
         return Cut(dims, None, known.note)
     read = [readable(part).dense for part in t.detach().unbind()]
-    parts = [part for part in read if part is not None]  # all: `known` has been read
+    parts = [part for part in read if part is not None]  # all of them: `known` could be read
     box = tuple(max(sizes) for sizes in zip(*(part.shape for part in parts), strict=True))
     if len(parts) * math.prod(box) > MAX_EXPANDED_ELEMENTS:
         dims = parse_slice(slice_text, expression, (known.dense.numel(),))
@@ -206,8 +202,8 @@ def _ragged(t: Tensor, slice_text: str, expression: str) -> Cut:
 def rows_of(
     t: Tensor, shape: tuple[int, ...], first: int, last: int, left: int, right: int
 ) -> Tensor:
-    """Columns `left` to `right` of rows `first` to `last` of `t` (its dimensions but the last,
-    counted through), in the dtype and on the device of `t`."""
+    """Columns `left` to `right` of rows `first` to `last` of `t`, on its device and in its dtype.
+    Rows are counted through all dimensions but the last."""
     if t.ndim < 2:
         return t.reshape(1, -1)[:, left:right]
     t = t[..., left:right]
@@ -219,7 +215,7 @@ def rows_of(
     while row < last:  # a matrix at a time
         matrix, start = divmod(row, high)
         stop = min(high, start + last - row)
-        blocks.append(t[_unravel(matrix, shape[:-2])][start:stop])
+        blocks.append(t[tuple(map(int, np.unravel_index(matrix, shape[:-2])))][start:stop])
         row += stop - start
     if len(blocks) == 1:
         return blocks[0]
@@ -227,16 +223,8 @@ def rows_of(
     return torch.cat(plain) if plain else blocks[0]
 
 
-def _unravel(flat: int, shape: tuple[int, ...]) -> tuple[int, ...]:
-    index: list[int] = []
-    for size in reversed(shape):
-        flat, at = divmod(flat, size)
-        index.append(at)
-    return tuple(reversed(index))
-
-
 def _first_images(t: Tensor, images: int) -> Tensor:
-    """(images, rows, columns): the first images, where the leading dimensions count them."""
+    """The first images, as (images, rows, columns); all leading dimensions count images."""
     if t.ndim <= 3:
         return t[:images] if t.ndim == 3 else t
     per_entry = math.prod(t.shape[1:-2])

@@ -14,12 +14,12 @@ from engine.protocol import LinesCommand, LinesSnapshot, RunCellCommand, encode_
 from engine.session import Session
 from engine.tensors.values import line_points as lines
 from engine.tensors.values import state
-from engine.tensors.values.line_points import MAX_BINS, Lines
+from engine.tensors.values.line_points import MAX_BINS, LinePoints
 from engine.tensors.values.window import cut_tensor
 
 
-def seen(t: torch.Tensor, count: int = 6, slice_text: str = "") -> Lines:
-    found = Lines(cut_tensor(t, slice_text), count)
+def seen(t: torch.Tensor, count: int = 6, slice_text: str = "") -> LinePoints:
+    found = LinePoints(cut_tensor(t, slice_text), count)
     while found.advance():
         pass
     assert found.done == found.total
