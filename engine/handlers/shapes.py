@@ -19,7 +19,7 @@ from ..protocol import (
     ReductionCommand,
     Snapshot,
 )
-from ..tensors.failures import Call, Seen, failed_operands
+from ..tensors.failures import Call, CallTensor, failed_operands
 from ..tensors.failures.explained_line import line_operands
 from ..tensors.readable import dtype_name
 from ..tensors.shapes import broadcasting, picking, products, reductions
@@ -47,7 +47,7 @@ def reduce(lab: Lab, command: ReductionCommand) -> Iterator[Snapshot]:
             source, command.op, command.dims, command.keepdim, command.element
         )
         if answer.error is not None:
-            seen = Seen(source.text, source.shape, dtype_name(source.dtype))
+            seen = CallTensor(source.text, source.shape, dtype_name(source.dtype))
             call = Call(command.op, [seen], {}, answer.error.message)
             answer = replace(answer, error=replace(answer.error, operands=failed_operands(call)))
     yield answer

@@ -1,7 +1,7 @@
-"""The operands of an operation that failed, and what of them does not fit."""
+"""The operands of an operation that failed, and the dimensions of them that do not fit."""
 
-from .call import Call, Seen
+from .call import Call, CallTensor
 from .marks import failed_operands
-from .reading import raised_operands, seen_tensor
+from .reading import call_tensor, raised_operands
 
-__all__ = ["Call", "Seen", "failed_operands", "raised_operands", "seen_tensor"]
+__all__ = ["Call", "CallTensor", "call_tensor", "failed_operands", "raised_operands"]

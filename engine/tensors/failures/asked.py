@@ -1,15 +1,15 @@
-"""Shapes that were asked for: view, reshape, split, permute."""
+"""Operations that are given sizes or dimensions: view, reshape, split, permute."""
 
 from __future__ import annotations
 
 import math
 
 from ...protocol import FailedOperand, FailedOperands
-from .call import MAX_DIMS, Call, Seen, clip, counted, headings_of, row, sizes_asked
+from .call import MAX_DIMS, Call, CallTensor, clip, counted, headings_of, row, sizes_asked
 
 
 def elements_marks(call: Call) -> FailedOperands | None:
-    """view and reshape: as many elements, and for view strides that fit."""
+    """view and reshape: the number of elements must be the same, and for view strides must fit."""
     seen, asked = call.tensors[0], sizes_asked(call)
     if asked is None:
         return None
@@ -50,8 +50,8 @@ def elements_marks(call: Call) -> FailedOperands | None:
     return FailedOperands("elements", call.name, rows, headings_of(rows), text)
 
 
-def _breaks(seen: Seen) -> tuple[int, ...]:
-    """The dimensions whose stride is not the one of C order."""
+def _breaks(seen: CallTensor) -> tuple[int, ...]:
+    """The dimensions whose stride differs from that of C order."""
     assert seen.stride is not None
     failing, step = [], 1
     for d in reversed(range(len(seen.shape))):
@@ -62,7 +62,7 @@ def _breaks(seen: Seen) -> tuple[int, ...]:
 
 
 def split_marks(call: Call) -> FailedOperands | None:
-    """split's sizes must add up to the dimension's."""
+    """split: the sizes must add up to the size of the dimension."""
     seen, sizes = (
         call.tensors[0],
         call.given(1, "split_size", "split_sizes", "split_size_or_sections"),

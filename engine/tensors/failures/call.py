@@ -1,4 +1,4 @@
-"""A call that torch refused, by the shapes of its tensors, and the rows of its picture."""
+"""A call that torch refused, with the shapes of its tensors, and the rows of its picture."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ Shape = tuple[int, ...]
 
 
 @dataclass(frozen=True)
-class Seen:
-    """A tensor of a call. `text` is how the source calls it; `extremes` are the smallest and
-    largest element, given for tensors of whole numbers alone."""
+class CallTensor:
+    """A tensor of a call. `text` is its expression in the source; `extremes` are the smallest and
+    the largest element of an integer tensor."""
 
     text: str
     shape: Shape
@@ -31,7 +31,7 @@ class Seen:
 
 @dataclass(frozen=True)
 class Call:
-    """An operation by torch's name for it (`"add_"`, `"__getitem__"`), and torch's message."""
+    """A call of the operation `name` (`"add_"`, `"__getitem__"`), and torch's message."""
 
     name: str
     args: Sequence[Any] = ()
@@ -39,15 +39,15 @@ class Call:
     message: str = ""
 
     @property
-    def tensors(self) -> list[Seen]:
-        found: list[Seen] = []
+    def tensors(self) -> list[CallTensor]:
+        found: list[CallTensor] = []
         for value in (*self.args, *self.kwargs.values()):
             items = value if isinstance(value, list | tuple) else (value,)
-            found += [item for item in items if isinstance(item, Seen)]
+            found += [item for item in items if isinstance(item, CallTensor)]
         return found
 
     def given(self, place: int, *names: str, default: Any = None) -> Any:
-        """An argument by its place or one of its names."""
+        """The argument at a place or with one of the names, else `default`."""
         for name in names:
             if name in self.kwargs:
                 return self.kwargs[name]
@@ -55,7 +55,7 @@ class Call:
 
 
 def row(
-    seen: Seen,
+    seen: CallTensor,
     cells: Sequence[int | str] | None = None,
     columns: Sequence[int] | None = None,
     failing: Sequence[int] = (),
@@ -74,13 +74,13 @@ def row(
 
 
 def headings_of(rows: Sequence[FailedOperand]) -> tuple[str, ...]:
-    """The dimensions by their numbers."""
+    """The number of each column's dimension."""
     count = 1 + max((column for row in rows for column in row.columns), default=-1)
     return tuple(map(str, range(count)))
 
 
 def sizes_asked(call: Call) -> Shape | None:
-    """Sizes given as `f(x, 2, 3)`, `f(x, (2, 3))` or by name."""
+    """The sizes in `f(x, 2, 3)`, `f(x, (2, 3))` or `f(x, size=(2, 3))`."""
     named = [call.kwargs[key] for key in ("size", "shape", "dims") if key in call.kwargs]
     values = named[0] if named else call.args[1:]
     if len(values) == 1 and isinstance(values[0], list | tuple):

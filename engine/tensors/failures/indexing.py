@@ -1,4 +1,4 @@
-"""Indices against the numbers that a dimension's elements have; masks against what they cover."""
+"""Indices that are out of range, and masks of another shape than the dimensions they index."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from ...protocol import FailedOperand, FailedOperands
 from ...recording.writes import index_text
-from .call import MAX_DIMS, Call, Seen, clip, counted, headings_of, row
+from .call import MAX_DIMS, Call, CallTensor, clip, counted, headings_of, row
 from .meeting import aligned
 
 _BOUNDS = re.compile(
@@ -19,13 +19,13 @@ _BOUNDS = re.compile(
 
 
 def index_marks(call: Call) -> FailedOperands | None:
-    """The numbers that a dimension's elements have, against those that were asked for."""
+    """Indexing, select and index_select: the size of each dimension, and the index given for it."""
     seen = call.tensors[0]
     if call.name in ("__getitem__", "__setitem__"):
         index = call.given(1)
         items = list(index) if isinstance(index, tuple) else [index]
         if isinstance(index, list) and any(
-            isinstance(i, slice | Seen) or i is Ellipsis for i in index
+            isinstance(i, slice | CallTensor) or i is Ellipsis for i in index
         ):
             items = index
     else:
@@ -37,7 +37,7 @@ def index_marks(call: Call) -> FailedOperands | None:
     return _indexed(call, seen, items) or _assigned(call)
 
 
-def _indexed(call: Call, seen: Seen, items: Sequence[Any]) -> FailedOperands | None:
+def _indexed(call: Call, seen: CallTensor, items: Sequence[Any]) -> FailedOperands | None:
     ndim, taken = len(seen.shape), sum(map(_dims_taken, items))
     dim, cells, columns, failing = 0, [], [], []
     asked_for: int | None = None
@@ -76,7 +76,7 @@ def _indexed(call: Call, seen: Seen, items: Sequence[Any]) -> FailedOperands | N
     return FailedOperands("index", call.name, rows, headings_of(rows), text)
 
 
-def _masked(call: Call, seen: Seen, mask: Seen, dim: int) -> FailedOperands:
+def _masked(call: Call, seen: CallTensor, mask: CallTensor, dim: int) -> FailedOperands:
     differing = [
         d
         for d in range(len(mask.shape))
@@ -90,17 +90,17 @@ def _masked(call: Call, seen: Seen, mask: Seen, dim: int) -> FailedOperands:
 
 
 def _assigned(call: Call) -> FailedOperands | None:
-    """`x[i] = y`, where y does not broadcast to what was picked (its size is in the message)."""
+    """`x[i] = y`, where y does not broadcast to x[i], whose shape is in the message."""
     value = call.given(2)
     match = re.search(r"Target sizes: \[([\d, ]*)\]|into the \(([\d, ]*)\)", call.message)
     match = match or re.search(
         r"shape mismatch: .* to indexing result of shape \[([\d, ]*)\]", call.message
     )
-    if call.name != "__setitem__" or not isinstance(value, Seen) or match is None:
+    if call.name != "__setitem__" or not isinstance(value, CallTensor) or match is None:
         return None
     sizes = next(group for group in match.groups() if group is not None)
     shape = tuple(int(size) for size in re.findall(r"\d+", sizes))
-    target = Seen("picked", shape, call.tensors[0].dtype, call.tensors[0].device)
+    target = CallTensor("picked", shape, call.tensors[0].dtype, call.tensors[0].device)
     return aligned(call, [target, value], in_place=True)
 
 
@@ -111,12 +111,12 @@ def _dims_taken(item: Any) -> int:
 
 
 def _is_mask(item: Any) -> bool:
-    return isinstance(item, Seen) and item.dtype in ("bool", "uint8")
+    return isinstance(item, CallTensor) and item.dtype in ("bool", "uint8")
 
 
 def _ends(item: Any) -> tuple[int, int] | None:
-    """The smallest and largest number of an index; None for a slice or what has none."""
-    if isinstance(item, Seen):
+    """The smallest and the largest number of an index; None if it has no numbers."""
+    if isinstance(item, CallTensor):
         return item.extremes
     items = item if isinstance(item, list | tuple) else [item]
     numbers = [number for number in items if type(number) is int]
@@ -124,24 +124,25 @@ def _ends(item: Any) -> tuple[int, int] | None:
 
 
 def _outside(item: Any, size: int) -> int | None:
-    """A number in the index that no element of a dimension of `size` has; None for none."""
+    """A number of the index that is out of range in a dimension of `size`, or None."""
     return next((end for end in reversed(_ends(item) or ()) if not -size <= end < size), None)
 
 
 def _index_word(item: Any) -> str:
-    """An index as a cell shows it: of many numbers, the smallest and the largest."""
+    """The text of an index in a cell: of several numbers, the smallest and the largest."""
     ends = _ends(item)
-    if isinstance(item, Seen | list | tuple):
+    if isinstance(item, CallTensor | list | tuple):
         if not ends:
-            return clip(item.text) if isinstance(item, Seen) else "…"
+            return clip(item.text) if isinstance(item, CallTensor) else "…"
         return str(ends[0]) if ends[0] == ends[1] else f"{ends[0]}…{ends[1]}"
     return index_text(item)
 
 
 def gather_marks(call: Call) -> FailedOperands | None:
-    """gather, scatter: an index as large as the tensor beside `dim`, of numbers that are there."""
+    """gather, scatter: the index may be no larger than the tensor along all dimensions but `dim`,
+    and its numbers must be in range."""
     seen, dim, index = call.tensors[0], call.given(1, "dim"), call.given(2, "index")
-    if type(dim) is not int or not isinstance(index, Seen) or not seen.shape:
+    if type(dim) is not int or not isinstance(index, CallTensor) or not seen.shape:
         return None
     dim %= len(seen.shape)
     if len(index.shape) != len(seen.shape):

@@ -1,7 +1,7 @@
-"""Which dimensions of which operands torch refused, from shapes alone: the facts of a picture.
+"""The dimensions for which torch refused an operation, found from the operands' shapes.
 
-Each kind of operation says under which column each dimension stands, so that what should agree
-stands under each other, and which of them do not.
+In the picture, operands are rows. Each kind of operation puts the dimensions that should agree in
+one column, and marks those that do not.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .products import convolution_marks, product_marks
 
 
 def failed_operands(call: Call) -> FailedOperands | None:
-    """The operands of a call that torch refused; None when there is none to draw."""
+    """The operands of a call that torch refused; None if it has no tensors."""
     if not call.tensors:
         return None
     for analyse in (_devices, _dtypes, _dimension, _batches, _ANALYSES.get(call.name, _others)):
@@ -59,8 +59,8 @@ def _dtypes(call: Call) -> FailedOperands | None:
     if not wrong:
         return None
     rows = [row(s, wrong=("dtype",) if s in wrong else ()) for s in seen]
-    told = " and ".join(dict.fromkeys(s.dtype for s in wrong))
-    text = f"{wanted}: {told}."
+    dtypes = " and ".join(dict.fromkeys(s.dtype for s in wrong))
+    text = f"{wanted}: {dtypes}."
     return FailedOperands("dtype", call.name, tuple(rows), headings_of(rows), text)
 
 
@@ -68,7 +68,7 @@ _NO_DIM = re.compile(r"Dimension out of range .*but got (-?\d+)\)")
 
 
 def _dimension(call: Call) -> FailedOperands | None:
-    """A dimension was named that the tensor does not have."""
+    """A `dim` that the tensor does not have."""
     match = _NO_DIM.search(call.message)
     if match is None:
         return None
@@ -88,7 +88,7 @@ def _dimension(call: Call) -> FailedOperands | None:
 
 
 def _batches(call: Call) -> FailedOperands | None:
-    """A loss or the like counts samples along the first dimension of its operands."""
+    """A loss whose operands have different sizes in the first dimension, that of the samples."""
     match = re.search(r"batch_size \((\d+)\) to match target batch_size \((\d+)\)", call.message)
     if match is None or len(call.tensors) < 2:
         return None
@@ -127,4 +127,4 @@ _ANALYSES: dict[str, _Analysis] = {
     **dict.fromkeys(("gather", "scatter", "scatter_", "scatter_add", "scatter_add_"), gather_marks),
     "embedding": embedding_marks,
 }
-"""Torch's name of an operation -> what looks at its operands; all others may broadcast."""
+"""The analysis of each operation, by torch's name; all others may be broadcasts."""

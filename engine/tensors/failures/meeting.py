@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ...protocol import FailedOperand, FailedOperands
 from ..shapes.broadcasting import broadcast_dims
-from .call import MAX_OPERANDS, Call, Seen, row, sizes_asked
+from .call import MAX_OPERANDS, Call, CallTensor, row, sizes_asked
 
 
 def broadcast_marks(call: Call) -> FailedOperands | None:
@@ -14,8 +14,9 @@ def broadcast_marks(call: Call) -> FailedOperands | None:
     return aligned(call, call.tensors[:MAX_OPERANDS], in_place)
 
 
-def aligned(call: Call, tensors: Sequence[Seen], in_place: bool) -> FailedOperands | None:
-    """Aligned from the right; in place the first is never stretched."""
+def aligned(call: Call, tensors: Sequence[CallTensor], in_place: bool) -> FailedOperands | None:
+    """The tensors aligned from the right, if they do not broadcast; None if they do. In place, the
+    first may not be stretched."""
     dims = broadcast_dims([seen.shape for seen in tensors], in_place) if len(tensors) > 1 else ()
     conflicts = [dim for dim in dims if dim.size is None]
     if not conflicts:
@@ -27,17 +28,20 @@ def aligned(call: Call, tensors: Sequence[Seen], in_place: bool) -> FailedOperan
         first = len(dims) - len(cells)
         failing = [len(cells) + d.dim for d in conflicts if d.roles[k] == "conflict"]
         rows.append(row(seen, cells, range(first, first + len(cells)), failing))
-    told = conflicts[0]  # torch begins at the right
+    first_conflict = conflicts[0]  # the rightmost, which torch names too
     parts = [
         f"{seen.text} has {'no such dimension' if size is None else size}"
-        for seen, size, role in zip(tensors, told.sizes, told.roles, strict=True)
+        for seen, size, role in zip(
+            tensors, first_conflict.sizes, first_conflict.roles, strict=True
+        )
         if role == "conflict"
     ]
     if len(parts) > 1:
         why = "neither is 1" if len(parts) == 2 else "none is 1"
     else:
         why = "what is written to in place is not stretched"
-    text = f"At dimension {told.dim}, counted from the right, {', '.join(parts)}: {why}."
+    dim = first_conflict.dim
+    text = f"At dimension {dim}, counted from the right, {', '.join(parts)}: {why}."
     headings = tuple(str(d - len(dims)) for d in range(len(dims)))
     return FailedOperands("broadcast", call.name, tuple(rows), headings, text)
 
@@ -61,7 +65,7 @@ def expand_marks(call: Call) -> FailedOperands | None:
     for text, sizes in ((tensor, there), ("asked for", asked)):
         columns = range(count - len(sizes), count)
         bad = [len(sizes) + dim for dim in failing if -dim <= len(sizes)]
-        if isinstance(text, Seen):
+        if isinstance(text, CallTensor):
             rows.append(row(text, sizes, columns, bad))
         else:
             rows.append(FailedOperand(text, tuple(sizes), tuple(columns), tuple(bad)))
@@ -75,8 +79,8 @@ def expand_marks(call: Call) -> FailedOperands | None:
 
 
 def join_marks(call: Call) -> FailedOperands | None:
-    """cat, stack: all sizes beside the joined dimension are equal. Of many tensors the first is
-    shown and those that differ from it."""
+    """cat, stack: all sizes but that of the joined dimension must be equal. Of many tensors, the
+    first and those that differ from it are shown."""
     tensors = call.tensors
     stacks = call.name == "stack"
     dim = call.given(1, "dim", "axis", default=0)
@@ -86,7 +90,7 @@ def join_marks(call: Call) -> FailedOperands | None:
     ndim = len(real[0].shape)
     joined = -1 if stacks else dim % ndim if ndim else 0
 
-    def differs(seen: Seen) -> list[int]:
+    def differs(seen: CallTensor) -> list[int]:
         return [
             d
             for d in range(max(ndim, len(seen.shape)))

@@ -1,4 +1,4 @@
-"""Row against column: products of matrices, einsum, linear layers and convolutions."""
+"""Products of matrices, einsum, linear layers and convolutions whose inner sizes differ."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from ...errors import LabError
 from ...protocol import FailedOperands
 from ..shapes.products import Letters, letters_of
-from .call import Call, Seen, counted, headings_of, row
+from .call import Call, CallTensor, counted, headings_of, row
 
 
 def product_marks(call: Call) -> FailedOperands | None:
-    """Row against column: the inner sizes stand under each other."""
+    """Products: the dimensions that are summed over together are in one column."""
     name, tensors = call.name.removesuffix("_"), call.tensors
     equation = ""
     if name == "einsum":
@@ -31,7 +31,7 @@ def product_marks(call: Call) -> FailedOperands | None:
             if op == "linear"
             else letters_of(op, [seen.shape for seen in tensors], equation)
         )
-    except LabError:  # an equation that cannot be read
+    except LabError:  # the equation cannot be read
         return None
     if letters is None or len(letters.operands) != len(tensors):
         return None
@@ -68,8 +68,8 @@ def _called(letter: str, own_op: str) -> str:
     return {"i": "rows", "k": "inner", "j": columns}.get(letter, "batch")
 
 
-def _linear(tensors: Sequence[Seen]) -> Letters | None:
-    """F.linear's input and weight: `(*, in)` and `(out, in)`."""
+def _linear(tensors: Sequence[CallTensor]) -> Letters | None:
+    """The letters of F.linear's input `(*, in)` and weight `(out, in)`."""
     if len(tensors) != 2 or not tensors[0].shape or len(tensors[1].shape) != 2:
         return None
     ahead = len(tensors[0].shape) - 1
@@ -78,7 +78,8 @@ def _linear(tensors: Sequence[Seen]) -> Letters | None:
 
 
 def _order(letters: Letters) -> str:
-    """Columns from left to right: every operand's dimensions in order where that can be."""
+    """The letters as columns from left to right: each operand's dimensions in order, if
+    possible."""
     order = ""
     for own in letters.operands:
         place = 0
@@ -92,7 +93,7 @@ def _order(letters: Letters) -> str:
 
 
 def convolution_marks(call: Call) -> FailedOperands | None:
-    """The weight's channels against the input's."""
+    """Convolutions: the weight is for another number of channels than the input has."""
     if len(call.tensors) < 2:
         return None
     seen, weight = call.tensors[:2]
@@ -115,7 +116,8 @@ def convolution_marks(call: Call) -> FailedOperands | None:
         return None
     columns = range(spatial + 2 - len(seen.shape), spatial + 2)
     kept, inner = (1, 0) if transposed else (0, 1)
-    # The weight's own other channels stand where the batch does; the ones that meet, below.
+    # Column 1 is for the channels of input and weight that must agree; the weight's other
+    # channels are in column 0, with the batch.
     placed = [0, 0, *range(2, spatial + 2)]
     placed[kept], placed[inner] = 0, 1
     note = f"{groups} groups: {wanted} channels" if groups != 1 and not transposed else ""

@@ -1,7 +1,7 @@
-"""From an exception to the call that raised it: read off its traceback, nothing is run again.
+"""The call of torch that raised an exception, found in its traceback. Nothing is run again.
 
-While a cell runs, every function of torch passes through a mode (`writes.py`): its frame holds
-the function and its arguments. How the source calls them is read from the line that made the call.
+While a cell runs, every torch function goes through a mode (`recording/writes.py`), whose frame has
+the function and its arguments. Their expressions are read from the line that made the call.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ import torch
 from torch import Tensor, nn
 
 from ...protocol import FailedOperands
-from .call import Call, Seen
+from .call import Call, CallTensor
 from .marks import failed_operands
 
 MAX_READ = 1 << 20
-"""Elements of an index tensor that are looked through for the largest and smallest."""
+"""The smallest and largest element are found in index tensors of up to this many elements."""
 
 _PLACED = (
     ast.Call, ast.BinOp, ast.UnaryOp, ast.Compare, ast.Subscript, ast.Attribute, ast.AugAssign
@@ -30,9 +30,9 @@ _PLACED = (
 def raised_operands(
     error: BaseException, is_user_file: Callable[[str], bool], mode_code: object
 ) -> FailedOperands | None:
-    """What the failed call was given; None where `error` did not arise in a call of torch.
+    """The operands of the torch call that raised `error`; None if no torch call raised it.
 
-    `mode_code` is the code of the mode's `__torch_function__`, by which its frames are known.
+    `mode_code` is the code of the mode's `__torch_function__`: it identifies the mode's frames.
     """
     caller: tuple[FrameType, int] | None = None
     found: tuple[FrameType, FrameType, int] | None = None
@@ -42,10 +42,10 @@ def raised_operands(
         if frame.f_code is mode_code:
             if caller is not None:
                 found = (frame, *caller)
-        elif frame.f_code.co_filename != torch.overrides.__file__ and not _steps_aside(frame):
+        elif frame.f_code.co_filename != torch.overrides.__file__ and not _calls_the_mode(frame):
             caller = frame, trace.tb_lasti
             if is_user_file(frame.f_code.co_filename):
-                found = None  # torch called the user's code, and that raised
+                found = None  # torch called the user's code, which raised
         trace = trace.tb_next
     if found is None:
         return None
@@ -56,8 +56,8 @@ def raised_operands(
         return failed_operands(call)
 
 
-def _steps_aside(frame: FrameType) -> bool:
-    """A function of torch that hands itself to the mode: whoever called it is the caller."""
+def _calls_the_mode(frame: FrameType) -> bool:
+    """Whether it is a torch function that passes itself to the mode. Its caller made the call."""
     return "handle_torch_function" in frame.f_code.co_names and (
         frame.f_globals.get("__name__", "").startswith("torch")
     )
@@ -71,44 +71,44 @@ def _call(given: Mapping[str, Any], texts: _Texts, message: str) -> Call:
     return Call(
         name,
         [
-            _seen(value, texts.of_argument(place, len(args)), texts)
+            _argument(value, texts.of_argument(place, len(args)), texts)
             for place, value in enumerate(args)
         ],
-        {key: _seen(value, texts.of_keyword(key), texts) for key, value in kwargs.items()},
+        {key: _argument(value, texts.of_keyword(key), texts) for key, value in kwargs.items()},
         message,
     )
 
 
-def _seen(value: Any, node: ast.expr | None, texts: _Texts) -> Any:
-    """`value` with its tensors as `Seen`s, called what the source calls them."""
+def _argument(value: Any, node: ast.expr | None, texts: _Texts) -> Any:
+    """`value` with a `CallTensor` for each tensor, named by its expression in the source."""
     if isinstance(value, Tensor):
-        return seen_tensor(value, texts.text(node, value))
+        return call_tensor(value, texts.text(node, value))
     if type(value) not in (list, tuple):
         return value
     nodes = node.elts if isinstance(node, ast.List | ast.Tuple) else []
     if len(nodes) == len(value) and not any(isinstance(n, ast.Starred) for n in nodes):
-        return type(value)(_seen(item, n, texts) for item, n in zip(value, nodes, strict=True))
+        return type(value)(_argument(item, n, texts) for item, n in zip(value, nodes, strict=True))
     whole = ast.unparse(node) if isinstance(node, ast.Name | ast.Attribute) else ""
     return type(value)(
-        seen_tensor(item, f"{whole}[{k}]" if whole else texts.text(None, item))
+        call_tensor(item, f"{whole}[{k}]" if whole else texts.text(None, item))
         if isinstance(item, Tensor)
         else item
         for k, item in enumerate(value)
     )
 
 
-def seen_tensor(t: Tensor, text: str) -> Seen:
-    """What a picture shows of `t`; of an index tensor its elements are looked through."""
+def call_tensor(t: Tensor, text: str) -> CallTensor:
+    """The facts of `t` that a picture shows, with the extremes of an integer tensor."""
     try:
         shape = tuple(int(size) for size in t.shape)
-    except Exception:  # nested tensors and lazy parameters have none
+    except Exception:  # nested tensors and lazy parameters have no shape
         shape = ()
     strided = t.layout == torch.strided and not t.is_nested
     extremes = None
     whole = not (t.is_floating_point() or t.is_complex() or t.dtype == torch.bool)
     if whole and strided and t.device.type == "cpu" and 0 < t.numel() <= MAX_READ:
         extremes = int(t.min()), int(t.max())
-    return Seen(
+    return CallTensor(
         text=text,
         shape=shape,
         dtype=str(t.dtype).removeprefix("torch."),
@@ -119,20 +119,20 @@ def seen_tensor(t: Tensor, text: str) -> Seen:
 
 
 class _Texts:
-    """How the line that made a call writes its arguments."""
+    """The texts of a call's arguments in the line that made the call."""
 
     def __init__(self, frame: FrameType, instruction: int) -> None:
         self._locals, self._globals = frame.f_locals, frame.f_globals
         self._node, self._arguments = _call_at(frame, instruction)
 
     def of_argument(self, place: int, count: int) -> ast.expr | None:
-        """The expression that stands for the argument at `place` of `count`."""
+        """The expression of argument number `place` of `count`."""
         nodes = self._arguments
         if isinstance(self._node, ast.Call):
             if any(isinstance(node, ast.Starred) for node in nodes):
                 return None
             if count > len(nodes) and isinstance(self._node.func, ast.Attribute):
-                nodes = [self._node.func.value, *nodes]  # a method: its tensor comes first
+                nodes = [self._node.func.value, *nodes]  # a method's first argument is its tensor
         return nodes[place] if place < len(nodes) else None
 
     def of_keyword(self, key: str) -> ast.expr | None:
@@ -140,7 +140,7 @@ class _Texts:
         return next((keyword.value for keyword in keywords if keyword.arg == key), None)
 
     def text(self, node: ast.expr | None, value: object) -> str:
-        """What the source calls `value`: by its expression, or else by a variable's name."""
+        """The name of `value` in the source: its expression, or else a variable's name."""
         if node is not None:
             return self._in_module(ast.unparse(node))
         for variables in (self._locals, self._globals):
@@ -150,7 +150,7 @@ class _Texts:
         return "a tensor"
 
     def _in_module(self, text: str) -> str:
-        """`self.weight` of a layer is `Linear.weight`."""
+        """In a layer, `self.weight` becomes `Linear.weight`."""
         module = self._locals.get("self")
         if isinstance(module, nn.Module) and text.startswith("self."):
             return f"{type(module).__name__}{text[4:]}"
@@ -158,12 +158,12 @@ class _Texts:
 
 
 def _call_at(frame: FrameType, instruction: int) -> tuple[ast.AST | None, list[ast.expr]]:
-    """The expression that `frame` was at, and its operands in order."""
+    """The expression at an instruction of `frame`, and its operands in order."""
     lines = linecache.getlines(frame.f_code.co_filename, frame.f_globals)
     place = list(frame.f_code.co_positions())[instruction // 2]
     try:
         tree = ast.parse("".join(lines))
-    except (SyntaxError, ValueError):  # the file has been changed since, or is not there
+    except (SyntaxError, ValueError):  # the file was changed, or does not exist
         return None, []
     found: ast.AST | None = None
     for node in ast.walk(tree):
@@ -173,7 +173,7 @@ def _call_at(frame: FrameType, instruction: int) -> tuple[ast.AST | None, list[a
         case ast.Call():
             return found, list(found.args)
         case ast.BinOp(left=left, right=right) if isinstance(left, ast.Constant):
-            return found, [right, left]  # Python asks the tensor: 1 + x is x + 1
+            return found, [right, left]  # Python calls the tensor's method: 1 + x is x.__radd__(1)
         case ast.BinOp(left=left, right=right):
             return found, [left, right]
         case ast.AugAssign(target=target, value=value):

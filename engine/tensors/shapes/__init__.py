@@ -1,4 +1,4 @@
-"""Shapes that meet: broadcasting, reductions, products, indexing, as plans for drawing.
+"""The shapes of broadcasting, reductions, products and indexing, as plans for drawing.
 
 Not here: strides, dtypes and copies of a result (`explain`), shapes that failed (`failures`).
 """

@@ -1,9 +1,8 @@
 """Broadcasting, one dimension at a time.
 
-The rule (PyTorch's notes, "Broadcasting semantics"): align the shapes at their last dimension;
-at each, the sizes are equal, or one of them is 1, or one of them is not there. What is 1 or not
-there is stretched by stride 0: nothing is copied. In place, the first operand's shape must not
-change.
+The rule (PyTorch's notes, "Broadcasting semantics"): shapes are aligned at their last dimension. At
+each dimension the sizes are equal, or one of them is 1 or missing. A size that is 1 or missing is
+stretched by stride 0: nothing is copied. In place, the first operand's shape must not change.
 """
 
 from __future__ import annotations
@@ -20,11 +19,11 @@ from .operands import NAMES, Operand, Shape, refusal
 
 TILES = 2
 MAX_TRIED = 1 << 24
-"""An in-place form that must fail is tried on an empty tensor of up to so many elements."""
+"""A failing in-place operation is tried on an empty tensor of up to this many elements."""
 
 
 def broadcast_dims(shapes: Sequence[Shape], in_place: bool = False) -> tuple[BroadcastDim, ...]:
-    """The rule at each dimension, last dimension first."""
+    """The rule for each dimension, the last dimension first."""
     return tuple(
         _one_dim(-k, tuple(s[-k] if k <= len(s) else None for s in shapes), in_place)
         for k in range(1, max(map(len, shapes)) + 1)
@@ -32,16 +31,16 @@ def broadcast_dims(shapes: Sequence[Shape], in_place: bool = False) -> tuple[Bro
 
 
 def result_shape(dims: Sequence[BroadcastDim]) -> Shape | None:
-    """None where the operands do not fit."""
+    """The shape of the result; None if the operands do not fit."""
     sizes = tuple(dim.size for dim in reversed(dims) if dim.size is not None)
     return sizes if len(sizes) == len(dims) else None
 
 
 def failing_dim(shapes: Sequence[Shape], in_place: bool = False) -> int:
-    """The dimension (from the right, -1 the last) at which torch gives up; 0 where all fit.
+    """The dimension at which torch fails (from the right, -1 is the last); 0 if all operands fit.
 
-    Operands are added from the left, each from its last dimension on; in place the first operand
-    comes last.
+    torch adds operands from the left, and compares sizes from the last dimension. In place, the
+    first operand is added last.
     """
     added = shapes[1:] if in_place else shapes
     steps = [broadcast_dims(added[:count]) for count in range(2, len(added) + 1)]
@@ -50,7 +49,7 @@ def failing_dim(shapes: Sequence[Shape], in_place: bool = False) -> int:
 
 
 def read_element(element: Shape, shape: Shape) -> Shape:
-    """The element of an operand of `shape` that an element of the result is made of."""
+    """The element of an operand of `shape` from which an element of the result is computed."""
     aligned = element[len(element) - len(shape) :]
     return tuple(0 if size == 1 else at for at, size in zip(aligned, shape, strict=True))
 
@@ -58,7 +57,7 @@ def read_element(element: Shape, shape: Shape) -> Shape:
 def broadcast(
     operands: Sequence[Operand], in_place: bool = False, element: Shape | None = None
 ) -> BroadcastSnapshot:
-    """Everything a view shows of two to four operands. Raises LabError on another number."""
+    """All that a view shows of two to four operands. Raises LabError for another number of them."""
     if not 2 <= len(operands) <= 4:
         raise LabError("Broadcasting takes two to four operands.")
     shapes = tuple(operand.shape for operand in operands)
@@ -143,7 +142,7 @@ def _role(size: int | None, result: int | None) -> BroadcastRole:
 
 
 def _strided(operand: Operand) -> torch.Tensor:
-    """Something of the operand's strides to stretch: the tensor itself where it has strides."""
+    """A tensor with the operand's strides: the operand's own tensor if it is strided."""
     if operand.tensor is None:
         return torch.empty(operand.shape, device="meta")
     is_strided = operand.tensor.layout == torch.strided
@@ -151,8 +150,8 @@ def _strided(operand: Operand) -> torch.Tensor:
 
 
 def _raise_refusal(shapes: Sequence[Shape], in_place: bool) -> None:
-    """Raise what `a + b + c` or `a += b + c` raises, where it is sure to fail, at the pair that
-    fails: meta tensors have words of their own, so blanks over one element are added."""
+    """Raise torch's error for `a + b + c` or `a += b + c`, which must fail. Tensors over one
+    element are added: the errors of meta tensors have other words."""
     blank = torch.zeros(())
     own, total, *others = shapes if in_place else ((), *shapes)
     for other in others:
@@ -178,7 +177,7 @@ def _hint(shapes: Sequence[Shape], dims: Sequence[BroadcastDim], fails_at: int) 
 
 
 def _read_by(result: Cells | None, shape: Shape) -> Cells:
-    """The part of an operand that the result's window reads."""
+    """The window of an operand from which the result's window is computed."""
     if result is None:
         return window(shape, (), TILES)
     sizes = zip(shape, result.size[len(result.shape) - len(shape) :], strict=True)

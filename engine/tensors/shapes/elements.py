@@ -1,4 +1,4 @@
-"""A few elements of a tensor as text: the window of it that a view has room for."""
+"""The elements of a tensor that a view has room for, as text: a window."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ from .operands import Operand
 ROWS = 8
 COLUMNS = 10
 TILES = 6
-MAX_TRIED = 1 << 16
 """A window shows the last two dimensions as rows and columns, all others as tiles of these."""
+MAX_TRIED = 1 << 16
+"""Operations on tensors of up to this many elements are tried on the tensors themselves."""
 
 
 def window_sizes(shape: Sequence[int], tiles: int = TILES) -> tuple[int, ...]:
-    """How many elements of each dimension fit."""
+    """The number of elements of each dimension in a window."""
     sizes: list[int] = []
     tiles_left = tiles
     for place, size in enumerate(reversed(shape)):
@@ -32,8 +33,9 @@ def window_sizes(shape: Sequence[int], tiles: int = TILES) -> tuple[int, ...]:
 
 
 def window(shape: Sequence[int], focus: Sequence[int | None] = (), tiles: int = TILES) -> Cells:
-    """The window, without texts, that `focus` lies in; windows lie side by side like pages, so
-    that nothing moves while the focus stays in one. None (or no focus) is the dimension's start.
+    """The window with element `focus`, without texts. Windows are like pages: the window stays the
+    same while the focus moves in it. For None, or without a focus, a dimension's window is its
+    first.
     """
     size = window_sizes(shape, tiles)
     focus = focus or (None,) * len(shape)
@@ -51,35 +53,35 @@ def slices(cells: Cells) -> tuple[slice, ...]:
 
 
 def filled(cells: Cells, dense: torch.Tensor | None) -> Cells:
-    """The window with the elements of `dense`, a strided tensor of the window's whole shape."""
+    """The window with its elements from `dense`, the whole strided tensor."""
     if dense is None:
         return cells
     return with_texts(cells, dense[slices(cells)])
 
 
 def cells_of(operand: Operand, focus: Sequence[int | None] = ()) -> Cells:
-    """The operand's window that `focus` lies in, with its elements where it has numbers."""
+    """The operand's window with element `focus`, with texts if the operand has numbers."""
     return filled(window(operand.shape, focus), operand.dense)
 
 
 def with_texts(cells: Cells, shown: torch.Tensor) -> Cells:
-    """The window with the elements of `shown`, which has the window's own size."""
+    """The window with its elements from `shown`, a tensor of the window's size."""
     return Cells(cells.shape, cells.start, cells.size, texts_of(shown))
 
 
 def texts_of(t: torch.Tensor) -> tuple[str, ...]:
-    """All elements of a small strided tensor, in C order."""
+    """The texts of all elements of a small strided tensor, in C order."""
     return tuple(cell_text(item) for item in t.reshape(-1).tolist())
 
 
 def first_of(t: torch.Tensor, count: int) -> torch.Tensor:
-    """The first elements in C order, without a copy of all the others."""
+    """The first `count` elements in C order, without a copy of the others."""
     places = torch.arange(min(count, t.numel()))
     return t[torch.unravel_index(places, t.shape)] if len(places) else t.reshape(-1)
 
 
 def cell_text(item: bool | int | float | complex) -> str:
-    """An element with four significant digits, integers whole."""
+    """An element with four significant digits (integers with all)."""
     if isinstance(item, complex):
         return f"{item.real:.3g}{item.imag:+.3g}j"
     if isinstance(item, float):
@@ -88,9 +90,9 @@ def cell_text(item: bool | int | float | complex) -> str:
 
 
 def trial(operand: Operand) -> torch.Tensor:
-    """What stands for an operand when torch is asked what it makes of it: the tensor itself up to
-    MAX_TRIED elements, a shape's zeros, else one without data. Meta has words of its own for
-    errors, and does not know which dtypes have no kernel."""
+    """A tensor on which an operation is tried for an operand. Up to MAX_TRIED elements it is the
+    operand's tensor, or zeros for a typed shape; otherwise a meta tensor. Errors on meta have other
+    words, and dtypes without a kernel are not refused."""
     unread = operand.tensor is not None and operand.dense is None
     if math.prod(operand.shape) > MAX_TRIED or unread:
         return torch.empty(operand.shape, dtype=operand.dtype, device="meta")
@@ -100,14 +102,15 @@ def trial(operand: Operand) -> torch.Tensor:
 
 
 def computable(t: torch.Tensor) -> torch.Tensor:
-    """`t`, or a wider copy where torch has few kernels for its dtype (float8, uint16 to 64)."""
+    """`t`, or a copy in a wider dtype if torch has few kernels for its own (float8, uint16 to
+    uint64)."""
     if t.is_floating_point() and t.element_size() == 1:
         return t.float()
     return t.to(torch.int64) if t.dtype in (torch.uint16, torch.uint32, torch.uint64) else t
 
 
 def element_or_first(element: Sequence[int] | None, shape: Sequence[int]) -> tuple[int, ...] | None:
-    """`element` if it lies in `shape`, else the first one; None when there is none."""
+    """`element` if it is in `shape`, else the first element; None if there is none."""
     if 0 in shape:
         return None
     if (
@@ -120,7 +123,7 @@ def element_or_first(element: Sequence[int] | None, shape: Sequence[int]) -> tup
 
 
 def text_at(cells: Cells | None, element: Sequence[int] | None) -> str:
-    """The text of an element in the window; empty where there is none."""
+    """The text of an element in the window; "" without one."""
     if cells is None or element is None or not cells.texts:
         return ""
     flat = 0

@@ -1,7 +1,7 @@
-"""Where each element of an indexing's result comes from.
+"""The element of the source that each element of `source[index]` comes from.
 
-Which dimension goes where is torch's answer: a tensor without elements, whose sizes tell its
-dimensions apart, is indexed in the same way.
+torch says which dimension of the source becomes which of the result: a tensor without elements,
+with another size in each dimension, is indexed in the same way.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ from .operands import Shape
 
 @dataclass(frozen=True)
 class Plan:
-    """What an index takes. `shape` is the result's. For each dimension of the source, `places` are
-    the indices taken from it, a range or a table, and `dims` the dimensions of the result that
-    count them; a single index has none. All tables have one shape and the same dims."""
+    """The elements that an index picks. `shape` is the result's. For each dimension of the source,
+    `places` has the picked indices, as a range or a table (an index tensor), and `dims` the
+    dimensions of the result that they lie along: none for a single index. All tables have one
+    shape and the same dims."""
 
     shape: Shape
     places: tuple[range | torch.Tensor, ...]
@@ -29,7 +30,7 @@ class Plan:
     parts: tuple[PickPart, ...]
 
     def source_of(self, element: Shape) -> Shape:
-        """The element of the source that `element` of the result is."""
+        """The element of the source from which `element` of the result is picked."""
         found = []
         for places, dims in zip(self.places, self.dims, strict=True):
             at = tuple(element[r] for r in dims)
@@ -38,7 +39,8 @@ class Plan:
         return tuple(found)
 
     def elements_from(self, place: Shape, most: int) -> list[Shape]:
-        """The elements of the result that come from an element of the source, `most` at most."""
+        """The elements of the result that are picked from one element of the source, at most
+        `most`."""
         element, block = [0] * len(self.shape), ()
         meets = torch.tensor(True)
         for places, dims, at in zip(self.places, self.dims, place, strict=True):
@@ -56,7 +58,7 @@ class Plan:
         return found
 
     def counts(self, cells: Cells) -> list[int]:
-        """How often each cell of a window of the source is picked, in C order."""
+        """How often each element of a window of the source is picked, in C order."""
         counts = torch.ones(cells.size, dtype=torch.int64)
         inside = torch.tensor(True)
         index: list[torch.Tensor] = [torch.tensor(0)] * len(cells.size)
@@ -89,12 +91,12 @@ def plan_of(indexing: Indexing, shape: Shape) -> Plan:
     if name in ("masked_fill", "masked_select"):
         whole = tuple(torch.broadcast_shapes(arguments[0].shape, shape))
         mask, extra = arguments[0].expand(whole), len(whole) - len(shape)
-        plan = _plan((mask,), texts, whole)  # the source is stretched to a larger mask
+        plan = _plan((mask,), texts, whole)  # a source smaller than the mask is stretched
         places = _stretched(mask.nonzero(as_tuple=True)[extra:], shape)
         return replace(plan, places=places, dims=plan.dims[extra:])
     if name in ("gather", "scatter", "scatter_add"):
         return _gather_plan(indexing, shape, arguments[1], arguments[0] % len(shape))
-    if name == "take_along_dim":  # the dimensions beside the one that is indexed broadcast
+    if name == "take_along_dim":  # it broadcasts all dimensions but the indexed one
         index, d = arguments[0], arguments[1] % len(shape)
         sizes = enumerate(zip(index.shape, shape, strict=True))
         wide = [size if own == 1 and k != d else own for k, (own, size) in sizes]
@@ -133,7 +135,7 @@ def _plan(items: tuple[Any, ...], texts: tuple[str, ...], shape: Shape) -> Plan:
 
 
 def _by_dim(item: Any) -> tuple[Any, ...]:
-    """What a part of the index asks of each dimension of the source it stands for."""
+    """An index for each dimension of the source that a part of the index stands for."""
     if isinstance(item, torch.Tensor) and item.dtype == torch.bool:
         return item.nonzero(as_tuple=True)
     return () if item is None or item is Ellipsis else (item,)
@@ -146,9 +148,10 @@ def _places(index: Any, size: int, block_shape: Shape) -> range | torch.Tensor:
 
 
 def _sizes_made(pieces: Sequence[tuple[Any, ...]], ndim: int, block_ndim: int) -> torch.Size:
-    """The result's sizes when a source of sizes 3, 4, 5, ... is indexed in the same way, slices
-    being whole and tables of size 2 in each dimension. So d + 3 is dimension d, 2 the tables, and 1
-    a new dimension. The source has a last dimension of size 0: no element is copied."""
+    """The result's sizes when a source of sizes 3, 4, 5, ... is indexed in the same way, with
+    slices of whole dimensions and tables of size 2. A size of d + 3 is that of dimension d, 2 that
+    of the tables, and 1 that of a new dimension. A last dimension of size 0 is added to the source,
+    so that no element is copied."""
     table = torch.zeros((2,) * block_ndim, dtype=torch.int64)
     index = tuple(
         table if isinstance(part, torch.Tensor)
@@ -163,14 +166,14 @@ def _from_start(table: torch.Tensor, size: int) -> torch.Tensor:
 
 
 def _stretched(tables: Sequence[torch.Tensor], shape: Shape) -> tuple[torch.Tensor, ...]:
-    """A dimension of size 1 is read at 0 all along."""
+    """The tables with 0 for each dimension of size 1, which is stretched."""
     return tuple(table * (size != 1) for table, size in zip(tables, shape, strict=True))
 
 
 def _rule(
     item: Any, dims: tuple[int, ...], shape: Shape, places: Sequence[range | torch.Tensor]
 ) -> str:
-    """What a part of the index does, in words."""
+    """The words for what a part of the index does."""
     if item is None:
         return "makes a new dimension of size 1"
     d, at = dims[0], places[dims[0]]
@@ -192,7 +195,7 @@ def _rule(
 
 
 def _gather_plan(indexing: Indexing, shape: Shape, index: torch.Tensor, d: int) -> Plan:
-    """result[i, j, k] = source[i, index[i, j, k], k] for dimension 1."""
+    """The plan of gather; for dimension 1, result[i, j, k] = source[i, index[i, j, k], k]."""
     places = list(_stretched(torch.meshgrid(*map(torch.arange, index.shape), indexing="ij"), shape))
     places[d] = _from_start(index, shape[d])
     letters = "ijklmnop"[: len(shape)]

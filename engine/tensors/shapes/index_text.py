@@ -1,5 +1,5 @@
-"""An indexing expression as typed, taken apart: the tensor, what stands in the brackets, and what
-is written there if it is an assignment or a method such as `scatter_`.
+"""A typed indexing expression, parsed: the tensor, the index, and the value that an assignment or a
+method such as `scatter_` writes.
 
 Beyond the names that `Namespace.resolve` takes, an index may compute: comparisons and arithmetic
 of named tensors (`x > 0`), lists, and the factories tensor, arange, zeros and ones of torch.
@@ -23,7 +23,7 @@ from ...console.namespace import Namespace
 from ...errors import LabError
 
 MAX_COMPUTED = 1 << 24
-"""An index is computed from tensors of up to so many elements at every look."""
+"""An index is computed each time from tensors of up to this many elements."""
 
 _EXAMPLES = (
     "Try x[0, :, ::2], x[..., None], x[[0, 2]], x[x > 0] or x.gather(1, i); to write, x[i] = 0,"
@@ -66,9 +66,9 @@ Item = int | slice | torch.Tensor | EllipsisType | None
 
 @dataclass(frozen=True)
 class Indexing:
-    """`base` is the expression indexed. Either `call` is empty and `items` stand in brackets, or
-    `call` is a method of torch.Tensor with `arguments`. `texts` are the parts as typed; `write` is
-    what is written, and then these say where."""
+    """`base` is the expression of the indexed tensor. In `base[...]`, `items` are the parts of the
+    index; otherwise `call` is a method of torch.Tensor with `arguments`. `texts` are the parts as
+    typed. `write` is the value that is written there, if any."""
 
     base: str
     texts: tuple[str, ...]
@@ -80,8 +80,8 @@ class Indexing:
 
 @dataclass(frozen=True)
 class Write:
-    """`text` is the value as typed. `operator` is that of an assignment (`=`, `+=`), empty for a
-    method; `adds`: what is written to one place twice is added up, not replaced."""
+    """`text` is the value as typed. `operator` is that of the assignment (`=`, `+=`), "" for a
+    method. With `adds`, several values for one place are added up."""
 
     text: str
     value: Any
@@ -91,7 +91,8 @@ class Write:
 
 
 def parse(namespace: Namespace, source: str) -> Indexing:
-    """Raises LabError on anything but one indexing expression, or a line that writes by one."""
+    """The indexing of a line. Raises LabError if it is not one indexing expression or a write to
+    one."""
     try:
         lines = ast.parse(source.strip()).body
     except (SyntaxError, ValueError):
@@ -168,7 +169,7 @@ def _call(namespace: Namespace, node: ast.Call, function: ast.Attribute) -> Inde
 
 
 def _item(namespace: Namespace, node: ast.expr) -> Item:
-    """One part of the brackets, as an int, slice, None, Ellipsis, or an index or mask tensor."""
+    """One part of an index: an int, slice, None, Ellipsis, or an index tensor or mask."""
     if isinstance(node, ast.Slice):
         ends = (node.lower, node.upper, node.step)
         return slice(*(None if end is None else _whole(namespace, end) for end in ends))

@@ -1,4 +1,4 @@
-"""What stands in a field for an operand: a variable, a number, or a shape that need not exist."""
+"""The operand in a field: a variable's tensor, a number, or just a shape."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ _EXAMPLES = "Write a variable's name (x), or a shape such as (8, 1, 6, 1); () is
 
 @dataclass(frozen=True)
 class Operand:
-    """`text` as typed. `tensor` is the live tensor, None for a typed shape; it may be a
-    parameter and of any layout: its numbers are `dense`."""
+    """`text` is the field's text, `tensor` the variable's own tensor, of any kind and layout; None
+    for a typed shape."""
 
     text: str
     shape: Shape
@@ -36,7 +36,7 @@ class Operand:
 
     @property
     def code(self) -> str:
-        """As Python: a typed shape stands for zeros of it."""
+        """The operand as Python; for a typed shape, zeros."""
         return f"torch.zeros({self.shape})" if self.tensor is None else self.text
 
     @cached_property
@@ -50,13 +50,14 @@ class Operand:
         return torch.get_default_dtype() if self.tensor is None else self.tensor.dtype
 
     def blank(self) -> torch.Tensor:
-        """A tensor of this shape and dtype over one element, for asking torch what it makes of
-        the shape: all strides are 0, so that it costs nothing at any size."""
+        """A tensor of this shape and dtype with all strides 0, for trying operations: its memory is
+        one element."""
         return torch.zeros((), dtype=self.dtype).expand(self.shape)
 
 
 def operand(namespace: Namespace, text: str) -> Operand:
-    """Raises LabError where `text` is neither a shape nor the expression of a tensor or number."""
+    """The operand in a field. Raises LabError if `text` is neither a shape nor the expression of a
+    tensor or number."""
     text = text.strip()
     if not text:
         raise LabError("An operand is empty.", hint=_EXAMPLES)
@@ -73,9 +74,9 @@ def operand(namespace: Namespace, text: str) -> Operand:
 
 
 def refusal(error: Exception, hint: str = "") -> ErrorReport:
-    """Torch's own message, with a hint; without one, with what it usually means."""
-    told = error_report(error)
-    return ErrorReport(told.type, told.message, hint=hint or explain_error(error))
+    """torch's own message with `hint`, or else with the usual meaning of such a message."""
+    report = error_report(error)
+    return ErrorReport(report.type, report.message, hint=hint or explain_error(error))
 
 
 def _checked(shape: Shape, text: str) -> Shape:

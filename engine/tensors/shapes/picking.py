@@ -1,4 +1,4 @@
-"""Indexing: which elements of a tensor are picked or written, and where each of them goes."""
+"""Indexing: the elements of a tensor that are picked or written, and their places in the result."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from .index_text import Indexing, Write, parse
 from .operands import Operand, Shape, operand, refusal
 
 MAX_LISTED = 1 << 20
-"""An index tensor or mask picks up to so many places one by one."""
+"""The most places that an index tensor or mask may pick."""
 MAX_OTHERS = 16
-"""Values that are written to one place and are named."""
+"""Values for one place that are listed."""
 MAX_PICKED = 1 << 22
-"""Up to so many elements are really picked by index tensors at every look."""
+"""Index tensors really pick each time up to this many elements."""
 
 
 def pick(namespace: Namespace, source: str, element: Shape | None = None) -> PickSnapshot:
-    """Everything a view shows of one indexing expression. Raises LabError on what is none.
+    """All that a view shows of one indexing expression. Raises LabError for other lines.
 
-    A line that writes is run on a copy: nothing of the user's is touched."""
+    A line that writes runs on a copy: the user's tensor does not change."""
     indexing = parse(namespace, source)
     write = indexing.write
     base = operand(namespace, indexing.base)
@@ -88,9 +88,9 @@ def _storage(t: torch.Tensor) -> int:
 def _written(
     numbers: torch.Tensor, indexing: Indexing, write: Write, base: Operand
 ) -> torch.Tensor:
-    """A copy of the numbers, once the line has written to it."""
+    """A copy of the numbers to which the line has written."""
     copy = numbers.clone()
-    own = write.in_place and write.value is base.tensor  # torch meets one memory twice
+    own = write.in_place and write.value is base.tensor  # torch sees that both are one memory
     value = copy if own else write.value
     if not indexing.call:
         given = write.operator == "=" and not isinstance(value, list)
@@ -106,7 +106,7 @@ def _written(
 
 
 def _values(value: Any, plan: Plan, indexing: Indexing) -> torch.Tensor:
-    """What is written, as torch stretches it to the places."""
+    """The written values, broadcast to the places as torch does it."""
     values = torch.as_tensor(value).detach()
     if values.ndim and indexing.call.removesuffix("_") in ("scatter", "scatter_add"):
         return values[tuple(slice(size) for size in plan.shape)]  # src may be larger than index
@@ -146,7 +146,7 @@ def _check_size(indexing: Indexing) -> None:
 
 
 def _picked(numbers: torch.Tensor, indexing: Indexing) -> torch.Tensor | None:
-    """The result, or None where it would copy too many elements to be made at every look."""
+    """The result; None if it would copy too many elements each time."""
     if indexing.call:
         by_table = indexing.call in ("index_select", "masked_select")
         if by_table and numbers.numel() > MAX_PICKED:
@@ -155,12 +155,12 @@ def _picked(numbers: torch.Tensor, indexing: Indexing) -> torch.Tensor | None:
     tables = [item for item in indexing.items if isinstance(item, torch.Tensor)]
     consumed = sum(t.ndim if t.dtype == torch.bool else 1 for t in tables)
     sizes = sorted(numbers.shape, reverse=True)[: max(0, numbers.ndim - consumed)]
-    most = max(map(_listed, tables), default=1) * math.prod(sizes)  # a bound of any index
+    most = max(map(_listed, tables), default=1) * math.prod(sizes)  # no index picks more
     return None if tables and most > MAX_PICKED else numbers[indexing.items]
 
 
 def _listed(table: torch.Tensor) -> int:
-    """How many places an index tensor or a mask names."""
+    """The number of places that an index tensor or a mask picks."""
     return int(table.count_nonzero()) if table.dtype == torch.bool else table.numel()
 
 

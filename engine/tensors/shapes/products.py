@@ -1,7 +1,7 @@
-"""Products: every one of them is an einsum, whose letters say which dimensions meet.
+"""Products, each as an einsum whose letters name the dimensions.
 
-A letter in both operands and not in the result is summed over (row times column); one in both
-and in the result is a batch; one in a single operand and in the result is kept.
+A letter that is not in the result is summed over (row times column). A letter in both operands and
+the result is a batch dimension. A letter in one operand and the result is kept.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ EQUATIONS = {
 }  # fmt: skip
 BATCH = "bcdefg"
 MAX_PRODUCTS = 1 << 24
-"""A window of results is computed from up to so many products."""
+"""A window of results is computed from up to this many products."""
 MAX_TERMS = 8
 MAX_OPERANDS = 4
 
@@ -48,7 +48,7 @@ Place = TypeVar("Place")
 @dataclass(frozen=True)
 class Letters:
     """A letter for each dimension of each operand and of the result. `stretches` are the letters
-    at which a size of 1 is stretched."""
+    whose dimensions broadcast."""
 
     operands: tuple[str, ...]
     result: str
@@ -59,8 +59,8 @@ class Letters:
         return f"{','.join(self.operands)}->{self.result}"
 
     def sizes(self, shapes: Sequence[Shape]) -> dict[str, list[int]]:
-        """The different sizes under each letter, in the order they are met, 1 left out where it
-        is stretched."""
+        """The different sizes of each letter, in order of appearance, without a 1 that is
+        stretched."""
         found: dict[str, dict[int, None]] = {}
         for letters, shape in zip(self.operands, shapes, strict=True):
             for letter, size in zip(letters, shape, strict=True):
@@ -72,8 +72,8 @@ class Letters:
 
 
 def letters_of(op: str, shapes: Sequence[Shape], equation: str = "") -> Letters | None:
-    """None where the operands have not the number of dimensions that `op` takes. Raises LabError
-    on an equation that cannot be read."""
+    """The letters of a product; None if `op` does not take operands of these numbers of dimensions.
+    Raises LabError for an equation that cannot be read."""
     if op == "einsum":
         letters = _read(equation, shapes, ascii_uppercase)
         return replace(letters, stretches="".join(letters.operands))
@@ -90,7 +90,8 @@ def letters_of(op: str, shapes: Sequence[Shape], equation: str = "") -> Letters 
 def product(
     operands: Sequence[Operand], op: str, equation: str = "", element: Shape | None = None
 ) -> ProductSnapshot:
-    """Everything a view shows of one product. Raises LabError on what cannot be read."""
+    """All that a view shows of one product. Raises LabError for an equation that cannot be read, or
+    a wrong number of operands."""
     if not 1 <= len(operands) <= MAX_OPERANDS or (op != "einsum" and len(operands) != 2):
         raise LabError(f"{op} takes two operands.", hint="einsum takes one to four.")
     shapes = tuple(operand.shape for operand in operands)
@@ -162,8 +163,8 @@ def _ranks(op: str) -> list[int]:
 
 
 def _read(equation: str, shapes: Sequence[Shape], spare: str = "") -> Letters:
-    """The letters of torch.einsum's equation. Dimensions under `...` take those of `spare` that
-    the equation leaves free, and stretch."""
+    """The letters of torch.einsum's equation. Dimensions under `...` get letters of `spare` that
+    are not in the equation; they broadcast."""
     written = equation.replace(" ", "")
     if not re.fullmatch(r"[A-Za-z.,]*(->[A-Za-z.]*)?", written) or not written:
         raise LabError(
@@ -204,8 +205,8 @@ def _read(equation: str, shapes: Sequence[Shape], spare: str = "") -> Letters:
 def _in_operands(
     letters: Letters, shapes: Sequence[Shape], at: Mapping[str, Place], whole: Place, one: Place
 ) -> list[tuple[Place, ...]]:
-    """An entry for each dimension of each operand: what `at` has for its letter, `whole` for a
-    letter that `at` has not, `one` for a dimension of size 1, which is stretched."""
+    """A value for each dimension of each operand: `at[letter]`, or `one` for a size of 1, which is
+    stretched, or `whole` for a letter that is not in `at`."""
     return [
         tuple(
             whole if letter not in at else one if size == 1 else at[letter]
@@ -215,16 +216,16 @@ def _in_operands(
     ]
 
 
-# -- torch's word ----------------------------------------------------------------------------------
+# -- torch -----------------------------------------------------------------------------------------
 
 
 def _shape_by_torch(
     operands: Sequence[Operand], op: str, equation: str, sizes: Mapping[str, int] | None
 ) -> Shape:
-    """The result's shape, or torch's error. Products that fit have `sizes`: they are run where they
-    are small, else on meta. Others are refused before anything is computed; which of its checks
-    torch comes to first depends on strides, so it is given the tensor itself, or one of the
-    shape's usual strides."""
+    """The result's shape; raises torch's error. A product that fits has `sizes`; it runs if it is
+    small, else on meta. Any other product is refused before anything is computed. Which of torch's
+    checks comes first depends on strides, so it gets the operands' own tensors, or tensors of the
+    usual strides for typed shapes."""
     stand_ins = [trial(operand) for operand in operands]
     if not sizes:
         stand_ins = [
@@ -274,7 +275,7 @@ def _hint(operands: Sequence[Operand], op: str, letters: Letters | None, conflic
 
 
 def _transposed(op: str, shapes: Sequence[Shape]) -> str:
-    """Which operand would fit if its last two dimensions changed places."""
+    """A hint that an operand would fit if its last two dimensions were transposed; "" if none."""
     for k, shape in enumerate(shapes):
         turned = list(shapes)
         turned[k] = (*shape[:-2], *reversed(shape[-2:]))

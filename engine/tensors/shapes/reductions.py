@@ -1,4 +1,4 @@
-"""Reductions: which elements of a tensor fold into each element of the result."""
+"""Reductions: the elements of a tensor that are reduced to each element of the result."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ OPS = (
 )
 WINNERS = {op: f"arg{op[-3:]}" for op in ("amax", "max", "argmax", "amin", "min", "argmin")}
 MAX_FOLDED = 1 << 24
-"""A window of results is computed from up to so many elements."""
+"""A window of results is computed from up to this many elements."""
 MAX_TERMS = 12
 
 Place = TypeVar("Place")
@@ -47,7 +47,7 @@ def reduction(
     keepdim: bool = False,
     element: Shape | None = None,
 ) -> ReductionSnapshot:
-    """Everything a view shows of one reduction. Raises LabError on an unknown `op`."""
+    """All that a view shows of one reduction. Raises LabError for an unknown `op`."""
     if op not in OPS:
         raise LabError(f"`{op}` is not a reduction.", hint=f"One of {', '.join(OPS)}.")
     ndim, dense = len(source.shape), source.dense
@@ -101,8 +101,8 @@ def reduction(
 
 
 def _folded_dims(dims: tuple[int, ...] | None, ndim: int) -> tuple[int, ...]:
-    """The dimensions counted from 0, in order. Those that are not there are left out."""
-    if not dims:  # torch takes an empty tuple for all dimensions
+    """The dimensions counted from 0, in order, without those that do not exist."""
+    if not dims:  # for torch, an empty tuple means all dimensions
         return tuple(range(ndim))
     return tuple(sorted({dim % ndim for dim in dims if -ndim <= dim < ndim}))
 
@@ -110,10 +110,10 @@ def _folded_dims(dims: tuple[int, ...] | None, ndim: int) -> tuple[int, ...]:
 def _in_source(
     of_result: Sequence[Place], whole: Place, folded: tuple[int, ...], ndim: int
 ) -> tuple[Place, ...]:
-    """From the result's dimensions to the source's: a kept dimension keeps its entry, a folded one
-    gets `whole`. With keepdim the result has as many dimensions as the source."""
+    """A value for each dimension of the source: `whole` for a reduced one, for any other that of
+    the result's dimension. With keepdim the result has as many dimensions as the source."""
     if len(of_result) == ndim:
-        of_result = [told for d, told in enumerate(of_result) if d not in folded]
+        of_result = [value for d, value in enumerate(of_result) if d not in folded]
     kept = iter(of_result)
     return tuple(whole if d in folded else next(kept) for d in range(ndim))
 
@@ -121,18 +121,18 @@ def _in_source(
 def _computed(
     result: Cells, part: torch.Tensor, op: str, arguments: dict[str, Any]
 ) -> tuple[Cells, str]:
-    """The result's window with its numbers, from the `part` of the source that it folds; or a
-    note that says why there are none."""
+    """The result's window with its numbers, reduced from `part` of the source; or a note that says
+    why there are none."""
     if part.numel() > MAX_FOLDED:
         return result, "Too many elements to fold at every look: run the line for the numbers."
     try:
         return with_texts(result, _call(computable(part), op, arguments)), ""
-    except RuntimeError as error:  # a kernel that only the real, large tensor asks for
+    except RuntimeError as error:  # the large tensor's dtype has no kernel
         return result, str(error)
 
 
 def _winner(fold: torch.Tensor, reads: tuple[int | None, ...], op: str) -> Shape | None:
-    """The element of the source that a maximum or minimum takes."""
+    """The element of the source that is the maximum or minimum."""
     if op not in WINNERS or not 0 < fold.numel() < MAX_FOLDED:
         return None
     numbers = fold.to(torch.uint8) if fold.dtype == torch.bool else computable(fold)
@@ -147,17 +147,17 @@ def _code(source: Operand, op: str, arguments: dict[str, Any]) -> str:
 
 
 def _call(t: torch.Tensor, op: str, arguments: dict[str, Any]) -> torch.Tensor:
-    with warnings.catch_warnings():  # that std of one element is nan is told in the note
+    with warnings.catch_warnings():  # the note says that std of one element is nan
         warnings.simplefilter("ignore", UserWarning)
         made = getattr(t, op)(**arguments)
     return made if isinstance(made, torch.Tensor) else made.values
 
 
 def _by_torch(source: Operand, op: str, arguments: dict[str, Any]) -> torch.Tensor:
-    """The result's shape and dtype, from torch."""
+    """A result with the right shape and dtype, from torch."""
     try:
         return _call(trial(source), op, arguments)
     except (RuntimeError, TypeError, IndexError):
         if source.tensor is None or not MAX_TRIED < math.prod(source.shape) <= MAX_FOLDED:
             raise
-        return _call(source.blank(), op, arguments)  # in the words of a tensor with data
+        return _call(source.blank(), op, arguments)  # for the error of a tensor with data

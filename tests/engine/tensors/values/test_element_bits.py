@@ -106,7 +106,7 @@ def test_an_element_that_is_not_there() -> None:
     for name, index, words in (
         ("x", (2, 0), "out of range"),
         ("x", (1,), "single element"),
-        ("n", (), "no tensor"),
+        ("n", (), "not a tensor"),
         ("y", (0,), "no variable"),
     ):
         failed = ask(name, *index)
