@@ -69,7 +69,6 @@ class ForwardPass:
         lines: Mapping[str, Place] | None = None,
     ) -> None:
         self.module, self.blocks, self.document = deepcopy(live.module), live.blocks, live.model
-        self.module.zero_grad()
         self.module.train()
         self._buffers = {name: b.detach().clone() for name, b in self.module.named_buffers()}
         self.x, self.y = x.to(live.device), y.to(live.device)

@@ -192,3 +192,36 @@ def test_gradients_of_the_live_model_are_not_those_of_the_pass():
     for ours, theirs in zip(run.module.parameters(), live.module.parameters(), strict=True):
         assert ours.grad is not None and ours.grad is not theirs.grad
         torch.testing.assert_close(ours.grad, torch.autograd.grad(run.plain(), ours)[0])
+
+
+@pytest.mark.parametrize("loss", [CROSS_ENTROPY, nn.functional.cross_entropy])
+def test_the_recording_names_the_block_of_every_call(loss):
+    """A block or loss that is no module is recorded as if it were one, and a module but once."""
+    model = chain(
+        ("Input", {"shape": (1, 8, 8)}), ("nn.Flatten", {}), ("torch.softmax", {}),
+        ("nn.Linear", {"in_features": 64, "out_features": 10}), ("Output", {}),
+    )  # fmt: skip
+    run = ForwardPass(LiveModel(model, seed=0), *batch(), loss, seed=7)
+    run.end()
+    names = [run.path_of(block) for block in ("b0", "b1", "b2", "b3", LOSS)]
+    modules = [call for call in run.recording.calls if call.kind == "module"]
+    assert [call.module for call in modules] == names and names[-1] == LOSS
+    titles = [
+        "Input",
+        "Flatten",
+        "softmax",
+        "Linear",
+        getattr(loss, "__name__", "CrossEntropyLoss"),
+    ]
+    assert [call.name for call in modules] == titles
+    assert {call.module for call in run.recording.calls if call.kind == "op"} == set(names[1:])
+
+
+def test_another_pass_keeps_what_a_block_that_fails_ran():
+    x, y = batch()
+    run = ForwardPass(LiveModel(cnn(), seed=0), x, y + 90, CROSS_ENTROPY, seed=0)
+    for each, kept in ((run, False), (run.again(), True)):
+        assert each.position == 0
+        with pytest.raises(LabError, match="The loss cannot be computed"):
+            each.end()
+        assert any(call.error for call in each.recording.calls) is kept

@@ -134,7 +134,10 @@ def image(*shape: int) -> Step:
         ((1, 8, 8), "nn.Linear", {}, "put a Flatten before it to make (B, 64)", None),
         ((3, 8, 8), "nn.Conv2d", {}, "expects 1 channels, gets 3", ("in_channels", 3)),
         ((3, 8), "nn.Conv1d", {}, "expects 1 channels, gets 3", ("in_channels", 3)),
-        ((8, 8), "nn.Conv2d", {}, "wants (batch, channels, height, width), gets (B, 8, 8)", None),
+        ((8, 8), "nn.Conv2d", {}, "wants (batch, channels, height, width), gets (B, 8, 8). Add a"
+         " dimension of size 1 with Unsqueeze.", None),
+        ((1, 1, 8, 8), "nn.Conv2d", {}, "(B, 1, 1, 8, 8). Merge dimensions with Flatten", None),
+        ((8,), "nn.AvgPool2d", {}, "wants (batch, channels, height, width), gets (B, 8).", None),
         ((1, 4, 4), "nn.Conv2d", {"kernel_size": 5}, "window of (5, 5) over (4, 4)", None),
         ((1, 1, 1), "nn.MaxPool2d", {}, "window of (2, 2) over (1, 1)", None),
         ((5, 4, 4), "nn.BatchNorm2d", {}, "expects 8 channels, gets 5", ("num_features", 5)),
