@@ -69,7 +69,7 @@ class Link(QObject):
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self.state: LinkState = "lost"
-        self._in_hand: dict[int, Command] = {}
+        self._unanswered: dict[int, Command] = {}
         self._checkpoint_step: int | None = None  # of the newest run's last checkpoint
         self._interrupt_timer = self._timer(INTERRUPT_AFTER_MS, self._interrupt)
         self._kill_timer = self._timer(KILL_AFTER_MS, self._give_up)
@@ -77,7 +77,7 @@ class Link(QObject):
     @property
     def busy(self) -> bool:
         """Whether some command is not fully answered; a training run, also a paused one, counts."""
-        return bool(self._in_hand)
+        return bool(self._unanswered)
 
     def start(self) -> None:
         raise NotImplementedError
@@ -119,8 +119,8 @@ class Link(QObject):
             self.state_changed.emit(state)
 
     def _sent(self, command_id: int, command: Command) -> None:
-        self._in_hand[command_id] = command
-        if len(self._in_hand) == 1:
+        self._unanswered[command_id] = command
+        if len(self._unanswered) == 1:
             self.busy_changed.emit(True)
 
     def _receive(self, snapshot: Snapshot) -> None:
@@ -134,7 +134,7 @@ class Link(QObject):
             self._set_state("ready")
 
     def _ended(self, command_id: int) -> None:
-        if self._in_hand.pop(command_id, None) is not None and not self._in_hand:
+        if self._unanswered.pop(command_id, None) is not None and not self._unanswered:
             self._stop_waiting()
             self.busy_changed.emit(False)
 
@@ -142,13 +142,13 @@ class Link(QObject):
         """The engine has ended: drop the commands that it has not answered."""
         self._stop_waiting()
         self._checkpoint_step = None
-        if self._in_hand:
-            self._in_hand.clear()
+        if self._unanswered:
+            self._unanswered.clear()
             self.busy_changed.emit(False)
 
     def _running(self) -> tuple[str, int | None]:
         """In words, what the engine is doing; and the step of the run's last checkpoint."""
-        kinds = [type(command) for command in self._in_hand.values()]
+        kinds = [type(command) for command in self._unanswered.values()]
         if TrainCommand in kinds:
             return _WORDS[TrainCommand], self._checkpoint_step
         return (_WORDS.get(kinds[0], "") if kinds else ""), None
@@ -226,7 +226,7 @@ class EngineLink(Link):
         if process is None:
             return
         process.stop()
-        self._let_go(process)
+        self._close_process(process)
         self._forget()
         self._set_state("lost")
 
@@ -247,7 +247,7 @@ class EngineLink(Link):
         if process is not self._process:
             return  # `close` has ended it
         self._process = None
-        self._let_go(process)
+        self._close_process(process)
         reason = self._explain(exit_)
         self._forget()
         self._set_state("lost")
@@ -264,7 +264,7 @@ class EngineLink(Link):
             gave_up_waiting=self._gave_up,
         )
 
-    def _let_go(self, process: EngineProcess) -> None:
+    def _close_process(self, process: EngineProcess) -> None:
         if self._reader is not None:
             self._reader.join()
             self._reader = None

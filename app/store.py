@@ -89,7 +89,7 @@ class Store(QObject):
 
     def take(self, snapshot: Snapshot) -> bool:
         """Keep a snapshot and emit it. False if it is about an older document."""
-        if self._tells_of_document(snapshot) and snapshot.revision != self._revision:
+        if self._is_of_document(snapshot) and snapshot.revision != self._revision:
             return False
         if isinstance(snapshot, GraphSnapshot) and snapshot.parts > 1:
             # Parts of a large graph are collected until they are complete; part 0 begins a new
@@ -108,7 +108,7 @@ class Store(QObject):
         graph = self.newest(GraphSnapshot)
         return graph is not None and bool(graph.root)
 
-    def _tells_of_document(self, snapshot: Snapshot) -> bool:
+    def _is_of_document(self, snapshot: Snapshot) -> bool:
         """Whether an edit makes a snapshot untrue. Those of runs, files, the console and the engine
         stay true whatever is edited."""
         if isinstance(snapshot, GraphSnapshot):

@@ -53,7 +53,7 @@ class Conversation:
 
     def __enter__(self) -> Conversation:
         if threading.current_thread() is threading.main_thread():
-            # A flag, not an exception: that could cut a message in two.
+            # Set a flag: an exception could come while a message is half written.
             self._handler_before = signal.signal(signal.SIGINT, self._on_sigint)
         self._engine.start()
         return self

@@ -23,7 +23,7 @@ Verdict = Literal["ok", "note", "missing"]
 _MARKS = {"ok": "✓", "note": "·", "missing": "✗"}
 
 _FONTS = Path(__file__).resolve().parents[2] / "assets" / "fonts"
-# Run in a process of its own: a Qt that cannot start takes its process with it.
+# Run in a separate process, because a Qt that cannot start ends its process.
 _QT_PROBE = """
 import json, sys
 from PySide6.QtGui import QFontDatabase, QGuiApplication
@@ -110,7 +110,7 @@ def _qt_and_fonts() -> list[Check]:
     checks = [Check("Qt", "ok", f"PySide6 {version}")]
     lacking = _missing_platform_libraries()
     if lacking:
-        # Without a display they are not needed; with one, no window would show.
+        # Without a display they are not needed; with a display, no window could be shown.
         verdict: Verdict = "missing" if _has_display() else "note"
         found = f"a window on X11 needs {', '.join(lacking)}"
         checks.append(Check("Qt platform libraries", verdict, found, _apt_line(lacking)))
@@ -144,7 +144,7 @@ def debian_package(library: str) -> str:
     `.so.`, with a dash between them if the name ends with a digit (libxkbcommon-x11.so.0)."""
     name, _, number = library.lower().partition(".so")
     number = number.strip(".")
-    if name == "libglib-2.0":  # older than the rule
+    if name == "libglib-2.0":  # its package name is older than the rule
         name = "libglib2.0"
     return f"{name}-{number}" if name[-1].isdigit() else f"{name}{number}"
 

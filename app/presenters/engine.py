@@ -56,7 +56,7 @@ class EnginePresenter(QObject):
         if isinstance(snapshot, ErrorSnapshot) and snapshot.command in _WORDS:
             self._show_error(snapshot)
         elif isinstance(snapshot, TrainingSnapshot) and snapshot.state == "running":
-            self._bench.window.banners.dismiss("engine")  # its way back has been taken, or left
+            self._bench.window.banners.dismiss("engine")  # the user has resumed, or trains anew
 
     def _show_state(self) -> None:
         link, ready = self._bench.link, self._bench.newest(ReadySnapshot)
@@ -111,7 +111,7 @@ class EnginePresenter(QObject):
         )
 
 
-# All other commands are answered, well or not, in the workspace that sent them.
+# The answers to all other commands, errors too, are shown in the workspace that sent them.
 _WORDS = {
     CheckModelCommand.__name__: "Checking the model",
     InitialiseCommand.__name__: "Setting the weights anew",

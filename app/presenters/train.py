@@ -108,7 +108,7 @@ class TrainPresenter(QObject):
 
     def _edit_setup(self, setup: TrainingSetup, text: str) -> None:
         self._bench.edit(text, lambda project: edits.set_training(project, setup), field=text)
-        self._show_setup()  # a refused value goes back to what holds
+        self._show_setup()  # if the value was refused, show the old one again
 
     def _edit_loss(self, loss: str) -> None:
         self._bench.edit("Choose the loss", lambda project: edits.set_loss(project, loss))
@@ -135,7 +135,7 @@ class TrainPresenter(QObject):
     def _on_engine_state(self, state: LinkState) -> None:
         run = self._run()
         if state != "ready" and run is not None and run.state in ("running", "paused"):
-            # The run has gone with its engine; its checkpoint has not.
+            # The engine has ended, and the run with it, but not its checkpoint.
             self._bench.store.take(
                 replace(run, state="failed", steps=StepColumns(), epoch_rows=(), remaining_s=None)
             )

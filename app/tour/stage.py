@@ -58,7 +58,7 @@ class Stage:
 
     def picture(self, name: str) -> None:
         self.hand.settle()
-        self.hand.settle()  # what the first has set off: the status bar makes room for its words
+        self.hand.settle()  # lay out again if the status bar got wider
         self.album.add(self.application.window, name)
 
     def count(self, key: str) -> None:

@@ -162,7 +162,7 @@ class CommandPalette(QFrame):
         if event.type() == QEvent.Type.FocusOut and self.isVisible():
             self.hide()
         elif event.type() == QEvent.Type.ShortcutOverride and isinstance(event, QKeyEvent):
-            event.accept()  # while one types here, no shortcut of the window fires
+            event.accept()  # typed keys must not trigger shortcuts of the window
         elif event.type() == QEvent.Type.KeyPress and isinstance(event, QKeyEvent):
             step = {Qt.Key.Key_Down: 1, Qt.Key.Key_Up: -1}.get(Qt.Key(event.key()))
             if step and self._matches:

@@ -18,7 +18,7 @@ class DockedPage(QMainWindow):
         self.setObjectName(name)
         self.setWindowFlags(Qt.WindowType.Widget)
         self.setDockNestingEnabled(True)
-        self.resize(_FIRST_SIZE)  # at Qt's own 640 by 480, docks open squeezed and stay so
+        self.resize(_FIRST_SIZE)  # docks laid out in Qt's own 640 by 480 stay too small
         self._docks: list[QDockWidget] = []
 
     def docks(self) -> tuple[QDockWidget, ...]:

@@ -30,7 +30,7 @@ class ModelPage(DockedPage):
         self.properties = BlockProperties()
         self.code = CodeView()
         self.problems = ProblemList()
-        self.canvas.setMinimumWidth(_CANVAS_MIN_PX)  # in a small window the panels give way
+        self.canvas.setMinimumWidth(_CANVAS_MIN_PX)  # in a small window the panels shrink first
         self.setCentralWidget(self.canvas)
         self.setFocusProxy(self.canvas)
 

@@ -28,7 +28,6 @@ SNAPSHOTS = message_types(Snapshot)
 
 _encoder = msgspec.msgpack.Encoder()
 _commands = msgspec.msgpack.Decoder(Union[COMMANDS])  # noqa: UP007
-_signals = msgspec.msgpack.Decoder(AnySignal)
 _messages = msgspec.msgpack.Decoder(Union[(*COMMANDS, AnySignal)])
 _snapshots = msgspec.msgpack.Decoder(Union[SNAPSHOTS])  # noqa: UP007
 
@@ -44,11 +43,6 @@ def encode_command(command: Command | AnySignal) -> bytes:
 def decode_command(data: bytes) -> Command:
     """Raises msgspec.DecodeError or msgspec.ValidationError on anything but a command."""
     return _commands.decode(data)
-
-
-def decode_signal(data: bytes) -> AnySignal:
-    """Raises msgspec.DecodeError or msgspec.ValidationError on anything but a signal."""
-    return _signals.decode(data)
 
 
 def decode_message(data: bytes) -> Command | AnySignal:

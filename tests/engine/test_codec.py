@@ -27,7 +27,6 @@ from engine.protocol import (
     ValueSnapshot,
     decode_command,
     decode_message,
-    decode_signal,
     decode_snapshot,
     encode_command,
     encode_snapshot,
@@ -72,7 +71,7 @@ def test_a_command_comes_back_equal(name, value, id_, x, ints):
 
 @pytest.mark.parametrize("signal", AnySignal.__args__)
 def test_signals_come_back(signal):
-    assert decode_signal(encode_command(signal())) == signal()
+    assert decode_message(encode_command(signal())) == signal()
     assert decode_message(encode_command(signal())) == signal()
 
 

@@ -44,7 +44,7 @@ class DerivativesPresenter(QObject):
         if isinstance(command, ReadEntryCommand):
             show = self._view.show_entry
         elif isinstance(command, DerivativeCommand | GradcheckCommand) and not command.function:
-            require_forward(self._bench)  # the model is that of a forward pass
+            require_forward(self._bench)  # the model is that of the forward pass
         self._questions.ask(command, show, self._view.show_error)
 
     def _on_snapshot(self, snapshot: Snapshot) -> None:

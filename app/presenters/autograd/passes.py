@@ -52,7 +52,7 @@ class AutogradPresenter(QObject):
         self._bench, self.page = bench, page
         self._view = view = page.steps
         self._under_way = False
-        self._suggested = self._meant = ""
+        self._suggested = self._default_root = ""
         self._follows: dict[int, int] = {}
         self._failed = 0
         self.drawn: GraphSnapshot | None = None
@@ -96,7 +96,7 @@ class AutogradPresenter(QObject):
     def start_backward(self) -> int:
         """Read the graph of the chosen root. The model's loss needs a forward pass: begin one
         first when there is none."""
-        self._mean_root()
+        self._choose_default_root()
         root, forward = self._view.roots.root, 0
         if not root and self._bench.newest(ForwardSnapshot) is None:
             forward = self.start_forward()
@@ -133,21 +133,21 @@ class AutogradPresenter(QObject):
         if self._bench.newest(BackwardSnapshot) is not None:
             self._move_backward("back_run")
 
-    def _mean_root(self) -> None:
+    def _choose_default_root(self) -> None:
         """Choose the console's newest tensor while the canvas is empty and no root is chosen; take
         that choice back once there are blocks."""
         roots, is_empty = self._view.roots, not self._bench.project.model.blocks
         if is_empty and not roots.root:
-            self._meant = roots.newest
-        elif not is_empty and roots.root == self._meant:
-            self._meant = ""
+            self._default_root = roots.newest
+        elif not is_empty and roots.root == self._default_root:
+            self._default_root = ""
         else:
             return
-        roots.show_root(self._meant)
-        self._suggest_gradient(self._meant)
+        roots.show_root(self._default_root)
+        self._suggest_gradient(self._default_root)
 
     def _on_root(self, root: str) -> None:
-        self._meant = ""
+        self._default_root = ""
         self._suggest_gradient(root)
         self.start_backward()
 

@@ -50,7 +50,7 @@ class TracePresenter(QObject):
         self._questions = Questions(bench, self)
         self._parts: list[TraceSnapshot] = []
         self._step: TraceStepSnapshot | None = None
-        self._wanted = -1  # the call whose node is to be shown once its graph is there
+        self._awaited_call = -1  # this call's node is shown when its graph arrives
         self._is_running = False
         if bench.settings.trace_code:
             view.source.input.set_source(bench.settings.trace_code)
@@ -99,16 +99,18 @@ class TracePresenter(QObject):
         if node is not None:
             self.node_requested.emit(node)
         elif trace is not None and step is not None and trace.source:
-            self._questions.ask(TraceRootCommand(position=step.position), self._want, self._fail)
+            self._questions.ask(
+                TraceRootCommand(position=step.position), self._read_graph, self._fail
+            )
         elif step is not None:
-            self._want(TraceRootSnapshot(position=step.position))
+            self._read_graph(TraceRootSnapshot(position=step.position))
 
-    def _want(self, found: TraceRootSnapshot) -> None:
+    def _read_graph(self, found: TraceRootSnapshot) -> None:
         """Read the graph with the call's nodes; when it arrives, the node is shown."""
         if found.note:
             self._view.show_problem(found.note)
             return
-        self._wanted = found.position
+        self._awaited_call = found.position
         self.graph_wanted.emit(found.root)
 
     # -- from the engine -------------------------------------------------------------------------
@@ -133,9 +135,9 @@ class TracePresenter(QObject):
         self._view.show_step(step)
         node = self._node()
         self._view.call.show_node(node is not None)
-        if self._wanted == step.position and node is not None:
+        if self._awaited_call == step.position and node is not None:
             self.node_requested.emit(node)
-        self._wanted = -1
+        self._awaited_call = -1
 
     def _fail(self, error: ErrorReport) -> None:
         self._is_running = False
@@ -160,10 +162,10 @@ class TracePresenter(QObject):
     def _on_snapshot(self, snapshot: Snapshot) -> None:
         match snapshot:
             case GraphSnapshot() if self._step is not None:
-                # The call's nodes may be in it: the engine knows by which numbers.
+                # The graph may have the call's nodes: ask the engine for their numbers.
                 self._move("to", self._step.position)
-            case ErrorSnapshot(command=StartBackwardCommand.__name__) if self._wanted >= 0:
-                self._wanted = -1
+            case ErrorSnapshot(command=StartBackwardCommand.__name__) if self._awaited_call >= 0:
+                self._awaited_call = -1
                 self._view.show_problem(in_words(snapshot.error))
 
     # -- what ends a trace -----------------------------------------------------------------------
@@ -191,4 +193,4 @@ class TracePresenter(QObject):
     def _forget(self) -> None:
         self._questions.drop()
         self._parts, self._step, self._is_running = [], None, False
-        self._wanted = -1
+        self._awaited_call = -1

@@ -26,7 +26,7 @@ def blocks_from_clipboard() -> Model | None:
         return None
     try:
         piece = msgspec.json.decode(data.data(MIME).data(), type=Model)
-    except msgspec.MsgspecError:  # another version's
+    except msgspec.MsgspecError:  # from a version with other fields
         return None
     known = tuple(block for block in piece.blocks if block.kind in catalogue.kinds())
     return Model(known, piece.wires) if known else None

@@ -50,7 +50,7 @@ class ConsolePresenter(QObject):
         if not path:
             return
         try:
-            with tokenize.open(path) as file:  # by the encoding that the file itself declares
+            with tokenize.open(path) as file:  # in the encoding that the file declares
                 text = file.read()
         except (OSError, SyntaxError, UnicodeDecodeError) as error:
             window.say(f"{Path(path).name} cannot be read: {error}")

@@ -112,10 +112,10 @@ class TensorsPresenter(QObject):
 
     def _on_new_engine(self) -> None:
         self._show_devices()
-        self._refresh()  # what was typed may need no variable
+        self._refresh()  # a typed shape or number needs no variable
 
     def _on_opened(self) -> None:
-        self._show_variables(VariablesSnapshot(variables=()))  # the engine follows
+        self._show_variables(VariablesSnapshot(variables=()))  # the engine sends the new ones
         for tab in self._tabs:
             tab.start_anew()
 
@@ -134,7 +134,7 @@ class TensorsPresenter(QObject):
         tensors = [v.name for v in snapshot.variables if v.kind == "tensor"]
         new = [name for name in tensors if name not in before]
         wanted = self.expression
-        if new:  # what a cell made is what one wants to see
+        if new:  # show what the cell has made
             wanted = new[-1]
         elif _NAME.findall(wanted)[0] not in self._variables:
             wanted = tensors[-1] if tensors else ""
