@@ -1,4 +1,4 @@
-"""One editor per type of parameter. Each shows a value, and says what was typed."""
+"""One editor per type of parameter. Each shows a value, and emits what was typed."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ def value_text(value: ParamValue) -> str:
 
 
 class TextField(QAbstractSpinBox):
-    """A number, tuple or word, typed. Whole numbers and unit fractions also go by the arrows.
+    """A field for a number, tuple or word. The arrow keys step whole numbers and unit fractions.
 
-    `typed` tells each change of the text, `committed` that Enter was pressed, the focus left or an
-    arrow was used. Esc brings back the value last shown.
+    `typed` is emitted at each change of the text, `committed` at Enter, at the loss of focus and
+    after an arrow key. Esc restores the value last shown.
     """
 
     typed = Signal(str)
@@ -54,7 +54,7 @@ class TextField(QAbstractSpinBox):
         return self.lineEdit().text()
 
     def set_faulty(self, faulty: bool) -> None:
-        """Outline the field in the error colour, or no longer."""
+        """Outline the field in the error colour, or remove the outline."""
         self._faulty = faulty
         self.update()
 
@@ -92,7 +92,7 @@ class TextField(QAbstractSpinBox):
         return flags
 
     def validate(self, text: str, position: int) -> object:
-        # Anything may be typed: what is wrong with it is said under the field.
+        # Any text may be typed: errors are shown under the field.
         return (QValidator.State.Acceptable, text, position)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
@@ -109,11 +109,11 @@ class TextField(QAbstractSpinBox):
             self.committed.emit(self.text_value())
 
     def wheelEvent(self, event: QWheelEvent) -> None:
-        # Scrolling through a form must not change what lies under the pointer.
+        # Scrolling through a form must not change the field under the pointer.
         event.ignore()
 
     def event(self, event: QEvent) -> bool:
-        # Esc belongs to the field while there is something to take back.
+        # The field takes Esc while it has a change to undo.
         if (
             event.type() == QEvent.Type.ShortcutOverride
             and isinstance(event, QKeyEvent)
@@ -135,7 +135,7 @@ class TextField(QAbstractSpinBox):
 
 
 class CheckField(QCheckBox):
-    """True or False; `committed` tells each change by the user."""
+    """A field for True or False; `committed` is emitted at each change by the user."""
 
     committed = Signal(object)
 
@@ -148,7 +148,7 @@ class CheckField(QCheckBox):
 
 
 class ChoiceField(QComboBox):
-    """One of a parameter's choices, and None where that is a value."""
+    """A field for one of a parameter's choices, with None if that is a value."""
 
     committed = Signal(object)
 
@@ -190,7 +190,7 @@ def field_for(param: Param, parent: QWidget) -> Field:
 
 
 def tooltip(param: Param) -> str:
-    """What the parameter means, its default, its range, how to type it."""
+    """The parameter's meaning, its default, its range, and how to type it."""
     lines = [param.doc] if param.doc else []
     if not param.required:
         lines.append(f"Default: {value_text(param.default)}")

@@ -1,4 +1,4 @@
-"""A form made from parameters: types, defaults and ranges come from the catalogue."""
+"""A form for parameters, with the types, defaults and ranges of the catalogue."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from widgets.icons import set_icon
 
 
 class ParamForm(QWidget):
-    """One row per parameter. `value_edited(name, value)` tells a valid new value, once.
+    """One row per parameter. `value_edited(name, value)` is emitted once for a valid new value.
 
-    What is typed is checked at each key; a fault is said under the field, and what was typed
-    stays. A value that differs from the default is set in bold and has a button that resets it.
+    The text of a field is checked at each key; an error is shown under the field, and the text
+    stays. A value that differs from the default is in bold and has a button that resets it.
     """
 
     value_edited = Signal(str, object)
@@ -37,10 +37,10 @@ class ParamForm(QWidget):
     def show_params(
         self, params: Sequence[Param], values: Mapping[str, ParamValue], *, of: str = ""
     ) -> None:
-        """Show `params` with `values`; one that is not in `values` has its default.
+        """Show `params` with `values`; a parameter that is not in `values` has its default.
 
-        `of` names their owner. As long as owner and parameters are the same, only values that
-        changed are written into their fields, so that what is being typed in another one stays.
+        `of` names their owner. While owner and parameters are the same, only fields whose value
+        changed are written, so that the text being typed in another field stays.
         """
         if tuple(params) != self._params or of != self._owner:
             self._owner = of
@@ -50,7 +50,7 @@ class ParamForm(QWidget):
             self._rows[param.name].show_value(values.get(param.name, default))
 
     def set_head(self, label: QWidget, field: QWidget, error: QWidget) -> None:
-        """Show a row of somebody else's above the parameters, in the same columns."""
+        """Show a row with another widget above the parameters, in the same columns."""
         _place_row(self._grid, 0, label, field, error)
 
     def field(self, name: str) -> Field:
@@ -58,7 +58,7 @@ class ParamForm(QWidget):
         return self._rows[name].field
 
     def error(self, name: str) -> str:
-        """What is said under a field; empty when what it holds is valid."""
+        """The error shown under a field; empty if its text is valid."""
         return self._rows[name].error.text()
 
     def _rebuild(self, params: tuple[Param, ...]) -> None:
@@ -116,7 +116,7 @@ class _Row:
     def remove(self, grid: QGridLayout) -> None:
         for widget in (self.label, self.field, self.reset, self.error):
             grid.removeWidget(widget)
-            # A field that loses the focus while it goes must not speak up once more.
+            # A field that loses the focus while it is removed must not emit again.
             widget.blockSignals(True)
             widget.hide()
             widget.deleteLater()
@@ -129,14 +129,14 @@ class _Row:
         self._showing = True
         self.field.show_value(value)
         self._showing = False
-        self._say("")
+        self._show_error("")
         self._mark()
 
     def _mark(self) -> None:
         param = self._param
         changed = not param.required and not _same(self._value, param.default)
         self.label.setProperty("changed", changed)
-        # By the style sheet: on X11 it takes back a font set before a label is first shown.
+        # A property for the style sheet, which on X11 overrides a font set before the first show.
         self.label.style().unpolish(self.label)
         self.label.style().polish(self.label)
         self.reset.setVisible(changed)
@@ -147,11 +147,11 @@ class _Row:
         try:
             parse_value(self._param, text)
         except ValueError as error:
-            self._say(str(error))
+            self._show_error(str(error))
         else:
-            self._say("")
+            self._show_error("")
 
-    def _say(self, text: str) -> None:
+    def _show_error(self, text: str) -> None:
         self.error.setText(text)
         self.error.setVisible(bool(text))
         if isinstance(self.field, TextField):
@@ -161,10 +161,10 @@ class _Row:
         try:
             value = parse_value(self._param, entered)
         except ValueError as error:
-            self._say(str(error))
+            self._show_error(str(error))
             return
         if _same(value, self._value):
-            # Typed another way (`1e-3` for `0.001`): write it as it will be read.
+            # The same value typed in another form (`1e-3` for `0.001`): write the usual form.
             self._shown_once = False
             self.show_value(value)
             return
@@ -183,5 +183,5 @@ def _place_row(grid: QGridLayout, row: int, label: QWidget, field: QWidget, erro
 
 
 def _same(left: ParamValue, right: ParamValue) -> bool:
-    """Equality that tells True from 1."""
+    """Equality that distinguishes True from 1."""
     return isinstance(left, bool) == isinstance(right, bool) and left == right

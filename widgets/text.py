@@ -1,4 +1,4 @@
-"""Numbers, sizes and times as text: one way of writing each, everywhere in the program."""
+"""Numbers, sizes and times as text, in the one form used everywhere in the program."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def format_bytes(size_bytes: float | None) -> str:
 
 
 def format_shape(shape: Iterable[int | str]) -> str:
-    """A shape as people write it (`B × 3 × 8 × 8`); `scalar` for no dimensions."""
+    """A shape as text (`B × 3 × 8 × 8`); `scalar` for no dimensions."""
     return " × ".join(str(dim) for dim in shape) or "scalar"
 
 

@@ -26,13 +26,13 @@ CUT_HEIGHT = 28.0
 class Box(Struct, frozen=True, gc=False):
     """One rectangle of the picture.
 
-    `key` stays the same whatever is open: a module's path (`"layers.3.attn"`, with `"@2"` for its
-    second call), a repeat (`"layers.[0-11]"`, or its first item and how often: `"[#40×10]"`), one
-    round of such a repeat (`"[#40×10]/3"`), a node (`"#17"`), a cut (`"!17.1"`: node and input).
-    Modules, repeats and rounds open and close; nodes and cuts do not. `parent` is the index of the
-    open box around it, None at the top. `nodes` counts the graph's nodes inside, `repeat` how
-    often a repeat repeats (1 for all else). `node` is the graph's node id of a node or of what a
-    cut cuts off.
+    `key` does not depend on which boxes are open. It is a module's path (`"layers.3.attn"`, with
+    `"@2"` for its second call), a repeat (`"layers.[0-11]"`, or its first item and the number of
+    rounds: `"[#40×10]"`), one round of such a repeat (`"[#40×10]/3"`), a node (`"#17"`), or a cut
+    (`"!17.1"`: node and input). Modules, repeats and rounds open and close; nodes and cuts do not.
+    `parent` is the index of the open box around it, None at the top. `nodes` counts the graph's
+    nodes inside, `repeat` the rounds of a repeat (1 for all other boxes). `node` is the id of the
+    graph's node, for a cut that of the node above it.
     """
 
     key: str
@@ -56,8 +56,8 @@ class Box(Struct, frozen=True, gc=False):
 class Link(Struct, frozen=True, gc=False):
     """A line between two boxes that are not open, in the gradient's direction (root to leaves).
 
-    `edges` are the places in `GraphSnapshot.edges` of all edges it bundles; empty for the line
-    from a node to a cut. `text` is their shape (`"64×768"`) where all have the same, else empty.
+    `edges` are the indices in `GraphSnapshot.edges` of the edges that it bundles; empty for the
+    line from a node to a cut. `text` is their shape (`"64×768"`) if they share one, else empty.
     """
 
     source: int
@@ -68,12 +68,12 @@ class Link(Struct, frozen=True, gc=False):
 
 @dataclass(frozen=True)
 class VisibleGraph:
-    """What is to be seen while some boxes are open.
+    """The boxes and links that are visible while some boxes are open.
 
-    In `boxes` parents come before their children, and siblings stand in the gradient's order: a
-    link runs from an earlier to a later one, but for a parameter whose owner stands earlier than
-    another user. `box_of[node id]` is the index of the innermost box that stands for the node:
-    the node's own, or the closed box it is in.
+    In `boxes` parents come before their children, and siblings follow the gradient: a link runs
+    from an earlier to a later sibling, except a link to a parameter whose module comes before
+    another user of it. `box_of[node id]` is the index of the innermost visible box that holds the
+    node: the node's own box, or a closed one.
     """
 
     boxes: tuple[Box, ...]
@@ -82,7 +82,7 @@ class VisibleGraph:
 
     @cached_property
     def outline(self) -> Outline:
-        """What the layout depends on."""
+        """The input of the layout."""
         return Outline(
             np.array([-1 if box.parent is None else box.parent for box in self.boxes], np.int64),
             np.array([box.open for box in self.boxes], bool),

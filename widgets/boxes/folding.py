@@ -13,11 +13,11 @@ from .tree import Branch, Tree, walk
 
 MIN_ROUNDS = 3
 MIN_FOLDED_ITEMS = 12
-"""Siblings that a fold must hide, unless they are modules: less is read faster than opened."""
+"""The fewest siblings, other than modules, that a fold hides: fewer are read faster unfolded."""
 DATA = ("input", "integer")
-"""Cuts that say nothing of a layer itself."""
+"""The reasons of cuts at data inputs. They do not make layers differ."""
 MAX_PERIOD = 2_000
-"""Siblings in one round, at most."""
+"""The most siblings in one round."""
 
 
 def fold(
@@ -25,15 +25,15 @@ def fold(
 ) -> None:
     """Fold the tree's repeats in place, innermost first; `order` stays as it is.
 
-    Two rounds are alike when their nodes are, in name and order, and all edges that stay within
-    the fold run alike; where edges lead out of it does not matter, nor do shapes.
+    Two rounds are alike if their nodes have the same names in the same order, and the same edges
+    within the fold. Edges that leave the fold do not matter, nor do shapes.
     """
     _Folder(graph, tree, sources, targets).run()
 
 
 class _Row:
-    """The children of one branch: their kinds, and the places where they begin, with the last
-    one's end."""
+    """The children of one branch: their kinds, and the places where they begin, then the place
+    where the last one ends."""
 
     def __init__(self, folder: _Folder, children: list[Branch | int], kinds: list[int]) -> None:
         self.kinds = np.array(kinds)
@@ -55,13 +55,13 @@ class _Folder:
         self._numbers: dict[object, int] = {}
         cuts: dict[int, list[tuple[int, str]]] = defaultdict(list)
         for cut in graph.cuts:
-            if cut.reason not in DATA:  # the first of many layers is fed with data
+            if cut.reason not in DATA:  # only the first of many layers has one
                 cuts[cut.node].append((cut.input, cut.reason))
         self.node_kind = [
             self._number((n.name, len(n.outputs), *sorted(cuts.get(n.id, ())))) for n in graph.nodes
         ]
         self.branch_kind: dict[int, int] = {}
-        """By the branch's `id`: branches live as long as the tree."""
+        """Kinds by the branch's `id`: branches live as long as the tree."""
         start, end = tree.place[sources], tree.place[targets]
         inputs = np.array([edge.input for edge in graph.edges], np.int64)
         outputs = np.array([edge.output for edge in graph.edges], np.int64)
@@ -109,7 +109,7 @@ class _Folder:
             period = 1 if found else period + 1
 
     def _repeats(self, row: _Row, period: int) -> list[tuple[int, int]]:
-        """(start, rounds) of the repeats of this period, in order, not overlapping."""
+        """(start, rounds) of the repeats of this period, in order and without overlap."""
         same = np.zeros(len(row.kinds) - period + 2, np.int8)
         same[1:-1] = row.kinds[period:] == row.kinds[:-period]
         turns = np.flatnonzero(np.diff(same))
@@ -172,7 +172,7 @@ class _Folder:
 
 
 def _mixed(*columns: NDArray[np.int64]) -> NDArray[np.uint64]:
-    """A number for each row such that sums of them tell multisets of rows apart (splitmix64)."""
+    """A hash of each row (splitmix64). Multisets of rows are compared by the sums of hashes."""
     code = np.zeros(len(columns[0]), np.uint64)
     for column in columns:
         code = (code ^ column.astype(np.uint64)) + np.uint64(0x9E3779B97F4A7C15)
@@ -183,7 +183,7 @@ def _mixed(*columns: NDArray[np.int64]) -> NDArray[np.uint64]:
 
 
 def repeat_key(items: list[Branch | int], rounds: int, period: int) -> str:
-    """`"layers.[0-11]"` for numbered modules in a row, else its first item and the count."""
+    """`"layers.[0-11]"` for consecutive numbered modules, else the first item and the count."""
     numbered = numbers_of(items) if period == 1 else None
     if numbered:
         prefix, low, high, call = numbered
@@ -193,8 +193,8 @@ def repeat_key(items: list[Branch | int], rounds: int, period: int) -> str:
 
 
 def numbers_of(items: list[Branch | int]) -> tuple[str, int, int, int] | None:
-    """(prefix, first, last, call) where the items are the modules prefix.first .. prefix.last,
-    all in the same of their calls."""
+    """(prefix, first, last, call) if the items are call number `call` of each of the modules
+    prefix.first .. prefix.last."""
     found = []
     for item in items:
         if not isinstance(item, Branch) or item.kind != "module":

@@ -1,4 +1,4 @@
-"""The hierarchy of boxes of one graph, and what of it is seen while some boxes are open."""
+"""The hierarchy of boxes of one graph, and which of them are visible while some are open."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ CUT_WORDS = {
     "unknown": "no gradient",
 }
 WINDOW = (720.0, 640.0)
-"""What `initial` takes a window for, in pixels."""
+"""The size in pixels of the window for which `initial` chooses."""
 LEAST_ZOOM = 0.5
-"""Below, the words in the boxes cannot be read."""
+"""Below this zoom, the words in the boxes cannot be read."""
 MAX_BOXES = 200
-"""More boxes than that fit no window, so that there is no need to lay them out."""
+"""More boxes than this never fit into a window; `initial` does not lay them out to see."""
 NEARLY_ALL = 0.75
 
 
 class _Words(NamedTuple):
-    """What a branch's box says."""
+    """The words on a branch's box."""
 
     kind: BoxKind
     title: str
@@ -42,7 +42,7 @@ class _Words(NamedTuple):
 
 
 class Hierarchy:
-    """The boxes of one graph. Cheap to ask: `visible` takes milliseconds at 10,000 nodes."""
+    """The boxes of one graph. `visible` takes milliseconds at 10,000 nodes."""
 
     @without_collection()
     def __init__(self, graph: GraphSnapshot) -> None:
@@ -103,11 +103,11 @@ class Hierarchy:
         return width * LEAST_ZOOM <= WINDOW[0] and height * LEAST_ZOOM <= WINDOW[1]
 
     def open_all(self) -> frozenset[str]:
-        """The keys of all boxes that open: the picture is then the graph itself."""
+        """The keys of all boxes that can open: the picture then shows every node."""
         return frozenset(self._branches) - {""}
 
     def keys_to(self, node: int) -> frozenset[str]:
-        """The boxes to open so that `node` is seen itself. Raises IndexError for an unknown id."""
+        """The keys of the boxes around `node`. Raises IndexError for an unknown id."""
         place = int(self._place[node])
         keys, branch = [], self._root
         while True:
@@ -122,7 +122,8 @@ class Hierarchy:
             keys.append(branch.key)
 
     def keys_within(self, key: str) -> frozenset[str]:
-        """A box that opens, and all such boxes inside it. Raises KeyError for any other key."""
+        """The keys of a box that can open and of all such boxes inside it. Raises KeyError for any
+        other key."""
         return frozenset(branch.key for branch in walk(self._branches[key]))
 
     def nodes_in(self, key: str) -> NDArray[np.int64]:
@@ -132,12 +133,12 @@ class Hierarchy:
         branch = self._branches[key]
         return np.sort(self._order[branch.first : branch.end])
 
-    # -- what is seen ----------------------------------------------------------------------------
+    # -- what is visible -------------------------------------------------------------------------
 
     @without_collection()
     def visible(self, open_keys: frozenset[str]) -> VisibleGraph:
-        """The picture while the boxes of `open_keys` are open. Unknown keys, and open boxes
-        within closed ones, show nothing and do no harm."""
+        """The picture while the boxes of `open_keys` are open. Unknown keys, and keys of boxes
+        within closed ones, have no effect."""
         nodes, order = self.graph.nodes, self._order
         boxes: list[Box] = []
         cut_links: list[Link] = []
@@ -146,7 +147,7 @@ class Hierarchy:
             (child, None, self._root) for child in self._root.children
         ]
         while stack:
-            item, parent, around = stack.pop()  # the last child first: the gradient's order
+            item, parent, around = stack.pop()  # last child first, as the gradient flows
             index = len(boxes)
             if isinstance(item, Branch):
                 is_open = item.key in open_keys
@@ -195,7 +196,7 @@ class Hierarchy:
         ]
 
     def _edge_shapes(self) -> tuple[list[str], NDArray[np.int64]]:
-        """All texts of shapes (the first is empty: unknown), and each edge's place among them."""
+        """All texts of shapes (the first is empty: unknown), and each edge's index into them."""
         numbers: dict[str, int] = {"": 0}
         known: dict[TensorSpec, int] = {}
         found = np.zeros(len(self.graph.edges), np.int64)
@@ -260,13 +261,13 @@ class Hierarchy:
 
 
 def node_words(node: GraphNode) -> tuple[str, str]:
-    """(title, subtitle) of a node: what it is called, and the shape of its output."""
+    """(title, subtitle) of a node: its name, and the shape of its output."""
     shapes = ", ".join(filter(None, map(shape_text, node.outputs)))
     return node.label or node.op or node.name, shapes
 
 
 def shape_text(spec: TensorSpec) -> str:
-    """`"64×768"`; `"scalar"` for no dimensions, empty where torch does not say."""
+    """`"64×768"`; `"scalar"` for no dimensions, empty if the shape is unknown."""
     if spec.dtype == "unknown":
         return ""
     return "×".join(map(str, spec.shape)) or "scalar"

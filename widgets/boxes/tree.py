@@ -1,8 +1,8 @@
 """The tree of boxes of a graph: one per call of a module, siblings in the order of forward.
 
 A module's box holds the nodes that one call of it made: a contiguous piece of the forward order.
-Contiguous pieces of a topological order never depend on each other in a circle, so a picture of
-boxes has a layered layout whatever is open.
+Contiguous pieces of a topological order never form a cycle, so the boxes have a layered layout,
+whichever are open.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from numpy.typing import NDArray
 from engine.protocol import GraphSnapshot
 
 CONTAINERS = frozenset({"ModuleList", "ModuleDict"})
-"""Modules without a forward of their own: nothing says where a "call" of them begins or ends."""
+"""Modules without a forward of their own: they have no calls."""
 
 
 @dataclass(eq=False, slots=True)
 class Branch:
-    """A box with content. `path` is the module's, `call` which of its calls (from 1). The
-    children stand in the order of forward; [first, end) are their nodes' places in that order."""
+    """A box with content. `path` is the module's, `call` the number of its call (from 1). The
+    children are in the order of forward; [first, end) are the places of their nodes in it."""
 
     kind: Literal["module", "repeat", "round"]
     key: str
@@ -39,7 +39,7 @@ class Branch:
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """`order` holds all node ids such that each branch is one slice of it; `place` its inverse."""
+    """`order` holds all node ids; each branch is one slice of it. `place` is its inverse."""
 
     root: Branch
     order: NDArray[np.int64]
@@ -73,8 +73,8 @@ def build_tree(graph: GraphSnapshot, sources: NDArray, targets: NDArray) -> Tree
 def _forward_order(
     graph: GraphSnapshot, is_leaf: NDArray, sources: NDArray, targets: NDArray
 ) -> list[int]:
-    """Operations by sequence number where that is a topological order, as it is in one thread;
-    otherwise such an order that follows the numbers as far as it can."""
+    """Operations in a topological order: by sequence number if that is one, as it is for one
+    thread; else as close to the sequence numbers as possible."""
     sequence = np.array([node.sequence for node in graph.nodes], np.int64)
     inner = ~is_leaf[targets] if len(targets) else np.zeros(0, bool)
     if (sequence[sources[inner]] > sequence[targets[inner]]).all():
@@ -104,7 +104,7 @@ def _calls(
     left_out: frozenset[str],
 ) -> tuple[Branch, dict[str, list[Branch]]]:
     """One branch for each unbroken run of a module's nodes, none for modules `left_out`. `first`
-    and `end` are positions in `operations` for now."""
+    and `end` are positions in `operations` until `order` is known."""
     root = Branch("module", "", end=len(operations))
     branch_of_path: dict[str, list[Branch]] = {"": [root]}
     chain_of: dict[str, list[str]] = {}
@@ -148,9 +148,9 @@ def _add_leaves(
     sources: NDArray,
     targets: NDArray,
 ) -> None:
-    """Put each leaf into the first call of the module that owns it (a module that was never
-    called itself: into the innermost around it that was), before its user; one with several
-    users there first of all, so that the rounds of a loop look alike."""
+    """Put each leaf into the first call of the module that owns it, or of the innermost module
+    around that which was called. There it comes before its user; a leaf with several users comes
+    first of all, so that the rounds of a loop look alike."""
     position_of = {node: position for position, node in enumerate(operations)}
     users: dict[int, list[tuple[int, int]]] = defaultdict(list)
     for place in np.flatnonzero(is_leaf[targets]).tolist() if len(targets) else ():
@@ -187,8 +187,8 @@ def _add_leaves(
 
 
 def unwrap(root: Branch) -> None:
-    """Leave out a module's box around a single thing that says as much: a node, a module, or a
-    repeat of modules."""
+    """Remove the box of a module that holds nothing but one node, one module, or one repeat of
+    modules."""
     for branch in reversed(list(walk(root))):  # children before their parents
         branch.children = [_unwrapped(child) for child in branch.children]
 

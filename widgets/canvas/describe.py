@@ -1,4 +1,4 @@
-"""What the canvas says about blocks, ports and wires. Plain text and rich tooltips, no Qt."""
+"""Texts about blocks, ports and wires: plain text and rich tooltips, no Qt."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SHORT_NAMES = {"stride": "stride", "padding": "pad", "p": "p", "num_heads": "hea
 def key_parameters(block: Block) -> str:
     """A block's parameters on one line: `64 → 10`, `3 → 16, 3×3`, `p=0.5`.
 
-    What goes in and comes out, then the kernel, then whatever differs from torch's default.
+    Sizes of input and output, then the kernel, then what differs from torch's default.
     """
     kind = catalogue.kind(block.kind)
     values = {

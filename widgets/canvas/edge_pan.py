@@ -13,8 +13,8 @@ TICK_MS = 16
 
 
 class EdgePan(QTimer):
-    """Pans a view while the pointer is within EDGE_PX of an edge of it, or beyond; faster the
-    farther out. Calls `panned` with the pointer's viewport point after every step."""
+    """Pans a view while the pointer is within EDGE_PX of an edge, or beyond it; faster the farther
+    out. Calls `panned` with the pointer's viewport point after every step."""
 
     def __init__(self, view: CanvasView, panned: Callable[[QPointF], None]) -> None:
         super().__init__(view, interval=TICK_MS)
@@ -23,7 +23,7 @@ class EdgePan(QTimer):
         self.timeout.connect(self._step)
 
     def follow(self, pointer: QPointF) -> None:
-        """Tell where a drag's pointer is in the viewport. Call `stop` at the drag's end."""
+        """Pan, if need be, for a pointer at a viewport point. Call `stop` when the drag ends."""
         self._pointer = pointer
         if self._speed_px().isNull():
             self.stop()
@@ -41,5 +41,5 @@ class EdgePan(QTimer):
 
 
 def _beyond(at: float, length: int) -> int:
-    """Half of how far a point lies inside the EDGE_PX at an end of a length, or beyond that end."""
+    """Half the distance by which a point is past the line EDGE_PX before an end; else 0."""
     return round(min(0.0, at - EDGE_PX) + max(0.0, at - (length - EDGE_PX))) // 2

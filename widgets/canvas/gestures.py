@@ -64,7 +64,7 @@ class MoveBlocks(Gesture):
     def finish(self, pos: QPointF) -> None:
         self.scene.removeItem(self._guides)
         if not self._moving:
-            # A click, not a drag: of several selected blocks it means this one.
+            # A click, not a drag: it selects this one of several selected blocks.
             if self._clicked:
                 self.canvas.select([self._clicked])
             return
@@ -79,13 +79,13 @@ class MoveBlocks(Gesture):
 
 
 class Marquee(Gesture):
-    """Select what a rectangle touches; with Shift, besides what is selected already."""
+    """Select the blocks that a rectangle touches; with Shift, add them to the selection."""
 
     def __init__(self, canvas: ModelView, start: QPointF, add: bool) -> None:
         super().__init__(canvas)
         self._start = start
         self._before = canvas.selection_state()
-        self._kept = set(canvas.selected_blocks()) if add else set()
+        self._selected_before = set(canvas.selected_blocks()) if add else set()
         self._box = MarqueeBox()
         self.scene.addItem(self._box)
 
@@ -93,7 +93,7 @@ class Marquee(Gesture):
         rect = QRectF(self._start, pos).normalized()
         self._box.show_rect(rect)
         touched = {key for key, item in self.scene.blocks.items() if rect.intersects(item.rect())}
-        self.canvas.select(self._kept | touched)
+        self.canvas.select(self._selected_before | touched)
 
     def finish(self, pos: QPointF) -> None:
         self.scene.removeItem(self._box)

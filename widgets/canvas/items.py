@@ -1,4 +1,4 @@
-"""Blocks and wires as graphics items. They paint what they are told and decide nothing."""
+"""Blocks as graphics items. They paint the data that they are given."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ GLOW_RADIUS = 11.0
 CORNER = 8.0
 BAR_WIDTH = 5.0
 NEAR_ZOOM = 0.7
-"""From here up all text is shown; below, two larger lines."""
+"""From this zoom up all text is shown; below, two larger lines."""
 FAR_ZOOM = 0.28
-"""Below, a block is its colour and its icon."""
+"""Below this zoom, a block shows its colour and its icon only."""
 
 PortLook = Literal["open", "target", "refused"]
-"""While a wire is drawn: `open` could take it, `target` is the one under the cursor."""
+"""A port while a wire is drawn: `open` could take it, `target` is the one under the cursor."""
 Progress = Literal["none", "done", "current"]
 
 
@@ -93,7 +93,7 @@ class BlockItem(QGraphicsItem):
         return "error" if errors else "warning"
 
     def state_text(self) -> tuple[str, str]:
-        """(words, colour role) for the block's last line: its output shapes, or what is amiss."""
+        """(words, colour role) for the block's last line: its output shapes, or its problem."""
         shapes = self.report.outputs.values() if self.report is not None else ()
         problem = self.problem_role()
         if shapes:

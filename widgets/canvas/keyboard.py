@@ -1,4 +1,4 @@
-"""The canvas by keyboard: everything that the mouse can do."""
+"""The keys of the canvas. They can do everything that the mouse can."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SHIFT = Qt.KeyboardModifier.ShiftModifier
 
 
 def command_for(canvas: ModelView, event: QKeyEvent) -> Callable[[], object] | None:
-    """What a key asks the canvas to do; None when the canvas has no use for it."""
+    """The action of a key on the canvas; None if it has none."""
     key, modifiers = Qt.Key(event.key()), event.modifiers()
     standard = QKeySequence.StandardKey
     if (direction := DIRECTIONS.get(key)) is not None:
@@ -65,7 +65,7 @@ def command_for(canvas: ModelView, event: QKeyEvent) -> Callable[[], object] | N
 
 def cycle(canvas: ModelView, forward: bool) -> bool:
     """Select the next (or previous) block in the order of computation, parallel ones from left to
-    right. False past the last block: there Tab leaves the canvas."""
+    right. Returns False past the last block: there Tab leaves the canvas."""
     scene = canvas.model_scene
     across = tuple(sorted(scene.model.blocks, key=lambda block: (block.x, block.y)))
     order = wiring.topological_order(replace(scene.model, blocks=across))

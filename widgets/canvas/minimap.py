@@ -1,4 +1,4 @@
-"""A small map of the whole canvas: it shows which part is visible, and a click goes elsewhere."""
+"""A small map of the whole canvas: it shows which part is visible, and a click moves there."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class CanvasMap(QWidget):
         self.setFixedSize(self.SIZE)
         self.setCursor(Qt.CursorShape.PointingHandCursor)
         self._view = view
-        self._held: QTransform | None = None
+        self._drag_transform: QTransform | None = None
         view.view_changed.connect(lambda *_: self.update())
         theme.notifier.changed.connect(self.update)
 
@@ -38,13 +38,13 @@ class CanvasMap(QWidget):
         return self._view.content_rect() | self._view.visible_rect()
 
     def paint_content(self, painter: QPainter, to_map: QTransform) -> None:
-        """Paint the canvas's content; `to_map` leads from scene to map coordinates."""
+        """Paint the canvas's content; `to_map` transforms scene to map coordinates."""
         raise NotImplementedError
 
     def _to_map(self) -> QTransform:
-        """From scene to map coordinates. The map holds still under a dragging mouse."""
-        if self._held is not None:
-            return self._held
+        """The transform from scene to map coordinates. It does not change during a drag."""
+        if self._drag_transform is not None:
+            return self._drag_transform
         world = self.world()
         room = QRectF(self.rect()).adjusted(*(self.MARGIN_PX * s for s in (1, 1, -1, -1)))
         scale = min(room.width() / world.width(), room.height() / world.height())
@@ -68,7 +68,7 @@ class CanvasMap(QWidget):
         painter.end()
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
-        self._held = self._to_map()
+        self._drag_transform = self._to_map()
         self._go(event)
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
@@ -76,7 +76,7 @@ class CanvasMap(QWidget):
             self._go(event)
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
-        self._held = None
+        self._drag_transform = None
         self.update()
 
     def _go(self, event: QMouseEvent) -> None:

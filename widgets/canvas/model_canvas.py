@@ -1,4 +1,4 @@
-"""The canvas on which a model is built. It shows frozen data and says what the user asks for."""
+"""The canvas on which a model is built. It shows frozen data and emits what the user asks for."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from .wiring_gestures import KeyboardWire
 
 
 class ModelCanvas(ModelView):
-    """A model's view with every gesture on it: events of mouse and keyboard begin and end them."""
+    """A model's view with all gestures: mouse and key events begin and end them."""
 
     # -- dragging in from the palette ------------------------------------------------------------
 
     def ghost(self, kind: str, global_pos: QPoint) -> None:
-        """Show a new block under the cursor, while that is over the canvas."""
+        """Show a new block under the cursor while the cursor is over the canvas."""
         if not self._over_viewport(global_pos):
             self.end_ghost()
             return
@@ -30,7 +30,7 @@ class ModelCanvas(ModelView):
         gesture.move(self._scene_from_global(global_pos), keyboard.NONE)
 
     def drop(self, kind: str, global_pos: QPoint) -> bool:
-        """End the drag here: emits `block_dropped` (or `..._on_wire`); false off the canvas."""
+        """End the drag here: emits `block_dropped` (or `..._on_wire`); False outside the canvas."""
         self.ghost(kind, global_pos)
         gesture = self.end_gesture(cancel=False)
         if gesture is None:
@@ -40,7 +40,7 @@ class ModelCanvas(ModelView):
         return True
 
     def end_ghost(self) -> None:
-        """Take the ghost away: the drag was cancelled or left the canvas."""
+        """Remove the new block: the drag was cancelled or left the canvas."""
         if isinstance(self._gesture, DropBlock):
             self.end_gesture()
 
@@ -103,7 +103,7 @@ class ModelCanvas(ModelView):
             super().keyPressEvent(event)
 
     def event(self, event: QEvent) -> bool:
-        # What the canvas does itself, no shortcut of the window takes away while it has focus.
+        # While the canvas has focus, its own keys win over shortcuts of the window.
         if (
             event.type() == QEvent.Type.ShortcutOverride
             and isinstance(event, QKeyEvent)

@@ -1,4 +1,4 @@
-"""The view of one model: what it shows, what is selected, and what a gesture can ask for."""
+"""The view of one model: its blocks and wires, the selection, and the signals of gestures."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ Selection = tuple[frozenset[str], frozenset[Wire]]
 class ModelView(CanvasView):
     """Blocks and wires, the selection among them, and the gesture in progress.
 
-    It owns no model. A gesture shows a preview and ends in one signal; the `show_model` that
-    follows settles it (the old model, if the edit was refused). Scene coordinates are pixels; a
-    block's place is its top left corner. Signals that carry `object` say what it is.
+    The view does not change the model. A gesture shows a preview and ends in one signal; the owner
+    answers with `show_model` (the old model, if it refused the edit). Scene coordinates are pixels;
+    a block's place is its top left corner. A docstring names the type of each signal's `object`.
     """
 
     block_dropped = Signal(str, float, float)
     """(kind, x, y): dragged in from the palette."""
     block_dropped_on_wire = Signal(str, float, float, object)
-    """(kind, x, y, Wire): as `block_dropped`, onto a wire that it could go between."""
+    """(kind, x, y, Wire): as `block_dropped`, onto a wire into which the block fits."""
     blocks_moved = Signal(object)
     """dict[block id, (x, y)], once per drag: one undo step."""
     wire_requested = Signal(object)
-    """Wire. A wire that ends at the same input gives way."""
+    """Wire. It replaces a wire that ends at the same input."""
     wire_rerouted = Signal(object, object)
     """(old Wire, new Wire)."""
     delete_requested = Signal(object, object)
@@ -68,7 +68,7 @@ class ModelView(CanvasView):
     """(x, y): search for a block to put here."""
 
     FIT_BOTTOM_PX = 24
-    COVERED_BOTTOM_PX = 112  # minimap and its margin, less the margin of what is revealed
+    COVERED_BOTTOM_PX = 112  # the minimap and its margin, less the margin that `reveal` adds
 
     def __init__(
         self,
@@ -102,9 +102,9 @@ class ModelView(CanvasView):
     # -- what is shown ---------------------------------------------------------------------------
 
     def show_model(self, model: Model) -> None:
-        """Show a model; the selection stays with the blocks that are still there.
+        """Show a model. Selected blocks that are still there stay selected.
 
-        Another model than before ends the gesture in progress.
+        A model that differs from the last one ends the gesture in progress.
         """
         if self._gesture is not None and model == self.model_scene.model:
             return
@@ -116,7 +116,7 @@ class ModelView(CanvasView):
         self._tell_selection()
 
     def show_report(self, snapshot: ModelSnapshot | None) -> None:
-        """Show shapes, parameter counts and problems; None takes them away."""
+        """Show shapes, parameter counts and problems; None removes them."""
         self._hover(None)
         self.model_scene.show_report(snapshot)
 
@@ -216,17 +216,17 @@ class ModelView(CanvasView):
             self.block_activated.emit(blocks[0])
 
     def _pointed_at(self) -> QPointF:
-        """The scene point under the mouse, or the middle when it is elsewhere."""
+        """The scene point under the mouse, or in the middle when the mouse is elsewhere."""
         return self.center() if self._mouse is None else self.scene_point(self._mouse)
 
     # -- the gesture in progress -----------------------------------------------------------------
 
     def begin(self, gesture: Gesture | None) -> None:
-        """Take up a gesture; the one before has ended."""
+        """Begin a gesture. The one before must have ended."""
         self._gesture = gesture
 
     def end_gesture(self, cancel: bool = True) -> Gesture | None:
-        """Let go of the gesture in progress and return it; by default it is cancelled."""
+        """End the gesture in progress and return it; by default it is cancelled."""
         gesture, self._gesture = self._gesture, None
         self._edge_pan.stop()
         if gesture is not None and cancel:
@@ -234,7 +234,7 @@ class ModelView(CanvasView):
         return gesture
 
     def escape(self) -> None:
-        """Cancel the gesture in progress; without one, select nothing."""
+        """Cancel the gesture in progress; without one, clear the selection."""
         if self.end_gesture() is None:
             self._hide_note()
             self.select(())
@@ -281,8 +281,8 @@ class ModelView(CanvasView):
 
 
 class Gesture:
-    """Something in progress. The canvas calls `move` and `finish` with scene points, or `key`;
-    exactly one of `finish` and `cancel` ends it, and both leave no preview of their own."""
+    """A gesture in progress. The canvas calls `move` and `finish` with scene points, or `key`.
+    Exactly one of `finish` and `cancel` ends it; both remove its previews."""
 
     def __init__(self, canvas: ModelView) -> None:
         self.canvas = canvas
@@ -298,5 +298,5 @@ class Gesture:
         """Undo every preview; emit nothing."""
 
     def key(self, event: QKeyEvent) -> bool:
-        """Use a key; false leaves it to the canvas."""
+        """Handle a key; False leaves it to the canvas."""
         return False

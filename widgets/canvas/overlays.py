@@ -1,4 +1,4 @@
-"""What lies above blocks and wires: problems in words, and what a gesture shows of itself."""
+"""Items above blocks and wires: problems in words, and the previews of gestures."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def _wrapped(text: str, face: QFont, corner: QPointF, width: float) -> QRectF:
 
 
 class Overlay(QGraphicsItem):
-    """Base of what a gesture shows: above everything, deaf to the mouse."""
+    """Base of a gesture's items: above everything else, and they take no mouse events."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -137,7 +137,7 @@ class MarqueeBox(Overlay):
 
 
 class PendingWire(QGraphicsPathItem):
-    """The wire being drawn: accent while free or fitting, error colour where it is refused."""
+    """The wire being drawn, in the error colour over a port that refuses it, else in accent."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -145,7 +145,7 @@ class PendingWire(QGraphicsPathItem):
         self.setAcceptedMouseButtons(Qt.MouseButton.NoButton)
 
     def show_wire(self, start: QPointF, end: QPointF, role: str, fits: bool) -> None:
-        # A plain curve to the hand, whichever way it goes: routes round blocks would jump about.
+        # A plain curve to the cursor: a route round blocks would jump while it moves.
         reach = QPointF(max(24.0, abs(end.x() - start.x()) / 2), 0)
         path = QPainterPath(start)
         path.cubicTo(start + reach, end - reach, end)
@@ -181,7 +181,7 @@ class Note(Overlay):
         self.update()
 
     def _offset_inside(self, pos: QPointF) -> QPointF:
-        """Below and right of the cursor; at the view's edge as far back as all words need."""
+        """Put the note below and right of the cursor, moved back at the view's edge to fit."""
         self._offset = self.OFFSET_PX
         views = self.scene().views()
         if not views:
@@ -190,7 +190,7 @@ class Note(Overlay):
         box = self._box().translated(at)
         seen = views[0].viewport().rect()
         back = min(0.0, seen.right() - self.MARGIN_PX - box.right())
-        # Not over the cursor: a note that does not fit below goes above.
+        # A note that does not fit below goes above the cursor, not over it.
         up = -box.height() - 2 * self.OFFSET_PX.y() if box.bottom() > seen.bottom() else 0.0
         return self.OFFSET_PX + QPointF(back, up)
 

@@ -1,4 +1,4 @@
-"""What lies under the pointer, and what a press there begins."""
+"""The item under the pointer: its gesture, cursor and tooltip."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def press(canvas: ModelView, pos: QPointF, modifiers: Qt.KeyboardModifier) -> Ge
 
 
 def port_at(canvas: ModelView, pos: QPointF) -> tuple[BlockItem, Side, str] | None:
-    """The port at a scene point. Its reach never grows beyond the port's own surroundings."""
+    """The port at a scene point, within a reach that is limited in scene pixels at small zooms."""
     return canvas.model_scene.port_at(pos, PORT_REACH_PX / max(canvas.zoom, 0.5))
 
 
@@ -70,7 +70,7 @@ def thing_at(canvas: ModelView, pos: QPointF) -> Thing | None:
 
 
 def cursor_at(canvas: ModelView, pos: QPointF) -> Qt.CursorShape | None:
-    """The cursor that says what a press would do; None for the ordinary one."""
+    """The cursor that shows what a press would do; None for the ordinary one."""
     if canvas.model_scene.fix_at(pos) is not None:
         return Qt.CursorShape.PointingHandCursor
     return Qt.CursorShape.CrossCursor if port_at(canvas, pos) is not None else None

@@ -1,4 +1,4 @@
-"""The model as a scene: items follow the document and change only where it has changed."""
+"""The model as a scene. Only items whose part of the document changed are updated."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from .overlays import ProblemItem
 from .wires import WireItem, boxes
 
 Thing = BlockItem | WireItem | ProblemItem
-"""What can lie under the pointer."""
+"""The items that can lie under the pointer."""
 
 
 class ModelScene(QGraphicsScene):
-    """Owns no model: it shows the last one given. Previews move items until the next one."""
+    """Shows the last model given. Previews move items until the next `show_model`."""
 
     def __init__(self, parent=None) -> None:
         super().__init__(parent)
-        # Blocks move all the time: an index would be rebuilt more often than it is used.
+        # Blocks move often: Qt's index would be rebuilt more often than it is used.
         self.setItemIndexMethod(QGraphicsScene.ItemIndexMethod.NoIndex)
         self.model = Model()
         self.blocks: dict[str, BlockItem] = {}
@@ -50,7 +50,7 @@ class ModelScene(QGraphicsScene):
                 self.blocks[key] = item = BlockItem(block)
                 self.addItem(item)
             elif item.block != block:
-                # A report of other parameters would be a lie; of another place it is not.
+                # A report no longer holds for other parameters; after a mere move it does.
                 if (item.block.kind, item.block.params) != (block.kind, block.params):
                     self._set_report(item, None)
                 item.show_block(block)
@@ -69,7 +69,7 @@ class ModelScene(QGraphicsScene):
         self.follow(self.blocks)
 
     def show_report(self, snapshot: ModelSnapshot | None) -> None:
-        """Show shapes, parameter counts and problems; None takes them away."""
+        """Show shapes, parameter counts and problems; None removes them."""
         reports = {report.block: report for report in snapshot.blocks} if snapshot else {}
         for key, item in self.blocks.items():
             self._set_report(item, reports.get(key))
@@ -87,7 +87,7 @@ class ModelScene(QGraphicsScene):
         self._derive_wires()
 
     def spec(self, block: str, port: str) -> TensorSpec | None:
-        """What is known of the tensor at an output port."""
+        """The shape and dtype of the tensor at an output port, as far as known."""
         report = self._reports.get(block)
         return report.outputs.get(port) if report else None
 
@@ -116,7 +116,7 @@ class ModelScene(QGraphicsScene):
         self.follow(positions)
 
     def end_previews(self) -> None:
-        """Put everything back where the model says."""
+        """Put every item back to its place in the model."""
         for item in self.blocks.values():
             item.setPos(item.block.x, item.block.y)
             if item.port_looks:
@@ -127,7 +127,7 @@ class ModelScene(QGraphicsScene):
         self.follow(self.blocks)
 
     def follow(self, blocks: Iterable[str]) -> None:
-        """Let the wires of these blocks follow them, and find places for their labels."""
+        """Redraw the wires of these blocks, and place the wires' labels."""
         moved = set(blocks)
         touched = []
         keys = list(self.blocks)
@@ -140,7 +140,7 @@ class ModelScene(QGraphicsScene):
         self.place_labels(touched)
 
     def place_labels(self, items: Iterable[WireItem]) -> None:
-        """Find places for the labels of these wires, clear of all else."""
+        """Place the labels of these wires where they cover nothing."""
         wires = list(items)
         placed = set(map(id, wires))
         obstacles = [item.rect() for item in self.blocks.values()]
@@ -218,7 +218,7 @@ class ModelScene(QGraphicsScene):
                 item.update()
 
     def _derive_wires(self) -> None:
-        """Every wire's label and colour, from the reports and the progress."""
+        """Set every wire's label and colour from the reports and the progress."""
         for wire, item in self.wires.items():
             spec = self.spec(wire.source, wire.source_port)
             report = self._reports.get(wire.target)
@@ -241,7 +241,7 @@ class ModelScene(QGraphicsScene):
         item.report = report
         item.update()
         self._drop_problem(key)
-        # An input that nothing is wired to yet is work to do, not a fault: its port says so.
+        # An input without a wire is not a fault yet: its port shows it.
         item.waiting = frozenset(
             problem.port
             for problem in (report.problems if report else ())

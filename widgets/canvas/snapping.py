@@ -1,4 +1,4 @@
-"""Where a dragged block comes to rest: in line with others where it nearly is, else on the grid."""
+"""The place where a dragged block stops: in line with others if it nearly is, else on the grid."""
 
 from __future__ import annotations
 
@@ -45,7 +45,8 @@ def snap_move(
 def _align(
     mine: tuple[float, ...], theirs: Sequence[tuple[float, ...]], tolerance: float
 ) -> tuple[float | None, float | None]:
-    """The smallest move that lines like up with like, and the line; (None, None) if too far."""
+    """The smallest move that puts an edge or middle in line with another block's, and that line;
+    (None, None) if it is too far."""
     pairs = [
         (other - own, other)
         for each in theirs

@@ -1,4 +1,4 @@
-"""The view under every canvas: pan, zoom, fit, the grid, and pictures of what it shows."""
+"""The base of every canvas: pan, zoom, fit, the grid, and pictures of the content."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ WHEEL_STEP = 1.2
 """Zoom factor of one notch of a mouse wheel (120 eighths of a degree)."""
 MIN_DOT_SPACING_PX = 12
 MAX_PICTURE_PX = 8192
-"""The longer side of an image before PNG_SCALE: what QImage and viewers take without trouble."""
+"""The longest side of an image before PNG_SCALE that QImage and image viewers can handle."""
 MAX_PICTURE_AREA_PX = 16_000_000
-"""The area of such an image: at PNG_SCALE it takes 256 MB, the most that Qt's reader allows."""
+"""The largest area of such an image: at PNG_SCALE it takes 256 MB, the limit of Qt's reader."""
 
 
 @lru_cache(maxsize=16)
@@ -44,7 +44,7 @@ def _lattice(step: int, columns: int, rows: int) -> QPolygonF:
 
 @contextmanager
 def _uncached(items: Iterable[QGraphicsItem]) -> Iterator[None]:
-    """Let items paint anew: their caches have the screen's resolution, and text as pixels."""
+    """Paint items without their caches, which have the screen's resolution and text as pixels."""
     modes = [(item, item.cacheMode()) for item in items]
     for item, _ in modes:
         item.setCacheMode(QGraphicsItem.CacheMode.NoCache)
@@ -64,16 +64,16 @@ class CanvasView(QGraphicsView):
     """
 
     view_changed = Signal(float, float, float)
-    """(zoom, x, y): the zoom factor and the scene point in the middle, after any change."""
+    """(zoom, x, y) after a change: the zoom factor and the scene point in the middle."""
 
     MIN_ZOOM = 0.1
     MAX_ZOOM = 4.0
     FIT_MAX_ZOOM = 1.25
     FIT_MARGIN_PX = 32
     FIT_BOTTOM_PX = 0
-    """What `fit` keeps free at the lower edge, for what lies over it."""
+    """The height that `fit` keeps free at the lower edge, for widgets over it."""
     COVERED_BOTTOM_PX = 0
-    """The height of what lies over the lower corners; `reveal` goes above it."""
+    """The height of the widgets over the lower corners; `reveal` shows items above them."""
 
     def __init__(self, scene: QGraphicsScene, parent: QWidget | None = None) -> None:
         super().__init__(scene, parent)
@@ -81,7 +81,7 @@ class CanvasView(QGraphicsView):
         self.setSceneRect(ENDLESS)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        # We anchor by hand: Qt's own anchors round to whole pixels of the wrong transform.
+        # `_place` keeps the point in place: Qt's anchors round to pixels of the wrong transform.
         self.setTransformationAnchor(QGraphicsView.ViewportAnchor.NoAnchor)
         self.setResizeAnchor(QGraphicsView.ViewportAnchor.AnchorViewCenter)
         self.setRenderHint(QPainter.RenderHint.Antialiasing)
@@ -95,7 +95,7 @@ class CanvasView(QGraphicsView):
         theme.notifier.changed.connect(self._repaint)
         self.centerOn(0, 0)
 
-    # -- where we look ---------------------------------------------------------------------------
+    # -- the visible part ------------------------------------------------------------------------
 
     @property
     def zoom(self) -> float:
@@ -107,7 +107,7 @@ class CanvasView(QGraphicsView):
         return self.scene_point(QRectF(self.viewport().rect()).center())
 
     def visible_rect(self) -> QRectF:
-        """What the viewport shows, in scene coordinates."""
+        """The visible part of the scene, in scene coordinates."""
         size = self.viewport().size()
         corner = self.scene_point(QPointF(size.width(), size.height()))
         return QRectF(self.scene_point(QPointF(0, 0)), corner)
@@ -153,7 +153,7 @@ class CanvasView(QGraphicsView):
             self.set_view(self.zoom, middle.x(), middle.y())
 
     def content_rect(self) -> QRectF:
-        """The scene rect that `fit` shows and pictures hold; subclasses may leave things out."""
+        """The scene rect that `fit` and pictures show; subclasses may leave items out."""
         return self.scene().itemsBoundingRect()
 
     def scene_point(self, viewport_point: QPointF) -> QPointF:
@@ -169,9 +169,9 @@ class CanvasView(QGraphicsView):
         across, down = self.horizontalScrollBar(), self.verticalScrollBar()
         across.setValue(across.value() + round(off.x()))
         down.setValue(down.value() + round(off.y()))
-        self._tell()
+        self._emit_view()
 
-    def _tell(self) -> None:
+    def _emit_view(self) -> None:
         center = self.center()
         self.view_changed.emit(self.zoom, center.x(), center.y())
 
@@ -264,20 +264,20 @@ class CanvasView(QGraphicsView):
             super().keyReleaseEvent(event)
 
     def focusOutEvent(self, event) -> None:
-        # The release of Space goes elsewhere once the focus has left.
+        # Without focus the canvas does not get the release of Space.
         self._space_held = False
         self.rest_cursor()
         super().focusOutEvent(event)
 
     def pan_by(self, delta_px: QPoint) -> None:
-        """Move what is shown by viewport pixels."""
+        """Pan by viewport pixels."""
         across, down = self.horizontalScrollBar(), self.verticalScrollBar()
         across.setValue(across.value() - delta_px.x())
         down.setValue(down.value() - delta_px.y())
-        self._tell()
+        self._emit_view()
 
     def rest_cursor(self) -> None:
-        """Show the cursor for doing nothing, or for panning."""
+        """Show the cursor for panning, or the ordinary one."""
         if self._pan_from is not None:
             return
         if self._space_held:
@@ -288,7 +288,7 @@ class CanvasView(QGraphicsView):
     # -- painting --------------------------------------------------------------------------------
 
     def drawBackground(self, painter: QPainter, rect: QRectF) -> None:
-        """A dot on every 8-px grid point, thinned out by twos as one zooms out."""
+        """A dot on every 8-px grid point; at smaller zooms on every 2nd, 4th, ..."""
         colors = theme.current()
         painter.fillRect(rect, colors.color("canvas"))
         step = GRID
@@ -297,7 +297,7 @@ class CanvasView(QGraphicsView):
         column, row = math.floor(rect.left() / step), math.floor(rect.top() / step)
         columns, rows = math.ceil(rect.width() / step) + 2, math.ceil(rect.height() / step) + 2
         dots = _lattice(step, columns, rows).translated(column * step, row * step)
-        # Unsmoothed, or dots between two pixels would fade and the grid show stripes.
+        # No antialiasing: dots between two pixels would fade, and the grid show stripes.
         painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
         pen = QPen(colors.color("grid"), 2)
         pen.setCosmetic(True)
@@ -308,12 +308,12 @@ class CanvasView(QGraphicsView):
     def _repaint(self) -> None:
         self.resetCachedContent()
         for item in self.scene().items():
-            item.update()  # scene().update() leaves what items have cached
+            item.update()  # scene().update() does not clear the items' caches
 
     # -- pictures --------------------------------------------------------------------------------
 
     def _picture(self, scale: float, bounded: bool = True) -> tuple[QSize, save_picture.Paint]:
-        """The whole content with a margin: its size in pixels and what paints it there."""
+        """The whole content with a margin: its size in pixels, and a function that paints it."""
         rect = self.content_rect()
         if rect.isEmpty():
             rect = QRectF(0, 0, 16 * GRID, 16 * GRID)

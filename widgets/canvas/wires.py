@@ -18,25 +18,25 @@ from . import describe, style
 from .items import NEAR_ZOOM
 
 LABEL_ZOOM = 0.45
-"""Below, no label could be read."""
+"""Below this zoom, labels cannot be read."""
 LABEL_PLACES = (0.5, 0.4, 0.6, 0.3, 0.7, 0.2, 0.8)
 """Where along the wire a label may sit, best first."""
 SAMPLES = 33
 LEAD = 28.0
-"""How far a wire that runs backward goes on before it turns."""
+"""The distance in scene pixels that a backward wire runs before it turns."""
 PORT_ROOM = 9.0
-"""Between a label and a block beside it: the port stands out of the block."""
+"""The gap between a label and a block beside it: the port stands out of the block."""
 DETOUR = 16.0
-"""How far from a block in its way a wire passes."""
+"""The distance at which a wire passes a block in its way."""
 CLEARANCE = 56.0
-"""How far below or above a port such a wire passes, so that it stays outside the block."""
+"""The distance from a port at which such a wire passes above or below, outside the block."""
 
 
 def wire_path(start: QPointF, end: QPointF) -> QPainterPath:
     """A wire leaves to the right and arrives from the left.
 
-    Forward it is one cubic curve. Backward it goes round the blocks at both ends, as text goes
-    on in the next line.
+    A forward wire is one cubic curve. A backward wire goes round the blocks at both ends, like text
+    that continues on the next line.
     """
     path = QPainterPath(start)
     ahead = end.x() - start.x()
@@ -60,7 +60,7 @@ def wire_path(start: QPointF, end: QPointF) -> QPainterPath:
 def route(start: QPointF, end: QPointF, obstacles: np.ndarray) -> QPainterPath:
     """A wire that passes over or under the blocks in its way (rows of left, top, right, bottom).
 
-    Where it would hit something again after three tries, it runs behind that.
+    If it still hits a block after three tries, it runs behind that block.
     """
     path = wire_path(start, end)
     if end.x() - start.x() < LEAD:
@@ -93,7 +93,7 @@ def _detour(start: QPointF, end: QPointF, left: float, right: float, y: float) -
 
 
 def _hit_by(path: QPainterPath, obstacles: np.ndarray) -> np.ndarray:
-    """The rows of `obstacles` that a path comes nearer than a few pixels."""
+    """The rows of `obstacles` that a path hits or nearly touches."""
     x, y = sample_path(path).T[:, :, None]
     left, top, right, bottom = obstacles.T
     inside = (x > left - 6) & (x < right + 6) & (y > top - 6) & (y < bottom + 6)
@@ -101,7 +101,7 @@ def _hit_by(path: QPainterPath, obstacles: np.ndarray) -> np.ndarray:
 
 
 def _towards(corner: QPointF, other: QPointF) -> QPointF:
-    """Where a rounded corner begins on its way from `other`."""
+    """The point at which the rounding of a corner begins, on the side of `other`."""
     off = other - corner
     length = (off.x() ** 2 + off.y() ** 2) ** 0.5
     return corner + off * (min(16.0, length / 2) / length) if length else corner
@@ -126,14 +126,14 @@ class WireItem(QGraphicsItem):
         self.hovered = False
         self.label = ""
         self.label_rects = {False: QRectF(), True: QRectF()}
-        """The label's box in scene coordinates, by whether it is the large one, for small zooms;
-        empty where it is not shown."""
+        """The label's box in scene coordinates, with and without the larger text for small zooms;
+        empty where the label is not shown."""
         self.points = np.zeros((SAMPLES, 2))
         self._path = QPainterPath()
         self._bounds = QRectF()
 
     def run(self, start: QPointF, end: QPointF, obstacles: np.ndarray) -> None:
-        """Run from `start` to `end` (scene), round the blocks in between (see `boxes`)."""
+        """Draw the wire from `start` to `end` (scene), round `obstacles` (see `boxes`)."""
         path = route(start, end, obstacles)
         if path != self._path:
             self.prepareGeometryChange()
@@ -142,7 +142,7 @@ class WireItem(QGraphicsItem):
             self._hide_label()
 
     def show_spec(self, spec: TensorSpec | None, role: str) -> None:
-        """Show what flows here, in the colour of a role of the theme."""
+        """Show the shape of the tensor, in the colour of a role of the theme."""
         if spec != self.spec:
             self._hide_label()
         self.spec, self.role = spec, role
@@ -150,8 +150,8 @@ class WireItem(QGraphicsItem):
         self.update()
 
     def place_label(self, obstacles: np.ndarray) -> None:
-        """Put the label on the wire, or else beside it, where it covers no obstacle; hide it
-        where there is no such place."""
+        """Put the label where it covers no obstacle: on the wire, else beside it. Hide it if there
+        is no such place."""
         self._hide_label()
         if not self.label:
             return
@@ -183,7 +183,8 @@ class WireItem(QGraphicsItem):
         yield from ((x, y - beside), (x, y + beside))
 
     def distance(self, point: QPointF) -> float:
-        """How far a scene point is from the wire (from its samples' segments), in scene pixels."""
+        """The distance of a scene point from the wire (from its samples' segments), in scene
+        pixels."""
         here = np.array([point.x(), point.y()])
         start, step = self.points[:-1], np.diff(self.points, axis=0)
         length = np.maximum((step**2).sum(1), 1e-9)

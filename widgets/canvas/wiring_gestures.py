@@ -15,15 +15,15 @@ from .overlays import PendingWire
 SNAP_PX = 24.0
 """A wire jumps to a fitting port this near to the cursor, in viewport pixels."""
 TOUCH_PX = 10.0
-"""The user means a port this near; if it does not fit, the note says why."""
+"""A port this near is the user's target; if it does not fit, the note says why."""
 
 End = tuple[str, Side, str]
 """(block id, side, port)."""
 
 
 class WireRules:
-    """Which ports the free end of a wire may go to, and why not others: `can_connect` is asked
-    about the model without the wire that is being re-routed."""
+    """The ports to which the free end of a wire may go, and why it may not go to others. The model
+    that `can_connect` is asked about is without the wire that is being re-routed."""
 
     def __init__(self, canvas: ModelView, fixed: End, old: Wire | None) -> None:
         self.fixed, self.old = fixed, old
@@ -54,10 +54,10 @@ class WireRules:
 
 
 class DrawWire(Gesture):
-    """Drag a wire from a port; from an input that has one, its end comes loose (re-route).
+    """Drag a wire from a port, or re-route the wire at an input by dragging its end.
 
-    Dropped on a port or a block: `wire_requested` or `wire_rerouted`. A loose end dropped on
-    empty canvas: `delete_requested`.
+    Emits `wire_requested` or `wire_rerouted` when dropped on a port or block, and
+    `delete_requested` when the end of an existing wire is dropped on empty canvas.
     """
 
     def __init__(self, canvas: ModelView, fixed: End, old: Wire | None = None) -> None:
@@ -92,7 +92,7 @@ class DrawWire(Gesture):
         self.canvas.note.say(reason, "error", pos)
 
     def finish(self, pos: QPointF) -> None:
-        # Released where a slow hand ended: the last move may have been elsewhere.
+        # The button may be released at another point than that of the last move.
         self.move(pos, Qt.KeyboardModifier.NoModifier)
         refused, end = self._reason, self._end
         self.cancel()
@@ -113,7 +113,7 @@ class DrawWire(Gesture):
         self.scene.end_previews()
 
     def _aim(self, pos: QPointF) -> tuple[End | None, str]:
-        """The port that a release at `pos` would take, or else the reason for refusing."""
+        """The port that a release at `pos` would connect, or else the reason for refusing."""
         zoom = self.canvas.zoom
         near = sorted(self.scene.ports_near(pos, SNAP_PX / zoom), key=lambda each: each[0])
         ends = [(far, self._end_of(item, side, port)) for far, item, side, port in near]
@@ -128,7 +128,7 @@ class DrawWire(Gesture):
         return self._aim_at_block(block) if block else (None, "")
 
     def _aim_at_block(self, block: BlockItem) -> tuple[End | None, str]:
-        """The block's first free port that fits; else its first that fits (a wire gives way)."""
+        """The block's first free port that fits, else its first that fits (its wire goes)."""
         side = self.rules.wanted
         ends = [self._end_of(block, side, port.name) for port in block.ports[side]]
         if block.block.id == self.rules.fixed[0] and self.rules.fixed not in ends:
@@ -160,8 +160,8 @@ class DrawWire(Gesture):
 
 
 class KeyboardWire(DrawWire):
-    """Wire the selected block by keyboard: arrows choose among the inputs that would take it,
-    W the next of its outputs, Enter connects, Esc cancels."""
+    """Wire the selected block by keyboard: arrows choose among the inputs that fit, W chooses the
+    block's next output, Enter connects, Esc cancels."""
 
     def __init__(self, canvas: ModelView, block: BlockItem, output: int = 0) -> None:
         self._block, self._output = block, output % len(block.ports["out"])
@@ -184,10 +184,10 @@ class KeyboardWire(DrawWire):
         return bool(self._choices)
 
     def move(self, pos: QPointF, modifiers: Qt.KeyboardModifier) -> None:
-        """The pointer has no part in this."""
+        """Ignore the pointer."""
 
     def finish(self, pos: QPointF) -> None:
-        """A click elsewhere leaves it."""
+        """Cancel: the user clicked elsewhere."""
         self.cancel()
 
     def key(self, event: QKeyEvent) -> bool:

@@ -35,7 +35,7 @@ class ZoomBar(QFrame):
         button = make.tool_button(name, tip=words, slot=act, accessible=words)
         button.setIconSize(QSize(16, 16))
         button.setFixedHeight(24)
-        # One Tab from the last block out of the canvas, not four: the keys do the same.
+        # No Tab stops: the canvas's keys do the same, and one Tab shall leave the canvas.
         button.setFocusPolicy(button.focusPolicy().NoFocus)
         row.addWidget(button)
         if icon:

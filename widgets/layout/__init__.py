@@ -1,6 +1,6 @@
-"""Where things go: the blocks of a model, and boxes within boxes with their links. Imports no Qt.
+"""Positions of the blocks of a model, and of boxes within boxes with their links. Imports no Qt.
 
-Not here: which boxes there are (`boxes`), and what paints them (`canvas`, `graph`).
+Not here: which boxes there are (`boxes`), and their painting (`canvas`, `graph`).
 """
 
 from .blocks import (

@@ -13,7 +13,7 @@ SIDES: tuple[Side, Side] = ("in", "out")
 
 BLOCK_WIDTH = 192.0
 BODY_HEIGHT = 72.0
-"""The height of title, parameters and shape: a block with at most one port a side has no more."""
+"""The height of title, parameters and shape: that of a block with at most one port on each side."""
 PORT_LINE = 36.0
 """A lone port's distance from the top: blocks with equal tops have straight wires."""
 PORT_SPACING = 20.0

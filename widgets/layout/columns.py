@@ -18,18 +18,18 @@ from .layer_graph import Point
 from .level import PlacedLevel, without_repeats
 
 COLUMN_HEIGHT = 2_400.0
-"""A level that is no higher stays whole."""
+"""A level stays whole if its height is at most this."""
 SLENDER = 3.0
 """A level stays whole if its height is at most this many times its width."""
 WIDEST = 2.4
 """Columns are made higher until all together are at most this many times as wide as high. Their
 height doubles each time, so that opening one box rarely moves others to another column."""
 MAX_LINES = 40
-"""A level stays whole if more lines would go on from one column to the next."""
+"""A level stays whole if more lines than this would run from one column to the next."""
 
 
 def in_columns(placed: PlacedLevel) -> PlacedLevel:
-    """The level in columns if it is too slender, else as it is."""
+    """The level, broken into columns if it is too slender."""
     width, height = placed.size
     if height <= max(COLUMN_HEIGHT, SLENDER * width):
         return placed
@@ -46,8 +46,8 @@ def broken(placed: PlacedLevel, height: float) -> PlacedLevel:
 
 
 def _cuts(placed: PlacedLevel, height: float) -> list[int]:
-    """The last row of each column but the last; nothing if too many lines would go on. A column is
-    at least half full and ends where the fewest lines go on."""
+    """The last row of each column but the last; empty if too many lines would run from one column
+    to the next. A column is at least half full and ends where the fewest lines leave it."""
     rows, lines = placed.rows, _lines_below(placed)
     cuts: list[int] = []
     start, last = int(placed.has_tops), len(rows) - 1 - int(placed.has_bottoms)
@@ -93,7 +93,7 @@ class _Columns:
     def __init__(self, placed: PlacedLevel, cuts: list[int]) -> None:
         self.placed, self.cuts = placed, cuts
         self.tops = [top for top, _ in placed.rows]
-        """The rows' tops. Each item and each station lies in a row, for lines bend in the gaps."""
+        """The rows' tops. Each item and each station lies in a row: lines bend only in the gaps."""
 
     def run(self) -> PlacedLevel:
         placed, rows, items = self.placed, self.placed.rows, self.placed.places

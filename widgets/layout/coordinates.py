@@ -17,9 +17,9 @@ LAST_SWEEPS = 5
 def left_sides(graph: LayerGraph, rows: list[list[int]]) -> list[float]:
     """The left side of each item, in whole pixels from 0, so that no line is almost straight.
 
-    Sweeps go down and up. In each, a layer's items move as near to their neighbours as their order
-    and distances allow; the main way weighs most, then lines that pass layers. At the end each
-    line that passes layers loses the bends that it does not need.
+    In each sweep, down or up, the items of a layer move as near to their neighbours as their order
+    and distances allow. The main way weighs most, then lines that pass layers. At the end the
+    lines that pass layers are straightened where there is room.
     """
     return _Coordinates(graph, rows).run()
 
@@ -50,7 +50,7 @@ class _Coordinates:
             for row, offsets in rows if down else reversed(rows):
                 moved |= self._pull(row, offsets, down or both, both or not down)
             still = 0 if moved else still + 1
-            if still == 2:  # neither down nor up
+            if still == 2:  # neither sweep moved an item
                 return
 
     def _offsets(self, row: list[int]) -> list[float]:
@@ -68,7 +68,7 @@ class _Coordinates:
     def _pull(
         self, row: list[int], offsets: list[float], heed_above: bool, heed_below: bool
     ) -> bool:
-        """Move a row's items towards their neighbours and say whether any has moved. Pooling
+        """Move a row's items towards their neighbours. Returns whether any has moved. Pooling
         adjacent violators gives the least sum of weighted squares for a fixed order."""
         left, graph = self.left, self.graph
         blocks: list[tuple[float, float, int]] = []  # mean, weight, count
@@ -110,7 +110,7 @@ class _Coordinates:
     # -- lines that pass layers ------------------------------------------------------------------
 
     def _straighten(self) -> None:
-        """Move each chain of dummies to one x, or to as few as their neighbours leave room for."""
+        """Move each chain of dummies to one x, or to as few as there is room for."""
         self.place = {item: place for row in self.rows for place, item in enumerate(row)}
         done: set[int] = set()
         for edge, chain in zip(self.graph.level.edges, self.graph.chains, strict=True):

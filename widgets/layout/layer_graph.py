@@ -11,23 +11,23 @@ from itertools import accumulate, pairwise
 Point = tuple[float, float]
 Size = tuple[float, float]
 Near = tuple[int, float, float, bool]
-"""A neighbour in the next layer: its number, the x where the line meets it, the x where the line
-meets this item, and whether the edge is `main`."""
+"""A neighbour in the next layer: its number, the x where the line meets the neighbour, the x where
+the line meets this item, and whether the edge is `main`."""
 
 MIN_JOINED = 3
-"""Long edges to one end join into a trunk if they are at least this many."""
+"""At least this many long edges to one end join into a trunk."""
 MAX_DUMMIES_PER_ITEM = 4
-"""Where more were needed, the longest edges take a lane at the side: the dummies could otherwise be
-as many as the square of the items."""
+"""If a level needed more dummies for each item, its longest edges take a lane at the side instead:
+dummies could otherwise be as many as the square of the items."""
 MANY_DUMMIES = 400
-"""A level may always have this many."""
+"""Every level may have this many dummies."""
 WIDE_ROW = 6_000.0
-"""A wider layer of many items is broken into rows, one below the other, if few trunks pass it."""
+"""A layer of many items that is wider than this is broken into rows, if few trunks pass it."""
 MANY_IN_ROW = 12
 MAX_TRUNKS = 8
 ROW_GAP = 32.0
 ROWS_SHAPE = 1.6
-"""Width over height of all rows of a layer."""
+"""The ratio of width to height of a layer that is broken into rows."""
 
 LAYER_GAP = 32.0
 ITEM_GAP = 24.0
@@ -50,7 +50,7 @@ class Level:
     """Items to place. Every edge runs from an earlier item to a later one.
 
     The first `tops` items are ports in the upper border, then come the boxes, then a port in the
-    lower border for each of `bottoms`: the main way goes on at the port with the least number.
+    lower border for each of `bottoms`: the main way leaves by the port with the least number there.
     `layer_gap` is the least distance between two layers, `item_gap` that between two boxes of one.
     """
 
@@ -63,7 +63,7 @@ class Level:
 
 
 class LayerGraph:
-    """Items are numbered as in the level; dummies follow.
+    """A level with layers and dummies. Items are numbered as in the level; dummies follow.
 
     Each item has a `layer`, counted from the top, and its neighbours `above` and `below`; `in_rows`
     says whether its layer was broken into rows. Each edge has its dummies from top to bottom in
@@ -109,7 +109,7 @@ class LayerGraph:
         return layer
 
     def _in_rows(self, layer: list[int]) -> tuple[list[int], list[bool]]:
-        """Each item's layer once wide layers are broken into rows, and whether the item is in such
+        """Each item's layer after wide layers are broken into rows, and whether the item is in such
         a row. Only a layer whose lines have few ends is broken: they pass its rows as trunks."""
         level = self.level
         items: dict[int, list[int]] = defaultdict(list)
@@ -201,8 +201,8 @@ class LayerGraph:
         return len(self.widths) - 1
 
     def _main_ways(self) -> tuple[list[int], frozenset[int]]:
-        """`main` and `spine`. Of an item's ways down, the main one leads furthest; of several such
-        the one to the preferred port, and then the one with the most boxes."""
+        """`main` and `spine`. An item's main way is its longest way down; among equals, the one to
+        the preferred port, then the one with the most boxes."""
         reach = [(layer, 0, 0) for layer in self.layer]
         ports = len(self.level.sizes) - len(self.level.bottoms)
         for place, preference in enumerate(self.level.bottoms):
@@ -224,7 +224,7 @@ class LayerGraph:
 
 
 def _longest_within(spans: Sequence[int], budget: int) -> int:
-    """The longest span that edges may have if all up to it are to need at most `budget` dummies."""
+    """The longest span for which all edges up to it need at most `budget` dummies together."""
     counts = sorted(Counter(spans).items())
     totals = accumulate(span * count for span, count in counts)
     fitting = (span for (span, _), total in zip(counts, totals, strict=True) if total <= budget)

@@ -16,7 +16,7 @@ from .order import ordered_rows
 __all__ = ["Level", "LevelEdge", "PlacedLevel", "Point", "Size", "place_level"]
 
 PORT_GAP = 24.0
-"""Between a border with ports and the layer next to it."""
+"""The gap between a border with ports and the layer next to it."""
 STEEPNESS = 0.06
 """A gap grows by this much for each pixel that a line moves sideways in it: no line lies flat."""
 WIDEST_GAP = 96.0
@@ -95,7 +95,7 @@ def place_level(level: Level) -> PlacedLevel:
 def _heights(
     graph: LayerGraph, rows: list[list[int]], left: list[float]
 ) -> tuple[list[float], list[float]]:
-    """Top and bottom of each layer. A gap is the higher, the further lines move sideways in it."""
+    """Top and bottom of each layer. A gap is higher where lines move further sideways in it."""
     shift = [0.0] * len(rows)
     for item, near in enumerate(graph.below):
         row = graph.layer[item]
@@ -119,7 +119,7 @@ class _Ways:
         self, graph: LayerGraph, left: list[float], tops: list[float], bottoms: list[float]
     ) -> None:
         self.graph, self.left, self.tops, self.bottoms = graph, left, tops, bottoms
-        self._rest: dict[int, tuple[Point, ...]] = {}
+        self._stations_from: dict[int, tuple[Point, ...]] = {}
 
     def of(self, number: int, lane: float | None) -> tuple[Point, ...]:
         graph, edge, chain = self.graph, self.graph.level.edges[number], self.graph.chains[number]
@@ -131,27 +131,27 @@ class _Ways:
             way += [(lane, self.tops[first + 1]), (lane, self.bottoms[last - 1])]
         if chain and len(graph.below[chain[-1]]) == 1:
             for dummy in chain[:-1]:
-                way += self._beside(dummy)
+                way += self._along_layer(dummy)
             return without_repeats([*way, *self._from(chain[-1])])
         for dummy in chain or ():
-            way += self._beside(dummy)
+            way += self._along_layer(dummy)
         return without_repeats([*way, (end_x, self.tops[last])])
 
-    def _beside(self, dummy: int) -> tuple[Point, Point]:
+    def _along_layer(self, dummy: int) -> tuple[Point, Point]:
         x, row = self.left[dummy], self.graph.layer[dummy]
         return (x, self.tops[row]), (x, self.bottoms[row])
 
     def _from(self, dummy: int) -> tuple[Point, ...]:
-        """The stations from a dummy on, worked out once for all edges that join there."""
-        graph, passed, way = self.graph, [], self._rest.get(dummy)
+        """The stations from a dummy on, computed once for all edges that join there."""
+        graph, passed, way = self.graph, [], self._stations_from.get(dummy)
         while way is None:
             passed.append(dummy)
             dummy, x, *_ = graph.below[dummy][0]
-            way = self._rest.get(dummy)
+            way = self._stations_from.get(dummy)
             if not graph.is_dummy(dummy):
                 way = ((self.left[dummy] + x, self.tops[graph.layer[dummy]]),)
         for each in reversed(passed):
-            way = self._rest[each] = without_repeats([*self._beside(each), *way])
+            way = self._stations_from[each] = without_repeats([*self._along_layer(each), *way])
         return way
 
 
@@ -169,7 +169,7 @@ def _lanes(graph: LayerGraph, left: list[float]) -> dict[int, float]:
 
 
 def without_repeats(way: list[Point]) -> tuple[Point, ...]:
-    """Drop repeated stations and those in the middle of a straight line."""
+    """The stations without repeated ones and those in the middle of a straight line."""
     kept: list[Point] = []
     for point in way:
         if kept and kept[-1] == point:

@@ -1,6 +1,6 @@
-"""Where the blocks of a model go: layers from left to right, wires straight where they can be.
+"""Places the blocks of a model: layers from left to right, wires straight where they can be.
 
-The engine of the graphs lays the model out lying on its side: its downwards is the model's right.
+The layout of graphs does the work, turned on its side: down in the graph is right in the model.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from .columns import broken
 from .level import Level, LevelEdge, PlacedLevel, Point, place_level
 
 LAYER_GAP = 96.0
-"""Room for a shape such as `B×64×28×28` on the wire."""
+"""The gap between layers, with room for a shape such as `B×64×28×28` on the wire."""
 BLOCK_GAP = 40.0
 MAX_ROWS = 8
 
@@ -23,8 +23,8 @@ MAX_ROWS = 8
 def layout_model(model: Model, room: Point | None = None) -> dict[str, Point]:
     """The blocks' top left corners on the 8-px grid, with the ports of a chain in line.
 
-    Given the `room` to be seen in (width, height in pixels), a long model is broken into as many
-    rows as show it largest. Raises KeyError for a block of unknown kind.
+    `room` is the (width, height) in pixels that the model shall fit into: a long model is broken
+    into as many rows as show it largest. Raises KeyError for a block of unknown kind.
     """
     keys = _forward_order(model)
     blocks = {block.id: block for block in model.blocks}
@@ -38,7 +38,7 @@ def layout_model(model: Model, room: Point | None = None) -> dict[str, Point]:
             _port_y(blocks[wire.target], "in", wire.target_port),
         )
         for wire in model.wires
-        if number[wire.source] < number[wire.target]  # else it closes a loop
+        if number[wire.source] < number[wire.target]  # else the wire closes a loop
     )
     lying = tuple((height, width) for width, height in sizes)
     placed = place_level(Level(lying, edges, layer_gap=LAYER_GAP, item_gap=BLOCK_GAP))
@@ -55,7 +55,8 @@ def _port_y(block: Block, side: Side, port: str) -> float:
 
 
 def _in_rows(placed: PlacedLevel, room: Point) -> PlacedLevel:
-    """The level in as many rows as show it largest. More rows must make it a sixth larger."""
+    """The level in the number of rows that shows it largest. More rows must make it a sixth
+    larger."""
 
     def zoom(placed: PlacedLevel) -> float:
         down, across = placed.size
@@ -70,8 +71,8 @@ def _in_rows(placed: PlacedLevel, room: Point) -> PlacedLevel:
 
 
 def _forward_order(model: Model) -> list[str]:
-    """The blocks' ids in the reverse postorder of a depth-first walk: wires run forward, except for
-    one of each loop."""
+    """The blocks' ids in the reverse postorder of a depth-first walk: all wires run forward, but
+    for one in each loop."""
     targets: dict[str, list[str]] = defaultdict(list)
     for wire in model.wires:
         targets[wire.source].append(wire.target)

@@ -1,8 +1,8 @@
 """Lays out boxes within boxes, one level after the other.
 
-Each open box is laid out on its own, the innermost first, so that the sizes of its children are
-known. A link is cut where it crosses a border: there it has a port, and each of its pieces is an
-edge of one level. Levels that are alike are laid out once.
+Each open box is a level, laid out on its own, innermost first, so that the sizes of its children
+are known. A link is cut at a port wherever it crosses a border; each of its pieces is an edge of
+one level. Equal levels are laid out once.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from .without_collection import without_collection
 TITLE_HEIGHT = 28.0
 """The bar at the top of an open box, above its children."""
 PADDING = 16.0
-"""Between an open box's border and its children."""
+"""The gap between an open box's border and its children."""
 LEAST_WIDTH = 184.0
 """The least width of an open box: its title needs as much room as a node."""
 
 ROOT = -1
 Border = tuple[int, bool, bool]
-"""A box's index, whether it is its upper border, and whether links leave the box through it."""
+"""A box's index, whether this is its upper border, and whether links leave the box through it."""
 PortKey = tuple[int, bool, bool, int]
 """A border, and the box that is the source of all links through the port, or the target of all."""
 
@@ -49,9 +49,9 @@ the level itself."""
 
 @dataclass(frozen=True, slots=True)
 class _Crossing:
-    """The boxes that a link leaves and those that it enters, each list from its end outwards.
-    `around` is the innermost box around both ends, or ROOT; `down` says whether the link runs down
-    in it."""
+    """The boxes that a link leaves and those that it enters, each list from the link's end
+    outwards. `around` is the innermost box around both ends, or ROOT; `down` says whether the link
+    runs down in it."""
 
     sources: list[int]
     targets: list[int]
@@ -63,7 +63,7 @@ class _Crossing:
         return -self.around, abs(self.targets[-1] - self.sources[-1])
 
     def borders(self) -> list[Border]:
-        """All borders that it crosses, from source to target."""
+        """All borders that the link crosses, from source to target."""
         leaving = [(box, not self.down, True) for box in self.sources[1:]]
         return leaving + [(box, self.down, False) for box in self.targets[:0:-1]]
 
@@ -71,8 +71,8 @@ class _Crossing:
 @dataclass(eq=False, slots=True)
 class _Inside:
     """The content of one open box: its children's indices, the ports in its borders, and the pieces
-    of links as (upper end, lower end). Each port has the length of its shortest link: the levels
-    that it climbs and the siblings that it passes."""
+    of links as (upper end, lower end). Each port has the length of its shortest link, counted in
+    the levels that it climbs and the siblings that it passes."""
 
     children: list[int] = field(default_factory=list)
     ports: dict[PortKey, tuple[int, int]] = field(default_factory=dict)
@@ -109,7 +109,7 @@ class _Nesting:
         self.shared_by_source: dict[Border, bool] = {}
         self.sizes: list[Size] = [(width, height) for width, height in outline.sizes.tolist()]
         self._around: dict[int, list[int]] = {}
-        self._known: dict[Level, _Shape] = {}
+        self._shapes: dict[Level, _Shape] = {}
 
     def run(self) -> NestedLayout:
         crossings = [self._crossing(*ends) for ends in self.ends]
@@ -157,7 +157,7 @@ class _Nesting:
         return _Crossing(sources, targets, around, sources[-1] < targets[-1])
 
     def _chain(self, box: int) -> list[int]:
-        """A box and all boxes around it, with ROOT at the end."""
+        """A box and all boxes around it, innermost first, with ROOT at the end."""
         parent = self.parent[box]
         around = self._around.get(parent)
         if around is None:
@@ -166,8 +166,8 @@ class _Nesting:
 
     def _share_ports(self, crossings: list[_Crossing]) -> None:
         """Decide for each border whether links with the same source or with the same target share a
-        port, whichever makes fewer ports. So a node's many links leave as one, and all links to a
-        weight enter as one."""
+        port, whichever makes fewer ports. A node's many links then leave by one port, and all links
+        to a weight enter by one."""
         ends: dict[Border, tuple[set[int], set[int]]] = defaultdict(lambda: (set(), set()))
         for crossing in crossings:
             for border in crossing.borders():
@@ -186,8 +186,8 @@ class _Nesting:
         return (*border, crossing.sources[0] if by_source else crossing.targets[0])
 
     def _pieces(self, crossing: _Crossing) -> list[tuple[int, int, bool]]:
-        """Enter a link's pieces into their levels. Returns, from source to target, each piece's
-        level, its number there, and whether the link runs up it."""
+        """Add a link's pieces to their levels. Returns, from source to target, each piece's level,
+        its number there, and whether the link runs upwards in it."""
         ports = [self._port(border, crossing) for border in crossing.borders()]
         for port in ports:
             known = self.inside[port[0]].ports
@@ -240,16 +240,16 @@ class _Nesting:
         lengths = sorted({inside.ports[port] for port in bottoms})
         nearness = tuple(lengths.index(inside.ports[port]) for port in bottoms)
         level = Level(sizes, edges, len(tops), nearness)
-        shape = self._known.get(level)
+        shape = self._shapes.get(level)
         if shape is None:
-            shape = self._known[level] = self._framed(place_level(level), index == ROOT)
+            shape = self._shapes[level] = self._framed(place_level(level), index == ROOT)
         for place, port in enumerate((*tops, *bottoms)):
             self.port_x[port] = shape.port_x[place]
             self.is_main[port] = shape.main_ports[place]
         return shape
 
     def _framed(self, placed: PlacedLevel, is_root: bool) -> _Shape:
-        """Turn a level over if it is flipped, break it into columns, add title and padding."""
+        """Turn a flipped level upside down, break it into columns, and add title and padding."""
         placed = in_columns(placed.turned_over() if self.flipped else placed)
         upper, lower = placed.has_tops, placed.has_bottoms
         width, height = placed.size

@@ -22,7 +22,7 @@ class _Ordering:
         self.widths, self.above, self.below = graph.widths, graph.above, graph.below
         self.rows = self._first_order()
         self.free = [row for row in self.rows if not self._is_broken(row)]
-        """The rows to sort. Those of a broken layer keep to both sides of their trunks."""
+        """The rows to sort. The rows of a broken layer stay on both sides of their trunks."""
         self.place = [0.0] * len(graph.widths)
 
     def run(self) -> list[list[int]]:
@@ -59,8 +59,8 @@ class _Ordering:
             self._note(row)
 
     def _first_order(self) -> list[list[int]]:
-        """Depth first from the top, so that connected items stand together; of the items below
-        another, the one on the main way stands in the middle."""
+        """Rows by a depth-first walk from the top, so that connected items stand together. Of the
+        items below another, the one on the main way stands in the middle."""
         main = self.graph.main
         rows: list[list[int]] = [[] for _ in range(max(self.graph.layer) + 1)]
         seen = [False] * len(self.widths)

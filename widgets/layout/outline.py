@@ -14,7 +14,7 @@ EdgeStyle = Literal["smooth", "orthogonal"]
 
 @dataclass(frozen=True)
 class Outline:
-    """All that the layout of a picture depends on. As arrays it is quickly sent to another process.
+    """All that the layout of a picture depends on, as arrays, which go to another process quickly.
 
     Each box has the index of its parent in `parents` (-1 at the top) and its (width, height) while
     closed in `sizes`; `open` says whether it is open. Each link has its (source, target) in `ends`.
@@ -28,7 +28,7 @@ class Outline:
 
 @dataclass(frozen=True)
 class NestedLayout:
-    """Where everything goes, in scene pixels with y down; the top left corner is (0, 0).
+    """The positions of boxes and links, in scene pixels with y down; the top left corner is (0, 0).
 
     `rects[i]` is box i as (x, y, width, height). `points[starts[i]:starts[i + 1]]` is the way of
     link i from its source's border to its target's: the 3n + 1 control points of a cubic Bézier

@@ -1,4 +1,4 @@
-"""Turns the stations of a line into the points to paint."""
+"""Turns the stations of a line into points to paint."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .layer_graph import Point
 TURN = 7.0
 """The distance from a corner at which a curve begins to turn."""
 ROUND = 0.55
-"""Control points this far towards the corner make nearly a quarter of a circle."""
+"""The share of the way to the corner at which control points make nearly a quarter of a circle."""
 
 
 def curve(stations: Sequence[Point]) -> list[Point]:

@@ -16,7 +16,7 @@ from widgets.theme import GRID
 from widgets.training.series import Series
 
 FAINT = 0.35
-"""How much of its colour the raw line keeps under the smoothed one."""
+"""The share of its colour that the raw line keeps under the smoothed one."""
 AXIS_WIDTH = 56
 DOT_SIZE = 6
 
@@ -24,21 +24,21 @@ Floats = NDArray[np.float64]
 
 
 class PlotCanvas(pg.GraphicsView):
-    """Curves by the keys of their series. Draws what it is told; knows no data."""
+    """Draws curves, by the keys of their series. It keeps no data."""
 
     hovered = Signal(object)
-    """The x under the pointer, None outside."""
+    """The x under the pointer, None outside of the plot."""
     moved_by_hand = Signal()
     """The reader has zoomed or dragged."""
     range_changed = Signal()
-    """Another part of x is seen, or its width in pixels has changed."""
+    """The visible range of x, or its width in pixels, has changed."""
 
     def __init__(self, series: Sequence[Series]) -> None:
         super().__init__()
         self._series = tuple(series)
         self._log = False
         self.setMinimumSize(160, 72)
-        # Put together by hand: pyqtgraph's PlotItem makes eight menus that nobody opens.
+        # Made without pyqtgraph's PlotItem, which makes eight menus that nobody opens.
         self.box = pg.ViewBox(enableMenu=False, defaultPadding=0.0)
         self.box.disableAutoRange()
         self.axes = {side: _Axis(side) for side in ("left", "bottom")}
@@ -80,14 +80,14 @@ class PlotCanvas(pg.GraphicsView):
         self.box.addItem(dots, ignoreBounds=True)
         return dots
 
-    # -- what it shows ---------------------------------------------------------------------------
+    # -- curves ----------------------------------------------------------------------------------
 
     @property
     def log(self) -> bool:
         return self._log
 
     def set_log(self, on: bool) -> None:
-        """Take y as logarithms from now on: draw everything anew."""
+        """Draw y on a logarithmic scale from now on. The caller redraws everything."""
         self._log = on
         self.axes["left"].setLogMode(False, on)  # type: ignore[arg-type] - wrong in pyqtgraph
 
@@ -96,7 +96,7 @@ class PlotCanvas(pg.GraphicsView):
         return x0, x1
 
     def pixels(self) -> int:
-        """Columns of pixels the curves have."""
+        """The width of the curves' area in pixels."""
         return max(1, int(self.box.width()))
 
     def show_x(self, x0: float, x1: float) -> None:
@@ -107,8 +107,8 @@ class PlotCanvas(pg.GraphicsView):
         self.box.setYRange(y0, y1, padding=0)
 
     def draw(self, key: str, x: Floats, y: Floats) -> Floats:
-        """Draw a series; return y as drawn (its logarithm, NaN where it has none). Points get
-        dots while there is room for them side by side; more would be a thick band."""
+        """Draw a series; return y as drawn (its logarithm, NaN where it has none). Points have
+        dots while there is room for them side by side."""
         shown = self._scaled(y)
         self.curves[key].setData(x, shown)
         if key in self._dots:
@@ -143,7 +143,7 @@ class PlotCanvas(pg.GraphicsView):
     # -- look ------------------------------------------------------------------------------------
 
     def restyle(self) -> None:
-        """Take the theme's colours."""
+        """Use the theme's colours."""
         colors = theme.current()
         font = QFont(self.font())
         font.setPixelSize(11)
@@ -153,7 +153,7 @@ class PlotCanvas(pg.GraphicsView):
             axis.setTextPen(pg.mkPen(colors.muted))
             axis.setTickFont(font)
             axis.setTickPen(pg.mkPen(colors.grid))
-            # Few and opaque: blended grid lines cost more than the curves.
+            # Few lines, and opaque: blended grid lines cost more than the curves.
             axis.setStyle(tickLength=4, maxTickLevel=0, tickAlpha=255, hideOverlappingLabels=False)
             axis.enableAutoSIPrefix(False)
         self.axes["left"].setWidth(AXIS_WIDTH)
@@ -173,7 +173,7 @@ def series_color(line: Series) -> str:
 
 
 class _Axis(pg.AxisItem):
-    """Ticks written as everywhere in the program."""
+    """An axis with tick labels written as everywhere in the program."""
 
     def tickStrings(self, values: list[float], scale: float, spacing: float) -> list[str]:
         if self.logMode:
@@ -181,8 +181,8 @@ class _Axis(pg.AxisItem):
         return [format_number(float(value), 4) for value in values]
 
     def paint(self, p: QPainter, opt, widget) -> None:
-        """As the base class, without its detour over a QPicture, whose text costs half a
-        millisecond an axis and frame. The base class sets `picture` to None when it is stale."""
+        """Paint as the base class does, but without a QPicture, whose text costs half a millisecond
+        per axis and frame. The base class sets `picture` to None when it is stale."""
         if self.picture is None:
             style: dict = self.__dict__["style"]  # hides QGraphicsWidget.style
             p.setFont(style["tickFont"])
@@ -192,7 +192,7 @@ class _Axis(pg.AxisItem):
 
 
 def _mixed(color: str, ground: str, share: float) -> QColor:
-    """`share` of a colour on a ground, opaque: blending lines costs ten times drawing them."""
+    """The opaque mix of `share` of a colour with a ground: blended lines cost ten times as much."""
     top, under = QColor(color), QColor(ground)
     return QColor.fromRgbF(
         *(share * a + (1 - share) * b for a, b in zip(_rgb(top), _rgb(under), strict=True))

@@ -1,4 +1,4 @@
-"""A live plot: lines over the optimizer's steps that grow while one looks at them."""
+"""A live plot: lines over the optimizer's steps that grow during training."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ Floats = NDArray[np.float64]
 class LivePlot(QFrame):
     """Lines over steps. `append` is cheap and paints nothing; `refresh` paints what is new.
 
-    The plot follows the data until the reader zooms or pans; the Follow button takes it back.
-    `text` writes a value of the legend; the axis has the bare numbers, in `unit`.
+    The plot follows the data until the reader zooms or pans, and again after the Follow button.
+    `text` formats the values of the legend; the axis has bare numbers, in `unit`.
     """
 
     changed = Signal()
-    """Something is to be painted: call `refresh` at the next frame."""
+    """The plot needs painting: call `refresh` at the next frame."""
 
     def __init__(
         self,
@@ -119,21 +119,21 @@ class LivePlot(QFrame):
     # -- data ------------------------------------------------------------------------------------
 
     def append(self, key: str, steps: ArrayLike, values: ArrayLike) -> None:
-        """Append points to a series. Raises KeyError for an unknown series, ValueError when the
-        steps fall or differ in number from the values."""
+        """Append points to a series. Raises KeyError for an unknown series, ValueError when a step
+        is less than the one before, or steps and values differ in number."""
         self.tracks[key].extend(steps, values)
         self._touch()
 
     def clear(self) -> None:
-        """Forget all points, and follow what comes next."""
+        """Remove all points, and follow new ones."""
         self.tracks = {line.key: Track() for line in self.series}
         self.follow()
 
     def set_caption(self, text: str) -> None:
-        """Say something beside the numbers, under the legend; nothing when empty."""
+        """Show a notice under the legend; none if empty."""
         make.tell(self._caption, text)
 
-    # -- how it is drawn -------------------------------------------------------------------------
+    # -- drawing ---------------------------------------------------------------------------------
 
     @property
     def smoothing(self) -> bool:
@@ -149,7 +149,7 @@ class LivePlot(QFrame):
         return self._canvas.log
 
     def set_log(self, on: bool) -> None:
-        """Scale the values by their logarithm; what is not above zero becomes a gap."""
+        """Use a logarithmic scale for the values; values of zero or less become gaps."""
         self._canvas.set_log(on)
         self._log_button.setChecked(on)
         self.follow()
@@ -159,7 +159,7 @@ class LivePlot(QFrame):
         return self._following
 
     def follow(self) -> None:
-        """Show all steps, and go on to when new ones come."""
+        """Show all steps, including those still to come."""
         self._following = True
         self._follow_button.setChecked(True)
         self._touch()
@@ -175,7 +175,7 @@ class LivePlot(QFrame):
             self.changed.emit()
 
     def refresh(self) -> None:
-        """Bring curves, range and legend up to date; does nothing when nothing has changed."""
+        """Update curves, range and legend, if anything has changed."""
         if not self._dirty:
             return
         canvas = self._canvas
@@ -214,7 +214,7 @@ class LivePlot(QFrame):
     # -- legend, crosshair, notice ---------------------------------------------------------------
 
     def legend_values(self) -> dict[str, float | None]:
-        """What the legend says of each series: its value under the crosshair, else its newest."""
+        """The legend's text for each series: its value at the crosshair, else its newest value."""
         values: dict[str, float | None] = {}
         for key, track in self.tracks.items():
             at = track.raw.x[-1] if len(track.raw) and self._cursor is None else self._cursor
@@ -223,13 +223,13 @@ class LivePlot(QFrame):
         return values
 
     def point_at(self, step: float | None) -> None:
-        """Put the crosshair on a step; None takes it away."""
+        """Put the crosshair on a step; None removes it."""
         self._cursor = None if step is None else self._nearest_step(step)
         self._canvas.show_crosshair(self._cursor)
         self._show_legend()
 
     def _nearest_step(self, step: float) -> float | None:
-        """The step nearest to `step` that any series has; None without points."""
+        """The step nearest to `step` at which any series has a point; None without points."""
         points = [track.raw.nearest(step) for track in self.tracks.values()]
         known = [point[0] for point in points if point is not None]
         return min(known, key=lambda x: abs(x - step), default=None)

@@ -1,8 +1,8 @@
-"""A growing series of numbers that can be drawn at any width in a time that does not grow.
+"""A growing series of numbers whose drawing takes the same time however long it is.
 
-Above the raw points stand levels of (minimum, maximum) over blocks of 4, 16, 64, ... points. A
+Above the raw points are levels of (minimum, maximum) over blocks of 4, 16, 64, ... points. A
 picture of `pixels` columns reads the finest level with at most two blocks a column, so that it
-costs the same for a thousand points and for ten million, and no extreme is ever lost.
+costs the same for a thousand points and for ten million, and shows every extreme.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 FACTOR = 4
-"""Blocks of one level in a block of the next."""
+"""The number of blocks of one level in a block of the next."""
 
 Floats = NDArray[np.float64]
 
@@ -34,12 +34,12 @@ class _Column:
 
     @property
     def view(self) -> Floats:
-        """What is in it; do not keep it across an `extend`."""
+        """A view of the numbers, valid until the next `extend`."""
         return self._data[: self.size]
 
 
 class Pyramid:
-    """Points (x, y) in order of x. NaN in y is a gap: it takes part in no extreme."""
+    """Points (x, y) in order of x. NaN in y is a gap, ignored by minimum and maximum."""
 
     def __init__(self) -> None:
         self._x = _Column()
@@ -60,7 +60,7 @@ class Pyramid:
     def extend(self, x: ArrayLike, y: ArrayLike) -> None:
         """Append points, in amortised constant time each.
 
-        Raises ValueError when x and y differ in length, or x falls, or x is not finite.
+        Raises ValueError when x and y differ in length, or x decreases or is not finite.
         """
         new_x = np.atleast_1d(np.asarray(x, np.float64))
         new_y = np.atleast_1d(np.asarray(y, np.float64))
@@ -76,7 +76,7 @@ class Pyramid:
         self._complete_blocks()
 
     def _complete_blocks(self) -> None:
-        """Summarise every block that has become full, level by level."""
+        """Add the minimum and maximum of each block that has become full, level by level."""
         low = high = self._y
         level = 0
         while low.size >= FACTOR:

@@ -1,4 +1,4 @@
-"""The bar over the plots: the buttons that drive a run, how far it is, how it ended."""
+"""The bar over the plots: the buttons that control a run, its progress and its end."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ EngineState = Literal["starting", "ready", "lost"]
 
 
 def progress_text(snapshot: TrainingSnapshot, best: EpochRow | None) -> str:
-    """Where the run is, in one line."""
+    """The progress of the run in one line."""
     parts = [
         f"epoch {snapshot.epoch:,} of {snapshot.epochs:,}",
         f"step {snapshot.step:,} of {snapshot.total_steps:,}",
@@ -39,7 +39,7 @@ def progress_text(snapshot: TrainingSnapshot, best: EpochRow | None) -> str:
 
 
 def result_text(snapshot: TrainingSnapshot, last: EpochRow | None, best: EpochRow | None) -> str:
-    """How the run ended and what to do next, in words; empty while it goes on."""
+    """The end of the run and what to do next, in words; empty while the run goes on."""
     reached = f"{snapshot.step:,} of {snapshot.total_steps:,} steps"
     saved = _checkpoint_text(snapshot)
     match snapshot.state:
@@ -65,7 +65,7 @@ def result_text(snapshot: TrainingSnapshot, last: EpochRow | None, best: EpochRo
 
 
 def cut_off_text(snapshot: TrainingSnapshot) -> str:
-    """The run whose engine is gone, in words."""
+    """Words for a run whose engine was lost."""
     reached = f"{snapshot.step:,} of {snapshot.total_steps:,} steps"
     saved = _checkpoint_text(snapshot) or " It had written no checkpoint yet: train again."
     return f"The engine stopped after {reached}.{saved}"
@@ -89,7 +89,7 @@ def _accuracy_text(last: EpochRow | None, best: EpochRow | None) -> str:
 
 
 class RunBar(QFrame):
-    """Buttons by state, progress, and the result in words."""
+    """The buttons that fit the run's state, its progress, and its result in words."""
 
     train_requested = Signal()
     pause_requested = Signal()
@@ -130,7 +130,7 @@ class RunBar(QFrame):
         self._progress.setTextVisible(False)
         self._progress.setFixedHeight(GRID)
         self._line = make.label(name="train_line")
-        # However long the line grows, it does not widen the window.
+        # A long line must not widen the window.
         self._line.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
         self._result = make.text("train_result", wrap=True, width="own")
         buttons = (self.train, self.pause, self.step, self.stop, self.resume, self.export)
@@ -145,7 +145,7 @@ class RunBar(QFrame):
     # -- showing ---------------------------------------------------------------------------------
 
     def show_engine_state(self, state: EngineState) -> None:
-        """With a lost engine its run is lost too; its checkpoint is not."""
+        """Show that the engine was lost: the run is lost with it, its checkpoint is not."""
         self._engine = state
         if state == "lost" and self._snapshot is not None:
             self._cut_off = self._snapshot.state in ("running", "paused")
@@ -161,7 +161,7 @@ class RunBar(QFrame):
         self._show()
 
     def show_problem(self, text: str) -> None:
-        """Say in the error colour what stands in the way; empty takes it back."""
+        """Show an error that prevents training; none if empty."""
         self._problem = text
         self._show()
 

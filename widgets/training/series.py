@@ -1,4 +1,4 @@
-"""What a live plot holds: named series over the optimizer's steps, raw and smoothed."""
+"""The data of a live plot: named series over the optimizer's steps, raw and smoothed."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ SMOOTHING = 0.9
 
 @dataclass(frozen=True)
 class Series:
-    """One line of a plot: `key` names it in code, `title` on screen; `color` counts through the
-    theme's series colours. `points` marks each point (few points: one an epoch) and leaves
-    them unsmoothed."""
+    """One line of a plot: `key` names it in code, `title` on screen; `color` is an index into the
+    theme's series colours. `points` marks each point and does not smooth the line, for series with
+    one point per epoch."""
 
     key: str
     title: str
@@ -30,8 +30,8 @@ class Series:
 
 
 class Track:
-    """The numbers of one series. What is not finite becomes a gap; `first_bad` remembers the
-    first such step."""
+    """The numbers of one series. Numbers that are not finite become gaps; `first_bad` is the first
+    step with one."""
 
     def __init__(self) -> None:
         self.raw = Pyramid()
@@ -52,7 +52,7 @@ class Track:
 
     def _smoothed(self, values: NDArray[np.float64], bad: NDArray[np.bool_]) -> list[float]:
         """Exponential moving average, freed of its bias towards the start at zero (D. Kingma and
-        J. Ba, "Adam", 2015, section 3). Gaps leave it as it is."""
+        J. Ba, "Adam", 2015, section 3). Gaps do not change it."""
         out: list[float] = []
         for value, skip in zip(values.tolist(), bad.tolist(), strict=True):
             if not skip:
@@ -63,7 +63,7 @@ class Track:
 
 
 def write_csv(file: TextIO, series: Sequence[Series], tracks: dict[str, Track]) -> None:
-    """One row a step, one column a series; empty where a series has no finite number."""
+    """One row per step, one column per series; a cell is empty where the number is not finite."""
     rows: dict[float, dict[str, float]] = {}
     for line in series:
         raw = tracks[line.key].raw

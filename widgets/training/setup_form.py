@@ -1,4 +1,4 @@
-"""The form that says how to train: data, loss, optimizer, run."""
+"""The form of the training set-up: data, loss, optimizer, run."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ _RUN = (
 
 
 class SetupForm(QScrollArea):
-    """Shows a `TrainingSetup`; tells each edit as the whole new one and its undo text."""
+    """Shows a `TrainingSetup`. Each edit emits the whole new set-up and the edit's undo text."""
 
     setup_edited = Signal(object, str)
     """(the new TrainingSetup, what was done: "Set batch size to 32")"""
@@ -218,56 +218,58 @@ class SetupForm(QScrollArea):
         )
 
     def show_note(self, text: str) -> None:
-        """Say something under the form; nothing when empty."""
+        """Show a text under the form; none if empty."""
         make.tell(self._note, text)
 
     # -- editing ---------------------------------------------------------------------------------
 
-    def _tell(self, setup: TrainingSetup, what: str) -> None:
+    def _emit_edit(self, setup: TrainingSetup, what: str) -> None:
         self.setup_edited.emit(setup, what)
 
     def _choose_data(self, key: str) -> None:
         if key != self._setup.data.kind:
             data = replace(self._setup.data, kind=key, params={})
-            self._tell(replace(self._setup, data=data), f"Use the data set {datasets()[key].title}")
+            self._emit_edit(
+                replace(self._setup, data=data), f"Use the data set {datasets()[key].title}"
+            )
 
     def _choose_loss(self, key: str) -> None:
         if key != self._setup.loss:
             self.loss_edited.emit(key)
 
     def _choose_optimizer(self, key: str) -> None:
-        """Settings that the new optimizer has too stay."""
+        """Choose an optimizer. Settings that the new one has, too, stay."""
         if key == self._setup.optimizer:
             return
         known = {param.name for param in optimizers()[key]}
         kept = {n: v for n, v in self._setup.optimizer_params.items() if n in known}
-        self._tell(
+        self._emit_edit(
             replace(self._setup, optimizer=key, optimizer_params=kept),
             f"Use the optimizer {key.removeprefix('optim.')}",
         )
 
     def _choose_device(self, name: str) -> None:
         if name != self._setup.device:
-            self._tell(replace(self._setup, device=name), f"Train on {name}")
+            self._emit_edit(replace(self._setup, device=name), f"Train on {name}")
 
     def _edit_data(self, name: str, value: ParamValue) -> None:
         params = _with(
             datasets()[self._setup.data.kind].params, self._setup.data.params, name, value
         )
         data = replace(self._setup.data, params=params)
-        self._tell(replace(self._setup, data=data), _set_text(name, value))
+        self._emit_edit(replace(self._setup, data=data), _set_text(name, value))
 
     def _edit_split(self, name: str, value: ParamValue) -> None:
         data = replace(self._setup.data, **{name: value})
-        self._tell(replace(self._setup, data=data), _set_text(name, value))
+        self._emit_edit(replace(self._setup, data=data), _set_text(name, value))
 
     def _edit_optimizer(self, name: str, value: ParamValue) -> None:
         schema = optimizers()[self._setup.optimizer]
         params = _with(schema, self._setup.optimizer_params, name, value)
-        self._tell(replace(self._setup, optimizer_params=params), _set_text(name, value))
+        self._emit_edit(replace(self._setup, optimizer_params=params), _set_text(name, value))
 
     def _edit_run(self, name: str, value: ParamValue) -> None:
-        self._tell(replace(self._setup, **{name: value}), _set_text(name, value))
+        self._emit_edit(replace(self._setup, **{name: value}), _set_text(name, value))
 
 
 class _Choice(QComboBox):
@@ -278,7 +280,7 @@ class _Choice(QComboBox):
 
 
 def _choose(box: QComboBox, key: str) -> None:
-    """Show `key`; one that is not on offer is added, so that it is not hidden."""
+    """Show `key`; add it if it is not among the choices."""
     with QSignalBlocker(box):
         if box.findData(key) < 0:
             box.addItem(key, key)
@@ -288,7 +290,7 @@ def _choose(box: QComboBox, key: str) -> None:
 def _with(
     schema: Sequence[Param], params: Mapping[str, ParamValue], name: str, value: ParamValue
 ) -> dict[str, ParamValue]:
-    """`params` with one more set; a value that is the default is not kept."""
+    """`params` with one value set; a value equal to the default is left out."""
     default = next(param.default for param in schema if param.name == name)
     rest = {n: v for n, v in params.items() if n != name}
     return rest if value == default else {**rest, name: value}

@@ -21,9 +21,9 @@ from widgets.training.series import Series
 from widgets.training.setup_form import SetupForm
 
 FRAME_MS = 16
+"""The shortest time between two repaints of the plots: a display's frame."""
 PLOTS_PER_FRAME = 2
-"""All six at once would take longer than a frame."""
-"""At most one repaint of the plots in this time: a display's frame."""
+"""The number of plots painted in one frame: all six would take longer than that."""
 MIB = 2**20
 COLUMNS = 2
 
@@ -90,7 +90,7 @@ def _plots() -> dict[str, LivePlot]:
 
 
 def memory_text(memory: TrainingMemory) -> str:
-    """What training keeps, in one line; empty while nothing is known."""
+    """The memory that training takes, in one line; empty while it is not known."""
     parts = (
         ("parameters", memory.parameter_bytes),
         ("gradients", memory.gradient_bytes),
@@ -101,7 +101,7 @@ def memory_text(memory: TrainingMemory) -> str:
 
 
 class TrainView(QWidget):
-    """Shows the training set-up and a run. What the reader wants is told by `form` and `bar`."""
+    """Shows the training set-up and a run. `form` and `bar` emit what the reader asks for."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -155,12 +155,12 @@ class TrainView(QWidget):
         self.bar.show_engine_state(state)
 
     def show_problem(self, text: str) -> None:
-        """Say what stands in the way of training and what to try; empty takes it back."""
+        """Show what prevents training and what to try; nothing if empty."""
         self.bar.show_problem(text)
 
     def show_training(self, snapshot: TrainingSnapshot) -> None:
-        """Add what is new in the run; a new or resumed run clears the plots first (a resumed one
-        answers another command, and its first snapshot holds all of it)."""
+        """Add the new points of a run. A new or resumed run first clears the plots: a resumed run
+        answers another command, and its first snapshot holds all points."""
         run = (snapshot.run, snapshot.reply_to)
         if run != self._run:
             self._run = run
@@ -203,7 +203,7 @@ class TrainView(QWidget):
             self._frame.start()
 
     def _paint_frame(self) -> None:
-        """Paint what is new in the plots that have waited longest, unless nobody can see it."""
+        """Paint the plots that have waited longest, if the workspace is visible."""
         if not self.isVisible():
             return
         for plot in self._waiting[:PLOTS_PER_FRAME]:
@@ -213,7 +213,7 @@ class TrainView(QWidget):
             self._frame.start()
 
     def refresh(self) -> None:
-        """Paint all that is new now, unless nobody can see it."""
+        """Paint all plots that need it now, if the workspace is visible."""
         while self.isVisible() and self._waiting:
             self._paint_frame()
 
