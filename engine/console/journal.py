@@ -18,10 +18,10 @@ from ..random_states import States, random_states
 
 @dataclass(frozen=True, eq=False)
 class Cell:
-    """A cell that ran in the console `world`. `before` and `after` are the states of the random
+    """A cell that ran in the console `owner`. `before` and `after` are the states of the random
     generators. `error` is the class name of the exception that ended it."""
 
-    world: weakref.ref[Any]
+    owner: weakref.ref[Any]
     source: str
     title: str
     before: States
@@ -106,7 +106,8 @@ class Event:
 
 @dataclass(frozen=True, eq=False)
 class Pass:
-    """A backward pass of `world`, a console or a forward pass; it stands at `position` of `size`.
+    """A backward pass from values of `owner`, a console or a forward pass; it is at `position` of
+    `size`.
 
     `parent` is the pass from which it starts: if `again`, from the same roots, else from a gradient
     that the parent has found. `clears`: the pass began by setting every `.grad` to None. `at` is
@@ -114,7 +115,7 @@ class Pass:
     `inputs` have a gradient. `trouble` is why the pass cannot be repeated.
     """
 
-    world: weakref.ref[Any]
+    owner: weakref.ref[Any]
     roots: Roots
     parent: Pass | None
     again: bool
@@ -173,7 +174,7 @@ class Journal:
         return self.states
 
     @contextmanager
-    def cell(self, world: object, source: str, title: str) -> Iterator[None]:
+    def cell(self, owner: object, source: str, title: str) -> Iterator[None]:
         """Add the cell that runs in this context."""
         before, error = self.read_states(), ""
         try:
@@ -182,7 +183,7 @@ class Journal:
             error = type(raised).__name__
             raise
         finally:
-            self.add(Cell(weakref.ref(world), source, title, before, self.read_states(), error))
+            self.add(Cell(weakref.ref(owner), source, title, before, self.read_states(), error))
 
     def add(self, done: Cell | ZeroGrad) -> None:
         """Add something that was done, during a pass or between passes."""
@@ -195,7 +196,7 @@ class Journal:
         self.events, self.position = [], 0
 
     def move_pass(self, position: int) -> None:
-        """Note that the pass under way is now at `position`."""
+        """Set the position of the pass under way."""
         self.position = position
         self.events = [replace(e, lowest=min(e.lowest, position)) for e in self.events or ()]
 

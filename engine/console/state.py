@@ -14,5 +14,5 @@ class ConsoleState:
     namespace: Namespace = field(default_factory=Namespace)
 
     def begin_namespace(self) -> None:
-        """Replace the namespace by a new one; the journal goes on."""
+        """Replace the namespace by a new one, but keep the journal."""
         self.namespace = Namespace(self.namespace.journal)

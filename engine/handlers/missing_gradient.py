@@ -1,4 +1,4 @@
-"""Answers why a tensor's `.grad` is None, from the recorded calls; or that they do not tell."""
+"""Answers why a tensor's `.grad` is None, from the graph and the recorded calls."""
 
 from __future__ import annotations
 

@@ -118,8 +118,8 @@ class GraphSnapshot(Snapshot, frozen=True, kw_only=True):
     """The graph of a root; nodes are indexed by id, 0 is the root.
 
     `plan` is torch's order of execution, as node ids. `truncated` nodes are left out, because a
-    snapshot has at most so many; they are stepped all the same, so `plan` and NodeStep may name ids
-    beyond the last in `nodes`.
+    snapshot holds a limited number; they are stepped all the same, so `plan` and NodeStep may name
+    ids beyond the last in `nodes`.
 
     A large graph comes in `parts`; this is part number `part`, from 0. Nodes, edges, cuts and the
     plan are divided among them, and `join_graph` joins them. `root` is the expression whose graph

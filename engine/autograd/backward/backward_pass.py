@@ -254,7 +254,7 @@ class BackwardPass:
     def script(self) -> tuple[str, bytes]:
         """Everything done so far as a Python script, and the file that it loads (empty if none).
         Raises LabError with the cause for what no script can do."""
-        return write_script(self._journal, self._facts(), self.subject.world)
+        return write_script(self._journal, self._facts(), self.subject.owner)
 
     def runs_twice(self) -> AbstractContextManager[None]:
         """To be entered around code that calls the user's hooks outside of the steps."""
@@ -263,7 +263,7 @@ class BackwardPass:
 
     def code(self) -> str:
         """The console's cells on which the graph may depend; empty for a graph of the model."""
-        return code_behind(self._journal, self._facts(), self.subject.world)
+        return code_behind(self._journal, self._facts(), self.subject.owner)
 
     def _facts(self) -> Pass:
         assert self._record is not None

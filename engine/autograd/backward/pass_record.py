@@ -72,7 +72,7 @@ class PassRecord:
         stepped, subject, journal = self._stepped, self._subject, self._journal
         places = _Places(stepped, subject, debugger.modules, self._options["real_engine"])
         return Pass(
-            world=weakref.ref(subject.world),
+            owner=weakref.ref(subject.owner),
             roots=subject.written,
             parent=self._parent,
             again=self._again,

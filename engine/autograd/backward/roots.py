@@ -46,7 +46,7 @@ class Subject:
     results: Mapping[str, Tensor] = MappingProxyType({})
     """The named tensors that require grad and are not leaves."""
     provenance: Provenance
-    world: object
+    owner: object
     """What the roots were computed in: a forward pass, or the namespace of the console."""
     written: Roots
     """The roots, as a script writes them."""
@@ -114,7 +114,7 @@ class ModelSubject(Subject):
             )
         self.forward = forward
         self.roots = [forward.loss]
-        self.world = forward
+        self.owner = forward
         edge = get_gradient_edge(forward.loss)
         self.written = Roots(run=edge.node._sequence_nr())
         self.names = dict(forward.module.named_parameters())
@@ -147,7 +147,7 @@ class ConsoleSubject(Subject):
         self, namespace: Namespace, control: Control, root: str, gradient: str = ""
     ) -> None:
         self.root, self.starts_empty = root, False
-        self.world, self.random = namespace, random_states()
+        self.owner, self.random = namespace, random_states()
         self._namespace = namespace
         self._expressions = _split(root)
         values = [namespace.evaluate(text, control) for text in self._expressions]
@@ -230,7 +230,7 @@ class GradientSubject(Subject):
             grad, given = _gradient(value, text, gradient, name)
         self.gradient = [grad]
         self.written = Roots(gradients=(given,), of=name)
-        self.world, self._before = before.world, before
+        self.owner, self._before = before.owner, before
         self.names, self.provenance = before.names, before.provenance
         graph = read_graph(self.roots, names=self.names)
         self.shown, self.retained = leaves_of(graph), {}

@@ -49,36 +49,36 @@ _IMPORTS = {  # in the order in which formatters put them
 }
 
 
-def write_script(journal: Journal, current: Pass, world: object) -> tuple[str, bytes]:
-    """The script of the passes of `world` (a forward pass, or the console's namespace) up to and
+def write_script(journal: Journal, current: Pass, owner: object) -> tuple[str, bytes]:
+    """The script of the passes of `owner` (a forward pass, or the console's namespace) up to and
     with `current`, and the file that it loads (empty if none). Raises LabError with the cause for
     what no script can do."""
-    return _Script(journal, current, world).text()
+    return _Script(journal, current, owner).text()
 
 
-def code_behind(journal: Journal, current: Pass, world: object) -> str:
+def code_behind(journal: Journal, current: Pass, owner: object) -> str:
     """The cells on which the graph of a pass may depend, in order; empty for a pass of the
     model."""
-    entries = _in_order(journal, current, world, world)
+    entries = _in_order(journal, current, owner, owner)
     cells = [entry for entry in entries if isinstance(entry, Cell) and not entry.error]
     found = needed([*cells, current], [current])
     return "\n\n".join(e.source.strip("\n") for e in found if isinstance(e, Cell))
 
 
-def _in_order(journal: Journal, current: Pass, world: object, console: object) -> Iterator[Entry]:
-    """The passes of `world` and the cells of `console`. A cell that ran during a pass comes after
+def _in_order(journal: Journal, current: Pass, owner: object, console: object) -> Iterator[Entry]:
+    """The passes of `owner` and the cells of `console`. A cell that ran during a pass comes after
     it."""
     for entry in [*journal.entries, current]:
         cells = entry.cells if isinstance(entry, Pass) else [entry]
-        if isinstance(entry, Pass) and entry.world() is world:
+        if isinstance(entry, Pass) and entry.owner() is owner:
             yield entry
-        yield from (cell for cell in cells if cell.world() is console and runs(cell))
+        yield from (cell for cell in cells if cell.owner() is console and runs(cell))
 
 
 class _Script:
-    def __init__(self, journal: Journal, current: Pass, world: Any) -> None:
+    def __init__(self, journal: Journal, current: Pass, owner: Any) -> None:
         self._journal, self._current = journal, current
-        self._entries = self._needed(world)
+        self._entries = self._needed(owner)
         self._cells = [entry for entry in self._entries if isinstance(entry, Cell)]
         self._passes = [entry for entry in self._entries if isinstance(entry, Pass)]
         self._used_names = {*_IMPORTS, *HELPERS, "stop"}.union(*map(names_of, self._entries))
@@ -86,8 +86,8 @@ class _Script:
         self._data: dict[str, Any] = {}
         self._random: States = {}
         self._model = None
-        if isinstance(world, ForwardPass):
-            self._model = ModelScript(world, self._fresh, self._data_name)
+        if isinstance(owner, ForwardPass):
+            self._model = ModelScript(owner, self._fresh, self._data_name)
             self._data = self._model.values()
         self._writer = PassWriter(
             self._fresh, self._model, set(self._cells), self._renamed_starts(), self._restoring
@@ -95,15 +95,15 @@ class _Script:
 
     # -- the entries -----------------------------------------------------------------------------
 
-    def _needed(self, world: object) -> list[Entry]:
-        """The passes of `world`, and the cells on which they may depend."""
-        is_model = isinstance(world, ForwardPass)
+    def _needed(self, owner: object) -> list[Entry]:
+        """The passes of `owner`, and the cells on which they may depend."""
+        is_model = isinstance(owner, ForwardPass)
         entries = [*self._journal.entries, self._current]
-        console = world
+        console = owner
         if is_model:
             cells = [cell for e in entries for cell in (e.cells if isinstance(e, Pass) else [e])]
-            console = cells[-1].world() if cells else None
-        found = list(_in_order(self._journal, self._current, world, console))
+            console = cells[-1].owner() if cells else None
+        found = list(_in_order(self._journal, self._current, owner, console))
         passes = [entry for entry in found if isinstance(entry, Pass)]
         if is_model:
             passes = _since_the_last_start(passes)

@@ -235,7 +235,7 @@ def check(session: Session) -> None:
 def tensors(lab: Lab) -> dict[str, Any]:
     """The tensors that the passes are about, as the script names them."""
     if (
-        lab.backward.under_way.subject.world is lab.models.forward
+        lab.backward.under_way.subject.owner is lab.models.forward
         and lab.models.forward is not None
     ):
         parameters = lab.models.forward.module.named_parameters()
