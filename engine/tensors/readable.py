@@ -52,7 +52,7 @@ def readable(t: torch.Tensor) -> Readable:
     with torch.no_grad(), torch._C.DisableTorchFunctionSubclass():
         try:
             return _readable(t)
-        except Exception as error:  # a layout nobody has thought of: told, not hidden
+        except Exception as error:  # an unknown layout: the note shows the error
             return Readable(
                 _shape_or_empty(t), t.dtype, str(t.device), None, f"unreadable: {error}"
             )

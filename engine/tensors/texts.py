@@ -27,6 +27,13 @@ def texts(t: Tensor) -> list[str]:
     return _shortest(t)
 
 
+def cell_text(value: object) -> str:
+    """A number with four significant digits (integers with all), to fit in a cell."""
+    if isinstance(value, complex):
+        return f"{value.real:.3g}{value.imag:+.3g}j"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
 def _shortest(t: Tensor) -> list[str]:
     """For dtypes that numpy does not have: digits are added until each text is read back right."""
     numbers = t.double().tolist()

@@ -90,13 +90,9 @@ def words_of(name: str) -> str:
     return _BOOK[name][0].words if name in _BOOK else ""
 
 
-def entries(name: str) -> tuple[Formula, ...]:
-    return tuple(_BOOK.get(name, ()))
-
-
 def choose(name: str, given: Callable[[Formula], Given]) -> tuple[Formula, Given] | None:
     """The first entry of this name that holds for the node, and its Given; None if none holds."""
-    for formula in entries(name):
+    for formula in _BOOK.get(name, ()):
         mine = given(formula)
         if mine.is_complex and not formula.setting.holomorphic:
             continue

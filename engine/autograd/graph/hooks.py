@@ -50,13 +50,9 @@ def _is_multi_grad(hook: Any) -> bool:
 def registered(register: Callable[[Any], Any]) -> list[Any]:
     """The hooks that `register`, a node's `register_hook` or `register_prehook`, has registered.
     They are in one dict, which the handle of one more hook refers to."""
-    handle = register(_nothing)
+    handle = register(lambda *_: None)
     try:
         hooks = handle.hooks_dict_ref() or {}
         return [hook for number, hook in hooks.items() if number != handle.id]
     finally:
         handle.remove()
-
-
-def _nothing(*_: object) -> None:
-    return None

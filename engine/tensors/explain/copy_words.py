@@ -7,8 +7,9 @@ from collections.abc import Sequence
 import torch
 
 from ...errors import LabError
+from ..memory.footprint import contiguous_strides
 from ..shapes.products import letters_of
-from .layout import Layout, contiguous_stride
+from .layout import Layout
 from .steps import Outcome, Step, Term
 from .view_words import Why, Words, format_name
 
@@ -213,7 +214,7 @@ def _product(step: Step, done: Outcome) -> Words:
         )
     if name == "linear":
         lines.append("linear is input @ weight.mT + bias.")
-    if made.stride != contiguous_stride(made.shape) and b.ndim > 2:
+    if made.stride != contiguous_strides(made.shape) and b.ndim > 2:
         lines.append("because the first requires grad, torch multiplies the transposed matrices.")
     return "every element is a sum of products, a number that lay nowhere before: a new tensor.", (
         lines

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 import torch
 
+from ..memory.footprint import contiguous_strides
+
 Ints = tuple[int, ...]
 
 
@@ -39,7 +41,7 @@ class Layout:
     def is_contiguous(self) -> bool:
         """Whether the elements are in C order, without gaps. The stride of a dimension of size 1
         does not matter."""
-        return self.numel == 0 or not self.strides_off(contiguous_stride(self.shape))
+        return self.numel == 0 or not self.strides_off(contiguous_strides(self.shape))
 
     @property
     def is_dense(self) -> bool:
@@ -74,15 +76,6 @@ def layout_of(t: torch.Tensor, memory: int = 0) -> Layout:
         device=str(t.device),
         memory=memory,
     )
-
-
-def contiguous_stride(shape: Sequence[int]) -> Ints:
-    """The strides of a tensor in C order: each is the product of the sizes to its right."""
-    strides, step = [], 1
-    for size in reversed(shape):
-        strides.append(step)
-        step *= max(size, 1)
-    return tuple(reversed(strides))
 
 
 def runs_of(shape: Ints, stride: Ints) -> list[tuple[int, int]]:

@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 
 import torch
 
+from ..memory.footprint import contiguous_strides
 from .indices import index_words
-from .layout import contiguous_stride, runs_of
+from .layout import runs_of
 from .steps import Outcome, Step
 
 Words = tuple[str, Sequence[str]]
@@ -137,7 +138,7 @@ def _bracketed(step: Step, done: Outcome) -> Words:
 def _contiguous(step: Step, done: Outcome) -> str:
     x, wanted = step.operands[0].layout, done.result.stride
     order = "C order"
-    if wanted != contiguous_stride(x.shape):
+    if wanted != contiguous_strides(x.shape):
         order = format_name(step.given(1, "memory_format"))
     if done.kind == "same":
         held = "is contiguous" if order == "C order" else f"lies as {order}"

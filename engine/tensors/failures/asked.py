@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from ...protocol import FailedOperand, FailedOperands
+from ..memory.footprint import contiguous_strides
 from .call import MAX_DIMS, Call, CallTensor, clip, counted, headings_of, row, sizes_asked
 
 
@@ -53,12 +54,8 @@ def elements_marks(call: Call) -> FailedOperands | None:
 def _breaks(seen: CallTensor) -> tuple[int, ...]:
     """The dimensions whose stride differs from that of C order."""
     assert seen.stride is not None
-    failing, step = [], 1
-    for d in reversed(range(len(seen.shape))):
-        if seen.shape[d] != 1 and seen.stride[d] != step:
-            failing.append(d)
-        step *= max(seen.shape[d], 1)
-    return tuple(reversed(failing))
+    strides = zip(seen.shape, seen.stride, contiguous_strides(seen.shape), strict=True)
+    return tuple(d for d, (size, own, wanted) in enumerate(strides) if size != 1 and own != wanted)
 
 
 def split_marks(call: Call) -> FailedOperands | None:

@@ -11,12 +11,6 @@ from ...recording.writes import index_text
 from .call import MAX_DIMS, Call, CallTensor, clip, counted, headings_of, row
 from .meeting import aligned
 
-_BOUNDS = re.compile(
-    r"index (-?\d+) is out of bounds for dimension (\d+)|"
-    r"index (-?\d+) out of range for tensor of size \[.*\] at dimension (\d+)|"
-    r"[Ii]ndex (-?\d+) (?:is )?out of range"
-)
-
 
 def index_marks(call: Call) -> FailedOperands | None:
     """Indexing, select and index_select: the size of each dimension, and the index given for it."""

@@ -50,13 +50,13 @@ def product_marks(call: Call) -> FailedOperands | None:
         rows.append(row(seen, seen.shape, [order.index(letter) for letter in own], failing))
     headings = [letter if op == "einsum" else _called(letter, own_op=op) for letter in order]
     first = conflicts[0]
-    told = [
+    texts = [
         f"{seen.text} has {seen.shape[own.index(first)]}"
         for seen, own in zip(tensors, letters.operands, strict=True)
         if first in own
     ]
     where = f"The letter {first}" if op == "einsum" else _PLACES.get(first, "A batch dimension")
-    text = f"{where} must have one size: {', '.join(told)}."
+    text = f"{where} must have one size: {', '.join(texts)}."
     return FailedOperands("product", call.name, tuple(rows), tuple(headings), text)
 
 

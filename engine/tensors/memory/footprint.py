@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ...protocol import Contiguity
@@ -115,7 +115,7 @@ def _indices(shape: list[int]) -> Iterator[Index]:
             yield (i, *rest)
 
 
-def contiguous_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
+def contiguous_strides(shape: Sequence[int]) -> tuple[int, ...]:
     """The strides of `.contiguous()`: each is the product of the sizes to its right.
 
     Sizes of 0 count as 1, as in torch.

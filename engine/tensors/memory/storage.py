@@ -13,6 +13,7 @@ from torch.nn.parameter import is_lazy
 from ...protocol import Contiguity, StorageSnapshot
 from ...recording.writes import version_of
 from ..readable import dtype_name
+from ..texts import cell_text
 from .footprint import Footprint, explain_contiguity
 
 MAX_CELLS = 4096
@@ -61,7 +62,7 @@ def placement_of(t: Tensor) -> Placement | str:
     with torch.no_grad(), torch._C.DisableTorchFunction():
         try:
             return _ground(t)
-        except Exception as error:  # a layout nobody has thought of: told, not hidden
+        except Exception as error:  # an unknown layout: the error is shown
             return f"Its storage cannot be read: {error}"
 
 
@@ -155,14 +156,14 @@ def read_window(expression: str, t: Tensor, first: int | None, count: int) -> St
 
 
 def _contiguity(t: Tensor, placement: Placement) -> Contiguity:
-    told = explain_contiguity(placement.footprint, placement.element_bytes)
+    found = explain_contiguity(placement.footprint, placement.element_bytes)
     with torch.no_grad(), torch._C.DisableTorchFunction():
-        if told.is_contiguous or t.dim() != 4:
-            return told
+        if found.is_contiguous or t.dim() != 4:
+            return found
         if not t.is_contiguous(memory_format=torch.channels_last):
-            return told
-    text = f"{told.text} In channels_last order it is: the channels of a pixel lie side by side."
-    return msgspec.structs.replace(told, channels_last=True, text=text)
+            return found
+    text = f"{found.text} In channels_last order it is: the channels of a pixel lie side by side."
+    return msgspec.structs.replace(found, channels_last=True, text=text)
 
 
 def _texts(placement: Placement, window: range) -> tuple[str, ...]:
@@ -173,18 +174,9 @@ def _texts(placement: Placement, window: range) -> tuple[str, ...]:
         flat = torch.empty(0, dtype=dtype, device=placement.storage.device)
         cells = flat.set_(placement.storage)[window.start : window.stop]  # pyright: ignore
         try:
-            return tuple(element_text(value) for value in cells.tolist())
+            return tuple(cell_text(value) for value in cells.tolist())
         except (RuntimeError, NotImplementedError, TypeError):  # packed types cannot be read
             return ("?",) * len(window)
-
-
-def element_text(value: object) -> str:
-    """A number with four significant digits, to fit in a cell."""
-    if isinstance(value, float):
-        return f"{value:.4g}"
-    if isinstance(value, complex):
-        return f"{value.real:.3g}{value.imag:+.3g}j"
-    return str(value)
 
 
 def _shape(t: Tensor) -> tuple[int, ...]:

@@ -30,12 +30,6 @@ def broadcast_dims(shapes: Sequence[Shape], in_place: bool = False) -> tuple[Bro
     )
 
 
-def result_shape(dims: Sequence[BroadcastDim]) -> Shape | None:
-    """The shape of the result; None if the operands do not fit."""
-    sizes = tuple(dim.size for dim in reversed(dims) if dim.size is not None)
-    return sizes if len(sizes) == len(dims) else None
-
-
 def failing_dim(shapes: Sequence[Shape], in_place: bool = False) -> int:
     """The dimension at which torch fails (from the right, -1 is the last); 0 if all operands fit.
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import torch
 
 from ...protocol import Cells
+from ..texts import cell_text
 from .operands import Operand
 
 ROWS = 8
@@ -78,15 +79,6 @@ def first_of(t: torch.Tensor, count: int) -> torch.Tensor:
     """The first `count` elements in C order, without a copy of the others."""
     places = torch.arange(min(count, t.numel()))
     return t[torch.unravel_index(places, t.shape)] if len(places) else t.reshape(-1)
-
-
-def cell_text(item: bool | int | float | complex) -> str:
-    """An element with four significant digits (integers with all)."""
-    if isinstance(item, complex):
-        return f"{item.real:.3g}{item.imag:+.3g}j"
-    if isinstance(item, float):
-        return f"{item:.4g}"
-    return str(item)
 
 
 def trial(operand: Operand) -> torch.Tensor:

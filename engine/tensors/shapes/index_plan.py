@@ -1,7 +1,7 @@
 """The element of the source that each element of `source[index]` comes from.
 
 torch says which dimension of the source becomes which of the result: a tensor without elements,
-with another size in each dimension, is indexed in the same way.
+with a different size in each dimension, is indexed in the same way.
 """
 
 from __future__ import annotations

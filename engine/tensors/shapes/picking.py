@@ -21,7 +21,7 @@ MAX_LISTED = 1 << 20
 MAX_OTHERS = 16
 """Values for one place that are listed."""
 MAX_PICKED = 1 << 22
-"""Index tensors really pick each time up to this many elements."""
+"""The result of index tensors is computed each time if it has up to this many elements."""
 
 
 def pick(namespace: Namespace, source: str, element: Shape | None = None) -> PickSnapshot:

@@ -20,9 +20,9 @@ import torch
 
 from ...errors import LabError
 from ...protocol import ProductSnapshot
+from ..texts import cell_text
 from .elements import (
     MAX_TRIED,
-    cell_text,
     cells_of,
     element_or_first,
     slices,

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..book import enter
+from ..book import enter, pointwise
 from ..given import Given
 from ..input_rules import InputRule
 from ..linear import Computed, Transposed
@@ -55,20 +55,15 @@ enter(
     *_pair("a", "b", *_MV),
     saved={"a": "self", "b": "vec"},
 )
-enter(
-    "DotBackward0",
-    "y = Σ a·b: g · b for a and g · a for b.",
-    Pointwise("a", "g * b", Setting()),
-    Pointwise("b", "g * a", Setting()),
-    saved={"a": "self", "b": "tensor"},
-)
-enter(
+_DOT = "y = Σ a·b: g · b for a and g · a for b."
+pointwise("DotBackward0", _DOT, saved={"a": "self", "b": "tensor"}, a="g * b", b="g * a")
+pointwise(
     "VdotBackward0",
-    "y = Σ a·b: g · b for a and g · a for b.",
-    Pointwise("a", "g * b", Setting()),
-    Pointwise("b", "g * a", Setting()),
+    _DOT,
     saved={"a": "self", "b": "other"},
     when=lambda given: not given.gradient().is_complex(),
+    a="g * b",
+    b="g * a",
 )
 
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from engine.console.namespace import Namespace
 from engine.errors import LabError
-from engine.tensors.shapes.broadcasting import broadcast, broadcast_dims, read_element, result_shape
+from engine.tensors.shapes.broadcasting import broadcast, broadcast_dims, read_element
 from engine.tensors.shapes.elements import window_sizes
 from engine.tensors.shapes.operands import MAX_DIMS, operand
 
@@ -24,6 +24,11 @@ def ask(namespace: Namespace, *texts: str, **options):
 
 
 # -- the rule --------------------------------------------------------------------------------------
+
+
+def result_shape(dims):
+    sizes = tuple(dim.size for dim in reversed(dims))
+    return None if None in sizes else sizes
 
 
 @given(st.lists(SHAPES, min_size=2, max_size=4))

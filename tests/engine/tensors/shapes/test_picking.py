@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from engine.console.namespace import Namespace
 from engine.errors import LabError
-from engine.tensors.shapes.elements import cell_text
 from engine.tensors.shapes.index_plan import plan_of
 from engine.tensors.shapes.index_text import parse
 from engine.tensors.shapes.picking import pick
+from engine.tensors.texts import cell_text
 
 SIZES = (2, 3, 4, 5)
 METHODS = (
