@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QGridLayout, QLabel, QToolButton, QWidget
+from PySide6.QtWidgets import QGridLayout, QWidget
 
 from engine.project.catalogue import Param, parse_value
 from engine.project.document import ParamValue
-from widgets import theme
+from widgets import make, theme
 from widgets.fields import Field, TextField, field_for, tooltip, value_text
-from widgets.icons import set_icon
 
 
 class ParamForm(QWidget):
@@ -25,11 +24,7 @@ class ParamForm(QWidget):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._grid = QGridLayout(self)
-        self._grid.setContentsMargins(0, 0, 0, 0)
-        self._grid.setHorizontalSpacing(theme.GRID)
-        self._grid.setVerticalSpacing(theme.GRID // 2)
-        self._grid.setColumnStretch(1, 1)
+        self._grid = make.grid(self, down=theme.GRID // 2, stretch=1)
         self._params: tuple[Param, ...] = ()
         self._owner = ""
         self._rows: dict[str, _Row] = {}
@@ -86,25 +81,20 @@ class _Row:
         self._showing = False
         self._shown_once = False
         self.field = field_for(param, form)
-        self.label = QLabel(param.name, form)
-        self.label.setBuddy(self.field)
-        self.label.setToolTip(tooltip(param))
-        self.error = QLabel(form)
-        self.error.setObjectName(f"param_{param.name}_error")
-        self.error.setProperty("role", "error")
-        self.error.setWordWrap(True)
+        self.label = make.label(param.name, tip=tooltip(param), of=self.field)
+        self.error = make.label("", "error", f"param_{param.name}_error", wrap=True)
         self.error.hide()
-        self.reset = QToolButton(form)
-        self.reset.setObjectName(f"param_{param.name}_reset")
-        self.reset.setAutoRaise(True)
-        self.reset.setToolTip(f"Back to the default: {value_text(param.default)}")
+        self.reset = make.tool_button(
+            f"param_{param.name}_reset", "mdi6.restore", slot=self._reset, ink="muted"
+        )
         self.reset.setAccessibleName(f"Reset {param.name}")
+        self.reset.setToolTip(f"Back to the default: {value_text(param.default)}")
         self.reset.setFocusPolicy(Qt.FocusPolicy.TabFocus)
-        set_icon(self.reset, "mdi6.restore", "muted")
+        for widget in (self.label, self.error, self.reset):
+            widget.setParent(form)
         policy = self.reset.sizePolicy()
         policy.setRetainSizeWhenHidden(True)
         self.reset.setSizePolicy(policy)
-        self.reset.clicked.connect(self._reset)
         self.field.committed.connect(self._commit)
         if isinstance(self.field, TextField):
             self.field.typed.connect(self._check)
@@ -152,8 +142,7 @@ class _Row:
             self._show_error("")
 
     def _show_error(self, text: str) -> None:
-        self.error.setText(text)
-        self.error.setVisible(bool(text))
+        make.tell(self.error, text)
         if isinstance(self.field, TextField):
             self.field.set_faulty(bool(text))
 

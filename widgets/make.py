@@ -66,9 +66,7 @@ def label(
 ) -> QLabel:
     """Words of the program. `role` is one of the style sheet's: muted, heading, error, title.
     `of` is the field that the words stand before."""
-    made = QLabel(text)
-    made.setObjectName(name)
-    made.setToolTip(tip)
+    made = named(QLabel(text), name, tip=tip)
     made.setWordWrap(wrap)
     if role:
         made.setProperty("role", role)
@@ -148,10 +146,7 @@ def button(
 ) -> QPushButton:
     """A button. The `primary` one of a view is filled with the accent colour; `ink` is the role of
     the icon's colour."""
-    made = QPushButton(text)
-    made.setObjectName(name)
-    made.setAccessibleName(accessible or text)
-    made.setToolTip(tip)
+    made = named(QPushButton(text), name, accessible or text, tip)
     if primary:
         made.setProperty("role", "primary")
     if icon:
@@ -175,10 +170,8 @@ def tool_button(
 ) -> QToolButton:
     """A small button: an icon, a text, or both side by side. With `toggled` it stays pressed, and
     tells so. It has a frame only under the pointer, unless it is `framed`."""
-    made = QToolButton(autoRaise=not framed)
-    made.setObjectName(name)
-    made.setAccessibleName(accessible or text or first_words(tip))
-    made.setToolTip(tip)
+    spoken = accessible or text or first_words(tip)
+    made = named(QToolButton(autoRaise=not framed), name, spoken, tip)
     made.setText(text)
     if icon:
         set_icon(made, icon, ink)
@@ -233,9 +226,7 @@ def action(
 
 def check(name: str, text: str, tip: str = "", *, checked: bool = False) -> QCheckBox:
     """A box to tick."""
-    made = QCheckBox(text)
-    made.setObjectName(name)
-    made.setToolTip(tip)
+    made = named(QCheckBox(text), name, tip=tip)
     made.setChecked(checked)
     return made
 
@@ -247,10 +238,7 @@ def combo(
     choices: Iterable[tuple[str, object] | tuple[str, object, str]] = (),
 ) -> QComboBox:
     """A choice among (text, data, tooltip)."""
-    made = QComboBox()
-    made.setObjectName(name)
-    made.setAccessibleName(accessible)
-    made.setToolTip(tip)
+    made = named(QComboBox(), name, accessible, tip)
     add_choices(made, choices)
     return made
 
@@ -275,10 +263,7 @@ def field(
     entered: Slot | None = None,
 ) -> QLineEdit:
     """A line to type in; Enter calls `entered`."""
-    made = QLineEdit()
-    made.setObjectName(name)
-    made.setAccessibleName(accessible)
-    made.setToolTip(tip)
+    made = named(QLineEdit(), name, accessible, tip)
     made.setPlaceholderText(placeholder)
     if mono:
         made.setFont(mono_font())
@@ -291,10 +276,7 @@ def spin(
     name: str, accessible: str, tip: str = "", *, low: int = 0, high: int = 99, value: int = 0
 ) -> QSpinBox:
     """A whole number from `low` to `high`."""
-    made = QSpinBox()
-    made.setObjectName(name)
-    made.setAccessibleName(accessible)
-    made.setToolTip(tip)
+    made = named(QSpinBox(), name, accessible, tip)
     made.setRange(low, high)
     made.setValue(value)
     return made
@@ -457,9 +439,7 @@ def tabs(
 ) -> QTabWidget:
     """Pages of (widget, title, tooltip) behind tabs. `tabs` is a tab widget of the caller's own
     class."""
-    made = tabs or QTabWidget()
-    made.setObjectName(name)
-    made.setAccessibleName(accessible)
+    made = named(tabs or QTabWidget(), name, accessible)
     made.setDocumentMode(True)
     for widget, title, tip in pages:
         made.setTabToolTip(made.addTab(widget, title), tip)

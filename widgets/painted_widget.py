@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QContextMenuEvent, QPainter, QPaintEvent
+from PySide6.QtGui import QContextMenuEvent, QFont, QPainter, QPaintEvent
 from PySide6.QtWidgets import QMenu, QWidget
 
 from widgets import make, theme
@@ -44,3 +44,10 @@ class PaintedWidget(QWidget):
         """Say in the middle why there is nothing to see."""
         painter.setPen(theme.current().color("muted"))
         painter.drawText(self.rect(), Qt.AlignmentFlag.AlignCenter, text)
+
+
+def set_small_font(painter: QPainter, font: QFont) -> None:
+    """Write in letters of 11 pixels: labels of axes and legends."""
+    small = QFont(font)
+    small.setPixelSize(11)
+    painter.setFont(small)

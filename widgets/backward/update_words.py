@@ -8,7 +8,7 @@ from engine.protocol import ParameterUpdate
 from widgets.text import format_number
 
 DIGITS = 6
-"""So many that the sum can be done again by hand."""
+"""Enough digits to do the sum again by hand."""
 
 
 def update_text(update: ParameterUpdate) -> str:

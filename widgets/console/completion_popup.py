@@ -79,7 +79,7 @@ class CompletionPopup(QListView):
         return [completion.text for completion in self._model.items]
 
     def step(self, rows: int) -> None:
-        """Move the choice by so many rows, stopping at the ends."""
+        """Move the choice by a number of rows; it stops at the ends."""
         row = max(0, min(self.currentIndex().row() + rows, self._model.rowCount() - 1))
         self.setCurrentIndex(self._model.index(row))
 

@@ -29,7 +29,7 @@ BUSY_TEXT = "Laying out the graph…"
 LEGIBLE_ZOOM = 0.55
 """A new graph is shown at least at this zoom."""
 OPENED_WIDER = 3.0
-"""A box that has become so many times as wide was opened: into columns, maybe."""
+"""A box that became at least this many times as wide was opened, perhaps into columns."""
 
 
 class Anchor(NamedTuple):
@@ -234,7 +234,7 @@ class GraphCanvas(CanvasView):
         bar = self._zoom_bar
         bar.adjustSize()
         bar.move(GRID, self.height() - bar.height() - GRID)
-        if self._at_start:  # nobody has looked elsewhere: as where it had come at this size
+        if self._at_start:  # the reader has not moved: show what a window of this size shows first
             self.look_again()
         self.place_map()
 

@@ -269,7 +269,7 @@ def _without_midpoints(points: Floats, starts: Ints) -> tuple[Floats, Ints]:
 
 
 def _starts_of(counts: Ints) -> Ints:
-    """Where each of pieces that are so long begins, and the end of all."""
+    """Where each piece begins, given their lengths, and where the last one ends."""
     return np.concatenate([[0], np.cumsum(counts)])
 
 

@@ -80,7 +80,7 @@ class CodeEditor(QPlainTextEdit):
         return self._marked
 
     def width_of(self, columns: int) -> int:
-        """Pixels that the editor needs to show so many columns beside its line numbers."""
+        """The width in pixels that shows this many columns beside the line numbers."""
         text = self.fontMetrics().horizontalAdvance("9" * columns)
         margins = 2 * ceil(self.document().documentMargin())
         scroll_bar = self.verticalScrollBar().sizeHint().width()

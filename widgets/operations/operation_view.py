@@ -25,7 +25,7 @@ from widgets.shapes.operand_fields import ExpressionField
 from widgets.theme import GRID
 
 PAUSE_MS = 150
-"""A line is asked about when no key was pressed for so long."""
+"""The line is explained once no key was pressed for this time."""
 EMPTY_TEXT = (
     "Pick an operation, or type a line such as y = x.T.reshape(-1): what it will give, and whether"
     " that is a view or a copy, is told here before it runs."

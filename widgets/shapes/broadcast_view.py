@@ -19,7 +19,7 @@ from widgets.text import format_shape
 from widgets.theme import GRID
 
 ROW_WIDTH = 800
-"""Operands and result stand in one row where they fit into so many pixels."""
+"""Operands and result stand in one row where this width in pixels holds them."""
 EXAMPLE = ("(8, 1, 6, 1)", "(7, 1, 5)")
 STEPS = (
     ("start", "skip-backward", "Before the first.", -99),

@@ -27,7 +27,7 @@ class CellsRow(QWidget):
         self.arrange(0)
 
     def arrange(self, width: int) -> None:
-        """Place the grids that show something into so many pixels."""
+        """Place the grids that show something in a width in pixels."""
         shown = [view for view in self._views if not view.isHidden()]
         wanted = sum(view.sizeHint().width() for view in shown) + GAP * (len(shown) - 1)
         columns = max(1, len(shown)) if wanted <= width else 1

@@ -11,7 +11,7 @@ from widgets import make, theme
 from widgets.trace.model import CALL, EMPTY, LINE, MARKS, NODES, RESULT, TraceModel
 
 OPEN_WHOLE = 200
-"""A trace of up to so many calls opens with all of them in sight."""
+"""A trace of at most this many calls opens with all of them in sight."""
 _CHARACTERS = {CALL: 33, LINE: 5, NODES: 6, MARKS: 11}
 """How wide the columns begin; the result takes what is left. They do not follow their contents,
 which may be 50,000 rows."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import (
-    QFont,
     QKeyEvent,
     QMouseEvent,
     QPainter,
@@ -14,7 +13,7 @@ from PySide6.QtWidgets import QWidget
 
 from engine.protocol import Histogram
 from widgets import make, theme
-from widgets.painted_widget import PaintedWidget
+from widgets.painted_widget import PaintedWidget, set_small_font
 from widgets.text import format_number
 from widgets.theme import GRID
 
@@ -86,9 +85,7 @@ class HistogramView(PaintedWidget):
             painter.fillRect(self.bar_rect(bar).adjusted(0, 0, -gap, 0), color)
         painter.setPen(QPen(colors.color("border"), 1))
         painter.drawLine(area.bottomLeft(), area.bottomRight())
-        font = QFont(self.font())
-        font.setPixelSize(11)
-        painter.setFont(font)
+        set_small_font(painter, self.font())
         painter.setPen(colors.color("muted"))
         most = QRectF(0, area.y() - 8, _LEFT - GRID, 16)
         painter.drawText(most, Qt.AlignmentFlag.AlignRight, f"{max(shown.counts):,}")

@@ -7,12 +7,12 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import QRectF, QSize, Qt
-from PySide6.QtGui import QFont, QImage, QPainter
+from PySide6.QtGui import QImage, QPainter
 from PySide6.QtWidgets import QWidget
 
 from engine.protocol import Picture
 from widgets import make, theme
-from widgets.painted_widget import PaintedWidget
+from widgets.painted_widget import PaintedWidget, set_small_font
 from widgets.text import format_number
 from widgets.theme import GRID
 from widgets.values.picture_grid import fit_grid, values_of
@@ -75,9 +75,7 @@ class ImageGrid(PaintedWidget):
             )
             x, y = grid.tile_origin(number)
             painter.drawImage(QRectF(x, y, grid.tile_w, grid.tile_h), image)
-        font = QFont(self.font())
-        font.setPixelSize(11)
-        painter.setFont(font)
+        set_small_font(painter, self.font())
         painter.setPen(colors.color("muted"))
         foot = QRectF(GRID, self.height() - _FOOT + 4, self.width() - 2 * GRID, 16)
         painter.drawText(foot, Qt.AlignmentFlag.AlignLeft, self._words)

@@ -7,7 +7,6 @@ from numpy.typing import NDArray
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import (
     QColor,
-    QFont,
     QKeyEvent,
     QMouseEvent,
     QPainter,
@@ -18,7 +17,7 @@ from PySide6.QtWidgets import QWidget
 
 from engine.protocol import LinesSnapshot
 from widgets import make, theme
-from widgets.painted_widget import PaintedWidget
+from widgets.painted_widget import PaintedWidget, set_small_font
 from widgets.text import format_number
 from widgets.theme import GRID
 
@@ -138,9 +137,7 @@ class LineView(PaintedWidget):
 
     def _paint_axes(self, painter: QPainter) -> None:
         colors, area, (low, high) = theme.current(), self._area(), self._range()
-        font = QFont(self.font())
-        font.setPixelSize(11)
-        painter.setFont(font)
+        set_small_font(painter, self.font())
         for value in (low, 0.0, high) if low < 0 < high else (low, high):
             y = area.bottom() - area.height() * (value - low) / (high - low)
             painter.setPen(QPen(colors.color("border" if value == 0.0 else "grid"), 1))

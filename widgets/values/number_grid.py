@@ -31,7 +31,7 @@ Window = tuple[int, int, int, int]
 
 class NumberGrid(QAbstractScrollArea):
     """Texts in rows and columns. `window_changed(window)` says which cells are in sight now;
-    whoever has them calls `show_cells`."""
+    the owner reads them and calls `show_cells`."""
 
     window_changed = Signal(object)
     reshaped = Signal()

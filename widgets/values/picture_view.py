@@ -12,7 +12,6 @@ from PySide6.QtGui import (
     QBrush,
     QColor,
     QContextMenuEvent,
-    QFont,
     QGuiApplication,
     QImage,
     QKeyEvent,
@@ -27,6 +26,7 @@ from PySide6.QtWidgets import QMenu, QSizePolicy, QWidget
 
 from engine.protocol import Picture
 from widgets import colormap, make, theme
+from widgets.painted_widget import set_small_font
 from widgets.save_picture import add_picture_actions, copy_picture
 from widgets.text import format_number
 from widgets.values.picture_grid import Cell, Grid, fit_grid, source_index, values_of
@@ -244,9 +244,7 @@ class PictureView(QWidget):
     def _paint_numbers(self, painter: QPainter, grid: Grid) -> None:
         if grid.cell_w < NUMBERS_MIN_CELL[0] or grid.cell_h < NUMBERS_MIN_CELL[1]:
             return
-        font = QFont(self.font())
-        font.setPixelSize(11)
-        painter.setFont(font)
+        set_small_font(painter, self.font())
         for cell, value in np.ndenumerate(self._values):
             color = self.color_at(cell)
             ink = "#000000" if _luminance(color) > 0.25 else "#ffffff"
@@ -280,9 +278,7 @@ class PictureView(QWidget):
         painter.fillRect(bar, gradient)
         painter.setPen(QPen(colors.color("border"), 1))
         painter.drawRect(bar)
-        font = QFont(self.font())
-        font.setPixelSize(11)
-        painter.setFont(font)
+        set_small_font(painter, self.font())
         painter.setPen(colors.color("muted"))
         labels = QRectF(8, top + 14, width, 16)
         low, high = self.colour_range()

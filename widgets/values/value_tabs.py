@@ -19,8 +19,7 @@ _PRETTY_FLOATS = ("float", "bfloat", "q")
 
 
 class ValueTabs(QTabWidget):
-    """One view a tab. Each is filled by whoever knows what it shows; what they have in common is
-    done here."""
+    """One view a tab. The owner fills each view; what all of them do alike is done here."""
 
     def __init__(self) -> None:
         super().__init__()

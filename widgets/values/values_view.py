@@ -46,10 +46,9 @@ EMPTY_TEXT = "Choose a tensor in the list of variables, or make one with the for
 class ValuesView(QWidget):
     """Shows one tensor under a slice.
 
-    It reads by commands: whoever sends what `asked` carries passes each answer to
-    `show_snapshot` or `show_error`. At most one window is asked
-    for at a time, the newest wanted one next, so that scrolling outruns no engine. While it is
-    out of sight it asks for nothing.
+    It reads by commands: the presenter sends what `asked` carries, and passes each answer to
+    `show_snapshot` or `show_error`. At most one window is asked for at a time, the newest wanted
+    one next, so that scrolling does not outrun the engine. A hidden view asks for nothing.
     """
 
     asked = Signal(object)
