@@ -63,22 +63,35 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
-_test_numbers = itertools.count()
+_homes = itertools.count()
 
 
-@pytest.fixture(autouse=True)
-def own_settings(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Home, settings, caches and data of this test are a folder of its own, which is returned."""
+def _own_home(tmp_path_factory: pytest.TempPathFactory, patch: pytest.MonkeyPatch) -> Path:
     # Not by mktemp: it looks through all earlier folders for the next number.
-    home = tmp_path_factory.getbasetemp() / f"home-{next(_test_numbers)}"
+    home = tmp_path_factory.getbasetemp() / f"home-{next(_homes)}"
     home.mkdir()
-    monkeypatch.setenv("HOME", str(home))
-    monkeypatch.setenv("XDG_CONFIG_DIRS", str(home))
+    patch.setenv("HOME", str(home))
+    patch.setenv("XDG_CONFIG_DIRS", str(home))
     for kind in ("CONFIG", "CACHE", "DATA", "STATE"):
-        monkeypatch.setenv(f"XDG_{kind}_HOME", str(home / kind.lower()))
+        patch.setenv(f"XDG_{kind}_HOME", str(home / kind.lower()))
     for form in (QSettings.Format.IniFormat, QSettings.Format.NativeFormat):
         QSettings.setPath(form, QSettings.Scope.UserScope, str(home / "config"))
     return home
+
+
+@pytest.fixture(scope="session", autouse=True)
+def session_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The home of what a module's tests share, an engine say: it starts before the first test."""
+    with pytest.MonkeyPatch.context() as patch:
+        yield _own_home(tmp_path_factory, patch)
+
+
+@pytest.fixture(autouse=True)
+def own_settings(
+    session_home: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> Path:
+    """Home, settings, caches and data of this test are a folder of its own, which is returned."""
+    return _own_home(tmp_path_factory, monkeypatch)
 
 
 @pytest.fixture

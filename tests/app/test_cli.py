@@ -83,8 +83,6 @@ def test_exec_of_code_that_raises_reports_the_line_and_what_came_before(exec_rep
         (b"x = 1\ny = '\xff'\n", "UnicodeDecodeError", 2),
         (b"# coding: no-such-code\n", "SyntaxError", None),
         ("import os\nprint('x')\nos._exit(0)", "EngineExit", None),
-        ("import os\nos.kill(os.getpid(), 9)", "EngineExit", None),
-        ("import os, signal\nos.kill(os.getpid(), signal.SIGSEGV)", "EngineExit", None),
     ],
 )
 def test_exec_writes_its_report_whatever_the_code_does(exec_report, source, type_, line):

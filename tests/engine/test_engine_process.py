@@ -93,12 +93,20 @@ def lost(engine: EngineProcess) -> None:
             receive(engine)
 
 
-def test_it_tells_when_torch_has_loaded(engine):
+def test_it_tells_when_torch_has_loaded_and_commands_sent_before_wait():
+    engine = EngineProcess(last_id=41)  # as after a restart: the ids count on
+    engine.start()
+    first, second = engine.send(HelloCommand()), engine.send(HelloCommand())
+    assert (first, second) == (42, 43)
     ready = receive(engine)
     assert isinstance(ready, ReadySnapshot)
+    assert ready.reply_to == 0
     assert ready.pid == engine.pid
     assert ready.devices[0].name == "cpu"
     assert ready.torch_threads == max(1, usable_cores() - 1)
+    assert [type(s) for s in answers(engine, first)] == [ReadySnapshot]
+    assert [type(s) for s in answers(engine, second)] == [ReadySnapshot]
+    engine.close()
 
 
 def test_openmp_threads_do_not_spin(shared):
@@ -106,57 +114,29 @@ def test_openmp_threads_do_not_spin(shared):
     assert told.text == "PASSIVE\n"
 
 
-def test_starting_and_talking_imports_no_torch_here():
-    source = (
-        "import sys\nfrom engine.process import EngineProcess\n"
-        "engine = EngineProcess(); engine.start(); engine.receive(); engine.close()\n"
-        "print('torch' in sys.modules)\n"
-    )
-    # A script without a `__main__` guard: the engine must not run it again.
-    done = subprocess.run(
-        [sys.executable, "-c", source], cwd=ROOT, capture_output=True, text=True, timeout=WAIT_S
-    )
-    assert (done.stdout, done.stderr) == ("False\n", "")
-
-
-def test_a_script_without_a_guard_is_not_run_again(tmp_path):
+def test_a_script_that_starts_one_imports_no_torch_and_is_not_run_again(tmp_path):
     script = tmp_path / "script.py"
-    script.write_text(
+    script.write_text(  # it has no `__main__` guard
         f"import sys\nsys.path.insert(0, {str(ROOT)!r})\nprint('run')\n"
         "from engine.process import EngineProcess\n"
         "engine = EngineProcess(); engine.start(); engine.receive(); engine.close()\n"
+        "print('torch' in sys.modules)\n"
     )
     done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=WAIT_S)
-    assert (done.stdout, done.stderr) == ("run\n", "")
+    assert (done.stdout, done.stderr) == ("run\nFalse\n", "")
 
 
-def test_commands_sent_before_torch_has_loaded_wait(engine):
-    first, second = engine.send(HelloCommand()), engine.send(HelloCommand())
-    assert (first, second) == (1, 2)
-    assert receive(engine).reply_to == 0
-    assert [type(s) for s in answers(engine, first)] == [ReadySnapshot]
-    assert [type(s) for s in answers(engine, second)] == [ReadySnapshot]
-
-
-def test_bytes_that_are_no_command_are_answered_in_words(engine):
-    engine._connection.send_bytes(b"\xc1 nonsense")
-    told = receive(engine)
+def test_bytes_that_are_no_command_are_answered_in_words(shared):
+    answers(shared, shared.send(HelloCommand()))
+    shared._connection.send_bytes(b"\xc1 nonsense")
+    told = receive(shared)
     assert isinstance(told, ErrorSnapshot)
     assert told.error.type == "DecodeError"
-    assert receive(engine).pid == engine.pid
-
-
-def test_a_killed_engine_is_seen_at_once_and_leaves_its_exit_code(engine):
-    receive(engine)
-    os.kill(engine.pid, signal.SIGKILL)
-    lost(engine)
-    assert engine.exit().code == -signal.SIGKILL
-    with pytest.raises(EngineLost):
-        engine.send(HelloCommand())
+    assert answers(shared, shared.send(HelloCommand()))[0].pid == shared.pid
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_a_child_of_the_engines_that_outlives_it_does_not_hide_its_death(engine):
+def test_a_killed_engine_is_seen_at_once_though_a_child_of_it_lives_on(engine):
     receive(engine)
     engine.send(
         RunCellCommand(
@@ -165,7 +145,7 @@ def test_a_child_of_the_engines_that_outlives_it_does_not_hide_its_death(engine)
         )
     )
     child = psutil.Process(int(receive(engine).text))
-    engine.kill()
+    os.kill(engine.pid, signal.SIGKILL)
     lost(engine)
     assert engine.exit().code == -signal.SIGKILL
     assert child.is_running()
@@ -179,6 +159,8 @@ def test_a_crash_leaves_the_line_that_crashed(engine):
     assert end.code == -signal.SIGSEGV
     assert "Segmentation fault" in end.log
     assert 'File "<cell 1>", line 2' in end.log
+    with pytest.raises(EngineLost):
+        engine.send(HelloCommand())
 
 
 def test_an_exit_of_the_users_is_seen(engine):
@@ -248,12 +230,6 @@ def test_a_dataloader_with_workers_may_be_used(shared):
     assert told[0].text == "6.0\n"
 
 
-def test_what_native_code_prints_goes_to_the_log(engine):
-    run_cell(engine, "import os; os.write(2, b'from below\\n')")
-    engine.stop()
-    assert "from below" in engine.exit().log
-
-
 def test_stopping_ends_a_hanging_engine_within_its_grace(engine):
     engine.send(RunCellCommand(source="print()\nwhile True:\n    pass"))
     wait_for_print(engine)
@@ -263,10 +239,17 @@ def test_stopping_ends_a_hanging_engine_within_its_grace(engine):
     assert engine.exit().code == -signal.SIGKILL
 
 
-def test_an_idle_engine_leaves_by_itself(engine):
-    receive(engine)
+def test_an_idle_engine_leaves_by_itself_and_what_native_code_printed_is_in_its_log(engine):
+    run_cell(engine, "import os; os.write(2, b'from below\\n')")
     engine.stop(grace_s=WAIT_S)
     assert engine.exit().code == 0
+    assert "from below" in engine.exit().log
+    engine.close()
+    engine.close()  # twice is harmless
+
+
+def test_closing_an_engine_that_was_not_started_is_harmless():
+    EngineProcess().close()
 
 
 def test_threads_that_the_user_left_running_do_not_keep_it(engine):
@@ -305,20 +288,6 @@ def test_a_parent_that_dies_takes_its_engine_with_it(listener, then):
     assert parent.returncode == -signal.SIGKILL
 
 
-def test_an_engine_is_started_once(engine):
+def test_an_engine_is_started_once(shared):
     with pytest.raises(RuntimeError, match="before"):
-        engine.start()
-
-
-def test_closing_twice_or_unstarted_is_harmless(engine):
-    receive(engine)
-    engine.close()
-    engine.close()
-    EngineProcess().close()
-
-
-def test_ids_count_on_after_a_restart():
-    engine = EngineProcess(last_id=41)
-    engine.start()
-    assert engine.send(HelloCommand()) == 42
-    engine.close()
+        shared.start()

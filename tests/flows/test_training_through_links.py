@@ -26,7 +26,6 @@ from engine.protocol import (
 
 WAIT_MS = 120_000
 MLP = Path(__file__).parents[2] / "assets" / "templates" / "mlp.tlab"
-KILLS = 2
 
 
 class Run:
@@ -55,7 +54,7 @@ class Run:
         return self.last
 
 
-@pytest.fixture(params=[EngineLink, InlineLink], ids=["process", "inline"])
+@pytest.fixture(scope="module", params=[EngineLink, InlineLink], ids=["process", "inline"])
 def link(request, qapp):
     link = request.param()
     link.start()
@@ -108,30 +107,25 @@ def test_an_engine_killed_while_training_is_resumed_from_its_checkpoint(qapp, qt
     run = Run(link, qtbot)
     link.start()
     try:
-        for kill in range(KILLS):
-            reached = run.last.checkpoint_step if run.snapshots else 0
-            link.send(command)
-            qtbot.waitUntil(
-                lambda reached=reached: (
-                    run.snapshots != []
-                    and run.last.checkpoint_step > reached
-                    and run.last.state == "running"
-                ),
-                timeout=WAIT_MS,
-            )
-            assert link.pid is not None
-            os.kill(link.pid, signal.SIGKILL)
-            qtbot.waitUntil(lambda kill=kill: len(reasons) == kill + 1, timeout=WAIT_MS)
-            assert f"last checkpoint is step {run.last.checkpoint_step:,}" in reasons[-1].next_step
-            assert "Resume" in reasons[-1].next_step
-            command = msgspec.structs.replace(command, checkpoint=run.last.checkpoint)
-            resumed_from = run.last.checkpoint_step
-            before = len(run.snapshots)
-            link.start()
-            link.send(msgspec.structs.replace(command, paused=True))
-            qtbot.waitUntil(lambda before=before: len(run.snapshots) > before, timeout=WAIT_MS)
-            assert run.snapshots[before].step == resumed_from
-            link.signal(StopSignal())
-            qtbot.waitUntil(lambda: not link.busy, timeout=WAIT_MS)
+        link.send(command)
+        qtbot.waitUntil(
+            lambda: (
+                run.snapshots != [] and run.last.checkpoint_step > 0 and run.last.state == "running"
+            ),
+            timeout=WAIT_MS,
+        )
+        assert link.pid is not None
+        os.kill(link.pid, signal.SIGKILL)
+        qtbot.waitUntil(lambda: len(reasons) == 1, timeout=WAIT_MS)
+        assert f"last checkpoint is step {run.last.checkpoint_step:,}" in reasons[0].next_step
+        assert "Resume" in reasons[0].next_step
+        resumed_from = run.last.checkpoint_step
+        before = len(run.snapshots)
+        link.start()
+        link.send(msgspec.structs.replace(command, checkpoint=run.last.checkpoint, paused=True))
+        qtbot.waitUntil(lambda: len(run.snapshots) > before, timeout=WAIT_MS)
+        assert run.snapshots[before].step == resumed_from
+        link.signal(StopSignal())
+        qtbot.waitUntil(lambda: not link.busy, timeout=WAIT_MS)
     finally:
         link.close()

@@ -18,18 +18,26 @@ from engine.protocol import (
     ExportBackwardCommand,
     InterruptSignal,
     MoveBackwardCommand,
+    NewNamespaceCommand,
     StartBackwardCommand,
 )
 from tests.engine.autograd.script.script_runs import run_apart
 from tests.engine.test_engine_process import WAIT_S, answers, run_cell
 
 
-@pytest.fixture
-def engine() -> Iterator[EngineProcess]:
+@pytest.fixture(scope="module")
+def shared() -> Iterator[EngineProcess]:
     engine = EngineProcess()
     engine.start()
     yield engine
     engine.close()
+
+
+@pytest.fixture
+def engine(shared) -> EngineProcess:
+    """The module's engine, with a new namespace."""
+    answers(shared, shared.send(NewNamespaceCommand()))
+    return shared
 
 
 @pytest.fixture
@@ -78,7 +86,9 @@ def test_an_expression_that_hangs_is_interrupted(engine, listener, real_engine) 
         assert done.next is None and done.gradients[0].gradient.mean == 10.0
 
 
-def test_an_engine_that_holds_a_pass_leaves_by_itself(engine) -> None:
+def test_an_engine_that_holds_a_pass_leaves_by_itself() -> None:
+    engine = EngineProcess()
+    engine.start()
     run_cell(engine, "x = torch.ones(3, requires_grad=True); y = (x * 2).sin().sum()")
     answers(engine, engine.send(StartBackwardCommand(root="y", real_engine=True)))
     *_, held = answers(engine, engine.send(MoveBackwardCommand(move="step")))

@@ -28,7 +28,7 @@ def hang(x):
 """
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def engine() -> Iterator[EngineProcess]:
     engine = EngineProcess()
     engine.start()
