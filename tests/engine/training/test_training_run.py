@@ -240,3 +240,20 @@ def test_momentum_free_sgd_keeps_no_state(
     after = train(run)[-1].memory
     assert after.gradient_bytes == after.parameter_bytes > 0
     assert after.optimizer_bytes == 0
+
+
+def test_speed_is_that_of_the_last_three_seconds(
+    moons: TrainingSetup, make_mlp: Callable[[], nn.Sequential], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = Clock(monkeypatch)
+    run = TrainingRun(TrainingLoop(make_mlp(), replace(moons, epochs=100)))
+    steps, speeds, done = run.steps(), [run.snapshot("running").steps_per_second], [0]
+    for second in range(1, 7):
+        while run.step < second**2:  # faster and faster
+            next(steps)
+        done.append(run.step)
+        clock.now += 1
+        speeds.append(run.snapshot("running").steps_per_second)
+    assert done == [0, 1, 4, 9, 16, 25, 36]
+    assert speeds == pytest.approx([0, 1, 4 / 2, 9 / 3, (16 - 1) / 3, (25 - 4) / 3, (36 - 9) / 3])
+    steps.close()
