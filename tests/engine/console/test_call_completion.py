@@ -144,3 +144,59 @@ def test_only_what_is_documented_to_give_one_tensor_does() -> None:
     assert returns_tensor(torch.cat) and returns_tensor(torch.Tensor.view)
     assert not returns_tensor(torch.max) and not returns_tensor(torch.split)
     assert not returns_tensor(own) and not returns_tensor(3)
+
+
+class Described:
+    """Names of every kind."""
+
+    number = 3
+    words = property(lambda self: 1 / 0)
+
+    @staticmethod
+    def fixed(a: int) -> int:
+        return a
+
+    @classmethod
+    def made(cls, b: int = 2) -> None:
+        return None
+
+
+class Undocumented:
+    def __call__(self) -> None:
+        return None
+
+    @property
+    def __signature__(self):
+        raise ValueError("none")
+
+    __doc__ = None
+
+
+def long(first_of_many_parameters=1, second_of_many_parameters=2, third_of_many_parameters=3):
+    return None
+
+
+@pytest.mark.parametrize(
+    ("source", "kind", "detail"),
+    [
+        ("torch.nn.funct", "module", "module"),
+        ("Descr", "class", "()"),
+        ("it.numb", "attribute", ""),
+        ("it.word", "attribute", ""),
+        ("it.fixe", "function", "(a: 'int') -> 'int'"),
+        ("it.mad", "function", "(cls, b: 'int' = 2) -> 'None'"),
+        ("cou", "variable", "int"),
+        ("x1", "variable", "float32 (2, 3)"),
+        ("net1", "variable", "Linear"),
+        ("undoc", "function", ""),
+        ("lon", "function", f"{str(inspect.signature(long))[:79]}…"),
+        ("lambd", "keyword", ""),
+    ],
+)
+def test_a_completion_says_what_it_names(source: str, kind: str, detail: str) -> None:
+    variables = {
+        "torch": torch, "Described": Described, "it": Described(), "count": 4,
+        "x1": torch.ones(2, 3), "net1": nn.Linear(2, 3), "undoc": Undocumented(), "long": long,
+    }  # fmt: skip
+    first = complete(source, len(source), variables).completions[0]
+    assert (first.kind, first.detail) == (kind, detail)

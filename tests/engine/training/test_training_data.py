@@ -81,6 +81,14 @@ def test_batches_of_an_epoch_hold_every_sample_once() -> None:
     assert sorted(torch.cat([x for x, _ in batches]).tolist()) == sorted(dataset.x_train.tolist())
 
 
+def test_a_data_set_moves_whole_to_another_device_and_not_to_its_own() -> None:
+    dataset = data.load(DataSetup("moons", {"samples": 100}))
+    assert dataset.to(torch.device("cpu")) is dataset
+    moved = dataset.to(torch.device("meta"))
+    tensors = (moved.x_train, moved.y_train, moved.x_val, moved.y_val)
+    assert {t.device.type for t in tensors} == {"meta"} and len(moved) == len(dataset)
+
+
 def test_the_order_depends_on_seed_and_epoch_alone() -> None:
     torch.manual_seed(0)
     first = data.epoch_order(50, seed=5, epoch=2)
