@@ -1,4 +1,4 @@
 """The picture of an autograd graph: boxes that open in place, search, marks, files.
 
-Not here: where its boxes lie (`layout`), stepping through it (`backward`).
+Not here: the positions of its boxes (`layout`), stepping through it (`backward`).
 """

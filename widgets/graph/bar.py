@@ -23,8 +23,7 @@ FILTER_TIP = "Filter: which nodes stand out, the rest is dimmed"
 class GraphBar(QWidget):
     """Drives a `GraphView`; Ctrl+F inside `scope` leads to the search field.
 
-    `export_requested(format)`: `dot`, `json` or `graphml`. `stop_requested()`: not to save it after
-    all.
+    `export_requested(format)`: `dot`, `json` or `graphml`. `stop_requested()`: stop saving it.
     """
 
     export_requested = Signal(str)
@@ -171,7 +170,7 @@ class GraphBar(QWidget):
     # -- what it does ----------------------------------------------------------------------------
 
     def show_saving(self, under_way: bool) -> None:
-        """Whether the graph is being saved, which can then be stopped."""
+        """Set whether the graph is being saved, which the reader can stop."""
         self._save.setVisible(not under_way)
         self._stop.setVisible(under_way)
 
@@ -226,7 +225,7 @@ class GraphBar(QWidget):
             button.setEnabled(count > 0)
 
     def _follow_view(self) -> None:
-        """There is something to search, open and save while a graph is drawn."""
+        """Enable searching, opening and saving while a graph is drawn."""
         drawn = self._view.facts is not None
         for widget in (self.field, self._filter_button, self._forward, self._angles, self._paths,
                        self._follow, self._open_all, self._close_all, self._save):  # fmt: skip
@@ -234,5 +233,5 @@ class GraphBar(QWidget):
         if not drawn:
             self._show_hits(0, -1)
         elif not self._drawn:
-            self._search()  # in another graph the same is sought
+            self._search()  # the search applies to a new graph, too
         self._drawn = drawn

@@ -16,14 +16,14 @@ from widgets.graph.paint import PAD, draw_rects, pen, shortened
 
 SECOND_LINE_MIN_ZOOM = 0.55
 STAMP_MARGIN = 6.0
-"""Scene pixels around a box within its stamp: for the outline, and the sheet behind."""
+"""The margin of a stamp around its box in scene pixels, for the outline and the sheet behind."""
 
 MEANINGS = ("intermediate", "leaf", "muted")
-"""Roles of the bar at a box's left: an operation, a leaf, a box that opens."""
+"""Roles of the bar at a box's left: an operation, a leaf, a box that can open."""
 
 
 class BoxPainter:
-    """Draws boxes given by their places, near with texts or far as plain rectangles."""
+    """Draws boxes given by their indices: with texts from near, as plain rectangles from far."""
 
     def __init__(self, facts: GraphFacts, geometry: GraphGeometry) -> None:
         self._facts, self._geometry = facts, geometry
@@ -35,7 +35,7 @@ class BoxPainter:
     # -- near ------------------------------------------------------------------------------------
 
     def paint_near(self, painter: QPainter, boxes: Ints, zoom: float, exact: bool) -> None:
-        """`exact` draws every box by itself instead of stamping pictures of one."""
+        """`exact` draws every box itself, instead of copies of one picture (stamps)."""
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         cut = self._facts.cut[boxes]
         solid, cuts = boxes[~cut], boxes[cut]
@@ -69,7 +69,7 @@ class BoxPainter:
     def _stamp(
         self, painter: QPainter, boxes: Ints, body: QRectF, state: int, meaning: int, zoom: float
     ) -> None:
-        """Boxes that look alike, on whole pixels, from one picture at this zoom."""
+        """Draw boxes that look alike from one picture at this zoom, on whole pixels."""
         ratio = painter.device().devicePixelRatio()
         now = (zoom, ratio, theme.current().name)
         if self._stamped_at != now:
@@ -100,7 +100,7 @@ class BoxPainter:
         painter.restore()
 
     def _paint_progress(self, painter: QPainter, closed: Ints) -> None:
-        """How much of a closed box has run, along its lower edge."""
+        """A bar along the lower edge of a closed box: the share of its nodes that have run."""
         part = self._facts.executed[closed] / np.maximum(self._facts.nodes[closed], 1)
         begun = (part > 0) & (part < 1)
         bars = self._geometry.rects[closed[begun]]
@@ -112,7 +112,7 @@ class BoxPainter:
         draw_rects(painter, bars)
 
     def _paint_cuts(self, painter: QPainter, cuts: Ints) -> None:
-        """Scissors and the reason, in a dashed box: the gradient goes no further."""
+        """A dashed box with scissors and the reason why the gradient goes no further."""
         colors = theme.current()
         scissors, face = icon("mdi6.content-cut", colors.warning), font(11, bold=True)
         painter.setFont(face)
@@ -148,7 +148,7 @@ class BoxPainter:
         text_of: Callable[[int], str],
         taken: Callable[[int], float] = lambda box: 0.0,
     ) -> None:
-        """A line of text in each box, `below` its upper edge, as wide as what is not `taken`."""
+        """A line of text in each box, `below` its upper edge, in the width that is not `taken`."""
         painter.setFont(face)
         painter.setPen(theme.current().color(role))
         rects = self._geometry.rects[boxes].tolist()
@@ -188,8 +188,8 @@ class BoxPainter:
     # -- far -------------------------------------------------------------------------------------
 
     def paint_far(self, painter: QPainter, boxes: Ints, least: float = 0.0) -> None:
-        """Plain rectangles in the colours of their states or meanings, of at least some width and
-        height."""
+        """Plain rectangles of at least some width and height, in the colours of their states or
+        meanings."""
         colors = theme.current()
         painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
         painter.setPen(Qt.PenStyle.NoPen)
@@ -211,7 +211,7 @@ class BoxPainter:
 
 
 def _paint_body(painter: QPainter, body: QRectF, state: int, meaning: int) -> None:
-    """A box without its words; one that opens has a sheet behind it and a chevron."""
+    """A box without its words; one that can open has a sheet behind it and a chevron."""
     colors = theme.current()
     opens = MEANINGS[meaning] == "muted"
     if opens:
@@ -245,7 +245,7 @@ _OUTLINES = {
 
 
 def _far_fill(state: int, meaning: str) -> tuple[str, int]:
-    """(role, alpha) of a box where there is no room for more."""
+    """(role, alpha) of a box drawn from far."""
     if state == WAITING:
         return meaning, 150
     return {READY: ("accent", 255), EXECUTED: ("gradient", 150), CURRENT: ("gradient", 255)}[state]

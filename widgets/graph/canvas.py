@@ -1,4 +1,4 @@
-"""The canvas under the autograd graph: where boxes are, what stays in place, what lies over it."""
+"""The canvas of the autograd graph: its boxes, anchors that keep a box in place, and overlays."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ OPENED_WIDER = 3.0
 
 
 class Anchor(NamedTuple):
-    """A box, a point in it (fraction of its width, pixels below its top), where on screen that
-    point is to stay, and how wide the box is."""
+    """A box, a point in it (fraction of its width, pixels below its top), the place on screen where
+    that point is to stay, and the box's width."""
 
     key: str
     across: float
@@ -44,8 +44,8 @@ class Anchor(NamedTuple):
 
 
 class GraphCanvas(CanvasView):
-    """Shows a picture of boxes; knows which is where, and can keep one in its place while the
-    picture changes. Over it lie a legend, the zoom bar and a map."""
+    """Shows a picture of boxes, finds boxes by place, and can keep one in its place while the
+    picture changes. A legend, the zoom bar and a map lie over it."""
 
     MIN_ZOOM = 0.0001
     FIT_MARGIN_PX = 16
@@ -66,27 +66,27 @@ class GraphCanvas(CanvasView):
 
     @property
     def facts(self) -> GraphFacts | None:
-        """What is drawn, None before a graph is."""
+        """What is drawn, None before the first graph."""
         return self._item.facts
 
     def show_busy(self, busy: bool) -> None:
-        """Say that another picture is on its way, or no longer."""
+        """Show or hide that another picture is being computed."""
         self._busy = busy
         self.viewport().update()
 
-    # -- which box is where ----------------------------------------------------------------------
+    # -- boxes by place --------------------------------------------------------------------------
 
     def box_of(self, node: int) -> int:
-        """The place of a node's own box, or of the closed box that it is in."""
+        """The index of a node's own box, or of the closed box that it is in."""
         assert self._item.facts is not None
         return int(self._item.facts.visible.box_of[node])
 
     def node_rect(self, node: int) -> QRectF:
-        """Where a node, or the closed box that it is in, is in scene pixels."""
+        """The rect of a node, or of the closed box that it is in, in scene pixels."""
         return self._item.geometry.rect(self.box_of(node))
 
     def box_rect(self, key: str) -> QRectF:
-        """Where a box is, in scene pixels; raises KeyError for one that is not to be seen."""
+        """The rect of a box in scene pixels. Raises KeyError for one that is not visible."""
         assert self._item.facts is not None
         return self._item.geometry.rect(self._item.facts.index_of[key])
 
@@ -95,8 +95,8 @@ class GraphCanvas(CanvasView):
         return QPointF(self.mapFromScene(self.node_rect(node).center()))
 
     def box_at(self, viewport_point: QPointF, body: bool = False) -> int | None:
-        """The innermost box at a point of the viewport. An open box is there by its title only,
-        unless with its `body`: the room inside is canvas to pan on."""
+        """The innermost box at a point of the viewport. An open box counts by its title only, and
+        with `body` by its inside, too: otherwise that is canvas to pan on."""
         if self._item.facts is None:
             return None
         point, geometry = self.scene_point(viewport_point), self._item.geometry
@@ -106,7 +106,7 @@ class GraphCanvas(CanvasView):
         return None
 
     def is_on_chevron(self, box: int, viewport_point: QPointF) -> bool:
-        """Whether a point of the viewport is on the chevron of a box that opens."""
+        """Whether a point of the viewport is on the chevron of a box that can open."""
         facts = self._item.facts
         if facts is None or facts.visible.boxes[box].kind in ("node", "cut"):
             return False
@@ -114,8 +114,8 @@ class GraphCanvas(CanvasView):
         return at.contains(self.scene_point(viewport_point))
 
     def crumbs(self) -> list[str]:
-        """What the open boxes around the middle of the view are called whose titles lie above it,
-        the outermost first."""
+        """The titles of the open boxes around the middle of the view that lie above the view,
+        outermost first."""
         facts, seen = self._item.facts, self.visible_rect()
         middle = self.box_at(QRectF(self.viewport().rect()).center(), body=True)
         if facts is None or middle is None:
@@ -128,10 +128,10 @@ class GraphCanvas(CanvasView):
             if geometry.head_rect(box, self.zoom).center().y() < seen.top()
         ]
 
-    # -- what stays in place ---------------------------------------------------------------------
+    # -- anchors ---------------------------------------------------------------------------------
 
     def look_at_start(self) -> None:
-        """All of the graph, or where that is too small to read, its first box at the top."""
+        """Show all of the graph; if that is too small to read, its first box at the top."""
         self.fit()
         facts = self._item.facts
         if self.zoom < LEGIBLE_ZOOM and facts is not None and facts.atom.size:
@@ -143,7 +143,8 @@ class GraphCanvas(CanvasView):
         self._at_start = True
 
     def anchor(self, box: int | None, at: QPointF | None = None) -> Anchor | None:
-        """The point of a box that `at` (in the viewport) lies on, or the middle of its title."""
+        """An anchor at the point `at` of the viewport if that is in the box, else at the middle of
+        its title."""
         if box is None or self._item.facts is None:
             return None
         head = self._item.geometry.head_rect(box)
@@ -163,7 +164,7 @@ class GraphCanvas(CanvasView):
         return self.anchor(self.box_at(middle, body=True), middle)
 
     def settle(self, anchor: Anchor | None) -> None:
-        """Put an anchor's point back where it was; look at the start when there is none."""
+        """Scroll so that an anchor's point is where it was; without an anchor show the start."""
         facts = self._item.facts
         if facts is None or anchor is None or anchor.key not in facts.index_of:
             self.look_at_start()
@@ -177,8 +178,8 @@ class GraphCanvas(CanvasView):
         self._look_at_something()
 
     def _look_at_something(self) -> None:
-        """A box that was opened may be far larger than the window: where nothing of what is in it
-        is to be seen, go to what is nearest."""
+        """Scroll to the nearest of a box's children if none is in sight: a box that was opened may
+        be far larger than the window."""
         geometry, seen = self._item.geometry, self.visible_rect()
         corners = geometry.rects[~geometry.open]
         if not len(corners):
@@ -225,7 +226,7 @@ class GraphCanvas(CanvasView):
         return super().viewportEvent(event)
 
     def tooltip(self, node: int) -> str:
-        """What a node, or the closed box it is in, is, does and keeps."""
+        """The tooltip of a node, or of the closed box it is in."""
         assert self._item.facts is not None
         return self._item.facts.tooltip(self.box_of(node))
 
@@ -239,7 +240,7 @@ class GraphCanvas(CanvasView):
         self.place_map()
 
     def look_again(self) -> None:
-        """Look at the picture as if it had just come."""
+        """Show the start of the picture, as for a new graph."""
         self.look_at_start()
 
     def _on_view_changed(self) -> None:
@@ -248,8 +249,8 @@ class GraphCanvas(CanvasView):
         self.place_map()
 
     def place_map(self) -> None:
-        """The map is there while the window shows only a part of the picture; what is revealed
-        then goes above it."""
+        """Show the map while the window shows only a part of the picture; `reveal` then shows items
+        above it."""
         whole = self.content_rect()
         needed = not whole.isEmpty() and not self.visible_rect().contains(whole)
         self.map.setVisible(needed)

@@ -1,4 +1,4 @@
-"""What the keys and the context menu of a graph's picture ask for, as words for its view."""
+"""The commands of the keys and of the context menu of a graph's picture, as words for its view."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _PLUS = (Qt.Key.Key_Plus, Qt.Key.Key_Equal)
 
 
 def of_key(event: QKeyEvent, selected: Box | None) -> str:
-    """The command of a key; empty when the graph has no use for it.
+    """The command of a key; empty if it has none.
 
     Arrows walk along the links and within a layer. With a box selected, Enter runs to a node or
-    opens and closes, + opens, - closes (the box, or the one around it) and Esc selects nothing.
-    Ctrl with + and - zooms. `nothing` uses a key up: + on an open box.
+    opens and closes, + opens, - closes (the box, or the one around it) and Esc clears the
+    selection. Ctrl with + and - zooms. `nothing` is for a key without effect: + on an open box.
     """
     key = Qt.Key(event.key())
     if event.modifiers() & Qt.KeyboardModifier.ControlModifier:
@@ -40,8 +40,8 @@ def of_key(event: QKeyEvent, selected: Box | None) -> str:
 
 
 def of_menu(facts: GraphFacts, place: int | None) -> list[tuple[str, str]]:
-    """(title, command) for the box at a place (None: beside all boxes), then for the picture; a
-    separator has no title."""
+    """(title, command) for a box (None: outside all boxes), then for the picture; a separator has
+    no title."""
     rows: list[tuple[str, str]] = []
     if place is not None:
         box = facts.visible.boxes[place]
@@ -62,7 +62,7 @@ def of_menu(facts: GraphFacts, place: int | None) -> list[tuple[str, str]]:
 
 
 def name_of(facts: GraphFacts, place: int) -> str:
-    """What a reader types to find the box again: a parameter's or node's name, a module's path."""
+    """The search text that finds the box again: a parameter's or node's name, a module's path."""
     box = facts.visible.boxes[place]
     if box.kind == "node":
         return facts.title(place)

@@ -1,4 +1,4 @@
-"""What the nodes of a graph add up to in each box of its picture, and how that reads."""
+"""Sums over the nodes in each box of a graph's picture, and their texts."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ WAITING, READY, EXECUTED, CURRENT = range(4)
 
 
 def node_title(node: GraphNode) -> str:
-    """A leaf by its parameter's name, an operation as torch calls its grad_fn."""
+    """The name of a leaf's parameter, or torch's name of an operation's grad_fn."""
     return node.label if node.kind == "leaf" and node.label else node.name
 
 
 def node_words(node: GraphNode) -> str:
-    """The second line: what made the node, or the leaf's shape."""
+    """The second line: the code that made the node, or the leaf's shape."""
     shape = format_shape(node.outputs[0].shape) if node.outputs else ""
     if node.kind == "leaf":
         return f"leaf · {shape}"
@@ -41,10 +41,10 @@ def count_of(nodes: int) -> str:
 
 
 class GraphFacts:
-    """Sums over the nodes in each box of `visible`, by the box's place; states by node id.
+    """Sums over the nodes in each box of `visible`, by the box's index; states by node id.
 
-    `saved_bytes` counts a storage at every node that keeps it: an upper bound where a box holds
-    more than one node.
+    `saved_bytes` counts a storage at every node that saves it: for a box with several nodes it is
+    an upper bound.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class GraphFacts:
         return out
 
     def holds(self, nodes: Bools) -> Bools:
-        """Which boxes hold one of some nodes; a cut counts with the node that it cuts off."""
+        """Whether each box holds one of some nodes; a cut counts with its node."""
         held = self.sums(nodes) > 0
         held[self.cut] = nodes[self._cut_owner[self.cut]]
         return held
@@ -103,10 +103,10 @@ class GraphFacts:
             inside[child] = parent >= 0 and inside[parent]
         return np.flatnonzero(inside[self._box_of]).tolist()
 
-    # -- how far backward has come ----------------------------------------------------------------
+    # -- the progress of backward -----------------------------------------------------------------
 
     def show_states(self, executed: Collection[int], current: int | None, ready: int | None):
-        """Nodes that are not known, because the graph was cut off, are left out."""
+        """Set the states of all nodes; ids of nodes beyond a truncated graph are ignored."""
         known = len(self.graph.nodes)
         done = np.fromiter(executed, np.intp, len(executed))
         self.states[:] = WAITING
@@ -138,7 +138,7 @@ class GraphFacts:
         return self._names.get(box.title, box.title)
 
     def _node_title(self, box: Box) -> str:
-        """A leaf is called as seen from the module whose box it is in."""
+        """The title of a node; a leaf's path is relative to the module around its box."""
         node, title = self._node(box), node_title(self._node(box))
         around = self._module_around(box)
         if node.kind != "leaf" or not around or not _is_in(node.module, around):
@@ -155,13 +155,13 @@ class GraphFacts:
         return ""
 
     def second_line(self, index: int) -> str:
-        """What made a node (where no box around it says so) or its shape; a module's class; what
-        is repeated."""
+        """The code that made a node (unless a box around it shows that) or the node's shape; a
+        module's class; the item that is repeated."""
         box = self.visible.boxes[index]
         return self._node_line(box) if box.kind == "node" else box.subtitle
 
     def third_line(self, index: int) -> str:
-        """How much is in a closed box."""
+        """The numbers of nodes and saved bytes in a closed box, in words."""
         box = self.visible.boxes[index]
         kept = self.saved_bytes[index]
         words = (count_of(box.nodes), f"keeps ≤ {format_bytes(kept)}" if kept else "")
@@ -182,7 +182,7 @@ class GraphFacts:
         return f"×{repeat:,}" if repeat > 1 else ""
 
     def frame_words(self, index: int) -> str:
-        """What stands beside an open box's title."""
+        """The words beside an open box's title."""
         box = self.visible.boxes[index]
         nodes = count_of(box.nodes)
         if box.kind == "repeat":
@@ -190,8 +190,8 @@ class GraphFacts:
         return " · ".join(filter(None, (box.subtitle, nodes)))
 
     def link_text(self, link: int) -> str:
-        """The shape of what flows on a link, which of several outputs it leads to, and how many
-        edges it bundles."""
+        """The shape of the gradient on a link, the output it leads to if there are several, and the
+        number of edges that it bundles."""
         found = self.visible.links[link]
         target = self.visible.boxes[found.target]
         outputs = ""
@@ -206,12 +206,12 @@ class GraphFacts:
         return self.graph.nodes[box.node]
 
     def spoken(self, index: int) -> str:
-        """A box in a line, for screen readers and the status."""
+        """A box in one line, for screen readers and the status."""
         words = (self.title(index), self.second_line(index), self.third_line(index))
         return ", ".join(filter(None, words))
 
     def tooltip(self, index: int) -> str:
-        """What a box is, what it does, what it keeps."""
+        """The tooltip of a box: its name, its operation, its saved tensors."""
         box = self.visible.boxes[index]
         if box.kind == "node":
             return self._node_tooltip(index, self._node(box))
@@ -306,7 +306,7 @@ def _is_in(path: str, outer: str) -> bool:
 
 
 def _levels(parents: NDArray[np.intp]) -> list[NDArray[np.intp]]:
-    """The boxes that have a parent, by depth, the deepest first."""
+    """The boxes that have a parent, by depth, deepest first."""
     depths = np.zeros(len(parents), np.intp)
     for box, parent in enumerate(parents.tolist()):
         if parent >= 0:

@@ -18,26 +18,27 @@ from ..boxes.hierarchy import Hierarchy, node_words, shape_text
 from .json_file import to_json
 
 REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
-"""Stands for a character that a format cannot hold."""
+"""The replacement for characters that a format cannot hold."""
 SUFFIXES = (".dot", ".gv", ".json", ".graphml")
 
 
 def save_graph(path: str, hierarchy: Hierarchy, open_keys: frozenset[str]) -> None:
-    """Write a graph; the suffix says how. DOT shows what is seen with `open_keys` open, the others
-    hold all. Raises ValueError for another suffix, OSError when the file cannot be written."""
+    """Write a graph in the format of the file's suffix. DOT holds the picture with `open_keys`
+    open, the other formats the whole graph. Raises ValueError for an unknown suffix, OSError when
+    the file cannot be written."""
     text = _text(suffix_of(path), hierarchy.graph, lambda: hierarchy, open_keys)
     write_atomically(path, text.encode())
 
 
 def file_of_message(suffix: str, message: bytes, open_keys: frozenset[str]) -> bytes:
-    """What `save_graph` writes, from a `GraphSnapshot` as msgpack: for another process, because it
-    takes seconds at 50,000 nodes."""
+    """The text that `save_graph` writes, from a `GraphSnapshot` as msgpack, so that another process
+    can do it: it takes seconds at 50,000 nodes."""
     graph = msgspec.msgpack.decode(message, type=GraphSnapshot)
     return _text(suffix, graph, lambda: Hierarchy(graph), open_keys).encode()
 
 
 def suffix_of(path: str) -> str:
-    """How a file of this name is written. Raises ValueError where no graph is."""
+    """The writer for a file of this name. Raises ValueError for an unknown suffix."""
     suffix = Path(path).suffix.lower()
     if suffix not in SUFFIXES:
         raise ValueError(
@@ -61,9 +62,9 @@ def _text(
 
 
 def to_dot(hierarchy: Hierarchy, open_keys: frozenset[str] | None = None) -> str:
-    """What is seen while some boxes are open (all, if None): open ones as clusters.
+    """The picture while some boxes are open (all, if None), with open boxes as clusters.
 
-    Nodes are called by their boxes' keys, and carry what is known of them as attributes: `kind`,
+    Nodes are named by their boxes' keys and have attributes: `kind`,
     `nodes` and `repeat` of a closed box; `op`, `module`, `shape` and so on of a node. An edge
     between two nodes has `input` and `output`; one that stands for several has `edges`, their
     number. As usual in DOT, backslashes in texts are doubled.
@@ -129,9 +130,8 @@ def _quoted(text: str) -> str:
 
 
 def to_graphml(graph: GraphSnapshot) -> str:
-    """All nodes (called by their ids) and edges, parallel ones apart, with what is known of them
-    as attributes."""
-    import networkx  # takes a third of a second, so only when it is wanted
+    """All nodes (named by their ids) and edges with attributes; parallel edges stay separate."""
+    import networkx  # the import takes a third of a second
 
     found = networkx.MultiDiGraph(root=_in_xml(graph.root or "loss"))
     for node in graph.nodes:
@@ -154,8 +154,8 @@ def _in_xml(text: str) -> str:
 
 
 def _flat(node: GraphNode, clean: Callable[[str], str] = str) -> dict[str, str | int | bool]:
-    """What is known of a node in plain values. `tensor` has the shape of each output, by commas;
-    DOT's own `shape` means a node's outline."""
+    """The attributes of a node in plain values. `tensor` has the shapes of its outputs, separated
+    by commas; DOT's own `shape` means a node's outline."""
     source = node.source
     texts = {
         "name": node.name,

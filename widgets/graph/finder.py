@@ -1,4 +1,4 @@
-"""Which nodes of an autograd graph answer to a search, a filter, or lie on the way somewhere."""
+"""The nodes of an autograd graph that match a search or a filter, or lie on a path."""
 
 from __future__ import annotations
 
@@ -22,13 +22,14 @@ FILTERS = {
     "frozen": "Frozen: parameters without a gradient",
     "stale": "Stale: overwritten since forward",
 }
-"""Filter key -> what a menu calls it; `saved:BYTES` filters by what a node keeps."""
+"""Filter key -> its name in menus; `saved:BYTES` filters by the bytes that a node saves."""
 
 SAVED_STEPS_BYTES = (0, 1 << 10, 1 << 20, 16 << 20)
 
 
 def search_text(node: GraphNode, names: Mapping[str, str]) -> str:
-    """Everything a reader may call a node by, as `_normal`; `names` are the blocks' by id."""
+    """All texts by which a reader may search a node, as `_normal`; `names` maps ids of blocks to
+    names."""
     shapes = (f"{format_shape(spec.shape)} {spec.dtype}" for spec in node.outputs)
     line = f"{node.source.file}:{node.source.line} {node.source.text}" if node.source else ""
     block = names.get(node.block, "") if node.block else ""
@@ -38,13 +39,13 @@ def search_text(node: GraphNode, names: Mapping[str, str]) -> str:
 
 
 def found(texts: Iterable[str], query: str) -> Bools:
-    """Which texts (see `search_text`) hold every word of a query; all of them for an empty one."""
+    """Whether each text (see `search_text`) has every word of a query; True for an empty query."""
     words = _normal(query).split()
     return np.array([all(word in text for word in words) for text in texts], bool)
 
 
 def _normal(text: str) -> str:
-    """In lower case, and with one way of writing a shape: `2 × 768`, `(2, 768)` as `2x768`."""
+    """A text in lower case, with shapes such as `2 × 768` and `(2, 768)` as `2x768`."""
     text = _BETWEEN_DIMS.sub("x", text.lower())
     return _AROUND_SHAPE.sub(r"\1", text)
 
@@ -74,7 +75,7 @@ def filtered(graph: GraphSnapshot, key: str) -> Bools:
 
 
 class Reach:
-    """Which nodes lie on the ways from some nodes to the loss and to the leaves."""
+    """Whether each node lies on a path from some nodes to the loss or to a leaf."""
 
     def __init__(self, graph: GraphSnapshot) -> None:
         count = len(graph.nodes)
@@ -87,7 +88,7 @@ class Reach:
             self._next["loss"][edge.target].append(edge.source)
 
     def ways(self, starts: Iterable[int], towards: Towards) -> Bools:
-        """The nodes on every way from `starts` towards the loss or the leaves, starts included."""
+        """The nodes on all paths from `starts` in one direction, with `starts`."""
         steps = self._next[towards]
         seen = np.zeros(len(steps), bool)
         waiting = list(starts)
@@ -101,7 +102,7 @@ class Reach:
 
 
 class Finder:
-    """A search and a filter over one graph, and the way through what they find."""
+    """A search and a filter over one graph, with the current one of their hits."""
 
     def __init__(self, graph: GraphSnapshot, names: Mapping[str, str]) -> None:
         """`names` are the blocks' names by id."""
@@ -111,7 +112,7 @@ class Finder:
         self.hits: Bools | None = None
         """By node; None without a search or a filter."""
         self.place = 0
-        """Which of the hits was gone to last, from 1; 0 before the first."""
+        """The number of the hit shown last, from 1; 0 before the first."""
 
     @property
     def count(self) -> int:
@@ -131,13 +132,13 @@ class Finder:
         self._order = self._in_order_of_plan(self.hits)
 
     def _in_order_of_plan(self, hits: Bools) -> list[int]:
-        """As backward comes to them; nodes that it does not run last."""
+        """The hits in the order in which backward runs them, then those that it does not run."""
         planned = [node for node in self._graph.plan if node < len(hits) and hits[node]]
         known = set(planned)
         return planned + [node for node in np.flatnonzero(hits).tolist() if node not in known]
 
     def step(self, by: int) -> int | None:
-        """Go to a later hit (negative: an earlier one), around the end; None when there is none."""
+        """The hit so many further (back if negative), wrapping around; None if there is none."""
         if not self._order:
             return None
         at = self.place - 1 + by if self.place else (0 if by > 0 else -1)

@@ -15,11 +15,11 @@ from widgets.layout import TITLE_HEIGHT
 ROUND_MIN_ZOOM = 0.15
 """Below this zoom open boxes have sharp corners."""
 FRAME_MIN_PX = 6.0
-"""An open box narrower or lower than this on screen is not drawn: what is in it is."""
+"""An open box narrower or lower than this on screen is not drawn, only its content."""
 FRAME_TITLE_MIN_PX, FAR_FRAME_TITLE_MIN_PX = (56.0, 18.0), (56.0, 48.0)
-"""An open box at least this large on screen tells its title."""
+"""An open box at least this large on screen shows its title."""
 FAR_FRAME_TITLES = 60
-"""Not more of them from afar."""
+"""The most titles drawn from far."""
 _CHEVRON_DOWN = QPolygonF(
     [QPointF(8, TITLE_HEIGHT / 2 - 2), QPointF(12, TITLE_HEIGHT / 2 + 2),
      QPointF(16, TITLE_HEIGHT / 2 - 2)]
@@ -27,13 +27,13 @@ _CHEVRON_DOWN = QPolygonF(
 
 
 class FramePainter:
-    """Draws open boxes given by their places, the outer ones first."""
+    """Draws open boxes given by their indices, outer ones first."""
 
     def __init__(self, facts: GraphFacts, geometry: GraphGeometry) -> None:
         self._facts, self._geometry = facts, geometry
 
     def paint(self, painter: QPainter, frames: Ints, zoom: float) -> None:
-        """The open boxes: a tint that deepens with the depth, and an outline."""
+        """The open boxes: a tint that is stronger at greater depth, and an outline."""
         painter.setRenderHint(QPainter.RenderHint.Antialiasing, zoom >= TEXT_MIN_ZOOM)
         painter.setPen(pen("border", 1.25))
         painter.setBrush(theme.current().color("intermediate", 16))
@@ -46,8 +46,8 @@ class FramePainter:
             painter.drawRoundedRect(QRectF(x, y, w, h), 8, 8)
 
     def paint_titles(self, painter: QPainter, frames: Ints, zoom: float) -> None:
-        """Titles of open boxes, from afar in a size that can be read: on a plate, and only where
-        no title of an outer box is in the way."""
+        """Titles of open boxes. From far they keep a size that can be read, on a plate, and only
+        where no title of an outer box is in the way."""
         sizes = self._geometry.rects[frames, 2:] * zoom
         near = zoom >= TEXT_MIN_ZOOM
         smallest = FRAME_TITLE_MIN_PX if near else FAR_FRAME_TITLE_MIN_PX
@@ -70,7 +70,7 @@ class FramePainter:
             painter.restore()
 
     def _paint_title(self, painter: QPainter, frame: int, room: float, plate: bool) -> None:
-        """A chevron, the title and what is inside, from (0, 0) on and `room` wide."""
+        """A chevron, the title and words on the content, from (0, 0) on and `room` wide."""
         colors, middle = theme.current(), TITLE_HEIGHT / 2
         bold, plain = font(12, bold=True), font(11)
         title = shortened(self._facts.title(frame), bold, room - 20)

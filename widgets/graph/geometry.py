@@ -1,4 +1,4 @@
-"""Boxes and links of a laid-out picture as arrays, ready to paint, to cull and to point at."""
+"""Boxes and links of a laid-out picture as arrays, for painting, culling and hit tests."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ HEAD_LENGTH = 7.0
 TEXT_MIN_ZOOM = 0.45
 """Below this zoom boxes are plain, and only titles of open boxes are written."""
 CHEVRON_WIDTH = 24.0
-"""At the right end of a closed box, at the left of an open one's title."""
+"""The width of the chevron: at the right end of a closed box, left of an open box's title."""
 MAX_PIECES = 24
 FEW_LINKS, MANY_LINKS = 500, 5_000
-"""Of a picture of many links a few are straightened by themselves: all would take a while."""
+"""In a picture of MANY_LINKS, up to FEW_LINKS are cut into pieces alone: all would take a while."""
 STRAIGHT_PX = 0.02
-"""A point so near to the line between its neighbours lies on it."""
+"""A point at most this far from the line between its neighbours counts as on it."""
 
 
 def title_height(zoom: float) -> float:
-    """How high an open box's title is, in scene pixels: from afar it keeps its size on screen."""
+    """The height of an open box's title in scene pixels; from far it keeps its size on screen."""
     return TITLE_HEIGHT if zoom >= TEXT_MIN_ZOOM else TITLE_HEIGHT * 0.9 / zoom
 
 
 class GraphGeometry:
-    """All in scene pixels; boxes and links by their places in the `VisibleGraph`.
+    """All in scene pixels; boxes and links by their indices in the `VisibleGraph`.
 
     `rects` (N, 4) are x, y, width, height; `ends` (L, 2) the boxes of each link, source first.
-    `flows_up` says that arrows point at the source: the picture shows the way of the data, not of
-    the gradient.
+    With `flows_up` arrows point at the source: the picture shows the flow of the data, not of the
+    gradient.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class GraphGeometry:
         whole = QRectF(left, top, right - left, bottom - top)
         return whole.adjusted(-MARGIN, -MARGIN, MARGIN, MARGIN)
 
-    # -- what is where ---------------------------------------------------------------------------
+    # -- boxes by place --------------------------------------------------------------------------
 
     def boxes_in(self, rect: QRectF) -> Ints:
         """The boxes that meet `rect`, parents first."""
@@ -101,14 +101,14 @@ class GraphGeometry:
         return QRectF(*self.rects[box].tolist())
 
     def head_rect(self, box: int, zoom: float = 1.0) -> QRectF:
-        """An open box's title, as high as it is shown at a zoom; all of another box."""
+        """The rect of an open box's title as shown at a zoom; for other boxes the whole rect."""
         rect = self.rect(box)
         if self.open[box]:
             rect.setHeight(min(title_height(zoom), rect.height()))
         return rect
 
     def chevron_rect(self, box: int, zoom: float = 1.0) -> QRectF:
-        """Where a click opens or closes a box that can; nothing where no chevron is drawn."""
+        """The rect in which a click opens or closes a box; empty where no chevron is drawn."""
         head = self.head_rect(box, zoom)
         if self.open[box]:
             head.setWidth(min(CHEVRON_WIDTH * head.height() / TITLE_HEIGHT, head.width()))
@@ -125,8 +125,8 @@ class GraphGeometry:
         return out
 
     def neighbour(self, box: int, direction: str) -> int:
-        """The closed box or node next to a box: `up` and `down` along a link (from an open box
-        to what is nearest), `left` and `right` beside it; the box itself where there is none."""
+        """The closed box or node next to a box: `up` and `down` along a link (from an open box to
+        the nearest box), `left` and `right` beside it; the box itself if there is none."""
         linked = self._linked(box, direction)
         if direction in ("up", "down") and not linked.size and not self.open[box]:
             return box
@@ -150,7 +150,7 @@ class GraphGeometry:
         near, far = (0, 1) if (direction == "down") != self.flows_up else (1, 0)
         return self.ends[self.ends[:, near] == box, far]
 
-    # -- how links run ---------------------------------------------------------------------------
+    # -- the paths of links ----------------------------------------------------------------------
 
     def path(self, link: int) -> QPainterPath:
         """A link's way in the direction of its arrow."""
@@ -184,8 +184,8 @@ class GraphGeometry:
         return np.stack([tips, base + across, base - across], axis=1)
 
     def pieces(self, links: Ints, fineness: float) -> Floats:
-        """The ways of some links as straight pieces (P, 4): a cubic in about `fineness` times the
-        square root of its length in pixels, one where it is straight."""
+        """The paths of some links as straight pieces (P, 4). A cubic has about `fineness` times the
+        square root of its length in pixels of them, a straight line has one."""
         if not len(links):
             return np.zeros((0, 4))
         count = len(self.ends)
@@ -201,17 +201,17 @@ class GraphGeometry:
         return pieces[np.repeat(starts[links], counts) + _ramp(counts)]
 
     def prepare(self, fineness: float) -> None:
-        """Straighten all links, unless they are: at 50,000 it takes a tenth of a second."""
+        """Cut all links into pieces, once: for 50,000 links this takes a tenth of a second."""
         if fineness not in self._pieces and len(self.ends):
             self._pieces[fineness] = self._straightened(self._points, self._starts, fineness)
 
     def _straightened(self, points: Floats, starts: Ints, fineness: float) -> tuple[Floats, Ints]:
-        """Ways as straight pieces (P, 4), and where each link's begin (L + 1)."""
+        """Paths as straight pieces (P, 4), and the index of each link's first piece (L + 1)."""
         if self.curved:
             points, starts = _flattened(points, starts, fineness)
         points, starts = _without_midpoints(points, starts)
         joined = np.concatenate([points[:-1], points[1:]], axis=1)
-        # No piece leads from the last point of one way to the first of the next.
+        # No piece leads from the last point of one path to the first of the next.
         inner = np.ones(len(joined), bool)
         inner[starts[1:-1] - 1] = False
         return joined[inner], starts - np.arange(len(starts))
@@ -257,8 +257,8 @@ def _flattened(points: Floats, starts: Ints, fineness: float) -> tuple[Floats, I
 
 
 def _without_midpoints(points: Floats, starts: Ints) -> tuple[Floats, Ints]:
-    """Polylines without the points on a straight line between their neighbours: pieces of a
-    straight line drawn one by one would look dotted."""
+    """Polylines without the points on a straight line between their neighbours: a line drawn in
+    several pieces looks dotted."""
     keep = np.ones(len(points), bool)
     along, whole = points[1:-1] - points[:-2], points[2:] - points[:-2]
     off = np.abs(along[:, 0] * whole[:, 1] - along[:, 1] * whole[:, 0])

@@ -20,20 +20,20 @@ from widgets.graph.paint import draw_rects, pen
 Counts = NDArray[np.int64]
 
 SHORT_PX = 3.0
-"""Links shorter than this on screen lie within the gap between two boxes: they are not drawn."""
+"""Links shorter than this on screen are not drawn: they lie within the gap between two boxes."""
 EXACT_MIN_ZOOM = 0.1
-"""A picture to be saved has its words down to this scale: one can look at it closely."""
+"""A saved picture has its words down to this scale: the reader can enlarge it."""
 HIT_SERIES = 3
-"""The place among the theme's series of the colour of hits: it means nothing else here."""
+"""The index of the colour of hits among the theme's series. It has no other meaning here."""
 DIM = 0.3
-"""Opacity of what a search, a filter or the paths leave out."""
+"""The opacity of boxes and links that a search, a filter or the paths leave out."""
 
 
 class GraphItem(QGraphicsItem):
-    """Paints what `facts` and `geometry` say, culled and in levels of detail.
+    """Paints `facts` at the places of `geometry`, culled and in levels of detail.
 
-    The marks are arrays by box, None where there are none: `lit` boxes stand out and all others
-    are dimmed, `hits` counts the nodes in each that answer to a search, `breakpoints` have one
+    The marks are arrays by box, or None: `lit` boxes stand out and all others are dimmed, `hits`
+    counts the nodes in each box that match a search, `breakpoints` says whether there is one
     inside.
     """
 
@@ -50,10 +50,10 @@ class GraphItem(QGraphicsItem):
         self.hits: Counts | None = None
         self.breakpoints: Bools | None = None
 
-    # -- what it shows ---------------------------------------------------------------------------
+    # -- the picture -----------------------------------------------------------------------------
 
     def show_picture(self, facts: GraphFacts, geometry: GraphGeometry) -> None:
-        """Show another picture; all marks are taken off."""
+        """Show another picture, without marks."""
         self.clear()
         self.facts, self._geometry = facts, geometry
         self._frames = FramePainter(facts, geometry)
@@ -81,7 +81,7 @@ class GraphItem(QGraphicsItem):
         option: QStyleOptionGraphicsItem,
         widget: QWidget | None = None,
     ) -> None:
-        """Without a widget it is a picture to be saved: all of it is drawn as shapes."""
+        """Paint the visible part; without a widget (to save it) the whole picture as shapes."""
         if self._frames is None or self._boxes is None or self._links is None:
             return
         exact = widget is None
@@ -105,7 +105,7 @@ class GraphItem(QGraphicsItem):
         self._paint_rings(painter, boxes, zoom)
 
     def paint_map(self, painter: QPainter) -> None:
-        """All boxes that are not open, a pixel large where they would be smaller: for a map."""
+        """All boxes that are not open, at least a pixel large, for a map."""
         if self._boxes is None:
             return
         atoms = np.flatnonzero(~self.geometry.open)
@@ -114,14 +114,14 @@ class GraphItem(QGraphicsItem):
             self._boxes.paint_far(painter, some, least=1 / painter.worldTransform().m11())
 
     def _by_light(self, boxes: Ints, links: Ints) -> list[tuple[Ints, Ints, float]]:
-        """(boxes, links, opacity): what is dimmed first, so that the rest lies over it."""
+        """(boxes, links, opacity): first those that are dimmed, so that the rest lies over them."""
         if self.lit is None:
             return [(boxes, links, 1.0)]
         lit, lit_links = self.lit[boxes], self.lit[self.geometry.ends[links]].all(axis=1)
         return [(boxes[~lit], links[~lit_links], DIM), (boxes[lit], links[lit_links], 1.0)]
 
     def _paint_rings(self, painter: QPainter, boxes: Ints, zoom: float) -> None:
-        """What a search has found, the selection, and breakpoints: as large at every zoom."""
+        """Hits of a search, the selection and breakpoints, of the same size at every zoom."""
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         near, rects = zoom >= TEXT_MIN_ZOOM, self.geometry.rects
         if self.hits is not None:
@@ -140,8 +140,8 @@ class GraphItem(QGraphicsItem):
                 painter.drawEllipse(QPointF(x, y), radius, radius)
 
     def _paint_hits(self, painter: QPainter, boxes: Ints, zoom: float) -> None:
-        """A ring around each, and how many are inside where there are several; from afar the boxes
-        themselves take the colour."""
+        """A ring around each hit, with the number of hits inside if there are several; from far the
+        boxes themselves have the colour."""
         color, rects = QColor(theme.current().series[HIT_SERIES]), self.geometry.rects[boxes]
         if zoom < TEXT_MIN_ZOOM:
             painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)

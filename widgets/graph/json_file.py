@@ -32,14 +32,14 @@ _OF_THE_MESSAGE = ("reply_to", "revision", "part", "parts")
 
 
 def to_json(graph: GraphSnapshot, open_keys: frozenset[str] = frozenset()) -> str:
-    """All of a graph, and which boxes are open; the module's docstring tells the fields."""
+    """A graph and the keys of its open boxes as JSON; the module docstring explains the fields."""
     fields = {name: value for name, value in _plain(graph).items() if name not in _OF_THE_MESSAGE}
     document = {"format": FORMAT, "version": VERSION, **fields, "open": sorted(open_keys)}
     return msgspec.json.format(msgspec.json.encode(document), indent=1).decode() + "\n"
 
 
 def from_json(text: str | bytes) -> tuple[GraphSnapshot, frozenset[str]]:
-    """The graph and the open boxes. Raises ValueError that says what is wrong with the file."""
+    """The graph and the keys of the open boxes. Raises ValueError with the fault of the file."""
     try:
         document: dict[str, Any] = msgspec.json.decode(text, type=dict)
     except msgspec.DecodeError as error:

@@ -17,20 +17,20 @@ CURVE_MIN_ZOOM = 0.15
 FINE_MIN_ZOOM = 0.7
 """Below this zoom curves have fewer pieces, no arrow heads and no texts."""
 FINE, NEAR, FAR, FARTHEST = 0.9, 0.6, 0.35, 0.0
-"""Into how many straight pieces curves are cut (see `GraphGeometry.pieces`): as lines they are
-drawn all at once, as curves one by one in seven times the time."""
+"""The `fineness` with which curves are cut into straight pieces (see `GraphGeometry.pieces`). All
+pieces are drawn in one call; curves would be drawn one by one, in seven times the time."""
 WAITING_STRENGTH = 0.45
-"""How much of the text's colour is in a link that no gradient has passed."""
+"""The share of the text's colour in a link that no gradient has passed."""
 
 
 class LinkPainter:
-    """Draws links given by their places: curves with arrows and texts, or bare lines."""
+    """Draws links given by their indices: curves with arrows and texts, or bare lines."""
 
     def __init__(self, facts: GraphFacts, geometry: GraphGeometry) -> None:
         self._facts, self._geometry = facts, geometry
 
     def paint_near(self, painter: QPainter, links: Ints, zoom: float, exact: bool) -> None:
-        """`exact` draws true curves, for pictures that are looked at closely."""
+        """`exact` draws true curves, for saved pictures."""
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         to_cut = self._facts.to_cut[links]
         self._paint_cut_links(painter, links[to_cut])
@@ -73,7 +73,7 @@ class LinkPainter:
         self._paint_curves(painter, links)
 
     def _paint_texts(self, painter: QPainter, links: Ints) -> None:
-        """The shape of what flows, and how many edges a link bundles, on a plate over it."""
+        """The shape of the gradient and the number of bundled edges, on a plate over each link."""
         face = font(9)
         texts = [(link, text) for link in links.tolist() if (text := self._facts.link_text(link))]
         middles = [self._geometry.middle(link) for link, _ in texts]
@@ -91,13 +91,13 @@ class LinkPainter:
             painter.drawText(QPointF(x + 3, y + 10), text)
 
     def _by_passed(self, links: Ints) -> list[tuple[QColor, Ints]]:
-        """(colour, links): where no gradient has passed yet, then where one has. Opaque colours:
-        pieces of one curve would show where they meet."""
+        """(colour, links): links that no gradient has passed yet, then the others. The colours are
+        opaque, so that the joints of a curve's pieces do not show."""
         passed = self._facts.passed[links]
         waiting = mixed("muted", "canvas", WAITING_STRENGTH)
         return [(waiting, links[~passed]), (theme.current().color("gradient"), links[passed])]
 
     def _by_width(self, links: Ints) -> list[tuple[float, Ints]]:
-        """(pen width, links): bundles are thicker the more edges they hold."""
+        """(pen width, links): a link is thicker the more edges it bundles."""
         steps = np.minimum(np.log2(np.maximum(self._facts.widths[links], 1)).astype(int), 4)
         return [(1.25 + 0.75 * step, links[steps == step]) for step in np.unique(steps).tolist()]

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 
 class GraphMap(CanvasMap):
-    """Boxes in the colours of their states. Painted once until `refresh`: a pan only moves the
-    frame over it."""
+    """Boxes in the colours of their states. They are painted once until `refresh`: a pan only moves
+    the frame over them."""
 
     def __init__(self, view: CanvasView, item: GraphItem) -> None:
         super().__init__(
@@ -29,7 +29,7 @@ class GraphMap(CanvasMap):
         theme.notifier.changed.connect(self.refresh)
 
     def refresh(self) -> None:
-        """The content has changed."""
+        """Paint the boxes again: they have changed."""
         self._picture = None
         self.update()
 

@@ -1,4 +1,4 @@
-"""What stands out in the picture of a graph: hits of a search, paths, breakpoints."""
+"""The marks in the picture of a graph: hits of a search, paths, breakpoints."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from widgets.graph.item import GraphItem
 
 
 class GraphMarks:
-    """Marks of one graph, whatever of it is open. `apply` shows them."""
+    """The marks of one graph, whichever boxes are open. `apply` shows them."""
 
     def __init__(self, graph: GraphSnapshot, names: Mapping[str, str]) -> None:
         """`names` are the blocks' names by id."""
@@ -22,7 +22,7 @@ class GraphMarks:
         self._reach: Reach | None = None
 
     def apply(self, item: GraphItem, paths: bool, breakpoints: Collection[str]) -> None:
-        """Light what was found and, with `paths`, the ways through the selected box; dim the rest.
+        """Highlight the hits and, with `paths`, the paths through the selected box; dim the rest.
         `breakpoints` are keys of boxes."""
         facts, hits = item.facts, self.finder.hits
         if facts is None:
@@ -31,7 +31,7 @@ class GraphMarks:
         item.hits = None
         if hits is not None:
             lit = facts.holds(hits)
-            counts = np.maximum(facts.sums(hits), lit)  # a cut is one hit
+            counts = np.maximum(facts.sums(hits), lit)  # a cut counts as one hit
             item.hits = np.where(item.geometry.open, 0, counts).astype(np.int64)
         if paths and item.selected is not None:
             ways = facts.holds(self._ways(facts, item.selected))
@@ -50,7 +50,7 @@ class GraphMarks:
 
 
 def _boxes_with(keys: Collection[str], facts: GraphFacts) -> Bools:
-    """The boxes of some keys, and those that hide a node of these keys."""
+    """The boxes with these keys, and the closed boxes around nodes with these keys."""
     marked = np.array([box.key in keys for box in facts.visible.boxes], bool)
     for key in keys:
         number = key.removeprefix("#")

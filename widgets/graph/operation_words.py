@@ -1,4 +1,4 @@
-"""What the nodes of an autograd graph do, in a line each."""
+"""One line on the operation of each node of an autograd graph."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CUTS: dict[CutReason, str] = {
     "integer": "Integers and booleans have no gradient.",
     "unknown": "This input needs no gradient; why was not recorded.",
 }
-"""Why a gradient goes no further."""
+"""The reasons why a gradient goes no further."""
 
 
 _RAISES = {
@@ -26,12 +26,11 @@ _RAISES = {
     " differentiated.",
     "NotImplemented": "Raises when backward comes here: torch has no derivative of this operation.",
 }
-"""Nodes that stand where a rule is missing."""
+"""torch's nodes for operations without a backward rule."""
 
 
 def rule(node: GraphNode, graph: GraphSnapshot) -> str:
-    """The node's backward rule in words, as the engine tells it; g is the gradient that comes
-    in."""
+    """The node's backward rule in words, from the engine; g is the incoming gradient."""
     if node.name in _RAISES:
         return _RAISES[node.name]
     return graph.rules.get(node.name, f"The backward rule of {node.op or node.name}.")

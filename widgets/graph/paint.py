@@ -1,4 +1,4 @@
-"""What the painter of graphs draws with: pens, batches of shapes, the legend."""
+"""Tools of the painters of graphs: pens, batches of shapes, the legend."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from widgets.canvas.style import elided, font, text_width
 from widgets.graph.geometry import Floats
 
 PAD = 8.0
-"""Between a box's edge and its words."""
+"""The gap between a box's edge and its words."""
 
 
 def pen(
@@ -41,7 +41,7 @@ def mixed(over: str, under: str, strength: float) -> QColor:
 
 
 def shortened(name: str, face: QFont, width: float) -> str:
-    """A dotted name without as many of its first parts as do not fit, then elided."""
+    """A dotted name, cut to a width: first parts are left out, then the last one is elided."""
     while "." in name and text_width(name, face) > width:
         name = name.partition(".")[2]
     return elided(name, face, width)
@@ -73,8 +73,8 @@ LEGEND = (
 
 
 def paint_legend(painter: QPainter, room: QRectF) -> None:
-    """What the colours mean, in the lower right corner of `room` (viewport pixels); nothing where
-    there is no room for it."""
+    """The legend of the colours in the lower right corner of `room` (viewport pixels), if there is
+    space for it."""
     colors = theme.current()
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
     face = font(11)
@@ -97,8 +97,7 @@ def paint_legend(painter: QPainter, room: QRectF) -> None:
 
 
 def paint_chip(painter: QPainter, room: QRectF, text: str, at_left: bool = False) -> None:
-    """A few words on a plate at the upper edge of `room` (viewport pixels), in the middle or at
-    the left."""
+    """Words on a plate at the upper edge of `room` (viewport pixels), centred or at the left."""
     colors = theme.current()
     face = font(12)
     text = elided(text, face, room.width() - 40)

@@ -10,7 +10,7 @@ from widgets.graph.view import GraphView
 
 
 class GraphPane(QWidget):
-    """`view` shows the graph, `bar` drives it."""
+    """`view` shows the graph, `bar` controls it."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)

@@ -1,4 +1,4 @@
-"""What of a graph is drawn: boxes that open in place, and a layout anew whenever they do."""
+"""The drawn part of a graph: boxes that open in place, with a new layout each time."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from widgets.later import Later
 from widgets.layout import Direction, EdgeStyle, NestedLayout
 
 AT_ONCE_NODES = 1_000
-"""What a graph of no more nodes needs is found within a frame, in the window's thread."""
+"""A graph of at most so many nodes is prepared in the window's thread, within a frame."""
 
 
 class GraphPicture(GraphCanvas):
     """Shows a `GraphSnapshot` as boxes within boxes.
 
-    Whatever changes what is open ends in `layout_requested`; the picture changes once
-    `show_layout` answers it, and the box that was opened or closed stays under the cursor.
+    Every opening or closing of boxes emits `layout_requested`. The picture changes when
+    `show_layout` answers it; the box that was opened or closed then stays under the cursor.
     """
 
     layout_requested = Signal(object, str, str)
-    """(VisibleGraph, direction, style of the links): to be answered by `show_layout`, off the
-    window's thread."""
+    """(VisibleGraph, direction, style of the links). The owner computes the layout outside of the
+    window's thread and answers with `show_layout`."""
     changed = Signal()
-    """What is open, shown or marked has changed."""
+    """The open boxes, the picture or the marks have changed."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -47,10 +47,10 @@ class GraphPicture(GraphCanvas):
         self._requested: VisibleGraph | None = None
         self._arrive: Callable[[], None] = self.look_at_start
 
-    # -- what it shows ---------------------------------------------------------------------------
+    # -- the graph -------------------------------------------------------------------------------
 
     def show_graph(self, graph: GraphSnapshot, names: Mapping[str, str] | None = None) -> None:
-        """Show a graph once it is laid out; `names` are the blocks' names by id."""
+        """Show a graph as soon as it is laid out; `names` are the blocks' names by id."""
         self.clear(BUSY_TEXT)
         self._graph, self._names = graph, names or {}
         self._begin(graph)
@@ -66,7 +66,8 @@ class GraphPicture(GraphCanvas):
         self._ask_for_layout(self._arrive)
 
     def show_layout(self, visible: VisibleGraph, layout: NestedLayout) -> None:
-        """Draw what `layout_requested` asked for; an answer to an older request is dropped."""
+        """Draw a layout that `layout_requested` asked for; an answer to an older request is
+        ignored."""
         if visible is not self._requested or self._graph is None:
             return
         graph, names, direction = self._graph, self._names, self._direction
@@ -88,7 +89,7 @@ class GraphPicture(GraphCanvas):
         self.changed.emit()
 
     def clear(self, text: str = EMPTY_TEXT) -> None:
-        """Show no graph, but `text`."""
+        """Show `text` instead of a graph."""
         self._later.drop()
         self._under_way = False
         self._graph = self._hierarchy = self._requested = None
@@ -102,7 +103,7 @@ class GraphPicture(GraphCanvas):
 
     @property
     def laid_out(self) -> bool:
-        """Whether what is open is what is drawn."""
+        """Whether the picture shows the boxes that are open now."""
         return self._item.facts is not None and not self._under_way
 
     @property
@@ -111,7 +112,7 @@ class GraphPicture(GraphCanvas):
         return self._hierarchy
 
     def _ask_for_layout(self, arrive: Callable[[], None]) -> None:
-        """Ask for the picture of what is open now; `arrive` looks at it once it is there."""
+        """Ask for a picture of the boxes that are open now; `arrive` is called when it is there."""
         self._arrive = arrive
         hierarchy, keys = self._hierarchy, self._open
         if hierarchy is None:
@@ -127,10 +128,10 @@ class GraphPicture(GraphCanvas):
         self.layout_requested.emit(visible, self._direction, self._style)
 
     def _begin(self, graph: GraphSnapshot) -> None:
-        """Another graph is shown: subclasses make what they keep for it."""
+        """Called for a new graph: subclasses set up their data for it."""
 
     def _draw_over(self, before: GraphFacts | None, selected: int | None) -> None:
-        """A new picture is drawn: subclasses draw their states and marks over it. In the picture
+        """Called for a new picture: subclasses draw their states and marks over it. In the picture
         `before`, the box `selected` was selected."""
 
     # -- opening and closing ---------------------------------------------------------------------
@@ -141,14 +142,14 @@ class GraphPicture(GraphCanvas):
 
     def set_open(self, keys: frozenset[str], anchor: Anchor | None = None) -> None:
         """Open exactly these boxes. `anchor` stays where it is on screen; without one the selected
-        box does, or what is in the middle."""
+        box does, or the box in the middle."""
         if keys != self._open:
             self._open = keys
             anchor = anchor or self.anchor(self._item.selected) or self.anchor_in_middle()
             self._ask_for_layout(lambda: self.settle(anchor))
 
     def toggle(self, box: int, at: QPointF | None = None) -> None:
-        """Open a closed box or close an open one; `at`: where the cursor is in the viewport."""
+        """Open a closed box or close an open one; `at` is the cursor's place in the viewport."""
         assert self.facts is not None
         shown = self.facts.visible.boxes[box]
         if shown.kind not in ("node", "cut"):
@@ -161,7 +162,7 @@ class GraphPicture(GraphCanvas):
         self.set_open(self._open | within, self.anchor(box, at))
 
     def open_all(self) -> None:
-        """Open every box: the picture is then the graph itself."""
+        """Open every box: the picture then shows every node."""
         if self._hierarchy is not None:
             self.set_open(self._hierarchy.open_all())
 
@@ -172,8 +173,8 @@ class GraphPicture(GraphCanvas):
             self._ask_for_layout(self.look_at_start)
 
     def set_direction(self, direction: Direction) -> None:
-        """`backward`: the loss at the top, arrows the way of the gradient; `forward`: the leaves
-        at the top, arrows the way of the data."""
+        """`backward`: the loss at the top, arrows along the gradient; `forward`: the leaves at the
+        top, arrows along the data."""
         if direction != self._direction:
             self._direction = direction
             self._lay_out_again()
@@ -189,7 +190,8 @@ class GraphPicture(GraphCanvas):
         self._ask_for_layout(lambda: self.settle(anchor))
 
     def _hidden(self, node: int) -> bool:
-        """Whether a node is in a closed box of the picture, or of the one on its way."""
+        """Whether a node is in a closed box of the picture, or of the next one if that is being
+        computed."""
         if self._hierarchy is None or node >= len(self._hierarchy.graph.nodes):
             return False
         return not self._hierarchy.keys_to(node) <= self._open

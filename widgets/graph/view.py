@@ -1,4 +1,4 @@
-"""The autograd graph to look at and to use: states of a pass, selection, search, keys, menu."""
+"""The view of an autograd graph: states of a pass, selection, search, keys, menu."""
 
 from __future__ import annotations
 
@@ -20,10 +20,11 @@ from widgets.graph.picture import GraphPicture
 
 
 class GraphView(GraphPicture):
-    """A graph's picture that shows how far backward has come, what is selected and what was found.
+    """A graph's picture with the progress of backward, the selection and the hits of a search.
 
-    A click selects, on a chevron it opens or closes, as a double click does anywhere on a box; on
-    a node that asks to run to it. A drag pans. `commands` has the keys and the menu.
+    A click selects a box. A click on its chevron, or a double click anywhere on it, opens or closes
+    it; a double click on a node asks to run to it. A drag pans. `commands` has the keys and the
+    menu.
     """
 
     node_selected = Signal(int)
@@ -31,7 +32,7 @@ class GraphView(GraphPicture):
     breakpoint_toggled = Signal(str)
     """The key of a box: `#17` for node 17, else a module's path or a repeat."""
     code_requested = Signal(int)
-    """Show the code that made a node."""
+    """Asks to show the code that made a node."""
     hits_changed = Signal(int, int)
     """(number of the hit shown last, from 1, or 0; hits in all), -1 hits without a search."""
 
@@ -45,10 +46,10 @@ class GraphView(GraphPicture):
         self._breakpoints: frozenset[str] = frozenset()
         self._on_chevron = False
         self.follow = False
-        """Open what hides the node that ran last."""
+        """Open the boxes around the node that ran last."""
 
     def clear(self, text: str = EMPTY_TEXT) -> None:
-        """Show no graph, but `text`."""
+        """Show `text` instead of a graph."""
         self._marks = self._backward = self._selected_node = None
         super().clear(text)
 
@@ -60,10 +61,10 @@ class GraphView(GraphPicture):
         self._show_states()
         self._show_marks()
 
-    # -- how far backward has come -----------------------------------------------------------------
+    # -- the progress of backward ------------------------------------------------------------------
 
     def show_backward(self, snapshot: BackwardSnapshot) -> None:
-        """Mark what has run, what ran last and what is next, and bring that into view."""
+        """Mark the nodes that have run, the last of them and the next one; bring that into view."""
         if self._graph is None:
             return
         self._backward = snapshot
@@ -102,28 +103,28 @@ class GraphView(GraphPicture):
 
     @property
     def selected(self) -> int | None:
-        """The selected node, None when none is or a module's box is."""
+        """The selected node; None without a selection, or if a module's box is selected."""
         return self._selected_node
 
     @property
     def selected_box(self) -> int | None:
-        """The place of the box that is marked as selected."""
+        """The index of the selected box."""
         return self._item.selected
 
     def select(self, node: int) -> None:
-        """Select a node, bring it or the closed box around it into view, and tell it."""
+        """Select a node, bring it or the closed box around it into view, and emit the selection."""
         self.show_selected(node)
         self.node_selected.emit(node)
 
     def show_selected(self, node: int) -> None:
-        """As `select`, without telling it."""
+        """As `select`, without emitting."""
         self._selected_node = node
         if self.facts is not None:
             self._mark(self.box_of(node))
             self._reveal_selected()
 
     def select_box(self, box: int) -> None:
-        """Select a box by its place, where it is; a node's own box selects the node."""
+        """Select a box by its index, without scrolling; a node's own box selects the node."""
         assert self.facts is not None
         shown = self.facts.visible.boxes[box]
         self._selected_node = shown.node if shown.kind == "node" else None
@@ -169,7 +170,7 @@ class GraphView(GraphPicture):
         self._reveal_selected()
 
     def _box_after(self, before: GraphFacts | None, selected: int | None) -> int | None:
-        """Where the selection is in a new picture: the same box, or what it was closed into."""
+        """The selection in a new picture: the same box, or the closed box around it."""
         assert self.facts is not None
         if self._selected_node is not None:
             return self.box_of(self._selected_node)
@@ -183,7 +184,7 @@ class GraphView(GraphPicture):
     # -- opening and closing ---------------------------------------------------------------------
 
     def activate(self, box: int, at: QPointF | None = None) -> None:
-        """Ask to run to a node; open or close anything else."""
+        """Ask to run to a node; open or close any other box."""
         assert self.facts is not None
         shown = self.facts.visible.boxes[box]
         if shown.kind == "node" and shown.node is not None:
@@ -200,7 +201,7 @@ class GraphView(GraphPicture):
             self.toggle(around[0])
 
     def open_to(self, node: int) -> None:
-        """Select a node and open what hides it."""
+        """Select a node and open the boxes around it."""
         if self._hierarchy is None:
             self._arrive = lambda: self.open_to(node)
         elif self._hidden(node):
@@ -220,15 +221,15 @@ class GraphView(GraphPicture):
     # -- search, filter, paths, breakpoints --------------------------------------------------------
 
     def search(self, query: str, filter_key: str = "all") -> None:
-        """Mark the nodes that hold every word of `query` and pass a filter of `graph_finder`;
-        the rest is dimmed. Nothing is marked for an empty query and `all`."""
+        """Mark the nodes that have every word of `query` and pass a filter (see `finder`), and dim
+        the rest. An empty query and the filter `all` mark nothing."""
         if self._marks is not None:
             self._marks.finder.search(query, filter_key)
             self._show_marks()
             self._tell_hits()
 
     def next_hit(self, step: int = 1) -> None:
-        """Select the next hit (the one before: -1), opening what hides it."""
+        """Select the next hit (-1: the one before), and open the boxes around it."""
         node = self._marks.finder.step(step) if self._marks is not None else None
         if node is not None:
             self.open_to(node)
@@ -240,7 +241,7 @@ class GraphView(GraphPicture):
         self.hits_changed.emit(finder.place, -1 if finder.hits is None else finder.count)
 
     def show_paths(self, on: bool) -> None:
-        """Highlight the ways from the selection to the loss and to the leaves; dim the rest."""
+        """Highlight the paths from the selection to the loss and to the leaves; dim the rest."""
         self._paths = on
         self._show_marks()
 
@@ -268,12 +269,12 @@ class GraphView(GraphPicture):
             self.select_box(box)
             if self._on_chevron:
                 self.toggle(box, event.position())
-        self._pan_from = event.position().toPoint()  # to drag is to pan, wherever it begins
+        self._pan_from = event.position().toPoint()  # a drag pans, also from a box
 
     def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
         box = self.box_at(event.position())
         if box is not None and event.button() == Qt.MouseButton.LeftButton:
-            if not self._on_chevron:  # its first click has opened or closed
+            if not self._on_chevron:  # the first click of the two has opened or closed the box
                 self.activate(box, event.position())
         else:
             super().mouseDoubleClickEvent(event)
@@ -296,8 +297,8 @@ class GraphView(GraphPicture):
         menu.popup(event.globalPos())
 
     def fill_menu(self, menu: QMenu, box: int | None, at: QPointF | None = None) -> None:
-        """What can be done with a box (None: beside all boxes), then with the picture; `at` is the
-        cursor in the viewport."""
+        """The menu for a box (None: outside all boxes) and for the picture; `at` is the cursor in
+        the viewport."""
         if self.facts is not None:
             for title, command in commands.of_menu(self.facts, box):
                 if title:
@@ -308,7 +309,7 @@ class GraphView(GraphPicture):
         self.add_picture_actions(menu)
 
     def _do(self, command: str, box: int | None, at: QPointF | None = None) -> None:
-        """Obey a command of `commands`."""
+        """Run a command of `commands`."""
         match command:
             case "zoom_in":
                 self.zoom_by(WHEEL_STEP)

@@ -1,4 +1,4 @@
-"""What takes long in showing a graph, as functions of plain data: a view has it done `Later`."""
+"""The slow parts of showing a graph, as functions of plain data: a view runs them by `Later`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from widgets.graph.link_painter import FAR, FARTHEST
 from widgets.layout import Direction, NestedLayout
 
 SMALL_GRAPH_NODES = 60
-"""A graph of no more nodes opens wholly."""
+"""All boxes of a graph with at most so many nodes are open at first."""
 
 
 def opened(graph: GraphSnapshot) -> tuple[Hierarchy, frozenset[str]]:
@@ -24,7 +24,7 @@ def opened(graph: GraphSnapshot) -> tuple[Hierarchy, frozenset[str]]:
 
 
 def outlined(hierarchy: Hierarchy, open_keys: frozenset[str]) -> VisibleGraph:
-    """What is seen, with the outline ready that the layout asks for."""
+    """The visible boxes and links, with the outline for the layout computed."""
     visible = hierarchy.visible(open_keys)
     _ = visible.outline
     return visible
@@ -37,7 +37,8 @@ def picture(
     layout: NestedLayout,
     direction: Direction,
 ) -> tuple[GraphFacts, GraphGeometry]:
-    """What is painted, with all links ready to be seen from afar. `names` are the blocks' by id."""
+    """The data to paint, with all links cut into pieces for far zooms. `names` maps ids of blocks
+    to names."""
     geometry = GraphGeometry(visible, layout, direction)
     for fineness in (FAR, FARTHEST):
         geometry.prepare(fineness)
