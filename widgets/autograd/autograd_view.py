@@ -1,6 +1,6 @@
 """The Autograd workspace: forward at the left, the graph in the middle, backward at the right.
 
-Where that is too narrow, forward and backward share a place as tabs.
+In a narrow window, forward and backward share one column as tabs.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from widgets.theme import GRID
 
 
 class AutogradView(QWidget):
-    """Shows one batch's way forward and back. `forward`, `graph` and `backward` tell what the
-    reader wants of each."""
+    """Shows the forward and backward pass of one batch. `forward`, `graph` and `backward` emit what
+    the reader asks of each."""
 
     inspect_requested = Signal(str, str)
     """(of, key) of an InspectCommand"""
@@ -74,7 +74,7 @@ class AutogradView(QWidget):
         self.columns.bring_up(self.forward)
 
     def show_graph(self, graph: GraphSnapshot, names: Mapping[str, str]) -> None:
-        """A new graph was read. It is drawn once its view was told where its boxes go."""
+        """Show a new graph. It is drawn as soon as its layout is computed."""
         self._graph, self._names = graph, names
         self.show_lesson("")
         self.roots.show_graph(graph)
@@ -93,20 +93,20 @@ class AutogradView(QWidget):
         self.backward.show_comparison(snapshot)
 
     def show_value(self, snapshot: ValueSnapshot) -> None:
-        """Show what an `inspect_requested` was answered with."""
+        """Show the answer to an `inspect_requested`."""
         self.forward.show_value(snapshot)
         self.backward.show_value(snapshot)
 
     def show_lesson(self, text: str) -> None:
-        """Say what there is to be seen on the graph, until another is shown; empty: nothing."""
+        """Show a note on the graph until the next graph; none if empty."""
         make.tell(self._lesson, text)
 
     def show_problem(self, text: str) -> None:
-        """Say what went wrong and what to try; empty takes it back."""
+        """Show an error and what to try; none if empty."""
         make.tell(self._problem, text)
 
     def show_engine_state(self, state: Literal["starting", "ready", "lost"]) -> None:
-        """With a lost engine its passes are gone: start anew."""
+        """Return to the empty state: the engine was lost, and its passes with it."""
         ready = state == "ready"
         self.forward.show_ready(ready)
         self.backward.show_ready(ready)
@@ -114,7 +114,7 @@ class AutogradView(QWidget):
             self.clear()
 
     def clear_backward(self) -> None:
-        """The forward pass began anew: its graph is another."""
+        """Remove the graph: the forward pass began anew."""
         self._graph = None
         self.show_lesson("")
         self.roots.show_graph(None)
@@ -127,7 +127,7 @@ class AutogradView(QWidget):
         self.clear_backward()
 
     def _show_leaf(self, _of: str, key: str) -> None:
-        """A parameter was chosen from the list of gradients: mark its leaf."""
+        """Mark the leaf of a parameter that was chosen in the list of gradients."""
         nodes = self._graph.nodes if self._graph is not None else ()
         leaf = next((n.id for n in nodes if n.kind == "leaf" and n.label == key), None)
         if leaf is not None:

@@ -1,4 +1,4 @@
-"""The blocks in the order they run: what has run shows its numbers at a glance."""
+"""The blocks in the order in which they run, with statistics of those that have run."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class BlockRow:
     state: str
     activation: Activation | None
     scale: float
-    """The largest absolute number of the whole pass: the range bars share it."""
+    """The largest absolute value of the whole pass, the common scale of the range bars."""
 
     @property
     def summary(self) -> TensorSummary | None:
@@ -48,7 +48,7 @@ class BlockRow:
         return ", ".join(format_shape(output.shape) for output in self.activation.outputs)
 
     def numbers_text(self) -> str:
-        """Mean and standard deviation, or what is wrong with the numbers."""
+        """Mean and standard deviation, or the counts of NaN and inf."""
         if self.summary is None:
             return "next" if self.state == "next" else ""
         bad = bad_numbers(self.summary)
@@ -83,7 +83,7 @@ def rows_of(snapshot: ForwardSnapshot, names: Mapping[str, str]) -> tuple[BlockR
 
 
 class BlockList(QListWidget):
-    """`chosen(block)`: show it. `run_to(block)`: Enter or a double click."""
+    """`chosen(block)`: show the block. `run_to(block)`: run to it (Enter or a double click)."""
 
     chosen = Signal(str)
     run_to = Signal(str)
@@ -103,7 +103,7 @@ class BlockList(QListWidget):
         theme.notifier.changed.connect(self.viewport().update)
 
     def show_rows(self, rows: tuple[BlockRow, ...]) -> None:
-        """Show the rows, the block that ran last selected; tells nothing."""
+        """Show the rows and select the block that ran last, without emitting."""
         self.blockSignals(True)
         while self.count() > len(rows):
             self.takeItem(self.count() - 1)

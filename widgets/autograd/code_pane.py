@@ -1,4 +1,4 @@
-"""A few lines of Python to read, with a button that runs them."""
+"""A few lines of read-only Python with a button that runs them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from widgets.theme import GRID, mono_font
 
 
 class CodePane(QWidget):
-    """`run_requested(source)` when the button is pressed. The pane is as high as its code."""
+    """The button emits `run_requested(source)`. The pane is as high as its code."""
 
     run_requested = Signal(str)
 

@@ -65,7 +65,7 @@ class ForwardView(QWidget):
     # -- showing ---------------------------------------------------------------------------------
 
     def show_forward(self, snapshot: ForwardSnapshot, names: Mapping[str, str]) -> None:
-        """Show where the pass stands; `names` are the blocks' names by id."""
+        """Show the position of the pass; `names` are the blocks' names by id."""
         self._snapshot, self._names = snapshot, names
         self._splitter.show()
         self._batch.setValue(snapshot.batch)
@@ -83,7 +83,7 @@ class ForwardView(QWidget):
             )
 
     def show_value(self, snapshot: ValueSnapshot) -> None:
-        """Show the activation that was asked for; other answers are not for this view."""
+        """Show the activation that was asked for; ignore other answers."""
         if snapshot.of == "activation":
             name = self._names.get(snapshot.key, snapshot.key)
             self.values.show_sections([(f"Output of {name}", snapshot.values, "")])
@@ -96,7 +96,7 @@ class ForwardView(QWidget):
         self._show_bar()
 
     def show_ready(self, ready: bool) -> None:
-        """The engine is there, or not."""
+        """Set whether the engine is connected."""
         self._start.setEnabled(ready)
 
     def _position_text(self, snapshot: ForwardSnapshot) -> str:
@@ -115,7 +115,7 @@ class ForwardView(QWidget):
         selected = self.blocks.selected_block() is not None
         self._bar.show_position(snapshot.position, len(snapshot.order), selected)
 
-    # -- asking ----------------------------------------------------------------------------------
+    # -- requests --------------------------------------------------------------------------------
 
     def _move(self, move: str) -> None:
         target = (self.blocks.selected_block() or "") if move == "to" else ""

@@ -1,4 +1,4 @@
-"""The usual mistakes with autograd: made on purpose, seen on the graph, and written right."""
+"""The usual mistakes with autograd: each with its code, its graph, and the correction."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ class MistakesView(QWidget):
         self._show_answer("", "")
 
     def show_made(self, error: ErrorReport | None) -> None:
-        """The mistake has run, and raised `error`."""
+        """Show that the mistake has run, and the `error` that it raised."""
         self._graph.setEnabled(True)
         self._graph.setToolTip(
             f"Draw the graph of {self._mistake.root} in the tab Step through, and choose the node"
@@ -140,18 +140,18 @@ class MistakesView(QWidget):
         self.show_error(error)
 
     def show_error(self, error: ErrorReport | None) -> None:
-        """torch's message under the code; None for none."""
+        """Show torch's message under the code; None for none."""
         self._error.setText("" if error is None else f"{error.type}: {error.message}")
         self._error.setVisible(error is not None)
 
     def show_why(self, snapshot: WhyNoGradientSnapshot, root: str = "") -> None:
-        """Show the answer; `root` is the expression that the question was about."""
+        """Show why a tensor has no gradient; `root` is the expression that was asked about."""
         self._show_answer(snapshot.text, snapshot.hint)
         self._told, self._told_root = snapshot, root
         self.where.setVisible(bool(root) and snapshot.node is not None)
 
     def show_problem(self, error: ErrorReport) -> None:
-        """The question could not be answered."""
+        """Show that the question could not be answered."""
         self._show_answer(error.message, error.hint)
 
     def _show_answer(self, text: str, hint: str) -> None:
@@ -159,7 +159,7 @@ class MistakesView(QWidget):
         self._hint.setText(hint)
         self.where.hide()
 
-    # -- asking ----------------------------------------------------------------------------------
+    # -- requests --------------------------------------------------------------------------------
 
     def _make(self, source: str) -> None:
         self.show_error(None)

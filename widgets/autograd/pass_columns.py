@@ -1,4 +1,4 @@
-"""Forward, graph and backward side by side, or, where that is too narrow, the passes as tabs."""
+"""Forward, graph and backward as columns; in a narrow window the two passes are tabs."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from widgets.graph.pane import GraphPane
 from widgets.theme import GRID
 
 _GRAPH_PX = 64 * GRID
-"""What three columns must leave to the graph; with less, there are two."""
+"""The least width of the graph beside two passes; below it there are two columns."""
 _FORWARD_PX = 41 * GRID
 MODES = ("three", "two")
-"""What the columns' widths are remembered by."""
+"""The keys under which the columns' widths are saved."""
 
 
 class PassColumns(QSplitter):
-    """Remembers how wide the columns were when there were two, and when there were three."""
+    """Remembers the widths of the columns, for two columns and for three."""
 
     def __init__(self, forward: ForwardView, graph: GraphPane, backward: BackwardView) -> None:
         super().__init__(Qt.Orientation.Horizontal)
@@ -44,26 +44,26 @@ class PassColumns(QSplitter):
 
     @property
     def in_tabs(self) -> bool:
-        """Whether the passes share a place."""
+        """Whether the passes share one column."""
         return self._tabs.count() == 2
 
     def bring_up(self, view: ForwardView | BackwardView) -> None:
-        """Show this pass, if it is behind the other."""
+        """Bring this pass to the front, if the passes are tabs."""
         if self._tabs.indexOf(view) >= 0:
             self._tabs.setCurrentWidget(view)
 
     def states(self) -> Mapping[str, QByteArray]:
-        """The widths of the columns, to be kept from one start to the next."""
+        """The widths of the columns, to be saved for the next start."""
         return {**self._states, self._mode(): self.saveState()}
 
     def restore(self, states: Mapping[str, QByteArray]) -> None:
-        """Give the columns the widths they had, as `states` told."""
+        """Restore the widths that `states` returned."""
         self._states.update({mode: state for mode, state in states.items() if state})
         if self._mode() in self._states:
             self.restoreState(self._states[self._mode()])
 
     def minimumSizeHint(self) -> QSize:
-        """That of two columns: it can always be made so narrow."""
+        """The least width of two columns: the window can always be that narrow."""
         hint = super().minimumSizeHint()
         passes = (self._forward, self._backward)
         side = max(view.minimumSizeHint().width() for view in passes)

@@ -1,4 +1,4 @@
-"""The line over the graph: which tensor's graph it is."""
+"""The bar over the graph with the roots of the graph."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _WIDTH = 32 * GRID
 
 
 class RootBar(QWidget):
-    """`root_chosen(expression)` tells whose graph is wanted: a tensor of the console (`loss`,
-    `y.grad`; several with commas between), empty for the loss of the model on the canvas."""
+    """`root_chosen(expression)` asks for the graph of a tensor of the console (`loss`, `y.grad`;
+    several separated by commas), or with "" for that of the loss of the model on the canvas."""
 
     root_chosen = Signal(str)
     example_chosen = Signal(object)
-    """A GraphExample whose graph is wanted."""
+    """A GraphExample whose graph the reader wants to see."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -78,7 +78,7 @@ class RootBar(QWidget):
 
     @property
     def newest(self) -> str:
-        """The newest tensor of the console that has a graph, empty when none has."""
+        """The newest tensor of the console that has a graph, empty if none has."""
         return self._box.itemData(1) if self._box.count() > 1 else ""
 
     def show_root(self, root: str) -> None:
@@ -87,12 +87,12 @@ class RootBar(QWidget):
         self._show_root()
 
     def choose(self, root: str) -> None:
-        """Show `root` as chosen, and say so."""
+        """Show `root` as chosen, and emit it."""
         self.show_root(root)
         self.root_chosen.emit(root)
 
     def show_variables(self, variables: Sequence[Variable]) -> None:
-        """Offer the tensors that have a graph, the newest first."""
+        """Offer the tensors that have a graph, newest first."""
         offered = [v for v in reversed(variables) if v.kind == "tensor" and v.grad_fn]
         self._box.blockSignals(True)
         self._box.clear()
@@ -104,7 +104,7 @@ class RootBar(QWidget):
         self._show_root()
 
     def show_graph(self, graph: GraphSnapshot | None) -> None:
-        """Say how large the graph is."""
+        """Show the size of the graph."""
         if graph is None:
             self._facts.clear()
             return

@@ -1,4 +1,4 @@
-"""A breakpoint, put together from where and when."""
+"""A form for a breakpoint: its place and its condition."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _WHEN: dict[str, tuple[str, StopCondition, Literal["incoming", "outgoing"], str]
 
 
 class BreakpointForm(QWidget):
-    """`added(Breakpoint)` when one was put together, `problem(text)` when it cannot be."""
+    """Emits `added(Breakpoint)`, or `problem(text)` if the fields make none."""
 
     added = Signal(object)
     problem = Signal(str)
@@ -71,7 +71,7 @@ class BreakpointForm(QWidget):
         self._show_fields()
 
     def submit(self) -> None:
-        """Add what stands in the fields, if it makes sense."""
+        """Emit the breakpoint in the fields, or its problem."""
         try:
             breakpoint = self.breakpoint()
         except ValueError as error:
@@ -81,7 +81,7 @@ class BreakpointForm(QWidget):
         self.added.emit(breakpoint)
 
     def breakpoint(self) -> Breakpoint:
-        """What stands in the fields. Raises ValueError, in words."""
+        """The breakpoint in the fields. Raises ValueError with the reason if they make none."""
         on = cast(Literal["any", "op", "module", "node"], self.where.currentData())
         _, condition, of, example = _WHEN[self.when.currentData()]
         target = self.target.text().strip() if on != "any" else ""

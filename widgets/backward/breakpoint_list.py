@@ -1,4 +1,4 @@
-"""The breakpoints of backward: a list with switches, and a form that adds to it."""
+"""The breakpoints of backward: a list with switches, and a form to add one."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ NOWHERE = (
 
 
 class BreakpointList(QWidget):
-    """`changed(tuple of Breakpoint)` tells every edit by the reader."""
+    """`changed(tuple of Breakpoint)` is emitted at every edit by the reader."""
 
     changed = Signal(object)
 
@@ -84,13 +84,13 @@ class BreakpointList(QWidget):
         return tuple(state.breakpoint for state in self._states)
 
     def show_states(self, states: Sequence[BreakpointState]) -> None:
-        """Show these, with their counts."""
+        """Show breakpoints with their counts."""
         if tuple(states) != self._states:
             self._states = tuple(states)
             self._fill()
 
     def add(self, breakpoint: Breakpoint) -> None:
-        """Add one, unless it is there; one that is off is switched on."""
+        """Add a breakpoint, or switch it on if it is in the list."""
         known = [replace(state.breakpoint, enabled=True) for state in self._states]
         if breakpoint in known:
             self._set(known.index(breakpoint), enabled=True)
@@ -98,7 +98,7 @@ class BreakpointList(QWidget):
         self._change((*self._states, BreakpointState(breakpoint, 0)))
 
     def toggle(self, key: str) -> None:
-        """Put a breakpoint on a box of the graph's picture, or take it away."""
+        """Put a breakpoint on a box of the graph's picture, or remove it."""
         wanted = breakpoints_at(key)
         if all(breakpoint in self.breakpoints for breakpoint in wanted):
             self._change(tuple(s for s in self._states if s.breakpoint not in wanted))
@@ -107,7 +107,7 @@ class BreakpointList(QWidget):
             self._change((*self._states, *new))
 
     def keys(self) -> frozenset[str]:
-        """The boxes of the graph's picture that have a breakpoint switched on."""
+        """The keys of the graph's boxes with a breakpoint that is switched on."""
         found = set()
         for breakpoint in self.breakpoints:
             if breakpoint.enabled and breakpoint.on == "node":

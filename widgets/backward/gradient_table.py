@@ -1,4 +1,4 @@
-"""The parameters and their `.grad` as backward fills them in."""
+"""The parameters with their `.grad` during backward."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ _COLUMNS = (
 
 
 class GradientTable(ReadTable):
-    """One row a parameter; a row that is chosen asks for its gradient."""
+    """One row per parameter; choosing a row asks for its gradient."""
 
     inspect_requested = Signal(str, str)
-    """("gradient", parameter name) once it has one, else ("parameter", name)"""
+    """("gradient", parameter name) if it has a gradient, else ("parameter", name)"""
     opened = Signal(str)
-    """The graph of this parameter's gradient is wanted: it was found with create_graph."""
+    """Asks for the graph of this parameter's gradient, made with create_graph."""
 
     def __init__(self) -> None:
         super().__init__("gradient_table", "Parameters and their gradients", _COLUMNS)
@@ -59,7 +59,7 @@ class GradientTable(ReadTable):
         theme.notifier.changed.connect(self._fill)
 
     def focusInEvent(self, event: QFocusEvent) -> None:
-        """Qt would go to the first row; who passes by with Tab has chosen none."""
+        """Select nothing: Qt would select the first row when Tab enters the table."""
         if self.currentRow() >= 0:
             super().focusInEvent(event)
             return
@@ -70,7 +70,8 @@ class GradientTable(ReadTable):
     def show_gradients(
         self, gradients: Sequence[ParameterGradient], more: int = 0, has_graphs: bool = False
     ) -> None:
-        """`more` are left out, and said to be; `has_graphs`: they were found with create_graph."""
+        """Show the gradients. `more` is the number left out; `has_graphs` says that they were made
+        with create_graph."""
         self._gradients, self._more, self._has_graphs = tuple(gradients), more, has_graphs
         self._differences = {}
         self._fill()
@@ -81,7 +82,7 @@ class GradientTable(ReadTable):
         self._fill()
 
     def _fill(self) -> None:
-        """Change what differs: a step fills a row or two, and there may be hundreds."""
+        """Write only the rows that differ: a step changes one or two of hundreds."""
         colors = theme.current()
         self._changed = False
         self.blockSignals(True)

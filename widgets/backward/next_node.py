@@ -1,4 +1,4 @@
-"""The node that runs next, what it will be given, and the line of Python that changes that."""
+"""The node that runs next, its incoming gradients, and the line of Python that edits them."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from widgets.theme import GRID
 
 
 def templates(shape: Sequence[int | str]) -> dict[str, tuple[str, str, str, bool]]:
-    """Edits of a gradient of this shape: key -> (title, tooltip, Python, whether it is done at
-    once; else it waits in the field for its number)."""
+    """Edits of a gradient of this shape: key -> (title, tooltip, Python, whether it is made at
+    once; if not, its Python goes to the field, where the reader changes the number)."""
     element = f"g[{', '.join('0' for _ in shape)}] = 1.0" if shape else "torch.full_like(g, 1.0)"
     return {
         "scale": ("Scale…", "Multiply it by a number", "g * 2.0", False),
@@ -62,7 +62,7 @@ def as_expression(text: str) -> str:
 
 class NextNode(QFrame):
     """One node that has not run. `edited(node, expression, output)` asks for an edit,
-    `unedited(node)` takes the node's edits back, `looked(node)` asks for its gradients in full."""
+    `unedited(node)` removes the node's edits, `looked(node)` asks for its gradients in full."""
 
     edited = Signal(int, str, int)
     unedited = Signal(int)
@@ -172,11 +172,11 @@ class NextNode(QFrame):
             self.edited.emit(self._node, expression, max(0, self._outputs.currentIndex()))
 
     def show_problem(self, text: str) -> None:
-        """Why the edit was refused; it stays in the field."""
+        """Show why the edit was refused; its text stays in the field."""
         make.tell(self._problem, text)
 
     def show_applied(self) -> None:
-        """The edit was taken: the field goes."""
+        """Close the field: the edit was accepted."""
         self._end()
 
     def _end(self) -> None:

@@ -1,4 +1,4 @@
-"""A short table of nodes: edits, or gradients on their way."""
+"""A short table of nodes: edits, or pending gradients."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from widgets.theme import GRID
 
 
 class NodeList(QWidget):
-    """Rows of (node id, texts). `chosen(node)` when the reader goes to a row, `removed(node)` when
-    Delete is pressed on it. `empty` stands there instead of no rows, `note` below the rows."""
+    """Rows of (node id, texts). Emits `chosen(node)` for the selected row and `removed(node)` when
+    Delete is pressed on it. `empty` is shown if there are no rows, `note` below the rows."""
 
     chosen = Signal(int)
     removed = Signal(int)

@@ -1,4 +1,4 @@
-"""What a pass says of the nodes of its graph."""
+"""Texts on the nodes of a pass's graph."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ class NodeWords:
     names: Mapping[str, str]
 
     def node(self, node: int) -> GraphNode | None:
-        """None for a node that the snapshot leaves out: a very large graph is cut off."""
+        """The node, or None if the snapshot leaves it out: a very large graph is truncated."""
         return self.graph.nodes[node] if node < len(self.graph.nodes) else None
 
     def title(self, node: int) -> str:
-        """What it is called, and the block it belongs to."""
+        """The node's name, and the block that it belongs to."""
         info = self.node(node)
         if info is None:
             return f"Node {node}"
@@ -31,7 +31,7 @@ class NodeWords:
         return f"{text} · {self.names.get(info.block, info.block)}" if info.block else text
 
     def about(self, node: int) -> str:
-        """Its rule, what it keeps, and what is wrong with that."""
+        """The node's rule, its saved tensors, and which of these are stale."""
         info = self.node(node)
         if info is None:
             return "This node lies beyond the part of the graph that is shown."
@@ -44,7 +44,7 @@ class NodeWords:
         return words
 
     def about_step(self, step: NodeStep) -> str:
-        """The same of a node that has just run, and what else had a hand in its gradients."""
+        """`about` a node that has run in this step, with the hooks and edits of its gradients."""
         words = [self.about(step.node)]
         if step.edited:
             words.append("What came in is what your edit made of it.")

@@ -1,4 +1,4 @@
-"""The head of the backward panel: start a pass, compare it, take it along as a script."""
+"""The head of the backward panel: start a pass, compare it, save it as a script."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from widgets.graph.operation_words import GRAD_FN
 
 
 class PassHead(QWidget):
-    """`start`, `compare` and `script` can be disabled singly."""
+    """`start`, `compare` and `script` can be disabled one by one."""
 
     start_requested = Signal()
     compare_requested = Signal()

@@ -1,4 +1,4 @@
-"""How a backward pass is run: what it starts with, what it keeps, which engine."""
+"""The options of a backward pass: gradient, inputs, what it keeps, which engine."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from widgets.vertical_scroll import VerticalScroll
 
 
 class PassOptions(QWidget):
-    """Folded to a line that says what is chosen; the next start uses it."""
+    """The options for the next start, folded to a line that sums them up."""
 
     started = Signal()
-    """Enter in a field: start with this."""
+    """Enter was pressed in a field: start a pass."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -98,7 +98,7 @@ class PassOptions(QWidget):
         self._show_summary()
 
     def command(self, root: str = "") -> StartBackwardCommand:
-        """What starts a pass from `root` with these options."""
+        """The command that starts a pass from `root` with these options."""
         inputs = tuple(filter(None, (name.strip() for name in self.inputs.text().split(","))))
         return StartBackwardCommand(
             root=root,
@@ -111,7 +111,7 @@ class PassOptions(QWidget):
         )
 
     def summary(self) -> str:
-        """What is chosen, in words."""
+        """The options in words."""
         command = self.command()
         words = ["real engine" if command.real_engine else "node by node"]
         if command.real_engine:

@@ -1,4 +1,4 @@
-"""The lists beside a backward pass: `.grad`s, breakpoints, edits, gradients on their way."""
+"""The lists of a backward pass as tabs: `.grad`s, breakpoints, edits, pending gradients."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from widgets.theme import GRID
 
 
 class PassTabs(QTabWidget):
-    """`node_chosen(node)` when a row is gone to, `unedited(node)` to take edits back."""
+    """`node_chosen(node)` when a row is selected, `unedited(node)` to remove the node's edits."""
 
     node_chosen = Signal(int)
     unedited = Signal(int)
@@ -32,7 +32,7 @@ class PassTabs(QTabWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.table = GradientTable()
-        self.table.setMinimumHeight(5 * GRID)  # of Qt's own 9, a low window has no room
+        self.table.setMinimumHeight(5 * GRID)  # Qt's own margin of 9 is too much for a low window
         self.breakpoints = BreakpointList()
         self.edits = NodeList(
             "edits",

@@ -1,4 +1,4 @@
-"""The buttons that move a pass forth and back."""
+"""The buttons that move a pass forward and back."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _GAP = 2
 
 
 class Move(NamedTuple):
-    """A button: what it says, its icon, its tooltip ({one} is what a step runs), and where it makes
-    sense: on the way `back` from the first, `on` to the last, or with a `target`.
+    """A button: its text, icon and tooltip ({one} is the thing that a step runs), and when it is
+    enabled: `back` after the start, `on` before the end, or with a `target`.
 
     `keys` act in the panel, `window_keys` are those by which the window's menu does the same. Where
     there is no room for all buttons, those with the largest `folds` go into a menu first, those
@@ -119,20 +119,20 @@ class StepBar(QWidget):
     def show_position(
         self, position: int, length: int, can_run_to: bool, without: Collection[str] = ()
     ) -> None:
-        """Enable what makes sense at `position` of `length`, `without` some moves."""
+        """Enable the moves that are possible at `position` of `length`, but none in `without`."""
         possible = {"back": position > 0, "on": position < length, "target": can_run_to}
         for key, move in self._moves.items():
             enabled = possible[move.needs] and key not in without
             self._actions[key].setEnabled(enabled)
 
     def trigger(self, move: str) -> None:
-        """Do as the button does; nothing where it makes no sense."""
+        """Make the move of a button; nothing if it is disabled."""
         self._actions[move].trigger()
 
     # -- its width -------------------------------------------------------------------------------
 
     def minimumSizeHint(self) -> QSize:
-        """Room for what never folds."""
+        """Room for the buttons that never fold."""
         hint = super().minimumSizeHint()
         hint.setWidth(self._width_without(self._fold_order))
         return hint

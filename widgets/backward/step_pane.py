@@ -1,4 +1,4 @@
-"""One node of the backward pass: what it is, and the gradients that go in and out."""
+"""One node of the backward pass with its incoming and outgoing gradients."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def step_sections(step: NodeStep) -> Sections:
 
 
 def next_sections(following: NextNode | None) -> Sections:
-    """The gradients that the next node will be given."""
+    """The incoming gradients of the next node."""
     if following is None:
         return []
     sections = [("", following.incoming, UNDEFINED)]
@@ -36,7 +36,7 @@ def next_sections(following: NextNode | None) -> Sections:
 
 
 class StepPane(QWidget):
-    """A title, some words, and `values`: what explains the rule can be put beside these."""
+    """A title, some words, and `values`; tabs that explain the rule can be added to these."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -47,9 +47,9 @@ class StepPane(QWidget):
         self._column = make.column(*parts, on=self, gap=GRID // 2, margins=(0, 0, 0, GRID))
 
     def set_rule_card(self, card: QTabWidget) -> None:
-        """Let the values and what explains the rule share a place: they are its tabs.
+        """Make the values and the pages that explain the rule tabs of one place.
 
-        In halves, one above the other, neither can be read in a window of 900 pixels.
+        One above the other, neither could be read in a window of 900 pixels.
         """
         self._column.replaceWidget(self.values, card)
         self._column.setStretchFactor(card, 1)

@@ -1,4 +1,4 @@
-"""What the optimizer would make of a number, as its rule with these numbers."""
+"""The optimizer's update of one number, as its rule with the numbers filled in."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The backward pass, node by node: the rule at work, and the gradients it leaves."""
+"""The backward pass, node by node: each node's rule and gradients, and every `.grad`."""
 
 from __future__ import annotations
 
@@ -39,18 +39,17 @@ EMPTY_TEXT = (
     f" runs one node and shows the gradients that go in and out.\n\n{GRAD_FN}"
 )
 _SHARES = [360, 180]
-"""Of the height, for a step's values and for the lists."""
+"""Shares of the height, for a step's values and for the lists."""
 _MARGINS = (GRID, 2 * GRID)
-"""At the left and the right."""
+"""The margins at the left and the right."""
 _ONE_WAY = ("reset", "back", "back_run")
 
 
 class BackwardView(QWidget):
     """Steps through the graph's nodes; shows a node's gradients and the parameters' `.grad`.
 
-    `options` say how the next pass is run, `next_node` is what can be edited, `values` are the
-    node's gradients, `tabs` hold the lists. Tabs that explain the step's rule are put beside its
-    values by `set_rule_card`.
+    `options` are those of the next pass, `next_node` can be edited, `values` are the node's
+    gradients, `tabs` hold the lists. `set_rule_card` adds tabs that explain the step's rule.
     """
 
     start_requested = Signal()
@@ -62,7 +61,7 @@ class BackwardView(QWidget):
     script_requested = Signal(bool)
     """The pass as a script: to a file (True) or to the clipboard."""
     node_chosen = Signal(int)
-    """A row that stands for a node was chosen: show it in the graph."""
+    """A row for this node was selected: show the node in the graph."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -105,7 +104,7 @@ class BackwardView(QWidget):
         self.clear()
 
     def set_rule_card(self, card: QTabWidget) -> None:
-        """Put what explains the step's rule beside its values."""
+        """Add the pages that explain the step's rule to its values."""
         self._pane.set_rule_card(card)
 
     @property
@@ -114,7 +113,7 @@ class BackwardView(QWidget):
         return self._snapshot is not None
 
     def full_width(self) -> int:
-        """Pixels with which every move has its button."""
+        """The width in pixels at which every move has its button."""
         return self._bar.sizeHint().width() + sum(_MARGINS)
 
     # -- showing ---------------------------------------------------------------------------------
@@ -125,7 +124,7 @@ class BackwardView(QWidget):
         graph: GraphSnapshot,
         names: Mapping[str, str] | None = None,
     ) -> None:
-        """Show where the pass stands; `names` are the blocks' names by id."""
+        """Show the position of the pass; `names` are the blocks' names by id."""
         words = NodeWords(graph, names or {})
         self._snapshot, self._words = snapshot, words
         self._selected = None
@@ -146,7 +145,7 @@ class BackwardView(QWidget):
         self._show_bar()
 
     def show_selected(self, node: int) -> None:
-        """The reader has chosen a node of the graph."""
+        """Show a node that the reader has selected in the graph."""
         words, snapshot = self._words, self._snapshot
         if words is None or snapshot is None:
             return
@@ -163,7 +162,7 @@ class BackwardView(QWidget):
             self.inspect_requested.emit("gradient", str(node))
 
     def show_value(self, snapshot: ValueSnapshot) -> None:
-        """Show a parameter, a `.grad`, or the gradients of a node that was asked for."""
+        """Show the answer to a request: a parameter, a `.grad`, or the gradients of a node."""
         if snapshot.of == "activation" or self._words is None:
             return
         sections = [("", snapshot.values, "")]
@@ -203,14 +202,14 @@ class BackwardView(QWidget):
         self._show_bar()
 
     def show_ready(self, ready: bool) -> None:
-        """The engine is there, or not."""
+        """Set whether the engine is connected."""
         self._head.start.setEnabled(ready)
 
     def _show_step(self, words: NodeWords, step: NodeStep) -> None:
         self._pane.show_node(words.title(step.node), words.about_step(step), step_sections(step))
 
     def _show_next(self) -> None:
-        """The node that can be edited: the one selected while it waits, else the next."""
+        """The node that can be edited: the selected one if it has not run, else the next."""
         words, snapshot = self._words, self._snapshot
         if words is None or snapshot is None:
             return
@@ -256,7 +255,7 @@ class BackwardView(QWidget):
 
 
 class _Shares(QSplitter):
-    """Wants no more than it needs: where height is short, what stands above comes first."""
+    """Asks for no more height than it needs: where height is short, the widgets above go first."""
 
     def sizeHint(self) -> QSize:
         return self.minimumSizeHint()

@@ -1,4 +1,4 @@
-"""What the backward view says of a snapshot."""
+"""The backward view's texts on a snapshot."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NOT_NEEDED = "No gradient here: this input needs none"
 
 
 def plain_call(graph: GraphSnapshot | None, inputs: tuple[str, ...] = ()) -> str:
-    """What does the whole pass in plain torch: `loss.backward()`."""
+    """The call that runs the whole pass in plain torch: `loss.backward()`."""
     if inputs:
         return "autograd.grad()"
     root = graph.root if graph else ""
@@ -30,7 +30,7 @@ def plain_call(graph: GraphSnapshot | None, inputs: tuple[str, ...] = ()) -> str
 def comparison_text(
     snapshot: ComparisonSnapshot, plain: str = "loss.backward()", edited: bool = False
 ) -> str:
-    """The result of the comparison of a pass, which may have been `edited`, with `plain`."""
+    """The result of comparing a pass with the call `plain`; the pass may be `edited`."""
     if snapshot.max_difference == 0:
         return f"Equals {plain}: max difference 0 over all {_COMPARED[plain.endswith('grad()')]}."
     worst = max(snapshot.differences, key=lambda name: snapshot.differences[name], default="")
@@ -41,7 +41,7 @@ def comparison_text(
 
 
 def start_text(graph: GraphSnapshot) -> str:
-    """What a pass begins with."""
+    """The state at the begin of a pass."""
     if graph.root:
         return (
             f"Step runs this node. Backward starts with a gradient for {graph.root}: 1 for a"
@@ -54,7 +54,7 @@ def start_text(graph: GraphSnapshot) -> str:
 
 
 def position_text(snapshot: BackwardSnapshot, graph: GraphSnapshot) -> str:
-    """How far the pass has come."""
+    """The position of the pass."""
     done, length = snapshot.position, len(graph.plan)
     words = f"{done:,} of {length:,} nodes have run."
     if snapshot.pass_number > 1:
@@ -74,7 +74,7 @@ def position_text(snapshot: BackwardSnapshot, graph: GraphSnapshot) -> str:
 
 
 def facts_text(snapshot: BackwardSnapshot) -> str:
-    """What becomes of the tensors that forward saved."""
+    """What the pass frees of the tensors that forward saved."""
     freed, saved = format_bytes(snapshot.freed_bytes), format_bytes(snapshot.saved_bytes)
     if snapshot.real_engine and not snapshot.retain_graph:
         return f"The engine has freed {freed} of the {saved} that forward saved (parameters aside)."
@@ -85,7 +85,7 @@ def facts_text(snapshot: BackwardSnapshot) -> str:
 
 
 def incoming_text(snapshot: BackwardSnapshot, node: int) -> str:
-    """What has come to a node that has not run, in a line."""
+    """The gradients that have arrived at a node that has not run, in a line."""
     pending = next((p for p in snapshot.pending if p.node == node), None)
     words = [gradients_text(pending)] if pending else ["no gradient has arrived yet"]
     following = snapshot.next if snapshot.next and snapshot.next.node == node else None
