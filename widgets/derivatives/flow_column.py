@@ -1,4 +1,4 @@
-"""One training run's gradients: a heat map of layers by steps, and a word on each layer."""
+"""The gradients of one training run: a heat map of layers by steps, and words on each layer."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ INITIALISATIONS = {
     "zeros": ("zeros", "All weights zero: no gradient gets past the last layer"),
 }
 MOSTLY_DEAD = 0.5
-"""The fraction of dead units from which an activation is marked."""
+"""An activation with at least this fraction of dead units is marked."""
 _COLUMNS = (
     ("layer", "A module with parameters of its own, or an activation with flat parts."),
     ("‖grad‖", "2-norm of its gradients in the last step."),
@@ -44,8 +44,8 @@ _COLUMNS = (
 
 
 class FlowColumn(QWidget):
-    """Emits `chosen(layer, step)` when a cell of the heat map is chosen, and `measured()` when it
-    has other numbers."""
+    """Emits `chosen(layer, step)` when a cell of the heat map is chosen, and `measured()` when its
+    numbers have changed."""
 
     chosen = Signal(str, int)
     measured = Signal()
@@ -60,7 +60,7 @@ class FlowColumn(QWidget):
             ((title, key, f"{tip}.") for key, (title, tip) in INITIALISATIONS.items()),
         )
         self._box.setCurrentIndex(self._box.findData(initialisation))
-        self._box.currentIndexChanged.connect(lambda: self.clear())  # what it shows is of another
+        self._box.currentIndexChanged.connect(lambda: self.clear())  # of another run
         self._loss = make.text(f"flow_loss_{number}", "muted")
         self._loss.setToolTip("The loss of the first batch, and that of the last one.")
         self._ended = make.text(f"flow_ended_{number}", "error", wrap=True)
@@ -97,7 +97,7 @@ class FlowColumn(QWidget):
         return self._box.currentData()
 
     def choose_initialisation(self, key: str) -> None:
-        """Show another initialisation without telling so."""
+        """Show another initialisation without emitting."""
         with QSignalBlocker(self._box):
             self._box.setCurrentIndex(self._box.findData(key))
 
@@ -120,7 +120,7 @@ class FlowColumn(QWidget):
         self.picture.mark_cell((row, step))
 
     def show_histogram(self, run: FlowHistogram | None, low: float, high: float) -> None:
-        """Show how a layer's gradients are spread, in log10."""
+        """Show the histogram of a layer's gradients, in log10."""
         if run is None:
             self.histogram.show_histogram(None, "This run has no such step")
             return
@@ -130,7 +130,7 @@ class FlowColumn(QWidget):
         self.histogram.show_histogram(shown, words)
 
     def clear(self) -> None:
-        """Nothing has run yet."""
+        """Return to the empty state."""
         self._snapshot = None
         self._loss.clear()
         self._ended.hide()
@@ -180,7 +180,7 @@ def last_known(snapshot: FlowSnapshot) -> list[float]:
 
 
 def log10(picture: Picture | None) -> Picture | None:
-    """The powers of ten of a picture's numbers; zeros become minus infinity."""
+    """A picture of log10 of the numbers; zeros become minus infinity."""
     if picture is None:
         return None
     with np.errstate(divide="ignore"):

@@ -57,7 +57,7 @@ class FlowView(QWidget):
         self._show_running(False)
 
     def show_flow(self, snapshot: FlowSnapshot) -> None:
-        """Show how far a run has come."""
+        """Show the progress of a run."""
         for column in self.columns:
             if column.initialisation == snapshot.initialisation:
                 column.show_flow(snapshot)
@@ -66,7 +66,7 @@ class FlowView(QWidget):
         self._show_running(not (last and over) and snapshot.ended != "Stopped.")
 
     def _share_colours(self) -> None:
-        """One colour is one size of gradient in all three heat maps."""
+        """Give all three heat maps the same colour scale."""
         pictures = [column.picture for column in self.columns]
         ranges = [ends for picture in pictures if any(ends := picture.value_range())]
         ends = (min(low for low, _ in ranges), max(high for _, high in ranges)) if ranges else None

@@ -1,4 +1,4 @@
-"""What to differentiate: the function, where, by what, and in which way."""
+"""The form of a derivative: the function, its inputs, the variables, and the method."""
 
 from __future__ import annotations
 
@@ -34,8 +34,7 @@ _TOLERANCES = {
 
 
 class DerivativeForm(QWidget):
-    """Emits `asked(Command)` when the reader wants an answer, `problem(text)` for what cannot be
-    asked."""
+    """Emits `asked(Command)` for a question, or `problem(text)` if the fields make none."""
 
     asked = Signal(object)
     problem = Signal(str)
@@ -129,7 +128,7 @@ class DerivativeForm(QWidget):
     # -- showing ---------------------------------------------------------------------------------
 
     def show_variables(self, variables: Sequence[Variable]) -> None:
-        """Offer the console's tensors and what can be called."""
+        """Offer the console's tensors and callables."""
         tensors = [v.name for v in variables if v.kind == "tensor"]
         called = [v.name for v in variables if v.kind == "module" or v.type in _CALLED]
         self.function.show_names(called)
@@ -137,7 +136,7 @@ class DerivativeForm(QWidget):
         self.vector.show_names(tensors)
 
     def show_question(self, kind: str, function: str, inputs: str) -> None:
-        """Fill in a question; it is not asked."""
+        """Fill in a question without asking it."""
         self.kind.setCurrentIndex(self.kind.findData(kind))
         self.function.show_text(function)
         self.inputs.setText(inputs)
@@ -162,12 +161,12 @@ class DerivativeForm(QWidget):
     # -- asking ----------------------------------------------------------------------------------
 
     def code_to_trace(self) -> str:
-        """Python that runs what stands in the fields, forward and backward; empty for the model."""
+        """Python that runs the function in the fields forward and backward; empty for the model."""
         function = self.function.text().strip()
         return traced_code(function, split_inputs(self.inputs.text())) if function else ""
 
     def ask(self) -> None:
-        """Ask for what stands in the fields."""
+        """Ask the question in the fields."""
         try:
             self.asked.emit(self._command())
         except ValueError as error:
@@ -208,8 +207,8 @@ class DerivativeForm(QWidget):
 
 
 def traced_code(function: str, inputs: Sequence[str]) -> str:
-    """Python that calls a function on tensors that share the inputs' memory, and runs its backward:
-    no `.grad` of the reader's own changes. Numbers and texts are given as they are."""
+    """Python that calls a function and runs its backward. Its arguments are tensors that share the
+    inputs' memory: no `.grad` of the inputs changes. Numbers and texts are passed as they are."""
     called = f"({function})" if " " in function else function
     given = ", ".join(
         text if _is_constant(text) else f"{text}.detach().requires_grad_()" for text in inputs
@@ -229,7 +228,7 @@ _CALLED = frozenset({"function", "builtin_function_or_method", "type", "Function
 
 
 def split_inputs(text: str) -> tuple[str, ...]:
-    """`"x, w[0, 1]"` -> `("x", "w[0, 1]")`; what is no Python stays whole."""
+    """`"x, w[0, 1]"` -> `("x", "w[0, 1]")`; a text that is no Python stays whole."""
     text = text.strip().rstrip(",")
     if not text:
         return ()

@@ -89,7 +89,7 @@ class GradcheckResult(QWidget):
 
 
 def _worst_cell(pair: CheckedPair, picture: Picture | None) -> tuple[int, int] | None:
-    """Where the entry that fails stands in a picture of its matrix."""
+    """The place of the entry that fails in the picture of its matrix."""
     if pair.worst is None or picture is None:
         return None
     row_step, column_step = matrix_steps(picture, pair.rows, pair.columns)
@@ -97,7 +97,7 @@ def _worst_cell(pair: CheckedPair, picture: Picture | None) -> tuple[int, int] |
 
 
 def worst_text(pair: CheckedPair) -> str:
-    """The entry that fails, with what was allowed; how close they are where none does."""
+    """The entry that fails, with its tolerance; the largest difference if none does."""
     if pair.worst is None:
         return f"largest difference {format_number(pair.max_difference)}"
     difference = abs(pair.worst.value - pair.worst.numeric)

@@ -1,4 +1,4 @@
-"""A derivative as a heat map whose entries are tied to the elements of input and output."""
+"""A derivative as a heat map; choosing an entry marks its elements of input and output."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class DerivativeResult(QWidget):
         make.column(make.splitter(left, right, shares=(1,), sizes=sizes), on=self)
 
     def show_derivative(self, snapshot: DerivativeSnapshot) -> None:
-        """Show a derivative, or the comparisons that have come since."""
+        """Show a derivative, or its comparisons as they arrive."""
         again = self._snapshot is not None and self._snapshot.reply_to == snapshot.reply_to
         self._snapshot = snapshot
         make.tell(self._note, snapshot.note)

@@ -129,7 +129,7 @@ class DerivativeView(QWidget):
         self.form.show_variables(variables)
 
     def show_answer(self, snapshot: DerivativeSnapshot | GradcheckSnapshot) -> None:
-        """Show a derivative (again as its comparisons come) or the verdict of a check."""
+        """Show a derivative (again as its comparisons arrive) or the verdict of a check."""
         self.form.compute.setEnabled(True)
         self._show_running(isinstance(snapshot, DerivativeSnapshot) and not snapshot.complete)
         self._show_problem("")
@@ -145,21 +145,21 @@ class DerivativeView(QWidget):
 
     @property
     def is_of_model(self) -> bool:
-        """Whether what was asked last is about the model on the canvas."""
+        """Whether the last question is about the model on the canvas."""
         return self._of_model
 
     def show_entry(self, snapshot: EntrySnapshot) -> None:
         self.result.show_entry(snapshot)
 
     def show_error(self, error: ErrorReport) -> None:
-        """What was asked cannot be answered; what was shown stays."""
+        """Show why the question cannot be answered; the last answer stays."""
         self.form.compute.setEnabled(True)
         self._show_running(False)
         name = "" if error.type == "LabError" else error.type
         self._show_problem(": ".join(filter(None, (name, error.message))), error.hint)
 
     def clear(self) -> None:
-        """Return to the empty state: the engine has gone."""
+        """Return to the empty state: the engine was lost."""
         self.form.compute.setEnabled(True)
         self._show_running(False)
         self._show_problem("")

@@ -1,4 +1,4 @@
-"""The Model workspace beside its canvas: palette, properties, problems, and the Python.
+"""The panels around the canvas of the Model workspace: palette, properties, problems, Python.
 
 Not here: the canvas with its blocks and wires (`canvas`).
 """

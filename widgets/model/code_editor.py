@@ -23,7 +23,7 @@ FONT_POINTS = 9
 
 
 class CodeEditor(QPlainTextEdit):
-    """`line_clicked` tells the 1-based line of a click that selected no text."""
+    """`line_clicked` emits the 1-based line of a click that selected no text."""
 
     line_clicked = Signal(int)
 
@@ -48,7 +48,7 @@ class CodeEditor(QPlainTextEdit):
 
     def highlight(self, lines: tuple[int, ...], *, scroll: bool, role: str = "accent") -> None:
         """Mark 1-based lines in the colour of a role of the theme; with `scroll`, bring the first
-        into view unless one of them is."""
+        into view unless one of them is visible."""
         self._marked, self._role = lines, role
         color = theme.current().color(role, 48)
         marks = []
@@ -87,7 +87,7 @@ class CodeEditor(QPlainTextEdit):
         return self._numbers.sizeHint().width() + text + margins + scroll_bar
 
     def line_rect(self, line: int) -> QRect:
-        """Where a 1-based line lies in the viewport."""
+        """The rect of a 1-based line in the viewport."""
         block = self.document().findBlockByNumber(line - 1)
         return self.blockBoundingGeometry(block).translated(self.contentOffset()).toRect()
 

@@ -1,4 +1,4 @@
-"""The Python of the model, read-only, each line tied to the block it came from."""
+"""The Python of the model, read-only, with the block of each line."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from widgets import make, theme
 from widgets.model.code_editor import CodeEditor
 
 COLUMNS = 64
-"""How many columns the panel opens with: the longest line of most models."""
+"""The first width of the panel in columns: the longest line of most models."""
 
 
 class CodeView(QWidget):
     """Shows code and a map from block ids to their 1-based lines.
 
-    A click on a line that belongs to a block asks to select it. Copy puts the whole file on the
-    clipboard (and tells so), Save asks the program to.
+    A click on a block's line asks to select the block. Copy puts the whole file on the clipboard
+    and says so; Save asks the program to write it.
     """
 
     block_selected = Signal(str)
@@ -67,12 +67,12 @@ class CodeView(QWidget):
         self.show_code("", {})
 
     def sizeHint(self) -> QSize:
-        """As wide as COLUMNS, whether there is code yet or not."""
+        """As wide as COLUMNS, with or without code."""
         return QSize(self.editor.width_of(COLUMNS), super().sizeHint().height())
 
     def show_code(self, source: str, lines: Mapping[str, tuple[int, ...]]) -> None:
-        """Show `source`; `lines` gives the 1-based lines of each block. The place scrolled to and
-        the highlighted block stay."""
+        """Show `source`; `lines` maps blocks to their 1-based lines. Scroll position and the
+        highlighted block stay."""
         self._lines = dict(lines)
         if source != self.editor.toPlainText():
             place = self.editor.verticalScrollBar().value()
@@ -85,7 +85,7 @@ class CodeView(QWidget):
         self.editor.highlight(self._lines.get(self._block or "", ()), scroll=False)
 
     def highlight_block(self, block: str | None) -> None:
-        """Mark the lines of a block and scroll to the first; None marks nothing."""
+        """Mark the lines of a block and scroll to the first of them; None marks nothing."""
         self._block = block
         self.editor.highlight(self._lines.get(block or "", ()), scroll=True)
 

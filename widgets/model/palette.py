@@ -1,4 +1,4 @@
-"""The palette: every kind of block, to search, to learn about, to drag onto the canvas."""
+"""The palette: all kinds of blocks, with a search, explanations, and drags onto the canvas."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from widgets.model.palette_row import KIND_ROLE
 
 
 class BlockPalette(QWidget):
-    """A searchable list of block kinds, grouped as the catalogue groups them.
+    """A searchable list of block kinds in the groups of the catalogue.
 
-    Type to filter, arrows to move, Enter or a double click to choose. A drag is told by signals,
-    with positions in global pixels, because its target paints the block itself; Esc cancels it.
+    Typing filters, arrows move, Enter or a double click chooses. A drag emits signals with
+    positions in global pixels, because its target paints the block itself; Esc cancels it.
     """
 
     block_chosen = Signal(str)
@@ -80,7 +80,7 @@ class BlockPalette(QWidget):
             if event.key() in MOVE_KEYS or event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
                 QApplication.sendEvent(self.list, event)
                 if event.key() not in MOVE_KEYS:
-                    self.search.selectAll()  # the next word typed searches anew
+                    self.search.selectAll()  # the next word replaces this one
                 return True
             if event.key() == Qt.Key.Key_Escape and self.search.text():
                 self.search.clear()

@@ -14,7 +14,7 @@ from widgets import make, theme
 from widgets.model.palette_row import KIND_ROLE, PaletteDelegate, short_torch_name
 
 MOVE_KEYS = (Qt.Key.Key_Up, Qt.Key.Key_Down, Qt.Key.Key_PageUp, Qt.Key.Key_PageDown)
-"""Keys that move in the list, wherever they are typed."""
+"""Keys that move in the list, also from the search field."""
 
 
 class BlockList(QListView):
@@ -93,7 +93,7 @@ class BlockList(QListView):
         return [(row, kind) for row, kind in rows if kind is not None]
 
     def index_of(self, key: str) -> QModelIndex:
-        """The row of a kind; an invalid index when the list has none such."""
+        """The row of a kind; an invalid index if the list has none."""
         model = self._items()
         for row in range(model.rowCount()):
             if self._kind_at(model.index(row, 0)) == key:
@@ -121,7 +121,7 @@ class BlockList(QListView):
         else:
             super().keyPressEvent(event)
 
-    # -- mouse: a drag without QDrag, whose own event loop nothing else can see into -------------
+    # -- mouse: a drag without QDrag, whose own event loop no test can follow --------------------
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
         super().mousePressEvent(event)
@@ -203,8 +203,8 @@ def _application() -> QCoreApplication:
 
 
 def _rank(kind: BlockKind, words: list[str]) -> int:
-    """How well a kind matches all words, 0 for not at all: a name that starts so is best, then
-    one that contains it, then a keyword, then the words of group and summary."""
+    """The score of a kind for all words, 0 for no match: best is a name that begins with a word,
+    then one that contains it, then a keyword, then the words of group and summary."""
     rank = 100
     for word in words:
         title, torch_name = kind.title.lower(), short_torch_name(kind).lower()
@@ -226,7 +226,7 @@ def _rank(kind: BlockKind, words: list[str]) -> int:
 
 
 def _tooltip(kind: BlockKind) -> str:
-    """Rich text: what the block is, what goes in and out, what can be set."""
+    """Rich text: the block's meaning, its inputs and outputs, its parameters."""
     code = f"<span style=\"font-family:'{theme.MONO}'\">{escape(kind.torch_name)}</span>"
     lines = [f"<b>{escape(kind.title)}</b> &nbsp;{code}"]
     lines.append(escape(kind.summary))

@@ -1,4 +1,4 @@
-"""How one row of the palette is painted: icon, title, torch name, one line of explanation."""
+"""Paints a row of the palette: icon, title, torch name, one line of explanation."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _Index = QModelIndex | QPersistentModelIndex
 
 
 def short_torch_name(kind: BlockKind) -> str:
-    """The name as code spells it after the usual imports: `nn.Linear`, `torch.cat`."""
+    """The name in code with the usual imports: `nn.Linear`, `torch.cat`."""
     name = kind.torch_name
     return name.removeprefix("torch.") if name.startswith("torch.nn.") else name
 

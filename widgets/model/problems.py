@@ -1,4 +1,4 @@
-"""What is wrong with the model: one row a problem, with its fix where there is one."""
+"""The problems of the model: one row each, with its fix if there is one."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _ICONS = {"error": "mdi6.alert-circle", "warning": "mdi6.alert"}
 
 
 class ProblemList(QWidget):
-    """Problems in words. A click or Enter on one asks to be shown its block; its button asks for
-    the fix."""
+    """Problems in words. A click or Enter on one asks to show its block; its button asks for the
+    fix."""
 
     problem_activated = Signal(str)
     fix_requested = Signal(object)
@@ -31,9 +31,9 @@ class ProblemList(QWidget):
         self._cards: list[ProblemCard] = []
 
     def show_problems(self, problems: Sequence[Problem], model: Model | None = None) -> None:
-        """Show these, errors before warnings; an empty list leaves the widget empty and hidden.
+        """Show problems, errors before warnings; an empty list hides the widget.
 
-        Given the `model`, each is told with the name of its block.
+        With the `model`, each problem has the name of its block.
         """
         if model is not None:
             problems = [replace(each, message=located(each, model)) for each in problems]

@@ -100,7 +100,7 @@ class BlockProperties(QScrollArea):
         self._paint_icon()
 
     def show_name_error(self, message: str) -> None:
-        """Say under the name why it was refused; an empty message takes that back."""
+        """Show under the name why it was refused; nothing if empty."""
         make.tell(self._name_error, message)
 
     def _show_block(self, block: Block, kind: BlockKind | None, report: BlockReport | None) -> None:
@@ -175,7 +175,7 @@ class BlockProperties(QScrollArea):
 
 
 class _NameField(QLineEdit):
-    """The block's name; `committed` on Enter or when the focus leaves, Esc takes it back."""
+    """The block's name; `committed` on Enter or at the loss of focus, Esc restores it."""
 
     committed = Signal(str)
 
@@ -203,7 +203,7 @@ class _NameField(QLineEdit):
 
 
 class _Facts(QWidget):
-    """Rows of a word and a figure, which can be selected and copied."""
+    """Rows of a word and a number, which can be selected and copied."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -235,7 +235,7 @@ class _Facts(QWidget):
                 figure.setToolTip(hint)
 
     def facts(self) -> dict[str, str]:
-        """What is shown, by its word."""
+        """The shown numbers by their words."""
         return {w.text(): f.text() for w, f in self._rows if not w.isHidden()}
 
 

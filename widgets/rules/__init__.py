@@ -1,4 +1,4 @@
-"""One node of the graph: its rule as a formula, its check, its operators, its page.
+"""One node of the graph: its rule as a formula, the rule's check and operators, and its details.
 
 Not here: the list of steps (`backward`).
 """

@@ -1,4 +1,4 @@
-"""All that is known of one node: what it saved, its ends, and the calls that made it."""
+"""The details of one node: its saved tensors, its edges, and the calls that made it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NODE_TEXT = "What the node keeps from forward, its ends, and the calls that made
 EMPTY_TEXT = "Choose a node in the graph, or step: all that is known of it stands here."
 CARD_HEIGHT = 264
 MAX_ROWS = 24
-"""Rows of a table without a scroll bar of its own."""
+"""The most rows of a table without a scroll bar of its own."""
 
 
 class NodePage(QScrollArea):
@@ -97,7 +97,7 @@ class NodePage(QScrollArea):
 
 
 def made_by(snapshot: NodeDetailSnapshot) -> str:
-    """The calls around its making, from the outermost on, and the line of the user's code."""
+    """The calls in which the node was made, outermost first, and the line of the user's code."""
     if not snapshot.callers:
         return ""
     chain = " → ".join(caller.name for caller in snapshot.callers)

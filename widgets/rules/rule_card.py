@@ -1,4 +1,4 @@
-"""A node's rule: as a formula with these numbers, checked, and stepped into."""
+"""A node's rule: its formula with the numbers of a step, its check, and its operators."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _TABS = (
 
 
 class RuleCard(QTabWidget):
-    """Shows what the engine says of one node's rule. It fits into 384 pixels.
+    """Shows the engine's answers on one node's rule. It fits into 384 pixels.
 
-    `show_rule` brings another node or element; the check and the operators of a node that is
-    no longer shown are cleared away.
+    `show_rule` shows another node or element; for another node it clears the check and the
+    operators.
     """
 
     rule_requested = Signal(int, int, object)
@@ -53,15 +53,15 @@ class RuleCard(QTabWidget):
 
     @property
     def rule_in_front(self) -> bool:
-        """Whether one of the card's own pages is to be seen, not one that was put beside them."""
+        """Whether one of the card's own pages is visible, not a tab of another widget."""
         return self.currentWidget() in (self.formula, self.check, self.ops)
 
     def shows_step(self, node: int) -> bool:
-        """Whether it shows this node's rule with the numbers of the step it stands at."""
+        """Whether it shows this node's rule with the numbers of the current step."""
         return self._node == node and self._has_run
 
     def show_rule(self, snapshot: RuleSnapshot) -> None:
-        """Show a rule. With the same node as before, check and operators stay."""
+        """Show a rule. For the same node as before, check and operators stay."""
         has_run = snapshot.outgoing is not None
         if (snapshot.node, has_run) != (self._node, self._has_run) or not has_run:
             self._node, self._has_run = snapshot.node, has_run
@@ -78,7 +78,7 @@ class RuleCard(QTabWidget):
             self.ops.show_ops(snapshot)
 
     def forget_step(self) -> None:
-        """The pass has moved: what was found of an earlier step of this node is not of the next."""
+        """Note that the pass has moved: the numbers shown are no longer those of its step."""
         self._has_run = False
 
     def clear(self, text: str = EMPTY_TEXT) -> None:
@@ -97,6 +97,6 @@ class RuleCard(QTabWidget):
             self.ops_requested.emit(self._node)
 
     def ask_trace(self) -> None:
-        """Step through the rule of the node that is shown, if it has run."""
+        """Step through the rule of the shown node, if that has run."""
         if self._node is not None and self._has_run:
             self.trace_requested.emit(self._node)

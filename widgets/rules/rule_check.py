@@ -1,4 +1,4 @@
-"""A rule held against finite differences, and the operators that run inside it."""
+"""The check of a rule against finite differences, and the operators that it runs."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ _VERDICTS = {"right": "success", "wrong": "error", "kink": "warning", "edge": "w
 
 
 class RuleCheck(QWidget):
-    """Emits `check_requested()`; shows the verdict, and the elements with the worst first. Where
-    nothing was recorded to check against, `code_requested(source)` asks for a trace of the code."""
+    """Emits `check_requested()`; shows the verdict, and the elements, worst first. If no operation
+    was recorded to check against, `code_requested(source)` asks for a trace of the code."""
 
     check_requested = Signal()
     code_requested = Signal(str)
@@ -122,8 +122,8 @@ class RuleCheck(QWidget):
 
 
 class RuleOps(QWidget):
-    """Emits `ops_requested()`; shows the operators, under the lines of Python that ran them.
-    `trace_requested()`: step through them, one by one."""
+    """Emits `ops_requested()`; shows the operators under the lines of Python that ran them.
+    `trace_requested()` asks to step through them, one by one."""
 
     ops_requested = Signal()
     trace_requested = Signal()

@@ -1,4 +1,4 @@
-"""A rule as a formula: large, with what each letter is, and with the numbers of one element."""
+"""A rule as a formula, with the meaning of each letter and the numbers of one element."""
 
 from __future__ import annotations
 
@@ -118,11 +118,11 @@ class RuleFormula(QScrollArea):
         make.tell(self._note, snapshot.note)
 
     def show_problem(self, text: str) -> None:
-        """What was asked for is not there: the rule shown before stays."""
+        """Show why the request failed; the rule shown before stays."""
         make.tell(self._note, text)
 
     def problem(self) -> str:
-        """What is said below the numbers."""
+        """The words below the numbers."""
         return self._note.text()
 
     def clear(self, text: str = EMPTY_TEXT) -> None:
@@ -133,7 +133,7 @@ class RuleFormula(QScrollArea):
         make.tell(self._note, text)
 
     def text(self) -> str:
-        """What is shown, to be copied."""
+        """The shown texts, for copying."""
         snapshot = self._snapshot
         if snapshot is None:
             return ""
@@ -196,7 +196,7 @@ class RuleFormula(QScrollArea):
 
 
 class _Symbols(QWidget):
-    """What each letter of the formula stands for."""
+    """The meaning of each letter of the formula."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -239,7 +239,7 @@ def symbol_text(symbol: RuleSymbol, *, with_note: bool = True) -> str:
 
 
 def agreement(snapshot: RuleSnapshot) -> str:
-    """What the engine gave, beside what the formula gives."""
+    """The engine's number, and the largest difference between engine and formula."""
     numbers = snapshot.numbers
     parts = []
     if numbers is not None and numbers.engine is not None:
@@ -251,7 +251,7 @@ def agreement(snapshot: RuleSnapshot) -> str:
 
 
 def parse_element(text: str) -> tuple[int, ...] | None:
-    """`"0, 2"` or `"[0, 2]"` -> (0, 2); None for what is no index."""
+    """`"0, 2"` or `"[0, 2]"` -> (0, 2); None if the text is no index."""
     parts = [part.strip() for part in text.strip().strip("[]()").split(",")]
     if parts and not parts[-1]:
         parts.pop()

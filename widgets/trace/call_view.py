@@ -1,4 +1,4 @@
-"""One call of a trace: what went in, what came out, and what it added to the graph."""
+"""One call of a trace: its arguments, its result, and the node that it made."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _MADE = {
     "made_inf": "Infinity is made here: only finite numbers went in.",
 }
 _WORDS = ("return", "yield", "goes on at")
-"""What a line does that binds no name."""
+"""Keys of a line's result that are no names, but verbs before its value."""
 PASSED_ON = "Its NaN or infinity came in already: another call made it."
 
 
 class CallView(QWidget):
-    """Shows one call. `graph_requested()`: show its node on the graph."""
+    """Shows one call. `graph_requested()` asks to show its node on the graph."""
 
     graph_requested = Signal()
 
@@ -60,7 +60,7 @@ class CallView(QWidget):
         self.show_step(None, None)
 
     def show_step(self, trace: TraceSnapshot | None, step: TraceStepSnapshot | None) -> None:
-        """Show the call that the trace stands at; without one, what to do."""
+        """Show the current call of the trace; without one, a hint."""
         if trace is None or step is None or step.position < 0:
             self._show_nothing(trace)
             return
@@ -84,7 +84,7 @@ class CallView(QWidget):
         self._show_what_has_text()
 
     def show_node(self, is_there: bool) -> None:
-        """Whether the graph of the tab Step through has a node that this call made."""
+        """Whether the graph in the tab Step through has a node that this call made."""
         self._graph.setToolTip(
             "Go to the node that this call made, in the tab Step through."
             if is_there
@@ -121,7 +121,7 @@ def _texts(values: tuple[tuple[str, str], ...], verb: str = "") -> str:
 
 
 def facts(call: TraceCall, step: TraceStepSnapshot) -> str:
-    """What kind of call it is, where, and what it did to the graph."""
+    """The kind of the call, its place in the code, and the node that it made."""
     kind = _KINDS[call.kind]
     parts = [f"{kind} in {call.module}" if call.module and call.kind != "module" else kind]
     if call.writes:

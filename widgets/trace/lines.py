@@ -1,4 +1,4 @@
-"""Which calls of a trace ran under which line of its code, and in which turn."""
+"""The calls of a trace by line of code, and by turn (a line in a loop runs several times)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from engine.protocol import TraceSnapshot
 
 
 class Mark(NamedTuple):
-    """Lines to mark (from 1) in a file, the theme's role for it, and words on where it is."""
+    """Lines to mark (from 1) in a file, the theme's role for them, and words on the place."""
 
     lines: tuple[int, ...] = ()
     role: str = "accent"
@@ -24,9 +24,9 @@ class TraceLines:
     def __init__(self, trace: TraceSnapshot | None = None) -> None:
         self.trace = trace
         self._turns: dict[int, int] = {}
-        """How often each of `trace.lines` ran, by its place there."""
+        """How often each of `trace.lines` ran, by its index."""
         self._begins: dict[tuple[str, int], list[int]] = {}
-        """By file and line: the first call of each of its turns."""
+        """The first call of each turn of a line, by file and line."""
         last: dict[int, int] = {}
         for number, call in enumerate(trace.calls if trace is not None else ()):
             if call.line < 0:
@@ -40,27 +40,27 @@ class TraceLines:
             last[call.line] = call.turn
 
     def _file(self, file: str) -> str:
-        """The file in which a place is shown."""
+        """The file that holds a place."""
         trace = self.trace
         return file if trace is not None and (trace.source or trace.sources) else ""
 
     def source_of(self, file: str) -> str | None:
-        """The text of a file, None where it is not known."""
+        """The text of a file, None if it is not known."""
         trace = self.trace
         if trace is None or not file:
             return None
         return trace.source if trace.source and file == trace.file else trace.sources.get(file)
 
     def next_call(self, line: int, position: int, file: str = "") -> int | None:
-        """The first call of the next turn of a line after `position`; after the last turn that of
-        the first; None where nothing ran under it."""
+        """The first call of the line's next turn after `position`, or of its first turn after the
+        last; None if the line made no calls."""
         begins = self._begins.get((file, line))
         if not begins:
             return None
         return begins[bisect_right(begins, position) % len(begins)]
 
     def mark(self, position: int) -> Mark:
-        """Where call `position` stands; for -1, where the code failed."""
+        """The lines of call `position`; for -1, the line at which the code failed."""
         trace = self.trace
         if trace is None:
             return Mark()

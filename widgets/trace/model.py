@@ -1,4 +1,4 @@
-"""The calls of a trace as a tree's rows."""
+"""The calls of a trace as rows of a tree."""
 
 from __future__ import annotations
 
@@ -94,8 +94,8 @@ EMPTY = TraceSnapshot(calls=())
 
 
 class TraceModel(QAbstractItemModel):
-    """Indices carry the number of their call. `position` is where the trace stands: calls before
-    it have run, those after it are dimmed."""
+    """Each index carries the number of its call. `position` is the current call: calls before it
+    have run, calls after it are dimmed."""
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -120,7 +120,7 @@ class TraceModel(QAbstractItemModel):
     def index_of(self, number: int, column: int = 0) -> QModelIndex:
         return self.createIndex(self._rows[number], column, number)
 
-    # -- what Qt asks ----------------------------------------------------------------------------
+    # -- Qt's interface --------------------------------------------------------------------------
 
     def index(self, row: int, column: int, parent: Index | None = None) -> QModelIndex:
         siblings = self._below(parent)

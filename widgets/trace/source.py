@@ -1,4 +1,4 @@
-"""The code of a trace: an editor to write it in, and the code that ran with its line marked."""
+"""The code of a trace: an editor for new code, and the code that ran with its line marked."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class TraceInput(CodeInput):
 
 
 class TraceSource(QWidget):
-    """`line_chosen(number)`: the reader wants to go to this call, by a click on its line."""
+    """`line_chosen(number)` asks to go to this call: the reader has clicked on its line."""
 
     line_chosen = Signal(int)
 
@@ -108,8 +108,8 @@ class TraceSource(QWidget):
     # -- showing ---------------------------------------------------------------------------------
 
     def show_mode(self, mode: str) -> None:
-        """`code` is to be traced, or the `batch`. A trace that is there stays in sight, but for
-        that of a batch when there is code to write."""
+        """Set whether `code` or the `batch` is traced next. The last trace stays visible, except
+        one of the batch when there is code to write."""
         self._mode = mode
         trace = self._lines.trace
         self._is_editing = trace is None or not (trace.source or trace.rule)
@@ -122,7 +122,7 @@ class TraceSource(QWidget):
         (self.input if editing else self.reader).setFocus()
 
     def show_trace(self, trace: TraceSnapshot | None, model_code: str = "") -> None:
-        """`model_code` is the model's own: what ran for its batch."""
+        """Show a trace; `model_code` is the model's Python, for a trace of its batch."""
         self._lines = TraceLines(trace)
         self._model_code = model_code
         self._is_editing = trace is None or (bool(trace.source) and not trace.calls)
@@ -133,8 +133,8 @@ class TraceSource(QWidget):
         self.show_position(-1)
 
     def show_position(self, position: int) -> None:
-        """Mark the line of a call; before the first, the line that the code ended at, if it
-        failed."""
+        """Mark the line of a call; before the first call, the line at which the code failed, if it
+        did."""
         self._position = position
         mark = self._lines.mark(position)
         self._show_file(mark.file)

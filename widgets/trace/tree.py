@@ -13,12 +13,12 @@ from widgets.trace.model import CALL, EMPTY, LINE, MARKS, NODES, RESULT, TraceMo
 OPEN_WHOLE = 200
 """A trace of at most this many calls opens with all of them in sight."""
 _CHARACTERS = {CALL: 33, LINE: 5, NODES: 6, MARKS: 11}
-"""How wide the columns begin; the result takes what is left. They do not follow their contents,
-which may be 50,000 rows."""
+"""The first widths of the columns; the result takes the rest. They do not fit their contents, which
+may be 50,000 rows."""
 
 
 class TraceTree(QTreeView):
-    """`call_chosen(number)` when the reader goes to a call, by mouse or keys."""
+    """`call_chosen(number)` when the reader selects a call by mouse or keys."""
 
     call_chosen = Signal(int)
 
@@ -43,7 +43,7 @@ class TraceTree(QTreeView):
         theme.notifier.changed.connect(self.viewport().update)
 
     def show_trace(self, trace: TraceSnapshot | None) -> None:
-        """Show its calls, closed when they are many; none for None."""
+        """Show the calls of a trace, closed if they are many; none for None."""
         self._is_told = True
         self.calls.show_trace(trace or EMPTY)
         self._is_told = False
@@ -51,7 +51,7 @@ class TraceTree(QTreeView):
             self.expandAll()
 
     def show_position(self, position: int) -> None:
-        """Mark a call, opened to where it is; -1 stands before the first. Tells nothing."""
+        """Mark a call and open the calls around it; -1 is before the first. Emits nothing."""
         self.calls.position = position
         self._is_told = True
         if position < 0:
@@ -64,7 +64,7 @@ class TraceTree(QTreeView):
         self.viewport().update()
 
     def focusInEvent(self, event: QFocusEvent) -> None:
-        # Qt makes the first row current when none is: the reader has chosen nothing.
+        # Qt makes the first row current if none is: this is no choice of the reader's.
         self._is_told = True
         super().focusInEvent(event)
         if self.calls.position < 0:

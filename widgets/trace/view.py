@@ -1,4 +1,4 @@
-"""Line by line and op by op: what ran, stepped through in time, with its code and values."""
+"""The trace of code that ran, stepped through by lines and ops, with code and values."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ MOVES: Mapping[str, Move] = {
     "origin": Move("First NaN", "alert-outline", _NAN_TIP, "target", folds=3),
 }
 CALL_WIDTH = 43 * GRID
-"""Pixels that a card of values needs, beside a scroll bar."""
+"""The width in pixels of a card of values with a scroll bar."""
 _EMPTY_TEXT = (
     "Start runs the code once, and records each line and every call of torch in it with its values."
     " Then step through them, forth and back, as often as you like."
@@ -125,12 +125,12 @@ class TraceView(QWidget):
         return self._trace
 
     def show_ready(self, ready: bool) -> None:
-        """The engine is there, or not."""
+        """Set whether the engine is connected."""
         self._is_ready = ready
         self._show_state()
 
     def show_running(self) -> None:
-        """The code runs; the trace before stays until it has ended."""
+        """Show that the code runs; the last trace stays until it has ended."""
         focus = QApplication.focusWidget()
         self._had_focus = focus is not None and self.isAncestorOf(focus)
         self._is_running = True
@@ -142,8 +142,8 @@ class TraceView(QWidget):
         self.source.add_output(output.text)
 
     def show_trace(self, trace: TraceSnapshot, model_code: str = "") -> None:
-        """Show a trace that has been made, before its first call; `model_code` is the model's
-        Python, for a trace of its batch."""
+        """Show a new trace before its first call; `model_code` is the model's Python, for a trace
+        of its batch."""
         self._is_running = False
         self._trace = trace
         self._show_error(trace.error, trace.note)
@@ -151,10 +151,10 @@ class TraceView(QWidget):
         self.source.show_trace(trace, model_code)
         self.show_step(TraceStepSnapshot(position=-1))
         if trace.calls and (self._had_focus or trace.rule):
-            self.tree.setFocus()  # what comes next is to step
+            self.tree.setFocus()  # the next key press steps
 
     def show_step(self, step: TraceStepSnapshot) -> None:
-        """Show the call that the trace stands at."""
+        """Show the current call of the trace."""
         if self._trace is None:
             return
         self._position = step.position
@@ -164,7 +164,7 @@ class TraceView(QWidget):
         self._show_state()
 
     def show_error(self, error: ErrorReport) -> None:
-        """What was asked cannot be done; the trace stays."""
+        """Show why the request failed; the trace stays."""
         self._is_running = False
         self._show_error(error)
         self._show_state()
@@ -201,7 +201,7 @@ class TraceView(QWidget):
         trace = self._trace
         self._start.setEnabled(self._is_ready and not self._is_running)
         self._interrupt.setVisible(self._is_running)
-        self._start.setVisible(not self._is_running)  # there is not always room for both
+        self._start.setVisible(not self._is_running)  # a low window has no room for both
         count = 0 if trace is None else len(trace.calls)
         can_move = self._is_ready and not self._is_running
         has_origin = trace is not None and trace.origin >= 0 and can_move
@@ -219,7 +219,7 @@ class TraceView(QWidget):
     # -- asking ----------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Ask to run what is to be traced."""
+        """Ask to run and trace the code or the batch."""
         if not self._start.isEnabled():
             return
         if self.what.currentData() == "batch":
@@ -230,7 +230,7 @@ class TraceView(QWidget):
             self._show_problem("", "There is no code yet: write some, or choose an example.")
 
     def trace_code(self, source: str) -> None:
-        """Put this code in place of the reader's (undo brings that back), and run it."""
+        """Replace the reader's code by this one (undo restores it), and run it."""
         self.what.setCurrentIndex(self.what.findData("code"))
         self._try(source)
         self.start()
