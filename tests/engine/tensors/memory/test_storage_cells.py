@@ -133,6 +133,15 @@ def test_what_has_no_storage_says_so(make, words) -> None:
     assert words in shown.note
 
 
+@pytest.mark.parametrize("order", [(0, 1, 2, 3), (0, 3, 1, 2), (0, 2, 1, 3), (3, 2, 1, 0)])
+def test_channels_last_is_said_where_torch_says_so(order) -> None:
+    t = torch.arange(120).view(2, 3, 4, 5).permute(order)
+    told = read_window("t", t, 0, 8).contiguity
+    is_last = t.is_contiguous(memory_format=torch.channels_last)
+    assert told is not None and told.is_contiguous is t.is_contiguous()
+    assert told.channels_last is is_last and ("channels_last" in told.text) is is_last
+
+
 def test_a_storage_that_was_released_is_not_read() -> None:
     t = torch.ones(4)
     t.untyped_storage().resize_(0)
@@ -159,6 +168,10 @@ def test_a_window_of_a_large_storage_is_small_and_starts_where_the_tensor_does()
     last = read_window("t", t, 29_999_990, 100)
     assert last.first == 29_999_990 and len(last.values) == 10
     assert last.positions[-1] == t.numel() - 1
+    far = torch.arange(1000)[200:]
+    assert read_window("t", far, None, 40).first == 192  # rows of 64 cells
+    assert read_window("t", far, None, 401).first == 192
+    assert read_window("t", far, None, 402).first == 0  # the start is near: it is shown as well
 
 
 # -- who else reads a cell -------------------------------------------------------------------------

@@ -126,6 +126,8 @@ def test_quantised_per_tensor_and_per_channel() -> None:
     c = torch.quantize_per_channel(x, scales, zeros, 0, torch.qint8)
     assert table(c) == [["0.5", "-1", "2"], ["1", "0", "-0.5"]]
     assert table(c, "1") == [["1", "0", "-0.5"]]
+    assert cut_tensor(q, "").note == "quantised: (stored - 10) · 0.5"
+    assert cut_tensor(c, "").note == "quantised per channel along dimension 0"
     bits = answer({"x": c}, BitsCommand(expression="x", index=(1, 2)), BitsSnapshot)
     assert bits.text == "-0.5" and bits.parts[0].exact == "-2"
     assert "0.25" in bits.note
