@@ -25,15 +25,15 @@ _KIND_WORDS = {"base": "base", "view": "view", "detached": "detached", "shared":
 
 @dataclass(frozen=True)
 class MapLayout:
-    """Where everything is, in scene pixels: storages by number, tensors by their place."""
+    """The rects of storages (by number) and tensors (by index), in scene pixels."""
 
     storages: dict[int, QRectF]
     tensors: tuple[QRectF, ...]
 
 
 def layout_map(aliases: AliasesSnapshot) -> MapLayout:
-    """Storages in the first column; each tensor a column right of what it was made from, below
-    its earlier siblings. Tensors come in this order already."""
+    """Storages in the first column; each tensor a column right of the tensor that it was made from,
+    below its earlier siblings. `tensors` are in this order already."""
     storages: dict[int, QRectF] = {}
     tensors: list[QRectF] = []
     depths: list[int] = []
@@ -59,7 +59,7 @@ def _goes_on_beside(aliases: AliasesSnapshot, following: int) -> bool:
 
 
 def title_of(node: AliasNode) -> str:
-    """`x`, `x = y` for one object with two names, or what stands for no name."""
+    """`x`, `x = y` for one object with two names, or words for a tensor without a name."""
     return " = ".join(node.names) or "(no variable names it)"
 
 
@@ -70,7 +70,7 @@ def strides_text(node: AliasNode) -> str:
 
 
 class AliasItem(QGraphicsItem):
-    """Paints storages, tensors and what each was made from."""
+    """Paints storages and tensors, with a line from each tensor to the one it was made from."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Who shares memory: each storage, and the tensors on it by what they were made from."""
+"""The map of shared memory: each storage, and the tensors on it, with what each was made from."""
 
 from __future__ import annotations
 
@@ -59,11 +59,11 @@ class AliasMapView(CanvasView):
         self._zoom_bar = ZoomBar(self)
         self._fitted: tuple[int, ...] = ()
 
-    # -- what it shows ---------------------------------------------------------------------------
+    # -- the snapshot ----------------------------------------------------------------------------
 
     def show_aliases(self, aliases: AliasesSnapshot) -> None:
-        """Show who shares memory; the selected tensor stays, and so does the place unless tensors
-        came or went."""
+        """Show a snapshot. The selected tensor stays; so does the view unless tensors came or
+        went."""
         selected = self._item.selected_name()
         self._item.show_aliases(aliases)
         self._item.select(self._item.find(selected))
@@ -75,14 +75,14 @@ class AliasMapView(CanvasView):
         self.viewport().update()
 
     def show_selected(self, name: str) -> None:
-        """Mark the tensor of a name and bring it into sight, if it is there; emits nothing."""
+        """Mark the tensor of a name, if it is there, and bring it into view; emits nothing."""
         self._item.select(self._item.find(name))
         rect = self.tensor_rect(name)
         if rect is not None:
             self.reveal(rect)
 
     def _open(self) -> None:
-        """Show all if its texts can be read then, else its upper left part at a size that can."""
+        """Show the whole map if its texts can then be read, else its upper left part, larger."""
         self.fit()
         rect = self.content_rect()
         if self.zoom < LEGIBLE_ZOOM and not rect.isEmpty():
@@ -105,7 +105,7 @@ class AliasMapView(CanvasView):
         return self._item.selected_name()
 
     def tensor_rect(self, name: str) -> QRectF | None:
-        """Where a tensor is, in scene pixels."""
+        """The rect of a tensor, in scene pixels."""
         number = self._item.find(name)
         return None if number is None else self._item.layout.tensors[number]
 
@@ -177,7 +177,7 @@ class AliasMapView(CanvasView):
         return super().viewportEvent(event)
 
     def tooltip(self, number: int) -> str:
-        """What a tensor is, what it was made from and by which line."""
+        """The tooltip of a tensor: its facts, what it was made from, and by which line."""
         nodes = self._item.aliases.tensors
         node = nodes[number]
         lines = [title_of(node), KINDS[node.kind], _geometry(node)]

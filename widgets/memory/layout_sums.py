@@ -1,4 +1,4 @@
-"""From an element to its cell and back in words: the sum that strides stand for."""
+"""From an element to its cell and back, with the sum over strides in words."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ def element_name(expression: str, index: Index) -> str:
 
 
 def neighbours(snapshot: StorageSnapshot, index: Index) -> tuple[tuple[int, int, int], ...]:
-    """(dimension, cell, cell of the next element along it) for each dimension longer than 1;
-    at a dimension's end the step that leads there."""
+    """(dimension, cell, cell of the next element along it) for each dimension longer than 1; at the
+    dimension's end the step from the element before."""
     steps: list[tuple[int, int, int]] = []
     here = cell_of(snapshot, index)
     for dim, (i, n, stride) in enumerate(zip(index, snapshot.shape, snapshot.strides, strict=True)):

@@ -11,8 +11,8 @@ CHIP_HEIGHT = 16
 
 
 def storage_color(number: int) -> QColor:
-    """The colour of storage `number` (from 1). Colours come round again after the theme's last:
-    show the number too where that matters."""
+    """The colour of storage `number` (from 1). Colours repeat after the theme's last one: show the
+    number, too, where that matters."""
     series = theme.current().series
     return QColor(series[(number - 1) % len(series)])
 
@@ -34,7 +34,7 @@ def paint_storage_chip(painter: QPainter, rect: QRectF, number: int) -> None:
 
 
 def _is_light(color: QColor) -> bool:
-    """Whether black text reads better on it than white (relative luminance of WCAG 2)."""
+    """Whether black has more contrast on a colour than white (relative luminance of WCAG 2)."""
     channels = [
         c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4
         for c in (color.redF(), color.greenF(), color.blueF())

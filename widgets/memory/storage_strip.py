@@ -1,6 +1,6 @@
-"""The flat storage as a strip of cells, wrapped to the width: what each holds and who lands there.
+"""The flat storage as a strip of cells, wrapped to the width: each cell's number and its readers.
 
-Only the cells in sight are painted and asked for, whatever the storage's size.
+Only the visible cells are painted and asked for, whatever the storage's size.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class StorageStrip(QAbstractScrollArea):
     """Shows a `StorageSnapshot`. A click or the arrow keys choose a cell."""
 
     window_requested = Signal(object, int)
-    """(first cell, count) of what has come into sight and is not there."""
+    """(first cell, count) of cells that became visible and are not known."""
     cell_chosen = Signal(int)
     cell_cleared = Signal()
 
@@ -70,7 +70,7 @@ class StorageStrip(QAbstractScrollArea):
         self.horizontalScrollBar().valueChanged.connect(self.viewport().update)
         theme.notifier.changed.connect(self.viewport().update)
 
-    # -- what it shows ---------------------------------------------------------------------------
+    # -- the snapshot ----------------------------------------------------------------------------
 
     def show_storage(self, snapshot: StorageSnapshot | None, empty_text: str = EMPTY_TEXT) -> None:
         """Another window of the same tensor keeps the place; cells whose number has changed since
@@ -92,8 +92,8 @@ class StorageStrip(QAbstractScrollArea):
         self.viewport().update()
 
     def show_cell(self, cell: int | None, anchor: Index | None) -> None:
-        """Light a cell, and bring it into sight if it is another one; the arcs of the strides
-        start at element `anchor`."""
+        """Highlight a cell, and bring it into view if it is a new one; the strides' arcs start at
+        element `anchor`."""
         other = cell != self._cell
         self._cell, self._anchor = cell, anchor
         if cell is not None and other:
@@ -118,7 +118,7 @@ class StorageStrip(QAbstractScrollArea):
 
     @property
     def changed(self) -> frozenset[int]:
-        """Cells whose number is another than in the snapshot before."""
+        """Cells whose number differs from that in the snapshot before."""
         return self._changed
 
     def wanted(self) -> tuple[int | None, int]:
@@ -141,7 +141,7 @@ class StorageStrip(QAbstractScrollArea):
         return fitting // stride * stride
 
     def strip_geometry(self) -> StripGeometry:
-        """Where cells are, as it is scrolled now."""
+        """The places of cells at the current scroll position."""
         return StripGeometry(
             self.columns,
             self._cell_width,
@@ -150,7 +150,7 @@ class StorageStrip(QAbstractScrollArea):
         )
 
     def cell_rect(self, cell: int) -> QRectF:
-        """Where a cell is, in viewport pixels."""
+        """The rect of a cell, in viewport pixels."""
         return self.strip_geometry().cell_rect(cell)
 
     def cell_at(self, point: QPointF) -> int | None:
@@ -169,7 +169,7 @@ class StorageStrip(QAbstractScrollArea):
         return (self._rows_in_sight() + 2) * self.columns
 
     def _sight(self) -> tuple[int, int]:
-        """The cells in sight with a row before and after them."""
+        """The visible cells, with a row before and after them."""
         first_row = max(0, self.verticalScrollBar().value() - 1)
         return first_row * self.columns, self._page() + self.columns
 
@@ -199,7 +199,7 @@ class StorageStrip(QAbstractScrollArea):
             across.setValue(int(across.value() + rect.right()) - self.viewport().width() + MARGIN)
 
     def _ask(self) -> None:
-        """Ask for cells that are in sight and not there, once."""
+        """Ask once for visible cells that are not known."""
         snapshot = self._snapshot
         if snapshot is None or not snapshot.cells:
             return
@@ -261,7 +261,7 @@ class StorageStrip(QAbstractScrollArea):
         return super().viewportEvent(event)
 
     def tooltip(self, cell: int) -> str:
-        """What a cell holds and which elements read it."""
+        """The tooltip of a cell: its number, and the elements that read it."""
         snapshot = self._snapshot
         at = cell - snapshot.first if snapshot else -1
         if snapshot is None or not 0 <= at < len(snapshot.values):
@@ -286,7 +286,7 @@ class StorageStrip(QAbstractScrollArea):
         painter.end()
 
     def paint(self, painter: QPainter) -> None:
-        """Paint what is in sight at the viewport's size."""
+        """Paint the visible cells at the viewport's size."""
         colors, room = theme.current(), QRectF(self.viewport().rect())
         painter.fillRect(room, colors.color("surface"))
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)

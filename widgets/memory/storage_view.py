@@ -1,4 +1,4 @@
-"""The storage under one tensor: its cells, its strides, and who reads what."""
+"""The storage of one tensor: its cells, the tensor's strides, and the readers of a cell."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ class StorageView(QWidget):
     """
 
     window_requested = Signal(object, int)
-    """(first cell or None, count): cells that came into sight."""
+    """(first cell or None, count): cells that became visible."""
     element_selected = Signal(tuple)
-    """The index of an element: that of the chosen cell, or of a reader of it."""
+    """The index of the chosen cell's element, or of another element that reads the cell."""
     cell_selected = Signal(int)
     """A cell was chosen, also one that no element reads."""
     reader_activated = Signal(str, tuple)
@@ -120,7 +120,7 @@ class StorageView(QWidget):
         words = (self._facts, self._order, self._strides)
         make.column(*words, (splitter, 1), on=self, gap=GRID // 2, margins=GRID)
 
-    # -- what it shows ---------------------------------------------------------------------------
+    # -- the snapshots ---------------------------------------------------------------------------
 
     def show_storage(self, snapshot: StorageSnapshot | None, empty_text: str = EMPTY_TEXT) -> None:
         """Show a window of a storage; without one, `empty_text`."""
@@ -138,7 +138,7 @@ class StorageView(QWidget):
         self._show_texts()
 
     def show_element(self, index: Index | None) -> None:
-        """Light the cell of an element, and write out the sum that leads there."""
+        """Highlight the cell of an element, and write out the sum over strides that gives it."""
         snapshot = self._snapshot
         if index is None or snapshot is None or not snapshot.cells:
             self._index = None
@@ -231,7 +231,7 @@ class StorageView(QWidget):
     # -- texts -----------------------------------------------------------------------------------
 
     def _fill_colors(self) -> None:
-        """Offer the dimensions; of a matrix or more, the outermost tells most at first."""
+        """Offer the dimensions; with two or more, the outermost one is chosen first."""
         shape = self._snapshot.shape if self._snapshot else ()
         long = [dim for dim, n in enumerate(shape) if n > 1]
         with QSignalBlocker(self._color):

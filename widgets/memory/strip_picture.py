@@ -1,4 +1,4 @@
-"""Painting a storage: cells with what they hold, how many read them, and the strides as arcs."""
+"""Paints a storage: cells with their numbers and counts of readers, and the strides as arcs."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from widgets.memory.layout_sums import Index, index_of_position, neighbours
 
 MARGIN = 16
 ARC_ROOM = 30
-"""Height above a row of cells, for the arcs."""
+"""The height above a row of cells, for the arcs."""
 CELL_HEIGHT = 28
 OFFSET_HEIGHT = 16
 ROW_HEIGHT = ARC_ROOM + CELL_HEIGHT + OFFSET_HEIGHT
 MIN_CELL_WIDTH = 40
 MAX_CELL_WIDTH = 88
 FAR = 4096
-"""An arc to a cell far below is drawn down to here, in pixels: out of sight either way."""
+"""An arc to a cell further below ends here, in pixels: that is outside of the view anyway."""
 MANY = 99
 """The engine counts readers of a cell up to here."""
 BY_POSITION = -1
 
 
 def cell_width_of(snapshot: StorageSnapshot | None) -> int:
-    """Wide enough for every number of the snapshot, within reason."""
+    """The width of a cell for all numbers of the snapshot, within bounds."""
     face = font(12, mono=True)
     values = snapshot.values if snapshot else ()
     widest = max((text_width(value, face) for value in values), default=0)
@@ -38,7 +38,7 @@ def cell_width_of(snapshot: StorageSnapshot | None) -> int:
 
 @dataclass(frozen=True)
 class StripGeometry:
-    """Rows of `columns` cells; row `top_row` is the first in sight, moved left by `left` pixels."""
+    """Rows of `columns` cells; row `top_row` is the first visible, moved left by `left` pixels."""
 
     columns: int
     cell_width: int
@@ -52,7 +52,7 @@ class StripGeometry:
         return QRectF(x, y, self.cell_width, CELL_HEIGHT)
 
     def cell_at(self, point: QPointF) -> int | None:
-        """The cell at a point, were there one everywhere; its offset counts as part of it."""
+        """The cell at a point, as if cells went on everywhere; its offset below counts, too."""
         row, below = divmod(point.y() - MARGIN, ROW_HEIGHT)
         column = (point.x() - MARGIN + self.left) // self.cell_width
         if below < ARC_ROOM or not 0 <= column < self.columns:
@@ -73,7 +73,7 @@ class StripPicture:
     changed: frozenset[int] = frozenset()
 
     def paint(self, painter: QPainter, room: QRectF) -> None:
-        """Paint the rows that `room` has place for."""
+        """Paint the rows that fit into `room`."""
         columns = self.geometry.columns
         top = self.geometry.top_row * columns
         rows = int(room.height() // ROW_HEIGHT) + 2
@@ -136,7 +136,7 @@ class StripPicture:
         painter.drawText(badge, Qt.AlignmentFlag.AlignCenter, text)
 
     def color_at(self, position: int) -> QColor:
-        """The fill of a cell where element number `position` lands."""
+        """The fill of the cell that element number `position` reads."""
         colors, shape = theme.current(), self.snapshot.shape
         if 0 <= self.dim < len(shape):
             index = index_of_position(shape, position)[self.dim]
@@ -190,7 +190,7 @@ class StripPicture:
         return path
 
     def _arc_ends(self, start: int, end: int) -> tuple[QPointF, QPointF]:
-        """Over the cells of one row; to a later row from below, beside the offset."""
+        """The path over the cells of one row, or from below to a later row, beside the offset."""
         a, b = self.geometry.cell_rect(start), self.geometry.cell_rect(end)
         if start // self.geometry.columns == end // self.geometry.columns:
             return QPointF(a.center().x(), a.top()), QPointF(b.center().x(), b.top())
@@ -199,6 +199,6 @@ class StripPicture:
 
 
 def dimension_color(dim: int) -> QColor:
-    """The colour of a dimension's arc, and of its stride wherever that is written."""
+    """The colour of a dimension's arc, and of its stride in texts."""
     series = theme.current().series
     return QColor(series[(dim + 1) % len(series)])

@@ -1,4 +1,4 @@
-"""Who wrote or made a tensor, in words."""
+"""The line that wrote or made a tensor, in words."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ _HEAD = 20
 
 
 class BitView(QWidget):
-    """A box per bit, coloured by meaning, and how they add up to the value."""
+    """A box per bit, coloured by meaning, and the sum that gives the value."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -37,7 +37,7 @@ class BitView(QWidget):
         self.update()
 
     def words(self) -> tuple[str, ...]:
-        """What is written beside the bits, line by line."""
+        """The lines of text beside the bits."""
         if self._bits is None:
             return ("Select an element to see its bits.",)
         lines = [_value_line(part) for part in self._bits.parts]

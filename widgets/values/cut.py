@@ -1,4 +1,4 @@
-"""Where the cells of a cut tensor's table and picture lie in the tensor itself: pure arithmetic."""
+"""From cells of a cut tensor's table and picture to elements of the tensor: pure arithmetic."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def element_at(dims: Sequence[DimCut], position: Sequence[int]) -> Index:
 
 
 def position_of(dims: Sequence[DimCut], element: Index) -> Index | None:
-    """Where in the cut `element` is; None when the slice leaves it out."""
+    """The position of `element` in the cut; None if the slice leaves it out."""
     if len(element) != len(dims):
         return None
     position: list[int] = []
@@ -71,7 +71,7 @@ def picture_element(dims: Sequence[DimCut], step: tuple[int, int], cell: tuple[i
 
 
 def row_label(dims: Sequence[DimCut], row: int) -> str:
-    """The indices that a row of the table has in common (`0, 3`); empty for a vector."""
+    """The indices common to a row of the table (`0, 3`); empty for a vector."""
     free = free_dims(dims)
     if len(free) < 2:
         return ""
@@ -121,9 +121,9 @@ def assignment(expression: str, element: Index, literal: str, under_no_grad: boo
 
 
 def literal_for(dtype: str, text: str) -> str:
-    """What a person typed as a Python literal for an element of `dtype`.
+    """The typed text as a Python literal for an element of `dtype`.
 
-    Raises ValueError, in words, for what such an element cannot hold.
+    Raises ValueError with the reason for a text that is no value of `dtype`.
     """
     text = text.strip()
     if dtype == "bool":

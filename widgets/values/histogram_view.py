@@ -21,7 +21,7 @@ _LEFT, _TOP, _BOTTOM = 72, 28, 32
 
 
 class HistogramView(PaintedWidget):
-    """Bars over the range of the elements; the pointer or the arrow keys name a bar."""
+    """Bars over the range of the elements; the pointer or the arrow keys choose a bar."""
 
     bar_changed = Signal(object)
     """The bar under the cursor, an int, or None."""
@@ -56,7 +56,7 @@ class HistogramView(PaintedWidget):
         return f"{ends[0]} ≤ x < {ends[1]}: {count:,} element{'' if count == 1 else 's'}"
 
     def bar_rect(self, bar: int) -> QRectF:
-        """Where a bar stands, in the widget's pixels."""
+        """The rect of a bar, in the widget's pixels."""
         assert self._histogram is not None
         area, counts = self._area(), self._histogram.counts
         width = area.width() / len(counts)

@@ -46,11 +46,11 @@ class ImageGrid(PaintedWidget):
         self.update()
 
     def images(self) -> NDArray[np.uint8]:
-        """What is painted: (images, rows, columns, 3), red, green and blue."""
+        """The painted colours: (images, rows, columns, 3), red, green and blue."""
         return self._images
 
     def words(self) -> str:
-        """How many images there are, and which numbers are black and white."""
+        """The number of images, and the values painted black and white, in words."""
         return self._words
 
     def sizeHint(self) -> QSize:

@@ -22,10 +22,10 @@ from widgets.text import format_number
 from widgets.theme import GRID
 
 MAX_LINES = 6
-"""As many as there are colours that can be told apart."""
+"""The most lines: the number of colours that can be distinguished."""
 _LEFT, _TOP, _BOTTOM = 72, 28, 32
 _DOTS_MIN_STEP = 10.0
-"""Points are dotted where they lie this far apart, in pixels."""
+"""Points have dots if they lie at least this far apart, in pixels."""
 
 
 class LineView(PaintedWidget):
@@ -56,7 +56,7 @@ class LineView(PaintedWidget):
         self._empty_text = "Nothing to draw yet"
 
     def show_lines(self, found: LinesSnapshot | None, empty_text: str = "") -> None:
-        """Draw what has been found so far; without anything, `empty_text`."""
+        """Draw the points found so far; if there are none, show `empty_text`."""
         self._shown = found
         self._empty_text = (found.note if found else "") or empty_text or "Nothing to draw"
         if found is None or not found.lines or not found.columns:
@@ -74,7 +74,7 @@ class LineView(PaintedWidget):
             self.more_wanted.emit()
 
     def spans(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """What is drawn, (lines, points): the smallest and the largest number of each point."""
+        """The drawn numbers, (lines, points): the smallest and the largest of each point."""
         return self._low, self._high
 
     def readout(self) -> str:
@@ -82,7 +82,7 @@ class LineView(PaintedWidget):
         return f"{self._columns_text()} {', '.join(self._point_texts())}".strip()
 
     def point_at(self, row: int, point: int, highest: bool = True) -> QPointF:
-        """Where a point of a line is drawn, in the widget's pixels."""
+        """The place of a point of a line, in the widget's pixels."""
         area, (low, high) = self._area(), self._range()
         numbers = self._high if highest else self._low
         share = (float(numbers[row, point]) - low) / (high - low)
@@ -187,7 +187,7 @@ class LineView(PaintedWidget):
                 painter.setBrush(Qt.BrushStyle.NoBrush)
 
     def _polyline(self, row: int, points: list[int]) -> list[QPointF]:
-        """Through the smallest and the largest of each point."""
+        """A polyline through the smallest and the largest number of each point."""
         through: list[QPointF] = []
         for at in points:
             if self._low[row, at] != self._high[row, at]:
@@ -210,7 +210,7 @@ class LineView(PaintedWidget):
         return point if -0.05 <= share <= 1.05 and 0 <= point <= last else None
 
     def _choose(self, point: int, at_y: float | None = None) -> None:
-        """Tell the element at the end of a span: the nearest to a height, or the uppermost."""
+        """Emit the element at the end of a span: the nearest to a height, or the uppermost."""
         ends = [
             (self.point_at(row, point, highest).y(), row, int(at[row, point]))
             for row in range(len(self._low))
@@ -251,7 +251,7 @@ def _span_text(low: float, high: float) -> str:
 
 
 def _notes(found: LinesSnapshot) -> str:
-    """What the picture does not show by itself."""
+    """Words on what the picture cannot show."""
     notes = []
     if found.bin_columns > 1:
         notes.append(f"each point spans {found.bin_columns:,} columns, from their min to their max")

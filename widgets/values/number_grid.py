@@ -1,4 +1,4 @@
-"""The picture of a table of any size: it knows and paints only the cells in sight."""
+"""The picture of a table of any size: it holds and paints only the visible cells."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class NumberGrid(QAbstractScrollArea):
 
     window_changed = Signal(object)
     reshaped = Signal()
-    """Another table is shown; its cells are not known yet."""
+    """Emitted for another table, whose cells are not known yet."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -88,16 +88,16 @@ class NumberGrid(QAbstractScrollArea):
         self.viewport().update()
 
     def show_empty(self, text: str) -> None:
-        """No cells, and why."""
+        """Show `text` instead of cells."""
         self.show_size(0, 0, str, str)
         self._empty_text = text
 
     def set_shortening(self, shorten: Callable[[str], str]) -> None:
-        """How a cell's text is written where space is short."""
+        """Set the short form of a cell's text."""
         self._shorten = shorten
 
     def text_at(self, row: int, column: int) -> str | None:
-        """The full text of a cell; None when it is not in sight."""
+        """The full text of a cell; None if it is not visible."""
         row, column = row - self._first[0], column - self._first[1]
         if 0 <= row < len(self._cells) and 0 <= column < len(self._cells[row]):
             return self._cells[row][column]
@@ -111,7 +111,7 @@ class NumberGrid(QAbstractScrollArea):
         return row, max(rows, 0), column, max(columns, 0)
 
     def cell_rect(self, row: int, column: int) -> QRect:
-        """Where a cell is, in the viewport's pixels."""
+        """The rect of a cell, in the viewport's pixels."""
         area, width = self._area(), self._cell_width()
         return QRect(
             area.x() + (column - self._first_column()) * width,
@@ -157,7 +157,7 @@ class NumberGrid(QAbstractScrollArea):
         return min(self.horizontalScrollBar().value() * self._units()[1], last)
 
     def _measure(self) -> None:
-        """Fit the scroll bars to the size, and tell which cells are in sight."""
+        """Fit the scroll bars to the size, and emit which cells are visible."""
         bars = (self.verticalScrollBar(), self.horizontalScrollBar())
         sizes = (self._rows, self._columns)
         for bar, size, whole, unit in zip(
@@ -275,7 +275,7 @@ class NumberGrid(QAbstractScrollArea):
 
 
 def _ink(text: str | None, inks: dict[str, QColor]) -> QColor:
-    """Zeros and False step back, what is not finite stands out."""
+    """The colour of a text: muted for zeros and False, the error colour for NaN and inf."""
     if text is None or text in ("0", "-0", "False", "0+0j"):
         return inks["muted"]
     return inks["error"] if "nan" in text or "inf" in text else inks["text"]

@@ -26,9 +26,9 @@ class NumberTable(NumberGrid):
 
     cell_selected = Signal(int, int)
     cell_edited = Signal(int, int, str)
-    """Row, column and what the check made of the text."""
+    """Row, column and the value that the check returned for the text."""
     edit_refused = Signal(str)
-    """Why what was typed cannot stand there; the editor stays open."""
+    """Why the typed text is refused; the editor stays open."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -46,7 +46,7 @@ class NumberTable(NumberGrid):
     # -- selecting -------------------------------------------------------------------------------
 
     def select(self, cell: tuple[int, int] | None) -> None:
-        """Select a cell, and show it, without telling."""
+        """Select a cell and scroll to it, without emitting."""
         if cell is not None and not self._holds(*cell):
             cell = None
         if cell != self._selected:
@@ -120,7 +120,7 @@ class NumberTable(NumberGrid):
         self.cell_selected.emit(row, column)
 
     def _copy(self) -> None:
-        """The selected cell, or without one all cells in sight as tab-separated rows."""
+        """The selected cell; without one all visible cells as tab-separated rows."""
         text = None if self._selected is None else self.text_at(*self._selected)
         if text is None:
             text = "\n".join("\t".join(row) for row in self._cells)
@@ -129,7 +129,7 @@ class NumberTable(NumberGrid):
     # -- editing ---------------------------------------------------------------------------------
 
     def set_editing(self, check: Callable[[str], str] | None) -> None:
-        """`check` turns what was typed into what is emitted, or raises ValueError in words."""
+        """`check` turns the typed text into the value to emit, or raises ValueError."""
         self._check = check
 
     def edit_selected(self, typed: str = "") -> None:
@@ -153,7 +153,7 @@ class NumberTable(NumberGrid):
         editor.setFocus()
 
     def _place_editor(self) -> None:
-        """Keep the editor over its cell, whatever moves."""
+        """Move the editor over its cell."""
         if self._editor is None or self._selected is None:
             return
         rect = self.cell_rect(*self._selected)

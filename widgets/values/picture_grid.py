@@ -1,4 +1,4 @@
-"""Where the cells of a picture lie: pure geometry, no painting."""
+"""The places of a picture's cells: pure geometry, no painting."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from engine.protocol import Picture
 MAX_CELL = 56.0
 """Cells grow no larger than this, in pixels."""
 MAX_STRETCH = 3.0
-"""A heat map's cells may be this much wider than high, or higher than wide."""
+"""The largest ratio of a heat map's cells, width to height or height to width."""
 MIN_STRIP = 24.0
 """A heat map of one row (column) may grow to this height (width), in pixels."""
 TILE_GAP = 4.0
-"""Between the images of an image grid, in pixels."""
+"""The gap between the images of an image grid, in pixels."""
 
 Cell = tuple[int, ...]
 """(row, column), or (image, row, column)."""
@@ -146,5 +146,5 @@ def _tiling(tiles: int, rows: int, columns: int, width: float, height: float) ->
         side = min(room_w, room_h, MAX_CELL)
         if side > best[1]:
             best = (side_by_side, side)
-    # No room at all: show something rather than nothing.
+    # No room at all: cells of the least size.
     return best if best[1] > 0 else (math.ceil(math.sqrt(tiles)), 0.5)

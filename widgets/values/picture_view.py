@@ -98,7 +98,7 @@ class PictureView(QWidget):
         self._recolour()
 
     def set_cell_names(self, name_cell: Callable[[Cell], str] | None) -> None:
-        """What to call a cell, where the picture is only a part of a tensor."""
+        """Set the names of cells for a picture that is only a part of a tensor."""
         self._name_cell = name_cell
 
     def mark_cell(self, cell: Cell | None, role: str = "accent") -> None:
@@ -143,7 +143,7 @@ class PictureView(QWidget):
         return f"{name} = {format_number(value, 5)}"
 
     def color_at(self, cell: Cell) -> QColor:
-        """The colour a cell is painted in."""
+        """The colour in which a cell is painted."""
         return QColor(*self._rgb[cell].tolist())
 
     def sizeHint(self) -> QSize:
@@ -256,14 +256,14 @@ class PictureView(QWidget):
             painter.drawText(rect, Qt.AlignmentFlag.AlignCenter, text)
 
     def _paint_mark(self, painter: QPainter, cell: QRectF) -> None:
-        """A frame around the cell, wide enough to be seen where cells are a pixel."""
+        """A frame around the cell, wide enough to be seen around a cell of one pixel."""
         colors = theme.current()
         more = max(0.0, (MARK_MIN - min(cell.width(), cell.height())) / 2)
         frame = cell.adjusted(-more, -more, more, more)
         for width, role in (
             (5, "surface"),
             (3, self._mark_role),
-        ):  # the light edge parts it from any cell
+        ):  # the light edge separates it from cells of any colour
             painter.setPen(QPen(colors.color(role), width))
             painter.drawRect(frame)
 

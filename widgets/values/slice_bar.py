@@ -1,4 +1,4 @@
-"""The slice of a tensor that is shown, typed or dragged: one control per dimension."""
+"""The slice of a tensor to show, typed or set by one control per dimension."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class SliceBar(QWidget):
             control.show_dim(dim)
 
     def show_error(self, text: str) -> None:
-        """Why the slice that was asked for is none; the one before is still shown."""
+        """Show why the typed slice is refused; the one before is still shown."""
         self._error.setText(text)
         self._error.show()
 

@@ -1,4 +1,4 @@
-"""A tensor's statistics in one line, with progress while a large one is counted."""
+"""A tensor's statistics in one line, with progress while a large tensor is counted."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class StatisticsLine(QWidget):
         self.show_statistics(None)
 
     def start(self) -> None:
-        """Another tensor, or other numbers: counting is wanted again."""
+        """Start anew, for another tensor or other numbers: counting is on again."""
         self._stopped = False
 
     def show_statistics(self, found: StatisticsSnapshot | None) -> None:

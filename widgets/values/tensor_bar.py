@@ -1,4 +1,4 @@
-"""The line over all views of one tensor: which tensor it is, and which of its elements."""
+"""The bar over all views of one tensor, with the tensor and the selected element."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class TensorBar(QWidget):
 
 
 def facts_of(variable: Variable) -> str:
-    """Shape, dtype and what else a reader asks first (`3 × 4 · float32 · cpu · 48 B · ...`)."""
+    """Shape, dtype and other main facts (`3 × 4 · float32 · cpu · 48 B · ...`)."""
     if variable.kind != "tensor":
         return " · ".join(filter(None, (variable.type, variable.text)))
     parts = [format_shape(variable.shape or ()), variable.dtype, variable.device]

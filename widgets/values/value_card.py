@@ -1,4 +1,4 @@
-"""One tensor on a card: what it is called, its shape, its statistics, its picture."""
+"""One tensor on a card: its name, shape, statistics and picture."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def kind_of(summary: TensorSummary) -> str:
 
 
 class ValueCard(QFrame):
-    """Shows one `Value`, or says what is missing (`show_value(None, "why")`)."""
+    """Shows one `Value`, or why there is none (`show_value(None, "why")`)."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)

@@ -1,4 +1,4 @@
-"""Some values, one card under the other."""
+"""Values on cards, one under the other."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from widgets.theme import GRID
 from widgets.values.value_card import ValueCard
 
 CARD_HEIGHT = 264
-"""Pixels of a card with a picture."""
+"""The height in pixels of a card with a picture."""
 
 
 class ValueStack(QScrollArea):

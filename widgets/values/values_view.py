@@ -110,7 +110,7 @@ class ValuesView(QWidget):
         self.tabs.currentChanged.connect(self._show_tab)
         self.statistics.more_wanted.connect(lambda: self._count(restart=False))
 
-    # -- what is to be shown ---------------------------------------------------------------------
+    # -- the tensor ------------------------------------------------------------------------------
 
     def show_tensor(self, expression: str, empty_text: str = EMPTY_TEXT) -> None:
         """Show another tensor from its beginning; with an empty expression, `empty_text`."""
@@ -130,17 +130,17 @@ class ValuesView(QWidget):
         self.refresh()
 
     def refresh(self) -> None:
-        """Read again what is in sight: a cell may have changed the tensor."""
+        """Read the visible parts again: a cell may have changed the tensor."""
         self._stale = not self.isVisible()
         if not self._expression or self._stale:
             return
-        self._asked = None  # an engine that was lost answers no more
+        self._asked = None  # a lost engine does not answer
         self._ask()
         self._look_through()
         self._ask_for_bits()
 
     def show_element(self, element: Index | None) -> None:
-        """Light up an element, without telling."""
+        """Highlight an element, without emitting."""
         if element == self._element:
             return
         self._element = element
@@ -171,7 +171,7 @@ class ValuesView(QWidget):
         fits = self._shown is not None and values.dims == self._dims
         self._shown, self._dims, self._slice_shown = values, values.dims, values.slice
         self._show_parts(True)
-        # What was typed wrongly stays, with its error, until another slice is entered.
+        # A refused slice stays in the field, with its error, until another slice is entered.
         if values.slice == self._slice and (self._slice_entered or not fits):
             self._slice_entered = False
             self.slice_bar.show_dims(values.expression, values.dims)
@@ -204,7 +204,7 @@ class ValuesView(QWidget):
             self.bits.show_bits(bits)
 
     def show_error(self, command: Command, error: ErrorReport) -> None:
-        """Tell why `command` failed; a slice that no longer fits the tensor is given up."""
+        """Show why `command` failed; a slice that no longer fits the tensor is dropped."""
         if isinstance(command, BitsCommand):
             self.bits.show_bits(None)
         elif (asked := self._asked) is not None and command is asked:
@@ -214,7 +214,7 @@ class ValuesView(QWidget):
                 return
             self._slice_entered = False
             words = f"{error.message} {error.hint}".strip()
-            if self._slice != self._slice_shown:  # typed just now: the one before stands
+            if self._slice != self._slice_shown:  # typed just now: the old slice stays
                 self._slice = self._slice_shown
                 self.slice_bar.show_error(words)
                 self._look_through()
@@ -233,7 +233,7 @@ class ValuesView(QWidget):
         self._look_through()
 
     def _look_through(self) -> None:
-        """Begin anew with what takes a look at all elements, once those in sight are shown."""
+        """Ask anew for what reads all elements, after the visible ones are shown."""
         self.statistics.start()
         self._look_due = True
         if self._asked is None:
@@ -260,7 +260,7 @@ class ValuesView(QWidget):
         return not rows or not columns or all(self.table.text_at(*at) is not None for at in corners)
 
     def _ask(self) -> None:
-        """Ask for what is in sight, now or once the answer on its way is there."""
+        """Ask for the visible parts, now or when the pending answer has arrived."""
         if not self._expression or not self.isVisible():
             return
         if self._asked is not None:
@@ -292,7 +292,7 @@ class ValuesView(QWidget):
             )
 
     def _trace(self, restart: bool) -> None:
-        """Ask for the lines while they are in sight."""
+        """Ask for the lines while they are visible."""
         in_sight = self.tabs.in_sight(self.line) and self.isVisible()
         if self._expression and in_sight:
             self._send(
