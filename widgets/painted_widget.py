@@ -41,7 +41,7 @@ class PaintedWidget(QWidget):
         add_picture_actions(menu, self, self.paint_picture)
 
     def paint_empty(self, painter: QPainter, text: str) -> None:
-        """Say in the middle why there is nothing to see."""
+        """Write in the middle why there is nothing to show."""
         painter.setPen(theme.current().color("muted"))
         painter.drawText(self.rect(), Qt.AlignmentFlag.AlignCenter, text)
 

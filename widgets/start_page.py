@@ -1,4 +1,4 @@
-"""Where the program begins: templates to start from, files used before, new and open."""
+"""The start page: templates, recent files, and buttons for a new file and to open one."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ class ReadTable(QTableWidget):
         header.setDefaultAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
 
     def show_rows(self, rows: Iterable[Sequence[str]]) -> None:
-        """Show these rows instead of what was there."""
+        """Replace the rows."""
         self.setRowCount(0)
         for row in rows:
             self.add_row(row)
@@ -68,14 +68,14 @@ class ReadTable(QTableWidget):
             self.setItem(row, column, item)
 
     def cell(self, row: int, column: int) -> QTableWidgetItem:
-        """A cell that is there. Raises IndexError for another."""
+        """An existing cell. Raises IndexError for others."""
         item = self.item(row, column)
         if item is None:
             raise IndexError(f"no cell {row}, {column}")
         return item
 
     def rows(self) -> list[list[str]]:
-        """The texts shown."""
+        """The texts of all cells."""
         columns = range(self.columnCount())
         return [
             [self.cell(row, column).text() for column in columns] for row in range(self.rowCount())

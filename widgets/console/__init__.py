@@ -1,1 +1,1 @@
-"""The Python console: what is typed, what comes back."""
+"""The Python console: input, output, history, completion and variables."""

@@ -1,4 +1,4 @@
-"""Where Python is typed: several lines, highlighting, indenting, history, completion."""
+"""The input for Python: several lines, highlighting, indenting, history, completion."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class CodeInput(QPlainTextEdit):
         self.ensureCursorVisible()
 
     def submit(self) -> None:
-        """Run what stands here, if anything does."""
+        """Run the text, if there is any."""
         self._close_popup()
         if self.source().strip():
             self.submitted.emit(self.source())
@@ -240,7 +240,7 @@ class CodeInput(QPlainTextEdit):
         self.completion_wanted.emit(*self._asked)
 
     def _word(self) -> str:
-        """What is typed of the name so far."""
+        """The typed part of the name."""
         assert self._answer is not None
         return self.source()[self._answer.start : self.textCursor().position()]
 
@@ -263,7 +263,7 @@ class CodeInput(QPlainTextEdit):
         return self._popup is not None and self._popup.isVisible()
 
     def _popup_key(self, event: QKeyEvent) -> bool:
-        """Whether the popup has used the key."""
+        """Handle a key by the popup. Returns whether the popup has used it."""
         steps = {
             Qt.Key.Key_Up: -1,
             Qt.Key.Key_Down: 1,

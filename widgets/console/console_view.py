@@ -19,7 +19,7 @@ from widgets.console.transcript import Transcript
 from widgets.text import format_duration
 
 CELL = "<cell>"
-"""The filename of what was typed."""
+"""The filename of typed code."""
 
 
 @dataclass(frozen=True)

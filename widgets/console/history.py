@@ -1,4 +1,4 @@
-"""What was typed before, in this session and earlier ones."""
+"""The history of typed code, in this session and earlier ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was run and what came back, in order."""
+"""The transcript of the console: code that ran and its output, in order."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ class Transcript(QPlainTextEdit):
             self._show_from(start.block())
 
     def add_note(self, text: str) -> None:
-        """A word of the program's own."""
+        """Add a message of the program itself."""
         self._add(_Entry("note", f"{text}\n"))
 
     def clear(self) -> None:
@@ -263,7 +263,7 @@ class Transcript(QPlainTextEdit):
         bar.setValue(min(bar.value(), block.firstLineNumber() - 1))
 
     def _use_theme(self) -> None:
-        """Write all anew in the theme's colours."""
+        """Write everything again in the theme's colours."""
         self.setFont(theme.mono_font())
         place = self.verticalScrollBar().value()
         follows = self._follows()

@@ -31,7 +31,7 @@ def _shape(variable: Variable) -> str:
 
 
 def grad_words(variable: Variable) -> str:
-    """What autograd knows of it: `leaf, grad`, the node that made it, or nothing."""
+    """The variable's autograd state: `leaf, grad`, the node that made it, or nothing."""
     if variable.grad_fn:
         return variable.grad_fn
     return "leaf, requires grad" if variable.requires_grad else ""

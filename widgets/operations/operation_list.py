@@ -45,7 +45,7 @@ class OperationList(QListWidget):
         raise KeyError(name)
 
     def let_go(self) -> None:
-        """The line is no longer that of the operation picked."""
+        """Select nothing: the line is no longer that of the picked operation."""
         with QSignalBlocker(self):
             self.setCurrentRow(-1, QItemSelectionModel.SelectionFlag.Clear)
 

@@ -1,4 +1,4 @@
-"""Operations explained before they run: a line, and what each of its operations will give."""
+"""Operations explained before they run: a line, and the predicted result of each operation."""
 
 from __future__ import annotations
 
@@ -92,13 +92,13 @@ class OperationView(QWidget):
 
     @property
     def source(self) -> str:
-        """The line as it stands."""
+        """The current line."""
         return self.line.text().strip()
 
     # -- for the assembly ------------------------------------------------------------------------
 
     def refresh(self) -> None:
-        """Ask again about the line as it stands."""
+        """Ask again about the current line."""
         self._pause.stop()
         if self.source:
             self.asked.emit(ExplainCommand(source=self.source))
@@ -139,7 +139,7 @@ class OperationView(QWidget):
             self._show_words("", why, "")
 
     def start_anew(self) -> None:
-        """Nothing was picked or typed yet."""
+        """Show the empty state: nothing was picked or typed yet."""
         self._pause.stop()
         self._picked, self._filled = None, ""
         self.list.let_go()
@@ -147,7 +147,7 @@ class OperationView(QWidget):
         self._show_nothing()
 
     def show_error(self, error: ErrorReport) -> None:
-        """The question could not be answered."""
+        """Show why the question could not be answered."""
         self._shown = None
         self._show_steps(())
         self._show_words(error.message, "", error.hint)

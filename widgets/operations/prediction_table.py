@@ -69,7 +69,7 @@ class PredictionTable(QWidget):
         self._show_facts(step)
 
     def rows(self) -> list[str]:
-        """What each row is about, from the top."""
+        """The subjects of the rows, from the top."""
         return list(self._rows)
 
     def text(self, name: str, row: str) -> str:

@@ -83,7 +83,7 @@ class StepCard(QFrame):
 
 
 def _shares(step: ExplainedStep) -> str:
-    """With whom the result shares memory, if it is another tensor than its operand."""
+    """The tensors with which the result of a view or copy shares memory, in words."""
     if step.kind not in ("view", "copy"):
         return ""
     if not step.shares_with:

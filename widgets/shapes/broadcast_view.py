@@ -1,4 +1,4 @@
-"""Broadcasting: two to four shapes that meet, one rule after the other."""
+"""Broadcasting of two to four shapes, dimension by dimension."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ STEPS = (
     ("next", "chevron-right", "Next dimension.", 1),
     ("all", "skip-forward", "All dimensions.", 99),
 )
-"""The buttons, and by how many dimensions each of them steps."""
+"""The buttons, and the number of dimensions that each of them steps."""
 
 
 class BroadcastView(ShapeView):

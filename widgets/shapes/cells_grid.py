@@ -1,4 +1,4 @@
-"""Where the cells of a window lie, which of them are lit, and what stretching repeats: no Qt."""
+"""The places and marks of a window's cells, and the cells that stretching repeats: no Qt."""
 
 from __future__ import annotations
 

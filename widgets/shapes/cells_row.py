@@ -1,4 +1,4 @@
-"""Grids of cells beside each other where there is room, under each other where there is not."""
+"""Grids of cells side by side if there is room, else one under the other."""
 
 from __future__ import annotations
 

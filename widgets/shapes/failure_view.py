@@ -200,7 +200,7 @@ def _column_count(failed: FailedOperands) -> int:
 
 
 def _chips(row: FailedOperand) -> list[tuple[str, bool]]:
-    """What stands beside the shape, and whether it is at fault."""
+    """The words beside the shape, and whether they name a fault."""
     texts = {"dtype": row.dtype, "device": row.device, "note": row.note}
     return [
         (f"{text} {CROSS}" if key in row.wrong else text, key in row.wrong)

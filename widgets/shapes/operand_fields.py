@@ -15,7 +15,7 @@ NAMES = "abcd"
 
 
 def name_of(text: str, letter: str) -> str:
-    """What an operand is called: its variable, or its letter where a shape was typed."""
+    """The name of an operand: its variable, or a letter if a shape was typed."""
     return text if text[:1].isalpha() or text[:1] == "_" else letter
 
 
@@ -45,7 +45,7 @@ class ExpressionField(QLineEdit):
         self._names.setStringList(list(names))
 
     def show_text(self, text: str) -> None:
-        """Set the text without telling that it was typed."""
+        """Set the text without emitting."""
         with QSignalBlocker(self):
             self.setText(text)
             self.setCursorPosition(0)
@@ -90,14 +90,14 @@ class OperandFields(QWidget):
         return tuple(field.text() for field in self._fields[: self._shown])
 
     def show_texts(self, texts: Sequence[str]) -> None:
-        """Show other operands without telling that they were typed."""
+        """Show other operands without emitting."""
         for field, text in zip(self._fields, texts, strict=False):
             field.show_text(text)
         self._shown = len(texts)
         self._show_fields()
 
     def show_names(self, names: Sequence[str]) -> None:
-        """The tensors there are, for completion."""
+        """Set the names of the tensors, for completion."""
         for field in self._fields:
             field.show_names(names)
 

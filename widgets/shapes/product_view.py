@@ -1,4 +1,4 @@
-"""Products: which row meets which column."""
+"""Products: the row and the column of each element."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reductions: which elements fold into which."""
+"""Reductions: the source elements of each element of the result."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ class ReductionView(ShapeView):
         self.refresh()
 
     def _choose_source(self, index: Index) -> None:
-        """Show where an element of the source goes."""
+        """Select the element of the result into which an element of the source is reduced."""
         snapshot = self._snapshot
         if snapshot is None:
             return

@@ -92,20 +92,20 @@ class ShapeView(QWidget):
     # -- for the assembly ------------------------------------------------------------------------
 
     def refresh(self) -> None:
-        """Ask again with the inputs as they stand."""
+        """Ask again with the current inputs."""
         self._ask(None if self._snapshot is None else self._snapshot.element)
 
     def show_snapshot(self, snapshot: Any) -> None:
         raise NotImplementedError
 
     def show_expression(self, expression: str) -> None:
-        """Another variable was selected."""
+        """Use a variable that was selected."""
 
     def show_names(self, names: Sequence[str]) -> None:
-        """The tensors there are."""
+        """Set the names of the tensors."""
 
     def show_error(self, error: ErrorReport) -> None:
-        """The question could not be answered; what was shown stays."""
+        """Show why the question could not be answered; the last answer stays."""
         self._run.setEnabled(False)
         self._show_problem(error)
 
