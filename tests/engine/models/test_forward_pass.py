@@ -225,3 +225,19 @@ def test_another_pass_keeps_what_a_block_that_fails_ran():
         with pytest.raises(LabError, match="The loss cannot be computed"):
             each.end()
         assert any(call.error for call in each.recording.calls) is kept
+
+
+def test_a_block_that_failed_draws_the_same_numbers_again():
+    drawn: list[float] = []
+
+    def loss(prediction: Tensor, labels: Tensor) -> Tensor:
+        drawn.append(torch.rand(()).item())
+        if len(drawn) == 1:
+            raise RuntimeError("not yet")
+        return CROSS_ENTROPY(prediction, labels)
+
+    run = ForwardPass(LIVE, *batch(), loss, seed=7)
+    with pytest.raises(LabError, match="not yet"):
+        run.end()
+    run.end()
+    assert len(drawn) == 2 and drawn[0] == drawn[1]
