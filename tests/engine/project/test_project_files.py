@@ -375,9 +375,10 @@ def test_a_file_is_on_the_disk_before_it_takes_the_name_and_the_name_after(tmp_p
 
 
 def test_a_folder_is_not_opened_where_the_system_cannot(tmp_path, monkeypatch):
-    monkeypatch.setattr(atomic.os, "name", "nt")
-    monkeypatch.setattr(atomic.os, "open", None)
-    atomic.sync_folder(tmp_path)
+    with monkeypatch.context() as windows:
+        windows.setattr(atomic.os, "name", "nt")
+        windows.setattr(atomic.os, "open", None)
+        atomic.sync_folder(tmp_path)
 
 
 def test_a_save_that_fails_leaves_the_old_file_and_no_litter(tmp_path, monkeypatch):

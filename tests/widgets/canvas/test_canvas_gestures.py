@@ -377,6 +377,7 @@ def test_palette_drag_elsewhere_or_cancelled(canvas, heard):
 
 
 def test_hover_and_cursor(canvas, snapshot):
+    QTest.mouseMove(canvas.viewport(), at(canvas, 40, 400))  # a move to where it is would be none
     QTest.mouseMove(canvas.viewport(), canvas.block_center("a"))
     assert canvas.model_scene.blocks["a"].hovered
     QTest.mouseMove(canvas.viewport(), canvas.port_center("a", "output", "out"))

@@ -66,13 +66,14 @@ def drawn(data: st.DataObject) -> tuple[str, dict[str, torch.Tensor]]:
 @given(data=st.data())
 def test_prediction_is_fact_for_random_products(data: st.DataObject) -> None:
     line, operands = drawn(data)
+    # Whether torch takes empty operands of different dtypes depends on strides and on grad mode.
+    elements = all(t.numel() for t in operands.values())
+    assume(elements or len({t.dtype for t in operands.values()}) == 1)
     variables = {"torch": torch} | operands
     try:
         steps = read(line, variables)
-    except NoRule:  # what torch makes of nothing in different dtypes is not predicted
-        elements = all(t.numel() for t in operands.values())
-        same = len({t.dtype for t in operands.values()}) == 1
-        assert not (elements and same) or "einsum" in line
+    except NoRule:
+        assert not elements or "einsum" in line
         assume(False)
         return
     assert [fact.differs for fact in check(steps)] == [()]
