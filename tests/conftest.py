@@ -132,6 +132,7 @@ def nothing_left_behind(own_settings: Path) -> Iterator[None]:
         for process in left_processes:
             process.kill()
     _restore_theme()
+    _release_mouse()
     if faults:
         pytest.fail("left behind: " + "; ".join(faults), pytrace=False)
 
@@ -205,3 +206,16 @@ def _restore_theme() -> None:
     application = _application()
     if theme is not None and application is not None and theme.current() is not theme.LIGHT:
         theme.apply(application, theme.LIGHT)
+
+
+def _release_mouse() -> None:
+    """Qt remembers a button that a test pressed (a double click leaves one too): the next test's
+    mouse would drag."""
+    application = _application()
+    if application is not None and application.mouseButtons().value:
+        from PySide6.QtTest import QTest
+        from PySide6.QtWidgets import QWidget
+
+        for button in type(application.mouseButtons()):
+            if button.value and button & application.mouseButtons():
+                QTest.mouseRelease(QWidget(), button)
