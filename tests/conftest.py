@@ -213,9 +213,10 @@ def _release_mouse() -> None:
     mouse would drag."""
     application = _application()
     if application is not None and application.mouseButtons().value:
+        from PySide6.QtCore import Qt
         from PySide6.QtTest import QTest
         from PySide6.QtWidgets import QWidget
 
-        for button in type(application.mouseButtons()):
-            if button.value and button & application.mouseButtons():
+        for button in (Qt.MouseButton.LeftButton, Qt.MouseButton.RightButton):
+            if button & application.mouseButtons():
                 QTest.mouseRelease(QWidget(), button)

@@ -85,7 +85,7 @@ def ours(visible: VisibleGraph) -> tuple[NestedLayout, list[Floats]]:
 
 def dot(visible: VisibleGraph) -> tuple[list[Floats], tuple[float, float]]:
     """The same boxes, open ones as clusters, by dot with splines."""
-    import pygraphviz
+    import pygraphviz  # pyright: ignore[reportMissingImports]
 
     graph = pygraphviz.AGraph(strict=False, directed=True)
     graph.graph_attr.update(rankdir="TB", ranksep="0.45", nodesep="0.33", splines="spline")
