@@ -1,4 +1,4 @@
-# make run | test | lint | bench | wheel | clean. The first one sets everything up.
+# make run | test | lint | bench | fuzz | wheel | clean. The first one sets everything up.
 BIN := .venv/bin
 # Two workers use two cores; each engine process has its own torch threads besides.
 WORKERS ?= 2
@@ -8,7 +8,7 @@ WORKERS ?= 2
 bench: export QT_QPA_PLATFORM := offscreen
 run bench: export OMP_WAIT_POLICY := PASSIVE
 
-.PHONY: run test lint bench wheel system clean
+.PHONY: run test lint bench fuzz wheel system clean
 
 run: .venv/run-installed
 	@if [ -n "$$DISPLAY$$WAYLAND_DISPLAY" ] || [ "$$(uname)" = Darwin ]; then \
@@ -30,6 +30,11 @@ lint: .venv/test-installed
 
 bench: .venv/bench-installed
 	$(BIN)/python tests/bench/run.py
+
+# Broken projects, weights and messages by the thousand; SEED chooses which.
+SEED ?= 1
+fuzz: .venv/test-installed
+	$(BIN)/python tests/fuzz/run.py --seed $(SEED)
 
 wheel: .venv/test-installed
 	$(BIN)/python -m hatchling build -t wheel -d dist

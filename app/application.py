@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from PySide6.QtCore import QObject, QTimer
+from PySide6.QtCore import QObject, Qt, QTimer
 from PySide6.QtWidgets import QApplication
 
 from app.autosave import Autosave, find_recoveries, recovery_folder
@@ -23,6 +23,7 @@ from app.presenters.window import WindowPresenter, apply_theme
 from app.selection import Selection
 from app.settings import Settings
 from app.store import Store
+from app.weights import Weights
 from app.window.dialogs import Dialogs
 from app.window.export_panel import ExportPanel
 from app.window.main_window import MainWindow
@@ -48,6 +49,7 @@ class Application(QObject):
         link.snapshot.connect(store.take)
         link.ended.connect(store.end_engine)
         self._recovery = recovery
+        weights = Weights(store, link, self)
         self.bench = bench = Workbench(
             window=self.window,
             actions=self.window.actions_table,
@@ -58,11 +60,14 @@ class Application(QObject):
             layout=LayoutWorker(self),
             settings=settings,
             dialogs=dialogs,
-            files=ProjectFiles(self.window, store, history, settings, dialogs),
+            files=ProjectFiles(self.window, store, history, settings, dialogs, weights),
+            weights=weights,
         )
         bench.layout.failed.connect(self.window.say)
         files = bench.files
-        self.autosave = Autosave(store, lambda: files.modified, lambda: files.path, recovery, self)
+        self.autosave = Autosave(
+            store, lambda: files.document_modified, lambda: files.path, recovery, self
+        )
         self.frame = WindowPresenter(bench, self.autosave, self)
         self.engine = EnginePresenter(bench, self)
         self.cells = CellsPresenter(bench, self)
@@ -76,23 +81,26 @@ class Application(QObject):
         self.window.block_wanted.connect(
             lambda kind: self.workspaces.at_model().edits.add_chosen(kind)
         )
+        self.frame.python_requested.connect(
+            lambda path: self.workspaces.at_tensors().console.open_file(path)
+        )
         self.window.closing.connect(self.close)
         bench.actions.bind(self._calls())
 
     def start(self, project_path: str = "") -> None:
-        """Show a project, or the start page; start the engine; offer recovered work."""
+        """Start the engine; show a project, or the start page; offer recovered work."""
         self.window.show_workspace("start")
         self.window.page("model")
+        self.bench.link.start()
         if project_path:
             self.bench.files.open(project_path)
-        self.bench.link.start()
         self.frame.offer(find_recoveries(self._recovery))
 
     def close(self) -> None:
         """End the engine and the layout worker, and remove the recovery file. May be called
         twice."""
         self.workspaces.remember_panels()
-        self.bench.history.stack.blockSignals(True)  # its end is no edit
+        self.bench.history.stack.blockSignals(True)  # clearing at the end is no edit
         self.autosave.close()
         self.bench.layout.close()
         self.bench.link.close()
@@ -125,6 +133,8 @@ class Application(QObject):
             "view.train": to.at_train,
             "view.commands": self.window.ask_for_command,
             "view.fit": lambda: to.model.page.canvas.fit(),
+            "view.fold_left": partial(to.fold, Qt.DockWidgetArea.LeftDockWidgetArea),
+            "view.fold_right": partial(to.fold, Qt.DockWidgetArea.RightDockWidgetArea),
             "view.theme_system": partial(frame.choose_theme, "system"),
             "view.theme_light": partial(frame.choose_theme, "light"),
             "view.theme_dark": partial(frame.choose_theme, "dark"),
@@ -187,11 +197,14 @@ def run(project_path: str = "") -> int:
     qt.setApplicationName("tensorlab")
     qt.setApplicationDisplayName("Tensor Lab")
     application = build()
+    application.frame.fit_screen(application.window.screen().availableGeometry())
     application.window.show()
     _close_on_interrupt(application)
     # Paint the window first: starting the engine takes a processor for a second.
     QTimer.singleShot(0, lambda: application.start(project_path))
-    return qt.exec()
+    code = qt.exec()
+    application.bench.link.wait_closed()
+    return code
 
 
 def _close_on_interrupt(application: Application) -> None:

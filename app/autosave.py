@@ -7,18 +7,21 @@ same file. If a file's lock can be taken, its window has crashed.
 from __future__ import annotations
 
 import json
+import os
 import uuid
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from urllib.parse import quote_from_bytes, unquote_to_bytes
 
 import platformdirs
 from PySide6.QtCore import QLockFile, QObject, QTimer, Signal
 
 from app.store import Store
 from engine.project import files
-from engine.project.atomic import write_atomically
+from engine.project.atomic import private_folder, write_atomically
 from engine.project.document import Project
 
 INTERVAL_MS = 3000
@@ -60,12 +63,11 @@ def find_recoveries(folder: Path) -> list[Recovery]:
         try:
             record = json.loads(file.read_text(encoding="utf-8"))
             project = files.from_document(record["project"])
-            files.check(project)
-            original = str(record["original"])
-        except (OSError, ValueError, KeyError, TypeError):  # FileProblem is a ValueError
-            lock.unlock()
+            original = os.fsdecode(unquote_to_bytes(str(record["original"])))
+            saved_at = datetime.fromtimestamp(file.stat().st_mtime)
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
+            lock.unlock()  # FileProblem is a ValueError
             continue
-        saved_at = datetime.fromtimestamp(file.stat().st_mtime)
         found.append(Recovery(file, project, original, saved_at, lock))
     _remove_left_locks(folder)
     return sorted(found, key=lambda recovery: recovery.saved_at, reverse=True)
@@ -82,7 +84,10 @@ def _remove_left_locks(folder: Path) -> None:
 
 class Autosave(QObject):
     """Writes the store's project to the recovery file while it has unsaved changes.
-    `failed(message)`: the file could not be written (disk full, no permission)."""
+
+    `failed(message)`: the file could not be written (disk full, no permission). It is told once;
+    every few seconds the file is tried again.
+    """
 
     failed = Signal(str)
 
@@ -96,10 +101,11 @@ class Autosave(QObject):
     ) -> None:
         super().__init__(parent)
         self._store, self._is_modified, self._original = store, is_modified, original
-        folder.mkdir(parents=True, exist_ok=True)
+        self._has_failed = False
         self.file = folder / f"{uuid.uuid4().hex}{_SUFFIX}"
         self._lock = _lock(self.file)
-        self._lock.tryLock(0)
+        with suppress(OSError):  # `write` tries again, and tells
+            self._prepare()
         self._timer = QTimer(self, interval=INTERVAL_MS, singleShot=True)
         self._timer.timeout.connect(self.write)
         store.project_changed.connect(self._on_project_changed)
@@ -108,22 +114,41 @@ class Autosave(QObject):
         """Write the unsaved changes now; if there are none, remove the file."""
         self._timer.stop()
         if not self._is_modified():
-            self.file.unlink(missing_ok=True)
+            self._remove()
             return
         record = {
-            "original": self._original(),
+            "original": quote_from_bytes(os.fsencode(self._original())),
             "project": json.loads(files.dumps(self._store.project)),
         }
         try:
-            write_atomically(self.file, json.dumps(record).encode())
+            self._prepare()
+            write_atomically(self.file, json.dumps(record).encode(), private=True)
         except OSError as error:
-            self.failed.emit(f"Unsaved work could not be put aside: {error.strerror}.")
+            self._timer.start()
+            if not self._has_failed:
+                self.failed.emit(
+                    f"Unsaved work cannot be saved for recovery in {self.file.parent}:"
+                    f" {error.strerror or error}."
+                )
+            self._has_failed = True
+        else:
+            self._has_failed = False
 
     def close(self) -> None:
         """Remove the file: the window ends without unsaved work to recover."""
         self._timer.stop()
-        self.file.unlink(missing_ok=True)
+        self._remove()
         self._lock.unlock()
+
+    def _prepare(self) -> None:
+        """Make the folder and hold the lock. Raises OSError."""
+        private_folder(self.file.parent)
+        if not self._lock.isLocked():
+            self._lock.tryLock(0)
+
+    def _remove(self) -> None:
+        with suppress(OSError):  # a file that stays is offered once more: nothing is lost
+            self.file.unlink(missing_ok=True)
 
     def _on_project_changed(self) -> None:
         if not self._timer.isActive():

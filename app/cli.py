@@ -16,6 +16,7 @@ from importlib import metadata
 from pathlib import Path
 
 from app.commands.failures import BAD_ARGUMENTS, FAILED, CommandFailure
+from engine.project.limits import MAX_EPOCHS, MAX_SEED
 
 COMMANDS = {
     "tour": "drive the real window offscreen through the main job, and leave its pictures",
@@ -95,11 +96,14 @@ def _command_parser() -> argparse.ArgumentParser:
     )
     _add_project(train)
     train.add_argument(
-        "--epochs", metavar="N", type=_at_least(1), help="passes over the data (default: project's)"
+        "--epochs",
+        metavar="N",
+        type=_between(1, MAX_EPOCHS),
+        help="passes over the data (default: project's)",
     )
     train.add_argument("--device", help="cpu, cuda:0, mps, ... (default: project's)")
     train.add_argument(
-        "--seed", metavar="N", type=_at_least(0), help="random seed (default: project's)"
+        "--seed", metavar="N", type=_between(0, MAX_SEED), help="random seed (default: project's)"
     )
     train.add_argument(
         "--out", metavar="WEIGHTS", type=Path,
@@ -111,7 +115,8 @@ def _command_parser() -> argparse.ArgumentParser:
     _add_project(export)
     export.add_argument(
         "--weights", metavar="FILE", type=Path,
-        help="state_dict (.pt or .safetensors) to export; none: the project's initial weights",
+        help="state_dict (.pt or .safetensors) to export; none: those saved beside the project,"
+        " else its initial weights",
     )  # fmt: skip
     export.add_argument(
         "--format", choices=("pt", "safetensors", "py"), help="default: what --out ends in"
@@ -149,15 +154,16 @@ def _add_project(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("project", metavar="PROJECT", type=Path, help="project file (.tlab)")
 
 
-def _at_least(minimum: int) -> Callable[[str], int]:
+def _between(minimum: int, maximum: int) -> Callable[[str], int]:
     def integer(text: str) -> int:
         try:
             value = int(text)
-        except ValueError:
+        except ValueError:  # also of more digits than Python converts
             value = minimum - 1
-        if value < minimum:
+        if not minimum <= value <= maximum:
+            shown = text if len(text) <= 40 else f"{text[:40]}…"
             raise argparse.ArgumentTypeError(
-                f"a whole number of at least {minimum} is expected, not “{text}”"
+                f"a whole number from {minimum} to {maximum} is expected, not “{shown}”"
             )
         return value
 

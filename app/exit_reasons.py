@@ -8,11 +8,11 @@ import sys
 from msgspec import Struct
 
 _CRASHES = {
-    "SIGSEGV": "it reached for memory that was not its own",
-    "SIGBUS": "it reached for memory that was not there",
-    "SIGILL": "it met an instruction that this processor does not have",
+    "SIGSEGV": "it accessed memory that is not its own",
+    "SIGBUS": "it accessed memory that does not exist",
+    "SIGILL": "it ran an instruction that this processor does not have",
     "SIGFPE": "native code divided an integer by zero",
-    "SIGABRT": "native code gave up on an error of its own",
+    "SIGABRT": "native code aborted",
 }
 _WINDOWS_ACCESS_VIOLATION = 0xC0000005
 
@@ -34,6 +34,7 @@ def explain_exit(
     log: str = "",
     oom_kills: int | None = None,
     gave_up_waiting: bool = False,
+    garbled: bool = False,
 ) -> ExitReason:
     """Describe an engine's end in words.
 
@@ -41,11 +42,15 @@ def explain_exit(
     was doing (`"training"`); `checkpoint_step` is the step of the run's last checkpoint.
     `oom_kills` is the number of processes that the system killed for lack of memory while the
     engine lived; None if it is not known. `gave_up_waiting`: the window killed the engine, because
-    it did not answer to Stop.
+    it did not answer to Stop. `garbled`: the window killed it, because it sent bytes that are no
+    message.
     """
     if gave_up_waiting:
         title = "The engine did not answer to Stop and was ended"
-        detail = "It was busy in a place that cannot be interrupted from outside."
+        detail = "It ran code that cannot be interrupted."
+    elif garbled:
+        title = "The engine sent what the window cannot read, and was ended"
+        detail = "Something in its process wrote to the pipe between the two."
     elif code == -_number("SIGKILL"):
         title, detail = _killed(oom_kills)
     elif code < 0:
@@ -63,6 +68,15 @@ def explain_exit(
     if log:
         detail = f"{detail}\n\nThe end of its log:\n{log}"
     return ExitReason(title, detail, _next_step(running, checkpoint_step))
+
+
+def explain_no_start(error: OSError) -> ExitReason:
+    """Describe an engine that could not be started, and what the system said."""
+    return ExitReason(
+        "The engine could not be started",
+        f"The system says: {error}.",
+        "Free some memory or disk space, or end other programs; then restart the engine.",
+    )
 
 
 def _killed(oom_kills: int | None) -> tuple[str, str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
 from pathlib import Path
 
 from PySide6.QtCore import QObject, Signal
@@ -10,20 +12,24 @@ from PySide6.QtWidgets import QWidget
 from app.history import History
 from app.settings import Settings
 from app.store import Store
+from app.weights import Weights, shown_name
 from app.window.dialogs import Dialogs
 from engine.project import files
 from engine.project.document import Project, replace
+from engine.protocol import TrainingSnapshot
 
 FILTER = f"Tensor Lab project (*{files.SUFFIX})"
 
 
 class ProjectFiles(QObject):
     """`path_changed(path)`: the project has another file ("": none yet). `opened()`: another
-    project is shown. `failed(message)`: an error in words, with the file's name."""
+    project is shown. `failed(message)`: an error in words, with the file's name.
+    `python_refused(message, path)`: the same, of a Python file."""
 
     path_changed = Signal(str)
     opened = Signal()
     failed = Signal(str)
+    python_refused = Signal(str, str)
 
     def __init__(
         self,
@@ -32,16 +38,23 @@ class ProjectFiles(QObject):
         history: History,
         settings: Settings,
         dialogs: Dialogs,
+        weights: Weights,
     ) -> None:
         super().__init__(window)
         self._window, self._store, self._history = window, store, history
-        self._settings, self._dialogs = settings, dialogs
+        self._settings, self._dialogs, self._weights = settings, dialogs, weights
+        self._known = ""  # the digest of the file, as this window has read or written it
         self._recovered = False
         self._kept_cells = store.project.cells
         self.path = ""
 
     @property
     def modified(self) -> bool:
+        return self.document_modified or self._weights.modified
+
+    @property
+    def document_modified(self) -> bool:
+        """Whether the document has unsaved changes; the weights are not part of it."""
         cells_differ = self._store.project.cells != self._kept_cells
         return self._recovered or cells_differ or not self._history.stack.isClean()
 
@@ -61,27 +74,34 @@ class ProjectFiles(QObject):
             return False
         path = str(Path(path).absolute())
         try:
-            project = files.load(path)
+            data = files.read(path)
+            project = files.loads(data)
         except files.FileProblem as problem:
-            self.failed.emit(f"{Path(path).name} was not opened. {problem}")
-            if not Path(path).exists():
+            if not os.path.lexists(path):
                 self._settings.remove_recent_file(path)
+            message = f"{shown_name(Path(path))} was not opened. {problem}"
+            if isinstance(problem, files.OtherFile) and problem.kind == "python":
+                self.python_refused.emit(message, path)
+            else:
+                self.failed.emit(message)
             return False
         if not self.may_leave():
             return False
-        self._show(project, path)
         self._settings.add_recent_file(path)
+        self._show(project, path, _digest(data))
         return True
 
     def save(self) -> bool:
-        return self._write(self.path) if self.path else self.save_as()
+        return self._write(self.path, replaces=False) if self.path else self.save_as()
 
     def save_as(self, path: str = "") -> bool:
-        suggested = self.path or str(Path(self._folder()) / f"{self._store.project.name}.tlab")
+        name = self._store.project.name.replace(os.sep, "_").replace("\0", "_")
+        suggested = self.path or str(Path(self._folder()) / f"{name}{files.SUFFIX}")
         path = path or self._dialogs.save_path(self._window, "Save as", suggested, FILTER)
         if not path:
             return False
-        return self._write(path if path.endswith(files.SUFFIX) else path + files.SUFFIX)
+        complete = path.endswith(files.SUFFIX)  # the dialog has asked about a file of this name
+        return self._write(path if complete else path + files.SUFFIX, replaces=complete)
 
     def ask_save_path(self, title: str, name: str, name_filter: str) -> str:
         """Ask for a file to write, in the project's folder; "" if the user cancels. A name without
@@ -91,44 +111,110 @@ class ProjectFiles(QObject):
         return path + Path(name).suffix if path and not Path(path).suffix else path
 
     def may_leave(self) -> bool:
-        """Ask what to do with unsaved changes, if there are any. False: stay."""
+        """Ask whether a run may be stopped, and what to do with unsaved changes. False: stay."""
+        if not self._may_stop():
+            return False
         if not self.modified:
             return True
-        answer = self._dialogs.unsaved(self._window, self._store.project.name)
-        return self.save() if answer == "save" else answer == "discard"
+        what = "The weights that the model has learnt" if self._weights.modified else ""
+        answer = self._dialogs.unsaved(self._window, self._store.project.name, what)
+        return self.save() and self._weights_written() if answer == "save" else answer == "discard"
+
+    def _may_stop(self) -> bool:
+        run = self._store.newest(TrainingSnapshot)
+        if run is None or run.state != "running":
+            return True
+        question = "A model is being trained. Stop it? Resume goes on from its last checkpoint."
+        if not self._dialogs.confirm(self._window, question, "Stop"):
+            return False
+        self._weights.stop_run()
+        return True
+
+    def _weights_written(self) -> bool:
+        """Wait until the engine has written the weights; False if it could not, or the user does
+        not want to wait."""
+        if self._weights.writing:
+            text = "Writing the weights that the model has learnt…"
+            self._dialogs.wait(self._window, text, self._weights.settled)
+        return not self._weights.modified
 
     def recover(self, project: Project, original: str) -> None:
         """Show recovered work as unsaved changes of the file that it came from."""
-        self._show(project, original)
+        self._show(project, original, _digest_of(original))
         self._recovered = True
         self.path_changed.emit(self.path)
 
-    def _write(self, path: str) -> bool:
+    def _write(self, path: str, replaces: bool) -> bool:
+        """`replaces`: the user has agreed to replace what is there."""
         path = str(Path(path).absolute())
-        project = replace(self._store.project, name=Path(path).stem)
-        try:
-            files.save(project, path)
-        except OSError as error:
-            self.failed.emit(
-                f"{Path(path).name} was not saved: {error.strerror}. Choose another place."
-            )
+        project = replace(self._store.project, name=_name_of(path))
+        if not self._may_replace(path, replaces):
             return False
-        self.path = path
+        try:
+            data = files.save(project, path)
+        except OSError as error:
+            name = shown_name(Path(path))
+            reason = error.strerror or error
+            self.failed.emit(f"{name} was not saved: {reason}. Choose another place.")
+            return False
+        self.path, self._known = path, _digest(data)
         self._recovered = False
         self._kept_cells = project.cells
         self._store.set_project(project)
         self._history.stack.setClean()
+        if self._weights.modified or self._weights.learnt:
+            self._weights.save(path)
         self._settings.add_recent_file(path)
         self.path_changed.emit(path)
         return True
 
-    def _show(self, project: Project, path: str) -> None:
-        self.path = path
+    def _may_replace(self, path: str, agreed: bool) -> bool:
+        """Ask before the work of another window or program is overwritten; what it holds decides,
+        not when it was written."""
+        name = shown_name(Path(path))
+        there = "" if agreed else _digest_of(path)
+        if there and there != self._known:
+            changed = "has been changed outside this window" if path == self.path else "is there"
+            question = f"{name} {changed}. Replace it by what is here?"
+            if not self._dialogs.confirm(self._window, question, "Replace"):
+                self.failed.emit(f"{name} was not saved. Save as keeps both.")
+                return False
+        weights = self._weights.foreign_file(path)
+        if weights:
+            question = f"{weights} is there already. Replace it by what this model has learnt?"
+            if not self._dialogs.confirm(self._window, question, "Replace"):
+                self.failed.emit(f"{name} was not saved. Save as takes another name.")
+                return False
+        return True
+
+    def _show(self, project: Project, path: str, known: str = "") -> None:
+        if path:
+            project = replace(project, name=_name_of(path))
+        self.path, self._known = path, known
         self._recovered = False
         self._kept_cells = project.cells
         self._history.restart(project)
+        self._weights.open(path)
+        self._store.begin_document()
         self.path_changed.emit(path)
         self.opened.emit()
 
     def _folder(self) -> str:
         return str(Path(self.path).parent) if self.path else str(Path.home())
+
+
+def _name_of(path: str) -> str:
+    """The project's name: that of its file, without the suffix."""
+    return shown_name(Path(Path(path).stem))
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def _digest_of(path: str) -> str:
+    """The digest of a project file; "" if there is none that can be read."""
+    try:
+        return _digest(files.read(path)) if path else ""
+    except files.FileProblem:
+        return ""

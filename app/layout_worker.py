@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import os
-import threading
 from collections.abc import Callable
-from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 
 from PySide6.QtCore import QObject, Qt, Signal
+
+from app.worker_processes import WorkerProcesses
 
 WORKERS = 2
 """One lays out the newest graph while the other may still work on a dropped request."""
 
 
 class LayoutWorker(QObject):
-    """Worker processes, spawned at the first request; answers arrive on the window's thread.
+    """Worker processes, spawned when first needed; answers arrive on the window's thread.
 
-    Of the requests of one `slot` only the newest is answered. `failed(message)` tells of a request
-    that failed and had no `otherwise`.
+    Of the requests of one `slot` only the newest is answered. A request that is superseded before
+    a worker took it never runs. `failed(message)` tells of a request that failed and had no
+    `otherwise`.
     """
 
     failed = Signal(str)
@@ -26,7 +26,8 @@ class LayoutWorker(QObject):
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self._pool: ProcessPoolExecutor | None = None
+        self._threads = ThreadPoolExecutor(WORKERS, thread_name_prefix="layout")
+        self._workers = WorkerProcesses()
         self._newest: dict[str, Future] = {}
         self._finished.connect(self._on_finished, Qt.ConnectionType.QueuedConnection)
 
@@ -44,13 +45,8 @@ class LayoutWorker(QObject):
         `function` must be importable by name, without Qt widgets, and the arguments must be
         picklable.
         """
-        if self._pool is None:
-            context = multiprocessing.get_context("spawn")
-            self._pool = ProcessPoolExecutor(
-                max_workers=WORKERS, mp_context=context, initializer=_end_with_the_window
-            )
         self.cancel(slot)
-        future = self._pool.submit(function, *arguments)
+        future = self._threads.submit(self._workers.call, function, arguments)
         self._newest[slot] = future
         future.add_done_callback(lambda done: self._finished.emit(slot, done, (then, otherwise)))
 
@@ -63,12 +59,8 @@ class LayoutWorker(QObject):
     def close(self) -> None:
         """End the workers at once. Requests that are unanswered stay so."""
         self._newest.clear()
-        if self._pool is not None:
-            # Python 3.14 has a public method for this.
-            for process in list((self._pool._processes or {}).values()):
-                process.kill()
-            self._pool.shutdown(wait=True, cancel_futures=True)
-            self._pool = None
+        self._workers.kill()
+        self._threads.shutdown(wait=True, cancel_futures=True)
 
     def _on_finished(self, slot: str, future: Future, answers: tuple[Callable, Callable | None]):
         if self._newest.get(slot) is not future:
@@ -78,23 +70,7 @@ class LayoutWorker(QObject):
         error = future.exception()
         if error is None:
             then(future.result())
-            return
-        if self._pool is not None and getattr(self._pool, "_broken", False):
-            self._pool.shutdown(wait=False)
-            self._pool = None  # the next request starts a new one
-        if otherwise is not None:
+        elif otherwise is not None:
             otherwise(error)
         else:
             self.failed.emit(f"The layout failed: {type(error).__name__}: {error}")
-
-
-def _end_with_the_window() -> None:
-    """In the worker: watch the window's process, and exit when it was killed."""
-
-    def watch() -> None:
-        parent = multiprocessing.parent_process()
-        assert parent is not None
-        parent.join()
-        os._exit(1)
-
-    threading.Thread(target=watch, name="window-watch", daemon=True).start()

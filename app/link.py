@@ -7,11 +7,13 @@ Presenters use `Link`. `EngineLink` has an engine process at the other end, `Inl
 from __future__ import annotations
 
 import threading
+from contextlib import suppress
 from typing import Literal
 
-from PySide6.QtCore import QObject, Qt, QTimer, Signal
+from PySide6.QtCore import QObject, QTimer, Signal
 
-from app.exit_reasons import ExitReason, explain_exit
+from app.exit_reasons import ExitReason, explain_exit, explain_no_start
+from app.inbox import Inbox
 from engine.process import EngineLost, EngineProcess, Exit
 from engine.protocol import (
     AnySignal,
@@ -20,6 +22,7 @@ from engine.protocol import (
     CompareGradientsCommand,
     DoneSnapshot,
     ExportCommand,
+    FlowCommand,
     InterruptSignal,
     MoveBackwardCommand,
     MoveForwardCommand,
@@ -49,6 +52,7 @@ _WORDS: dict[type[Command], str] = {
     MoveBackwardCommand: "running the backward pass",
     CompareGradientsCommand: "comparing gradients",
 }
+_ENDS_BY_ITSELF = (TrainCommand, FlowCommand)
 
 
 class Link(QObject):
@@ -83,8 +87,8 @@ class Link(QObject):
         raise NotImplementedError
 
     def restart(self) -> None:
-        """End the engine if there is one, and start a new one, which has no variables and no
-        weights."""
+        """End the engine if there is one, and start a new one at once, which has no variables and
+        no weights."""
         self.close()
         self.start()
 
@@ -97,17 +101,24 @@ class Link(QObject):
         raise NotImplementedError
 
     def stop_job(self) -> None:
-        """Stop the current job: send a StopSignal, interrupt after 1 s, kill the engine after 3
-        s."""
+        """Stop the current job: send a StopSignal, interrupt the user's code, and kill the engine
+        after 3 s. A run of training steps has 1 s to end before it is interrupted."""
         if not self.busy:
             return
         self.signal(StopSignal())
-        self._interrupt_timer.start()
+        if any(isinstance(command, _ENDS_BY_ITSELF) for command in self._unanswered.values()):
+            self._interrupt_timer.start()
+        else:
+            self._interrupt()
         self._kill_timer.start()
 
     def close(self) -> None:
-        """End the engine and wait until it has ended. `lost` is not emitted."""
+        """Let the engine end, without waiting for it. `lost` is not emitted."""
         raise NotImplementedError
+
+    def wait_closed(self) -> None:
+        """Wait until all engines that `close` was called for have ended: at most 3 s, and for the
+        end of the program only."""
 
     # -- for subclasses --------------------------------------------------------------------------
 
@@ -173,18 +184,14 @@ class Link(QObject):
 class EngineLink(Link):
     """A link to an engine process; a separate thread reads its snapshots."""
 
-    _arrived = Signal(object, object)  # from the reader's thread: its process, and a Snapshot
-    _process_ended = Signal(object, object)  # from the reader's thread: its process, and an Exit
-
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._process: EngineProcess | None = None
         self._reader: threading.Thread | None = None
+        self._ending: list[threading.Thread] = []
         self._last_id = 0
         self._gave_up = False
-        queued = Qt.ConnectionType.QueuedConnection
-        self._arrived.connect(self._on_arrived, queued)
-        self._process_ended.connect(self._on_process_ended, queued)
+        self._inbox = Inbox(self._on_arrived, self)
 
     @property
     def pid(self) -> int | None:
@@ -196,11 +203,18 @@ class EngineLink(Link):
         if self._process is not None:
             return
         self._gave_up = False
-        self._process = EngineProcess(self._last_id)
+        process = EngineProcess(self._last_id, lambda command: self._ended(command.id))
+        try:
+            process.start()
+        except OSError as error:
+            process.close()
+            self._set_state("lost")
+            self.lost.emit(explain_no_start(error))
+            return
+        self._process = process
         self._set_state("starting")
-        self._process.start()
         self._reader = threading.Thread(
-            target=self._read, args=(self._process,), name="engine-reader", daemon=True
+            target=self._read, args=(process,), name="engine-reader", daemon=True
         )
         self._reader.start()
 
@@ -210,6 +224,8 @@ class EngineLink(Link):
         try:
             self._last_id = self._process.send(command)
         except EngineLost:  # the reader reports it
+            return 0
+        except BufferError:  # it has not read for long; the user can stop it
             return 0
         self._sent(self._last_id, command)
         return self._last_id
@@ -225,30 +241,41 @@ class EngineLink(Link):
         process, self._process = self._process, None
         if process is None:
             return
-        process.stop()
-        self._close_process(process)
+        self._end(process)
         self._forget()
         self._set_state("lost")
+
+    def wait_closed(self) -> None:
+        while self._ending:
+            self._ending.pop().join()
 
     def _read(self, process: EngineProcess) -> None:
         """Read snapshots in the reader's thread until the engine has ended."""
         try:
             while True:
-                self._arrived.emit(process, process.receive())
+                self._pass_on(process, process.receive())
         except EngineLost:
             process.stop(grace_s=1.0)  # if user code has closed the pipe, the engine still runs
-            self._process_ended.emit(process, process.exit())
+            self._pass_on(process, process.exit())
 
-    def _on_arrived(self, process: EngineProcess, snapshot: Snapshot) -> None:
-        if process is self._process:
-            self._receive(snapshot)
+    def _pass_on(self, process: EngineProcess, told: object) -> None:
+        if process is self._process:  # else `close` has ended it
+            with suppress(RuntimeError):  # the link was closed and deleted after that look
+                self._inbox.put(process, told)
 
-    def _on_process_ended(self, process: EngineProcess, exit_: Exit) -> None:
+    def _on_arrived(self, process: object, item: object) -> None:
         if process is not self._process:
             return  # `close` has ended it
-        self._process = None
-        self._close_process(process)
+        if isinstance(item, Exit):
+            self._on_process_ended(item)
+        elif isinstance(item, Snapshot):
+            self._receive(item)
+
+    def _on_process_ended(self, exit_: Exit) -> None:
+        process, self._process = self._process, None
+        assert process is not None
         reason = self._explain(exit_)
+        self._end(process)
         self._forget()
         self._set_state("lost")
         self.lost.emit(reason)
@@ -262,13 +289,22 @@ class EngineLink(Link):
             log=exit_.log,
             oom_kills=exit_.oom_kills,
             gave_up_waiting=self._gave_up,
+            garbled=exit_.garbled,
         )
 
-    def _close_process(self, process: EngineProcess) -> None:
-        if self._reader is not None:
-            self._reader.join()
-            self._reader = None
-        process.close()
+    def _end(self, process: EngineProcess) -> None:
+        """End a process in a thread of its own: it has 3 s to end by itself."""
+        reader, self._reader = self._reader, None
+
+        def end() -> None:
+            process.stop()
+            if reader is not None:
+                reader.join()
+            process.close()
+
+        self._ending = [thread for thread in self._ending if thread.is_alive()]
+        self._ending.append(threading.Thread(target=end, name="engine-end"))
+        self._ending[-1].start()
 
     def _give_up(self) -> None:
         if self._process is not None:

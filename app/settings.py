@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from typing import Literal, cast
+from urllib.parse import quote_from_bytes, unquote_to_bytes
 
 from PySide6.QtCore import QByteArray, QSettings
 
@@ -29,14 +31,18 @@ class Settings:
     def recent_files(self) -> tuple[str, ...]:
         value = self._store.value("recent_files", [])
         # An INI file returns a list of one entry as a plain string.
-        return (value,) if isinstance(value, str) else tuple(cast(list, value or []))
+        paths = (value,) if isinstance(value, str) else cast(list, value or [])
+        return tuple(_path_of(path) for path in paths)
 
     def add_recent_file(self, path: str) -> None:
         others = [known for known in self.recent_files if known != path]
-        self._store.setValue("recent_files", [path, *others][:RECENT_FILES])
+        self._keep_recent([path, *others][:RECENT_FILES])
 
     def remove_recent_file(self, path: str) -> None:
-        self._store.setValue("recent_files", [p for p in self.recent_files if p != path])
+        self._keep_recent([p for p in self.recent_files if p != path])
+
+    def _keep_recent(self, paths: list[str]) -> None:
+        self._store.setValue("recent_files", [_as_text(path) for path in paths])
 
     @property
     def trace_code(self) -> str:
@@ -47,6 +53,15 @@ class Settings:
     def trace_code(self, source: str) -> None:
         self._store.setValue("trace/code", source)
 
+    @property
+    def autograd_more(self) -> bool:
+        """Whether the Autograd page shows all of its controls."""
+        return str(self._store.value("autograd/more", "false")) == "true"
+
+    @autograd_more.setter
+    def autograd_more(self, on: bool) -> None:
+        self._store.setValue("autograd/more", "true" if on else "false")
+
     def bytes(self, name: str) -> QByteArray:
         """A saved geometry or dock state; empty if there is none."""
         value = self._store.value(f"window/{name}")
@@ -54,3 +69,20 @@ class Settings:
 
     def set_bytes(self, name: str, value: QByteArray) -> None:
         self._store.setValue(f"window/{name}", value)
+
+
+_QUOTED = "quoted:"
+
+
+def _as_text(path: str) -> str:
+    """A path as valid text: one whose bytes are no UTF-8 is quoted as in a URL."""
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return _QUOTED + quote_from_bytes(os.fsencode(path))
+    return path
+
+
+def _path_of(text: str) -> str:
+    quoted = text.startswith(_QUOTED)
+    return os.fsdecode(unquote_to_bytes(text.removeprefix(_QUOTED))) if quoted else text

@@ -26,6 +26,7 @@ from engine.protocol import (
     ModelSnapshot,
     ReadySnapshot,
     Snapshot,
+    TrainingSnapshot,
     ValueSnapshot,
 )
 from engine.protocol.autograd_snapshots import join_graph
@@ -60,6 +61,7 @@ class Store(QObject):
         self._revision = 1
         self._snapshots: dict[type[Snapshot], Snapshot] = {}
         self._graph_parts: list[GraphSnapshot] = []
+        self._left_run = 0  # the command that began the run of the document before
 
     @property
     def project(self) -> Project:
@@ -88,8 +90,11 @@ class Store(QObject):
         self.set_project(replace(self._project, view=view))
 
     def take(self, snapshot: Snapshot) -> bool:
-        """Keep a snapshot and emit it. False if it is about an older document."""
+        """Keep a snapshot and emit it. False if it is about an older document, or a run of the
+        document before."""
         if self._is_of_document(snapshot) and snapshot.revision != self._revision:
+            return False
+        if isinstance(snapshot, TrainingSnapshot) and 0 < snapshot.reply_to <= self._left_run:
             return False
         if isinstance(snapshot, GraphSnapshot) and snapshot.parts > 1:
             # Parts of a large graph are collected until they are complete; part 0 begins a new
@@ -102,6 +107,15 @@ class Store(QObject):
         self.snapshot.emit(snapshot)
         return True
 
+    def begin_document(self) -> None:
+        """Another document is shown: drop what was said of the one before. What its run still says
+        is not kept."""
+        run = self.newest(TrainingSnapshot)
+        if run is not None:
+            self._left_run = run.reply_to
+        self._graph_parts = []
+        self.forget(*PASS_SNAPSHOTS, ModelSnapshot, TrainingSnapshot)
+
     @property
     def steps_console(self) -> bool:
         """Whether the backward pass is that of a tensor of the console."""
@@ -109,8 +123,8 @@ class Store(QObject):
         return graph is not None and bool(graph.root)
 
     def _is_of_document(self, snapshot: Snapshot) -> bool:
-        """Whether an edit makes a snapshot untrue. Those of runs, files, the console and the engine
-        stay true whatever is edited."""
+        """Whether an edit of the document makes a snapshot stale. Snapshots of runs, files, the
+        console and the engine never become stale by an edit."""
         if isinstance(snapshot, GraphSnapshot):
             return not snapshot.root
         if isinstance(snapshot, BackwardSnapshot | ComparisonSnapshot | ValueSnapshot):
@@ -124,6 +138,7 @@ class Store(QObject):
     def end_engine(self) -> None:
         """Drop the snapshots about the state of the engine, which has ended. Snapshots of runs
         stay, because runs have checkpoints."""
+        self._left_run = 0  # the next engine counts its commands anew
         self.forget(ReadySnapshot, *PASS_SNAPSHOTS)
 
     def forget(self, *kinds: type[Snapshot]) -> None:

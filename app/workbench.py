@@ -14,6 +14,7 @@ from app.link import Link
 from app.selection import Selection
 from app.settings import Settings
 from app.store import Store
+from app.weights import Weights
 from app.window.dialogs import Dialogs
 from app.window.main_window import MainWindow
 from engine.project.document import Project, replace
@@ -38,6 +39,7 @@ class Workbench:
     settings: Settings
     dialogs: Dialogs
     files: ProjectFiles
+    weights: Weights
 
     @property
     def project(self) -> Project:

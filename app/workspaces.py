@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QObject
+from PySide6.QtCore import QObject, Qt
 
 from app.presenters.cells import CellsPresenter
 from app.presenters.export import ExportPresenter
@@ -17,6 +17,7 @@ from app.window.docked_page import DockedPage
 from app.window.main_window import let_drops_through
 from app.workbench import Workbench
 from engine.project.document import Workspace
+from engine.project.examples import graph_examples
 
 if TYPE_CHECKING:
     from app.presenters.autograd.passes import AutogradPresenter
@@ -75,6 +76,15 @@ class Workspaces(QObject):
         """Show the autograd graph of a tensor of the console."""
         self.at_passes().show_graph_of(root)
 
+    def show_example(self, key: str) -> None:
+        """Run an example of the tab Step through, and show its graph."""
+        self.at_passes().page.steps.roots.example_chosen.emit(graph_examples()[key])
+
+    def show_mistake(self, key: str) -> None:
+        """Show one of the usual mistakes; nothing runs."""
+        self._window.show_workspace("autograd")
+        self.autograd.page.show_mistake(key)
+
     def run_python(self, source: str) -> None:
         """Run Python in the console, as if the user had typed it there."""
         self.tensors.submit(source)
@@ -83,11 +93,18 @@ class Workspaces(QObject):
 
     @cached_property
     def start(self) -> StartPresenter:
+        from app.presenters.first_steps import FirstStepsPresenter
         from app.presenters.start import StartPresenter
-        from widgets.start_page import StartPage
+        from widgets.start.start_page import StartPage
 
         page = StartPage()
         presenter = StartPresenter(self._bench, page, self)
+        first_steps = FirstStepsPresenter(self._bench, self)
+        first_steps.steps_wanted.connect(self.at_passes)
+        first_steps.training_wanted.connect(lambda: self.at_train().train())
+        presenter.first_steps_requested.connect(first_steps.begin)
+        presenter.example_requested.connect(self.show_example)
+        presenter.mistake_requested.connect(self.show_mistake)
         self._window.add_page("start", page)
         return presenter
 
@@ -126,9 +143,11 @@ class Workspaces(QObject):
         from app.presenters.autograd.derivatives import DerivativesPresenter
         from app.presenters.autograd.flow import FlowPresenter
         from app.presenters.autograd.graph_examples import GraphExamplesPresenter
+        from app.presenters.autograd.graph_numbers import GraphNumbersPresenter
         from app.presenters.autograd.graph_picture import GraphPicturePresenter
         from app.presenters.autograd.mistakes import MistakesPresenter
         from app.presenters.autograd.node_details import NodeDetailsPresenter
+        from app.presenters.autograd.pass_bar import PassBarPresenter
         from app.presenters.autograd.passes import AutogradPresenter
         from app.presenters.autograd.rules import RulesPresenter
         from app.presenters.autograd.trace import TracePresenter
@@ -140,15 +159,20 @@ class Workspaces(QObject):
         page.steps.columns.restore(columns)
         let_drops_through(page.steps.graph)
         passes = AutogradPresenter(bench, page, self)
+        PassBarPresenter(bench, passes, self)
         BackwardPresenter(bench, page.steps, self)
         rules = RulesPresenter(bench, page.steps, self)
         NodeDetailsPresenter(bench, page.steps, rules.card, self)
+        GraphNumbersPresenter(bench, page.steps, self)
         GraphPicturePresenter(bench, page.steps.graph_pane, self)
         examples = GraphExamplesPresenter(bench, page.steps, self)
         trace = TracePresenter(bench, self._cells, page.trace, self)
         derivatives = DerivativesPresenter(bench, page.derivatives, self)
         FlowPresenter(bench, page.flow, self)
         mistakes = MistakesPresenter(bench, page.mistakes, self)
+
+        page.steps.show_more(bench.settings.autograd_more)
+        page.steps.bar.more_toggled.connect(lambda on: setattr(bench.settings, "autograd_more", on))
 
         trace.node_requested.connect(page.show_node)
         trace.graph_wanted.connect(passes.show_graph_of)
@@ -158,7 +182,8 @@ class Workspaces(QObject):
         page.derivatives.trace_requested.connect(page.show_code)
         mistakes.graph_requested.connect(self.show_graph_of)
         mistakes.node_requested.connect(page.show_lesson)
-        for asks_for_python in (examples, derivatives, mistakes):
+        examples.graph_wanted.connect(passes.show_example)
+        for asks_for_python in (derivatives, mistakes):
             asks_for_python.run_requested.connect(self.run_python)
         page.currentChanged.connect(self._give_step_keys)
         self._window.workspace_changed.connect(self._give_step_keys)
@@ -177,6 +202,12 @@ class Workspaces(QObject):
         return presenter
 
     # -- what pages share ------------------------------------------------------------------------
+
+    def fold(self, area: Qt.DockWidgetArea) -> None:
+        """Show or hide the panels at a side of the workspace in front, if it has panels."""
+        page = self._window.stack.currentWidget()
+        if isinstance(page, DockedPage):
+            page.fold(area)
 
     def remember_panels(self) -> None:
         """Save the positions of docks and columns for the next start."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -14,12 +14,16 @@ class Control:
 
     `mark` is the id of the newest command at the time of the last signal. A signal is meant for
     that command and older ones, so a command with a higher id starts with clear flags.
+    `interrupted`: an interrupt came while the lab's own code ran inside the user's.
     """
 
     stop: threading.Event = field(default_factory=threading.Event)
     pause: threading.Event = field(default_factory=threading.Event)
     mark: int = 0
     in_user_code: bool = False
+    in_own_code: bool = False
+    interrupted: bool = False
+    interrupt: Callable[[], None] = lambda: None  # raises KeyboardInterrupt in the user's code
 
     def clear_before(self, command_id: int) -> None:
         """Clear the flags if their signals came before the command `command_id`."""
@@ -30,18 +34,49 @@ class Control:
     @contextmanager
     def user_code(self) -> Iterator[None]:
         """Mark that the user's code runs: an InterruptSignal raises KeyboardInterrupt in it."""
-        self.in_user_code = True
+        self.in_user_code, self.interrupted = True, False
         try:
             yield
         finally:
             self.in_user_code = False
 
     @contextmanager
+    def time_limit(self, seconds: float) -> Iterator[None]:
+        """Run the block as the user's code, and interrupt it after `seconds`: raises TimeoutError.
+
+        Code that holds the GIL is not interrupted, nor any in a session without a process.
+        """
+        late = threading.Event()
+
+        def end() -> None:
+            late.set()
+            self.interrupt()
+
+        timer = threading.Timer(seconds, end)
+        timer.daemon = True
+        timer.start()
+        try:
+            with self.user_code():
+                yield
+        except KeyboardInterrupt:
+            if late.is_set():
+                raise TimeoutError(f"it took longer than {seconds:g} s") from None
+            raise
+        finally:
+            timer.cancel()
+            timer.join()
+
+    @contextmanager
     def own_code(self) -> Iterator[None]:
-        """Mark that the lab's own code runs inside `user_code`: an interrupt may not stop it
-        midway."""
-        outside, self.in_user_code = self.in_user_code, False
+        """Mark that the lab's own code runs inside `user_code`: an interrupt does not stop it
+        midway, but raises KeyboardInterrupt at its end. For the engine's main thread."""
+        outside = self.in_user_code, self.in_own_code
+        self.in_own_code = any(outside)
+        self.in_user_code = False
         try:
             yield
         finally:
-            self.in_user_code = outside
+            self.in_user_code, self.in_own_code = outside
+        if self.interrupted and self.in_user_code:
+            self.interrupted = False
+            raise KeyboardInterrupt

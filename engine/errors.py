@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from traceback import StackSummary, TracebackException
+from traceback import FrameSummary, StackSummary, TracebackException
 
 from .project.problems import Problem
 from .protocol import ErrorReport
@@ -60,7 +60,7 @@ def error_report(
 
 def sendable(text: str) -> str:
     """`text` with lone surrogates escaped, which UTF-8 cannot encode."""
-    return text.encode("utf-8", "backslashreplace").decode()
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
 
 
 def _keep_users_frames(
@@ -84,14 +84,30 @@ def _keep_users_frames(
         if own:
             end = own[-1] + 1 if interrupted else None
             frames = link.stack[own[0] : end]
-            link.stack = StackSummary.from_list([f for f in frames if not _is_ours(f.filename)])
+            link.stack = StackSummary.from_list(_without_ours(frames))
         elif is_user_file(getattr(link, "filename", None) or ""):
             link.stack = StackSummary()
         chain += [cause for cause in (link.__cause__, link.__context__) if cause is not None]
 
 
-def _is_ours(filename: str) -> bool:
+def is_ours(filename: str) -> bool:
+    """Whether a source file is this program's."""
     return filename.startswith(_OUR_FOLDER)
+
+
+def _without_ours(frames: list[FrameSummary]) -> list[FrameSummary]:
+    """Drop frames of this program. A function of torch's in Python is called twice where the
+    recorder sees it: it hands itself to `handle_torch_function`, which calls the recorder, which
+    calls it again. The first call and `handle_torch_function` are dropped too."""
+    kept: list[FrameSummary] = []
+    for frame in frames:
+        if not is_ours(frame.filename):
+            kept.append(frame)
+        elif kept and kept[-1].name == "handle_torch_function":
+            del kept[-2:]
+        elif kept and kept[-1].name == "_showwarnmsg":  # a filter makes the warning an error
+            del kept[-1]
+    return kept
 
 
 def _clip(text: str) -> str:

@@ -33,6 +33,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
 from .control import Control
+from .project.document import TrainingSetup
 from .protocol import Snapshot, TrainingSnapshot, TrainingState
 
 if TYPE_CHECKING:
@@ -47,6 +48,8 @@ if TYPE_CHECKING:
 class Run(Protocol):
     """What the session uses of a training run."""
 
+    id: str
+
     @property
     def step(self) -> int:
         """The number of optimizer steps done."""
@@ -54,6 +57,10 @@ class Run(Protocol):
 
     def snapshot(self, state: TrainingState) -> TrainingSnapshot:
         """The state of the run, with the steps that no snapshot has had yet."""
+        ...
+
+    def adjust(self, setup: TrainingSetup) -> None:
+        """Take the optimizer's parameters of another set-up from the next step on."""
         ...
 
     def between_steps(self) -> AbstractContextManager[None]:
@@ -74,6 +81,9 @@ class Lab:
         self.emit = emit
         self.control = Control()
         self.run: Run | None = None
+        self.standard_files: tuple[int, int] | None = None
+        """Descriptors of the files that are this process's standard output and error, if they are
+        files of the engine's own."""
 
     @cached_property
     def console(self) -> ConsoleState:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import atexit
 import multiprocessing
-import sys
+import os
+import signal
+import socket
 import tempfile
 import threading
 import time
-import types
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
@@ -18,15 +19,19 @@ from pathlib import Path
 
 import msgspec
 
+from .outbox import Outbox
 from .protocol import (
+    MAX_SNAPSHOT_BYTES,
     AnySignal,
     Command,
+    NotAMessage,
     QuitSignal,
     Snapshot,
-    decode_snapshot,
-    encode_command,
+    decode_snapshot_or_error,
 )
 from .serve import serve
+from .spawning import safe_spawn
+from .temporary import make_folder
 
 _POLL_S = 0.5
 
@@ -41,28 +46,38 @@ class Exit:
     it.
 
     `log` is the end of what it wrote to stderr. `oom_kills` is the number of processes on this
-    machine that the system has killed since for lack of memory; None if it is not known.
+    machine that the system has killed since for lack of memory; None if it is not known. `garbled`:
+    it sent bytes that are no message, and was therefore killed.
     """
 
     code: int
     log: str = ""
     oom_kills: int | None = None
+    garbled: bool = False
 
 
 class EngineProcess:
     """One engine process. `start` it once; `close` ends it even if it is busy.
 
-    One thread may call `send` and `signal` while another waits in `receive`.
+    One thread may call `send` and `signal` while another waits in `receive`. The engine leads a
+    process group: the processes that its cells start end with it.
     """
 
-    def __init__(self, last_id: int = 0) -> None:
-        """Command ids count from `last_id`, so that a restarted engine gets new ones."""
+    def __init__(
+        self, last_id: int = 0, superseded: Callable[[Command], object] = lambda command: None
+    ) -> None:
+        """Command ids count from `last_id`, so that a restarted engine gets new ones.
+        `superseded(command)` is called by `send`; see `Command.newest_only`."""
         self._process: SpawnProcess | None = None
         self._connection: Connection | None = None
+        self._outbox: Outbox | None = None
         self._folder: tempfile.TemporaryDirectory[str] | None = None
-        self._sending = threading.Lock()
+        self._reaping = threading.Lock()
         self._last_id = last_id
+        self._superseded = superseded
         self._oom_kills_before: int | None = None
+        self._lost = False
+        self._garbled = False
 
     @property
     def pid(self) -> int | None:
@@ -70,49 +85,58 @@ class EngineProcess:
         return self._process.pid if self._process else None
 
     def start(self) -> None:
-        """Start the process without waiting. A ReadySnapshot follows when it has loaded torch."""
+        """Start the process without waiting. A ReadySnapshot follows when it has loaded torch.
+
+        Raises OSError if the system can start no process or make no temporary folder.
+        """
         if self._process is not None:
             raise RuntimeError("this engine was started before")
         context = multiprocessing.get_context("spawn")
         self._connection, theirs = context.Pipe(duplex=True)
-        self._folder = tempfile.TemporaryDirectory(prefix="tensorlab-")
+        self._folder = make_folder()
         self._oom_kills_before = _oom_kills()
         # Not a daemon process: that may have no children, and user code may use a DataLoader.
-        self._process = context.Process(
+        process = context.Process(
             target=serve, args=(theirs, self._log_path), name="tensorlab-engine"
         )
-        with _no_main_module():
-            self._process.start()
-        theirs.close()  # so that `receive` sees the end of the pipe when the engine ends
+        try:
+            with safe_spawn():
+                process.start()
+        finally:
+            theirs.close()  # so that `receive` sees the end of the pipe when the engine ends
+        self._process = process
+        self._outbox = Outbox(self._connection.send_bytes)
         atexit.register(self.close)
 
     def send(self, command: Command) -> int:
-        """Send a command with a new id, and return the id. Raises EngineLost."""
-        with self._sending:
-            self._last_id += 1
-            command = msgspec.structs.replace(command, id=self._last_id)
-            self._send(command)
-            return self._last_id
+        """Send a command with a new id, and return the id. Does not wait for the engine to read.
+
+        Raises EngineLost, and BufferError while too many messages wait to be read.
+        """
+        self._last_id += 1
+        self._put(msgspec.structs.replace(command, id=self._last_id))
+        return self._last_id
 
     def signal(self, signal: AnySignal) -> None:
         """Raises EngineLost."""
-        with self._sending:
-            self._send(signal)
+        self._put(signal)
 
     def receive(self, timeout_s: float | None = None) -> Snapshot | None:
-        """The next snapshot; None after `timeout_s` without one. Raises EngineLost if the engine
-        has ended."""
+        """The next snapshot; None after `timeout_s` without one. An answer that cannot be read is
+        an ErrorSnapshot. Raises EngineLost if the engine has ended, or sent what is no message."""
         connection = self._open_connection()
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         while True:
             wait_s = _POLL_S if deadline is None else max(0.0, deadline - time.monotonic())
             try:
                 if connection.poll(min(wait_s, _POLL_S)):
-                    return decode_snapshot(connection.recv_bytes())
+                    return decode_snapshot_or_error(connection.recv_bytes(MAX_SNAPSHOT_BYTES))
                 # A child process of the engine may outlive it and hold the pipe open.
                 if not self.is_alive() and not connection.poll(0):
-                    raise EngineLost
-            except (EOFError, OSError) as error:
+                    raise EOFError
+            except (NotAMessage, EOFError, OSError) as error:
+                self._garbled = isinstance(error, NotAMessage)
+                self._lost = True
                 raise EngineLost from error
             if deadline is not None and time.monotonic() >= deadline:
                 return None
@@ -121,38 +145,47 @@ class EngineProcess:
         return self._process is not None and self._process.is_alive()
 
     def kill(self) -> None:
-        """Kill the process at once; nothing in it can prevent this."""
-        if self._process is not None:
-            self._process.kill()
+        """Kill the process and those that it started, at once; nothing in it can prevent this."""
+        if self._process is None:
+            return
+        self._kill_group()
+        self._process.kill()
 
     def stop(self, grace_s: float = 3.0) -> None:
         """Ask the engine to end; kill it if it has not ended after `grace_s` seconds."""
         if self._process is None:
             return
-        if self.is_alive():
-            with suppress(EngineLost):  # the engine is ending already
-                self.signal(QuitSignal())
-            self._process.join(grace_s)
-            self._process.kill()
-        self._process.join()
+        with self._reaping:  # the system tells only one thread how a process ended
+            if self._process.is_alive():
+                with suppress(EngineLost):  # the engine is ending already
+                    self.signal(QuitSignal())
+                self._process.join(grace_s)
+                self._process.kill()
+            self._process.join()
+            self._kill_group()
 
     def exit(self) -> Exit:
         """How the engine ended; waits until it has. Call this before `close`."""
         if self._process is None:
             raise RuntimeError("this engine was never started")
-        self._process.join()
+        with self._reaping:
+            self._process.join()
         before, after = self._oom_kills_before, _oom_kills()
         return Exit(
             code=self._process.exitcode or 0,
             log=_tail(self._log_path),
             oom_kills=None if before is None or after is None else after - before,
+            garbled=self._garbled,
         )
 
     def close(self) -> None:
         """Stop the engine, and close the pipe and the log. No thread may be in `receive` any
         more."""
         self.stop()
-        if self._connection is not None:
+        if self._connection is not None and not self._connection.closed:
+            _hang_up(self._connection)
+            if self._outbox is not None:
+                self._outbox.close()
             self._connection.close()
         if self._folder is not None:
             self._folder.cleanup()
@@ -168,26 +201,32 @@ class EngineProcess:
             raise RuntimeError("this engine was never started")
         return self._connection
 
-    def _send(self, message: Command | AnySignal) -> None:
+    def _put(self, message: Command | AnySignal) -> None:
+        if self._outbox is None:
+            raise RuntimeError("this engine was never started")
+        if self._lost:
+            raise EngineLost
         try:
-            self._open_connection().send_bytes(encode_command(message))
+            superseded = self._outbox.put(message)
         except OSError as error:
             raise EngineLost from error
+        for command in superseded:
+            self._superseded(command)
+
+    def _kill_group(self) -> None:
+        """Kill the engine's process group, whose number is the engine's process id. The number is
+        given to no other process while a member lives."""
+        if self._process is not None and self._process.pid and hasattr(os, "killpg"):
+            with suppress(ProcessLookupError, PermissionError):  # nothing of it lives
+                os.killpg(self._process.pid, signal.SIGKILL)
 
 
-@contextmanager
-def _no_main_module() -> Iterator[None]:
-    """Hide `__main__` during the spawn.
-
-    A spawned process imports its parent's `__main__` again. The engine does not need it, and it may
-    be a user's script without a guard.
-    """
-    main = sys.modules["__main__"]
-    sys.modules["__main__"] = types.ModuleType("__main__")
-    try:
-        yield
-    finally:
-        sys.modules["__main__"] = main
+def _hang_up(connection: Connection) -> None:
+    """End reads and writes on a pipe in other threads, though a process that escaped the engine's
+    group holds its other end open. On Windows children hold no end of it."""
+    if os.name != "nt":
+        with socket.socket(fileno=os.dup(connection.fileno())) as end, suppress(OSError):
+            end.shutdown(socket.SHUT_RDWR)
 
 
 def _oom_kills() -> int | None:
@@ -202,8 +241,21 @@ def _oom_kills() -> int | None:
     return None
 
 
-def _tail(log: Path, characters: int = 4000) -> str:
+def _tail(log: Path, bytes_read: int = 64_000, shown: int = 4_000) -> str:
+    """The last characters of a log, which may be large; of a crash, the first that tell of it.
+
+    After a crash Python lists each thread's stack, and all extension modules: thousands of
+    characters.
+    """
     try:
-        return log.read_text(errors="replace")[-characters:].strip()
+        with log.open("rb") as file:
+            file.seek(max(0, log.stat().st_size - bytes_read))
+            text = file.read(bytes_read).decode(errors="replace").strip()
     except FileNotFoundError:  # the engine ended before it opened its log
         return ""
+    crash = text.rfind("Fatal Python error")
+    return (
+        text[-shown:]
+        if crash < 0
+        else text[crash:].partition("\nExtension modules:")[0][: 2 * shown]
+    )

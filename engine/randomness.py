@@ -38,7 +38,7 @@ class RandomStream:
 
     @contextmanager
     def suspended(self) -> Iterator[None]:
-        """Inside `with stream:`, set the generators back to their usual states for a while."""
+        """A context within `with stream:` in which the generators have their usual states."""
         if not self._active:
             yield
             return

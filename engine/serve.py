@@ -5,7 +5,9 @@ No torch is imported before `serve` has set the environment, which torch reads o
 
 from __future__ import annotations
 
+import ctypes
 import faulthandler
+import multiprocessing
 import os
 import queue
 import signal
@@ -17,8 +19,6 @@ from contextlib import contextmanager
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import TYPE_CHECKING
-
-import msgspec
 
 from .errors import error_report
 from .protocol import (
@@ -33,9 +33,13 @@ from .protocol import (
     decode_message,
     encode_snapshot_or_error,
 )
+from .temporary import sweep
 
 if TYPE_CHECKING:
     from .control import Control
+
+_PR_SET_PDEATHSIG = 1
+"""From linux/prctl.h."""
 
 LEAVING_S = 2.0
 """The time that the current job has to end after the engine was asked to quit."""
@@ -44,16 +48,22 @@ LEAVING_S = 2.0
 def serve(connection: Connection, log: Path) -> None:
     """Answer commands from `connection` until it closes or a QuitSignal comes.
 
-    The output of torch and other native code goes to the file `log`; so does the traceback of a
-    crash.
+    What torch, other native code and worker processes write to their standard error goes to the
+    file `log`; so does the traceback of a crash. Their standard output goes to a file beside it.
     """
-    _redirect_output(log)
+    _end_with_the_window()
+    standard_files = _redirect_output(log)
     if hasattr(os, "set_inheritable") and sys.platform != "win32":
         os.set_inheritable(connection.fileno(), False)  # a cell may start programs
     # Threads that spin while they wait would take the window's core (measured: beside a repainting
     # plot, training falls from 1,500 to 8 steps a second).
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    os.environ.setdefault("PYTHONUNBUFFERED", "1")  # spawned ranks: their output comes at once
+    # This process was spawned, which made "spawn" the default here. Workers of a DataLoader could
+    # then not have a Dataset that was typed in a cell.
+    multiprocessing.set_start_method(None, force=True)
     mailbox = Mailbox(connection)  # its thread reads while torch loads, for a second or two
+    sweep()
     import torch
 
     from .devices import ready, usable_cores
@@ -63,6 +73,7 @@ def serve(connection: Connection, log: Path) -> None:
     session = Session(
         mailbox.send, done=lambda command: mailbox.send(DoneSnapshot(reply_to=command.id))
     )
+    session.lab.standard_files = standard_files
     mailbox.attach(session.lab.control)
     mailbox.send(ready())
     busy = False
@@ -117,6 +128,7 @@ class Mailbox:
         now."""
         with self._attaching:
             self._control = control
+            control.interrupt = self._interrupt
             for early, newest in self._early:
                 self._act(early, newest)
             self._early.clear()
@@ -129,7 +141,7 @@ class Mailbox:
                 break
             try:
                 message = decode_message(data)
-            except msgspec.DecodeError as error:
+            except (ValueError, RecursionError) as error:  # msgspec's errors are ValueErrors
                 self.send(ErrorSnapshot(command="", error=error_report(error)))
                 continue
             if isinstance(message, Command):
@@ -148,14 +160,15 @@ class Mailbox:
             self._early.append((message, newest))
             return
         if isinstance(message, InterruptSignal):
-            self._interrupt(control)
+            self._interrupt()
             return
         control.mark = newest
         (control.stop if isinstance(message, StopSignal) else control.pause).set()
         self.received.put(self.WAKE)
 
-    def _interrupt(self, control: Control) -> None:
-        if not control.in_user_code:
+    def _interrupt(self) -> None:
+        control = self._control
+        if control is None or not (control.in_user_code or control.in_own_code):
             return
         self._interrupting = True
         if hasattr(signal, "pthread_kill"):  # also interrupts a sleep or a read
@@ -184,7 +197,11 @@ class Mailbox:
 
     def _raise_if_interrupted(self) -> None:
         wanted, self._interrupting = self._interrupting, False
-        if wanted and self._control is not None and self._control.in_user_code:
+        control = self._control
+        if not wanted or control is None:
+            return
+        control.interrupted = control.in_own_code
+        if control.in_user_code:
             raise KeyboardInterrupt
 
     def _leave(self) -> None:
@@ -200,9 +217,31 @@ class Mailbox:
         os._exit(1)
 
 
-def _redirect_output(log: Path) -> None:
-    descriptor = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-    for standard in (1, 2):
+def _end_with_the_window() -> None:
+    """Lead a process group, so that the window can end all that cells start; and let the system
+    kill this process when the window dies: code that holds the GIL lets no thread here notice.
+
+    On systems without prctl only `Mailbox` notices.
+    """
+    # Set for this process, and no longer needed: programs that cells start are the user's own.
+    os.environ.pop("PYTHONSAFEPATH", None)
+    if hasattr(os, "setsid"):
+        os.setsid()
+    if sys.platform == "linux":
+        window = multiprocessing.parent_process()
+        if window is not None and os.getppid() == window.pid:  # else a fork server is in between
+            ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+            if os.getppid() != window.pid:  # it died before the call
+                os._exit(0)
+
+
+def _redirect_output(log: Path) -> tuple[int, int]:
+    """Let standard output and error be files; return descriptors to read them."""
+    reading = []
+    for standard, path in ((1, log.with_suffix(".out")), (2, log)):
+        descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         os.dup2(descriptor, standard)
-    os.close(descriptor)
+        os.close(descriptor)
+        reading.append(os.open(path, os.O_RDWR | getattr(os, "O_BINARY", 0)))
     faulthandler.enable(file=2)
+    return reading[0], reading[1]

@@ -165,8 +165,8 @@ class Session:
                 self._answer(self._training, self._truthful(snapshot))
 
     def _truthful(self, snapshot: Snapshot) -> Snapshot:
-        """The snapshot with state "paused" if the run is paused: the run itself always says
-        "running"."""
+        """The snapshot, with the state "paused" if the run is paused: a run only knows "running",
+        because the session pauses it."""
         paused = self.lab.control.pause.is_set()
         if paused and isinstance(snapshot, TrainingSnapshot) and snapshot.state == "running":
             return msgspec.structs.replace(snapshot, state="paused")

@@ -1,7 +1,7 @@
-"""What every test stands on: offscreen Qt, own settings, and nothing left behind.
+"""Fixtures for all tests: offscreen Qt, a home for each test, and a check that it leaves nothing.
 
-`pytest` alone is enough: no test depends on the machine's fonts, theme, locale, time zone, home,
-terminal, handling of SIGINT, or speed.
+`pytest` alone is enough to run tests: none depends on the machine's fonts, theme, locale, time
+zone, home, terminal, handling of SIGINT, or speed.
 """
 
 from __future__ import annotations
@@ -17,13 +17,14 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
 from hypothesis import HealthCheck, settings
 from PySide6.QtCore import QSettings
 
-# All are read when torch is imported, the application made or a process started: later than this.
+# Torch, Qt and child processes read these variables when they start, which is after this.
 for _name in [name for name in os.environ if name.startswith(("QT_", "LC_"))]:
     del os.environ[_name]
 os.environ |= {
@@ -39,7 +40,7 @@ os.environ |= {
 if hasattr(time, "tzset"):
     time.tzset()
 
-# A slow or busy machine is no failure.
+# A slow or busy machine must not fail a test.
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("untimed")
 
@@ -50,15 +51,15 @@ def qapp(qapp):
     from widgets import theme
 
     theme.apply(qapp, theme.LIGHT)
-    qapp.setCursorFlashTime(0)  # a caret that stands still in pictures
+    qapp.setCursorFlashTime(0)  # pictures have a caret that does not blink
     yield qapp
-    # Offscreen, Qt frees the clipboard when the process exits, after Python has gone: data that
-    # was made in Python would then crash it.
+    # Offscreen, Qt frees the clipboard at the exit of the process, after Python has ended. Data
+    # from Python would then crash it.
     qapp.clipboard().clear()
 
 
 def pytest_collection_finish() -> None:
-    """What the modules made stays: no collection of garbage looks through it again."""
+    """Exclude the objects of all imported modules from garbage collection, to make it faster."""
     gc.collect()
     gc.freeze()
 
@@ -67,7 +68,7 @@ _homes = itertools.count()
 
 
 def _own_home(tmp_path_factory: pytest.TempPathFactory, patch: pytest.MonkeyPatch) -> Path:
-    # Not by mktemp: it looks through all earlier folders for the next number.
+    # mktemp would search all earlier folders for the next number.
     home = tmp_path_factory.getbasetemp() / f"home-{next(_homes)}"
     home.mkdir()
     patch.setenv("HOME", str(home))
@@ -81,7 +82,8 @@ def _own_home(tmp_path_factory: pytest.TempPathFactory, patch: pytest.MonkeyPatc
 
 @pytest.fixture(scope="session", autouse=True)
 def session_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The home of what a module's tests share, an engine say: it starts before the first test."""
+    """A home for fixtures that several tests share (an engine process): they start before the
+    first test has its own home."""
     with pytest.MonkeyPatch.context() as patch:
         yield _own_home(tmp_path_factory, patch)
 
@@ -90,24 +92,46 @@ def session_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 def own_settings(
     session_home: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> Path:
-    """Home, settings, caches and data of this test are a folder of its own, which is returned."""
+    """A new folder for the home, settings, caches and data of this test. Returns the folder."""
     return _own_home(tmp_path_factory, monkeypatch)
+
+
+@pytest.fixture(scope="session")
+def process_server() -> Iterator[None]:
+    """The server of `tests/forking.py`, ready to fork."""
+    from tests import forking
+
+    with forking.server():
+        yield
+
+
+@pytest.fixture(scope="module")
+def forked_processes(process_server: None) -> Iterator[None]:
+    """The engines and layout workers of this module are forked, not spawned: that is cheap."""
+    from tests import forking
+
+    with forking.forked():
+        yield
 
 
 @pytest.fixture
 def interruptible() -> Iterator[None]:
-    """Ctrl+C interrupts this process and those it starts, though a shell script that starts the
-    suite in the background makes it ignore SIGINT."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    """Let SIGINT interrupt this process and those that it starts, and SIGHUP end them. A shell that
+    runs the suite in the background would make them ignore the one, `nohup` the other."""
+    handlers: dict[int, Any] = {signal.SIGINT: signal.default_int_handler}
+    if hasattr(signal, "SIGHUP"):
+        handlers[signal.SIGHUP] = signal.SIG_DFL
+    before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
     yield
-    signal.signal(signal.SIGINT, before)
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 @pytest.fixture(autouse=True)
 def nothing_left_behind(own_settings: Path) -> Iterator[None]:
     """Fail a test that leaves top-level widgets, threads or child processes behind.
 
-    Runs around all other fixtures of the test, so what they clean up is no fault.
+    This runs around all other fixtures of the test: they may clean up first.
     """
     threads = set(threading.enumerate())
     processes = _child_processes()
@@ -118,7 +142,7 @@ def nothing_left_behind(own_settings: Path) -> Iterator[None]:
     if left_widgets:
         faults.append("top-level widgets: " + ", ".join(sorted(map(_described, left_widgets))))
         _delete(left_widgets)
-    # torch.fx starts tqdm's monitor once a process, where tqdm is installed (the bench's peers).
+    # torch.fx starts the thread of tqdm's monitor if tqdm is installed (with the bench's peers).
     left_threads = {
         thread
         for thread in set(threading.enumerate()) - threads
@@ -138,27 +162,37 @@ def nothing_left_behind(own_settings: Path) -> Iterator[None]:
 
 
 def _child_processes() -> set[psutil.Process]:
-    """All live descendants but multiprocessing's resource tracker, which serves the session."""
-    tracker = getattr(multiprocessing.resource_tracker._resource_tracker, "_pid", None)
-    if set(_child_pids()) <= {tracker}:
-        return set()
-    return {
-        process
-        for process in psutil.Process().children(recursive=True)
-        if process.pid != tracker and process.status() != psutil.STATUS_ZOMBIE
-    }
+    """All live descendants of this process, except the two that multiprocessing keeps for the whole
+    session: its resource tracker and its fork server."""
+    tracker = multiprocessing.resource_tracker._resource_tracker
+    server = getattr(sys.modules.get("multiprocessing.forkserver"), "_forkserver", None)
+    own = {getattr(tracker, "_pid", None), getattr(server, "_forkserver_pid", None)}
+    processes: set[psutil.Process] = set()
+    for pid in set(_descendants(os.getpid())) - own:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process = psutil.Process(pid)
+            if process.status() != psutil.STATUS_ZOMBIE:
+                processes.add(process)
+    return processes
 
 
-def _child_pids() -> list[int]:
-    """The direct children. Linux lists them by thread; psutil reads every process's file."""
-    lists = list(Path("/proc/self/task").glob("*/children"))
-    if not lists:
-        return [process.pid for process in psutil.Process().children()]
-    pids: list[int] = []
-    for path in lists:
-        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # the thread has ended
-            pids += map(int, path.read_text().split())
-    return pids
+_CHILDREN_ARE_LISTED = Path(f"/proc/self/task/{os.getpid()}/children").exists()
+
+
+def _descendants(pid: int) -> list[int]:
+    """The ids of all descendants. Linux lists the children of each thread; psutil, which is slower,
+    reads a file of every process."""
+    if not _CHILDREN_ARE_LISTED:
+        return [process.pid for process in psutil.Process(pid).children(recursive=True)]
+    children: list[int] = []
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # the process has ended
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            with (
+                contextlib.suppress(FileNotFoundError, ProcessLookupError),  # the thread has ended
+                open(f"/proc/{pid}/task/{thread}/children") as listed,
+            ):
+                children += map(int, listed.read().split())
+    return children + [pid for child in children for pid in _descendants(child)]
 
 
 def _application():
@@ -168,7 +202,7 @@ def _application():
 
 def _top_level_widgets() -> set:
     application = _application()
-    # Qt keeps one tool tip for the program and a container for each combo box that was opened.
+    # Qt itself keeps one tool tip, and a container for each combo box that was opened.
     own = ("QTipLabel", "QComboBoxPrivateContainer")
     if application is None:
         return set()
@@ -176,7 +210,8 @@ def _top_level_widgets() -> set:
 
 
 def _left_widgets(before: set) -> set:
-    """New top-level widgets after deferred deletions, and after Python's cycles if any are new."""
+    """The top-level widgets that are not in `before`. Deferred deletions are done first, and if
+    widgets remain, Python's garbage is collected."""
     application = _application()
     if application is None:
         return set()
@@ -209,8 +244,8 @@ def _restore_theme() -> None:
 
 
 def _release_mouse() -> None:
-    """Qt remembers a button that a test pressed (a double click leaves one too): the next test's
-    mouse would drag."""
+    """Release a mouse button that a test left pressed, as a double click does. In the next test,
+    Qt would take a move of the mouse for a drag."""
     application = _application()
     if application is not None and application.mouseButtons().value:
         from PySide6.QtCore import Qt

@@ -1,10 +1,11 @@
-"""Colour maps for numbers: a table of 256 colours each, perceptually even, safe for the
-colour-blind. Beside `widgets.theme` the only place that names a colour.
+"""Colour maps for numbers: tables of 256 colours, safe for the colour-blind. Colours are named
+only here and in `widgets.theme`.
 
 Colours between anchors are mixed in Oklab (B. Ottosson, "A perceptual color space for image
 processing", 2020), where equal steps look equally large. The sequential anchors are nine of
 viridis (S. van der Walt and N. Smith, 2015, CC0). The diverging map runs from blue through the
-theme's own background to orange: zero disappears, the sign is told by hue, the size by contrast.
+theme's background to orange: zero has the colour of the background, the hue shows the sign, and
+the contrast shows the magnitude.
 """
 
 from __future__ import annotations
@@ -31,6 +32,8 @@ _DIVERGING = {
     "light": ("#1550ab", "#6b9fe0", "#f4f6f9", "#e0975a", "#8f3a00"),
     "dark": ("#a3d5ff", "#4482c6", "#262b35", "#b9742f", "#ffc680"),
 }
+GROUND_GAP = 0.25
+"""How far a colour's lightness in Oklab is from that of the ground at least."""
 SIZE = 256
 """Entries in a colour table."""
 
@@ -51,35 +54,69 @@ _TO_LAB = np.array(
 
 
 def sequential() -> NDArray[np.uint8]:
-    """(256, 3) sRGB, from dark to light: for numbers of one sign."""
+    """The map for numbers of one sign, from dark to light: uint8 sRGB, shape (256, 3)."""
     return _table(_SEQUENTIAL, even=True)
 
 
 def diverging(theme: Theme) -> NDArray[np.uint8]:
-    """(256, 3) sRGB, blue - background - orange: for numbers around zero."""
+    """The map for numbers of both signs, blue - background - orange: uint8 sRGB, shape (256, 3)."""
     return _table(_DIVERGING[theme.name], even=False)
 
 
 def oklab(rgb: NDArray[np.uint8]) -> NDArray[np.float64]:
-    """(N, 3) sRGB of 0 to 255 as Oklab lightness, a and b."""
+    """Convert sRGB of 0 to 255, shape (N, 3), to Oklab: lightness, a and b, shape (N, 3)."""
     srgb = rgb / 255.0
     linear = np.where(srgb <= 0.04045, srgb / 12.92, ((srgb + 0.055) / 1.055) ** 2.4)
     return np.cbrt(linear @ _TO_LMS.T) @ _TO_LAB.T
 
 
 @cache
+def distinct_colors(first: tuple[str, ...], ground: str, count: int) -> tuple[str, ...]:
+    """`first`, then more colours up to `count`. Each of these is, of those that differ clearly from
+    the ground in lightness, the one farthest in Oklab from all before it."""
+    hues, steps = np.arange(0.0, 2 * np.pi, np.pi / 36), np.arange(0.35, 0.9, 0.05)
+    light, hue, chroma = (
+        grid.ravel() for grid in np.meshgrid(steps, hues, (0.08, 0.14, 0.2), indexing="ij")
+    )
+    lab = np.stack([light, chroma * np.cos(hue), chroma * np.sin(hue)], axis=1)
+    (ground_light, _, _), *chosen = oklab(_rgb_of((ground, *first)))
+    linear = _linear(lab)
+    shown = ((linear >= 0) & (linear <= 1)).all(1) & (np.abs(light - ground_light) > GROUND_GAP)
+    lab, rgb = lab[shown], _srgb(linear[shown])
+    gap = np.min([np.linalg.norm(lab - other, axis=1) for other in chosen], axis=0)
+    names = list(first)
+    while len(names) < count:
+        farthest = int(gap.argmax())
+        names.append("#{:02x}{:02x}{:02x}".format(*rgb[farthest].tolist()))
+        gap = np.minimum(gap, np.linalg.norm(lab - lab[farthest], axis=1))
+    return tuple(names[:count])
+
+
+def _rgb_of(names: tuple[str, ...]) -> NDArray[np.uint8]:
+    return np.array([[int(name[i : i + 2], 16) for i in (1, 3, 5)] for name in names], np.uint8)
+
+
+def _linear(lab: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Linear sRGB of Oklab colours; outside of 0 to 1 where a screen has no such colour."""
+    return (lab @ np.linalg.inv(_TO_LAB).T) ** 3 @ np.linalg.inv(_TO_LMS).T
+
+
+def _srgb(linear: NDArray[np.float64]) -> NDArray[np.uint8]:
+    linear = np.clip(linear, 0.0, 1.0)
+    srgb = np.where(linear <= 0.0031308, linear * 12.92, 1.055 * linear ** (1 / 2.4) - 0.055)
+    return np.rint(srgb * 255).astype(np.uint8)
+
+
+@cache
 def _table(anchors: tuple[str, ...], even: bool) -> NDArray[np.uint8]:
-    """`even` spreads the anchors by their distance in Oklab, so that equal steps in the table
-    look equal; else they stand at equal steps (which keeps zero in the middle)."""
-    rgb = np.array([[int(name[i : i + 2], 16) for i in (1, 3, 5)] for name in anchors], np.uint8)
-    anchor_lab = oklab(rgb)
+    """Mix a table from its anchors. With `even`, anchors are as far apart as they are in Oklab:
+    equal steps in the table then look equal. Without, anchors are at equal steps: the middle
+    anchor is then in the middle of the table, at zero."""
+    anchor_lab = oklab(_rgb_of(anchors))
     gaps = np.linalg.norm(np.diff(anchor_lab, axis=0), axis=1)
     stops = np.concatenate([[0.0], np.cumsum(gaps if even else np.ones_like(gaps))])
     at = np.linspace(0.0, stops[-1], SIZE)
     lab = np.stack([np.interp(at, stops, anchor_lab[:, i]) for i in range(3)], axis=1)
-    linear = (lab @ np.linalg.inv(_TO_LAB).T) ** 3 @ np.linalg.inv(_TO_LMS).T
-    linear = np.clip(linear, 0.0, 1.0)
-    srgb = np.where(linear <= 0.0031308, linear * 12.92, 1.055 * linear ** (1 / 2.4) - 0.055)
-    table = np.rint(srgb * 255).astype(np.uint8)
+    table = _srgb(_linear(lab))
     table.setflags(write=False)
     return table

@@ -1,4 +1,4 @@
-"""One editor per type of parameter. Each shows a value, and emits what was typed."""
+"""Editors for parameters, one for each type. They show a value, and emit what the user typed."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from PySide6.QtCore import QEvent, QRectF, QSignalBlocker, Qt, Signal
 from PySide6.QtGui import (
     QFocusEvent,
     QKeyEvent,
+    QKeySequence,
     QPainter,
     QPaintEvent,
     QPen,
@@ -19,16 +20,30 @@ from engine.project.document import ParamValue
 from widgets import make, theme
 
 
+def asks_for_undo(event: QEvent) -> bool:
+    """Whether a field is asked whether it wants the keys of Undo or Redo for itself. It does only
+    while it has typed text to take back; otherwise the window undoes its last edit."""
+    return (
+        event.type() == QEvent.Type.ShortcutOverride
+        and isinstance(event, QKeyEvent)
+        and (
+            event.matches(QKeySequence.StandardKey.Undo)
+            or event.matches(QKeySequence.StandardKey.Redo)
+        )
+    )
+
+
 def value_text(value: ParamValue) -> str:
-    """A value as Python writes it, words without quotes: `3`, `0.001`, `(3, 3)`, `None`, `mean`."""
+    """A value as Python code, strings without quotes: `3`, `0.001`, `(3, 3)`, `None`, `mean`."""
     return value if isinstance(value, str) else repr(value)
 
 
 class TextField(QAbstractSpinBox):
-    """A field for a number, tuple or word. The arrow keys step whole numbers and unit fractions.
+    """A field for a number, tuple or word. The arrow keys step integers by 1, and floats between
+    0 and 1 by 0.05.
 
-    `typed` is emitted at each change of the text, `committed` at Enter, at the loss of focus and
-    after an arrow key. Esc restores the value last shown.
+    `typed` is emitted at each change of the text. `committed` is emitted at Enter, at the loss of
+    focus and after an arrow key. Esc restores the value last shown.
     """
 
     typed = Signal(str)
@@ -113,7 +128,10 @@ class TextField(QAbstractSpinBox):
         event.ignore()
 
     def event(self, event: QEvent) -> bool:
-        # The field takes Esc while it has a change to undo.
+        if asks_for_undo(event) and self.text_value() == self._shown:
+            event.ignore()
+            return False
+        # While the text differs from the value, Esc belongs to the field, not to a shortcut.
         if (
             event.type() == QEvent.Type.ShortcutOverride
             and isinstance(event, QKeyEvent)
@@ -148,7 +166,7 @@ class CheckField(QCheckBox):
 
 
 class ChoiceField(QComboBox):
-    """A field for one of a parameter's choices, with None if that is a value."""
+    """A field for one of a parameter's choices. An optional parameter also offers None."""
 
     committed = Signal(object)
 

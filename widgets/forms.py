@@ -14,10 +14,10 @@ from widgets.fields import Field, TextField, field_for, tooltip, value_text
 
 
 class ParamForm(QWidget):
-    """One row per parameter. `value_edited(name, value)` is emitted once for a valid new value.
+    """A form with one row per parameter. A valid new value emits `value_edited(name, value)` once.
 
-    The text of a field is checked at each key; an error is shown under the field, and the text
-    stays. A value that differs from the default is in bold and has a button that resets it.
+    Each key press checks the text of the field. An error is shown under the field, and the text
+    stays. The name of a parameter that differs from its default is bold; a button resets it.
     """
 
     value_edited = Signal(str, object)
@@ -32,10 +32,10 @@ class ParamForm(QWidget):
     def show_params(
         self, params: Sequence[Param], values: Mapping[str, ParamValue], *, of: str = ""
     ) -> None:
-        """Show `params` with `values`; a parameter that is not in `values` has its default.
+        """Show `params` with `values`. A parameter that is not in `values` has its default.
 
-        `of` names their owner. While owner and parameters are the same, only fields whose value
-        changed are written, so that the text being typed in another field stays.
+        `of` names the owner of the parameters. If owner and parameters are those shown already,
+        only fields whose value changed are written: text that is being typed stays.
         """
         if tuple(params) != self._params or of != self._owner:
             self._owner = of
@@ -172,5 +172,5 @@ def _place_row(grid: QGridLayout, row: int, label: QWidget, field: QWidget, erro
 
 
 def _same(left: ParamValue, right: ParamValue) -> bool:
-    """Equality that distinguishes True from 1."""
+    """Whether two values are equal and of one type: True is not 1."""
     return isinstance(left, bool) == isinstance(right, bool) and left == right

@@ -11,20 +11,20 @@ from . import theme
 
 
 def icon(name: str, role: str = "text") -> QIcon:
-    """The icon `name` (`"mdi6.plus"`) in the colour of a theme role; greyed out when disabled."""
+    """The icon `name` (`"mdi6.plus"`) in the colour of a theme role; grey when disabled."""
     colors = theme.current()
     return qtawesome.icon(name, color=colors.color(role), color_disabled=colors.color("muted", 110))
 
 
 def set_icon(target: QAbstractButton | QAction, name: str, role: str = "text") -> None:
-    """Give a button or an action an icon that follows the theme for as long as it lives."""
+    """Give a button or an action an icon. When the theme changes, so does the icon's colour."""
     for earlier in target.findChildren(_IconFollower):
         earlier.deleteLater()
     _IconFollower(target, name, role).paint()
 
 
 class _IconFollower(QObject):
-    """Lives as a child of its target, so that the connection ends with it."""
+    """Recolours the icon of its target. It is a child of the target, and is deleted with it."""
 
     def __init__(self, target: QAbstractButton | QAction, name: str, role: str) -> None:
         super().__init__(target)

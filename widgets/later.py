@@ -1,4 +1,4 @@
-"""Work on plain data that takes longer than a frame, off the window's thread."""
+"""Runs slow work on plain data in a thread, so that the window keeps repainting."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ T = TypeVar("T")
 
 
 class Later(QObject):
-    """Only the newest piece of work is answered: a new one drops the one before.
+    """Runs functions in a thread and hands over the result of the newest one; older results are
+    dropped.
 
-    The work runs in a thread of this process, so its result needs no copying. (A graph's layout is
-    small, and is worked out in a process of its own.) The window stays usable but slower: the
-    interpreter runs one thread at a time. The program's exit waits for the work.
+    The thread is in this process, so its result needs no copying. (The layout of a graph is small;
+    a process of its own computes it.) Meanwhile the window is slower, because the interpreter runs
+    one thread at a time. When the program exits, it waits for the thread.
     """
 
     _done = Signal(object, object)
@@ -28,8 +29,8 @@ class Later(QObject):
         self._done.connect(self._answer, Qt.ConnectionType.QueuedConnection)
 
     def run(self, work: Callable[[], T], then: Callable[[T], None], at_once: bool = False) -> None:
-        """Call `work()` in a thread, then `then(result)` in the window, which raises what `work`
-        raises; `at_once`: both before this returns."""
+        """Call `work()` in a thread, then `then(result)` in the window's thread. An exception of
+        `work` is raised in the window's thread. With `at_once`, call both before returning."""
         self._newest = mine = object()
         if at_once:
             then(work())
@@ -49,7 +50,7 @@ class Later(QObject):
         threading.Thread(target=call, name="later").start()
 
     def drop(self) -> None:
-        """Drop the work under way: its result is not handed over."""
+        """Drop the result of the work that is running."""
         self._newest = None
 
     def _answer(self, of: object, answer: Callable[[], None]) -> None:

@@ -1,4 +1,4 @@
-"""A widget that is one picture: painted alike on the screen and into a copied or saved file."""
+"""A widget that is one picture. The screen and a copied or saved file show the same."""
 
 from __future__ import annotations
 
@@ -11,18 +11,19 @@ from widgets.save_picture import add_picture_actions
 
 
 class PaintedWidget(QWidget):
-    """Repaints on a change of theme; its context menu copies and saves the picture."""
+    """A widget whose subclass paints it. It repaints when the theme changes, and its context menu
+    copies and saves the picture."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         theme.notifier.changed.connect(self.update)
 
     def paint(self, painter: QPainter) -> None:
-        """Paint into (0, 0, width, height)."""
+        """Paint the widget's whole area, in its own coordinates."""
         raise NotImplementedError
 
     def paint_picture(self, painter: QPainter) -> None:
-        """Paint what is copied or saved: on a ground of its own, for places other than here."""
+        """Paint what is copied or saved: as `paint`, on a background in the theme's colour."""
         painter.fillRect(self.rect(), theme.current().color("surface"))
         self.paint(painter)
 
@@ -37,17 +38,17 @@ class PaintedWidget(QWidget):
         menu.popup(event.globalPos())
 
     def fill_menu(self, menu: QMenu) -> None:
-        """Actions that copy or save the picture."""
+        """Add actions that copy or save the picture."""
         add_picture_actions(menu, self, self.paint_picture)
 
     def paint_empty(self, painter: QPainter, text: str) -> None:
-        """Write in the middle why there is nothing to show."""
+        """Paint a text in the middle, for when there is nothing to show."""
         painter.setPen(theme.current().color("muted"))
         painter.drawText(self.rect(), Qt.AlignmentFlag.AlignCenter, text)
 
 
 def set_small_font(painter: QPainter, font: QFont) -> None:
-    """Write in letters of 11 pixels: labels of axes and legends."""
+    """Set a font of 11 pixels, for labels of axes and legends."""
     small = QFont(font)
     small.setPixelSize(11)
     painter.setFont(small)

@@ -1,4 +1,4 @@
-"""Any painted picture to the clipboard, a PNG or an SVG file."""
+"""Copies any painted picture to the clipboard, or saves it as a PNG or SVG file."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def copy_picture(size: QSize, paint: Paint) -> None:
 
 
 def save_picture(path: str, size: QSize, paint: Paint) -> None:
-    """Write a `.png` or `.svg` file; raises ValueError on another suffix, OSError when the file
-    cannot be written."""
+    """Write a `.png` or `.svg` file. `size` is in pixels of the screen; a PNG has PNG_SCALE times
+    as many. Raises ValueError on another suffix, OSError when the file cannot be written."""
     suffix = Path(path).suffix.lower()
     if suffix not in (".png", ".svg"):
         raise ValueError(f"A picture's file name ends in .png or .svg, not {suffix or 'nothing'}")
@@ -53,14 +53,14 @@ def save_picture(path: str, size: QSize, paint: Paint) -> None:
 
 
 def _check(path: str) -> None:
-    """Qt's writers do not say why they failed: find out first. Raises OSError."""
+    """Raise OSError if the file cannot be written: Qt's writers do not say why they fail."""
     with open(path, "wb"):
         pass
 
 
 def ask_and_save(parent: QWidget, suffix: str, size: QSize, paint: Paint) -> None:
-    """Ask for a file name and write it; what goes wrong is told in a message box. To paint takes a
-    moment, to pack a large image as PNG takes seconds: that is done `Later`."""
+    """Ask for a file name and write the picture; show an error in a message box. Painting is quick,
+    but compressing a large PNG takes seconds, so a `Later` does that in a thread."""
     path, _ = QFileDialog.getSaveFileName(
         parent, "Save picture", f"picture.{suffix}", f"{suffix.upper()} (*.{suffix})"
     )
@@ -80,7 +80,7 @@ def ask_and_save(parent: QWidget, suffix: str, size: QSize, paint: Paint) -> Non
 
 
 def add_picture_actions(menu: QMenu, parent: QWidget, paint: Paint) -> None:
-    """Add Copy picture, Save PNG and Save SVG of what `paint` paints at `parent`'s size."""
+    """Add Copy picture, Save PNG and Save SVG. `paint` paints the picture at `parent`'s size."""
     menu.addAction("Copy picture", lambda: copy_picture(parent.size(), paint))
     menu.addAction("Save as PNG…", lambda: ask_and_save(parent, "png", parent.size(), paint))
     menu.addAction("Save as SVG…", lambda: ask_and_save(parent, "svg", parent.size(), paint))

@@ -1,4 +1,4 @@
-"""A table to read and to copy."""
+"""A read-only table whose rows can be copied."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ ROW_HEIGHT = 3 * GRID
 
 
 class ReadTable(QTableWidget):
-    """Columns of (title, tooltip). Ctrl+C copies the selected rows, all without a selection,
-    tab-separated. A `tight` table has low rows, its titles at the left, and its last column takes
-    the room that is left."""
+    """A read-only table; `columns` has the (title, tooltip) of each. Ctrl+C copies the selected
+    rows as tab-separated text, or all rows if none is selected. A `tight` table has low rows and
+    left-aligned titles, and its last column takes the width that is left."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class ReadTable(QTableWidget):
             self.add_row(row)
 
     def add_row(self, texts: Sequence[str], tips: Sequence[str] = ()) -> None:
-        """Add a row; a cell without a tooltip of its own has its text as one."""
+        """Add a row. A cell without a tooltip in `tips` has its text as tooltip."""
         row = self.rowCount()
         self.insertRow(row)
         for column, text in enumerate(texts):
@@ -68,7 +68,7 @@ class ReadTable(QTableWidget):
             self.setItem(row, column, item)
 
     def cell(self, row: int, column: int) -> QTableWidgetItem:
-        """An existing cell. Raises IndexError for others."""
+        """The item of a cell. Raises IndexError if there is no such cell."""
         item = self.item(row, column)
         if item is None:
             raise IndexError(f"no cell {row}, {column}")
@@ -82,7 +82,7 @@ class ReadTable(QTableWidget):
         ]
 
     def copy(self) -> None:
-        """Put the selected rows on the clipboard, all without a selection."""
+        """Put the selected rows on the clipboard, or all rows if none is selected."""
         chosen = sorted({index.row() for index in self.selectedIndexes()})
         rows = self.rows()
         lines = [rows[row] for row in chosen] if chosen else rows

@@ -1,4 +1,4 @@
-"""Numbers, sizes and times as text, in the one form used everywhere in the program."""
+"""Numbers, sizes and times as text, written the same way in the whole program."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 def format_number(value: float | None, digits: int = 4) -> str:
     """A number with `digits` significant digits; a dash for None.
 
-    Integers are written in full with thousands separators; floats lose trailing zeros and turn
-    to scientific notation below 1e-4 and from 10**max(digits, 6) on (`1.5e-07`, `2.35e+07`).
+    Integers are written in full, with thousands separators. Floats have no trailing zeros; below
+    1e-4 and from 10**max(digits, 6) on they are in scientific notation (`1.5e-07`, `2.35e+07`).
     """
     if value is None:
         return "–"
@@ -59,12 +59,14 @@ def format_bytes(size_bytes: float | None) -> str:
 
 
 def format_shape(shape: Iterable[int | str]) -> str:
-    """A shape as text (`B × 3 × 8 × 8`); `scalar` for no dimensions."""
-    return " × ".join(str(dim) for dim in shape) or "scalar"
+    """A shape as Python writes a tuple: `(B, 3, 8, 8)`, `(5,)`, `()` for a scalar."""
+    dims = [str(dim) for dim in shape]
+    return f"({', '.join(dims)}{',' if len(dims) == 1 else ''})"
 
 
 def format_duration(seconds: float | None) -> str:
-    """A time span by its largest units (`3.2 ms`, `0.8 s`, `42 s`, `3 min 5 s`, `1 h 2 min`)."""
+    """A time span in its largest units (`3.2 ms`, `0.8 s`, `42 s`, `3 min 5 s`, `1 h 2 min`); a
+    dash for None, NaN and infinity."""
     if seconds is None or not math.isfinite(seconds):
         return "–"
     if seconds == 0:

@@ -1,7 +1,9 @@
-"""Colours, fonts and spacing, light and dark: the only place that names a colour.
+"""Colours, fonts and spacing of the light and the dark theme. Colours are named only here and in
+`widgets.colormap`.
 
-Meaning is fixed everywhere: storage, leaf, intermediate, gradient, error (the colour-blind-safe
-palette of Okabe and Ito, 2008, darkened or lightened to keep contrast on each background).
+Each colour has one meaning in the whole program: storage, leaf, intermediate, gradient, error. They
+are the colour-blind-safe palette of Okabe and Ito (2008), darkened or lightened for contrast on
+each background.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ GRID = 8
 """The spacing unit in pixels."""
 
 SANS, MONO = "Tensor Lab Sans", "Tensor Lab Mono"
-"""The families in `assets/fonts`. Each takes from the other what it lacks: MONO has all of the
+"""The families in `assets/fonts`. A character that one lacks is taken from the other; MONO has all
 mathematical signs."""
 
 POINTS = 10.0
@@ -109,7 +111,8 @@ class _Notifier(QObject):
 
 
 notifier = _Notifier()
-"""`notifier.changed` is emitted after the theme has changed: repaint what was drawn by hand."""
+"""`notifier.changed` is emitted after a change of theme. Widgets that paint themselves repaint
+then; Qt repaints all others."""
 
 _current = LIGHT
 
@@ -119,17 +122,17 @@ def current() -> Theme:
 
 
 def sans_font(points: float = POINTS) -> QFont:
-    """The font of the window."""
+    """The font of the window, at a size in points."""
     return _font([SANS, MONO], points)
 
 
 def mono_font(points: float = POINTS) -> QFont:
-    """The font of code and numbers."""
+    """The font of code and numbers, at a size in points."""
     return _font([MONO, SANS], points)
 
 
 def _font(families: list[str], points: float) -> QFont:
-    """A font that looks the same whatever the machine's settings are."""
+    """A font of the first of these families, drawn the same on every machine."""
     _load_fonts()
     font = QFont(families)
     font.setPointSizeF(points)
@@ -153,14 +156,17 @@ def _load_fonts() -> None:
 def apply(application: QApplication, theme: Theme) -> None:
     """Set font, palette and style sheet of the application, then emit `notifier.changed`.
 
-    Letters are larger than POINTS where the system asks for larger ones. The palette is set
-    explicitly: `QStyleHints.setColorScheme` does nothing on the offscreen platform.
+    The font has POINTS, or more if the system's font is larger. The palette is set explicitly,
+    because `QStyleHints.setColorScheme` does nothing on the offscreen platform.
     """
     global _current
     _current = theme
     application.setFont(sans_font(max(POINTS, application.font().pointSizeF())))
     application.setStyle("Fusion")
     application.setPalette(_palette(theme))
+    for kind in _FIELDS:
+        # PySide takes a str and refuses bytes here; its stub says the reverse.
+        application.setPalette(_field_palette(theme), kind)  # pyright: ignore[reportArgumentType]
     application.setStyleSheet(_style_sheet(theme))
     notifier.changed.emit()
 
@@ -195,6 +201,18 @@ def _palette(theme: Theme) -> QPalette:
         QPalette.ColorRole.ButtonText,
     ):
         palette.setColor(disabled, role, theme.color("muted", 150))
+    return palette
+
+
+_FIELDS = ("QLineEdit", "QPlainTextEdit", "QComboBox", "QAbstractSpinBox")
+
+
+def _field_palette(theme: Theme) -> QPalette:
+    """The palette of a field of text. Fusion draws outlines darker than the window: in the dark
+    theme they would not be seen, so such a field's window counts as lighter."""
+    palette = _palette(theme)
+    if theme.dark:
+        palette.setColor(QPalette.ColorRole.Window, theme.color("muted"))
     return palette
 
 

@@ -9,7 +9,8 @@ from widgets.theme import GRID
 
 
 class VerticalScroll(QScrollArea):
-    """As high as its page where there is room, and never narrower than its page can be."""
+    """Scrolls its page up and down. It is as high as the page if there is room, and at least as
+    wide as the page's minimum."""
 
     def __init__(self, page: QWidget) -> None:
         super().__init__()

@@ -6,6 +6,7 @@ import signal
 import threading
 import time
 from collections.abc import Iterator
+from typing import Any
 
 from app.commands.failures import CommandFailure
 from app.exit_reasons import ExitReason, explain_exit
@@ -23,21 +24,28 @@ from engine.protocol import (
 
 _LOOK_UP_S = 0.1
 PATIENCE_S = 3.0
+_STOP_SIGNALS = tuple(
+    getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
+)
+"""Windows has no SIGHUP. One that is ignored stays so, but for SIGINT: `nohup` ignores SIGHUP."""
 
 
 class EngineEnded(Exception):
-    """The engine ended while it answered a command."""
+    """The engine ended while it answered a command. `checkpoint_step` is the step of the run's last
+    checkpoint, None without one."""
 
-    def __init__(self, reason: ExitReason) -> None:
+    def __init__(self, reason: ExitReason, checkpoint_step: int | None) -> None:
         super().__init__(f"{reason.title}. {reason.detail}")
         self.reason = reason
+        self.checkpoint_step = checkpoint_step
 
 
 class Conversation:
     """An engine process for the length of a `with` block.
 
     Ctrl+C asks the engine to stop, and interrupts the user's code. After three seconds, or at the
-    second Ctrl+C, the engine is killed. `interrupted`: Ctrl+C was pressed.
+    second Ctrl+C, the engine is killed. SIGTERM and SIGHUP (the terminal was closed) do the same.
+    `interrupted`: one of them came.
     """
 
     def __init__(self, doing: str) -> None:
@@ -49,19 +57,21 @@ class Conversation:
         self._gave_up = False
         self._checkpoint_step: int | None = None
         self._engine = EngineProcess()
-        self._handler_before = None
+        self._handlers_before: dict[int, Any] = {}
 
     def __enter__(self) -> Conversation:
         if threading.current_thread() is threading.main_thread():
             # Set a flag: an exception could come while a message is half written.
-            self._handler_before = signal.signal(signal.SIGINT, self._on_sigint)
+            for number in _STOP_SIGNALS:
+                if signal.getsignal(number) != signal.SIG_IGN or number == signal.SIGINT:
+                    self._handlers_before[number] = signal.signal(number, self._on_signal)
         self._engine.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._engine.close()
-        if self._handler_before is not None:
-            signal.signal(signal.SIGINT, self._handler_before)
+        for number, handler in self._handlers_before.items():
+            signal.signal(number, handler)
 
     def ready(self) -> ReadySnapshot:
         """Wait until torch has loaded. Raises EngineEnded."""
@@ -75,7 +85,7 @@ class Conversation:
         try:
             command_id = self._engine.send(command)
         except EngineLost:
-            raise EngineEnded(self._explain()) from None
+            raise EngineEnded(self._explain(), self._checkpoint_step) from None
         while True:
             snapshot = self._receive()
             if snapshot.reply_to != command_id:
@@ -94,7 +104,7 @@ class Conversation:
                 if snapshot is not None:
                     return snapshot
         except EngineLost:
-            raise EngineEnded(self._explain()) from None
+            raise EngineEnded(self._explain(), self._checkpoint_step) from None
 
     def _mind_presses(self) -> None:
         if self._presses == 0:
@@ -108,7 +118,7 @@ class Conversation:
             self._gave_up = True
             self._engine.kill()
 
-    def _on_sigint(self, signum: int, frame: object) -> None:
+    def _on_signal(self, signum: int, frame: object) -> None:
         self._presses += 1
 
     def _explain(self) -> ExitReason:
@@ -120,6 +130,7 @@ class Conversation:
             log=end.log,
             oom_kills=end.oom_kills,
             gave_up_waiting=self._gave_up,
+            garbled=end.garbled,
         )
 
 

@@ -11,7 +11,7 @@ import msgspec
 
 from app.commands.conversation import Conversation, EngineEnded
 from app.commands.failures import BAD_ARGUMENTS, CommandFailure
-from app.commands.projects import require_folder_of
+from app.commands.projects import require_folder_of, require_utf8
 from engine.project.atomic import write_atomically
 from engine.protocol import (
     CellSnapshot,
@@ -30,6 +30,7 @@ def exec_file(path: Path, out: Path | None) -> None:
     Raises CommandFailure if the code raised or ended the engine; the report is written in either
     case.
     """
+    require_utf8(path)
     if out is not None:
         require_folder_of(out, "--json")
     try:
@@ -66,8 +67,9 @@ def _run(
 ) -> ErrorReport | None:
     """Run the file; return the error that ended it. Fills `stdout` and `tensors` as answers arrive.
     Raises EngineEnded."""
+    command = RunCellCommand(source=source, filename=name, all_output=True, report_tensors=True)
     with Conversation("running your code") as engine:
-        for snapshot in engine.ask(RunCellCommand(source=source, filename=name)):
+        for snapshot in engine.ask(command):
             if isinstance(snapshot, OutputSnapshot):
                 if snapshot.stream == "stdout":
                     stdout.append(snapshot.text)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import sys
 import time
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ import msgspec
 from app.commands.conversation import Conversation, EngineEnded, failure
 from app.commands.failures import BAD_ARGUMENTS, CommandFailure
 from engine.project import files
+from engine.project.atomic import regular_target
 from engine.project.document import Project, TrainingSetup
 from engine.protocol import (
     EpochRow,
@@ -49,12 +51,27 @@ def format_of(path: Path, allowed: tuple[Format, ...], option: str = "--out") ->
     raise CommandFailure(f"{option} {path}: the name must end in {endings}.", BAD_ARGUMENTS)
 
 
+def require_utf8(path: Path, option: str = "") -> None:
+    """Check that the name of a file can be sent to the engine."""
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        shown = os.fsencode(path).decode(errors="replace")
+        message = f"{option} {shown}: the name is no UTF-8. Rename it.".strip()
+        raise CommandFailure(message, BAD_ARGUMENTS) from None
+
+
 def require_folder_of(path: Path, option: str = "--out") -> None:
-    """Check that the folder of a result exists, before training for an hour."""
+    """Check that a result can be written there, before training for an hour."""
+    require_utf8(path, option)
     if path.is_dir():
         raise CommandFailure(f"{option} {path}: this is a folder.", BAD_ARGUMENTS)
     if not path.absolute().parent.is_dir():
         raise CommandFailure(f"{option} {path}: the folder does not exist.", BAD_ARGUMENTS)
+    try:
+        regular_target(path)
+    except OSError as error:
+        raise CommandFailure(f"{option} {path}: {error.strerror}.", BAD_ARGUMENTS) from None
 
 
 @dataclass(frozen=True)
@@ -74,8 +91,8 @@ class TrainOptions:
 
 
 def train(path: Path, options: TrainOptions, as_json: bool) -> None:
-    """Train a project, report, and write the weights. Ctrl+C stops at the next step, and the
-    weights so far are written. Raises CommandFailure."""
+    """Train a project, report, and write the weights. Ctrl+C, SIGTERM and SIGHUP stop at the next
+    step, and the weights so far are written. Raises CommandFailure."""
     project = load_project(path)
     weights_format = format_of(options.out, ("pt", "safetensors")) if options.out else None
     if options.out is not None:
@@ -108,7 +125,7 @@ def train(path: Path, options: TrainOptions, as_json: bool) -> None:
                 weights = _exported(engine, command, options.out)
     except EngineEnded as end:
         progress.end()
-        raise CommandFailure(f"{path}: {end}\n{end.reason.next_step}") from None
+        raise CommandFailure(f"{path}: {end}\n{_way_on(end.checkpoint_step)}") from None
     report = _training_report(path, setup, run, progress.last_epoch, weights)
     report["seconds"] = round(time.monotonic() - started_s, 3)
     print(json.dumps(report, indent=2, allow_nan=False) if as_json else _in_words(report))
@@ -119,12 +136,19 @@ def train(path: Path, options: TrainOptions, as_json: bool) -> None:
 def export(
     path: Path, weights: Path | None, format_: Format | None, out: Path, as_json: bool
 ) -> None:
-    """Write a project's weights or its Python. Raises CommandFailure."""
+    """Write a project's weights or its Python. Raises CommandFailure.
+
+    Without `weights`, those beside the project are written; without these, its initial ones.
+    """
     project = load_project(path)
     if weights is not None and not weights.is_file():
         raise CommandFailure(f"--weights {weights}: there is no such file.", BAD_ARGUMENTS)
     format_ = format_ or format_of(out, ("pt", "safetensors", "py"))
     require_folder_of(out)
+    if weights is None and format_ != "py" and files.weights_file(path).is_file():
+        weights = files.weights_file(path)
+    if weights is not None:
+        require_utf8(weights, "--weights")
     command = ExportCommand(
         model=project.model,
         training=project.training,
@@ -138,6 +162,16 @@ def export(
     except EngineEnded as end:
         raise CommandFailure(f"{path}: {end}") from None
     print(json.dumps(report, indent=2, allow_nan=False) if as_json else _export_words(report))
+
+
+def _way_on(checkpoint_step: int | None) -> str:
+    """What to do after the engine has ended a run."""
+    if checkpoint_step is None:
+        return "Train again: the run had written no checkpoint yet."
+    return (
+        f"The run's last checkpoint is step {checkpoint_step:,}. Open the project in the window: "
+        "there Train resumes from it."
+    )
 
 
 class Progress:

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from PySide6.QtCore import QObject, Signal
 
 from app.workbench import Workbench
 from engine.project import edits
 from engine.project.document import Cell
-from engine.protocol import NewNamespaceCommand
+from engine.protocol import EnterFolderCommand, NewNamespaceCommand
 
 _BANNER = "cells"
 
 
 class CellsPresenter(QObject):
-    """Lives as long as the window: a project with cells may be opened in any workspace.
+    """Adds cells that ran to the project, offers to run the cells of an opened project again, and
+    removes them.
 
-    `again_requested()`: the project's cells are to be run again.
+    `again_requested()` asks to run the project's cells again.
     """
 
     again_requested = Signal()
@@ -24,8 +27,11 @@ class CellsPresenter(QObject):
         super().__init__(parent)
         self._bench = bench
         self._namespace_used = False
+        self._python_path = self._folder = ""
         bench.link.ended.connect(self._on_engine_ended)
         bench.files.opened.connect(self._on_opened)
+        bench.files.path_changed.connect(lambda path: self._enter_folder())
+        bench.link.became_ready.connect(self._enter_folder)
         bench.store.project_changed.connect(self._show_actions)
         self._show_actions()
 
@@ -38,6 +44,12 @@ class CellsPresenter(QObject):
         store = self._bench.store
         store.set_project(edits.record_cell(store.project, source))
 
+    def note_file(self, path: str) -> None:
+        """Note the Python file that is shown in the console. Of an unsaved project, its folder is
+        that of relative paths."""
+        self._python_path = path
+        self._enter_folder()
+
     def note_run(self) -> None:
         """Note that cells have run in this engine, so its end loses their variables."""
         self._namespace_used = True
@@ -49,13 +61,22 @@ class CellsPresenter(QObject):
     def forget(self) -> None:
         """Remove the cells from the project if the user agrees."""
         count = len(self.cells)
-        question = f"Take {_cells(count).lower()} out of the project? The variables stay."
-        if self._bench.confirm(question, "Forget cells"):
+        question = f"Remove {_cells(count).lower()} from the project? The variables stay."
+        if self._bench.confirm(question, "Remove cells"):
             store = self._bench.store
             store.set_project(edits.forget_cells(store.project))
             self._bench.window.banners.dismiss(_BANNER)
 
+    def _enter_folder(self) -> None:
+        """Tell the engine where relative paths of cells start: in the project's folder."""
+        file = self._bench.files.path or self._python_path
+        folder = str(Path(file).absolute().parent) if file else ""
+        if folder != self._folder and self._bench.link.state == "ready":
+            self._folder = folder
+            self._bench.send(EnterFolderCommand(folder=folder))
+
     def _on_engine_ended(self) -> None:
+        self._folder = ""  # a new engine begins where the program was started
         if self._namespace_used:
             self._namespace_used = False
             self._offer("The console's variables went with the engine")
@@ -65,6 +86,8 @@ class CellsPresenter(QObject):
         if self._namespace_used:
             self._namespace_used = False
             self._bench.send(NewNamespaceCommand())
+        self._python_path = ""
+        self._enter_folder()
         self._bench.window.banners.dismiss(_BANNER)
         self._offer("This project holds Python that was run in its console")
 
@@ -75,7 +98,10 @@ class CellsPresenter(QObject):
                 "accent",
                 title,
                 f"{_cells(len(self.cells))} made its variables. Nothing runs until you say so.",
-                (("Run again", "Run the project's cells, in order.", self.run_again),),
+                (("Run again", "Run the cells below, in order.", self.run_again),),
+                code="\n".join(
+                    f"# %% {number}\n{cell.source}" for number, cell in enumerate(self.cells, 1)
+                ),
             )
 
     def _show_actions(self) -> None:

@@ -35,6 +35,7 @@ class EnginePresenter(QObject):
         super().__init__(parent)
         self._bench = bench
         self._was_ready = False
+        bench.files.opened.connect(self._on_opened)
         bench.store.snapshot.connect(self._on_snapshot)
         bench.link.state_changed.connect(self._show_state)
         bench.link.busy_changed.connect(self._show_state)
@@ -44,7 +45,8 @@ class EnginePresenter(QObject):
         """End the engine and start a new one; ask first if weights would be lost."""
         choices = self._ways_back()
         question = "Restart the engine? Its weights are lost; checkpoints and files stay."
-        if choices and not self._bench.confirm(question, "Restart"):
+        asks = bool(choices) or self._bench.weights.modified
+        if asks and not self._bench.confirm(question, "Restart"):
             return
         self._bench.link.restart()
         if choices:
@@ -58,11 +60,16 @@ class EnginePresenter(QObject):
         elif isinstance(snapshot, TrainingSnapshot) and snapshot.state == "running":
             self._bench.window.banners.dismiss("engine")  # the user has resumed, or trains anew
 
+    def _on_opened(self) -> None:
+        """Close the errors about the model of the project before."""
+        for command in _WORDS:
+            self._bench.window.banners.dismiss(f"error_{command}")
+
     def _show_state(self) -> None:
         link, ready = self._bench.link, self._bench.newest(ReadySnapshot)
         if ready is not None:
             self._was_ready = True
-            text = "engine at work…" if link.busy else f"ready · {_versions(ready)}"
+            text = "engine busy…" if link.busy else f"ready · {_versions(ready)}"
             self._bench.window.show_engine("busy" if link.busy else "ready", text)
         elif link.state == "starting":
             self._bench.window.show_engine("starting", "engine starting…")
@@ -114,7 +121,7 @@ class EnginePresenter(QObject):
 # The answers to all other commands, errors too, are shown in the workspace that sent them.
 _WORDS = {
     CheckModelCommand.__name__: "Checking the model",
-    InitialiseCommand.__name__: "Setting the weights anew",
+    InitialiseCommand.__name__: "Resetting the weights",
     ExportCommand.__name__: "The export",
 }
 

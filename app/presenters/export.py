@@ -23,6 +23,7 @@ class ExportPresenter(QObject):
         super().__init__(parent)
         self._bench, self._panel = bench, panel
         bench.store.snapshot.connect(self._on_snapshot)
+        bench.files.opened.connect(panel.hide)
 
     def ask(self, form: Format) -> None:
         """Ask for a file and export to it."""

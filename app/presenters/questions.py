@@ -29,12 +29,13 @@ class Questions(QObject):
         self._newest: dict[type[Command], tuple[int, Answered, Failed]] = {}
         bench.link.snapshot.connect(self._on_snapshot)
 
-    def ask(self, command: Command, answered: Answered, failed: Failed) -> bool:
+    def ask(self, command: Command, answered: Answered, failed: Failed) -> int:
         """Send a command. `answered(snapshot)` is called for each answer, or `failed(error)`, until
-        a command of the same kind is sent. False, and nothing is called, if there is no engine."""
+        a command of the same kind is sent. Returns the command's id; 0, and nothing is called, if
+        there is no engine."""
         command_id = self._bench.send(command)
         self._newest[type(command)] = command_id, answered, failed
-        return bool(command_id)
+        return command_id
 
     def drop(self) -> None:
         """Pass on no more answers."""

@@ -1,28 +1,83 @@
-"""The Start page: new, open, templates and recent files."""
+"""The Start page: new, open, templates, recent files, and the ways into workspaces."""
 
 from __future__ import annotations
 
-from PySide6.QtCore import QObject
+from PySide6.QtCore import QObject, Signal
 
 from app import templates
 from app.workbench import Workbench
 from engine.project import files
-from widgets.start_page import StartPage
+from engine.project.examples import graph_examples, mistakes
+from widgets.start.cards import Way
+from widgets.start.start_page import StartPage
+
+_TENSOR_ACTIONS = (
+    ("tensors.console", "Type Python in the console"),
+    ("tensors.create", "Create a tensor"),
+    ("tensors.open_file", "Open a Python file as cells…"),
+    ("tensors.show", "Show a tensor by name"),
+)
 
 
 class StartPresenter(QObject):
+    """Signals: `example_requested(key)` of a graph example; `mistake_requested(key)`."""
+
+    first_steps_requested = Signal()
+    example_requested = Signal(str)
+    mistake_requested = Signal(str)
+
     def __init__(self, bench: Workbench, page: StartPage, parent: QObject) -> None:
         super().__init__(parent)
         self._bench, self._page = bench, page
         page.new_requested.connect(lambda: bench.files.new())
         page.open_requested.connect(lambda: bench.files.open())
-        page.tensors_requested.connect(lambda: bench.window.show_workspace("tensors"))
+        page.first_steps_requested.connect(self.first_steps_requested)
+        page.way_chosen.connect(self._go)
         page.recent_chosen.connect(bench.files.open)
         page.template_chosen.connect(self._open_template)
         page.show_templates([(t.key, t.title, t.summary, t.icon) for t in templates.templates()])
+        page.show_ways(self._ways())
         bench.files.path_changed.connect(self._show_recent)
         bench.files.failed.connect(self._show_recent)
         self._show_recent()
+
+    def _ways(self) -> tuple[Way, ...]:
+        actions = self._bench.actions
+        examples, wrong = graph_examples().values(), mistakes().values()
+        return (
+            Way(
+                "tensors",
+                "Tensors",
+                "The storage, strides and sharing of every tensor that your Python makes.",
+                "mdi6.matrix",
+                tuple((key, title, actions[key].statusTip()) for key, title in _TENSOR_ACTIONS),
+            ),
+            Way(
+                "autograd",
+                "Autograd examples",
+                "Small graphs, forward and backward, with numbers to check by hand.",
+                "mdi6.sitemap-outline",
+                tuple((each.key, each.title, each.tip) for each in examples),
+                f"All {len(examples)} examples",
+            ),
+            Way(
+                "mistakes",
+                "Usual mistakes",
+                "What each one does, where the graph shows it, and what to write instead.",
+                "mdi6.alert-outline",
+                tuple((each.key, each.title, each.happens) for each in wrong),
+                f"All {len(wrong)} mistakes",
+            ),
+        )
+
+    def _go(self, way: str, entry: str) -> None:
+        match way:
+            case "tensors":
+                self._bench.actions[entry].trigger()
+            case "autograd":
+                self.example_requested.emit(entry)
+            case "mistakes":
+                self.mistake_requested.emit(entry)
 
     def _open_template(self, key: str) -> None:
         try:

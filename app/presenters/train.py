@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from datetime import datetime
+
 from PySide6.QtCore import QObject, Signal
 
 from app.link import LinkState
-from app.presenters.questions import NO_ENGINE, in_words
+from app.presenters.questions import NO_ENGINE, Questions, in_words
 from app.workbench import Workbench
 from engine.project import edits
 from engine.project.document import Model, Project, TrainingSetup, replace
 from engine.project.problems import located
 from engine.protocol import (
+    AdjustTrainingCommand,
+    CheckpointSnapshot,
     Command,
     ContinueTrainingCommand,
+    ErrorReport,
     ErrorSnapshot,
+    FindCheckpointCommand,
     ModelSnapshot,
     PauseSignal,
     ReadySnapshot,
@@ -34,6 +41,7 @@ class TrainPresenter(QObject):
     def __init__(self, bench: Workbench, view: TrainView, parent: QObject) -> None:
         super().__init__(parent)
         self._bench, self._view = bench, view
+        self._questions = Questions(bench, self)
         view.form.setup_edited.connect(self._edit_setup)
         view.form.loss_edited.connect(self._edit_loss)
         view.bar.train_requested.connect(self.train)
@@ -46,6 +54,8 @@ class TrainPresenter(QObject):
         bench.store.project_changed.connect(self._on_project_changed)
         bench.store.snapshot.connect(self._on_snapshot)
         bench.link.state_changed.connect(self._on_engine_state)
+        bench.files.opened.connect(self._offer_resume)
+        bench.files.opened.connect(view.clear)
         self._show_setup()
         self._on_engine_state(bench.link.state)
         run = bench.newest(TrainingSnapshot)
@@ -69,6 +79,7 @@ class TrainPresenter(QObject):
                 training=project.training,
                 paused=paused,
                 checkpoint=checkpoint,
+                fresh=self._view.bar.fresh and not checkpoint,
             )
         )
 
@@ -92,16 +103,46 @@ class TrainPresenter(QObject):
 
     def resume(self) -> None:
         run = self._run()
-        if run is None or not run.checkpoint:
-            self._bench.say("There is no checkpoint to resume from yet.")
-            return
-        self.train(checkpoint=run.checkpoint)
+        if run is not None and run.checkpoint:
+            self.train(checkpoint=run.checkpoint)
+        else:
+            self._find_checkpoint(self._resume_from, self._cannot_resume)
 
     def restore(self) -> None:
         """Load the weights of the last checkpoint without training."""
         run = self._run()
         if run is not None and run.checkpoint:
             self.train(paused=run.state == "stopped", checkpoint=run.checkpoint)
+
+    def _find_checkpoint(
+        self, found: Callable[[CheckpointSnapshot], object], failed: Callable[[ErrorReport], object]
+    ) -> None:
+        """Ask the engine for a checkpoint of this model, of an earlier start of the program too."""
+        project = self._bench.project
+        command = FindCheckpointCommand(model=project.model, training=project.training)
+        if not self._questions.ask(command, found, failed):
+            self._view.show_problem(NO_ENGINE)
+
+    def _resume_from(self, found: CheckpointSnapshot) -> None:
+        if found.path:
+            self._bench.say(f"Resuming from {_when(found)}.")
+            self.train(checkpoint=found.path)
+        else:
+            self._bench.say("There is no checkpoint of this model and set-up to resume from.")
+
+    def _cannot_resume(self, error: ErrorReport) -> None:
+        self._view.show_problem(in_words(error))
+
+    def _offer_resume(self) -> None:
+        """Show Resume if an earlier start of the program left a checkpoint that fits."""
+        self._view.bar.offer_resume("")
+        ready = self._bench.link.state == "ready"
+        if ready and self._run() is None and self._bench.project.model.blocks:
+            self._find_checkpoint(self._show_offer, lambda error: None)
+
+    def _show_offer(self, found: CheckpointSnapshot) -> None:
+        if found.path:
+            self._view.bar.offer_resume(f"There is {_when(found)}: Resume goes on from there.")
 
     def _pause(self) -> None:
         self._bench.link.signal(PauseSignal())
@@ -125,12 +166,25 @@ class TrainPresenter(QObject):
     def _on_project_changed(self, old: Project, new: Project) -> None:
         if old.training is not new.training or edits.loss_of(old) != edits.loss_of(new):
             self._show_setup()
+        run = self._run()
+        if (
+            run is not None
+            and run.state in ("running", "paused")
+            and old.training.optimizer == new.training.optimizer
+            and old.training.optimizer_params != new.training.optimizer_params
+        ):
+            self._send(AdjustTrainingCommand(training=new.training))
 
     def _on_snapshot(self, snapshot: Snapshot) -> None:
         if isinstance(snapshot, TrainingSnapshot):
             self._view.show_training(snapshot)
         elif isinstance(snapshot, ErrorSnapshot) and snapshot.command == TrainCommand.__name__:
             self._view.show_problem(in_words(snapshot.error))
+        elif (
+            isinstance(snapshot, ErrorSnapshot)
+            and snapshot.command == AdjustTrainingCommand.__name__
+        ):
+            self._bench.say(in_words(snapshot.error))  # the run goes on
 
     def _on_engine_state(self, state: LinkState) -> None:
         run = self._run()
@@ -140,6 +194,7 @@ class TrainPresenter(QObject):
                 replace(run, state="failed", steps=StepColumns(), epoch_rows=(), remaining_s=None)
             )
         self._view.show_engine_state(state)
+        self._offer_resume()
         ready = self._bench.newest(ReadySnapshot)
         if ready is not None:
             self._view.show_devices(ready.devices)
@@ -150,10 +205,15 @@ class TrainPresenter(QObject):
         self._view.show_setup(project.training, block.kind if block else None)
 
 
+def _when(found: CheckpointSnapshot) -> str:
+    written = datetime.fromtimestamp(found.written_s)
+    return f"a checkpoint of step {found.step:,}, written {written:%d %b %Y, %H:%M}"
+
+
 def _why_not(report: ModelSnapshot, model: Model) -> str:
     """The first error that prevents the model from running, with the block's name."""
     problems = [*report.problems, *(p for block in report.blocks for p in block.problems)]
     first = next((p for p in problems if p.severity == "error"), None)
     if first is None:
-        return "The model does not run yet: it is empty."
-    return f"The model does not run yet. {located(first, model)}"
+        return "The model cannot run: it is empty."
+    return f"The model cannot run. {located(first, model)}"

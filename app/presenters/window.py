@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import cast
 
-from PySide6.QtCore import QObject, Qt
+from PySide6.QtCore import QMargins, QObject, QRect, Qt, Signal
 from PySide6.QtGui import QActionGroup, QGuiApplication
 from PySide6.QtWidgets import QApplication
 
@@ -16,24 +16,33 @@ from app.settings import ThemeChoice
 from app.window.shortcut_sheet import about_html, shortcuts_html, show_sheet
 from app.workbench import Workbench
 from engine.project.document import Workspace, replace
-from engine.protocol import ReadySnapshot, TrainingSnapshot
+from engine.protocol import ReadySnapshot
 from widgets import theme
 
+_FRAME = QMargins(8, 32, 8, 8)
+"""Room for the frame and the title that the desktop draws around the window."""
 _THEMES: tuple[ThemeChoice, ...] = ("system", "light", "dark")
 
 
 class WindowPresenter(QObject):
+    """`python_requested(path)` asks to show a Python file in the console."""
+
+    python_requested = Signal(str)
+
     def __init__(self, bench: Workbench, autosave: Autosave, parent: QObject) -> None:
         super().__init__(parent)
         self._bench, self._autosave = bench, autosave
         window, files, stack = bench.window, bench.files, bench.history.stack
-        window.may_close = self._may_close
+        window.may_close = files.may_leave
         window.closing.connect(self._remember)
         window.workspace_changed.connect(self._on_workspace_changed)
         window.file_dropped.connect(files.open)
         files.path_changed.connect(self._show_title)
         files.opened.connect(self._on_opened)
         files.failed.connect(self._show_failure)
+        files.python_refused.connect(self._offer_console)
+        bench.weights.failed.connect(self._show_weights_failure)
+        bench.weights.changed.connect(self._show_title)
         autosave.failed.connect(window.say)
         bench.store.project_changed.connect(self._show_title)
         stack.cleanChanged.connect(self._show_title)
@@ -49,20 +58,32 @@ class WindowPresenter(QObject):
         if not geometry.isEmpty():
             window.restoreGeometry(geometry)
 
+    def fit_screen(self, free: QRect) -> None:
+        """Bring the window, with its frame, inside the free area of its screen. It becomes smaller
+        only if it must."""
+        window = self._bench.window
+        room = free.size().shrunkBy(_FRAME)
+        window.resize(window.size().boundedTo(room))
+        box = QRect(window.pos(), window.size().grownBy(_FRAME))
+        if not free.contains(box):
+            box.moveCenter(free.center())
+            window.move(box.topLeft())
+
     def offer(self, recoveries: list[Recovery]) -> None:
         """Offer to restore the work that crashed windows left."""
         for index, recovery in enumerate(recoveries):
-            blocks = len(recovery.project.model.blocks)
+            count = len(recovery.project.model.blocks)
+            blocks = f"{count} block{'' if count == 1 else 's'}"
             of = f" of {recovery.original}" if recovery.original else ""
             self._bench.window.banners.show_banner(
                 f"recovery_{index}",
                 "accent",
                 f"Unsaved work was recovered: “{recovery.project.name}”",
-                f"{blocks} blocks{of}, put aside {recovery.saved_at:%d %b %Y, %H:%M:%S} before the "
-                "program ended unexpectedly.",
+                f"{blocks}{of}, saved {recovery.saved_at:%d %b %Y, %H:%M:%S}, before the"
+                " program ended unexpectedly.",
                 (
                     ("Restore", "Open it as unsaved changes.", partial(self._restore, recovery)),
-                    ("Discard", "Delete it; it cannot be brought back.", recovery.discard),
+                    ("Discard", "Delete it for good.", recovery.discard),
                 ),
             )
 
@@ -125,6 +146,7 @@ class WindowPresenter(QObject):
         workspace = self._bench.project.view.workspace
         self._bench.window.show_workspace("model" if workspace == "start" else workspace)
         self._bench.window.banners.dismiss("file")
+        self._bench.window.banners.dismiss("weights")
 
     def _on_workspace_changed(self, name: str) -> None:
         view = self._bench.project.view
@@ -135,6 +157,14 @@ class WindowPresenter(QObject):
     def _show_failure(self, message: str) -> None:
         self._bench.window.banners.show_banner("file", "error", message)
 
+    def _offer_console(self, message: str, path: str) -> None:
+        tip = "Show it in the console, cell by cell. Nothing runs until you say so."
+        choice = ("Open in the console", tip, partial(self.python_requested.emit, path))
+        self._bench.window.banners.show_banner("file", "warning", message, choices=(choice,))
+
+    def _show_weights_failure(self, message: str) -> None:
+        self._bench.window.banners.show_banner("weights", "error", message)
+
     def _restore(self, recovery: Recovery) -> None:
         if not self._bench.files.may_leave():
             self.offer([recovery])
@@ -144,14 +174,6 @@ class WindowPresenter(QObject):
         recovery.discard()
 
     # -- leaving ---------------------------------------------------------------------------------
-
-    def _may_close(self) -> bool:
-        run = self._bench.newest(TrainingSnapshot)
-        if run is not None and run.state == "running":
-            question = "A model is being trained. Stop and close? Its checkpoint stays."
-            if not self._bench.confirm(question, "Stop and close"):
-                return False
-        return self._bench.files.may_leave()
 
     def _remember(self) -> None:
         self._bench.settings.set_bytes("geometry", self._bench.window.saveGeometry())

@@ -24,12 +24,12 @@ class AutogradStage(Stage):
         self._compare()
 
     def _forward(self) -> None:
-        self.press(self._view, "forward_start")
+        self.press(self._view, "pass_start")
         shown = self.wait_for(
             ForwardSnapshot, lambda s: s.position == 0, "the forward pass to start"
         )
         for position in range(1, len(shown.order) + 1):
-            self.press(self._view, "forward_step")
+            self.press(self._view, "pass_step")
             self.wait_for(ForwardSnapshot, lambda s, p=position: s.position == p, "a forward step")
             self.count("forward_steps")
             if position == PICTURED_AFTER:
@@ -39,13 +39,13 @@ class AutogradStage(Stage):
             raise TourFailure("the forward pass ended without a loss")
 
     def _backward(self) -> None:
-        self.press(self._view, "backward_start")
+        self.press(self._view, "pass_step")  # after the loss: read the graph
         self.wait_for(BackwardSnapshot, lambda s: s.position == 0, "the backward pass to start")
         graph = self.wait_for(GraphSnapshot, lambda s: s.plan, "the autograd graph")
         presenter = self.application.workspaces.autograd
         self.hand.until(lambda: presenter.drawn is graph, "the graph to be drawn")
         for position in range(1, len(graph.plan) + 1):
-            self.press(self._view, "backward_step")
+            self.press(self._view, "pass_step")
             self.wait_for(
                 BackwardSnapshot, lambda s, p=position: s.position == p, "a backward step"
             )
@@ -54,7 +54,7 @@ class AutogradStage(Stage):
                 self.picture("backward")
 
     def _compare(self) -> None:
-        self.press(self._view, "backward_compare")
+        self.press(self._view, "pass_compare")
         comparison = self.wait_for(ComparisonSnapshot, lambda s: True, "the comparison")
         self.report["max_gradient_difference"] = comparison.max_difference
         self.picture("gradients-compared")

@@ -25,7 +25,7 @@ STAGES = (BuildStage, AutogradStage, TrainStage, ExportStage, TensorsStage)
 class _Dialogs(Dialogs):
     """Leaves without saving, since the tour's project is not needed any more."""
 
-    def unsaved(self, parent: QWidget, name: str) -> UnsavedAnswer:
+    def unsaved(self, parent: QWidget, name: str, weights: str = "") -> UnsavedAnswer:
         return "discard"
 
     def confirm(self, parent: QWidget, question: str, yes: str) -> bool:

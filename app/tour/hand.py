@@ -97,7 +97,7 @@ class Hand:
             if field.text() != path:
                 field.selectAll()
                 QTest.keyClicks(field, path)
-            # With a list of completions open, the first Enter only closes that: come again.
+            # If a list of completions is open, Enter closes only that; the timer tries again.
             QTest.keyClick(field, Qt.Key.Key_Return)
             answered = True
 

@@ -12,10 +12,10 @@ from widgets.derivatives.view import DerivativeView
 from widgets.trace.view import TraceView
 
 _STEPS = "One pass forward and backward, node by node on its graph."
-_TRACE = "Every line of your code, and what torch ran in it or in the model, forth and back."
+_TRACE = "Every line of your code, and every call of torch in it, forward and back."
 _DERIVATIVES = "Jacobian, Hessian and their products of any function; gradcheck of its backward."
-_FLOW = "The size of each layer's gradients while the model trains, from three beginnings."
-_MISTAKES = "The usual mistakes with autograd: make them, see them on the graph, write it right."
+_FLOW = "The size of each layer's gradients during training, for three initialisations."
+_MISTAKES = "Usual mistakes with autograd: run each one, see it on the graph, correct it."
 
 
 class AutogradPage(QTabWidget):
@@ -47,6 +47,11 @@ class AutogradPage(QTabWidget):
         """Show a node of a new graph, and a text on what to see there."""
         self.show_node(node)
         self.steps.show_lesson(words)
+
+    def show_mistake(self, key: str) -> None:
+        """Show the tab of the mistakes, and this mistake."""
+        self.setCurrentWidget(self.mistakes)
+        self.mistakes.choose(key)
 
     def show_code(self, source: str) -> None:
         """Show the tab of the trace, and trace this code."""

@@ -24,6 +24,9 @@ _ICONS = {
     "success": "mdi6.check-circle-outline",
 }
 
+CODE_LINES = 8
+"""More lines of code are scrolled to."""
+
 Choice = tuple[str, str, Callable[[], object]]
 """A button: its text, its tooltip, its function. Pressing it also closes the banner."""
 
@@ -46,10 +49,14 @@ class BannerArea(QWidget):
         text: str = "",
         choices: Sequence[Choice] = (),
         detail: str = "",
+        code: str = "",
     ) -> None:
-        """Show a banner with `title` and `text`; `detail` (a log) becomes its tooltip."""
+        """Show a banner with `title` and `text`; `detail` (a log) becomes its tooltip. `code` is
+        Python that a choice will run, shown below."""
         self.dismiss(key)
         banner = Banner(tone, title, text, choices, detail, lambda: self.dismiss(key), self)
+        if code:
+            banner.show_code(code)
         banner.setObjectName(f"banner_{key}")
         self._banners[key] = banner
         self._layout.addWidget(banner)
@@ -89,9 +96,20 @@ class Banner(QFrame):
         close = make.tool_button("banner_close", "mdi6.close", "Close this message.", dismiss)
         buttons = [self._button(number, *choice, dismiss) for number, choice in enumerate(choices)]
         parts = (self._icon, (words, 1), *buttons, close)
-        make.row(*parts, on=self, margins=(2 * GRID, GRID, GRID, GRID))
+        self._layout = make.column(make.row(*parts), on=self, margins=(2 * GRID, GRID, GRID, GRID))
         self._paint()
         theme.notifier.changed.connect(self._paint)
+
+    def show_code(self, code: str) -> None:
+        from widgets.model.code_editor import CodeEditor  # few banners need it: start without
+
+        shown = CodeEditor("banner_code", "Python that will run", "What will run, in order.")
+        shown.setPlainText(code)
+        lines = min(code.count("\n") + 1, CODE_LINES)
+        margins = 2 * round(shown.document().documentMargin())
+        bar = shown.horizontalScrollBar().sizeHint().height()
+        shown.setFixedHeight(lines * shown.fontMetrics().lineSpacing() + margins + bar)
+        self._layout.addWidget(shown)
 
     def _button(self, index, label, tip, act, dismiss) -> QPushButton:
         def press() -> None:

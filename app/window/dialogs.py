@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-from PySide6.QtWidgets import QFileDialog, QMessageBox, QWidget
+from PySide6.QtCore import QEventLoop, Qt, SignalInstance
+from PySide6.QtWidgets import QFileDialog, QMessageBox, QProgressDialog, QWidget
 
 UnsavedAnswer = Literal["save", "discard", "cancel"]
 
@@ -31,12 +32,14 @@ class Dialogs:
             parent, title, start, name_filter, options=self._options
         )[0]
 
-    def unsaved(self, parent: QWidget, name: str) -> UnsavedAnswer:
+    def unsaved(self, parent: QWidget, name: str, weights: str = "") -> UnsavedAnswer:
+        """`weights` names what would be lost besides the changes to the project `name`."""
         box = QMessageBox(parent)
         box.setIcon(QMessageBox.Icon.Question)
         box.setWindowTitle("Unsaved changes")
         box.setText(f"Save the changes to “{name}”?")
-        box.setInformativeText("Without saving, they are lost.")
+        lost = f"{weights} and all changes are lost." if weights else "they are lost."
+        box.setInformativeText(f"Without saving, {lost[0].lower()}{lost[1:]}")
         box.setStandardButtons(
             QMessageBox.StandardButton.Save
             | QMessageBox.StandardButton.Discard
@@ -48,6 +51,27 @@ class Dialogs:
         if button == QMessageBox.StandardButton.Save:
             return "save"
         return "discard" if button == QMessageBox.StandardButton.Discard else "cancel"
+
+    def wait(self, parent: QWidget, text: str, done: SignalInstance) -> None:
+        """Show `text` until the signal `done` comes, or the user does not want to wait."""
+        loop = QEventLoop()
+        progress = QProgressDialog(text, "Do not wait", 0, 0, parent)
+        progress.setWindowTitle("Tensor Lab")
+        progress.setWindowModality(Qt.WindowModality.ApplicationModal)
+        progress.setMinimumDuration(0)
+        ended: list[bool] = []  # a signal that comes before the loop runs cannot end it
+
+        def end() -> None:
+            ended.append(True)
+            loop.quit()
+
+        progress.canceled.connect(end)
+        connection = done.connect(end)
+        progress.show()
+        if not ended:
+            loop.exec()
+        done.disconnect(connection)
+        progress.deleteLater()
 
     def confirm(self, parent: QWidget, question: str, yes: str) -> bool:
         """Ask before something that cannot be undone; `yes` is the text of the button that does

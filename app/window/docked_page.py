@@ -20,6 +20,7 @@ class DockedPage(QMainWindow):
         self.setDockNestingEnabled(True)
         self.resize(_FIRST_SIZE)  # docks laid out in Qt's own 640 by 480 stay too small
         self._docks: list[QDockWidget] = []
+        self._folded: list[QDockWidget] = []
 
     def docks(self) -> tuple[QDockWidget, ...]:
         return tuple(self._docks)
@@ -30,6 +31,22 @@ class DockedPage(QMainWindow):
     def restore_docks(self, state: QByteArray) -> None:
         if not state.isEmpty():
             self.restoreState(state, _DOCK_VERSION)
+
+    def fold(self, area: Qt.DockWidgetArea) -> None:
+        """Hide the docks of a side, or show those that were hidden so; all if none was."""
+        side = [
+            dock
+            for dock in self._docks
+            if self.dockWidgetArea(dock) == area and not dock.isFloating()
+        ]
+        shown = [dock for dock in side if not dock.isHidden()]
+        if shown:
+            self._folded = [dock for dock in self._folded if dock not in side] + shown
+            for dock in shown:
+                dock.hide()
+            return
+        for dock in [dock for dock in self._folded if dock in side] or side:
+            dock.show()
 
     def _dock(self, title: str, widget: QWidget, area: Qt.DockWidgetArea) -> QDockWidget:
         dock = QDockWidget(title, self)

@@ -28,9 +28,9 @@ from widgets.icons import icon
 MESSAGE_MS = 8000
 
 _ENGINE_TIPS = {
-    "starting": "The engine, a process of its own, is loading torch. You can build meanwhile.",
+    "starting": "The engine, a process of its own, loads torch. You can build the model meanwhile.",
     "ready": "The engine is ready: it owns all tensors and runs apart from this window.",
-    "busy": "The engine is at work. This window stays free meanwhile.",
+    "busy": "The engine runs a job. The window stays responsive.",
     "lost": "There is no engine: shapes, stepping and training wait for it. Click to restart.",
 }
 

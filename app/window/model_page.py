@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QScrollArea
 
 from app.window.docked_page import DockedPage
@@ -23,6 +24,10 @@ _CANVAS_MIN_PX = 50 * GRID
 
 
 class ModelPage(DockedPage):
+    """`problems_moved()`: the panel Problems came in front of its neighbours, or left."""
+
+    problems_moved = Signal()
+
     def __init__(self) -> None:
         super().__init__("model_page")
         self.canvas = ModelCanvas()
@@ -35,12 +40,18 @@ class ModelPage(DockedPage):
         self.setFocusProxy(self.canvas)
 
         left, right = Qt.DockWidgetArea.LeftDockWidgetArea, Qt.DockWidgetArea.RightDockWidgetArea
+        for name, icon, words, area in (
+            ("fold_left", "mdi6.dock-left", "Show or hide the blocks (Ctrl+[)", left),
+            ("fold_right", "mdi6.dock-right", "Show or hide properties and code (Ctrl+])", right),
+        ):
+            self.canvas.zoom_bar.add(name, icon, words, partial(self.fold, area))
         self.palette_dock = self._dock("Blocks", self.block_palette, left)
         self.properties_dock = self._dock("Properties", self.properties, right)
         self.code_dock = self._dock("Code", self.code, right)
         self.problems_dock = self._dock("Problems", self._problem_panel(), right)
         self.tabifyDockWidget(self.code_dock, self.problems_dock)
         self.code_dock.raise_()
+        self.problems_dock.visibilityChanged.connect(self._list_problems_once)
         horizontal, vertical = Qt.Orientation.Horizontal, Qt.Orientation.Vertical
         widths = [self.block_palette.sizeHint().width(), self.code.sizeHint().width()]
         self.resizeDocks([self.palette_dock, self.code_dock], widths, horizontal)
@@ -52,8 +63,12 @@ class ModelPage(DockedPage):
         title = f"Problems ({len(problems)})" if problems else "Problems"
         self.problems_dock.setWindowTitle(title)
 
+    def _list_problems_once(self, in_front: bool) -> None:
+        self.properties.lists_all = not in_front
+        self.problems_moved.emit()
+
     def _problem_panel(self) -> QScrollArea:
-        words = "No problems: what is wrong with the model is listed here."
+        words = "No problems. What is wrong with the model is listed here."
         self._no_problems = make.label(words, "muted", "no_problems", wrap=True)
         parts = (self._no_problems, self.problems, make.STRETCH)
         area = make.scroll(make.page(*parts, gap=-1, margins=GRID), sideways=True)

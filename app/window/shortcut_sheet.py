@@ -20,27 +20,28 @@ _CANVAS_KEYS = (
     ("Ctrl+Arrows", "Move the selected blocks"),
     ("W", "Draw a wire from the selected block by keyboard"),
     ("Shift+W", "Select the next wire"),
-    ("Enter", "Show the selected block's properties"),
+    ("Enter", "Edit the selected block's properties; Esc leads back to the canvas"),
+    ("F2", "Rename the selected block; so does a double click on its title"),
     ("Space+drag", "Pan"),
     ("+ - 0", "Zoom in, out, to actual size"),
-    ("Esc", "Cancel what is being dragged; else select nothing"),
+    ("Esc", "Cancel the drag, or clear the selection"),
 )
 _GRAPH_KEYS = (
-    ("Arrows", "Walk along the links, and to what stands beside"),
+    ("Arrows", "Move along the links, and to the boxes beside"),
     ("Enter", "Run to the selected node; open or close the selected box"),
-    ("+ -", "Open the selected box; close it or the one around it"),
-    ("Ctrl+F", "Search; there Enter and Shift+Enter go through the hits"),
+    ("+ -", "Open the selected box; close it, or the box around it"),
+    ("Ctrl+F", "Search; Enter and Shift+Enter go to the next and the previous hit"),
     ("Drag", "Pan"),
     ("Ctrl++ Ctrl+-", "Zoom in, out"),
     ("F", "Fit the whole graph into view"),
-    ("Esc", "Select nothing"),
+    ("Esc", "Clear the selection"),
 )
 _CONSOLE_KEYS = (
-    ("Enter", "Run what is complete; go on with an unfinished block, an empty line ends it"),
-    ("Shift+Enter", "Run it as it stands"),
-    ("Ctrl+Enter", "Begin a new line"),
+    ("Enter", "Run complete input; continue an unfinished block until an empty line"),
+    ("Shift+Enter", "Run the input as it is"),
+    ("Ctrl+Enter", "Insert a line break"),
     ("Tab", "Complete a name; at the start of a line indent it"),
-    ("Up, Down", "In the first and last line: bring back earlier input"),
+    ("Up, Down", "In the first and last line: earlier input"),
 )
 
 

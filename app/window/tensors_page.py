@@ -44,13 +44,25 @@ class TensorsPage(DockedPage):
 
     def _make_middle(self) -> None:
         tabs = (
-            (self.values, "Values", "Its elements as numbers and pictures, to read and to change"),
-            (self.storage, "Storage", "The memory under it, cell by cell, and who reads each"),
-            (self.aliases, "Aliases", "All tensors by the memory that they share"),
-            (self.operation, "Operation", "What a line will give, a view or a copy, and why"),
-            (self.broadcast, "Broadcast", "How shapes that differ are made to fit"),
-            (self.reduction, "Reduce", "Which elements sum, mean and the like fold into which"),
-            (self.product, "Multiply", "Which row meets which column: matmul, bmm, dot, einsum"),
+            (self.values, "Values", "Its elements as numbers and pictures, to read and to edit"),
+            (
+                self.storage,
+                "Storage",
+                "Its storage, cell by cell, and which tensors read each cell",
+            ),
+            (self.aliases, "Aliases", "All tensors, grouped by the storage that they share"),
+            (self.operation, "Operation", "What an operation returns, a view or a copy, and why"),
+            (self.broadcast, "Broadcast", "How different shapes are broadcast to one shape"),
+            (
+                self.reduction,
+                "Reduce",
+                "Which elements sum, mean, max and others reduce to each result",
+            ),
+            (
+                self.product,
+                "Multiply",
+                "Which row and column give each element: matmul, bmm, dot, einsum",
+            ),
             (self.pick, "Index", "Which elements an index picks: slices, masks, gather"),
         )
         rows = ((view, title, f"{tip}.") for view, title, tip in tabs)

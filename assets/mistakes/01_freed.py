@@ -1,4 +1,4 @@
-# title: backward twice through one graph
+# title: Backward twice through one graph
 # happens: The second backward raises: the saved tensors have been freed.
 # why: Each node frees what it saved as soon as backward has run it, so that memory is there again.
 #   The nodes remain, their saved tensors do not.

@@ -1,4 +1,4 @@
-# title: a leaf changed in place
+# title: A leaf changed in place
 # happens: The write raises: a leaf that requires grad is used in an in-place operation.
 # why: A leaf is where gradients end. Were the write recorded, w would be the result of an
 #   operation and no leaf any more.

@@ -1,4 +1,4 @@
-# title: no gradient: a detached path
+# title: No gradient: a detached path
 # happens: w.grad is None, and nothing is raised.
 # why: detach() gives the same numbers without their history: for autograd h is data, and no way
 #   leads from loss to w.

@@ -1,4 +1,4 @@
-# title: no gradient: through item() or numpy()
+# title: No gradient: through item() or numpy()
 # happens: w.grad is None, and nothing is raised.
 # why: item() gives a Python number, and Python keeps no graph. The same holds for numpy() and
 #   tolist().

@@ -1,4 +1,4 @@
-# title: no gradient: a tensor of integers
+# title: No gradient: a tensor of integers
 # happens: i.grad is None; requires_grad=True for it would raise.
 # why: A derivative asks what a very small change would do, and integers have none. Only floating
 #   and complex tensors can require grad.

@@ -1,4 +1,4 @@
-# title: no gradient: not used at all
+# title: No gradient: not used at all
 # happens: unused.grad is None, and nothing is raised; an optimizer leaves it as it is.
 # why: The loss was computed without it. In a model it is a layer that forward never calls.
 # root: loss

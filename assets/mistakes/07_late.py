@@ -1,4 +1,4 @@
-# title: no gradient: requires_grad set too late
+# title: No gradient: requires_grad set too late
 # happens: w.grad is None, and nothing is raised.
 # why: The graph is recorded as the operations run. When w was multiplied it did not require grad,
 #   and what is recorded later does not reach back.

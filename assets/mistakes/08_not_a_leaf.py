@@ -1,4 +1,4 @@
-# title: no gradient: not a leaf
+# title: No gradient: not a leaf
 # happens: h.grad is None (asking for it warns), x.grad is there.
 # why: A gradient passes through h on its way to x and is not kept: memory is spent on leaves
 #   alone.

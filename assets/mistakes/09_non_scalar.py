@@ -1,4 +1,4 @@
-# title: backward of more than one number
+# title: Backward of more than one number
 # happens: backward raises: a gradient can be created implicitly only for scalar outputs.
 # why: Backward computes vector · Jacobian. For a scalar the vector is 1; for more numbers you have
 #   to say which.

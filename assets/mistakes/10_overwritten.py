@@ -1,4 +1,4 @@
-# title: a saved tensor overwritten
+# title: A saved tensor overwritten
 # happens: backward raises: a variable needed for gradient computation has been modified by an
 #   inplace operation.
 # why: The slope of exp is its result, so ExpBackward0 saved y. The write changed it and raised its

@@ -1,4 +1,4 @@
-# title: dtypes that do not match
+# title: Dtypes that do not match
 # happens: The product raises: both must have the same dtype.
 # why: NumPy's arrays are float64 and torch's parameters float32. Sums and products of elements
 #   convert; matrix products and layers do not.

@@ -1,4 +1,4 @@
-# title: devices that do not match
+# title: Devices that do not match
 # happens: The sum raises: the tensors are on different devices.
 # why: An operation runs on one device and reads its memory only. Model and batch have to be moved
 #   to the same one.

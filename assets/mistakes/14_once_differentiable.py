@@ -1,4 +1,4 @@
-# title: double backward of a function that has none
+# title: Double backward of a function that has none
 # happens: The second backward raises: trying to differentiate twice a function marked with
 #   @once_differentiable.
 # why: This backward was written not to be recorded, so its result has no graph that leads on. Its

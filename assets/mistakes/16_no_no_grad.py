@@ -1,4 +1,4 @@
-# title: evaluation without no_grad()
+# title: Evaluation without no_grad()
 # happens: Nothing is raised; memory grows with each batch.
 # why: total holds the graphs of all batches with everything that they saved, and none of it will
 #   ever be used.

@@ -1,4 +1,4 @@
-# title: a list of losses, each with its graph
+# title: A list of losses, each with its graph
 # happens: Nothing is raised; the list grows by a graph with each step.
 # why: A tensor holds its grad_fn, and that the whole graph under it. backward freed what the nodes
 #   saved, not the nodes.

@@ -1,4 +1,4 @@
-# title: a hook that was not removed
+# title: A hook that was not removed
 # happens: w.grad is 6 at first, then 12: nothing is raised.
 # why: Each register_hook adds one more. Hooks stay until their handle removes them, and each is
 #   given what the one before made.

@@ -6,6 +6,7 @@ import ast
 import codeop
 import linecache
 import sys
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
@@ -26,9 +27,12 @@ from ..recording.threads import threads_counted
 from ..recording.writes import Writes
 from ..tensors.reach import Reached, reach
 from ..tensors.storages import Storages
+from .debugging import breakpoints_told
 from .journal import Journal
 from .output import Output
 from .resolve import resolve
+from .warning_places import warnings_at_users_lines
+from .working_folder import WorkingFolder
 
 
 class Namespace:
@@ -39,13 +43,15 @@ class Namespace:
     sets hold for later cells, but not for the rest of the engine. Every cell is added to `journal`.
     """
 
-    def __init__(self, journal: Journal | None = None) -> None:
+    def __init__(self, journal: Journal | None = None, folder: WorkingFolder | None = None) -> None:
         self.journal = journal or Journal()
+        self.folder = folder or WorkingFolder()
         self.module = ModuleType("__main__")
         self.variables: dict[str, Any] = self.module.__dict__
         self.variables.update(torch=torch, nn=nn, F=F, np=np)
         self.initial_names = frozenset(self.variables)  # the names before the user's first cell
         self.storages = Storages()
+        self.silent = weakref.WeakSet[type]()  # classes whose objects hang when asked what they are
         self.writes = Writes()
         self.recordings = Recordings()  # the calls of each cell, to name the nodes of its graphs
         self._cuts = GradientCuts()
@@ -78,7 +84,10 @@ class Namespace:
             with (
                 self.journal.cell(self, source, title),
                 output.redirected(),
+                warnings_at_users_lines(),
+                breakpoints_told(),
                 self._as_main(name),
+                self.folder.current(),
                 self._modes.users(),
                 ExitStack() as stack,
             ):
@@ -124,7 +133,7 @@ class Namespace:
         linecache.cache[name] = (len(expression), None, [expression], name)
         try:
             code = self._compile(expression, name, "eval")
-            with self._modes.users(), ExitStack() as stack:
+            with self.folder.current(), self._modes.users(), ExitStack() as stack:
                 for enter in self.around:
                     stack.enter_context(enter(name))
                 with control.user_code():

@@ -7,55 +7,106 @@ import io
 import os
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import Literal
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
-Stream = Literal["stdout", "stderr", "result"]
+from ..protocol import OutputSnapshot, OutputTailSnapshot, Stream
+from .long_output import LongOutput, Returns
+from .process_output import ProcessOutput
 
 FLUSH_S = 1 / 30
+TAIL_S = 1 / 8
+"""A tail replaces the one before: a few each second are enough to read it."""
 PROMPT_LINES = 1000
 """The first lines of a cell are sent one by one, so that they are seen even if the next line of
 code ends the process. Later lines are gathered and sent 30 times a second."""
 MAX_CHARACTERS = 32 * 1024
 """The longest piece of text that is sent: at most 128 KiB of UTF-8."""
+FULL_CHARACTERS = 256 * 1024
+"""Code that prints faster than its output is taken waits while there is more to be taken."""
+
+Emit = Callable[[OutputSnapshot | OutputTailSnapshot], None]
 
 
 class Output:
-    """Gathers text from any thread and passes it to `send(stream, text)` in order."""
+    """Gathers text from any thread, and sends its head as it comes, then a tail now and then."""
 
-    def __init__(self, send: Callable[[Stream, str], None]) -> None:
-        self._send = send
-        self._lock = threading.RLock()
-        self._pieces: list[tuple[Stream, str]] = []
+    def __init__(
+        self,
+        emit: Emit,
+        *,
+        all_output: bool = False,
+        process: ProcessOutput | None = None,
+        shield: Callable[[], AbstractContextManager[None]] = nullcontext,
+    ) -> None:
+        """`all_output`: see `RunCellCommand`. What `process` reads is sent too. `shield` is a
+        context in which the main thread is not interrupted."""
+        self._emit = emit
+        self._process = process
+        self._shield = shield
+        self._returns = Returns()
+        self._long = None if all_output else LongOutput()
+        self._tail_at = 0.0
+        # Text that waits to be taken, by `flush`.
+        self._changed = threading.Condition()
+        self._waiting: list[tuple[Stream, str]] = []
         self._characters = 0
+        self._full = threading.Event()
         self._prompt_lines = PROMPT_LINES
-        self._closed = threading.Event()
+        self._flushing = threading.Lock()
+        self._flushing_thread = 0
+        self._is_open = False
+        self._main_thread = threading.get_ident()
         self._owner_pid = os.getpid()
 
     def write(self, stream: Stream, text: str) -> None:
-        with self._lock:
-            if self._pieces and self._pieces[-1][0] == stream:
-                self._pieces[-1] = (stream, self._pieces[-1][1] + text)
-            else:
-                self._pieces.append((stream, text))
+        # Garbage collection runs finalizers that print in any thread, also in the one that flushes.
+        inside = self._flushing_thread == threading.get_ident()
+        with self._changed:
+            while self._characters >= FULL_CHARACTERS and self._is_open and not inside:
+                self._changed.wait()
+            self._waiting.append((stream, text))
             self._characters += len(text)
-            prompt = text.endswith("\n") and self._prompt_lines > 0
-            self._prompt_lines -= prompt
-            if prompt or self._characters >= MAX_CHARACTERS:
+            is_prompt = text.endswith("\n") and self._prompt_lines > 0 and not inside
+            self._prompt_lines -= is_prompt
+        if is_prompt:
+            with self._shield() if threading.get_ident() == self._main_thread else nullcontext():
                 self.flush()
+        elif self._characters >= MAX_CHARACTERS:
+            self._full.set()
+
+    @property
+    def takes_text(self) -> bool:
+        """False in a forked worker, which must not use the engine's pipe, and when the cell has
+        ended, for its threads that go on."""
+        return self._is_open and os.getpid() == self._owner_pid
 
     def flush(self) -> None:
-        with self._lock:
-            pieces, self._pieces, self._characters = self._pieces, [], 0
-            for stream, text in pieces:
-                for start in range(0, len(text), MAX_CHARACTERS):
-                    self._send(stream, text[start : start + MAX_CHARACTERS])
+        with self._flushing:
+            self._flushing_thread = threading.get_ident()
+            try:
+                self._take()
+            finally:
+                self._flushing_thread = 0
+
+    def _take(self) -> None:
+        with self._changed:
+            waiting, self._waiting, self._characters = self._waiting, [], 0
+            self._changed.notify_all()
+        for stream, text in _joined(waiting):
+            self._send(stream, text)
+        if self._process is not None:
+            for stream, text in self._process.read():
+                self._send(stream, text)
+        if self._long is not None and time.monotonic() >= self._tail_at + TAIL_S:
+            self._send_tail(self._long)
 
     @contextmanager
     def redirected(self) -> Iterator[None]:
         """While this context is open, `sys.stdout` and `sys.stderr` write to this output."""
         before = sys.stdout, sys.stderr
+        self._is_open = True
         flusher = threading.Thread(target=self._keep_flushing, name="cell-output", daemon=True)
         flusher.start()
         sys.stdout, sys.stderr = self._file("stdout"), self._file("stderr")
@@ -63,9 +114,26 @@ class Output:
             yield
         finally:
             sys.stdout, sys.stderr = before
-            self._closed.set()
+            self._is_open = False
+            self._full.set()
             flusher.join()
+            self._tail_at = 0.0
             self.flush()
+            if self._long is not None:
+                self._long.close()
+
+    def _send(self, stream: Stream, text: str) -> None:
+        if self._long is not None:
+            text = self._long.add(stream, self._returns.apply(text))
+        for start in range(0, len(text), MAX_CHARACTERS):
+            piece = text[start : start + MAX_CHARACTERS]
+            self._emit(OutputSnapshot(stream=stream, text=piece))
+
+    def _send_tail(self, long: LongOutput) -> None:
+        tail = long.take_tail()
+        if tail is not None:
+            self._tail_at = time.monotonic()
+            self._emit(tail)
 
     def _file(self, stream: Stream) -> io.TextIOWrapper:
         return io.TextIOWrapper(
@@ -77,7 +145,9 @@ class Output:
         )
 
     def _keep_flushing(self) -> None:
-        while not self._closed.wait(FLUSH_S):
+        while self._is_open:
+            self._full.wait(FLUSH_S)
+            self._full.clear()
             self.flush()
 
 
@@ -93,7 +163,17 @@ class _Sink(io.BufferedIOBase):
         return True
 
     def write(self, data) -> int:
-        if os.getpid() != self._output._owner_pid:  # a forked worker must not use the engine's pipe
-            return os.write(1, data)
+        if not self._output.takes_text:
+            return os.write(2 if self._stream == "stderr" else 1, data)
         self._output.write(self._stream, self._decoder.decode(bytes(data)))
         return len(data)
+
+
+def _joined(pieces: list[tuple[Stream, str]]) -> Iterator[tuple[Stream, str]]:
+    """The pieces, those of one stream in a row as one."""
+    texts: list[str] = []
+    for number, (stream, text) in enumerate(pieces):
+        texts.append(text)
+        if number + 1 == len(pieces) or pieces[number + 1][0] != stream:
+            yield stream, "".join(texts)
+            texts.clear()

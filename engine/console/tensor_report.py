@@ -23,8 +23,11 @@ def report_tensors(tensors: Mapping[str, torch.Tensor]) -> dict[str, TensorRepor
 
     Draws no random numbers and builds no graph.
     """
-    storages = Storages()
-    return {name: report(tensor, storages.number(tensor)) for name, tensor in tensors.items()}
+    numbers = Storages().numbers(tensors.values())
+    return {
+        name: report(tensor, number)
+        for (name, tensor), number in zip(tensors.items(), numbers, strict=True)
+    }
 
 
 def report(t: torch.Tensor, storage_id: int | None = None) -> TensorReport:

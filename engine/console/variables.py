@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Iterable, Sized
+import sys
+from collections.abc import Iterable, Iterator, Sized
+from contextlib import contextmanager
 from types import ModuleType
 
 import msgspec
@@ -12,6 +14,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from ..control import Control
 from ..errors import sendable
 from ..protocol import MAX_SNAPSHOT_BYTES, Variable, VariableKind, VariablesSnapshot
 from ..tensors.readable import dtype_name, readable
@@ -21,13 +24,16 @@ from .tensor_report import or_none
 
 MAX_TEXT = 80
 MAX_NAME = 200
+ANSWER_S = 2.0
+_TRUSTED = sys.stdlib_module_names | {"numpy", "torch"}
 
 
-def list_variables(namespace: Namespace) -> VariablesSnapshot:
+def list_variables(namespace: Namespace, control: Control | None = None) -> VariablesSnapshot:
     """Tensors, modules, optimizers, numbers and other objects, in the order they were made.
 
     Private names and the imports that every namespace starts with are left out. Reads no element of
-    a tensor that has more than one, draws no random numbers and builds no graph.
+    a tensor that has more than one, draws no random numbers and builds no graph. An object of a
+    class of the user's own has ANSWER_S to say what it is, and is asked no more if it does not.
     """
     listed: list[Variable] = []
     size_bytes = 0
@@ -38,13 +44,47 @@ def list_variables(namespace: Namespace) -> VariablesSnapshot:
         and not name.startswith("_")
         and name not in namespace.initial_names
     ]
+    namespace.storages.numbers(
+        value for _, value in found if issubclass(type(value), torch.Tensor | np.ndarray)
+    )
     for name, value in found:
-        variable = describe(name, value, namespace.storages)
+        try:
+            with _limited(type(value), namespace, control):
+                variable = describe(name, value, namespace.storages)
+        except (TimeoutError, KeyboardInterrupt):
+            namespace.silent.add(type(value))
+            variable = _silent(name, type(value))
         size_bytes += len(msgspec.msgpack.encode(variable))
         if size_bytes > MAX_SNAPSHOT_BYTES // 2:
             break
         listed.append(variable)
     return VariablesSnapshot(variables=tuple(listed), left_out=len(found) - len(listed))
+
+
+@contextmanager
+def _limited(kind: type, namespace: Namespace, control: Control | None) -> Iterator[None]:
+    if kind in namespace.silent:
+        raise TimeoutError
+    if control is None or not _is_users(kind):
+        yield
+        return
+    with control.time_limit(ANSWER_S):
+        yield
+
+
+def _is_users(kind: type) -> bool:
+    """Whether reading an object of this class may run code of the user's."""
+    roots = {str(base.__module__).partition(".")[0] for base in kind.__mro__}
+    return not roots <= _TRUSTED
+
+
+def _silent(name: str, kind: type) -> Variable:
+    return Variable(
+        name=sendable(name[:MAX_NAME]),
+        kind=_kind(kind),
+        type=kind.__name__,
+        text="does not answer: its methods take too long",
+    )
 
 
 def describe(name: str, value: object, storages: Storages) -> Variable:

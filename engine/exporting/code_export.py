@@ -15,7 +15,7 @@ from ..errors import LabError
 from ..tensors.compare import max_difference
 from .weights import Written, check_fits, write
 
-_MEND = "Mend what the Problems list names, then export again."
+_MEND = "Fix what the Problems list names, then export again."
 
 
 def save_code(

@@ -15,17 +15,18 @@ from typing import Literal
 
 import safetensors.torch
 import torch
-from safetensors import SafetensorError
 from torch import Tensor, nn
 
 from ..errors import LabError
 from ..project.atomic import write_atomically
 from ..tensors.compare import max_difference, same_bits
+from ..tensors.plain import described, is_name, tensor_problem
 from ..tensors.readable import dtype_name
 
 WeightsFormat = Literal["pt", "safetensors"]
 
 MAX_NAMED_KEYS = 5
+_SAVE_A_STATE = "Save a state_dict: torch.save(model.state_dict(), path)."
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,8 @@ def save_weights(module: nn.Module, path: str | os.PathLike[str], format: Weight
     written = write(path, data)
     loaded = _load_safetensors(path) if format == "safetensors" else _load_pt(path)
     different = [k for k in state if k not in loaded or not same_bits(state[k], loaded[k])]
-    if different or loaded.keys() != state.keys():
+    different += [k for k in loaded if k not in state]
+    if different:
         raise LabError(
             f"{path} was written, but what was read back differs in {_listed(different)}.",
             hint="The disk may be failing: write to another one.",
@@ -106,25 +108,21 @@ def load_weights(path: str | os.PathLike[str]) -> dict[str, Tensor]:
             f"{path} holds objects that would run code when they are loaded, so it was refused.",
             hint="Ask its author for a plain state_dict: torch.save(model.state_dict(), path).",
         ) from error
-    except (
-        OSError,
-        RuntimeError,
-        EOFError,
-        ValueError,
-        KeyError,
-        SafetensorError,
-        zipfile.BadZipFile,
-    ) as error:
+    except Exception as error:  # the readers meet damaged bytes with errors of any kind
         raise _unreadable(path) from error
     if isinstance(loaded, dict) and "optimizer" in loaded and isinstance(loaded.get("model"), dict):
         loaded = loaded["model"]  # a training checkpoint
-    if not isinstance(loaded, dict) or not all(
-        isinstance(key, str) and isinstance(tensor, Tensor) for key, tensor in loaded.items()
-    ):
+    if not isinstance(loaded, dict):
         raise LabError(
-            f"{path} holds a {type(loaded).__name__}, not tensors by name.",
-            hint="Save a state_dict: torch.save(model.state_dict(), path).",
+            f"{path} holds a {type(loaded).__name__}, not tensors by name.", hint=_SAVE_A_STATE
         )
+    for key, tensor in loaded.items():
+        reason = tensor_problem(tensor) if is_name(key) else "this is not a name"
+        if reason:
+            raise LabError(
+                f"{path} is not tensors by name. {described(key)}: {reason}.",
+                hint=_SAVE_A_STATE,
+            )
     return dict(loaded)
 
 

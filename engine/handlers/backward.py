@@ -7,7 +7,7 @@ from traceback import extract_tb
 
 from torch import Tensor
 
-from ..autograd.backward.backward_pass import BackwardPass, shown_values
+from ..autograd.backward.backward_pass import BackwardPass
 from ..autograd.backward.comparing import compare
 from ..autograd.backward.roots import ConsoleSubject, GradientSubject, ModelSubject, Subject
 from ..autograd.graph.reading import Node
@@ -15,6 +15,8 @@ from ..errors import LabError
 from ..lab import Lab
 from ..protocol import (
     CompareGradientsCommand,
+    GraphNumbersCommand,
+    GraphNumbersSnapshot,
     InspectCommand,
     MoveBackwardCommand,
     ParameterUpdate,
@@ -25,8 +27,9 @@ from ..protocol import (
 )
 from ..recording.user_files import is_user_file
 from ..tensors.error_help import explain_error
+from ..tensors.summary import shown_values
 from ..training.first_update import first_update
-from .backward_edits import debugger_maker
+from .backward_edits import debugger_maker, namespace_of
 
 
 def start_backward(lab: Lab, command: StartBackwardCommand) -> Iterator[Snapshot | None]:
@@ -40,11 +43,13 @@ def start_backward(lab: Lab, command: StartBackwardCommand) -> Iterator[Snapshot
         subject = _gradient_subject(lab, command)
         lab.backward.close()
     elif command.root.strip():
-        namespace = lab.console.namespace
+        lab.backward.of_example = command.example
+        namespace = namespace_of(lab)
         subject = ConsoleSubject(namespace, lab.control, command.root, command.gradient)
         lab.backward.close()
     else:
         forward = lab.models.require_forward()
+        lab.backward.of_example = False
         before = lab.backward.under_way
         if before is not None and not before.subject.root and before.graph_is_freed:
             forward.reset()
@@ -58,7 +63,7 @@ def start_backward(lab: Lab, command: StartBackwardCommand) -> Iterator[Snapshot
     backward = lab.backward.under_way = BackwardPass(
         subject,
         debugger_maker(lab, subject.defaults),
-        journal=lab.console.namespace.journal,
+        journal=namespace_of(lab).journal,
         real_engine=command.real_engine,
         retain_graph=command.retain_graph,
         create_graph=command.create_graph,
@@ -92,6 +97,15 @@ def compare_gradients(lab: Lab, command: CompareGradientsCommand) -> Iterator[Sn
     yield compare(lab.backward.require())
 
 
+def graph_numbers(lab: Lab, command: GraphNumbersCommand) -> Iterator[Snapshot]:
+    """Answer with a GraphNumbersSnapshot; without a pass, with nothing."""
+    backward = lab.backward.under_way
+    if backward is not None:
+        yield GraphNumbersSnapshot(
+            position=backward.stepper.position, numbers=backward.numbers(command.nodes)
+        )
+
+
 def inspect_value(lab: Lab, command: InspectCommand) -> Iterator[Snapshot]:
     """Answer with a ValueSnapshot. Raises LabError when there is no such value (yet)."""
     find = {"activation": _activation, "parameter": _parameter, "gradient": _gradient}
@@ -113,7 +127,7 @@ def _node_error(node: Node | None, error: Exception) -> LabError:
     return LabError(
         f"{who} fails{place}: {kind}{error}",
         hint=explain_error(error)
-        or "Mend what it uses and step again, or compute the root anew and start anew.",
+        or "Fix what it uses and step again, or compute the root again and restart.",
     )
 
 
@@ -126,7 +140,7 @@ def _gradient_subject(lab: Lab, command: StartBackwardCommand) -> GradientSubjec
         )
     value = None
     if command.gradient.strip():
-        value = lab.console.namespace.evaluate(command.gradient, lab.control)
+        value = namespace_of(lab).evaluate(command.gradient, lab.control)
     gradient = backward.gradient_of(command.of)
     return GradientSubject(backward.subject, command.of, gradient, value, command.gradient.strip())
 
@@ -186,7 +200,7 @@ def _parameters(lab: Lab) -> _NamedParameters:
     """The parameters of the current pass, or of the live model if there is no pass."""
     backward = lab.backward.under_way
     if backward is not None and backward.subject.root:
-        return _NamedParameters(backward.parameters)
+        return _NamedParameters(backward.listed)
     if lab.models.forward is not None:
         return _NamedParameters(lab.models.forward.module.named_parameters())
     if lab.models.live is not None:

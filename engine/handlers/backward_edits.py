@@ -9,6 +9,7 @@ from pathlib import Path
 
 from ..autograd.backward.backward_pass import MakeDebugger
 from ..autograd.backward.debugger import Debugger
+from ..console.namespace import Namespace
 from ..errors import LabError
 from ..exporting.weights import write
 from ..lab import Lab
@@ -24,7 +25,7 @@ from ..protocol import (
 
 
 def set_breakpoints(lab: Lab, command: SetBreakpointsCommand) -> Iterator[Snapshot]:
-    """Answer with a BackwardSnapshot if a pass is under way."""
+    """Replace all breakpoints. Answer with a BackwardSnapshot if a pass is under way."""
     lab.backward.breakpoints.replace(command.breakpoints)
     if lab.backward.under_way is not None:
         yield lab.backward.under_way.snapshot()
@@ -45,7 +46,7 @@ def unedit_gradient(lab: Lab, command: UneditGradientCommand) -> Iterator[Snapsh
 
 
 def zero_gradients(lab: Lab, command: ZeroGradientsCommand) -> Iterator[Snapshot]:
-    """Answer with a BackwardSnapshot."""
+    """Zero every `.grad`, or set it to None. Answer with a BackwardSnapshot."""
     backward = lab.backward.require()
     backward.zero_gradients(command.set_to_none)
     yield backward.snapshot()
@@ -70,10 +71,20 @@ def export_backward(lab: Lab, command: ExportBackwardCommand) -> Iterator[Snapsh
     yield BackwardScriptSnapshot(text=text, path=str(path), data_path=str(data_path or ""))
 
 
+def namespace_of(lab: Lab) -> Namespace:
+    """The namespace of the pass under way: the example's or the console's. Raises LabError if the
+    example has not run in this engine."""
+    if not lab.backward.of_example:
+        return lab.console.namespace
+    if lab.console.example is None:
+        raise LabError("The example's tensors are gone.", hint="Choose the example again.")
+    return lab.console.example
+
+
 def debugger_maker(
     lab: Lab, defaults: Callable[[], AbstractContextManager[None]] = nullcontext
 ) -> MakeDebugger:
-    """A maker of debuggers for this lab: their edits see the console's variables, and an
+    """A maker of debuggers for this lab: their edits see the variables of its namespace, and an
     InterruptSignal stops them. `defaults` is the context that the user's code runs in."""
 
     @contextmanager
@@ -84,7 +95,7 @@ def debugger_maker(
     return partial(
         Debugger,
         breakpoints=lab.backward.breakpoints,
-        variables=lab.console.namespace.variables,
+        variables=namespace_of(lab).variables,
         guard=guard,
         shield=lab.control.own_code,
         stop=lab.control.stop.is_set,

@@ -8,23 +8,26 @@ from collections.abc import Iterator
 import msgspec
 
 from ..console.completion import complete
-from ..console.namespace import Namespace
 from ..console.output import Output
+from ..console.process_output import ProcessOutput
 from ..console.tensor_report import report_tensors
-from ..console.variables import list_variables
-from ..errors import error_report, sendable
+from ..console.variables import ANSWER_S, list_variables
+from ..control import Control
+from ..errors import LabError, error_report, sendable
 from ..lab import Lab
 from ..protocol import (
     MAX_SNAPSHOT_BYTES,
     CellSnapshot,
     CompleteCommand,
     CompletionsSnapshot,
+    EnterFolderCommand,
     ErrorReport,
+    ExampleSnapshot,
     FailedOperands,
     NewNamespaceCommand,
-    OutputSnapshot,
     ReadVariablesCommand,
     RunCellCommand,
+    RunExampleCommand,
     Snapshot,
     TensorReport,
     TensorsSnapshot,
@@ -34,32 +37,57 @@ from ..recording.modes import WATCHING
 from ..tensors.error_help import explain_error
 from ..tensors.failures import raised_operands
 
+EXAMPLE = "<cell of the example>"
+"""The name of an example's code in tracebacks."""
+
 
 def run_cell(lab: Lab, command: RunCellCommand) -> Iterator[Snapshot]:
     namespace = lab.console.namespace
-    output = Output(lambda stream, text: lab.emit(OutputSnapshot(stream=stream, text=text)))
+    output = output_of(lab, command.all_output)
     error, name = namespace.run(command.source, command.filename, output, lab.control)
-    report = cell_error(error, name)
-    yield from namespace_snapshots(namespace)
+    report = cell_error(error, name, lab.control)
+    if command.report_tensors:
+        yield from _in_parts(report_tensors(namespace.tensors()))
+    yield list_variables(namespace, lab.control)
     yield CellSnapshot(ok=error is None, error=report)
 
 
-def cell_error(error: BaseException | None, cell: str) -> ErrorReport | None:
+def run_example(lab: Lab, command: RunExampleCommand) -> Iterator[Snapshot]:
+    namespace = lab.console.begin_example()
+    error, name = namespace.run(command.source, EXAMPLE, output_of(lab), lab.control)
+    yield ExampleSnapshot(
+        variables=list_variables(namespace, lab.control).variables,
+        error=cell_error(error, name, lab.control),
+    )
+
+
+def output_of(lab: Lab, all_output: bool = False) -> Output:
+    """Where the code that runs next prints."""
+    files = lab.standard_files
+    return Output(
+        lab.emit,
+        all_output=all_output,
+        process=None if files is None else ProcessOutput(*files),
+        shield=lab.control.own_code,
+    )
+
+
+def cell_error(error: BaseException | None, cell: str, control: Control) -> ErrorReport | None:
     """The exception that ended a cell, in words. `cell` is the name that its frames carry."""
     if error is None:
         return None
-    report = error_report(error, lambda filename: filename == cell)
+    try:
+        with control.time_limit(ANSWER_S):  # its __str__ may be the user's own
+            report = error_report(error, lambda filename: filename == cell)
+    except (TimeoutError, KeyboardInterrupt):
+        silent = Exception("its message took too long").with_traceback(error.__traceback__)
+        report = error_report(silent, lambda filename: filename == cell)
+        report = msgspec.structs.replace(report, type=type(error).__name__)
     if isinstance(error, KeyboardInterrupt):
         return msgspec.structs.replace(report, hint="The code was stopped while it ran.")
     return msgspec.structs.replace(
         report, hint=report.hint or explain_error(error), operands=_operands(error, cell)
     )
-
-
-def namespace_snapshots(namespace: Namespace) -> Iterator[Snapshot]:
-    """The tensors and variables that a cell has left."""
-    yield from _in_parts(report_tensors(namespace.tensors()))
-    yield list_variables(namespace)
 
 
 def _operands(error: BaseException, cell: str) -> FailedOperands | None:
@@ -70,6 +98,11 @@ def _operands(error: BaseException, cell: str) -> FailedOperands | None:
         return None
 
 
+def enter_folder(lab: Lab, command: EnterFolderCommand) -> Iterator[Snapshot]:
+    lab.console.namespace.folder.enter(command.folder)
+    return iter(())
+
+
 def begin_namespace(lab: Lab, command: NewNamespaceCommand) -> Iterator[VariablesSnapshot]:
     lab.console.begin_namespace()
     lab.values.statistics = None  # it may still be counting a tensor of the old namespace
@@ -77,11 +110,16 @@ def begin_namespace(lab: Lab, command: NewNamespaceCommand) -> Iterator[Variable
 
 
 def read_variables(lab: Lab, command: ReadVariablesCommand) -> Iterator[VariablesSnapshot]:
-    yield list_variables(lab.console.namespace)
+    yield list_variables(lab.console.namespace, lab.control)
 
 
 def complete_source(lab: Lab, command: CompleteCommand) -> Iterator[CompletionsSnapshot]:
-    yield complete(command.source, command.cursor, lab.console.namespace.variables)
+    try:
+        with lab.control.time_limit(ANSWER_S):
+            found = complete(command.source, command.cursor, lab.console.namespace.variables)
+    except TimeoutError as error:
+        raise LabError("The object takes too long to name its attributes.") from error
+    yield found
 
 
 def _in_parts(reports: dict[str, TensorReport]) -> Iterator[TensorsSnapshot]:

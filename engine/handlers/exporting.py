@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,7 +15,15 @@ from ..lab import Lab
 from ..models.check import check
 from ..models.live import LiveModel
 from ..project import catalogue
-from ..protocol import ExportCommand, ExportSnapshot, Snapshot
+from ..protocol import (
+    ExportCommand,
+    ExportSnapshot,
+    OpenWeightsCommand,
+    SavedWeightsSnapshot,
+    SaveWeightsCommand,
+    Snapshot,
+    WeightsSnapshot,
+)
 
 SAMPLES = 4
 """Batch size of the inputs on which the exported Python is compared with the live model."""
@@ -40,6 +49,36 @@ def export(lab: Lab, command: ExportCommand) -> Iterator[Snapshot]:
         sha256=written.sha256,
         max_error=written.max_error,
         keys=written.keys,
+    )
+
+
+def save_project_weights(lab: Lab, command: SaveWeightsCommand) -> Iterator[Snapshot]:
+    """Write the live model's weights. Raises as `export` does."""
+    live = lab.models.live_model(command.model, command.training.seed)
+    path = Path(os.fsdecode(command.path))
+    save_weights(live.module, path, "safetensors")
+    run = lab.run
+    yield SavedWeightsSnapshot() if run is None else SavedWeightsSnapshot(run=run.id, step=run.step)
+
+
+def open_project_weights(lab: Lab, command: OpenWeightsCommand) -> Iterator[Snapshot]:
+    """Drop the live model of the previous project; with a file, make one with its weights.
+
+    Raises LabError if the file cannot be read or does not fit the model. The model then has new
+    weights, as without a file.
+    """
+    lab.models.live = None
+    if not command.path:
+        yield WeightsSnapshot(origin="", parameters=0)
+        return
+    path = Path(os.fsdecode(command.path))
+    state = load_weights(path)
+    live = LiveModel(command.model, command.training.seed)
+    check_fits(state, live.module, path.name)
+    live.module.load_state_dict(state)
+    lab.models.live = live
+    yield WeightsSnapshot(
+        origin=f"The weights of {path.name} are loaded.", parameters=live.parameters
     )
 
 

@@ -25,10 +25,21 @@ from ..protocol import (
 from ..training import data
 from ..training.components import make_loss
 
+CHECK_S = 10.0
+"""The longest check of a model: it follows each edit, and other commands wait for it."""
+
 
 def check_model(lab: Lab, command: CheckModelCommand) -> Iterator[Snapshot]:
-    """Answer with a ModelSnapshot; the live model is not changed."""
-    yield check(command.model, command.training)
+    """Answer with a ModelSnapshot; the live model is not changed. Raises LabError after CHECK_S."""
+    try:
+        with lab.control.time_limit(CHECK_S):
+            snapshot = check(command.model, command.training)
+    except TimeoutError as error:
+        raise LabError(
+            f"The check of the model was ended: {error}.",
+            hint="Make a number of layers or repetitions smaller.",
+        ) from error
+    yield snapshot
 
 
 def initialise(lab: Lab, command: InitialiseCommand) -> Iterator[Snapshot]:
@@ -95,7 +106,7 @@ def require_runnable(model: Model, training: TrainingSetup) -> ModelSnapshot:
     found = [*checked.problems, *(p for report in checked.blocks for p in report.problems)]
     errors = tuple(problem for problem in found if problem.severity == "error")
     raise LabError(
-        f"The model cannot run yet. {located(errors[0], model)}",
-        hint="Mend what the Problems list names.",
+        f"The model cannot run. {located(errors[0], model)}",
+        hint="Fix what the Problems list names.",
         problems=errors,
     )

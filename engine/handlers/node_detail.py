@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from ..autograd.backward.backward_pass import BackwardPass, shown_values
+from ..autograd.backward.backward_pass import BackwardPass
 from ..autograd.graph.hooks import hooks_on
 from ..autograd.graph.reading import Node, SavedTensor, storage_id
 from ..autograd.graph.stale import StaleSave, stale_saves
@@ -18,6 +18,7 @@ from ..protocol import (
     NodeEnd,
     SavedValue,
 )
+from ..tensors.summary import shown_values
 
 MAX_TEXT = 200
 MAX_SHARED = 12

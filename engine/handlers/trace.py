@@ -12,13 +12,12 @@ from ..autograd.graph.engine_run import run_node
 from ..autograd.graph.snapshot import title
 from ..autograd.trace.roots import root_over
 from ..autograd.trace.trace import Trace
-from ..console.output import Output
+from ..console.variables import list_variables
 from ..errors import LabError, error_report
 from ..lab import Lab
 from ..protocol import (
     ErrorReport,
     MoveTraceCommand,
-    OutputSnapshot,
     Snapshot,
     StartTraceCommand,
     TraceRootCommand,
@@ -27,7 +26,7 @@ from ..protocol import (
 from ..recording.recorder import Recorder
 from ..recording.recording import Recording
 from ..recording.statement_counts import StatementCounts
-from .console import cell_error, namespace_snapshots
+from .console import cell_error, output_of
 from .rules import HELD
 
 if TYPE_CHECKING:
@@ -55,7 +54,7 @@ def start_trace(lab: Lab, command: StartTraceCommand) -> Iterator[Snapshot | Non
         trace = yield from _of_batch(lab)
     lab.trace.current = trace
     if trace.source:
-        yield from namespace_snapshots(lab.console.namespace)
+        yield list_variables(lab.console.namespace, lab.control)
     yield from trace.snapshots()
     yield trace.step_snapshot()
 
@@ -86,7 +85,7 @@ def find_root(lab: Lab, command: TraceRootCommand) -> Iterator[Snapshot]:
 
 def _of_code(lab: Lab, source: str) -> Trace:
     namespace = lab.console.namespace
-    output = Output(lambda stream, text: lab.emit(OutputSnapshot(stream=stream, text=text)))
+    output = output_of(lab)
     recordings: list[Recording] = []
 
     def recorder(**options: Any) -> Recorder:
@@ -98,7 +97,7 @@ def _of_code(lab: Lab, source: str) -> Trace:
         error, cell = namespace.run(source, "<cell>", output, lab.control)
     recording = recordings[0] if recordings else Recording()
     named = list(namespace.reached().tensors().items())
-    report = cell_error(error, cell)
+    report = cell_error(error, cell, lab.control)
     return Trace(recording, source, cell, report, lambda t: _name_among(t, named))
 
 

@@ -6,13 +6,36 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import closing
 
+from ..errors import LabError
 from ..lab import Lab
 from ..project.edits import loss_block
-from ..protocol import Snapshot, TrainCommand
+from ..protocol import (
+    AdjustTrainingCommand,
+    CheckpointSnapshot,
+    FindCheckpointCommand,
+    Snapshot,
+    TrainCommand,
+)
 from ..training import checkpoints
+from ..training.checkpoint_match import check_match
 from ..training.loop import TrainingLoop
 from ..training.run import TrainingRun
 from .models import require_runnable
+
+
+def find_checkpoint(lab: Lab, command: FindCheckpointCommand) -> Iterator[Snapshot]:
+    """Answer with a CheckpointSnapshot. Raises LabError if the model is not complete."""
+    model = lab.models.live_model(command.model, command.training.seed).module
+    for path in checkpoints.newest_of_each_run():
+        try:
+            saved = checkpoints.load(path)
+            check_match(saved, command.training, model)
+            written_s = path.stat().st_mtime
+        except (LabError, OSError):  # it is damaged, of another model, or gone by now
+            continue
+        yield CheckpointSnapshot(path=str(path), step=saved.step, written_s=written_s)
+        return
+    yield CheckpointSnapshot()
 
 
 def train(lab: Lab, command: TrainCommand) -> Iterator[Snapshot | None]:
@@ -26,6 +49,8 @@ def train(lab: Lab, command: TrainCommand) -> Iterator[Snapshot | None]:
     require_runnable(command.model, command.training)
     resume = checkpoints.load(command.checkpoint) if command.checkpoint else None
     live = lab.models.live_model(command.model, command.training.seed)
+    if command.fresh:
+        live.reset(command.model, command.training.seed)
     block = loss_block(command.model)
     loop = TrainingLoop(
         live.module,
@@ -45,3 +70,10 @@ def train(lab: Lab, command: TrainCommand) -> Iterator[Snapshot | None]:
                 break
             yield run.snapshot("running") if due else None
     yield run.snapshot(state)
+
+
+def adjust(lab: Lab, command: AdjustTrainingCommand) -> Iterator[Snapshot]:
+    """Change the optimizer's parameters of the run. Raises LabError if it cannot take them now."""
+    if lab.run is not None:
+        lab.run.adjust(command.training)
+    yield from ()

@@ -143,8 +143,8 @@ def build(model: Model, make: Callable[[Block], nn.Module]) -> tuple[fx.GraphMod
     problems = tuple(p for p in wiring.check(model) if p.severity == "error")
     if problems:
         raise LabError(
-            f"The model cannot run yet: {problems[0].message}",
-            hint="Mend what the Problems list names.",
+            f"The model cannot run: {problems[0].message}",
+            hint="Fix what the Problems list names.",
             problems=problems,
         )
     found = block_graph(model)

@@ -32,6 +32,8 @@ def check_fit(
     if source is not None and source in specs:
         loss = next((b for b in model.blocks if b.kind in catalogue.losses()), None)
         kind = loss.kind if loss else training.loss
+        if kind not in catalogue.losses():
+            return [*problems, Problem(f"There is no loss “{kind}”. Choose another.")]
         end = loss or next(b for b in model.blocks if b.kind == "Output")
         problems += _check_prediction(model, source[0], end, kind, specs[source], data.classes)
     return problems
@@ -69,8 +71,8 @@ def _check_prediction(
     if len(spec.shape) != 2 or spec.shape[0] != "B":
         return [
             Problem(
-                f"{title} wants one row of {classes} scores for each sample, (B, {classes}); the "
-                f"model returns {shape_text(spec.shape)}.",
+                f"{title} expects one row of {classes} scores for each sample, (B, {classes});"
+                f" the model returns {shape_text(spec.shape)}.",
                 end.id,
                 port,
             )
@@ -100,8 +102,8 @@ def _check_prediction(
     ):
         problems.append(
             Problem(
-                "Cross-entropy loss takes raw scores and does a softmax itself: with another "
-                "before it, the model learns slowly. Leave the Softmax out.",
+                "Cross-entropy loss applies softmax itself: a Softmax before it slows learning"
+                " down. Remove the Softmax.",
                 source,
                 severity="warning",
             )

@@ -7,7 +7,7 @@ finds something gives the message; torch's own is kept whole in `Problem.detail`
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from ..project import catalogue
 from ..project.document import Block, ParamValue
@@ -76,7 +76,7 @@ def not_made(block: Block, error: Exception | None) -> Problem:
     for size, heads in (("embed_dim", "num_heads"), ("d_model", "nhead")):
         features, count = values.get(size), values.get(heads)
         if isinstance(features, int) and isinstance(count, int) and features % count:
-            best = max(n for n in range(1, count + 1) if features % n == 0)
+            best = max(n for n in _divisors(features) if n <= count)
             words = f"{size} ({features}) must be divisible by {heads} ({count})"
             fix = _fix(block, heads, best)
     return Problem(
@@ -85,6 +85,12 @@ def not_made(block: Block, error: Exception | None) -> Problem:
         detail=f"{type(error).__name__}: {error}",
         fix=fix,
     )
+
+
+def _divisors(number: int) -> Iterator[int]:
+    for n in range(1, math.isqrt(number) + 1):
+        if number % n == 0:
+            yield from (n, number // n)
 
 
 def warned(block: Block, words: str) -> Problem:
@@ -155,7 +161,7 @@ def _rank(block: Block, inputs: Specs) -> _Found:
             hint = " Add a dimension of size 1 with Unsqueeze."
         elif len(spec.shape) > ranks[-1]:
             hint = " Merge dimensions with Flatten or Reshape."
-        return f"{_title(block)} wants {words}, gets {shape_text(spec.shape)}.{hint}", port, None
+        return f"{_title(block)} expects {words}, gets {shape_text(spec.shape)}.{hint}", port, None
     return None
 
 
@@ -199,12 +205,13 @@ def _window(block: Block, inputs: Specs) -> _Found:
         for name, default in (("kernel_size", 1), ("padding", 0), ("dilation", 1))
     )
     image = spec.shape[2:]
-    for size, k, p, d in zip(image, kernel, padding, dilation, strict=False):
-        if isinstance(size, int) and size + 2 * p < d * (k - 1) + 1:
+    window = tuple(d * (k - 1) + 1 for k, d in zip(kernel, dilation, strict=True))
+    for size, p, w in zip(image, padding, window, strict=False):
+        if isinstance(size, int) and size + 2 * p < w:
             return (
-                f"{_title(block)} slides a window of {shape_text(kernel)} over "
-                f"{shape_text(image)}, which is smaller: use a smaller kernel_size or more "
-                "padding, or shrink less before.",
+                f"The window {shape_text(window)} of {_title(block)} is larger than its input"
+                f" {shape_text(image)}: use a smaller kernel_size, more padding, or less pooling"
+                " before it.",
                 port,
                 None,
             )
@@ -306,8 +313,8 @@ def _reshaped(block: Block, inputs: Specs) -> _Found:
     want = math.prod(d for d in shape if d != -1)
     verdict = f"cannot be filled from {have}" if -1 in shape else f"holds {want}"
     return (
-        f"A sample of {shape_text(spec.shape)} has {have} elements, but {shape_text(shape)} "
-        f"{verdict}: change shape, -1 stands for what is left.",
+        f"A sample of {shape_text(spec.shape)} has {have} elements, but {shape_text(shape)}"
+        f" {verdict}: change shape; -1 lets torch infer one size.",
         port,
         None,
     )

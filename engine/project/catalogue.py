@@ -58,7 +58,7 @@ def ports(block: Block) -> tuple[tuple[Port, ...], tuple[Port, ...]]:
         return found.inputs, found.outputs
     (each,) = found.inputs
     count = block.params.get("inputs", found.param("inputs").default)
-    # A file may say anything; `wiring.check` tells of a number out of range.
+    # A file may hold any number; `wiring.check` reports one that is out of range.
     count = min(max(count, 2), 16) if isinstance(count, int) else 2
     inputs = tuple(replace(each, name=f"{each.name}{index}") for index in range(count))
     return inputs, found.outputs

@@ -24,10 +24,9 @@ class FileCell:
 
 
 def split_cells(text: str) -> tuple[FileCell, ...]:
-    """The cells of a file; one that has no more than its mark is left out. A file without marks is
-    one cell.
+    """The cells of a file. A cell without code is left out; a file without marks is one cell.
 
-    A mark inside a string of several lines counts too, as in editors.
+    A mark inside a string of several lines begins a cell, too, as in editors.
     """
     lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     starts = [0, *(i for i, line in enumerate(lines) if _MARK.match(line) and i > 0)]

@@ -20,6 +20,7 @@ from .document import (
     Wire,
     replace,
 )
+from .limits import MAX_BATCH_SIZE, MAX_EPOCHS, MAX_SEED, clamped
 from .names import fresh_name, name_problem
 from .problems import Fix
 
@@ -39,7 +40,7 @@ def loss_block(model: Model) -> Block | None:
 
 
 def loss_of(project: Project) -> str:
-    """The loss in force: that of the loss block on the canvas, else `training.loss`."""
+    """The loss that training uses: that of the loss block on the canvas, else `training.loss`."""
     block = loss_block(project.model)
     return block.kind if block else project.training.loss
 
@@ -66,8 +67,8 @@ def add_block(project: Project, kind: str, x: float, y: float) -> tuple[Project,
         # The first input is plain x, as in every forward(self, x).
         name=stem if kind == "Input" and stem not in names else fresh_name(stem, names),
         params=catalogue.defaults(kind),
-        x=float(x),
-        y=float(y),
+        x=clamped(x),
+        y=clamped(y),
     )
     return _with_model(project, blocks=(*model.blocks, block)), block.id
 
@@ -91,7 +92,8 @@ def add_fragment(
         ids.add(new_id)
         names.add(name)
         renumbered[block.id] = new_id
-        blocks.append(replace(block, id=new_id, name=name, x=block.x + dx, y=block.y + dy))
+        x, y = clamped(block.x + dx), clamped(block.y + dy)
+        blocks.append(replace(block, id=new_id, name=name, x=x, y=y))
     wires = tuple(
         replace(w, source=renumbered[w.source], target=renumbered[w.target])
         for w in piece.wires
@@ -104,7 +106,7 @@ def add_fragment(
 def move_blocks(project: Project, positions: Mapping[str, tuple[float, float]]) -> Project:
     """Put the top left corner of each named block at its (x, y)."""
     moved = {
-        block_id: replace(_block(project, block_id), x=float(x), y=float(y))
+        block_id: replace(_block(project, block_id), x=clamped(x), y=clamped(y))
         for block_id, (x, y) in positions.items()
     }
     return _with_model(project, blocks=tuple(moved.get(b.id, b) for b in project.model.blocks))
@@ -154,7 +156,9 @@ def insert_on_wire(
 ) -> tuple[Project, str]:
     """Put a new block into a wire: its first input and first output take the wire's place."""
     if not _kind(kind).inputs or not _kind(kind).outputs:
-        raise EditError(f"{_kind(kind).title} has no input and output to go between two blocks.")
+        raise EditError(
+            f"{_kind(kind).title} cannot be inserted into a wire: it needs an input and an output."
+        )
     project, block_id = add_block(remove(project, wires=[wire]), kind, x, y)
     inputs, outputs = catalogue.ports(_block(project, block_id))
     project = connect(project, Wire(wire.source, wire.source_port, block_id, inputs[0].name))
@@ -166,7 +170,7 @@ def insert_on_wire(
 
 
 def connect(project: Project, wire: Wire) -> Project:
-    """Add a wire; one that ends at the same port already gives way."""
+    """Add a wire. It replaces a wire that ends at the same port."""
     kept = tuple(
         w
         for w in project.model.wires
@@ -186,7 +190,7 @@ def reroute(project: Project, old: Wire, new: Wire) -> Project:
 
 def disconnect(project: Project, wire: Wire) -> Project:
     if wire not in project.model.wires:
-        raise EditError("This wire is no longer there.")
+        raise EditError("This wire does not exist any more.")
     return remove(project, wires=[wire])
 
 
@@ -203,10 +207,16 @@ def set_training(project: Project, setup: TrainingSetup) -> Project:
     optimizer = _one_of("optimizer", setup.optimizer, catalogue.optimizers())
     _one_of("loss", setup.loss, catalogue.losses())
     if not 0.0 < setup.data.validation_fraction < 1.0:
-        raise EditError("The validation fraction lies between 0 and 1, for example 0.2.")
-    for name, least in (("batch_size", 1), ("epochs", 1), ("seed", 0)):
-        if getattr(setup, name) < least:
-            raise EditError(f"{name} is {getattr(setup, name)}: it must be at least {least}.")
+        raise EditError("The validation fraction must be between 0 and 1, such as 0.2.")
+    for name, least, most in (
+        ("batch_size", 1, MAX_BATCH_SIZE),
+        ("epochs", 1, MAX_EPOCHS),
+        ("seed", 0, MAX_SEED),
+    ):
+        value = getattr(setup, name)
+        if not least <= value <= most:
+            wanted = f"at least {least}" if value < least else f"at most {most:,}"
+            raise EditError(f"{name} is {value:,}: it must be {wanted}.")
     data = replace(setup.data, params=_checked(data_kind.params, setup.data.params))
     optimizer_params = _checked(optimizer, setup.optimizer_params)
     checked = replace(setup, data=data, optimizer_params=optimizer_params)
@@ -243,14 +253,14 @@ def _kind(key: str) -> catalogue.BlockKind:
     try:
         return catalogue.kind(key)
     except KeyError:
-        raise EditError(f"The catalogue has no block “{key}”.") from None
+        raise EditError(f"There is no kind of block “{key}”.") from None
 
 
 def _block(project: Project, block_id: str) -> Block:
     try:
         return project.model.block(block_id)
     except KeyError:
-        raise EditError("This block is no longer there.") from None
+        raise EditError("This block does not exist any more.") from None
 
 
 def _ids(model: Model) -> set[str]:

@@ -1,8 +1,9 @@
 """The usual mistakes and the examples: Python files in `assets/`, one each, read and checked here.
 
-Comments at the top of a file are its fields, `# title: ...`; a field goes on in lines that begin
-with `#` and two spaces. Each line `# %% name` begins a part, which is a field too: code for the
-console. The imports between serve who runs the file elsewhere: the console has torch and nn.
+Comments at the top of a file are its fields, `# title: ...`; further lines of a field begin with
+`#` and two spaces. Each line `# %% name` begins a part, which is a field, too: code for the
+console. Imports between the comments and the first part are for running the file as a plain
+script; the console has torch and nn already.
 A file's name is a number, its place in the list, and a key: `03_detached.py`.
 """
 

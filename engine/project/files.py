@@ -8,6 +8,7 @@ diff. JSON has no infinities and no NaN: they are written as `{"$float": "inf"}`
 from __future__ import annotations
 
 import copy
+import errno
 import json
 import math
 import os
@@ -17,27 +18,52 @@ from typing import Any
 
 import msgspec
 
-from . import catalogue
-from .atomic import write_atomically
+from . import limits, other_files
+from .atomic import read_regular, write_atomically
 from .document import FORMAT_VERSION, ParamValue, Project
 from .migrations import MIGRATIONS
+from .soundness import FileProblem, check, require_plain
+
+__all__ = [
+    "SUFFIX",
+    "FileProblem",
+    "OtherFile",
+    "dumps",
+    "from_document",
+    "load",
+    "loads",
+    "migrate",
+    "read",
+    "save",
+    "weights_file",
+]
+
+
+class OtherFile(FileProblem):
+    """The file is no project; `kind` says what it is."""
+
+    def __init__(self, kind: other_files.Kind, name: str) -> None:
+        super().__init__(other_files.in_words(kind, name))
+        self.kind = kind
+
 
 FORMAT = "tensorlab"
 SUFFIX = ".tlab"
+WEIGHTS_SUFFIX = ".safetensors"
 _WIDTH = 100
 
 
-class FileProblem(ValueError):
-    """A project file cannot be read. `field` is the path of the field at fault, if one is."""
-
-    def __init__(self, message: str, field: str = "") -> None:
-        super().__init__(f"{field}: {message}" if field else message)
-        self.field = field
+def weights_file(path: str | os.PathLike[str]) -> Path:
+    """The file beside a project's that has the weights its model has learnt, if it has any."""
+    return Path(path).with_suffix(WEIGHTS_SUFFIX)
 
 
-def save(project: Project, path: str | os.PathLike[str]) -> None:
-    """Write the project atomically. Raises OSError; what was there is then untouched."""
-    write_atomically(path, dumps(project).encode())
+def save(project: Project, path: str | os.PathLike[str]) -> bytes:
+    """Write the project atomically and return what the file holds now. Raises OSError; what was
+    there is then untouched."""
+    data = dumps(project).encode()
+    write_atomically(path, data)
+    return data
 
 
 def load(path: str | os.PathLike[str]) -> Project:
@@ -46,16 +72,35 @@ def load(path: str | os.PathLike[str]) -> Project:
     Raises FileProblem when it cannot be read, is damaged, incomplete, of another program or of a
     newer version of this one.
     """
+    return loads(read(path))
+
+
+def read(path: str | os.PathLike[str]) -> bytes:
+    """The contents of a project file, for `loads`. Raises FileProblem; it is an OtherFile if the
+    file is known to be something else."""
     try:
-        data = Path(path).read_bytes()
+        data = read_regular(path, limits.MAX_FILE_BYTES)
     except OSError as error:
-        raise FileProblem(f"The file cannot be read: {error.strerror}.") from error
-    return loads(data)
+        if error.errno == errno.EFBIG:
+            with open(path, "rb") as file:
+                _require_no_other(path, file.read(other_files.HEAD_BYTES))
+        raise FileProblem(f"The file cannot be read: {error.strerror or error}.") from error
+    _require_no_other(path, data[: other_files.HEAD_BYTES])
+    return data
+
+
+def _require_no_other(path: str | os.PathLike[str], head: bytes) -> None:
+    name = os.path.basename(path)
+    kind = other_files.kind_of(name, head)
+    if kind is not None:
+        raise OtherFile(kind, name)
 
 
 def dumps(project: Project) -> str:
+    """The project as text, valid in UTF-8: half of a character that was pasted is replaced."""
     fields = _without_special_floats(msgspec.to_builtins(project))
-    return _format({"format": FORMAT, "version": FORMAT_VERSION, **fields}) + "\n"
+    text = _format({"format": FORMAT, "version": FORMAT_VERSION, **fields}) + "\n"
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def loads(data: bytes) -> Project:
@@ -63,39 +108,48 @@ def loads(data: bytes) -> Project:
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
-        raise FileProblem("This is no text file, so no Tensor Lab project.") from error
+        raise FileProblem("This is not a text file, so it is not a Tensor Lab project.") from error
     if not text.strip():
         raise FileProblem("The file is empty.")
     try:
-        document = json.loads(text)
+        document = json.loads(text, parse_int=_integer)
     except json.JSONDecodeError as error:
         where = f"line {error.lineno}, column {error.colno}"
         if error.pos >= len(text.rstrip()) or error.msg.startswith("Unterminated string"):
-            message = f"The file breaks off at {where}: it was written only in part."
+            message = f"The file ends early, at {where}: only a part of it was written."
         else:
             message = f"The file is damaged at {where}: {error.msg}."
         raise FileProblem(message) from error
     except RecursionError as error:
         raise FileProblem("The file is nested too deeply for a Tensor Lab project.") from error
-    project = from_document(document)
-    check(project)
-    return project
+    return from_document(document)
 
 
 def from_document(document: object) -> Project:
-    """A decoded file as a Project, brought to this version. Raises FileProblem."""
+    """A decoded file as a Project, checked and brought to this version. Raises FileProblem."""
+    require_plain(document)
     if not isinstance(document, dict) or document.get("format") != FORMAT:
-        raise FileProblem(f"This is no Tensor Lab project: “{FORMAT}” is expected here.", "format")
+        raise FileProblem(
+            f"This is not a Tensor Lab project: “{FORMAT}” is expected here.", "format"
+        )
     fields = migrate(document)
     del fields["format"], fields["version"]
     fields = _with_special_floats(fields)
     try:
-        return msgspec.convert(fields, Project)
+        project = msgspec.convert(fields, Project)
     except msgspec.ValidationError as error:
         # msgspec says "Expected `float`, got `str` - at `$.model.blocks[0].x`".
         message, _, place = str(error).partition(" - at `$")
         place = place.rstrip("`").lstrip(".")
         raise FileProblem(message, _with_key(place, fields)) from error
+    check(project)
+    return project
+
+
+def _integer(digits: str) -> int:
+    """Python converts at most 4,300 digits. A number of 40 is as far out of bounds as a longer
+    one."""
+    return int(digits[:40])
 
 
 def _with_key(place: str, document: object) -> str:
@@ -138,45 +192,11 @@ def migrate(document: dict) -> dict:
                 f"Missing in a file of version {step}.", str(error.args[0])
             ) from error
         except (TypeError, AttributeError, ValueError) as error:
-            raise FileProblem(f"This is no sound file of version {step}: {error}.") from error
+            raise FileProblem(
+                f"The file does not follow format version {step}: {error}."
+            ) from error
         document["version"] = step + 1
     return document
-
-
-def check(project: Project) -> None:
-    """Raise FileProblem where fields are sound one by one but do not fit together."""
-    ports = {}
-    names = set()
-    for i, block in enumerate(project.model.blocks):
-        at = f"model.blocks[{i}]"
-        if block.id in ports:
-            raise FileProblem(f"Another block has the id “{block.id}” already.", f"{at}.id")
-        if block.name in names:
-            raise FileProblem(f"Another block is named “{block.name}” already.", f"{at}.name")
-        try:
-            kind = catalogue.kind(block.kind)
-        except KeyError:
-            raise FileProblem(f"There is no block “{block.kind}”.", f"{at}.kind") from None
-        known = {param.name for param in kind.params}
-        for name in block.params:
-            if name not in known:
-                raise FileProblem(f"{block.kind} has no such parameter.", f"{at}.params.{name}")
-        inputs, outputs = catalogue.ports(block)
-        ports[block.id] = {port.name for port in inputs}, {port.name for port in outputs}
-        names.add(block.name)
-    ends = set()
-    for i, wire in enumerate(project.model.wires):
-        at = f"model.wires[{i}]"
-        for field, block_id in (("source", wire.source), ("target", wire.target)):
-            if block_id not in ports:
-                raise FileProblem(f"There is no block “{block_id}”.", f"{at}.{field}")
-        if wire.source_port not in ports[wire.source][1]:
-            raise FileProblem(f"There is no output “{wire.source_port}”.", f"{at}.source_port")
-        if wire.target_port not in ports[wire.target][0]:
-            raise FileProblem(f"There is no input “{wire.target_port}”.", f"{at}.target_port")
-        if (wire.target, wire.target_port) in ends:
-            raise FileProblem("Another wire ends at the same port.", at)
-        ends.add((wire.target, wire.target_port))
 
 
 def _format(value: object, indent: int = 0) -> str:

@@ -9,8 +9,8 @@ from collections.abc import Callable
 
 
 def _from_0(document: dict) -> dict:
-    """Version 0 (drafts of the format): blocks and wires at the top, wires as lists of four, the
-    data set as a bare name, no view."""
+    """Migrate version 0, a draft of the format: it has blocks and wires at the top level, each wire
+    as a list of four strings, the data set as a name, and no view."""
     document = dict(document)
     blocks = document.pop("blocks")
     ends = ("source", "source_port", "target", "target_port")

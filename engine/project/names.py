@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import keyword
+import unicodedata
 from collections.abc import Collection
 
 RESERVED = frozenset(
@@ -27,22 +28,38 @@ CODE_NAMES = frozenset({"self", "torch", "nn", "F", "Model"})
 """Names that the generated Python uses itself."""
 
 
-def name_problem(name: str, taken: Collection[str] = ()) -> str | None:
-    """Say in words why `name` cannot name a block beside the names `taken`; None when it can."""
+def identifier_problem(name: str) -> str | None:
+    """Say in words why `name` can name no submodule in Python at all; None when it can."""
     if not name:
         return "A block needs a name."
     if not name.isidentifier():
-        return f"“{name}” is no Python name: use letters, digits and underscores, no digit first."
+        return (
+            f"“{name}” is not a valid Python name: use letters, digits and underscores, and"
+            " do not start with a digit."
+        )
+    plain = unicodedata.normalize("NFKC", name)
+    if plain != name:
+        return f"Python normalises “{name}” to “{plain}”: write “{plain}”."
     if keyword.iskeyword(name):
-        return f"“{name}” is a word of Python itself. Try “{name}_”."
+        return f"“{name}” is a Python keyword. Try “{name}_”."
     if name.startswith("_"):
-        return "A name that starts with an underscore is private to nn.Module. Leave it out."
+        return "Names that start with an underscore belong to nn.Module: remove the underscore."
+    return None
+
+
+def name_problem(name: str, taken: Collection[str] = ()) -> str | None:
+    """Say in words why `name` cannot name a block beside the names `taken`; None when it can."""
+    if reason := identifier_problem(name):
+        return reason
     if name in RESERVED:
         return f"“{name}” is already an attribute of nn.Module. Try “{name}1”."
     if name in CODE_NAMES:
         return f"“{name}” is used by the model's own code. Try “{name}1”."
     if name in taken:
-        return f"Another block is named “{name}”. Names are unique: they are the state_dict's keys."
+        return (
+            f"Another block is named “{name}”. Names must be unique: they are keys of the"
+            " state_dict."
+        )
     return None
 
 

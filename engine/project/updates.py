@@ -57,7 +57,7 @@ def _adam(options: Mapping[str, ParamValue], grad: str, old: str = "old") -> Upd
         " start at 0."
     )
     if options["amsgrad"]:
-        words += " Of square the largest so far counts."
+        words += " The largest square so far is used."
     first = f"{old} − lr · {grad} / (|{grad}| + eps)"
     return UpdateRule(f"{old} − lr · mean / (√square + eps)", words, first)
 

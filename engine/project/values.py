@@ -7,7 +7,9 @@ import re
 
 from .document import ParamValue
 from .kinds import Param
+from .limits import MAX_INT
 
+_FAR = 1_000_000
 _NONE = ("", "none")
 _TRUE, _FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
 
@@ -47,7 +49,7 @@ def _parse(param: Param, value: object) -> ParamValue:
             if param.type == "ints" and _is_single(value):
                 return numbers[0]
             if param.type == "shape" and numbers.count(-1) > 1:
-                raise ValueError(f"{param.name} can hold -1 once: only one size can be left open.")
+                raise ValueError(f"{param.name} can contain -1 once: torch infers one size.")
             return numbers
         case "floats":
             return tuple(_float(param, entry) for entry in _entries(param, value))
@@ -67,10 +69,12 @@ def _bool(param: Param, value: object) -> bool:
 def _int(param: Param, value: object) -> int:
     if isinstance(value, str) and re.fullmatch(r"[+-]?\d{1,18}", value.strip()):
         return int(value)
-    if isinstance(value, int) and not isinstance(value, bool):
-        return value
     if isinstance(value, float) and value.is_integer():
-        return int(value)
+        value = int(value)
+    if isinstance(value, int) and not isinstance(value, bool):
+        if abs(value) > MAX_INT:
+            raise ValueError(f"{param.name} must be a number of at most 64 bits.")
+        return value
     raise _wrong(param, value)
 
 
@@ -81,8 +85,10 @@ def _float(param: Param, value: object) -> float:
         number = float(value)
     except ValueError:
         raise _wrong(param, value) from None
+    except OverflowError:  # an integer beyond the largest float
+        number = math.inf
     if not math.isfinite(number):
-        raise ValueError(f"{param.name} must be a finite number, not {value}.")
+        raise ValueError(f"{param.name} must be a finite number, not {number}.")
     return number
 
 
@@ -100,7 +106,7 @@ def _entries(param: Param, value: object) -> list[object]:
 
 
 def _is_single(value: object) -> bool:
-    """Tell `3` from the tuple `(3,)`."""
+    """Whether a value is one number (`3`), not a tuple (`(3,)`)."""
     if isinstance(value, str):
         return re.fullmatch(r"[+-]?\d+", value) is not None
     return not isinstance(value, tuple | list)
@@ -114,14 +120,17 @@ def _check_bounds(param: Param, value: ParamValue) -> None:
             continue
         low, high = param.minimum, param.maximum
         if (low is not None and number < low) or (high is not None and number > high):
-            raise ValueError(f"{param.name} must be {_range(param)}, not {number:g}.")
+            raise ValueError(f"{param.name} must be {_range(param, number)}, not {number:g}.")
 
 
-def _range(param: Param) -> str:
+def _range(param: Param, number: float) -> str:
+    """The bounds in words; of those that nobody reaches by chance only the one at fault."""
     low, high = param.minimum, param.maximum
+    if low is not None and high is not None and high >= _FAR:
+        low, high = (low, None) if number < low else (None, high)
     if low is not None and high is not None:
-        return f"between {low:g} and {high:g}"
-    return f"at least {low:g}" if low is not None else f"at most {high:g}"
+        return f"between {low:,.12g} and {high:,.12g}"
+    return f"at least {low:,.12g}" if low is not None else f"at most {high:,.12g}"
 
 
 def _wanted(param: Param) -> str:

@@ -30,9 +30,9 @@ def can_connect(model: Model, wire: Wire) -> str | None:
     blocks = {block.id: block for block in model.blocks}
     source, target = blocks.get(wire.source), blocks.get(wire.target)
     if source is None or target is None:
-        return "This block is no longer there."
+        return "This block does not exist any more."
     if source.id == target.id:
-        return f"“{source.name}” cannot feed itself: a model runs from Input to Output."
+        return f"“{source.name}” cannot be its own input: a model runs from Input to Output."
     outputs = [port.name for port in _ports(source)[1]]
     if wire.source_port not in outputs:
         return _no_port(source, "output", wire.source_port, outputs)
@@ -40,20 +40,17 @@ def can_connect(model: Model, wire: Wire) -> str | None:
     if wire.target_port not in inputs:
         return _no_port(target, "input", wire.target_port, inputs)
     if wire in model.wires:
-        return "This wire is already there."
+        return "These ports are connected already."
     if wire.source in downstream(model, wire.target):
-        return (
-            f"This would close a loop: “{source.name}” already gets its input from "
-            f"“{target.name}”, so it cannot feed it."
-        )
+        return f"This wire would close a loop: “{source.name}” depends on “{target.name}” already."
     return None
 
 
 def topological_order(model: Model) -> tuple[str, ...]:
     """Return all block ids so that each comes after those it gets its input from.
 
-    Among blocks that could run next, the one that stands first in the document does. Wires from
-    or to blocks that are not there do not count. Raises WiringError when there is a loop.
+    Among blocks that could come next, the first in the document does. Wires to or from blocks that
+    do not exist are ignored. Raises WiringError if there is a loop.
     """
     place = {block.id: index for index, block in enumerate(model.blocks)}
     waiting = dict.fromkeys(place, 0)
@@ -115,14 +112,21 @@ def _check_ends(model: Model) -> list[Problem]:
         calls[_call(block)].append(block)
     problems = []
     if not calls["input"]:
-        problems.append(Problem("The model has no Input. Drag one from the palette: group Ends."))
+        problems.append(
+            Problem("The model has no Input. Drag one from the palette, group Input / Output.")
+        )
     if not calls["output"] and not calls["loss"]:
-        problems.append(Problem("The model has no Output. Drag one from the palette: group Ends."))
+        problems.append(
+            Problem("The model has no Output. Drag one from the palette, group Input / Output.")
+        )
     for call, title in (("input", "Input"), ("output", "Output"), ("loss", "loss")):
         for extra in calls[call][1:]:
             first = calls[call][0].name
             problems.append(
-                Problem(f"A model has one {title}, and “{first}” is it: delete one.", extra.id)
+                Problem(
+                    f"The model has more than one {title}: delete “{extra.name}” or “{first}”.",
+                    extra.id,
+                )
             )
     if calls["output"] and calls["loss"]:
         sources = {wire.target: (wire.source, wire.source_port) for wire in model.wires}
@@ -130,8 +134,8 @@ def _check_ends(model: Model) -> list[Problem]:
         if output and loss and output != loss:
             problems.append(
                 Problem(
-                    "The loss must judge what the model returns: wire the loss and the Output "
-                    "from the same port.",
+                    "The loss must get what the model returns: connect the loss and the Output"
+                    " to the same port.",
                     calls["loss"][0].id,
                     "input",
                 )
@@ -141,7 +145,7 @@ def _check_ends(model: Model) -> list[Problem]:
 
 def _check_block(block: Block, taken: set[str], wired: set[tuple[str, str]]) -> list[Problem]:
     if block.kind not in catalogue.kinds():
-        return [Problem(f"The catalogue has no block “{block.kind}”.", block.id)]
+        return [Problem(f"There is no kind of block “{block.kind}”.", block.id)]
     problems = []
     if reason := name_problem(block.name, taken):
         problems.append(Problem(reason, block.id))
@@ -159,7 +163,7 @@ def _check_block(block: Block, taken: set[str], wired: set[tuple[str, str]]) -> 
     for port in inputs:
         needed = not port.optional or port.pack in packs
         if needed and (block.id, port.name) not in wired:
-            message = f"Nothing is wired to “{port.name}” ({port.doc}) yet."
+            message = f"Input “{port.name}” ({port.doc}) is not connected."
             problems.append(Problem(message, block.id, port.name))
     return problems
 
@@ -171,7 +175,7 @@ def _check_use(model: Model) -> list[Problem]:
     used = set().union(*(_upstream(model, end) for end in ends))
     return [
         Problem(
-            f"“{block.name}” does not lead to the Output: it learns nothing and changes nothing.",
+            f"“{block.name}” is not connected to the Output, so it has no effect.",
             block.id,
             severity="warning",
         )
@@ -207,7 +211,8 @@ def _reached(start: str, edges: list[tuple[str, str]]) -> set[str]:
 
 
 def _loop(model: Model, left: set[str]) -> WiringError:
-    """The error that names one loop among the blocks `left`, each of which waits for another."""
+    """The error for a loop, which names its blocks. Each of the blocks `left` gets an input from
+    another one of them."""
     source_of = {
         wire.target: wire.source
         for wire in model.wires

@@ -7,13 +7,16 @@ from .autograd_commands import *  # noqa: F403
 from .autograd_snapshots import *  # noqa: F403
 from .commands import *  # noqa: F403
 from .derivative_snapshots import *  # noqa: F403
+from .explanation_snapshots import *  # noqa: F403
 from .flow_snapshots import *  # noqa: F403
+from .memory_snapshots import *  # noqa: F403
 from .rule_snapshots import *  # noqa: F403
+from .shape_snapshots import *  # noqa: F403
 from .snapshots import *  # noqa: F403
 from .stepping import *  # noqa: F403
 from .tensor_commands import *  # noqa: F403
-from .tensor_snapshots import *  # noqa: F403
 from .trace_snapshots import *  # noqa: F403
+from .value_snapshots import *  # noqa: F403
 from .values import *  # noqa: F403
 
 from .codec import *  # isort: skip  # noqa: F403 - it reads off which messages there are

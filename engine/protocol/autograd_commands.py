@@ -38,6 +38,8 @@ class StartBackwardCommand(Command, frozen=True, kw_only=True):
     """Read the graph of a root and start a backward pass before its first node -> GraphSnapshots,
     then BackwardSnapshot.
 
+    With `example`, the expressions are those of the example that ran last, not of the console.
+
     Without `root`, the root is the loss of the forward pass, which is finished first if need be (->
     ForwardSnapshot). With `root`, it is an expression of the console (`loss`, `y[0]`, `model.out`),
     or several with commas between; then no forward pass is needed. `gradient` is what backward
@@ -61,6 +63,7 @@ class StartBackwardCommand(Command, frozen=True, kw_only=True):
 
     handler = "backward:start_backward"
     root: str = ""
+    example: bool = False
     gradient: str = ""
     create_graph: bool = False
     accumulate: bool = False
@@ -74,12 +77,22 @@ class NodeDetailCommand(Command, frozen=True, kw_only=True):
     """Ask for all that is known of one node of the current graph -> NodeDetailSnapshot."""
 
     handler = "node_detail:node_detail"
+    newest_only = True
     node: int
 
 
+class GraphNumbersCommand(Command, frozen=True, kw_only=True):
+    """Ask for the numbers of these nodes of the current graph, as the pass stands ->
+    GraphNumbersSnapshot."""
+
+    handler = "backward:graph_numbers"
+    newest_only = True
+    nodes: tuple[int, ...]
+
+
 class StartTraceCommand(Command, frozen=True, kw_only=True):
-    """Run code and record every call of torch in it -> OutputSnapshots as it prints, then
-    TraceSnapshots and a TraceStepSnapshot before the first call.
+    """Run code and record every call of torch in it -> OutputSnapshots and OutputTailSnapshots as
+    it prints, then TraceSnapshots and a TraceStepSnapshot before the first call.
 
     `source` runs like a cell of the console, and the variables that it sets stay. Without `source`,
     the batch of the forward pass runs through the model, in a pass of its own. With `node` (an id),
@@ -242,6 +255,7 @@ class ReadEntryCommand(Command, frozen=True, kw_only=True):
     """Read an entry of the last derivative's matrix -> EntrySnapshot."""
 
     handler = "derivatives:read_entry"
+    newest_only = True
     row: int
     column: int
 

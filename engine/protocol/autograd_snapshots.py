@@ -126,7 +126,8 @@ class GraphSnapshot(Snapshot, frozen=True, kw_only=True):
     this is, empty for the model's loss. `saved_bytes` is what all nodes keep, with a shared storage
     counted once. `modules` gives the class name for each module path. `stale` are the saved tensors
     that were overwritten, up to a hundred. `rules` gives the backward rule in words for node names
-    that have one.
+    that have one. `sources` has the text of the cells whose lines made nodes, by their names
+    (`"<cell 3>"`).
     """
 
     nodes: tuple[GraphNode, ...]
@@ -138,6 +139,7 @@ class GraphSnapshot(Snapshot, frozen=True, kw_only=True):
     stale: tuple[StaleTensor, ...] = ()
     modules: dict[str, str] = field(default_factory=dict)
     rules: dict[str, str] = field(default_factory=dict)
+    sources: dict[str, str] = field(default_factory=dict)
     root: str = ""
     part: int = 0
     parts: int = 1
@@ -154,6 +156,7 @@ def join_graph(parts: Sequence[GraphSnapshot]) -> GraphSnapshot:
         stale=tuple(save for part in parts for save in part.stale),
         modules={path: name for part in parts for path, name in part.modules.items()},
         rules={name: words for part in parts for name, words in part.rules.items()},
+        sources={file: text for part in parts for file, text in part.sources.items()},
         parts=1,
     )
 
@@ -198,12 +201,14 @@ class NodeStep(Struct, frozen=True):
 
 class ParameterGradient(Struct, frozen=True):
     """A parameter, or another tensor that keeps its gradient, and its `.grad` now; None before its
-    AccumulateGrad has run. `retained`: it is not a leaf, and retain_grad() was called."""
+    AccumulateGrad has run. `retained`: it is not a leaf, and retain_grad() was called. `reached` is
+    False where no way leads from the root to it: the pass leaves its `.grad` as it is."""
 
     name: str
     shape: tuple[int, ...]
     gradient: TensorSummary | None
     retained: bool = False
+    reached: bool = True
 
 
 class BackwardSnapshot(Snapshot, frozen=True, kw_only=True):
@@ -237,6 +242,38 @@ class BackwardSnapshot(Snapshot, frozen=True, kw_only=True):
     inputs: tuple[str, ...] = ()
 
 
+class TensorNumber(Struct, frozen=True, array_like=True, gc=False):
+    """A tensor in a few numbers: its elements in C order if it is tiny and real (at most 4), and
+    its 2-norm, which is nan or inf if an element is."""
+
+    shape: tuple[int, ...]
+    norm: float
+    elements: tuple[float, ...] = ()
+
+
+class NodeNumbers(Struct, frozen=True, array_like=True, gc=False):
+    """The numbers of one node. `values` are what its operation returned in forward (a leaf: its
+    tensor), one per output; None where that is not known.
+
+    `incoming` are the gradients that came in, one per output: of a node that has run, or that has
+    got all its contributions. `outgoing` are those that went out, one per input; empty before the
+    node has run. `grad` is a leaf's `.grad` now.
+    """
+
+    node: int
+    values: tuple[TensorNumber | None, ...] = ()
+    incoming: tuple[TensorNumber | None, ...] = ()
+    outgoing: tuple[TensorNumber | None, ...] = ()
+    grad: TensorNumber | None = None
+
+
+class GraphNumbersSnapshot(Snapshot, frozen=True, kw_only=True):
+    """The numbers of the nodes that were asked for, when `position` nodes of the plan had run."""
+
+    position: int
+    numbers: tuple[NodeNumbers, ...]
+
+
 class BackwardScriptSnapshot(Snapshot, frozen=True, kw_only=True):
     """The pass as a Python script. `path` and `data_path` are the files written, if any; the data
     file holds what the script loads (weights, batch, random state)."""
@@ -249,10 +286,12 @@ class BackwardScriptSnapshot(Snapshot, frozen=True, kw_only=True):
 class ComparisonSnapshot(Snapshot, frozen=True, kw_only=True):
     """The stepped gradients compared with those of `loss.backward()`: the largest absolute
     difference over all parameters, and for each parameter (if there are too many, those that differ
-    most)."""
+    most). It is inf where only one of the two has a gradient. `zeroed`: zero_grad has emptied
+    `.grad` during the pass."""
 
     max_difference: float
     differences: dict[str, float]
+    zeroed: bool = False
 
 
 class ParameterUpdate(Struct, frozen=True, kw_only=True):

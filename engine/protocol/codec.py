@@ -32,6 +32,10 @@ _messages = msgspec.msgpack.Decoder(Union[(*COMMANDS, AnySignal)])
 _snapshots = msgspec.msgpack.Decoder(Union[SNAPSHOTS])  # noqa: UP007
 
 
+class NotAMessage(ValueError):
+    """Bytes that do not even name the command that they answer."""
+
+
 class OversizeSnapshot(ValueError):
     """A snapshot has more than MAX_SNAPSHOT_BYTES; its sender must send less."""
 
@@ -63,6 +67,28 @@ def decode_snapshot(data: bytes) -> Snapshot:
     return _snapshots.decode(data)
 
 
+def decode_snapshot_or_error(data: bytes) -> Snapshot:
+    """As `decode_snapshot`, but what is no snapshot becomes an ErrorSnapshot in words, to the
+    command that it answers. Raises NotAMessage if it names none."""
+    try:
+        return decode_snapshot(data)
+    except (ValueError, RecursionError) as error:  # msgspec's errors are ValueErrors
+        reason = error
+    try:
+        raw = msgspec.msgpack.decode(data)
+    except (ValueError, TypeError, RecursionError) as error:  # TypeError: a dict as a key
+        raise NotAMessage(str(error)) from error
+    if not isinstance(raw, dict) or not isinstance(raw.get("type"), str):
+        raise NotAMessage(f"{type(raw).__name__} is no snapshot")
+    reply_to, revision = (raw.get(name) for name in ("reply_to", "revision"))
+    return ErrorSnapshot(
+        reply_to=reply_to if isinstance(reply_to, int) else 0,
+        revision=revision if isinstance(revision, int) else 0,
+        command=raw["type"],
+        error=_fault("The answer could not be read", reason),
+    )
+
+
 def encode_snapshot_or_error(snapshot: Snapshot) -> bytes:
     """As `encode_snapshot`, but a snapshot that cannot be sent becomes an ErrorSnapshot that says
     so: a fault of one handler must not end the engine."""
@@ -74,10 +100,14 @@ def encode_snapshot_or_error(snapshot: Snapshot) -> bytes:
                 reply_to=snapshot.reply_to,
                 revision=snapshot.revision,
                 command=type(snapshot).__name__,
-                error=ErrorReport(
-                    type=type(error).__name__,
-                    message=f"The answer could not be sent: {error}",
-                    hint="This is a fault of Tensor Lab's, not of your model. Please report it.",
-                ),
+                error=_fault("The answer could not be sent", error),
             )
         )
+
+
+def _fault(what: str, error: Exception) -> ErrorReport:
+    return ErrorReport(
+        type=type(error).__name__,
+        message=f"{what}: {error}",
+        hint="This is a fault of Tensor Lab's, not of your model. Please report it.",
+    )

@@ -15,10 +15,12 @@ from ..project.document import Model, TrainingSetup
 
 class Command(Struct, frozen=True, kw_only=True, tag=True):
     """`handler` is `module:function` in `engine.handlers`, imported at its first use; "" means that
-    the session itself answers. Every struct that derives from this one is a command; there is no
-    other list of them."""
+    the session itself answers. `newest_only`: of the commands of this kind that the engine has not
+    read yet, only the newest is wanted. Every struct that derives from this one is a command; there
+    is no other list of them."""
 
     handler: ClassVar[str] = ""
+    newest_only: ClassVar[bool] = False
     id: int = 0
     revision: int = 0
 
@@ -36,6 +38,7 @@ class CheckModelCommand(Command, frozen=True, kw_only=True):
     """Compute the model's shapes, parameter counts, problems and Python code -> ModelSnapshot."""
 
     handler = "models:check_model"
+    newest_only = True
     model: Model
     training: TrainingSetup
 
@@ -55,8 +58,9 @@ class TrainCommand(Command, frozen=True, kw_only=True):
     """Train: answered with TrainingSnapshots, at most 30 a second, until the run has finished,
     failed or been stopped.
 
-    With `checkpoint` (a path), the run goes on from that file, not from the live weights. With
-    `paused`, it waits before the first step for `StepTrainingCommand` or `ContinueTrainingCommand`.
+    The run begins with the live weights; with `fresh`, they are initialised from `training.seed`
+    first. With `checkpoint` (a path), it goes on from that file instead. With `paused`, it waits
+    before the first step for `StepTrainingCommand` or `ContinueTrainingCommand`.
     """
 
     handler = "training:train"
@@ -64,6 +68,7 @@ class TrainCommand(Command, frozen=True, kw_only=True):
     training: TrainingSetup
     checkpoint: str = ""
     paused: bool = False
+    fresh: bool = False
 
 
 class StepTrainingCommand(Command, frozen=True, kw_only=True):
@@ -72,6 +77,23 @@ class StepTrainingCommand(Command, frozen=True, kw_only=True):
 
 class ContinueTrainingCommand(Command, frozen=True, kw_only=True):
     """Let the paused run go on."""
+
+
+class FindCheckpointCommand(Command, frozen=True, kw_only=True):
+    """Look for the newest checkpoint, of an earlier start of the program too, from which a run of
+    this model with this set-up can go on -> CheckpointSnapshot."""
+
+    handler = "training:find_checkpoint"
+    model: Model
+    training: TrainingSetup
+
+
+class AdjustTrainingCommand(Command, frozen=True, kw_only=True):
+    """Give the run under way the optimizer's parameters of `training` from its next step on. The
+    run keeps everything else. Without a run of this optimizer nothing happens."""
+
+    handler = "training:adjust"
+    training: TrainingSetup
 
 
 # -- results and code ----------------------------------------------------------------------------
@@ -89,14 +111,57 @@ class ExportCommand(Command, frozen=True, kw_only=True):
     weights: str = ""
 
 
+class SaveWeightsCommand(Command, frozen=True, kw_only=True):
+    """Write the live model's state_dict beside its project, as safetensors ->
+    SavedWeightsSnapshot. `path` is in the bytes of the file system: it need not be UTF-8."""
+
+    handler = "exporting:save_project_weights"
+    model: Model
+    training: TrainingSetup
+    path: bytes
+
+
+class OpenWeightsCommand(Command, frozen=True, kw_only=True):
+    """Forget all weights, since another project was opened -> WeightsSnapshot. With `path`, the
+    weights of that file take their place; without, the model is initialised when it is needed."""
+
+    handler = "exporting:open_project_weights"
+    model: Model
+    training: TrainingSetup
+    path: bytes = b""
+
+
 class RunCellCommand(Command, frozen=True, kw_only=True):
-    """Run Python in the console's namespace -> OutputSnapshots as it prints, then TensorsSnapshots,
-    a VariablesSnapshot and one CellSnapshot. `filename` is the cell's name in tracebacks; if the
-    file exists, it becomes `__file__`, and the modules in its folder can be imported."""
+    """Run Python in the console's namespace -> OutputSnapshots and OutputTailSnapshots as it
+    prints, then a VariablesSnapshot and one CellSnapshot. `filename` is the cell's name in
+    tracebacks; if the file exists, it becomes `__file__`, and the modules in its folder can be
+    imported.
+
+    `all_output`: no output is left out or taken back, and no OutputTailSnapshot sent; the code
+    waits for who reads it. `report_tensors`: TensorsSnapshots come before the CellSnapshot.
+    """
 
     handler = "console:run_cell"
     source: str
     filename: str = "<cell>"
+    all_output: bool = False
+    report_tensors: bool = False
+
+
+class RunExampleCommand(Command, frozen=True, kw_only=True):
+    """Run an example in a new namespace of its own -> its output, then an ExampleSnapshot. The
+    console's variables stay as they are."""
+
+    handler = "console:run_example"
+    source: str
+
+
+class EnterFolderCommand(Command, frozen=True, kw_only=True):
+    """Let relative paths of cells start from `folder` -> no answer. "": from where the program was
+    started."""
+
+    handler = "console:enter_folder"
+    folder: str
 
 
 class NewNamespaceCommand(Command, frozen=True, kw_only=True):
@@ -116,6 +181,7 @@ class CompleteCommand(Command, frozen=True, kw_only=True):
     CompletionsSnapshot."""
 
     handler = "console:complete_source"
+    newest_only = True
     source: str
     cursor: int
 

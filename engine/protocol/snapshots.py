@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import nan
 from typing import Literal
 
 from msgspec import Struct
@@ -136,7 +137,8 @@ class TrainingSnapshot(Snapshot, frozen=True, kw_only=True):
     resume, the first one holds all). `checkpoint` is the path of the last checkpoint,
     `checkpoint_step` its step. `remaining_s` is an estimate; None if there is none yet. `error`
     says why a run "failed"; in any other state it is a warning (a checkpoint that could not be
-    written), and the run goes on.
+    written), and the run goes on. `guess_accuracy` is the validation accuracy of always guessing
+    the most frequent class of the `validation_samples`; NaN without any.
     """
 
     run: str
@@ -154,9 +156,20 @@ class TrainingSnapshot(Snapshot, frozen=True, kw_only=True):
     checkpoint_step: int = 0
     error: ErrorReport | None = None
     memory: TrainingMemory = TrainingMemory()
+    guess_accuracy: float = nan
+    validation_samples: int = 0
 
 
 # -- results and code ----------------------------------------------------------------------------
+
+
+class CheckpointSnapshot(Snapshot, frozen=True, kw_only=True):
+    """A checkpoint that fits: its file ("" if there is none), its step, and when it was written, in
+    seconds since 1970."""
+
+    path: str = ""
+    step: int = 0
+    written_s: float = 0.0
 
 
 class ExportSnapshot(Snapshot, frozen=True, kw_only=True):
@@ -171,11 +184,46 @@ class ExportSnapshot(Snapshot, frozen=True, kw_only=True):
     keys: tuple[str, ...]
 
 
-class OutputSnapshot(Snapshot, frozen=True, kw_only=True):
-    """A piece of what a cell printed. `result` is the repr of its last expression."""
+class SavedWeightsSnapshot(Snapshot, frozen=True, kw_only=True):
+    """The weights of a project were written beside it, as they were after step `step` of the newest
+    run (`run` is empty if there was none)."""
 
-    stream: Literal["stdout", "stderr", "result"]
+    run: str = ""
+    step: int = 0
+
+
+Stream = Literal["stdout", "stderr", "result"]
+"""Of a cell's output; `result` is the repr of its last expression."""
+
+
+class OutputSnapshot(Snapshot, frozen=True, kw_only=True):
+    """A piece of what a cell printed. A carriage return at its beginning takes back the line that
+    the pieces before have begun, as progress bars want it; there are no others, except where a
+    command asks for all output."""
+
+    stream: Stream
     text: str
+
+
+class OutputPiece(Struct, frozen=True):
+    stream: Stream
+    text: str
+
+
+class OutputTailSnapshot(Snapshot, frozen=True, kw_only=True):
+    """The newest lines of a long output, in place of the tail that was sent before.
+
+    `left_out_lines` and `left_out_characters` were printed between the OutputSnapshots and
+    `pieces`, and are not sent. The file at `path` holds all of the output, or its beginning if not
+    `is_whole`; `fault` says why it could not be written ("" if it could).
+    """
+
+    pieces: tuple[OutputPiece, ...]
+    left_out_lines: int
+    left_out_characters: int
+    path: str
+    is_whole: bool = True
+    fault: str = ""
 
 
 class TensorReport(Struct, frozen=True):
@@ -200,7 +248,7 @@ class TensorReport(Struct, frozen=True):
 
 class TensorsSnapshot(Snapshot, frozen=True, kw_only=True):
     """Tensors of the namespace by name. Several of these follow each other if one would be too
-    large."""
+    large. Sent only where a command asks for it."""
 
     tensors: dict[str, TensorReport]
 
@@ -244,6 +292,13 @@ class VariablesSnapshot(Snapshot, frozen=True, kw_only=True):
 
     variables: tuple[Variable, ...]
     left_out: int = 0
+
+
+class ExampleSnapshot(Snapshot, frozen=True, kw_only=True):
+    """An example has run: its variables, and the error that ended it, if any."""
+
+    variables: tuple[Variable, ...]
+    error: ErrorReport | None = None
 
 
 class Completion(Struct, frozen=True):

@@ -131,6 +131,7 @@ class LocateCommand(Command, frozen=True, kw_only=True):
     two is given -> LocationSnapshot."""
 
     handler = "memory:locate"
+    newest_only = True
     expression: str
     index: tuple[int, ...] | None = None
     cell: int | None = None
@@ -152,5 +153,6 @@ class ExplainCommand(Command, frozen=True, kw_only=True):
     torch's result. No variable changes in either case."""
 
     handler = "explain:explain"
+    newest_only = True
     source: str
     run: bool = False

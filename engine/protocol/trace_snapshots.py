@@ -73,8 +73,8 @@ class TraceSnapshot(Snapshot, frozen=True, kw_only=True):
 
 
 class TraceStepSnapshot(Snapshot, frozen=True, kw_only=True):
-    """One call of the trace: number `position`, from 0 in the order in which the calls began; -1 is
-    before the first.
+    """One call of the trace. `position` is its number, from 0 in the order in which the calls
+    began; -1 is the position before the first.
 
     `inputs` and `outputs` are its tensors with the values that they had when it ran (labelled by
     argument, as `mat1 = w` if a variable is known, or `result`). `arguments` and `results` are its
@@ -100,8 +100,8 @@ class TraceStepSnapshot(Snapshot, frozen=True, kw_only=True):
 
 
 class TraceRootSnapshot(Snapshot, frozen=True, kw_only=True):
-    """The graph that the nodes of call `position` are in is that of `root`, an expression of the
-    console. `root` is empty if no variable leads to the nodes, and `note` says so."""
+    """An expression of the console, `root`, whose graph has the nodes of call `position`. `root` is
+    empty if no variable leads to the nodes, and `note` says so."""
 
     position: int
     root: str = ""

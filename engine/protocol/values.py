@@ -132,30 +132,3 @@ class Cells(Struct, frozen=True):
     start: tuple[int, ...]
     size: tuple[int, ...]
     texts: tuple[str, ...] = ()
-
-
-BroadcastRole = Literal["same", "stretched", "added", "conflict"]
-
-
-class BroadcastDim(Struct, frozen=True):
-    """Broadcasting's rule at one dimension, counted from the right (`dim` -1 is the last).
-
-    `sizes` and `roles` have an entry per operand: its size there, None if it has no such dimension.
-    `size` is the result's, None if the operands do not fit.
-    """
-
-    dim: int
-    sizes: tuple[int | None, ...]
-    roles: tuple[BroadcastRole, ...]
-    size: int | None
-    text: str
-
-
-class PickPart(Struct, frozen=True):
-    """One part of an index as typed, its rule, the dimensions of the source that it indexes, and
-    the dimensions of the result that it makes."""
-
-    text: str
-    rule: str
-    source_dims: tuple[int, ...]
-    result_dims: tuple[int, ...]

@@ -152,8 +152,23 @@ class Keeper:
 
     @property
     def full_note(self) -> str:
-        """Why the value of a tensor of this kind is missing."""
+        """Why a value is missing that the recording had no memory left for."""
         return f"not kept: the values of this recording take more than {self.max_bytes >> 20:,} MiB"
+
+
+TINY_ELEMENTS = 4
+
+
+def tiny_copy(result: object) -> torch.Tensor | None:
+    """A copy of a result of at most TINY_ELEMENTS numbers in the memory of the CPU, without its
+    graph; None for all others: a copy would take time."""
+    if type(result) is not torch.Tensor or not result.requires_grad or result.is_nested:
+        return None
+    if result.numel() > TINY_ELEMENTS or is_functorch_wrapped_tensor(result):
+        return None
+    if result.layout != torch.strided or result.device.type != "cpu" or storage_fault(result):
+        return None
+    return result.detach().clone()
 
 
 _PLAIN = (

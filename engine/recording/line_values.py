@@ -117,8 +117,8 @@ def items_of(value: Any) -> Iterator[Any]:
 
 
 def attribute(value: object, name: str) -> Any:
-    """An attribute that the object itself holds, or that torch tells without any effect; MISSING
-    for others."""
+    """The value of an attribute that can be read without running code of the user: one in the
+    object's own `__dict__`, or a property of torch that has no side effect. Else MISSING."""
     if is_a(value, FunctionCtx) and name in _CTX_FACTS:
         return getattr(value, name, MISSING)
     if is_a(value, Tensor):

@@ -14,9 +14,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 
 class Calls(Protocol):
-    """The recorder, as the modes see it: told how each call begins and ends.
+    """The methods of the recorder that the modes call at the begin and the end of each call.
 
-    What a `begin_` returns is given to the `end_` or `fail_` of the same call."""
+    The result of a `begin_` is an argument of the `end_` or `fail_` of the same call."""
 
     @property
     def quiet(self) -> bool: ...

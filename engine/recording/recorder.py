@@ -21,7 +21,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 
-from .argument_values import Keeper
+from .argument_values import Keeper, tiny_copy
 from .executed_lines import CUT_NOTE, LineRecorder
 from .gradient_cuts import GradientCuts
 from .modes import FunctionMode, OperatorMode, custom_functions
@@ -40,7 +40,7 @@ Given = list[tuple[Tensor, int | None, bool]]
 
 
 class Observer(Protocol):
-    """Is told of every torch function with tensor arguments, after it ran."""
+    """An object that a Recorder calls after every torch function with tensor arguments."""
 
     def after(self, func: Callable, args: tuple, given: Given, result: object) -> None: ...
 
@@ -59,7 +59,8 @@ class Recorder:
     """A context manager that records what this thread runs. Entered again, it goes on recording.
 
     A light recording (the default) costs a few us per torch function, keeps no tensor alive and
-    changes nothing: it has the newest `max_calls` torch functions that made nodes. A recording
+    changes nothing: it has the newest `max_calls` torch functions that made nodes, with copies of
+    results of a few elements. A recording
     with `keep_values` has everything: modules, functions and operators, their arguments and
     results as they were (up to `max_calls` calls and the keeper's bytes; `recording.notes` says
     what is missing). Operators are seen by a TorchDispatchMode, under which torch takes `view` in
@@ -189,7 +190,7 @@ class Recorder:
                     begun.call.slots = self._slots(begun.given)
             else:
                 if end > begun.first:
-                    self._add_light(name, args, begun, end)
+                    self._add_light(name, args, begun, end, result)
                 self._note_cuts(name, args, begun.given, result)
         self.quiet = False
 
@@ -198,7 +199,9 @@ class Recorder:
         self._fail(begun.call, error)
         self._end(begun.call)
 
-    def _add_light(self, name: str | Callable, args: tuple, begun: _Begun, end: int) -> None:
+    def _add_light(
+        self, name: str | Callable, args: tuple, begun: _Begun, end: int, result: object
+    ) -> None:
         title = name if isinstance(name, str) else op_name(name, args)
         given = begun.given
         if left_out := [id(t) for t in statistics(name, args)]:
@@ -207,9 +210,10 @@ class Recorder:
         path = self._paths.current
         recording = self.recording
         index = len(recording.calls)
-        recording.add(
-            Call(index, -1, "function", title, path, self._place(), begun.first, end, slots)
-        )
+        call = Call(index, -1, "function", title, path, self._place(), begun.first, end, slots)
+        if call.end - call.first == 1:  # so it is the one node that made the result
+            call.tiny = tiny_copy(result)
+        recording.add(call)
         max_calls = self._open.max_calls
         if index + 1 >= 2 * max_calls:
             recording.trim(max_calls)
@@ -266,7 +270,7 @@ class Recorder:
 
     @contextmanager
     def unseen(self) -> Iterator[None]:
-        """Our own code runs inside, in the midst of a line of the user's."""
+        """A context for code of ours that runs within a line of the user's: it is not recorded."""
         before, self._quiet = self._quiet, True
         try:
             yield

@@ -59,7 +59,8 @@ class Call:
 
     `func`, `args`, `kwargs` and `result` are set when values are kept, with `Kept` for each
     tensor. For a line, `kwargs` has the names that it read and `result` the names that it bound
-    or changed, with their values. `error` is what it raised.
+    or changed, with their values. `error` is what it raised. `tiny` is a copy of the result of a
+    few numbers of a function that made one node; it is set when no values are kept.
     """
 
     index: int
@@ -79,6 +80,7 @@ class Call:
     result: Any = None
     error: str = ""
     turn: int = 0
+    tiny: torch.Tensor | None = None
 
     @property
     def source(self) -> SourceLine | None:
@@ -166,6 +168,7 @@ class Recording:
         """Let go of all arguments and results."""
         for call in self.calls:
             call.func, call.args, call.kwargs, call.result = None, (), {}, None
+            call.tiny = None
 
     def trim(self, length: int) -> None:
         """Forget the first `length` calls. For calls without parents."""

@@ -12,17 +12,17 @@ from .statements import Statement, Statements
 from .user_files import is_user_file
 
 MAX_TURNS = 1_000
-"""The watcher is told of the first so many turns of a statement: a loop of millions of turns must
-not take much longer for being watched."""
+"""The watcher is called in this many turns of a statement only, so that a loop of millions of turns
+takes little longer."""
 
 
 class LineWatcher(Protocol):
-    """Is told of the lines of the user's code. It is told of a line's end only where it has set
-    `at.call` when the line began."""
+    """An object that StatementCounts calls at the lines of the user's code: when a line begins and,
+    if `at.call` was set then, when it ends."""
 
     def begins(self, frame: FrameType, at: FrameListener) -> None: ...
     def ends(self, frame: FrameType, at: FrameListener, goes_on: int) -> None:
-        """The frame goes on at another line."""
+        """A line has ended, and the frame continues at another line."""
 
     def raises(self, frame: FrameType, at: FrameListener, error: BaseException) -> None:
         """The line raised `error`, which this frame may still catch."""
@@ -84,7 +84,7 @@ class StatementCounts:
             if file is None:
                 return None
             known = frame.f_trace
-            if isinstance(known, FrameListener):  # a generator goes on
+            if isinstance(known, FrameListener):  # the frame of a generator, continued
                 return known
             return FrameListener(file, self.watcher)
 
@@ -156,14 +156,14 @@ class FrameListener:
                     self._watcher.raises(frame, self, arg[1])
                 elif event == "return":
                     self._watcher.leaves(frame, self, arg)
-        except RecursionError:  # the user's code has stack left, we have none: it goes on unwatched
+        except RecursionError:  # the stack is too deep for us, not for the user: stop watching
             self.call, self.before = None, {}
         return self
 
     def _at_line(self, frame: FrameType) -> None:
         line, instruction = frame.f_lineno, frame.f_lasti
         statement = self._file.statements.first_line(line)
-        # Line events of one statement jump among its lines. It begins anew only where the code
+        # Line events of one statement jump among its lines. It begins again only where the code
         # jumps back, or the same line comes again: that is a loop.
         begins = statement != self._statement or line == self._line
         if begins or instruction <= self._instruction:

@@ -25,8 +25,8 @@ def shared_below() -> int:
 
 @contextmanager
 def threads_counted() -> Iterator[None]:
-    """Count the nodes of all threads that Python starts inside, while these threads live. Threads
-    that torch starts are not seen, such as those that run backward on a GPU."""
+    """Count the autograd nodes of all threads that Python starts within this context, while these
+    threads live. It does not see threads of torch, such as those that run backward on a GPU."""
     start = threading.Thread.start
 
     def counted_start(thread: threading.Thread) -> None:

@@ -26,8 +26,8 @@ SHARING = frozenset({"detach", "data"})
 
 @dataclass(frozen=True)
 class Making:
-    """How a tensor came to share memory: by `where.op`, from `parent`, which was itself made by
-    `earlier` (kept here, since the parent of a chain like `x.T[0]` is soon gone)."""
+    """How a tensor came to share memory: `where.op` made it from `parent`, which `earlier` had made
+    (this is kept because the parent in a chain like `x.T[0]` does not live long)."""
 
     where: WrittenBy
     parent: weakref.ref[Tensor]

@@ -13,6 +13,10 @@ from pathlib import Path
 
 import msgspec
 
+NO_DEBUGGER = (
+    "There is no debugger's prompt here. To go through code line by line, forward and back, trace"
+    " it: Autograd, “Forward, op by op”. A file can also be run by python -m pdb."
+)
 PATH = Path(__file__).with_name("errors.toml")
 
 
@@ -20,6 +24,7 @@ class _Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     says: str
     what: str
     fix: str
+    from_the_end: bool = False
 
 
 class _Found(str):
@@ -31,6 +36,8 @@ class _Found(str):
 
 def explain_error(error: BaseException) -> str:
     """What is wrong, and the usual fix; "" for an error that is not known here."""
+    if type(error).__name__ == "BdbQuit":
+        return NO_DEBUGGER
     message = error.args[0] if error.args and type(error.args[0]) is str else ""
     return " ".join(filter(None, meaning_of(message) or ()))
 
@@ -38,7 +45,8 @@ def explain_error(error: BaseException) -> str:
 def meaning_of(message: str) -> tuple[str, str] | None:
     """What is wrong, and the usual fix; None for a message that is not known here."""
     for pattern, row in _known():
-        if match := pattern.search(message):
+        match = pattern.search(message)
+        if match and (not row.from_the_end or int(match[1]) >= -int(match[3])):
             found = [_Found(group or "") for group in match.groups()]
             return row.what.format(*found), row.fix.format(*found)
     return None

@@ -116,7 +116,8 @@ def _members(expression: str, module: nn.Module) -> Iterator[tuple[str, object]]
 
 
 def _written(expression: str, kind: type, registry: str, name: str) -> str:
-    """`model.linear1`, `model[0]` in a Sequential, `model['a b']` in a ModuleDict."""
+    """The expression of a part of a module: `model.linear1`, `model[0]` in a Sequential,
+    `model['a b']` in a ModuleDict."""
     if name.isidentifier() and not keyword.iskeyword(name):
         return f"{expression}.{name}"
     if issubclass(kind, _NUMBERED) and name.isdecimal():

@@ -2,25 +2,14 @@
 
 from __future__ import annotations
 
-import itertools
+import bisect
 import weakref
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable
 
 import numpy as np
 import torch
 
 from .reach import Held
-
-
-@dataclass(frozen=True)
-class _Piece:
-    """A living storage or array, from address `start` to `end`; `start` is 0 if without memory."""
-
-    device: str
-    start: int
-    end: int
-    number: int
 
 
 class Storages:
@@ -36,12 +25,13 @@ class Storages:
 
     def number(self, value: Held) -> int | None:
         """The number of a tensor's or array's memory; None for tensors without a storage of their
-        own (sparse, jagged)."""
+        own (sparse, jagged). For many of them, call `numbers` first: it looks at the living pieces
+        once for all."""
         return self.numbers([value])[0]
 
     def numbers(self, values: Iterable[Held]) -> list[int | None]:
-        """`number` of each of `values`. The living pieces are listed once for all."""
-        pieces: list[_Piece] | None = None
+        """`number` of each of `values`."""
+        living: _Living | None = None
         found: list[int | None] = []
         for value in values:
             owner = _owner(value)
@@ -52,31 +42,81 @@ class Storages:
             if known is not None and known[0]() is owner:
                 found.append(known[1])
                 continue
-            pieces = list(self._living()) if pieces is None else pieces
-            piece = _new_piece(owner, pieces)
-            pieces.append(piece)
-            self._numbers[id(owner)] = (weakref.ref(owner), piece.number)
-            found.append(piece.number)
+            living = self._living() if living is None else living
+            number = living.number(owner)
+            self._numbers[id(owner)] = (weakref.ref(owner), number)
+            found.append(number)
         return found
 
-    def _living(self) -> Iterator[_Piece]:
+    def _living(self) -> _Living:
+        """What lives of the known pieces; the others are forgotten."""
+        living = _Living()
         for key, (reference, number) in list(self._numbers.items()):
             owner = reference()
             if owner is None:
                 del self._numbers[key]
             else:
-                yield _Piece(*_range(owner), number)
+                living.add(owner, number)
+        return living
 
 
-def _new_piece(owner: torch.UntypedStorage | np.ndarray, pieces: list[_Piece]) -> _Piece:
-    """The owner's piece, with the number of a piece that it overlaps, or the first free number."""
-    device, start, end = _range(owner)
-    for piece in pieces:
-        overlaps = start < piece.end and piece.start < end
-        if start and piece.start and overlaps and piece.device == device:
-            return _Piece(device, start, end, piece.number)
-    taken = {piece.number for piece in pieces}
-    return _Piece(device, start, end, next(n for n in itertools.count(1) if n not in taken))
+class _Living:
+    """The numbers that are taken, and the addresses that each one covers."""
+
+    def __init__(self) -> None:
+        self._spans: dict[str, _Spans] = {}
+        self._taken: set[int] = set()
+        self._next = 1
+
+    def add(self, owner: torch.UntypedStorage | np.ndarray, number: int) -> None:
+        device, start, end = _range(owner)
+        self._taken.add(number)
+        if start < end and start:
+            self._spans.setdefault(device, _Spans()).add(start, end, number)
+
+    def number(self, owner: torch.UntypedStorage | np.ndarray) -> int:
+        """The number of memory that overlaps the owner's, or else the first free one; it is taken
+        now."""
+        device, start, end = _range(owner)
+        number = None
+        if start < end and start and device in self._spans:
+            number = self._spans[device].find(start, end)
+        if number is None:
+            while self._next in self._taken:
+                self._next += 1
+            number = self._next
+        self.add(owner, number)
+        return number
+
+
+class _Spans:
+    """Addresses of one device, as spans in order that do not overlap, each with its number."""
+
+    def __init__(self) -> None:
+        self._starts: list[int] = []
+        self._ends: list[int] = []
+        self._numbers: list[int] = []
+
+    def find(self, start: int, end: int) -> int | None:
+        """The number of a span that overlaps these addresses."""
+        last = bisect.bisect_left(self._starts, end) - 1
+        return self._numbers[last] if last >= 0 and self._ends[last] > start else None
+
+    def add(self, start: int, end: int, number: int) -> None:
+        """Give a number to those of these addresses that have none."""
+        first = bisect.bisect_right(self._ends, start)
+        after = bisect.bisect_left(self._starts, end)
+        spans: list[tuple[int, int, int]] = []
+        for i in range(first, after):
+            if start < self._starts[i]:
+                spans.append((start, self._starts[i], number))
+            spans.append((self._starts[i], self._ends[i], self._numbers[i]))
+            start = self._ends[i]
+        if start < end:
+            spans.append((start, end, number))
+        self._starts[first:after] = [span[0] for span in spans]
+        self._ends[first:after] = [span[1] for span in spans]
+        self._numbers[first:after] = [span[2] for span in spans]
 
 
 def _owner(value: Held) -> torch.UntypedStorage | np.ndarray | None:

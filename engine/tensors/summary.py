@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Sequence
 
 import torch
 
 from ..protocol import Picture, TensorSummary, Value
+from .counting import Counts
 from .readable import Readable, dtype_name, readable
 
 MAX_TEXT_ELEMENTS = 64
 MAX_PICTURE_CELLS = 64 * 1024 // 4
-PIECE = 1 << 22
-"""Elements whose statistics are computed at once: 32 MiB as float64."""
+MAX_CELLS = 24_000
+"""Cells in all pictures of a snapshot together: 96 KB, so that a snapshot stays small."""
+MAX_DETAILED_VALUES = 64
+PIECE = 1 << 18
+"""Elements whose statistics are computed at once: 2 MiB as float64, which a cache holds."""
 
 
 def summarise(t: torch.Tensor) -> TensorSummary:
@@ -51,6 +55,19 @@ def value(label: str, t: torch.Tensor, max_cells: int = 4096) -> Value:
         )
 
 
+def shown_values(labelled: Sequence[tuple[str, torch.Tensor | None]]) -> tuple[Value | None, ...]:
+    """The labelled tensors of one snapshot as a view shows them. Their pictures share MAX_CELLS;
+    more than MAX_DETAILED_VALUES tensors have summaries only."""
+    count = sum(tensor is not None for _, tensor in labelled)
+    if count > MAX_DETAILED_VALUES:
+        return tuple(
+            None if tensor is None else Value(label, summarise(tensor))
+            for label, tensor in labelled
+        )
+    cells = MAX_CELLS // max(1, count)
+    return tuple(t if t is None else value(label, t, cells) for label, t in labelled)
+
+
 def _summarise(known: Readable, t: torch.Tensor) -> TensorSummary:
     dense = known.dense
     shape = known.shape
@@ -67,39 +84,21 @@ def _summarise(known: Readable, t: torch.Tensor) -> TensorSummary:
     if dense is None or numel == 0:
         return TensorSummary(**head)
     stored, times = _without_repeats(dense)
-    absent = numel - dense.numel()  # elements a sparse tensor does not store: zeros
-    nans = infs = count = 0
-    zeros, total, norm, ends = absent, 0.0, 0.0, [0.0] if absent else []
-    for x in _pieces(stored):
-        nan, inf = int(x.isnan().sum()), int(x.isinf().sum())
-        nans, infs = nans + nan * times, infs + inf * times
-        x = x[torch.isfinite(x)] if nan or inf else x
-        zeros += int((x == 0).sum()) * times
-        norm = math.hypot(norm, float(torch.linalg.vector_norm(x)) * math.sqrt(times))
-        count += x.numel() * times
-        if x.numel() and not x.is_complex():
-            total += float(x.sum()) * times
-            ends += [float(end) for end in torch.aminmax(x)]
-    count += absent
-    if not count:
-        return TensorSummary(**head, zeros=zeros, nans=nans, infs=infs)
-    if dense.is_complex():
-        return TensorSummary(**head, norm=norm, zeros=zeros, nans=nans, infs=infs)
-    mean = total / count
-    squares = absent * mean**2
-    for x in _pieces(stored):
-        x = x[torch.isfinite(x)] if nans or infs else x
-        squares += float(((x - mean) ** 2).sum()) * times
+    counts = Counts()
+    counts.count_zeros(numel - dense.numel())  # elements that a sparse tensor does not store
+    for x in stored.reshape(-1).split(PIECE):
+        counts.count((x.abs() if x.is_complex() else x).double(), times)
+    is_complex = dense.is_complex()
     return TensorSummary(
         **head,
-        minimum=min(ends),
-        maximum=max(ends),
-        mean=mean,
-        std=math.sqrt(squares / (count - 1)) if count > 1 else None,
-        norm=norm,
-        zeros=zeros,
-        nans=nans,
-        infs=infs,
+        minimum=None if is_complex else counts.minimum,
+        maximum=None if is_complex else counts.maximum,
+        mean=None if is_complex else counts.mean,
+        std=None if is_complex else counts.std,
+        norm=counts.norm,
+        zeros=counts.zeros,
+        nans=counts.nans,
+        infs=counts.positive_infs + counts.negative_infs,
     )
 
 
@@ -110,13 +109,6 @@ def _without_repeats(dense: torch.Tensor) -> tuple[torch.Tensor, int]:
         if stride == 0 and size > 1:
             dense, times = dense.narrow(dim, 0, 1), times * size
     return dense, times
-
-
-def _pieces(dense: torch.Tensor) -> Iterator[torch.Tensor]:
-    """All elements in float64 or complex128, PIECE at a time, so that the copies stay small."""
-    wide = torch.complex128 if dense.is_complex() else torch.float64
-    for piece in dense.reshape(-1).split(PIECE):
-        yield piece.to(wide)
 
 
 def _picture(known: Readable, max_cells: int) -> Picture | None:

@@ -8,56 +8,27 @@ from __future__ import annotations
 
 import io
 import os
-import pickle
 import shutil
-import zipfile
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import msgspec
-import platformdirs
 import torch
-from torch import Tensor
 
+from ..data_folder import data_folder
 from ..errors import LabError
-from ..project.atomic import write_atomically
-from ..project.document import TrainingSetup
-from ..protocol import EpochRow
-from .metrics import StepRow
+from ..project.atomic import private_folder, regular_target, write_atomically
+from .checkpoint_fields import FORMAT, Checkpoint, FieldProblem, decode, encode
 
-FORMAT = 1
+__all__ = ["Checkpoint", "load", "newest_of_each_run", "runs_folder", "save"]
+
 KEPT_CHECKPOINTS = 3
 KEPT_RUNS = 20
 
 
-class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
-    """A run between two optimizer steps.
-
-    `model` and `optimizer` are state_dicts. `rng` is the state of each generator as a uint8 tensor,
-    by device type. `epoch` and `batch` (0-based) are those of the next batch; `step` is the number
-    of steps done. `loss_sum`, `correct` and `samples` are totals over the current epoch.
-    """
-
-    run: str
-    setup: TrainingSetup
-    model: dict[str, Tensor]
-    optimizer: dict[str, Any]
-    rng: dict[str, Tensor]
-    epoch: int
-    batch: int
-    step: int
-    loss_sum: float
-    correct: int
-    samples: int
-    history: tuple[StepRow, ...]
-    epoch_rows: tuple[EpochRow, ...]
-
-
 def runs_folder() -> Path:
     """Return the folder that holds a folder for each run; it need not exist."""
-    chosen = os.environ.get("TENSORLAB_DATA_DIR")
-    base = Path(chosen) if chosen else platformdirs.user_cache_path("tensorlab", appauthor=False)
-    return base / "runs"
+    return data_folder() / "runs"
 
 
 def save(checkpoint: Checkpoint) -> Path:
@@ -66,22 +37,16 @@ def save(checkpoint: Checkpoint) -> Path:
 
     Raises LabError if the file cannot be written.
     """
-    fields = {name: getattr(checkpoint, name) for name in checkpoint.__struct_fields__}
-    # Only plain types and tensors, so that the file loads with weights_only=True.
-    fields["format"] = FORMAT
-    fields["setup"] = msgspec.json.encode(checkpoint.setup).decode()
-    fields["history"] = torch.tensor(checkpoint.history, dtype=torch.float64)
-    fields["epoch_rows"] = [msgspec.structs.astuple(row) for row in checkpoint.epoch_rows]
     buffer = io.BytesIO()
-    torch.save(fields, buffer)
-
+    torch.save(encode(checkpoint), buffer)
     folder = runs_folder() / checkpoint.run
     path = folder / f"step-{checkpoint.step:08}.pt"
     try:
         if not folder.exists():
-            folder.mkdir(parents=True)
+            private_folder(runs_folder())
+            private_folder(folder)
             _remove_old_runs(folder)
-        write_atomically(path, buffer.getvalue())
+        write_atomically(path, buffer.getvalue(), private=True)
         # By time, not by step: a run resumed from an early checkpoint writes smaller steps later.
         written = sorted(folder.glob("step-*.pt"), key=lambda file: file.stat().st_mtime_ns)
         for old in written[:-KEPT_CHECKPOINTS]:
@@ -94,6 +59,19 @@ def save(checkpoint: Checkpoint) -> Path:
     return path
 
 
+def newest_of_each_run() -> list[Path]:
+    """The last checkpoint of every run on this computer, newest first."""
+    found: list[tuple[int, Path]] = []
+    folders = runs_folder().iterdir() if runs_folder().is_dir() else ()
+    for folder in folders:
+        written = []
+        for file in folder.glob("step-*.pt"):
+            with suppress(FileNotFoundError):  # another engine removes an old run
+                written.append((file.stat().st_mtime_ns, file))
+        found += sorted(written)[-1:]
+    return [file for _, file in sorted(found, reverse=True)]
+
+
 def load(path: str | os.PathLike[str]) -> Checkpoint:
     """Read a checkpoint; its tensors are on the CPU.
 
@@ -101,52 +79,35 @@ def load(path: str | os.PathLike[str]) -> Checkpoint:
     the file is executed.
     """
     fields = _read(Path(path))
-    try:
-        if fields["format"] != FORMAT:
-            raise LabError(
-                f"{path} has checkpoint format {fields['format']}; this program reads {FORMAT}.",
-                hint="Open it with the version of Tensor Lab that wrote it.",
-            )
-        values = {name: fields[name] for name in Checkpoint.__struct_fields__}
-        values["setup"] = msgspec.json.decode(fields["setup"], type=TrainingSetup)
-        values["history"] = tuple(
-            StepRow(int(step), *figures, *map(int, sizes))
-            for step, *figures, sizes in (
-                (row[0], *row[1:6], row[6:]) for row in fields["history"].tolist()
-            )
-        )
-        values["epoch_rows"] = tuple(EpochRow(*row) for row in fields["epoch_rows"])
-        if Path(values["run"]).name != values["run"]:
-            raise ValueError("its run's name is no name of a folder")
-        return Checkpoint(**values)
-    except (KeyError, TypeError, ValueError, AttributeError, msgspec.MsgspecError) as error:
+    version = fields.get("format")
+    if type(version) is int and version != FORMAT:
         raise LabError(
-            f"{path} is not a checkpoint of a training run: {error}.",
+            f"{path} has checkpoint format {version}; this program reads {FORMAT}.",
+            hint="Open it with the version of Tensor Lab that wrote it.",
+        )
+    try:
+        return decode(fields)
+    except FieldProblem as problem:
+        raise LabError(
+            f"{path} is not a checkpoint of a training run. {problem}.",
             hint="Choose a step-*.pt file from a run's folder.",
-        ) from error
+        ) from problem
 
 
 def _read(path: Path) -> dict[str, Any]:
     """Unpickle without executing anything; raises LabError."""
-    try:
-        fields = torch.load(path, map_location="cpu", weights_only=True)
-    except FileNotFoundError as error:
+    if not path.exists():
         raise LabError(
-            f"There is no checkpoint {path}.", hint="It may have been cleaned up: train anew."
-        ) from error
-    except (
-        OSError,
-        RuntimeError,
-        EOFError,
-        ValueError,
-        KeyError,
-        zipfile.BadZipFile,
-        pickle.UnpicklingError,
-    ) as error:
+            f"There is no checkpoint {path}.", hint="It may have been deleted: train again."
+        )
+    try:
+        regular_target(path)
+        fields = torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:  # the unpickler meets damaged bytes with errors of any kind
         # torch's message is left out: it advises to switch safe loading off.
         raise LabError(
             f"{path} cannot be read as a checkpoint: it is damaged or of another kind.",
-            hint="Resume from an earlier checkpoint of the same folder, or train anew.",
+            hint="Resume from an earlier checkpoint of the same folder, or train again.",
         ) from error
     if not isinstance(fields, dict):
         raise LabError(

@@ -71,7 +71,7 @@ def find_device(name: str) -> torch.device:
     try:
         device = torch.device(name)
     except RuntimeError as error:
-        raise LabError(f"{name!r} is no name of a device.", hint=hint) from error
+        raise LabError(f"{name!r} is not a name of a device.", hint=hint) from error
     if device.type == "cpu":
         return torch.device("cpu")
     if device.type == "cuda":

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from math import ceil, pi
+from math import ceil, nan, pi
 
 import numpy as np
 import torch
@@ -37,6 +37,12 @@ class Dataset:
 
     def __len__(self) -> int:
         return len(self.y_train)
+
+    @property
+    def guess_accuracy(self) -> float:
+        """The validation accuracy of always guessing the most frequent class; NaN if N is 0."""
+        samples = len(self.y_val)
+        return int(self.y_val.bincount().max()) / samples if samples else nan
 
     def batches(self, batch_size: int) -> int:
         """The number of batches in an epoch; the last one may be smaller."""

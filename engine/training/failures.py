@@ -26,9 +26,9 @@ def _hint(error: Exception, setup: TrainingSetup, learning_rate: float) -> str:
         if setup.optimizer_params.get("eps") == 0:
             return "eps is 0, so a gradient of zero is divided by zero: set eps to 1e-08."
         return (
-            f"Most often the learning rate is too high: it is {learning_rate:g}, "
-            f"try {min(learning_rate / 10, HIGH_LEARNING_RATE):g}. Else look for a division by "
-            "zero, the logarithm of zero or very large values in the model."
+            f"Most often the learning rate is too high: it is {learning_rate:g}, try "
+            f"{min(learning_rate / 10, HIGH_LEARNING_RATE):g} with fresh weights. Else "
+            "look for a division by zero, the logarithm of zero or very large values in the model."
         )
     if isinstance(error, torch.OutOfMemoryError):
         return (

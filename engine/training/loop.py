@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Mapping
+from functools import partial
 from math import isfinite, nan
 from time import perf_counter
 
@@ -10,13 +11,15 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import LabError
-from ..project.document import ParamValue, TrainingSetup
+from ..project.document import ParamValue, TrainingSetup, replace
 from ..randomness import RandomStream
 from . import data
-from .checkpoints import Checkpoint
+from .checkpoint_fields import Checkpoint, FieldProblem
+from .checkpoint_match import check_match
 from .components import find_device, make_loss, make_optimizer
 from .memory import cuda_bytes, rss_bytes
 from .metrics import Diverged, Measured, Metrics, UnreducedStep
+from .optimizer_state import check_optimizer_state
 
 ALWAYS_MEASURED_STEPS = 1000
 MEASURE_INTERVAL_S = 2e-3
@@ -69,6 +72,23 @@ class TrainingLoop:
     @property
     def learning_rate(self) -> float:
         return float(self.optimizer.param_groups[0]["lr"])
+
+    def adjust(self, optimizer_params: Mapping[str, ParamValue]) -> None:
+        """Give the optimizer other parameters; its state stays. Raises LabError, and changes
+        nothing, if they are invalid, or need a state that this run's optimizer does not have."""
+        make = partial(make_optimizer, self.setup.optimizer, optimizer_params)
+        try:
+            check_optimizer_state(self.optimizer.state_dict()["state"], self.parameters, make)
+        except FieldProblem as problem:
+            raise LabError(
+                f"The run's optimizer cannot change this between two steps. {problem}.",
+                hint="The next run will use it.",
+            ) from problem
+        for group, new in zip(
+            self.optimizer.param_groups, make(self.parameters).param_groups, strict=True
+        ):
+            group.update({name: value for name, value in new.items() if name != "params"})
+        self.setup = replace(self.setup, optimizer_params=dict(optimizer_params))
 
     # -- training --------------------------------------------------------------------------------
 
@@ -215,7 +235,18 @@ class TrainingLoop:
 
         Raises LabError, and changes nothing, if the checkpoint is of another model or set-up.
         """
-        self._check_match(saved)
+        check_match(saved, self.setup, self.model)
+        try:
+            check_optimizer_state(
+                saved.optimizer["state"],
+                self.parameters,
+                partial(make_optimizer, self.setup.optimizer, self.setup.optimizer_params),
+            )
+        except FieldProblem as problem:
+            raise LabError(
+                f"The checkpoint does not fit the optimizer. {problem}.",
+                hint="Set the optimizer's options back to go on from it, or train again.",
+            ) from problem
         groups = self.optimizer.state_dict()["param_groups"]
         self.optimizer.load_state_dict({"state": saved.optimizer["state"], "param_groups": groups})
         self.model.load_state_dict(saved.model)
@@ -225,29 +256,6 @@ class TrainingLoop:
         self.metrics.loss_sum = saved.loss_sum
         self.metrics.correct = saved.correct
         self.metrics.samples = saved.samples
-
-    def _check_match(self, saved: Checkpoint) -> None:
-        for field, words in {
-            "data": "data set",
-            "batch_size": "batch size",
-            "seed": "seed",
-            "optimizer": "optimizer",
-        }.items():
-            then, now = getattr(saved.setup, field), getattr(self.setup, field)
-            if then != now:
-                raise LabError(
-                    f"The checkpoint was made with another {words}: {then}, now {now}.",
-                    hint=f"Set the {words} back to go on from it, or train anew.",
-                )
-        then = {name: tuple(tensor.shape) for name, tensor in saved.model.items()}
-        now = {name: tuple(tensor.shape) for name, tensor in self.model.state_dict().items()}
-        for name in [*now, *then]:
-            if then.get(name) != now.get(name):
-                raise LabError(
-                    f"The checkpoint is of another model: {name} has shape "
-                    f"{then.get(name, 'none')} there and {now.get(name, 'none')} here.",
-                    hint="Undo the change of the model to go on from it, or train anew.",
-                )
 
 
 def _count_correct(prediction: Tensor, y: Tensor) -> Tensor:

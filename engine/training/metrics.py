@@ -75,8 +75,6 @@ class Diverged(Exception):
 
     def __init__(self, step: int, loss: float) -> None:
         super().__init__(f"The loss became {loss} at step {step:,}.")
-        self.step = step
-        self.loss = loss
 
 
 class Metrics:

@@ -10,6 +10,7 @@ from datetime import datetime
 from time import perf_counter
 
 from ..errors import LabError
+from ..project.document import TrainingSetup
 from ..protocol import ErrorReport, TrainingMemory, TrainingSnapshot, TrainingState
 from . import checkpoints
 from .checkpoints import Checkpoint
@@ -101,6 +102,11 @@ class TrainingRun:
     def _fail(self, error: Exception) -> None:
         self.failure = self.failure or explain(error, self.loop.setup, self.loop.learning_rate)
 
+    def adjust(self, setup: TrainingSetup) -> None:
+        """Take the parameters of another set-up of the same optimizer. Raises LabError."""
+        if setup.optimizer == self.loop.setup.optimizer:
+            self.loop.adjust(setup.optimizer_params)
+
     @contextmanager
     def between_steps(self) -> Iterator[None]:
         """The engine does its other work between two steps in this context: it may draw random
@@ -146,6 +152,8 @@ class TrainingRun:
             checkpoint_step=self.checkpoint_step,
             error=self.failure or warning,
             memory=self._memory,
+            guess_accuracy=loop.dataset.guess_accuracy,
+            validation_samples=len(loop.dataset.y_val),
         )
 
     def _steps_per_second(self, state: TrainingState) -> float:

@@ -1,4 +1,4 @@
-"""A workbench without an engine or a window: presenters are driven by the answers a test gives."""
+"""A workbench without engine and window: the test gives the presenters the engine's answers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from PySide6.QtCore import QSettings
+from PySide6.QtCore import QPoint, QSettings
 from PySide6.QtWidgets import QWidget
 
 from app.actions import Actions
@@ -17,6 +17,7 @@ from app.link import Link
 from app.selection import Selection
 from app.settings import Settings
 from app.store import Store
+from app.weights import Weights
 from app.window.banners import BannerArea
 from app.window.dialogs import Dialogs, UnsavedAnswer
 from app.workbench import Workbench
@@ -36,7 +37,7 @@ from engine.protocol import (
 
 
 class AnsweringLink(Link):
-    """Keeps what is sent; the test answers."""
+    """A link that keeps the commands that are sent; the test answers them."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -85,14 +86,23 @@ class AnsweringLink(Link):
         self.signals.clear()
 
 
+class Layouts:
+    """Lays out at once, in this process."""
+
+    def submit(self, slot: str, function: Callable, *arguments, then, otherwise=None) -> None:
+        then(function(*arguments))
+
+
 class Frame(QWidget):
-    """Stands for the main window: keeps what it is told to show."""
+    """Replaces the main window: it keeps what it is asked to show."""
 
     def __init__(self) -> None:
         super().__init__()
         self.banners = BannerArea(self)
         self.said: list[str] = []
         self.engine: tuple[str, str] = ("", "")
+        self.totals = ""
+        self.insertions: list[tuple[Callable[[str], None], QPoint]] = []
 
     def say(self, message: str) -> None:
         self.said.append(message)
@@ -100,9 +110,15 @@ class Frame(QWidget):
     def show_engine(self, state: str, text: str) -> None:
         self.engine = state, text
 
+    def show_totals(self, text: str) -> None:
+        self.totals = text
+
+    def ask_for_block(self, chosen: Callable[[str], None], where: QPoint) -> None:
+        self.insertions.append((chosen, where))
+
 
 class Person(Dialogs):
-    """Answers the dialogs; `asked` are their titles and questions."""
+    """Answers the dialogs in place of a person; `asked` has their titles and questions."""
 
     def __init__(self) -> None:
         super().__init__(native=False)
@@ -118,7 +134,7 @@ class Person(Dialogs):
         self.asked.append(f"{title} {start}")
         return self.path
 
-    def unsaved(self, parent, name) -> UnsavedAnswer:
+    def unsaved(self, parent, name, weights="") -> UnsavedAnswer:
         self.asked.append(name)
         return self.leave
 
@@ -133,6 +149,7 @@ def bench(qtbot, tmp_path: Path) -> Iterator[Workbench]:
     qtbot.addWidget(frame)
     history = History(store)
     settings = Settings(QSettings(str(tmp_path / "s.ini"), QSettings.Format.IniFormat))
+    weights = Weights(store, link)
     link.snapshot.connect(store.take)
     link.ended.connect(store.end_engine)
     yield Workbench(
@@ -142,10 +159,11 @@ def bench(qtbot, tmp_path: Path) -> Iterator[Workbench]:
         history=history,
         selection=Selection(),
         link=link,
-        layout=cast(Any, None),  # no presenter tested on this bench lays out
+        layout=cast(Any, Layouts()),
         settings=settings,
         dialogs=person,
-        files=ProjectFiles(frame, store, history, settings, person),
+        files=ProjectFiles(frame, store, history, settings, person, weights),
+        weights=weights,
     )
 
 

@@ -1,6 +1,9 @@
-"""New, open, save: what is asked, what is kept, what is said when it fails."""
+"""New, open and save: questions, files, and messages about failures."""
 
 from __future__ import annotations
+
+import os
+from pathlib import Path
 
 import pytest
 from PySide6.QtCore import QSettings
@@ -10,9 +13,12 @@ from app.files import ProjectFiles
 from app.history import History
 from app.settings import Settings
 from app.store import Store
+from app.weights import Weights
 from app.window.dialogs import Dialogs, UnsavedAnswer
 from engine.project import edits, files
 from engine.project.document import Project
+from engine.protocol import StopSignal
+from tests.app.conftest import AnsweringLink
 
 
 class Answers(Dialogs):
@@ -23,6 +29,11 @@ class Answers(Dialogs):
         self.open, self.save = "", ""
         self.leave: UnsavedAnswer = "cancel"
         self.asked: list[str] = []
+        self.agrees = True
+
+    def confirm(self, parent, question, yes) -> bool:
+        self.asked.append(question)
+        return self.agrees
 
     def open_path(self, *_args) -> str:
         self.asked.append("open")
@@ -43,9 +54,15 @@ class Desk:
         self.history = History(self.store)
         self.answers = Answers()
         self.settings = Settings(QSettings(str(folder / "s.ini"), QSettings.Format.IniFormat))
-        self.files = ProjectFiles(window, self.store, self.history, self.settings, self.answers)
+        self.link = AnsweringLink()
+        self.weights = Weights(self.store, self.link)
+        self.files = ProjectFiles(
+            window, self.store, self.history, self.settings, self.answers, self.weights
+        )
         self.failures: list[str] = []
         self.files.failed.connect(self.failures.append)
+        self.python: list[tuple[str, str]] = []
+        self.files.python_refused.connect(lambda *told: self.python.append(told))
 
     def change(self) -> None:
         project, _ = edits.add_block(self.store.project, "nn.Linear", 0, 0)
@@ -134,6 +151,13 @@ def test_recovered_work_is_unsaved(desk, tmp_path):
     assert files.load(tmp_path / "back.tlab").name == "back"
 
 
+def test_what_is_shown_after_recovered_work_is_not_unsaved(desk, tmp_path):
+    desk.files.recover(Project(name="Back"), "")
+    assert desk.files.path == "" and desk.files.modified
+    desk.answers.leave = "discard"
+    assert desk.files.new() and not desk.files.modified
+
+
 def test_recent_files_are_newest_first_and_few(desk):
     for i in range(12):
         desk.settings.add_recent_file(f"/p/{i}.tlab")
@@ -152,3 +176,128 @@ def test_cells_that_were_run_are_unsaved_work(desk, tmp_path):
     assert desk.files.open(str(tmp_path / "cells.tlab"))
     assert [cell.source for cell in desk.store.project.cells] == ["x = 1"]
     assert not desk.files.modified
+
+
+def test_a_file_that_another_window_has_changed_is_not_erased_without_a_word(desk, tmp_path):
+    path = tmp_path / "a.tlab"
+    files.save(Project(), path)
+    assert desk.files.open(str(path))
+    os.utime(path, (1, 1))  # touched, not changed
+    desk.change()
+    assert desk.files.save() and desk.answers.asked == []
+    theirs = files.save(edits.add_block(Project(), "nn.ReLU", 0, 0)[0], path)
+    desk.change()
+    desk.answers.agrees = False
+    assert not desk.files.save()
+    question = "a.tlab has been changed outside this window. Replace it by what is here?"
+    assert desk.answers.asked == [question]
+    assert desk.failures == ["a.tlab was not saved. Save as keeps both."]
+    assert path.read_bytes() == theirs and desk.files.modified
+    desk.answers.agrees = True
+    assert desk.files.save() and files.load(path) == desk.store.project
+    desk.change()
+    assert desk.files.save() and desk.answers.asked == [question] * 2
+    path.unlink()
+    desk.change()
+    assert desk.files.save() and desk.answers.asked == [question] * 2
+
+
+def test_a_file_whose_name_the_dialog_did_not_ask_about_is_not_erased_without_a_word(
+    desk, tmp_path
+):
+    files.save(Project(), tmp_path / "a.tlab")
+    desk.change()
+    desk.answers.agrees = False
+    assert not desk.files.save_as(str(tmp_path / "a"))
+    assert desk.answers.asked == ["a.tlab is there. Replace it by what is here?"]
+    desk.answers.agrees = True
+    assert desk.files.save_as(str(tmp_path / "a"))
+    assert files.load(tmp_path / "a.tlab") == desk.store.project
+
+
+def test_weights_of_another_hand_are_not_replaced_without_a_word(desk, tmp_path, training_snapshot):
+    desk.link.get_ready()
+    desk.link.answer(training_snapshot())
+    (tmp_path / "a.safetensors").write_bytes(b"exported")
+    desk.answers.agrees = False
+    assert not desk.files.save_as(str(tmp_path / "a.tlab"))
+    assert desk.answers.asked == [
+        "a.safetensors is there already. Replace it by what this model has learnt?"
+    ]
+    assert desk.link.sent == [] and desk.files.modified
+    desk.answers.agrees = True
+    assert desk.files.save_as(str(tmp_path / "a.tlab"))
+    assert len(desk.link.sent) == 1
+
+
+def test_a_device_is_not_replaced(desk, tmp_path):
+    (tmp_path / "null.tlab").symlink_to("/dev/null")
+    assert not desk.files.save_as(str(tmp_path / "null.tlab"))
+    assert desk.failures == [
+        "null.tlab was not saved: it is a device, not a regular file. Choose another place."
+    ]
+    assert Path("/dev/null").is_char_device()
+
+
+def test_the_project_has_the_name_of_its_file(desk, tmp_path):
+    files.save(Project(name="An old name"), tmp_path / "new.tlab")
+    assert desk.files.open(str(tmp_path / "new.tlab"))
+    assert desk.store.project.name == "new" and not desk.files.modified
+
+
+def test_a_name_that_is_no_utf_8_can_be_saved_and_is_remembered(desk, tmp_path):
+    path = os.fsdecode(os.fsencode(tmp_path) + b"/net\xff.tlab")
+    files.save(Project(), path)
+    assert desk.files.open(path)
+    assert desk.store.project.name == "net\ufffd"
+    desk.change()
+    assert desk.files.save() and desk.failures == []
+    assert files.load(path) == desk.store.project
+    assert desk.settings.recent_files == (path,)
+    assert os.listdir(os.fsencode(tmp_path)) == [b"net\xff.tlab"] or "s.ini" in os.listdir(tmp_path)
+    os.unlink(path)
+    assert not desk.files.open(path)
+    assert desk.failures[0].startswith("net\ufffd.tlab was not opened.")
+    assert desk.settings.recent_files == ()
+
+
+def test_recent_files_are_up_to_date_when_it_is_told_that_they_may_have_changed(desk, tmp_path):
+    path = str(tmp_path / "a.tlab")
+    files.save(Project(), path)
+    seen: list[tuple[str, ...]] = []
+    desk.files.path_changed.connect(lambda _: seen.append(desk.settings.recent_files))
+    desk.files.failed.connect(lambda _: seen.append(desk.settings.recent_files))
+    desk.files.open(path)
+    Path(path).unlink()
+    desk.files.open(path)
+    assert seen == [(path,), ()]
+
+
+def test_a_name_with_a_slash_suggests_a_file_in_the_folder(desk):
+    suggested: list[str] = []
+    desk.answers.save_path = lambda parent, title, start, name_filter: suggested.append(start) or ""
+    desk.store.set_project(Project(name="../of/both"))
+    assert not desk.files.save()
+    assert suggested == [str(Path.home() / ".._of_both.tlab")]
+
+
+def test_a_run_is_stopped_before_its_project_is_left_if_the_user_agrees(desk, training_snapshot):
+    desk.link.snapshot.connect(desk.store.take)
+    desk.link.get_ready()
+    desk.link.answer(training_snapshot())
+    desk.answers.agrees = False
+    assert not desk.files.new()
+    assert desk.link.signals == [] and len(desk.answers.asked) == 1
+    desk.answers.agrees = True
+    desk.answers.leave = "discard"
+    assert desk.files.new()
+    assert desk.link.signals[0] == StopSignal() and desk.answers.asked[-1] == "unsaved"
+
+
+def test_a_python_file_is_refused_with_its_path(desk, tmp_path):
+    path = tmp_path / "net.py"
+    path.write_text("import torch\n")
+    assert not desk.files.open(str(path))
+    ((message, refused),) = desk.python
+    assert message.startswith("net.py was not opened. This is a Python file")
+    assert (refused, desk.failures) == (str(path), [])

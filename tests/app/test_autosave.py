@@ -1,7 +1,9 @@
-"""Unsaved work is put aside, offered after a crash, and never another window's."""
+"""Autosave: unsaved work is saved, offered after a crash, and not taken from another window."""
 
 from __future__ import annotations
 
+import os
+import stat
 import subprocess
 import sys
 import textwrap
@@ -100,10 +102,47 @@ def test_a_damaged_recovery_file_is_no_obstacle(tmp_path, qtbot):
     assert (tmp_path / "x.recovery").exists()
 
 
-def test_a_folder_that_cannot_be_written_is_told(tmp_path, qtbot):
-    saver = autosave(Store(work()), tmp_path / "aside")
-    saver.file = tmp_path / "gone" / "x.recovery"
-    with qtbot.waitSignal(saver.failed) as told:
-        saver.write()
-    assert "No such file" in told.args[0]
+def test_a_folder_that_cannot_be_written_is_told_once_and_tried_again(tmp_path, qtbot):
+    (tmp_path / "data").write_text("a file where the folder should be", encoding="utf-8")
+    saver = autosave(Store(work()), tmp_path / "data" / "recovery")
+    told: list[str] = []
+    saver.failed.connect(told.append)
+    saver.write()
+    assert told == [
+        f"Unsaved work cannot be saved for recovery in {tmp_path}/data/recovery: Not a directory."
+    ]
+    assert saver._timer.isActive()
+    saver.write()
+    assert len(told) == 1
+    (tmp_path / "data").unlink()
+    saver._timer.setInterval(0)
+    with qtbot.waitSignal(saver._timer.timeout):
+        saver._timer.start()
+    assert saver.file.exists() and not saver._timer.isActive()
+    assert find_recoveries(tmp_path / "data" / "recovery") == []  # it holds its lock now
+    (tmp_path / "data" / "recovery").rename(tmp_path / "moved")
+    (tmp_path / "data" / "recovery").write_text("", encoding="utf-8")
+    saver.write()
+    assert len(told) == 2  # another failure is told again
     saver.close()
+
+
+def test_what_is_put_aside_is_for_this_user_only(tmp_path, qtbot):
+    folder = tmp_path / "recovery"
+    folder.mkdir()
+    os.chmod(folder, 0o755)  # as an older version made it
+    saver = autosave(Store(work()), folder)
+    saver.write()
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert stat.S_IMODE(saver.file.stat().st_mode) == 0o600
+    saver.close()
+
+
+def test_a_project_whose_name_is_no_utf_8_is_found_again(tmp_path, qtbot):
+    original = os.fsdecode(b"/tmp/100%/net\xff.tlab")
+    saver = Autosave(Store(work()), lambda: True, lambda: original, tmp_path)
+    saver.write()
+    saver._lock.unlock()
+    (found,) = find_recoveries(tmp_path)
+    assert found.original == original
+    found.discard()

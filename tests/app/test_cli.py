@@ -9,9 +9,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import psutil
 import pytest
 import torch
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 
 from app import cli
 from app.commands import conversation, doctor
@@ -21,6 +22,8 @@ from engine.project.document import Project
 ROOT = Path(__file__).parents[2]
 MLP = ROOT / "assets" / "templates" / "mlp.tlab"
 LENET = ROOT / "assets" / "templates" / "lenet.tlab"
+
+pytestmark = pytest.mark.usefixtures("forked_processes")
 
 
 def run(*arguments: object) -> int:
@@ -109,6 +112,45 @@ def test_exec_carries_more_than_one_message_can_hold(exec_report):
     assert report["tensors"]["t399"]["values"] == torch.full((1000,), 133.0).tolist()
 
 
+def test_exec_keeps_the_current_folder_as_python_does(exec_report, tmp_path, monkeypatch):
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (tmp_path / "beside.py").write_text("VALUE = 3.0\n")
+    monkeypatch.chdir(elsewhere)
+    code, report, _ = exec_report(
+        "import os, beside\nprint(os.getcwd())\nopen('written', 'w').close()\n"
+        "x = torch.tensor(beside.VALUE)\n"
+    )
+    assert (code, report["stdout"]) == (0, f"{elsewhere}\n")
+    assert report["tensors"]["x"]["values"] == 3.0
+    assert (elsewhere / "written").exists()
+
+
+def test_exec_does_not_run_the_file_again_in_workers(exec_report):
+    code, report, captured = exec_report(
+        "from torch.utils.data import DataLoader, Dataset\n"
+        "print('the file runs')\n"
+        "class Squares(Dataset):\n"
+        "    def __len__(self): return 4\n"
+        "    def __getitem__(self, i): return torch.tensor(i * i)\n"
+        "total = sum(batch.sum() for batch in DataLoader(Squares(), 2, num_workers=2))\n"
+    )
+    assert (code, report["stdout"]) == (0, "the file runs\n"), captured.err
+    assert report["tensors"]["total"]["values"] == 14
+
+
+def test_exec_shows_what_spawned_ranks_print(exec_report):
+    code, report, captured = exec_report(
+        "import torch.multiprocessing\n"
+        "def work(rank): print(f'rank {rank}')\n"
+        "if __name__ == '__main__':\n"
+        "    torch.multiprocessing.spawn(work, nprocs=2)\n"
+    )
+    assert code == 0, captured.err
+    assert sorted(report["stdout"].splitlines()) == ["rank 0", "rank 1"]
+    assert captured.out == report["stdout"]
+
+
 def test_exec_names_a_file_that_is_not_there(tmp_path, capsys):
     assert run("exec", tmp_path / "no.py", "--json", tmp_path / "o.json") == 2
     assert "no.py: No such file" in capsys.readouterr().err
@@ -145,7 +187,7 @@ def test_code_that_ignores_control_c_is_killed_at_the_second(
     file, out = tmp_path / "stubborn.py", tmp_path / "report.json"
     file.write_text(
         "import os, signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\n"
-        "os.kill(os.getppid(), signal.SIGINT)\nwhile True:\n    pass\n"
+        f"os.kill({os.getpid()}, signal.SIGINT)\nwhile True:\n    pass\n"
     )
     assert run("exec", file, "--json", out) == 1
     report = json.loads(out.read_text())
@@ -186,7 +228,24 @@ def test_train_writes_weights_that_plain_torch_loads_and_export_converts_them(tm
     assert "weights.pt" in capsys.readouterr().err
 
 
-def test_control_c_while_training_keeps_what_was_learnt(interruptible, tmp_path):
+def test_an_engine_that_dies_while_training_is_told_with_a_way_on_that_there_is(tmp_path):
+    program = subprocess.Popen(
+        [sys.executable, "tensorlab.py", "train", str(MLP), "--epochs", "100000"],
+        cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    with program:
+        assert program.stderr is not None
+        assert program.stderr.readline().startswith("epoch 1/100000")
+        for process in psutil.Process(program.pid).children(recursive=True):
+            process.kill()
+        _, errors = program.communicate(timeout=120)
+    assert program.returncode == 1
+    assert "Open the project in the window" in errors or "Train again: the run had" in errors
+    assert "Restart the engine" not in errors
+
+
+@pytest.mark.parametrize("ends", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_while_training_keeps_what_was_learnt(interruptible, tmp_path, ends):
     weights = tmp_path / "weights.pt"
     program = subprocess.Popen(
         [sys.executable, "tensorlab.py", "train", str(MLP), "--epochs", "100000", "--out",
@@ -197,7 +256,7 @@ def test_control_c_while_training_keeps_what_was_learnt(interruptible, tmp_path)
     with program:
         assert program.stderr is not None
         assert program.stderr.readline().startswith("epoch 1/100000")
-        os.killpg(program.pid, signal.SIGINT)
+        os.killpg(program.pid, ends)
         output, errors = program.communicate(timeout=120)
     assert program.returncode == 1
     assert json.loads(output)["state"] == "stopped"
@@ -229,6 +288,50 @@ def test_a_damaged_project_names_file_and_field(tmp_path, capsys, command):
     assert damaged.read_bytes() == before
 
 
+def test_the_weights_beside_a_project_are_exported(tmp_path, capsys):
+    project = tmp_path / "net.tlab"
+    project.write_bytes(MLP.read_bytes())
+    assert run("export", project, "--out", tmp_path / "first.safetensors") == 0
+    state = load_file(tmp_path / "first.safetensors")
+    learnt = {key: tensor + 1 for key, tensor in state.items()}
+    save_file(learnt, tmp_path / "net.safetensors")
+    assert run("export", project, "--out", tmp_path / "second.pt") == 0
+    written = torch.load(tmp_path / "second.pt", weights_only=True)
+    assert all(torch.equal(written[key], learnt[key]) for key in learnt)
+
+
+def test_names_that_are_no_utf_8_are_told(tmp_path, capsys):
+    odd = os.fsdecode(os.fsencode(tmp_path) + b"/odd\xff")
+    Path(f"{odd}.py").write_text("x = 1")
+    for arguments in (
+        ("exec", f"{odd}.py"),
+        ("exec", __file__, "--json", f"{odd}.json"),
+        ("export", MLP, "--out", f"{odd}.pt"),
+    ):
+        assert run(*arguments) == 2
+        assert "the name is no UTF-8. Rename it." in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "field"),
+    [
+        ('"loss": "nn.CrossEntropyLoss"', '"loss": "nn.Nothing"', "training.loss"),
+        ('"seed": 0', f'"seed": {2**70}', "training.seed"),
+        ('"epochs": 20', f'"epochs": {"9" * 5000}', "training.epochs"),
+        ('"name": "Untitled"', r'"name": "\ud800"', "name"),
+        ('"cells": []', f'"cells": {"[" * 500}{"]" * 500}', "nested too deeply"),
+    ],
+)
+def test_a_hostile_project_is_told_in_one_line(old, new, field, tmp_path, capsys):
+    text = files.dumps(Project())
+    assert old in text
+    hostile = tmp_path / "hostile.tlab"
+    hostile.write_text(text.replace(old, new))
+    assert run("train", hostile) == 1
+    errors = capsys.readouterr().err
+    assert "hostile.tlab" in errors and field in errors and len(errors.splitlines()) == 1
+
+
 @pytest.mark.parametrize(
     ("arguments", "named"),
     [
@@ -236,9 +339,18 @@ def test_a_damaged_project_names_file_and_field(tmp_path, capsys, command):
         (("train", MLP, "--epochs", "0"), "--epochs"),
         (("train", MLP, "--epochs", "many"), "--epochs"),
         (("train", MLP, "--seed", "-1"), "--seed"),
+        (("train", MLP, "--seed", str(2**32)), "--seed"),
+        (("train", MLP, "--seed", "9" * 5000), "--seed"),
+        (("train", MLP, "--epochs", "9" * 5000), "--epochs"),
+        (("train", MLP, "--epochs", str(10**30)), "--epochs"),
         (("train", MLP, "--out", "weights.txt"), "--out weights.txt"),
         (("train", MLP, "--out", "no/folder/w.pt"), "--out no/folder/w.pt"),
         (("train", MLP, "--device", "cuda:99"), "--device"),
+        (
+            ("exec", __file__, "--json", "/dev/null"),
+            "/dev/null: it is a device, not a regular file.",
+        ),
+        (("train", MLP, "--out", "nul\0.pt"), "no file can have this name"),
         (("train",), "PROJECT"),
         (("export", MLP), "--out"),
         (("export", MLP, "--out", "w.onnx"), "--out w.onnx"),

@@ -70,3 +70,9 @@ def test_an_engine_that_we_ended_was_not_killed_by_the_system():
     reason = explain_exit(-signal.SIGKILL, gave_up_waiting=True, oom_kills=None)
     assert "did not answer to Stop" in reason.title
     assert "memory" not in reason.title + reason.detail
+
+
+def test_an_engine_that_sent_what_is_no_message():
+    reason = explain_exit(-9, garbled=True, running="running your code")
+    assert reason.title == "The engine sent what the window cannot read, and was ended"
+    assert reason.detail.endswith("It was running your code.")

@@ -1,20 +1,21 @@
-"""Both links: the same signals, be the engine a process or in this one."""
+"""Both links, to an engine process and to an engine in this process, emit the same signals."""
 
 from __future__ import annotations
 
 import os
 import signal
+import tempfile
 import threading
 
 import psutil
 import pytest
-from PySide6.QtCore import Qt
 
 from app import link as link_module
 from app.inline_link import InlineLink
 from app.link import EngineLink
 from engine.protocol import (
     CellSnapshot,
+    CompleteCommand,
     HelloCommand,
     OutputSnapshot,
     ReadySnapshot,
@@ -22,6 +23,8 @@ from engine.protocol import (
 )
 
 WAIT_MS = 120_000
+
+pytestmark = pytest.mark.usefixtures("forked_processes")
 
 
 class Heard:
@@ -51,6 +54,7 @@ def process_link(qapp):
     link = EngineLink()
     yield link
     link.close()
+    link.wait_closed()
 
 
 @pytest.fixture
@@ -58,6 +62,7 @@ def inline_link(qapp):
     link = InlineLink()
     yield link
     link.close()
+    link.wait_closed()
 
 
 @pytest.fixture(params=["process", "inline"])
@@ -75,10 +80,10 @@ def test_start_command_answer_close(link, qtbot):
     assert not link.busy
     assert heard.states == ["lost", "starting", "ready"]
     assert [type(s).__name__ for s in heard.snapshots] == [
-        "ReadySnapshot", "OutputSnapshot", "TensorsSnapshot", "VariablesSnapshot", "CellSnapshot",
+        "ReadySnapshot", "OutputSnapshot", "VariablesSnapshot", "CellSnapshot",
         "ReadySnapshot",
     ]  # fmt: skip
-    assert [s.reply_to for s in heard.snapshots] == [0, first, first, first, first, second]
+    assert [s.reply_to for s in heard.snapshots] == [0, first, first, first, second]
     assert heard.threads == {threading.main_thread()}
     link.close()
     assert (link.state, heard.states[-1]) == ("lost", "lost")
@@ -184,15 +189,57 @@ def test_closing_leaves_no_thread_and_no_process(process_link, qtbot):
     pid = process_link.pid
     process_link.send(RunCellCommand(source="import threading\nthreading.Event().wait()"))
     process_link.close()
+    assert process_link.state == "lost"  # at once, though the process has three seconds to end
+    process_link.wait_closed()
     assert set(threading.enumerate()) == threads
     assert not psutil.pid_exists(pid)
 
 
+def test_to_close_and_to_restart_wait_for_nothing(process_link, qtbot):
+    """The old engine hangs in a cell and does not even read: its end is another thread's matter."""
+    heard = Heard(process_link)
+    process_link.start()
+    process_link.send(RunCellCommand(source="print()\nimport ctypes\nctypes.PyDLL(None).sleep(99)"))
+    qtbot.waitUntil(lambda: heard.of(OutputSnapshot) != [], timeout=WAIT_MS)
+    old = psutil.Process(process_link.pid)
+    process_link.restart()
+    assert old.is_running()  # it has three seconds
+    assert (process_link.state, process_link.pid) != ("starting", old.pid)
+    qtbot.waitUntil(lambda: process_link.state == "ready", timeout=WAIT_MS)
+    old.wait(WAIT_MS / 1000)
+    assert heard.reasons == []
+
+
+def test_an_engine_that_cannot_be_started_is_told_and_tried_again(
+    process_link, qtbot, tmp_path, monkeypatch
+):
+    heard = Heard(process_link)
+    with monkeypatch.context() as patch:
+        patch.setattr(tempfile, "tempdir", str(tmp_path / "missing"))
+        process_link.restart()
+    assert (process_link.state, process_link.pid) == ("lost", None)
+    assert heard.reasons[0].title == "The engine could not be started"
+    assert "No such file or directory" in heard.reasons[0].detail
+    assert process_link.send(HelloCommand()) == 0
+    process_link.restart()
+    qtbot.waitUntil(lambda: process_link.state == "ready", timeout=WAIT_MS)
+
+
+def test_a_superseded_command_counts_as_ended(process_link):
+    process_link.start()
+    os.kill(process_link.pid, signal.SIGSTOP)
+    sent = [process_link.send(CompleteCommand(source="x" * 100_000, cursor=0)) for _ in range(10)]
+    assert set(process_link._unanswered) < set(sent) and sent[-1] in process_link._unanswered
+    assert len(process_link._unanswered) <= 3  # written, being written, waiting
+    process_link._process.kill()
+
+
 def test_what_a_closed_engine_has_said_is_not_heard(process_link, qtbot):
-    """Its snapshots wait in the event queue when it is closed: they tell of nothing any more."""
+    """Its snapshots wait in the inbox when it is closed: they tell of nothing any more."""
     heard = Heard(process_link)
     said = threading.Event()
-    process_link._arrived.connect(lambda *_: said.set(), Qt.ConnectionType.DirectConnection)
+    put = process_link._inbox.put
+    process_link._inbox.put = lambda *item: (put(*item), said.set())
     process_link.start()
     assert said.wait(WAIT_MS / 1000)  # without an event loop: nothing has been delivered
     process_link.restart()

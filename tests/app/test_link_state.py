@@ -1,11 +1,18 @@
-"""What every link knows of its engine: its state, what is in hand, what it was doing."""
+"""What every link knows of its engine: its state, and the command that runs."""
 
 from __future__ import annotations
 
 import pytest
 
 from engine.project.document import Model, TrainingSetup
-from engine.protocol import HelloCommand, RunCellCommand, Snapshot, StopSignal, TrainCommand
+from engine.protocol import (
+    HelloCommand,
+    InterruptSignal,
+    RunCellCommand,
+    Snapshot,
+    StopSignal,
+    TrainCommand,
+)
 
 TRAIN = TrainCommand(model=Model(), training=TrainingSetup())
 
@@ -40,12 +47,16 @@ def test_a_job_is_waited_for_no_longer_once_all_have_ended(link):
     link.get_ready()
     link.stop_job()
     assert link.signals == []
-    link.send(HelloCommand())
+    link.send(TRAIN)
     link.stop_job()
-    assert link.signals == [StopSignal()]
+    assert link.signals == [StopSignal()]  # a run has a second to end between two steps
     assert link._interrupt_timer.isActive() and link._kill_timer.isActive()
     link.finish()
     assert not link._interrupt_timer.isActive() and not link._kill_timer.isActive()
+    link.send(RunCellCommand(source=""))
+    link.stop_job()
+    assert link.signals[1:] == [StopSignal(), InterruptSignal()]
+    assert link._kill_timer.isActive()
 
 
 def test_ready_and_ended_are_told_before_the_state_and_after_the_snapshot(bench, link):

@@ -1,4 +1,4 @@
-"""What is remembered between starts, and what is made of a damaged or foreign value."""
+"""Settings that outlive the program, and damaged or unknown values of settings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The store: what counts as a change, and which snapshots are of yesterday."""
+"""The store: what counts as a change, and which snapshots are stale."""
 
 from __future__ import annotations
 

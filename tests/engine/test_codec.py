@@ -20,18 +20,26 @@ from engine.protocol import (
     ErrorReport,
     ErrorSnapshot,
     HelloCommand,
+    NotAMessage,
     OutputSnapshot,
     OversizeSnapshot,
+    SourceLine,
     StepColumns,
+    TraceCall,
+    TraceSnapshot,
     TrainingSnapshot,
     ValueSnapshot,
     decode_command,
     decode_message,
     decode_snapshot,
+    decode_snapshot_or_error,
     encode_command,
     encode_snapshot,
     encode_snapshot_or_error,
+    join_graph,
 )
+from engine.protocol.trace_snapshots import join_trace
+from tests.widgets.backward.autograd_snapshots import GRAPH
 
 floats = st.lists(st.floats(allow_nan=True, allow_infinity=True, width=64)).map(tuple)
 texts = st.text(st.characters(exclude_categories=("Cs",)))
@@ -104,6 +112,46 @@ def test_a_snapshot_that_is_too_large_is_told():
     assert (told.reply_to, told.revision, told.command) == (4, 2, "OutputSnapshot")
 
 
+def test_a_snapshot_of_just_the_largest_size_is_sent():
+    def of(length: int) -> OutputSnapshot:
+        return OutputSnapshot(stream="stdout", text="x" * length)
+
+    some = 2**17
+    largest = some + MAX_SNAPSHOT_BYTES - len(encode_snapshot(of(some)))
+    assert len(encode_snapshot(of(largest))) == MAX_SNAPSHOT_BYTES
+    with pytest.raises(OversizeSnapshot):
+        encode_snapshot(of(largest + 1))
+
+
+def test_a_graph_in_parts_is_one_graph_again():
+    parts = [
+        msgspec.structs.replace(
+            GRAPH,
+            nodes=GRAPH.nodes[at : at + 2],
+            edges=GRAPH.edges[at : at + 2],
+            plan=GRAPH.plan[at : at + 2],
+            rules=dict(list(GRAPH.rules.items())[at // 2 : at // 2 + 1]),
+            modules={str(at): "Linear"},
+            part=at // 2,
+            parts=3,
+        )
+        for at in (0, 2, 4)
+    ]
+    modules = {"0": "Linear", "2": "Linear", "4": "Linear"}
+    assert join_graph(parts) == msgspec.structs.replace(GRAPH, modules=modules)
+
+
+def test_a_trace_in_parts_is_one_trace_again():
+    calls = tuple(TraceCall(-1, "op", f"aten::{i}", "", 0, "", 0) for i in range(5))
+    lines = tuple(SourceLine("<cell 1>", i, f"x{i}") for i in range(3))
+    whole = TraceSnapshot(calls=calls, lines=lines, modules={"a": "A", "b": "B"}, source="x")
+    first = msgspec.structs.replace(
+        whole, calls=calls[:3], lines=lines[:1], modules={"a": "A"}, part=0, parts=2
+    )
+    rest = TraceSnapshot(calls=calls[3:], lines=lines[1:], modules={"b": "B"}, part=1, parts=2)
+    assert join_trace([first, rest]) == whole
+
+
 @pytest.mark.parametrize(
     "snapshot",
     [
@@ -123,3 +171,8 @@ def test_a_plain_snapshot_passes_as_it_is():
     snapshot = OutputSnapshot(stream="stdout", text="ü", reply_to=1)
     assert encode_snapshot_or_error(snapshot) == encode_snapshot(snapshot)
     assert decode_command(encode_command(HelloCommand(id=3))).id == 3
+
+
+def test_a_dict_as_a_key_is_no_message():
+    with pytest.raises(NotAMessage):
+        decode_snapshot_or_error(b"\x81\x80\x01")

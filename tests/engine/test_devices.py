@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import platform
+from types import SimpleNamespace
 
 import pytest
 import torch
 
-from engine.devices import _quota_cores, devices, usable_cores
+from engine.devices import _quota_cores, devices, ready, usable_cores
+from engine.protocol import Device
 
 
 def test_the_cpu_comes_first_and_every_gpu_of_torchs_follows():
@@ -23,6 +26,55 @@ def test_the_cpu_comes_first_and_every_gpu_of_torchs_follows():
 
 def test_cores_are_no_more_than_the_machine_has():
     assert 1 <= usable_cores() <= (os.cpu_count() or 1)
+
+
+def test_gpus_are_told_by_number_with_their_own_names_and_memory(monkeypatch):
+    def properties(index: int) -> SimpleNamespace:
+        return SimpleNamespace(name=f"GPU {index}", total_memory=(index + 1) << 30)
+
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.setattr(torch.cuda, "get_device_properties", properties)
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: True)
+    monkeypatch.setattr(torch.mps, "recommended_max_memory", lambda: 5 << 30)
+    assert devices()[1:] == (
+        Device("cuda:0", "GPU 0", 1 << 30),
+        Device("cuda:1", "GPU 1", 2 << 30),
+        Device("mps", "Apple GPU (Metal)", 5 << 30),
+    )
+
+
+@pytest.mark.parametrize(
+    ("allowed", "quota", "cores"),
+    [(3, None, 3), (3, "max 100000", 3), (3, "200000 100000", 2), (1, "200000 100000", 1)],
+)
+def test_fewest_cores_count(monkeypatch, tmp_path, allowed, quota, cores):
+    if quota is not None:
+        (tmp_path / "cpu.max").write_text(quota)
+    monkeypatch.setattr("engine.devices.Path", lambda _: tmp_path / "cpu.max")
+    own = {0: set(range(allowed))}  # 0 is this process
+    monkeypatch.setattr(os, "sched_getaffinity", own.__getitem__, raising=False)
+    assert usable_cores() == cores
+    assert devices()[0].title == f"CPU ({cores} cores)"
+
+
+@pytest.mark.parametrize(("counted", "cores"), [(6, 6), (None, 1)])
+def test_cores_are_counted_where_none_are_assigned(monkeypatch, tmp_path, counted, cores):
+    monkeypatch.setattr("engine.devices.Path", lambda _: tmp_path / "cpu.max")
+    monkeypatch.delattr(os, "sched_getaffinity", raising=False)
+    monkeypatch.setattr(os, "cpu_count", lambda: counted)
+    assert usable_cores() == cores
+
+
+def test_an_engine_that_is_ready_names_its_versions_and_itself():
+    told = ready()
+    assert (told.torch_version, told.python_version) == (
+        torch.__version__,
+        platform.python_version(),
+    )
+    assert type(told.torch_version) is str
+    assert (told.pid, told.torch_threads) == (os.getpid(), torch.get_num_threads())
+    assert told.devices == devices()
 
 
 @pytest.mark.parametrize(

@@ -3,88 +3,46 @@
 from __future__ import annotations
 
 import os
+import random
+import re
 import signal
-import socket
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
 import pytest
 
+from engine import temporary
 from engine.devices import usable_cores
 from engine.process import EngineLost, EngineProcess
+from engine.project.document import Model, TrainingSetup
 from engine.protocol import (
     CellSnapshot,
-    DoneSnapshot,
+    CheckModelCommand,
+    CompleteCommand,
     ErrorSnapshot,
     HelloCommand,
     InterruptSignal,
     OutputSnapshot,
+    OutputTailSnapshot,
     ReadySnapshot,
     RunCellCommand,
-    Snapshot,
     StopSignal,
-    TensorsSnapshot,
-    VariablesSnapshot,
 )
+from tests import forking
+from tests.engine.processes import WAIT_S, answers, receive, run_cell, wait_for_print
 
 ROOT = Path(__file__).parents[2]
-WAIT_S = 120.0
 
 
 @pytest.fixture
-def engine() -> Iterator[EngineProcess]:
-    """A new engine: for tests that end it or watch it start."""
-    engine = EngineProcess()
-    engine.start()
-    yield engine
-    engine.close()
-
-
-@pytest.fixture(scope="module")
-def shared() -> Iterator[EngineProcess]:
-    """One engine for all tests that leave it well."""
-    engine = EngineProcess()
-    engine.start()
-    yield engine
-    engine.close()
-
-
-@pytest.fixture
-def listener() -> Iterator[socket.socket]:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        server.settimeout(WAIT_S)
-        yield server
-
-
-def receive(engine: EngineProcess) -> Snapshot:
-    snapshot = engine.receive(WAIT_S)
-    assert snapshot is not None, "the engine did not answer"
-    return snapshot
-
-
-def answers(engine: EngineProcess, command_id: int) -> list[Snapshot]:
-    """All answers to a command, in order."""
-    found = []
-    while True:
-        snapshot = receive(engine)
-        if snapshot.reply_to == command_id:
-            if isinstance(snapshot, DoneSnapshot):
-                return found
-            found.append(snapshot)
-
-
-def run_cell(engine: EngineProcess, source: str) -> list[Snapshot]:
-    """The answers to a cell, without the list of variables that follows each."""
-    got = answers(engine, engine.send(RunCellCommand(source=source)))
-    return [snapshot for snapshot in got if not isinstance(snapshot, VariablesSnapshot)]
-
-
-def wait_for_print(engine: EngineProcess) -> None:
-    while not isinstance(receive(engine), OutputSnapshot):
-        pass
+def forked(process_server: None) -> Iterator[None]:
+    """The test's engine is forked. The others are spawned, as the program does it."""
+    with forking.forked():
+        yield
 
 
 def lost(engine: EngineProcess) -> None:
@@ -109,8 +67,8 @@ def test_it_tells_when_torch_has_loaded_and_commands_sent_before_wait():
     engine.close()
 
 
-def test_openmp_threads_do_not_spin(shared):
-    (told, _) = run_cell(shared, "import os; print(os.environ['OMP_WAIT_POLICY'])")
+def test_openmp_threads_do_not_spin(shared_engine):
+    (told, _) = run_cell(shared_engine, "import os; print(os.environ['OMP_WAIT_POLICY'])")
     assert told.text == "PASSIVE\n"
 
 
@@ -126,102 +84,129 @@ def test_a_script_that_starts_one_imports_no_torch_and_is_not_run_again(tmp_path
     assert (done.stdout, done.stderr) == ("run\nFalse\n", "")
 
 
-def test_bytes_that_are_no_command_are_answered_in_words(shared):
-    answers(shared, shared.send(HelloCommand()))
-    shared._connection.send_bytes(b"\xc1 nonsense")
-    told = receive(shared)
+@pytest.mark.parametrize(
+    ("data", "error"),
+    [
+        (b"\xc1 nonsense", "DecodeError"),
+        (b"\x81\xa4type\xa1\xff", "UnicodeDecodeError"),
+        (b"\x82\xa4type\xaeRunCellCommand\xa3zzz" + b"\x91" * 100_000, "RecursionError"),
+    ],
+    ids=["bytes", "text", "depth"],
+)
+def test_bytes_that_are_no_command_are_answered_in_words(shared_engine, data, error):
+    answers(shared_engine, shared_engine.send(HelloCommand()))
+    shared_engine._connection.send_bytes(data)
+    told = receive(shared_engine)
     assert isinstance(told, ErrorSnapshot)
-    assert told.error.type == "DecodeError"
-    assert answers(shared, shared.send(HelloCommand()))[0].pid == shared.pid
+    assert told.error.type == error
+    assert answers(shared_engine, shared_engine.send(HelloCommand()))[0].pid == shared_engine.pid
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_a_killed_engine_is_seen_at_once_though_a_child_of_it_lives_on(engine):
-    receive(engine)
-    engine.send(
+def test_a_killed_engine_is_seen_at_once_though_a_child_of_it_lives_on(own_engine):
+    receive(own_engine)
+    own_engine.send(
         RunCellCommand(
             source="import os, time\nchild = os.fork()\n"
             "if child == 0:\n    time.sleep(1e6)\nprint(child)\nwhile True: pass"
         )
     )
-    child = psutil.Process(int(receive(engine).text))
-    os.kill(engine.pid, signal.SIGKILL)
-    lost(engine)
-    assert engine.exit().code == -signal.SIGKILL
+    child = psutil.Process(int(receive(own_engine).text))
+    os.kill(own_engine.pid, signal.SIGKILL)
+    lost(own_engine)
+    assert own_engine.exit().code == -signal.SIGKILL
     assert child.is_running()
     child.kill()
 
 
-def test_a_crash_leaves_the_line_that_crashed(engine):
-    engine.send(RunCellCommand(source="import ctypes\nctypes.string_at(0)\n"))
-    lost(engine)
-    end = engine.exit()
+def test_a_crash_leaves_the_line_that_crashed(own_engine):
+    own_engine.send(RunCellCommand(source="import ctypes\nctypes.string_at(0)\n"))
+    lost(own_engine)
+    end = own_engine.exit()
     assert end.code == -signal.SIGSEGV
     assert "Segmentation fault" in end.log
     assert 'File "<cell 1>", line 2' in end.log
     with pytest.raises(EngineLost):
-        engine.send(HelloCommand())
+        own_engine.send(HelloCommand())
 
 
-def test_an_exit_of_the_users_is_seen(engine):
-    engine.send(RunCellCommand(source="import os\nprint('last words')\nos._exit(7)"))
-    receive(engine)
-    assert receive(engine).text == "last words\n"
-    lost(engine)
-    assert engine.exit().code == 7
+def test_an_exit_of_the_users_is_seen(forked, own_engine):
+    own_engine.send(RunCellCommand(source="import os\nprint('last words')\nos._exit(7)"))
+    receive(own_engine)
+    assert receive(own_engine).text == "last words\n"
+    lost(own_engine)
+    assert own_engine.exit().code == 7
 
 
-def test_a_cell_that_hangs_is_interrupted_and_the_namespace_stays(shared):
-    run_cell(shared, "kept = torch.ones(2)")
-    hanging = shared.send(RunCellCommand(source="print('hanging')\nwhile True:\n    pass"))
-    wait_for_print(shared)
-    shared.signal(StopSignal())
-    shared.signal(InterruptSignal())
-    *_, end = answers(shared, hanging)
+def test_a_cell_that_hangs_is_interrupted_and_the_namespace_stays(shared_engine):
+    run_cell(shared_engine, "kept = torch.ones(2)")
+    hanging = shared_engine.send(RunCellCommand(source="print('hanging')\nwhile True:\n    pass"))
+    wait_for_print(shared_engine)
+    shared_engine.signal(StopSignal())
+    shared_engine.signal(InterruptSignal())
+    *_, end = answers(shared_engine, hanging)
     assert isinstance(end, CellSnapshot), end
     assert end.error.type == "KeyboardInterrupt"
     assert end.error.line in (1, 2, 3)  # it may strike while the print still returns
     assert "serve.py" not in end.error.traceback
-    *_, tensors, end = run_cell(shared, "more = kept + 1")
-    assert isinstance(tensors, TensorsSnapshot)
+    shown, end = run_cell(shared_engine, "kept + 1")
     assert end.ok
-    assert tensors.tensors["more"].values == [2.0, 2.0]
+    assert shown.text == "tensor([2., 2.])\n"
 
 
-def test_a_sleep_is_interrupted_too(shared):
-    sleeping = shared.send(RunCellCommand(source="import time\nprint()\ntime.sleep(1e6)"))
-    wait_for_print(shared)
-    shared.signal(InterruptSignal())
-    assert answers(shared, sleeping)[-1].error.line in (2, 3)
+def test_a_sleep_is_interrupted_too(shared_engine):
+    sleeping = shared_engine.send(RunCellCommand(source="import time\nprint()\ntime.sleep(1e6)"))
+    wait_for_print(shared_engine)
+    shared_engine.signal(InterruptSignal())
+    assert answers(shared_engine, sleeping)[-1].error.line in (2, 3)
 
 
-def test_a_flood_of_prints_is_interrupted_without_breaking_a_message(shared):
-    flood = shared.send(RunCellCommand(source="while True:\n    print('x' * 200_000)"))
-    wait_for_print(shared)
-    shared.signal(InterruptSignal())
-    assert answers(shared, flood)[-1].error.type == "KeyboardInterrupt"
-    assert [type(s) for s in answers(shared, shared.send(HelloCommand()))] == [ReadySnapshot]
+def test_a_flood_of_prints_is_interrupted_without_breaking_a_message(shared_engine):
+    flood = shared_engine.send(RunCellCommand(source="while True:\n    print('x' * 200_000)"))
+    wait_for_print(shared_engine)
+    shared_engine.signal(InterruptSignal())
+    assert answers(shared_engine, flood)[-1].error.type == "KeyboardInterrupt"
+    after = answers(shared_engine, shared_engine.send(HelloCommand()))
+    assert [type(s) for s in after] == [ReadySnapshot]
+
+
+def test_an_endless_print_loop_is_bounded_and_its_file_holds_all(shared_engine):
+    flood = shared_engine.send(
+        RunCellCommand(source="i = 0\nwhile True:\n    print(i)\n    i += 1")
+    )
+    got: list = []
+    while not got or not isinstance(got[-1], OutputTailSnapshot):
+        got.append(receive(shared_engine))
+    shared_engine.signal(InterruptSignal())
+    got += answers(shared_engine, flood)
+    assert got[-1].error.type == "KeyboardInterrupt"
+    head = "".join(s.text for s in got if isinstance(s, OutputSnapshot))
+    tail = [s for s in got if isinstance(s, OutputTailSnapshot)][-1]
+    assert len(head.splitlines()) <= 2000
+    *lines, _ = Path(tail.path).read_text().split("\n")
+    assert lines == [str(i) for i in range(len(lines))]
+    assert "".join(piece.text for piece in tail.pieces).split("\n")[-2] == lines[-1]
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="POSIX signals")
-def test_control_c_in_the_terminal_is_not_for_the_engine(shared):
-    busy = shared.send(
+def test_control_c_in_the_terminal_is_not_for_the_engine(shared_engine):
+    busy = shared_engine.send(
         RunCellCommand(
             source="import os, signal\nprint()\nos.kill(os.getpid(), signal.SIGINT)\nx = 1"
         )
     )
-    assert answers(shared, busy)[-1].ok
+    assert answers(shared_engine, busy)[-1].ok
 
 
-def test_an_interrupt_while_nothing_of_the_users_runs_does_nothing(shared):
-    run_cell(shared, "1")
-    shared.signal(InterruptSignal())
-    assert answers(shared, shared.send(HelloCommand()))
+def test_an_interrupt_while_nothing_of_the_users_runs_does_nothing(shared_engine):
+    run_cell(shared_engine, "1")
+    shared_engine.signal(InterruptSignal())
+    assert answers(shared_engine, shared_engine.send(HelloCommand()))
 
 
-def test_a_dataloader_with_workers_may_be_used(shared):
+def test_a_dataloader_with_workers_may_be_used(shared_engine):
     told = run_cell(
-        shared,
+        shared_engine,
         "from torch.utils.data import DataLoader, TensorDataset\n"
         "data = TensorDataset(torch.arange(4.0))\n"
         "print(sum(batch[0].sum().item() for batch in DataLoader(data, 2, num_workers=1)))",
@@ -230,32 +215,245 @@ def test_a_dataloader_with_workers_may_be_used(shared):
     assert told[0].text == "6.0\n"
 
 
-def test_stopping_ends_a_hanging_engine_within_its_grace(engine):
-    engine.send(RunCellCommand(source="print()\nwhile True:\n    pass"))
-    wait_for_print(engine)
-    process = psutil.Process(engine.pid)
-    engine.stop(grace_s=0.1)
+def test_workers_have_a_dataset_typed_in_a_cell_and_what_they_print_is_shown(shared_engine):
+    *told, end = run_cell(
+        shared_engine,
+        "import os, sys\n"
+        "from torch.utils.data import DataLoader, Dataset\n"
+        "class Squares(Dataset):\n"
+        "    def __len__(self): return 4\n"
+        "    def __getitem__(self, i):\n"
+        "        print(f'item {i}')\n"
+        "        print(f'by {os.getpid() != home}', file=sys.stderr)\n"
+        "        return torch.tensor(float(i * i))\n"
+        "home = os.getpid()\n"
+        "total = sum(batch.sum() for batch in DataLoader(Squares(), 2, num_workers=2))\n"
+        "print(f'total {total:g}')",
+    )
+    assert end.ok, end.error
+    printed = {stream: "" for stream in ("stdout", "stderr")}
+    for piece in told:
+        printed[piece.stream] += piece.text
+    assert sorted(printed["stdout"].splitlines()) == [*(f"item {i}" for i in range(4)), "total 14"]
+    assert printed["stderr"] == "by True\n" * 4
+
+
+WARNINGS = {
+    "python": ("F.mse_loss(a, b)", "Using a target size"),
+    "native": ("torch.ones(2, 2, 2).T", "The use of `x.T`"),
+    "module": ("nn.MSELoss()(a, b)", "Using a target size"),
+    "deprecated": ("F.softmax(a)", "Implicit dimension choice"),
+}
+
+
+@pytest.mark.parametrize(("call", "words"), WARNINGS.values(), ids=WARNINGS)
+def test_a_warning_tells_the_users_line_by_the_users_filters(own_engine, call, words):
+    run_cell(own_engine, "a = torch.ones(3); b = torch.ones(3, 1)")
+    told, _ = run_cell(own_engine, f"\nfor _ in range(2):\n    _ = {call}")
+    assert told.text.startswith(f"<cell 2>:3: UserWarning: {words}")
+    assert told.text.endswith(f"\n  _ = {call}\n")
+    assert told.text.count("UserWarning") == 1
+    (end,) = run_cell(own_engine, f"import warnings\nwarnings.simplefilter('ignore')\n_ = {call}")
+    assert end.ok
+    if call != WARNINGS["native"][0]:  # torch's own native code warns once in a process
+        told, _ = run_cell(own_engine, f"warnings.resetwarnings()\n_ = {call}")
+        assert told.text.startswith(f"<cell 4>:2: UserWarning: {words}")
+        (end,) = run_cell(own_engine, f"warnings.simplefilter('error')\n_ = {call}")
+        assert (end.error.type, end.error.line) == ("UserWarning", 2)
+        assert "_showwarnmsg" not in end.error.traceback
+
+
+def test_a_warning_of_a_librarys_own_place_names_the_users_line_too(shared_engine):
+    *told, _ = run_cell(
+        shared_engine,
+        "import json, types\n"
+        "library = types.ModuleType('library')\n"
+        "code = 'import warnings\\ndef f(): warnings.warn(\"mind\")'\n"
+        "exec(compile(code, json.__file__, 'exec'), vars(library))\n"
+        "library.f()",
+    )
+    text = "".join(piece.text for piece in told)
+    assert "UserWarning: mind\n" in text
+    assert re.search(r"\n  from <cell \d+>:5: library.f\(\)\n$", text)
+
+
+def test_what_programs_and_native_code_write_is_output_of_the_cell(shared_engine):
+    source = "import os\nos.write(2, b'native\\n')\n_ = os.system('echo a program')"
+    told = run_cell(shared_engine, source)
+    assert {s.stream: s.text for s in told[:-1]} == {
+        "stderr": "native\n",
+        "stdout": "a program\n",
+    }
+    again, _ = run_cell(shared_engine, "print('only this')")
+    assert again.text == "only this\n"
+
+
+def test_stopping_ends_a_hanging_engine_within_its_grace(forked, own_engine):
+    own_engine.send(RunCellCommand(source="print()\nwhile True:\n    pass"))
+    wait_for_print(own_engine)
+    process = psutil.Process(own_engine.pid)
+    own_engine.stop(grace_s=0.1)
     assert not process.is_running()
-    assert engine.exit().code == -signal.SIGKILL
+    assert own_engine.exit().code == -signal.SIGKILL
 
 
-def test_an_idle_engine_leaves_by_itself_and_what_native_code_printed_is_in_its_log(engine):
-    run_cell(engine, "import os; os.write(2, b'from below\\n')")
-    engine.stop(grace_s=WAIT_S)
-    assert engine.exit().code == 0
-    assert "from below" in engine.exit().log
-    engine.close()
-    engine.close()  # twice is harmless
+def test_an_idle_engine_leaves_by_itself_and_what_native_code_printed_is_in_its_log(own_engine):
+    run_cell(own_engine, "import os; os.write(2, b'from below\\n')")
+    own_engine.stop(grace_s=WAIT_S)
+    assert own_engine.exit().code == 0
+    assert "from below" in own_engine.exit().log
+    own_engine.close()
+    own_engine.close()  # twice is harmless
 
 
 def test_closing_an_engine_that_was_not_started_is_harmless():
     EngineProcess().close()
 
 
-def test_threads_that_the_user_left_running_do_not_keep_it(engine):
-    run_cell(engine, "import threading\nthreading.Thread(target=threading.Event().wait).start()")
-    engine.stop(grace_s=WAIT_S)
-    assert engine.exit().code == 1
+def test_threads_that_the_user_left_running_do_not_keep_it(forked, own_engine):
+    run_cell(
+        own_engine, "import threading\nthreading.Thread(target=threading.Event().wait).start()"
+    )
+    own_engine.stop(grace_s=WAIT_S)
+    assert own_engine.exit().code == 1
+
+
+_PIPE = """
+import gc
+from multiprocessing.connection import Connection
+pipe, = (found for found in gc.get_objects() if type(found) is Connection)
+"""
+
+
+def test_an_engine_that_sends_what_is_no_message_is_lost(own_engine):
+    own_engine.send(RunCellCommand(source=_PIPE + "pipe.send_bytes(bytes([0xc1]))"))
+    lost(own_engine)
+    own_engine.stop(grace_s=0.1)
+    assert own_engine.exit().garbled
+
+
+def test_an_answer_with_a_field_of_the_wrong_type_is_an_error_in_words(shared_engine):
+    source = (
+        f"{_PIPE}import msgspec\n"
+        "wrong = {'type': 'CellSnapshot', 'reply_to': 7, 'revision': 3, 'ok': 'yes'}\n"
+        "pipe.send_bytes(msgspec.msgpack.encode(wrong))"
+    )
+    told = answers_of(shared_engine, source)[0]
+    assert isinstance(told, ErrorSnapshot)
+    assert (told.reply_to, told.revision, told.command) == (7, 3, "CellSnapshot")
+    assert told.error.message == (
+        "The answer could not be read: Expected `bool`, got `str` - at `$.ok`"
+    )
+
+
+def answers_of(engine: EngineProcess, source: str) -> list:
+    """All that comes until a cell has ended, also what answers another command."""
+    command, got = engine.send(RunCellCommand(source=source)), []
+    while not (got and isinstance(got[-1], CellSnapshot) and got[-1].reply_to == command):
+        got.append(receive(engine))
+    return got
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="POSIX signals")
+def test_to_send_never_waits_for_an_engine_that_does_not_read(own_engine):
+    """Of commands of which only the newest is wanted one waits; others are refused at last."""
+    receive(own_engine)
+    superseded = []
+    own_engine._superseded = superseded.append
+    os.kill(own_engine.pid, signal.SIGSTOP)
+    big = "x" * 100_000  # more than a pipe holds
+    sent = [own_engine.send(CompleteCommand(source=big, cursor=i)) for i in range(500)]
+    assert len(superseded) >= 490
+    assert superseded[-1].id == sent[-2]
+    with pytest.raises(BufferError):
+        for _ in range(2000):
+            own_engine.send(RunCellCommand(source=big))
+    own_engine.signal(StopSignal())  # a signal is never refused
+    own_engine.kill()
+    lost(own_engine)
+
+
+@pytest.mark.skipif(not hasattr(os, "killpg"), reason="needs process groups")
+@pytest.mark.parametrize("end", ["stop", "kill"])
+def test_processes_that_a_cell_started_end_with_the_engine(own_engine, end):
+    told = run_cell(
+        own_engine,
+        "import subprocess\nprint(subprocess.Popen(['sleep', '1000000']).pid, end='')",
+    )
+    child = psutil.Process(int(told[0].text))
+    if end == "stop":
+        own_engine.stop(grace_s=WAIT_S)
+    else:
+        own_engine.kill()
+    psutil.wait_procs([child], timeout=WAIT_S)
+    assert not child.is_running()
+
+
+def test_modules_of_the_current_folder_do_not_stand_for_the_librarys(tmp_path):
+    """The folder may be a stranger's: opening a project there must run none of its code."""
+    (tmp_path / "here").mkdir()
+    for name in ("pickle", "signal", "socket", "random", "struct", "torch"):
+        (tmp_path / "here" / f"{name}.py").write_text("print('stranger')\nraise SystemExit(9)")
+    script = tmp_path / "script.py"
+    script.write_text(
+        f"import sys\nsys.path.insert(1, {str(ROOT)!r})\n"
+        "from engine.process import EngineProcess\n"
+        "from engine.protocol import RunCellCommand, OutputSnapshot\n"
+        "engine = EngineProcess(); engine.start()\n"
+        "engine.send(RunCellCommand(source='import random, sys; print(random.__file__)'))\n"
+        "while not isinstance(told := engine.receive(), OutputSnapshot): pass\n"
+        "print(told.text); engine.stop(); print(engine.exit().log); engine.close()\n"
+    )
+    done = subprocess.run(
+        [sys.executable, script],
+        capture_output=True, text=True, timeout=WAIT_S, cwd=tmp_path / "here",
+    )  # fmt: skip
+    assert done.stderr == ""
+    assert Path(done.stdout.strip()) == Path(random.__file__)
+
+
+def test_of_a_crash_the_log_shows_what_it_was_and_where(forked, own_engine):
+    """The engine has loaded what training loads: Python lists over a hundred modules at the end."""
+    own_engine.send(RunCellCommand(source="import sklearn.datasets, ctypes\nctypes.string_at(0)"))
+    lost(own_engine)
+    log = own_engine.exit().log
+    assert log.startswith("Fatal Python error: Segmentation fault")
+    assert 'File "<cell 1>", line 2' in log
+    assert "Extension modules" not in log
+
+
+def test_of_a_large_log_only_the_end_is_read(own_engine, tmp_path):
+    run_cell(own_engine, "import os\nos.write(2, b'x' * 10**6 + b'the last words')")
+    own_engine.stop(grace_s=WAIT_S)
+    log = own_engine.exit().log
+    assert len(log) == 4000 and log.endswith("the last words")
+
+
+def test_folders_of_windows_that_were_killed_are_removed(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    killed = subprocess.Popen([sys.executable, "-c", ""])
+    killed.wait()
+    for name in (f"{killed.pid}-a", f"{os.getpid()}-b", "name-c"):
+        (tmp_path / f"tensorlab-engine-{name}").mkdir()
+        (tmp_path / f"tensorlab-engine-{name}" / "engine.log").touch()
+    temporary.sweep()
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        f"tensorlab-engine-{os.getpid()}-b", "tensorlab-engine-name-c",
+    ]  # fmt: skip
+
+
+def test_a_check_that_takes_too_long_is_ended_and_the_namespace_stays(shared_engine):
+    run_cell(
+        shared_engine,
+        "import engine.handlers.models as models, time\n"
+        "kept = models.check, models.CHECK_S\n"
+        "models.check, models.CHECK_S = lambda *_: time.sleep(10**6), 0.01",
+    )
+    check = CheckModelCommand(model=Model(), training=TrainingSetup())
+    told = answers(shared_engine, shared_engine.send(check))[-1]
+    assert isinstance(told, ErrorSnapshot)
+    assert told.error.message == ("The check of the model was ended: it took longer than 0.01 s.")
+    assert run_cell(shared_engine, "models.check, models.CHECK_S = kept")[-1].ok
 
 
 PARENT = """
@@ -270,7 +468,12 @@ time.sleep(1e6)
 """
 
 
-@pytest.mark.parametrize("then", ["while True: pass", ""], ids=["busy", "idle"])
+_HOLDS_THE_GIL = "import ctypes; ctypes.PyDLL(None).sleep(10**6)"
+
+
+@pytest.mark.parametrize(
+    "then", ["while True: pass", "", _HOLDS_THE_GIL], ids=["busy", "idle", "holds the GIL"]
+)
 def test_a_parent_that_dies_takes_its_engine_with_it(listener, then):
     cell = (
         "import os, socket\n"
@@ -288,6 +491,6 @@ def test_a_parent_that_dies_takes_its_engine_with_it(listener, then):
     assert parent.returncode == -signal.SIGKILL
 
 
-def test_an_engine_is_started_once(shared):
+def test_an_engine_is_started_once(shared_engine):
     with pytest.raises(RuntimeError, match="before"):
-        shared.start()
+        shared_engine.start()

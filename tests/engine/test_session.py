@@ -166,6 +166,15 @@ def test_training_runs_to_its_end(session, sent, setup):
     assert not session.advance()
 
 
+def test_a_new_run_says_nothing_of_one_that_ended(session, sent, setup):
+    for number in (1, 2):
+        session.handle(train_command(setup, steps=1, id=number))
+        while session.advance():
+            pass
+    assert [(s.reply_to, s.state) for s in sent] == [
+        (1, "running"), (1, "finished"), (2, "running"), (2, "finished")]  # fmt: skip
+
+
 def test_commands_are_answered_between_steps(session, sent, setup):
     session.handle(train_command(setup, id=1))
     session.advance()

@@ -14,7 +14,7 @@ from app.window.dialogs import Dialogs, UnsavedAnswer
 
 
 class Answers(Dialogs):
-    """Stands for the person at the dialogs: set what they answer."""
+    """Answers the dialogs in place of a person. The test sets the answers."""
 
     def __init__(self) -> None:
         super().__init__(native=False)
@@ -40,7 +40,7 @@ def answers() -> Answers:
 
 
 @pytest.fixture
-def program(qtbot, tmp_path, answers) -> Iterator[Application]:
+def program(forked_processes, qtbot, tmp_path, answers) -> Iterator[Application]:
     """The program, shown and started; `program.bench.link.drain()` lets the engine work."""
     settings = Settings(QSettings(str(tmp_path / "settings.ini"), QSettings.Format.IniFormat))
     application = build(InlineLink, answers, settings, tmp_path / "recovery")

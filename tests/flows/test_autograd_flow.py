@@ -115,7 +115,7 @@ def test_after_an_edit_that_breaks_the_model_no_pass_of_the_old_one_is_stepped(m
     mlp.bench.actions[f"autograd.{way}"].trigger()
     mlp.bench.link.drain()
     assert mlp.bench.store.newest(BackwardSnapshot) is None
-    assert "The model cannot run yet" in view(mlp)._problem.text()
+    assert "The model cannot run" in view(mlp)._problem.text()
 
 
 def test_what_cannot_be_done_is_told_in_place(mlp):
@@ -138,7 +138,9 @@ def test_what_the_first_command_lacks_is_told_not_what_the_next_misses(program, 
 def test_an_interrupted_step_says_so(qtbot, mlp):
     start_backward(qtbot, mlp)
     report = ErrorReport(type="KeyboardInterrupt", message="")
-    mlp.bench.link.snapshot.emit(ErrorSnapshot(command="MoveBackwardCommand", error=report))
+    command = mlp.workspaces.autograd.start_forward()
+    error = ErrorSnapshot(command="StartForwardCommand", error=report, reply_to=command)
+    mlp.bench.link.snapshot.emit(error)
     assert view(mlp)._problem.text().startswith("Interrupted.")
 
 

@@ -18,6 +18,8 @@ from widgets.backward.next_node import as_expression
 def mlp(program):
     program.bench.files.new(templates.load_template("mlp"))
     program.window.show_workspace("autograd")
+    program.window.page("autograd").steps.show_more(True)
+    program.window.show_workspace("autograd")
     program.bench.link.drain()
     return program
 
@@ -72,7 +74,7 @@ def test_running_to_breakpoints_set_in_the_list_and_on_the_graph(qtbot, mlp):
     assert newest(mlp).breakpoints[0].breakpoint == Breakpoint(on="op", target="addmm")
     press(qtbot, mlp, "backward_run")
     assert graph.nodes[newest(mlp).next.node].op == "addmm"
-    assert text(mlp, "backward_stopped") == "Stopped. Before AddmmBackward0."
+    assert text(mlp, "backward_stopped") == "Paused before AddmmBackward0 in linear3."
     assert newest(mlp).breakpoints[0].hits == 1
     points.add(Breakpoint(on="op", target="addmm"))  # it is there already
     assert len(points.breakpoints) == 1
@@ -102,14 +104,14 @@ def test_an_edit_by_the_menu_scales_every_gradient_below(qtbot, mlp):
     field.setText("g *")
     qtbot.keyClick(field, Qt.Key.Key_Return)
     mlp.bench.link.drain()
-    assert "is no expression" in text(mlp, "next_problem") and field.isVisibleTo(backward(mlp))
+    assert "is not an expression" in text(mlp, "next_problem") and field.isVisibleTo(backward(mlp))
     field.setText("g * 4.0")
     qtbot.keyClick(field, Qt.Key.Key_Return)
     mlp.bench.link.drain()
     assert text(mlp, "next_edits") == "g ← g * 4.0" and text(mlp, "next_problem") == ""
     assert not field.isVisibleTo(backward(mlp))
     press(qtbot, mlp, "backward_step")
-    assert "what your edit made of it" in text(mlp, "node_about")
+    assert "The incoming gradient is your edit" in text(mlp, "node_about")
     press(qtbot, mlp, "backward_end")
     for name, grad in parameters(mlp).items():
         assert torch.equal(grad, plain[name] * 4.0)
@@ -192,7 +194,7 @@ def test_breakpoints_outlive_the_engine(qtbot, mlp):
     mlp.bench.link.drain()
     press(qtbot, mlp, "backward_start")
     press(qtbot, mlp, "backward_run")
-    assert text(mlp, "backward_stopped") == "Stopped. Before ReluBackward0."
+    assert text(mlp, "backward_stopped") == "Paused before ReluBackward0 in relu2."
     mlp.bench.actions["autograd.run_backward"].trigger()
     mlp.bench.link.drain()
     assert newest(mlp).breakpoints[0].hits >= 1
@@ -207,6 +209,7 @@ def test_second_derivatives_from_the_table_of_gradients(qtbot, program):
     program.bench.link.drain()
     program.window.show_workspace("autograd")
     view = program.window.page("autograd").steps
+    view.show_more(True)  # the options are there
     view.roots.choose("y")
     program.bench.link.drain()
     table = view.backward.table

@@ -18,7 +18,7 @@ WAIT_MS = 60_000
 
 
 @pytest.fixture
-def lab(qtbot, tmp_path, answers) -> Iterator[Application]:
+def lab(forked_processes, qtbot, tmp_path, answers) -> Iterator[Application]:
     """The program in its Tensors workspace, with an engine process that is ready."""
     settings = Settings(QSettings(str(tmp_path / "settings.ini"), QSettings.Format.IniFormat))
     application = build(EngineLink, answers, settings, tmp_path / "recovery")
@@ -28,6 +28,7 @@ def lab(qtbot, tmp_path, answers) -> Iterator[Application]:
     qtbot.waitUntil(lambda: application.bench.link.state == "ready", timeout=WAIT_MS)
     yield application
     application.window.close()
+    application.bench.link.wait_closed()
     application.window.deleteLater()
     application.deleteLater()
 

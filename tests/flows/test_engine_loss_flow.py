@@ -21,7 +21,7 @@ KILLS = int(os.environ.get("TENSORLAB_KILLS", "2"))
 
 
 @pytest.fixture
-def lab(qtbot, tmp_path, answers) -> Iterator[Application]:
+def lab(forked_processes, qtbot, tmp_path, answers) -> Iterator[Application]:
     """The program with an engine process, ready, and the MLP template open for a long run."""
     settings = Settings(QSettings(str(tmp_path / "settings.ini"), QSettings.Format.IniFormat))
     application = build(EngineLink, answers, settings, tmp_path / "recovery")
@@ -33,6 +33,7 @@ def lab(qtbot, tmp_path, answers) -> Iterator[Application]:
     qtbot.waitUntil(lambda: application.bench.link.state == "ready", timeout=WAIT_MS)
     yield application
     application.window.close()
+    application.bench.link.wait_closed()
     application.window.deleteLater()
     application.deleteLater()
 

@@ -122,4 +122,4 @@ def test_an_edit_ends_what_is_shown(program, view):
 def test_a_model_that_cannot_run_says_why(program, view):
     program.bench.files.new()
     run(program, view)
-    assert "cannot run yet" in label(view, "flow_problem") and view.run.isEnabled()
+    assert "cannot run" in label(view, "flow_problem") and view.run.isEnabled()

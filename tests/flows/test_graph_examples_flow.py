@@ -45,7 +45,28 @@ def run_all(program) -> BackwardSnapshot:
 
 
 def variables(program) -> dict:
-    return program.bench.link._session.lab.console.namespace.variables
+    return program.bench.link._session.lab.console.example.variables
+
+
+def test_an_example_leaves_the_console_and_the_project_alone(program):
+    program.workspaces.run_python("x = torch.ones(3)")
+    settle(program)
+    console = program.bench.link._session.lab.console.namespace.variables
+    before, kept = dict(console), program.bench.project.cells
+    choose(program, "Used twice: x² + 3x at 2")
+    run_all(program)
+    assert set(console) == set(before) and console["x"] is before["x"]
+    assert program.bench.project.cells == kept
+    assert variables(program)["x"].grad.item() == 7.0
+    steps = program.window.page("autograd").steps
+    program.workspaces.run_python("z = (torch.ones(2, requires_grad=True) * 5).sum()")
+    settle(program)
+    program.window.show_workspace("autograd")
+    steps.roots.choose("z")  # of the console, though the example may have a z too
+    settle(program)
+    assert program.bench.store.newest(GraphSnapshot).root == "z"
+    run_all(program)
+    assert not program.bench.link._session.lab.backward.of_example
 
 
 @pytest.mark.parametrize("example", BY_TITLE.values(), ids=BY_TITLE)
@@ -116,6 +137,18 @@ def test_another_graph_takes_the_words_away(program):
     assert not steps.findChild(QLabel, "autograd_lesson").isVisible()
 
 
+def test_an_example_under_way_when_the_engine_ends_is_forgotten(program):
+    page = program.window.page("autograd")
+    example = BY_TITLE["Used twice: x² + 3x at 2"]
+    page.steps.roots.example_chosen.emit(example)
+    program.bench.link.close()
+    program.bench.link.start()
+    program.workspaces.run_python(example.code)
+    settle(program)
+    lesson = page.steps.findChild(QLabel, "autograd_lesson")
+    assert program.bench.store.newest(GraphSnapshot) is None and lesson.text() == ""
+
+
 def test_an_example_that_fails_says_so(program):
     program.workspaces.run_python("torch.tensor = None")
     settle(program)
@@ -125,3 +158,18 @@ def test_an_example_that_fails_says_so(program):
         assert problem.isVisible() and "callable" in problem.text()
     finally:
         torch.tensor = torch._C._VariableFunctions.tensor
+
+
+def test_the_lessons_numbers_are_in_the_picture(program, qtbot):
+    steps = choose(program, "Chain rule: x → ·2 → +3 → squared")
+    qtbot.waitUntil(lambda: steps.graph.laid_out, timeout=30_000)
+    run_all(program)
+    graph, facts = program.bench.store.newest(GraphSnapshot), steps.graph.facts
+    boxes = [facts.index_of[f"#{node}"] for node in graph.plan]
+    assert [facts.second_line(box) for box in boxes] == ["L = 25", "z = 5", "y = 2", "leaf = 1"]
+    assert [facts.gradient(box).text for box in boxes] == ["1", "10", "10", "20"]
+    on_links = {
+        facts.visible.links[link].source: facts.link_gradient(link).text for link in range(3)
+    }
+    assert [on_links[box] for box in boxes[:3]] == ["10", "10", "20"]
+    assert steps.code.isVisible() and steps.code.lit[0] == 1

@@ -12,7 +12,7 @@ from app import templates
 from engine.project import edits
 from engine.project.examples import mistakes
 from engine.protocol import BackwardSnapshot, GraphSnapshot
-from widgets.graph.facts import stale_words
+from widgets.boxes.facts import stale_words
 
 CELL = """
 x = torch.tensor(3.0, requires_grad=True)
@@ -54,7 +54,7 @@ def test_the_graph_of_a_variable_from_the_list_of_variables(qtbot, program, page
         "y", ["PowBackward0", "AccumulateGrad"],
     )  # fmt: skip
     assert graph.nodes[0].source.text == "y = x ** 3"
-    assert label(page, "graph_facts").startswith("2 nodes, 1 of them leaves")
+    assert label(page, "graph_facts").startswith("2 nodes (1 leaf)")
     program.workspaces.autograd.step_backward()
     program.workspaces.autograd.step_backward()
     program.bench.link.drain()
@@ -125,7 +125,7 @@ def test_an_overwritten_tensor_is_flagged_before_backward_is_called(qtbot, progr
     (save,) = graph.stale
     assert (graph.nodes[save.node].name, save.saved, save.op) == ("ExpBackward0", "result", "add_")
     assert [node.id for node in graph.nodes if node.stale] == [save.node]
-    assert label(page, "graph_facts").endswith("1 overwritten since: backward will refuse")
+    assert label(page, "graph_facts").endswith("1 overwritten since: backward will fail")
     words = stale_words(save)
     assert "saved at version 0 and is at 1" in words and "line 4: y.add_(1)" in words
     page.steps.graph.select(save.node)

@@ -174,6 +174,22 @@ def test_copy_and_paste_keep_the_inner_wires(program):
     assert "linear3: nn.Linear" in QGuiApplication.clipboard().text()
 
 
+def test_a_paste_covers_no_block_and_lies_in_sight(program):
+    ids = build_mlp(program)
+    canvas = program.window.page("model").canvas
+    canvas.select(ids[2:4])
+    canvas.request_copy()
+    seen = canvas.visible_rect()
+    block = model(program).block(ids[2])
+    for x, y in ((block.x, block.y), (seen.right(), seen.bottom()), (seen.left(), seen.top())):
+        canvas.paste_requested.emit(x, y)
+        boxes = [item.rect() for item in canvas.model_scene.blocks.values()]
+        assert not [p for p in itertools.combinations(boxes, 2) if p[0].intersects(p[1])]
+        in_sight = canvas.visible_rect()
+        for key in program.bench.selection.blocks:
+            assert in_sight.contains(canvas.model_scene.blocks[key].rect())
+
+
 def test_while_the_engine_is_busy_only_the_newest_model_waits(program, monkeypatch):
     ids = build_mlp(program)
     sent = []
@@ -229,7 +245,7 @@ def test_a_damaged_file_is_told_in_a_banner(program, tmp_path):
     path.write_text("{", encoding="utf-8")
     program.window.file_dropped.emit(str(path))
     banner = program.window.banners.banner("file")
-    assert banner is not None and "in part" in banner.title
+    assert banner is not None and "only a part of it was written" in banner.title
 
 
 def test_every_template_opens_and_runs(program):

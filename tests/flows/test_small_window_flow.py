@@ -14,6 +14,7 @@ from PySide6.QtWidgets import (
     QApplication,
     QComboBox,
     QLineEdit,
+    QPushButton,
     QTabBar,
     QToolButton,
     QWidget,
@@ -74,11 +75,11 @@ def cut_off(page: QWidget) -> list[str]:
 
 
 def _scrolls(control: QWidget, page: QWidget) -> bool:
-    above = control.parentWidget()
+    above: QWidget | None = control
     while above is not None and above is not page:
+        above = above.parentWidget()
         if isinstance(above, QAbstractScrollArea):
             return True
-        above = above.parentWidget()
     return False
 
 
@@ -92,7 +93,12 @@ def assert_fits(program, page: QWidget) -> None:
 
 
 def test_start(small):
-    assert_fits(small, small.window.page("start"))
+    page = small.window.page("start")
+    assert_fits(small, page)
+    for button in page.findChildren(QPushButton):
+        right = button.mapTo(page.widget(), button.rect().topRight()).x()
+        assert button.minimumSizeHint().width() <= button.width(), button.text()
+        assert right < page.viewport().width(), button.text()
     for card in small.window.page("start").findChildren(QWidget):
         if card.objectName().startswith("template_"):
             layout = card.layout()
@@ -139,6 +145,7 @@ def begin(program, qtbot):
     program.window.show_workspace("autograd")
     settle(program)
     page = program.window.page("autograd")
+    page.steps.show_more(True)
     program.workspaces.autograd.start_backward()
     program.bench.link.drain()
     qtbot.waitUntil(lambda: page.steps.graph.laid_out, timeout=30_000)

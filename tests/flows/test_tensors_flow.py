@@ -64,7 +64,7 @@ def test_what_is_typed_runs_and_its_tensor_is_shown(desk):
     desk.type("x = torch.arange(6.).view(2, 3)", "x.sum()")
     assert desk.names() == ["x"]
     assert desk.page.variables.selected == "x"
-    assert desk.text("tensor_facts").startswith("2 × 3 · float32 · cpu · 24 B")
+    assert desk.text("tensor_facts").startswith("(2, 3) · float32 · cpu · 24 B")
     assert "tensor(15.)" in desk.output()
 
 
@@ -321,7 +321,7 @@ def test_without_an_engine_a_cell_is_not_lost_silently(desk):
 
 
 def test_the_start_page_leads_here(program, qtbot):
-    button = program.window.page("start").findChild(QPushButton, "start_tensors")
+    button = program.window.page("start").findChild(QPushButton, "start_tensors_tensors.console")
     qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
     assert program.window.workspace == "tensors"
 

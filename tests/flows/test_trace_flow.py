@@ -15,7 +15,7 @@ from torch import nn
 from app import templates
 from engine.project import edits
 from engine.project.examples import trace_examples
-from engine.protocol import ForwardSnapshot, GraphSnapshot, InterruptSignal
+from engine.protocol import ForwardSnapshot, GraphSnapshot, InterruptSignal, StopSignal
 from widgets.trace.view import TraceView
 
 LOOP, GELU, NAN, IN_PLACE, DESCENT = (example.code for example in trace_examples().values())
@@ -295,7 +295,7 @@ def test_code_that_does_not_end_can_be_interrupted(program, view, monkeypatch):
     button = view.findChild(QPushButton, "trace_interrupt")
     assert button.isVisible() and label(view, "state") == "Running…"
     QTest.mouseClick(button, Qt.MouseButton.LeftButton)
-    assert signals == [InterruptSignal()]
+    assert signals == [StopSignal(), InterruptSignal()]
     program.bench.link.drain()
     assert not button.isVisible() and label(view, "state").startswith("Call 0 of")
 

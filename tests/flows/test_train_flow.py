@@ -7,9 +7,13 @@ from pathlib import Path
 
 import pytest
 import torch
+from PySide6.QtCore import QSettings
 from PySide6.QtWidgets import QPushButton
 
 from app import templates
+from app.application import build
+from app.inline_link import InlineLink
+from app.settings import Settings
 from engine.project.document import replace
 from engine.protocol import EpochRow, ExportSnapshot, TrainingSnapshot
 
@@ -100,7 +104,7 @@ def test_the_block_that_keeps_a_model_from_training_is_named(mlp):
     view(mlp).bar.train_requested.emit()
     mlp.bench.link.drain()
     name = mlp.bench.store.project.model.blocks[-1].name
-    assert f"“{name}”: Nothing is wired" in view(mlp).bar._problem
+    assert f"“{name}”: Input “" in view(mlp).bar._problem
 
 
 def test_the_run_is_shown_while_the_model_is_edited(mlp):
@@ -170,3 +174,145 @@ def test_trained_weights_come_back_after_a_restart(mlp):
 
 def weights(program) -> dict[str, torch.Tensor]:
     return program.bench.link._session.lab.models.live.module.state_dict()
+
+
+# -- weights beside the project ----------------------------------------------------------------
+
+
+def weight_of(program) -> torch.Tensor:
+    live = program.bench.link._session.lab.models.live
+    return next(live.module.parameters()).detach().clone()
+
+
+def train_to_the_end(program) -> None:
+    view(program).bar.train_requested.emit()
+    program.bench.link.drain()
+
+
+def test_what_was_learnt_is_unsaved_work_and_comes_back_with_the_project(
+    mlp, qtbot, tmp_path, answers
+):
+    answers.save = str(tmp_path / "net.tlab")
+    assert mlp.bench.files.save()
+    assert not mlp.window.isWindowModified()
+    assert not (tmp_path / "net.safetensors").exists()
+    train_to_the_end(mlp)
+    assert mlp.window.isWindowModified()
+    learnt = weight_of(mlp)
+    asked: list[tuple] = []
+    answers.unsaved = lambda *args: asked.append(args[1:]) or "cancel"
+    assert not mlp.bench.files.new(templates.load_template("lenet"))  # another template asks
+    assert not mlp.window.close()
+    assert asked == [("net", "The weights that the model has learnt")] * 2
+
+    answers.unsaved = lambda *args: "save"
+    assert mlp.bench.files.new()  # it waits until the engine has written them
+    assert (tmp_path / "net.safetensors").exists()
+    assert not mlp.bench.weights.learnt
+
+    assert mlp.bench.files.open(str(tmp_path / "net.tlab"))
+    mlp.bench.link.drain()
+    assert torch.equal(weight_of(mlp), learnt)
+    assert not mlp.window.isWindowModified()
+    train_to_the_end(mlp)  # from the weights that were loaded
+    assert mlp.window.isWindowModified()
+
+
+def test_weights_of_another_model_are_told_in_words(mlp, tmp_path, answers):
+    answers.save = str(tmp_path / "net.tlab")
+    train_to_the_end(mlp)
+    mlp.bench.files.save()
+    mlp.bench.link.drain()
+    lenet = templates.FOLDER / "lenet.tlab"
+    (tmp_path / "net.tlab").write_bytes(lenet.read_bytes())
+    mlp.bench.files.open(str(tmp_path / "net.tlab"))
+    mlp.bench.link.drain()
+    banner = mlp.window.banners.banner("weights")
+    assert banner is not None
+    assert banner.title.startswith(
+        "The weights beside the project were not loaded. net.safetensors does not fit the model."
+    )
+    assert not mlp.window.isWindowModified()
+
+
+def test_another_project_with_the_same_blocks_starts_with_weights_of_its_own(mlp, answers):
+    train_to_the_end(mlp)
+    learnt = weight_of(mlp)
+    answers.leave = "discard"
+    assert mlp.bench.files.new(templates.load_template("mlp"))
+    mlp.bench.link.drain()
+    models = mlp.bench.link._session.lab.models
+    project = mlp.bench.project
+    models.live_model(project.model, project.training.seed)
+    assert not torch.equal(weight_of(mlp), learnt)
+    first = weight_of(mlp)
+    models.live.reset(project.model, project.training.seed)
+    assert torch.equal(weight_of(mlp), first)
+
+
+def test_resume_finds_the_checkpoint_of_an_earlier_start(mlp, qtbot, tmp_path, answers):
+    view(mlp).bar.step_requested.emit()
+    mlp.bench.link.drain()
+    view(mlp).bar.stop_requested.emit()
+    mlp.bench.link.drain()
+    answers.save = str(tmp_path / "net.tlab")
+    mlp.bench.files.save()
+    mlp.bench.link.drain()
+    (tmp_path / "net.safetensors").unlink()
+    settings = Settings(QSettings(str(tmp_path / "again.ini"), QSettings.Format.IniFormat))
+    again = build(InlineLink, answers, settings, tmp_path / "recovery 2")
+    try:
+        again.start(str(tmp_path / "net.tlab"))
+        again.window.show_workspace("train")
+        again.bench.link.drain()
+        bar = view(again).bar
+        assert not bar.resume.isHidden()
+        assert "There is a checkpoint of step 1, written " in bar._result.text()
+        again.bench.actions["train.resume"].trigger()
+        again.bench.link.drain()
+        run = run_of(again)
+        assert (run.state, run.step) == ("finished", 23) and run.run == run_of(mlp).run
+        assert again.window.isWindowModified()
+    finally:
+        again.close()
+        again.window.deleteLater()
+        again.deleteLater()
+
+
+def test_resume_without_a_checkpoint_of_this_model_says_so(mlp):
+    mlp.bench.actions["train.resume"].trigger()
+    mlp.bench.link.drain()
+    assert mlp.window.statusBar().currentMessage() == (
+        "There is no checkpoint of this model and set-up to resume from."
+    )
+
+
+def test_after_a_diverged_run_train_begins_from_fresh_weights(mlp):
+    bar = view(mlp).bar
+    assert not bar.fresh and bar.weights.isVisible() and bar.weights.isEnabled()
+    good = mlp.bench.project.training
+    absurd = replace(good, optimizer="optim.SGD", optimizer_params={"lr": 1e30})
+    view(mlp).form.setup_edited.emit(absurd, "Set lr to 1e30")
+    bar.train_requested.emit()
+    mlp.bench.link.drain()
+    assert run_of(mlp).state == "failed"
+    assert bar.fresh and "with fresh weights" in bar._result.text()
+    view(mlp).form.setup_edited.emit(good, "Set lr")
+    bar.train_requested.emit()
+    mlp.bench.link.drain()
+    assert run_of(mlp).state == "finished"
+    assert bar._last.validation_accuracy > 0.5
+    assert not bar.fresh and "Next: export" in bar._result.text()
+
+
+def test_a_learning_rate_typed_while_paused_is_that_of_the_next_step(mlp):
+    view(mlp).bar.step_requested.emit()
+    mlp.bench.link.drain()
+    seen = collect(mlp)
+    setup = mlp.bench.project.training
+    params = {**setup.optimizer_params, "lr": 0.25}
+    view(mlp).form.setup_edited.emit(replace(setup, optimizer_params=params), "Set lr to 0.25")
+    view(mlp).bar.step_requested.emit()
+    mlp.bench.link.drain()
+    assert [rate for snapshot in seen for rate in snapshot.steps.learning_rate] == [0.25]
+    assert "next step" in view(mlp).form._note.text()

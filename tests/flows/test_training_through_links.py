@@ -55,11 +55,12 @@ class Run:
 
 
 @pytest.fixture(scope="module", params=[EngineLink, InlineLink], ids=["process", "inline"])
-def link(request, qapp):
+def link(request, qapp, forked_processes):
     link = request.param()
     link.start()
     yield link
     link.close()
+    link.wait_closed()
 
 
 @pytest.fixture
@@ -100,7 +101,9 @@ def test_stopping_a_running_job_ends_it(link, qtbot, command):
     assert link.state == "ready"
 
 
-def test_an_engine_killed_while_training_is_resumed_from_its_checkpoint(qapp, qtbot, command):
+def test_an_engine_killed_while_training_is_resumed_from_its_checkpoint(
+    forked_processes, qapp, qtbot, command
+):
     link = EngineLink()
     reasons = []
     link.lost.connect(reasons.append)
@@ -129,3 +132,4 @@ def test_an_engine_killed_while_training_is_resumed_from_its_checkpoint(qapp, qt
         qtbot.waitUntil(lambda: not link.busy, timeout=WAIT_MS)
     finally:
         link.close()
+        link.wait_closed()

@@ -61,7 +61,7 @@ def test_sgd_with_the_numbers_of_a_parameter(mlp):
     copy.grad = parameter.grad.clone()
     torch.optim.SGD([copy], lr=0.5).step()
     words, rule, numbers = about(mlp)
-    assert words == "What the optimizer will use to move this parameter."
+    assert words == "What the optimizer uses to update this parameter."
     assert rule == f"SGD's first step at [{place}]: new = old − lr · grad"
 
     def written(value: float) -> str:

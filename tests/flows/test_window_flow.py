@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from PySide6.QtCore import QMimeData, QPointF, QSettings, Qt, QUrl
+from PySide6.QtCore import QMargins, QMimeData, QPointF, QRect, QSettings, Qt, QUrl
 from PySide6.QtGui import QDragEnterEvent, QDropEvent
 from PySide6.QtWidgets import QApplication, QPushButton
 
@@ -47,6 +47,35 @@ def test_every_action_teaches():
     for shared in (True, False):  # the trace and the passes never have their keys together
         rows = [spec for spec in SPECS if (spec.id in TRACE_ACTIONS) == shared and spec.shortcut]
         assert len({spec.shortcut for spec in rows}) == len(rows)
+
+
+def test_a_workspace_that_is_shown_is_in_front_and_marked_in_the_rail(make):
+    window = make().window
+    changed = []
+    window.workspace_changed.connect(changed.append)
+    for name in (*WORKSPACES, WORKSPACES[0], WORKSPACES[0]):
+        window.show_workspace(name)
+        assert window.stack.currentWidget() is window.page(name)
+        marked = [key for key, button in window.rail.buttons.items() if button.isChecked()]
+        assert (marked, window.workspace) == ([name], name)
+    assert changed[-2:] == [WORKSPACES[-1], WORKSPACES[0]]  # each is told once
+
+
+def test_recent_files_are_in_the_menu_and_open(make, answers, tmp_path):
+    program = make()
+    menu = program.window.recent_menu
+    menu.aboutToShow.emit()
+    empty = [(action.text(), action.isEnabled()) for action in menu.actions()]
+    assert empty == [("Nothing was opened or saved yet", False)]
+    paths = [str(tmp_path / name) for name in ("first.tlab", "second.tlab")]
+    for path in paths:
+        files.save(work(), path)
+        assert program.bench.files.open(path)
+    menu.aboutToShow.emit()
+    shown = [(action.text(), action.toolTip()) for action in menu.actions()]
+    assert shown == [("second.tlab", paths[1]), ("first.tlab", paths[0])]
+    menu.actions()[1].trigger()
+    assert program.bench.files.path == paths[0]
 
 
 def test_closing_asks_about_unsaved_changes(make, answers):
@@ -101,6 +130,24 @@ def test_size_panels_theme_and_recent_files_are_remembered(make, answers, tmp_pa
     assert again.bench.files.path == answers.save
 
 
+@pytest.mark.parametrize("free", [(0, 0, 1366, 728), (0, 32, 1024, 668), (1920, 0, 1366, 768)])
+def test_the_window_and_its_title_come_inside_a_small_screen(make, free):
+    program = make()
+    program.window.resize(1440, 900)
+    program.frame.fit_screen(QRect(*free))
+    with_frame = program.window.size().grownBy(QMargins(8, 32, 8, 8))
+    assert QRect(*free).contains(QRect(program.window.pos(), with_frame))
+    assert program.window.width() >= 1000 and program.window.height() >= 600
+
+
+def test_a_window_that_fits_its_screen_stays_as_it_is(make):
+    program = make()
+    program.window.setGeometry(100, 100, 1440, 900)
+    before = program.window.geometry()
+    program.frame.fit_screen(QRect(0, 0, 1920, 1080))
+    assert program.window.geometry() == before
+
+
 def test_a_project_opens_in_the_workspace_it_was_left_in(make, answers, tmp_path):
     program = make()
     program.bench.files.new(work())
@@ -127,6 +174,30 @@ def test_work_that_was_left_behind_is_offered_and_restored(make, tmp_path):
     assert program.autosave.file.exists()
 
 
+def test_a_data_folder_that_cannot_be_made_does_not_stop_the_start(qtbot, tmp_path, answers):
+    (tmp_path / "data").write_text("a file where the folder should be", encoding="utf-8")
+    settings = Settings(QSettings(str(tmp_path / "data" / "s.ini"), QSettings.Format.IniFormat))
+    program = build(InlineLink, answers, settings, tmp_path / "data" / "recovery")
+    try:
+        program.window.show()
+        program.start()
+        program.bench.link.drain()
+        assert program.bench.link.state == "ready"
+        program.workspaces.model.edits.add_block("nn.Linear", 0, 0)
+        program.autosave.write()
+        said = program.window.statusBar().currentMessage()
+        assert said.startswith("Unsaved work cannot be saved for recovery in ")
+        program.workspaces.at_tensors().submit("x = 1")
+        program.bench.link.drain()
+        answers.save = str(tmp_path / "work.tlab")
+        program.bench.actions["file.save"].trigger()
+        assert not program.window.isWindowModified()
+    finally:
+        assert program.window.close()
+        program.window.deleteLater()
+        program.deleteLater()
+
+
 def test_discarded_work_is_offered_no_more(make, tmp_path):
     crashed = Autosave(Store(work()), lambda: True, lambda: "", tmp_path / "recovery")
     crashed.write()
@@ -137,6 +208,18 @@ def test_discarded_work_is_offered_no_more(make, tmp_path):
     assert program.bench.store.project == Project(view=program.bench.store.project.view)
     assert not crashed.file.exists()
     assert program.window.banners.isHidden()
+
+
+def test_a_damaged_file_at_the_start_is_told_and_the_engine_starts(make, tmp_path):
+    path = tmp_path / "damaged.tlab"
+    path.write_text(files.dumps(work()).replace('"canvas_zoom": 1.0', '"canvas_zoom": NaN'))
+    program = make()
+    program.bench.link.close()
+    program.start(str(path))
+    program.bench.link.drain()
+    banner = program.window.banners.banner("file")
+    assert banner is not None and "view.canvas_zoom: This number is not finite." in banner.title
+    assert program.bench.link.state == "ready"
 
 
 @pytest.mark.parametrize("workspace", WORKSPACES)
@@ -205,3 +288,15 @@ def test_help_lists_every_shortcut(make):
         if spec.shortcut:
             assert spec.tip in text
     sheet.close()
+
+
+def test_a_python_file_that_is_opened_can_be_shown_in_the_console(program, tmp_path):
+    path = tmp_path / "net.py"
+    path.write_text("# %% one\nx = 1\n# %% two\ny = 2\n")
+    assert not program.bench.files.open(str(path))
+    banner = program.window.banners.banner("file")
+    assert banner.title.startswith("net.py was not opened. This is a Python file")
+    banner.findChild(QPushButton, "banner_open_in_the_console").click()
+    console = program.workspaces.at_tensors().page.console
+    assert console.input.source() == "# %% one\nx = 1"
+    assert not console.busy

@@ -1,3 +1,5 @@
+"""Icons follow the theme, and every icon of the catalogue exists."""
+
 from __future__ import annotations
 
 import pytest

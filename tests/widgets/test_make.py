@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 from PySide6.QtCore import QObject, Qt, Signal
-from PySide6.QtGui import QGuiApplication
+from PySide6.QtGui import QFontInfo, QGuiApplication
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QWidget
 
-from widgets import make
+from widgets import make, theme
 from widgets.table import ReadTable
 
 
@@ -36,6 +36,136 @@ def test_a_small_button_without_a_text_is_called_by_the_first_words_of_its_toolt
     assert button.autoRaise() and not button.icon().isNull()
     assert make.first_words("Show x.grad (Enter)") == "Show x.grad (Enter)"
     assert make.first_words("Close it.") == "Close it"
+
+
+@pytest.mark.parametrize(
+    ("icon", "text", "style"),
+    [
+        ("mdi6.plus", "Add", Qt.ToolButtonStyle.ToolButtonTextBesideIcon),
+        ("mdi6.plus", "", Qt.ToolButtonStyle.ToolButtonIconOnly),
+    ],
+)
+def test_a_small_button_shows_its_icon_and_its_text(qtbot, icon, text, style):
+    button = make.tool_button("add", icon, "Add one.", text=text)
+    qtbot.addWidget(button)
+    assert (button.toolButtonStyle(), button.text()) == (style, text)
+
+
+def test_a_framed_button_and_one_that_is_ticked(qtbot):
+    framed = make.tool_button("a", tip="A", framed=True)
+    ticked, not_ticked = make.check("b", "B", checked=True), make.check("c", "C")
+    field = make.field("d", "D", placeholder="1, 2")
+    for widget in (framed, ticked, not_ticked, field):
+        qtbot.addWidget(widget)
+    assert not framed.autoRaise() and not framed.isCheckable()
+    assert (ticked.isChecked(), not_ticked.isChecked()) == (True, False)
+    assert field.placeholderText() == "1, 2"
+
+
+def test_code_is_written_in_the_monospaced_face(qtbot):
+    made = (make.field("a", "A", mono=True), make.text("b", mono=9), make.field("c", "C"))
+    for widget in (*made, make.text("d")):
+        qtbot.addWidget(widget)
+    fixed = [QFontInfo(widget.font()).fixedPitch() for widget in made]
+    assert fixed == [True, True, False]
+    assert made[1].font().pointSize() == 9
+
+
+def test_text_takes_its_own_width_or_the_rest_or_less(qtbot):
+    words = "a long line of words " * 8
+    least = {}
+    for width in ("own", "rest", "any"):
+        label = make.text(width, width=width)
+        label.setText(words)
+        page = make.page(label)
+        qtbot.addWidget(page)
+        least[width] = page.minimumSizeHint().width(), page.sizeHint().width()
+    full = least["own"][0]
+    assert full > 400
+    assert least["rest"][0] < 20 and least["any"][0] < 20  # neither widens its window
+    assert least["any"][1] == full  # but this asks for its width
+
+
+def test_what_to_do_stands_in_the_middle_of_an_empty_place(qtbot):
+    label = make.empty("Nothing yet.", "nothing")
+    qtbot.addWidget(label)
+    assert label.alignment() == Qt.AlignmentFlag.AlignCenter and label.wordWrap()
+
+
+def test_another_role_is_another_colour(qtbot, qapp):
+    label = make.label("words", "muted")
+    qtbot.addWidget(label)
+    label.ensurePolished()
+    muted = label.palette().windowText().color()
+    make.set_role(label, "error")
+    assert label.palette().windowText().color() != muted
+    assert label.palette().windowText().color().name() == theme.current().error
+
+
+def test_a_paragraph_can_be_selected_by_keys(qtbot):
+    flags = []
+    for label in (make.paragraph("a"), make.text("b")):
+        qtbot.addWidget(label)
+        flags.append(
+            bool(label.textInteractionFlags() & Qt.TextInteractionFlag.TextSelectableByKeyboard)
+        )
+    assert flags == [True, False]
+
+
+def test_a_number_keeps_to_its_range(qtbot):
+    spin = make.spin("epochs", "Epochs", low=1, high=5, value=3)
+    plain = make.spin("batch", "Batch")
+    qtbot.addWidget(spin)
+    qtbot.addWidget(plain)
+    assert (spin.minimum(), spin.maximum(), spin.value()) == (1, 5, 3)
+    assert (plain.minimum(), plain.maximum(), plain.value()) == (0, 99, 0)
+
+
+def test_a_grid_and_a_scrolled_page(qtbot):
+    page = QWidget()
+    grid = make.grid(page, across=3, down=4, margins=5, stretch=1)
+    assert (grid.horizontalSpacing(), grid.verticalSpacing()) == (3, 4)
+    assert grid.contentsMargins().left() == grid.contentsMargins().bottom() == 5
+    grid.addWidget(QLabel("a"), 0, 0)
+    grid.addWidget(QLabel("b"), 0, 1)
+    page.resize(400, 40)
+    grid.activate()
+    assert grid.cellRect(0, 1).width() > 350 > 40 > grid.cellRect(0, 0).width()
+    policies = []
+    for sideways in (False, True):
+        area = make.scroll(QLabel("wide"), sideways=sideways)
+        qtbot.addWidget(area)
+        policies.append(area.horizontalScrollBarPolicy())
+        assert area.widgetResizable() and area.frameShape() == area.Shape.NoFrame
+    never, as_needed = Qt.ScrollBarPolicy.ScrollBarAlwaysOff, Qt.ScrollBarPolicy.ScrollBarAsNeeded
+    assert policies == [never, as_needed]
+    qtbot.addWidget(page)
+
+
+def test_a_splitter_shares_what_a_larger_window_brings(qtbot):
+    splitter = make.splitter(QLabel(), QLabel(), sizes=(100, 100), shares=(0, 1))
+    qtbot.addWidget(splitter)
+    splitter.resize(200 + splitter.handleWidth(), 50)
+    splitter.show()
+    qtbot.waitExposed(splitter)
+    splitter.setSizes([100, 100])
+    splitter.resize(500 + splitter.handleWidth(), 50)
+    assert splitter.sizes() == [100, 400]
+
+
+@pytest.mark.parametrize("inside", [False, True])
+def test_keys_act_in_their_scope(qtbot, inside):
+    page, heard = QWidget(), []
+    qtbot.addWidget(page)
+    field = make.field("a", "A")
+    make.column(field, on=page)
+    make.shortcut(Qt.Key.Key_F5, page, lambda: heard.append(1), inside=inside)
+    page.show()
+    page.activateWindow()
+    field.setFocus()
+    qtbot.waitUntil(field.hasFocus)
+    qtbot.keyClick(field, Qt.Key.Key_F5)
+    assert heard == [1] * inside
 
 
 def test_a_click_calls_a_function_or_emits_a_signal(qtbot):

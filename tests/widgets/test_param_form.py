@@ -1,3 +1,5 @@
+"""The form for parameters: typing, checking, committing, and resetting."""
+
 from __future__ import annotations
 
 import pytest

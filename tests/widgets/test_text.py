@@ -1,3 +1,5 @@
+"""Numbers, sizes, shapes and times as text."""
+
 from __future__ import annotations
 
 import math
@@ -64,8 +66,9 @@ def test_format_bytes(value: float | None, expected: str) -> None:
 
 
 def test_format_shape() -> None:
-    assert format_shape(("B", 3, 8, 8)) == "B × 3 × 8 × 8"
-    assert format_shape(()) == "scalar"
+    assert format_shape(("B", 3, 8, 8)) == "(B, 3, 8, 8)"
+    assert format_shape(()) == "()"
+    assert format_shape((5,)) == "(5,)"
 
 
 @pytest.mark.parametrize(

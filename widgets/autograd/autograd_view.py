@@ -19,7 +19,10 @@ from engine.protocol import (
     ValueSnapshot,
 )
 from widgets import make
+from widgets.autograd.code_and_graph import CodeAndGraph
 from widgets.autograd.forward_view import ForwardView
+from widgets.autograd.graph_code import GraphCode
+from widgets.autograd.pass_bar import PassBar, next_words
 from widgets.autograd.pass_columns import PassColumns
 from widgets.autograd.root_bar import RootBar
 from widgets.backward.view import BackwardView
@@ -41,17 +44,22 @@ class AutogradView(QWidget):
         self._graph: GraphSnapshot | None = None
         self._names: Mapping[str, str] = {}
         self.roots = RootBar()
+        self.bar = PassBar()
         self.forward = ForwardView()
         self.graph_pane = GraphPane()
         self.graph = self.graph_pane.view
+        self.graph_pane.bar.follow()
         self.backward = BackwardView()
         self._lesson = self._words("autograd_lesson", "heading")
         self._problem = self._words("autograd_problem", "error")
 
-        self.columns = PassColumns(self.forward, self.graph_pane, self.backward)
-        parts = (self.roots, self._lesson, self._problem, (self.columns, 1))
+        self.code = GraphCode()
+        self._middle = CodeAndGraph(self.code, self.graph_pane)
+        self.columns = PassColumns(self.forward, self._middle, self.backward)
+        parts = (self.roots, self.bar, self._lesson, self._problem, (self.columns, 1))
         make.column(*parts, on=self, gap=0)
 
+        self.bar.more_toggled.connect(self.show_more)
         self.forward.inspect_requested.connect(self.inspect_requested)
         self.backward.inspect_requested.connect(self.inspect_requested)
         self.backward.inspect_requested.connect(self._show_leaf)
@@ -71,6 +79,10 @@ class AutogradView(QWidget):
         self._names = names
         self.show_problem("")
         self.forward.show_forward(snapshot, names)
+        self.bar.show_forward(snapshot)
+        following = snapshot.order[snapshot.position :][:1]
+        self.graph.clear(next_words(snapshot, *(names.get(block, block) for block in following)))
+        self.columns.show_forward(True)
         self.columns.bring_up(self.forward)
 
     def show_graph(self, graph: GraphSnapshot, names: Mapping[str, str]) -> None:
@@ -78,6 +90,8 @@ class AutogradView(QWidget):
         self._graph, self._names = graph, names
         self.show_lesson("")
         self.roots.show_graph(graph)
+        self.columns.show_forward(not graph.root)
+        self._show_code(graph)
         self.graph.show_graph(graph, names)
 
     def show_backward(self, snapshot: BackwardSnapshot) -> None:
@@ -85,8 +99,10 @@ class AutogradView(QWidget):
         if self._graph is None:
             return
         self.show_problem("")
+        self.bar.show_backward(self._graph, snapshot)
         self.backward.show_backward(snapshot, self._graph, self._names)
         self.columns.bring_up(self.backward)
+        self.code.show_backward(snapshot)
         self.graph.show_backward(snapshot)
 
     def show_comparison(self, snapshot: ComparisonSnapshot) -> None:
@@ -108,6 +124,7 @@ class AutogradView(QWidget):
     def show_engine_state(self, state: Literal["starting", "ready", "lost"]) -> None:
         """Return to the empty state: the engine was lost, and its passes with it."""
         ready = state == "ready"
+        self.bar.show_ready(ready)
         self.forward.show_ready(ready)
         self.backward.show_ready(ready)
         if state == "lost":
@@ -118,13 +135,29 @@ class AutogradView(QWidget):
         self._graph = None
         self.show_lesson("")
         self.roots.show_graph(None)
+        self._show_code(None)
         self.graph.clear()
+        self.bar.show_backward(None, None)
         self.backward.clear()
 
     def clear(self) -> None:
         """Return to the empty state."""
         self.forward.clear()
+        self.bar.show_forward(None)
         self.clear_backward()
+
+    def show_more(self, on: bool) -> None:
+        """Show all controls, or those that a first pass needs."""
+        self.bar.show_more(on)
+        self.forward.show_controls(on)
+        self.backward.show_controls(on)
+        self.graph_pane.bar.setVisible(on)
+
+    def _show_code(self, graph: GraphSnapshot | None) -> None:
+        was_shown = not self.code.isHidden()
+        self.code.show_graph(graph)
+        if not was_shown:
+            self._middle.arrange()
 
     def _show_leaf(self, _of: str, key: str) -> None:
         """Mark the leaf of a parameter that was chosen in the list of gradients."""

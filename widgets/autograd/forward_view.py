@@ -18,8 +18,8 @@ from widgets.theme import GRID
 from widgets.values.value_stack import CARD_HEIGHT, ValueStack
 
 EMPTY_TEXT = (
-    "Start takes a batch of the training data and stands before the first block. Then each step"
-    " runs one block and shows what it computes."
+    "Start brings a batch of the training data to the first block. Each step runs one block and"
+    " shows its output."
 )
 
 
@@ -42,9 +42,9 @@ class ForwardView(QWidget):
         self._batch.setToolTip(
             "Which batch of the training data to run, in the order of the first epoch"
         )
-        self._start = make.button("forward_start", "Start", "mdi6.play", primary=True)
+        self._start = make.button("forward_start", "Start", "mdi6.play")
         self._start.setAccessibleName("Start a forward pass")
-        self._start.setToolTip("Take this batch and stand before the first block (F6)")
+        self._start.setToolTip("Bring this batch to the first block (F6)")
         self._start.clicked.connect(lambda: self.start_requested.emit(self._batch.value()))
         self._bar = StepBar("forward", "block", self)
         self._bar.moved.connect(self._move)
@@ -55,6 +55,7 @@ class ForwardView(QWidget):
         self.values = ValueStack("forward_values")
 
         heading, label = make.label("Forward", "heading"), make.label("batch", of=self._batch)
+        self._controls = (label, self._batch, self._start, self._bar)
         head = make.row(heading, make.STRETCH, label, self._batch, self._start)
         sizes = (3 * CARD_HEIGHT // 2, CARD_HEIGHT)
         self._splitter = make.splitter(self.blocks, self.values, upright=True, sizes=sizes)
@@ -73,14 +74,23 @@ class ForwardView(QWidget):
         self._show_bar()
         self._line.setText(self._position_text(snapshot))
         if snapshot.position == 0:
-            words = "Step runs the first block and shows its output here."
-            self.values.show_sections([("", [None], words)])
+            self.values.show_sections([])
         else:
             block = snapshot.order[snapshot.position - 1]
             name = names.get(block, block)
             self.values.show_sections(
                 [(f"Output of {name}", snapshot.current, "This block has no output")]
             )
+
+    @property
+    def batch(self) -> int:
+        """The number of the batch to start with."""
+        return self._batch.value()
+
+    def show_controls(self, shown: bool) -> None:
+        """Show or hide the batch and the moves of this pass alone."""
+        for widget in self._controls:
+            widget.setVisible(shown)
 
     def show_value(self, snapshot: ValueSnapshot) -> None:
         """Show the activation that was asked for; ignore other answers."""
@@ -100,12 +110,12 @@ class ForwardView(QWidget):
         self._start.setEnabled(ready)
 
     def _position_text(self, snapshot: ForwardSnapshot) -> str:
-        text = f"{snapshot.position} of {len(snapshot.order)} blocks have run"
+        parts = [f"{snapshot.position} of {len(snapshot.order)} blocks run"]
         if snapshot.batch_size:
-            text += f" on batch {snapshot.batch} of {snapshot.batch_size} samples"
+            parts.append(f"batch {snapshot.batch} ({snapshot.batch_size} samples)")
         if snapshot.loss is not None:
-            text += f". Loss = {format_number(snapshot.loss, 6)}"
-        return text + "."
+            parts.append(f"loss = {format_number(snapshot.loss, 6)}")
+        return " · ".join(parts)
 
     def _show_bar(self) -> None:
         snapshot = self._snapshot

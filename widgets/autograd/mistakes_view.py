@@ -115,6 +115,11 @@ class MistakesView(QWidget):
     def mistake(self) -> Mistake:
         return self._mistake
 
+    def choose(self, key: str) -> None:
+        """Choose a mistake in the list."""
+        keys = [mistake.key for mistake in self._mistakes]
+        self.list.setCurrentRow(keys.index(key))
+
     def show_mistake(self, mistake: Mistake) -> None:
         """Show a mistake; nothing runs."""
         self._mistake = mistake

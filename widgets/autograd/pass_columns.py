@@ -6,15 +6,16 @@ from collections.abc import Mapping
 
 from PySide6.QtCore import QByteArray, QSize, Qt
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QApplication, QSplitter, QTabWidget
+from PySide6.QtWidgets import QApplication, QSplitter, QTabWidget, QWidget
 
 from widgets.autograd.forward_view import ForwardView
 from widgets.backward.view import BackwardView
-from widgets.graph.pane import GraphPane
 from widgets.theme import GRID
 
 _GRAPH_PX = 64 * GRID
 """The least width of the graph beside two passes; below it there are two columns."""
+_THREE_PX = 132 * GRID
+"""The least width of three columns, however little they show at the moment."""
 _FORWARD_PX = 41 * GRID
 MODES = ("three", "two")
 """The keys under which the columns' widths are saved."""
@@ -23,11 +24,12 @@ MODES = ("three", "two")
 class PassColumns(QSplitter):
     """Remembers the widths of the columns, for two columns and for three."""
 
-    def __init__(self, forward: ForwardView, graph: GraphPane, backward: BackwardView) -> None:
+    def __init__(self, forward: ForwardView, graph: QWidget, backward: BackwardView) -> None:
         super().__init__(Qt.Orientation.Horizontal)
         self.setObjectName("pass_columns")
         self._forward, self._graph, self._backward = forward, graph, backward
         self._states: dict[str, QByteArray] = {}
+        self._forward_shown = True
         self._tabs = QTabWidget()
         self._tabs.setObjectName("pass_tabs")
         self._tabs.setDocumentMode(True)
@@ -46,6 +48,16 @@ class PassColumns(QSplitter):
     def in_tabs(self) -> bool:
         """Whether the passes share one column."""
         return self._tabs.count() == 2
+
+    def show_forward(self, shown: bool) -> None:
+        """Show the forward pass, or leave its room to the graph: a graph of the console has none
+        of the model's blocks."""
+        self._forward_shown = shown
+        place = self._tabs.indexOf(self._forward)
+        if place >= 0:
+            self._tabs.setTabVisible(place, shown)
+        else:
+            self._forward.setVisible(shown)
 
     def bring_up(self, view: ForwardView | BackwardView) -> None:
         """Bring this pass to the front, if the passes are tabs."""
@@ -73,7 +85,7 @@ class PassColumns(QSplitter):
     def resizeEvent(self, event: QResizeEvent) -> None:
         passes = (self._forward, self._backward)
         needed = _GRAPH_PX + sum(view.minimumSizeHint().width() for view in passes)
-        too_narrow = self.width() < needed
+        too_narrow = self.width() < max(needed, _THREE_PX)
         if too_narrow != self.in_tabs:
             self._arrange(too_narrow)
         super().resizeEvent(event)
@@ -98,7 +110,7 @@ class PassColumns(QSplitter):
             self._tabs.setCurrentIndex(front)
         else:
             self.insertWidget(0, self._forward)
-            self._forward.show()
+        self.show_forward(self._forward_shown)
         self._set_first_sizes()
         if self._mode() in self._states:
             self.restoreState(self._states[self._mode()])

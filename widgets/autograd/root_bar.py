@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QComboBox, QToolButton, QWidget
 from engine.project.examples import graph_examples
 from engine.protocol import GraphSnapshot, Variable
 from widgets import make
+from widgets.boxes.facts import leaves_of
 from widgets.text import format_bytes, format_shape
 from widgets.theme import GRID
 
@@ -98,7 +99,7 @@ class RootBar(QWidget):
         self._box.clear()
         self._box.addItem(MODEL, "")
         for variable in offered:
-            title = f"{variable.name}  ({format_shape(variable.shape or ())}, {variable.grad_fn})"
+            title = f"{variable.name}  {format_shape(variable.shape or ())} · {variable.grad_fn}"
             self._box.addItem(title, variable.name)
         self._box.blockSignals(False)
         self._show_root()
@@ -110,14 +111,14 @@ class RootBar(QWidget):
             return
         count, shown = len(graph.nodes) + graph.truncated, ""
         if graph.truncated:
-            shown = f" (shown are the {len(graph.nodes):,} nearest to the root)"
-        leaves = sum(node.kind == "leaf" for node in graph.nodes)
+            shown = f"; the {len(graph.nodes):,} nearest to the root are shown"
+        leaves = leaves_of(sum(node.kind == "leaf" for node in graph.nodes))
         saved = format_bytes(graph.saved_bytes)
-        text = f"{count:,} nodes{shown}, {leaves:,} of them leaves · {saved} kept"
-        if cuts := len(graph.cuts):
+        text = f"{count:,} nodes ({leaves}{shown}) · {saved} saved for backward"
+        if cuts := sum(cut.reason not in ("input", "integer") for cut in graph.cuts):
             text += f" · {cuts:,} {'cut' if cuts == 1 else 'cuts'}"
         if stale := len(graph.stale):
-            text += f" · {stale:,} overwritten since: backward will refuse"
+            text += f" · {stale:,} overwritten since: backward will fail"
         if freed := sum(node.freed for node in graph.nodes):
             text += f" · {freed:,} freed by a backward pass: another cannot run them"
         self._facts.setText(text)

@@ -43,14 +43,14 @@ class BreakpointForm(QWidget):
         self.where = make.combo(
             "breakpoint_where",
             "Where to stop",
-            "At which nodes to stop",
+            "Nodes to stop at",
             ((title, key) for key, (title, _, _) in _WHERE.items()),
         )
         self.target = _field("breakpoint_target", "Name of the op, module or node")
         self.when = make.combo(
             "breakpoint_when",
             "When to stop",
-            "What must hold there",
+            "The condition",
             ((title, key) for key, (title, *_) in _WHEN.items()),
         )
         self.when.setCurrentIndex(1)

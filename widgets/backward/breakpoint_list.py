@@ -144,7 +144,7 @@ class BreakpointList(QWidget):
                 if state.places == 0:
                     item.setText(0, f"{words}: not in this graph")
                     item.setToolTip(0, NOWHERE)
-                item.setToolTip(1, "How often it has held since the pass began")
+                item.setToolTip(1, "How often it stopped or would stop this pass")
                 on = Qt.CheckState.Checked if state.breakpoint.enabled else Qt.CheckState.Unchecked
                 item.setCheckState(0, on)
                 self._list.addTopLevelItem(item)

@@ -19,10 +19,10 @@ from widgets.text import format_number, format_shape
 from widgets.values.value_card import bad_numbers
 
 _COLUMNS = (
-    ("", "Done: backward has reached this parameter"),
+    ("", "● backward has reached this parameter, ✕ no way leads to it"),
     ("parameter", "Name in the state_dict"),
     ("shape", "Shape of the parameter and of its gradient"),
-    ("‖grad‖", "2-norm of .grad: how strongly the loss pulls at this parameter"),
+    ("‖grad‖", "2-norm of .grad: how much the loss depends on this parameter"),
     ("difference", "Largest absolute difference from what loss.backward() gives"),
 )
 
@@ -59,7 +59,7 @@ class GradientTable(ReadTable):
         theme.notifier.changed.connect(self._fill)
 
     def focusInEvent(self, event: QFocusEvent) -> None:
-        """Select nothing: Qt would select the first row when Tab enters the table."""
+        """Clear the selection: Qt would select the first row when Tab enters the table."""
         if self.currentRow() >= 0:
             super().focusInEvent(event)
             return
@@ -92,17 +92,21 @@ class GradientTable(ReadTable):
             gradient = parameter.gradient
             bad = bad_numbers(gradient) if gradient else ""
             norm = bad or (format_number(gradient.norm) if gradient else "–")
+            if not parameter.reached:
+                norm = "not reached" if gradient is None else f"{norm} (not reached)"
             difference = self._differences.get(parameter.name)
             texts = (
-                "●" if gradient else "○",
+                ("●" if gradient else "○") if parameter.reached else "✕",
                 f"{parameter.name} (retain_grad)" if parameter.retained else parameter.name,
-                format_shape(parameter.shape).replace(" ", ""),
+                format_shape(parameter.shape),
                 norm,
                 format_number(difference) if difference is not None else "–",
             )
             for column, text in enumerate(texts):
                 role = "text" if gradient else "muted"
-                if column == 0 and gradient:
+                if not parameter.reached:
+                    role = "warning" if column in (0, 3) else "muted"
+                elif column == 0 and gradient:
                     role = "gradient"
                 elif column == 3 and bad:
                     role = "error"

@@ -24,7 +24,7 @@ def templates(shape: Sequence[int | str]) -> dict[str, tuple[str, str, str, bool
     element = f"g[{', '.join('0' for _ in shape)}] = 1.0" if shape else "torch.full_like(g, 1.0)"
     return {
         "scale": ("Scale…", "Multiply it by a number", "g * 2.0", False),
-        "zero": ("Zero", "As if nothing came in: all zeros", "torch.zeros_like(g)", True),
+        "zero": ("Zero", "Zero gradient: all zeros", "torch.zeros_like(g)", True),
         "clip_norm": (
             "Clip by norm…",
             "Shorten it to a largest 2-norm, as clip_grad_norm_ does",
@@ -52,7 +52,8 @@ _SET_ELEMENT = re.compile(r"g\s*\[\s*(-?\d+(?:\s*,\s*-?\d+)*)\s*,?\s*\]\s*=(?!=)
 
 
 def as_expression(text: str) -> str:
-    """What is typed, as an expression: `g[0, 1] = 2` is one that gives a changed copy of g."""
+    """The typed text as an expression. An assignment (`g[0, 1] = 2`) becomes an expression that
+    returns a changed copy of g."""
     found = _SET_ELEMENT.fullmatch(text.strip())
     if found is None:
         return text.strip()
@@ -71,6 +72,7 @@ class NextNode(QFrame):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._node = -1
+        self._buttons_shown, self._can_look = True, False
         self._shapes: tuple[tuple[int | str, ...], ...] = ()
         self.setProperty("role", "card")
         self.setObjectName("next_node")
@@ -83,10 +85,10 @@ class NextNode(QFrame):
         self.look = make.tool_button(
             "next_look", "mdi6.eye-outline", "Show the gradient that comes in", self.looked
         )
-        self.undo = make.tool_button("next_undo", "mdi6.undo-variant", "Take the edit back")
+        self.undo = make.tool_button("next_undo", "mdi6.undo-variant", "Undo the edit")
         self.undo.clicked.connect(lambda: self.unedited.emit(self._node))
         self.edit = make.tool_button(
-            "next_edit", "mdi6.pencil-outline", "Change the gradient before the node is given it"
+            "next_edit", "mdi6.pencil-outline", "Edit the gradient before the node gets it"
         )
         menu = make.menu(self.edit, tips=True)
         menu.setObjectName("next_edit_menu")
@@ -115,6 +117,14 @@ class NextNode(QFrame):
         parts = (head, self._facts, self._edits, self._problem, self._editor)
         make.column(*parts, on=self, gap=2, margins=(GRID, GRID // 2, GRID // 2, GRID // 2))
         self._end()
+
+    def show_controls(self, shown: bool) -> None:
+        """Show or hide the buttons that look at the gradient and edit it."""
+        self._buttons_shown = shown
+        self.edit.setVisible(shown)
+        self.look.setVisible(shown and self._can_look)
+        if not shown:
+            self._end()
 
     @property
     def node(self) -> int:
@@ -146,7 +156,8 @@ class NextNode(QFrame):
         make.tell(self._edits, "\n".join(lines))
         self.undo.setVisible(bool(lines))
         self.show_problem(problem)
-        self.look.setVisible(can_look)
+        self._can_look = can_look
+        self.look.setVisible(can_look and self._buttons_shown)
 
     def _begin(self, key: str) -> None:
         output = max(0, self._outputs.currentIndex())

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from engine.protocol import GraphNode, GraphSnapshot, NodeStep
-from widgets.graph.facts import FREED, node_title, stale_words
-from widgets.graph.operation_words import rule
+from widgets.boxes.facts import FREED, node_title, stale_words
+from widgets.boxes.operation_words import rule
 from widgets.text import format_bytes
 
 
@@ -47,7 +47,7 @@ class NodeWords:
         """`about` a node that has run in this step, with the hooks and edits of its gradients."""
         words = [self.about(step.node)]
         if step.edited:
-            words.append("What came in is what your edit made of it.")
+            words.append("The incoming gradient is your edit.")
         if step.hooks:
             words.append(f"Hooks: {step.hooks}.")
         return " ".join(words)

@@ -1,4 +1,4 @@
-"""The head of the backward panel: start a pass, compare it, save it as a script."""
+"""The buttons beside the options of a backward pass: start, compare, save as a script."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QWidget
 
 from widgets import make
-from widgets.graph.operation_words import GRAD_FN
 
 
 class PassHead(QWidget):
@@ -21,12 +20,9 @@ class PassHead(QWidget):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        heading = make.label("Backward", "heading", tip=GRAD_FN)
-        self.start = make.button(
-            "backward_start", "Start", "mdi6.play", self.start_requested, primary=True
-        )
+        self.start = make.button("backward_start", "Start", "mdi6.play", self.start_requested)
         self.start.setAccessibleName("Start a backward pass")
-        self.start.setToolTip("Read the graph from loss.grad_fn and stand before its root (F7)")
+        self.start.setToolTip("Read the graph from loss.grad_fn; the first step runs its root (F7)")
         self.compare = make.button(
             "backward_compare", "Compare", "mdi6.scale-balance", self.compare_requested
         )
@@ -47,4 +43,4 @@ class PassHead(QWidget):
         ):
             asked = partial(self.script_requested.emit, to_file)
             make.action(menu, title, asked, name=f"backward_script_{key}")
-        make.row(heading, make.STRETCH, self.script, self.compare, self.start, on=self)
+        make.row(self.script, self.compare, self.start, on=self)

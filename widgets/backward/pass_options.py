@@ -86,8 +86,8 @@ class PassOptions(QWidget):
             form.addRow(make.row((left, 3), (right, 2), gap=-1))
         self._area = VerticalScroll(form_page)
         self._area.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Maximum)
-        head = make.row(self._fold, (self._summary, 1), gap=GRID // 2)
-        make.column(head, self._area, on=self, gap=0)
+        self._head = make.row(self._fold, (self._summary, 1), gap=GRID // 2)
+        make.column(self._head, self._area, on=self, gap=0)
         for field in (self.gradient, self.inputs):
             field.textChanged.connect(self._show_summary)
             field.returnPressed.connect(self.started)
@@ -96,6 +96,10 @@ class PassOptions(QWidget):
         self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Maximum)
         self._show_fold(False)
         self._show_summary()
+
+    def add_beside(self, widget: QWidget) -> None:
+        """Put a widget at the right of the line that sums the options up."""
+        self._head.addWidget(widget)
 
     def command(self, root: str = "") -> StartBackwardCommand:
         """The command that starts a pass from `root` with these options."""

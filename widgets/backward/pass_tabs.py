@@ -38,7 +38,7 @@ class PassTabs(QTabWidget):
             "edits",
             "Edits of gradients",
             ("node", "the gradient becomes"),
-            ("The node that is given something else", "Python of g, the gradient that comes in"),
+            ("The node whose gradient is edited", "Python of g, the gradient that comes in"),
             "No edits. Change the gradient that comes in at the next node, or at any node that you"
             " choose in the graph, by the pencil above.",
         )
@@ -91,6 +91,12 @@ class PassTabs(QTabWidget):
             make.action(menu, title, asked, name=f"backward_zero_{name}")
         row = make.row(self._again, make.STRETCH, zero)
         return make.page((self.table, 1), row, gap=GRID // 2, margins=(0, GRID // 2, 0, 0))
+
+    def show_controls(self, shown: bool) -> None:
+        """Show or hide all but the gradients."""
+        for place in range(1, self.count()):
+            self.setTabVisible(place, shown)
+        self.tabBar().setVisible(shown)
 
     def show_backward(self, snapshot: BackwardSnapshot, title: Callable[[int], str]) -> None:
         """Show the lists; `title` names a node."""

@@ -38,10 +38,10 @@ _BACK = Move("Back", "step-backward", "Undo the last {one}", "back", "Ctrl+Left"
 _STEP = Move("Step", "step-forward", "Run the next {one}", "on", "Ctrl+Right", "F10")
 _TO = Move("To here", "debug-step-over", "Run to the selected {one} (Enter)", "target", folds=3)
 _END = Move("Run all", "skip-forward", "Run all {one}s that are left", "on", "Ctrl+End", "", 2)
-_BACK_RUN = Move("", "rewind", "Go back to the breakpoint before", "back")
+_BACK_RUN = Move("", "rewind", "Run back to the previous breakpoint", "back")
 _RUN = Move("Run", "play", "Run to the next breakpoint", "on", "Ctrl+Shift+Right", "F12")
 _LEAF = Move("", "leaf", "Run to the next leaf: a .grad is filled", "on", "Ctrl+Down", folds=3)
-_OUT = Move("", "debug-step-out", "Run to the last {one} of the next {one}'s module", "on")
+_OUT = Move("", "debug-step-out", "Finish this module: run its {one}s that are left", "on")
 
 MOVES = {"reset": _RESET, "back": _BACK, "step": _STEP, "to": _TO, "end": _END}
 """The moves of every pass."""
@@ -101,7 +101,7 @@ class StepBar(QWidget):
             self.buttons[key].setDefaultAction(action)
             self._actions[key] = action
         self.more = self._button(f"{name}_more", "More moves", False)
-        self.more.setToolTip("The moves for which there is no room")
+        self.more.setToolTip("The moves that do not fit in the bar")
         set_icon(self.more, "mdi6.dots-horizontal")
         make.menu(self.more, accessible="More moves")
         self.more.hide()

@@ -31,7 +31,7 @@ from widgets.backward.words import (
     position_text,
     start_text,
 )
-from widgets.graph.operation_words import GRAD_FN
+from widgets.boxes.operation_words import GRAD_FN
 from widgets.theme import GRID
 
 EMPTY_TEXT = (
@@ -68,6 +68,7 @@ class BackwardView(QWidget):
         self._words: NodeWords | None = None
         self._snapshot: BackwardSnapshot | None = None
         self._selected: int | None = None
+        self._shows_line = True
         make.named(self, "backward_view", "Backward pass")
 
         self._head = PassHead()
@@ -82,6 +83,9 @@ class BackwardView(QWidget):
         self._stopped = make.text("backward_stopped", wrap=True, width="any")
         self._result = make.text("backward_comparison", wrap=True, width="any")
         self.next_node = NextNode()
+        kept = self.next_node.sizePolicy()  # at the end of a pass nothing moves up
+        kept.setRetainSizeWhenHidden(True)
+        self.next_node.setSizePolicy(kept)
         self.next_node.looked.connect(self._show_next_values)
         self._pane = StepPane()
         self.values = self._pane.values
@@ -97,7 +101,8 @@ class BackwardView(QWidget):
         self._splitter.setStretchFactor(0, 1)
         self._splitter.setSizes(_SHARES)
         words = (self._line, self._stopped, self._result)
-        parts = (self._head, self.options, self._bar, *words, self.next_node)
+        self.options.add_beside(self._head)
+        parts = (self.options, self._bar, *words, self.next_node)
         margins = (_MARGINS[0], GRID, _MARGINS[1], GRID)
         stretched = ((self._splitter, 1), make.Stretch(0))
         make.column(*parts, *stretched, on=self, gap=GRID // 2, margins=margins)
@@ -116,6 +121,16 @@ class BackwardView(QWidget):
         """The width in pixels at which every move has its button."""
         return self._bar.sizeHint().width() + sum(_MARGINS)
 
+    def show_controls(self, shown: bool) -> None:
+        """Show or hide all but the step's values, its formula and the gradients."""
+        for widget in (self.options, self._bar):
+            widget.setVisible(shown)
+        self._shows_line = shown
+        self._line.setVisible(shown or self._snapshot is None)
+        self.next_node.show_controls(shown)
+        self._pane.show_controls(shown)
+        self.tabs.show_controls(shown)
+
     # -- showing ---------------------------------------------------------------------------------
 
     def show_backward(
@@ -131,8 +146,9 @@ class BackwardView(QWidget):
         self._splitter.show()
         self._result.hide()
         self._line.setText(position_text(snapshot, graph))
+        self._line.setVisible(self._shows_line)  # the bar tells the position, too
         self._line.setToolTip(facts_text(snapshot))
-        make.tell(self._stopped, f"Stopped. {snapshot.stopped_by}" if snapshot.stopped_by else "")
+        make.tell(self._stopped, snapshot.stopped_by)
         self._head.compare.setEnabled(snapshot.position == len(graph.plan))
         self._head.script.setEnabled(True)
         self.tabs.show_backward(snapshot, words.title)
@@ -165,14 +181,16 @@ class BackwardView(QWidget):
         """Show the answer to a request: a parameter, a `.grad`, or the gradients of a node."""
         if snapshot.of == "activation" or self._words is None:
             return
-        sections = [("", snapshot.values, "")]
         if snapshot.key.isdigit():
             if int(snapshot.key) == self._selected:
-                self.values.show_sections(sections)
+                came_in = [v for v in snapshot.values if v.label.startswith("gradient in")]
+                went_out = [v for v in snapshot.values if v not in came_in]
+                self.values.show_sections([("", came_in, ""), ("", went_out, "")])
             return
+        sections = [("", snapshot.values, "")]
         if snapshot.of == "gradient":
             title = f"{snapshot.key}.grad"
-            about = "What the optimizer will use to move this parameter."
+            about = "What the optimizer uses to update this parameter."
             if snapshot.update is not None:
                 about += f"\n{update_text(snapshot.update)}"
         else:
@@ -185,7 +203,7 @@ class BackwardView(QWidget):
         edited = bool(self._snapshot and self._snapshot.edits)
         graph = self._words.graph if self._words else None
         self._result.setText(comparison_text(snapshot, plain_call(graph, inputs), edited))
-        unequal = "warning" if edited else "error"
+        unequal = "warning" if edited or snapshot.zeroed else "error"
         make.set_role(self._result, "success" if snapshot.max_difference == 0 else unequal)
         self._result.show()
         self.table.show_differences(snapshot.differences)
@@ -198,6 +216,7 @@ class BackwardView(QWidget):
         self._head.compare.setEnabled(False)
         self._head.script.setEnabled(False)
         self._line.setText(EMPTY_TEXT)
+        self._line.show()
         self._line.setToolTip("")
         self._show_bar()
 

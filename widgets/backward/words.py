@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from engine.protocol import (
     BackwardSnapshot,
     ComparisonSnapshot,
@@ -13,8 +15,8 @@ from widgets.text import format_bytes, format_number
 from widgets.values.value_card import bad_numbers
 
 _COMPARED = ("parameters", "inputs")
-UNDEFINED = "No gradient here: it is undefined, which counts as zero"
-NOT_NEEDED = "No gradient here: this input needs none"
+UNDEFINED = "No gradient: it is undefined, which counts as zero"
+NOT_NEEDED = "No gradient: this input does not need one"
 
 
 def plain_call(graph: GraphSnapshot | None, inputs: tuple[str, ...] = ()) -> str:
@@ -30,14 +32,21 @@ def plain_call(graph: GraphSnapshot | None, inputs: tuple[str, ...] = ()) -> str
 def comparison_text(
     snapshot: ComparisonSnapshot, plain: str = "loss.backward()", edited: bool = False
 ) -> str:
-    """The result of comparing a pass with the call `plain`; the pass may be `edited`."""
+    """In words, whether the gradients of a pass equal those of the call `plain`. `edited` says that
+    gradients were edited in the pass."""
     if snapshot.max_difference == 0:
         return f"Equals {plain}: max difference 0 over all {_COMPARED[plain.endswith('grad()')]}."
+    if snapshot.zeroed:
+        return f"Differs from {plain} because zero_grad emptied .grad during this pass."
     worst = max(snapshot.differences, key=lambda name: snapshot.differences[name], default="")
     where = f", in {worst}" if worst else ""
+    head = "Differs because you edited a gradient" if edited else f"Differs from {plain}"
+    if math.isinf(snapshot.max_difference):
+        return f"{head}: only one of the two passes has a gradient{where}."
     difference = format_number(snapshot.max_difference)
-    why = ", for it was edited" if edited else ""
-    return f"Differs from {plain}{why}: max difference {difference}{where}."
+    if edited:
+        return f"{head}. Max difference {difference}{where}."
+    return f"{head}: max difference {difference}{where}."
 
 
 def start_text(graph: GraphSnapshot) -> str:
@@ -64,7 +73,7 @@ def position_text(snapshot: BackwardSnapshot, graph: GraphSnapshot) -> str:
     if done == length:
         plain = plain_call(graph, snapshot.inputs)
         words += (
-            f" The gradients of the inputs are found: Compare checks them against {plain}."
+            f" The gradients of the inputs are computed: Compare checks them against {plain}."
             if snapshot.inputs
             else f" Every .grad is filled in: Compare checks it against {plain}."
         )

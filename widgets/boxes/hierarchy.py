@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from engine.protocol import GraphCut, GraphNode, GraphSnapshot, TensorSpec
 from widgets.layout import layout_nested, without_collection
+from widgets.text import format_shape
 
 from .boxes import Box, BoxKind, Link, VisibleGraph
 from .folding import fold, numbers_of
@@ -245,7 +246,7 @@ class Hierarchy:
         return self._outer[branch.key]
 
     def _name(self, item: Branch | int) -> str:
-        if not isinstance(item, Branch):  # a variable names but one of what repeats
+        if not isinstance(item, Branch):  # not its variable, which only one round of a repeat has
             node = self.graph.nodes[item]
             return node.op if node.kind == "operation" and node.op else node_words(node)[0]
         if item.kind == "module":
@@ -267,10 +268,8 @@ def node_words(node: GraphNode) -> tuple[str, str]:
 
 
 def shape_text(spec: TensorSpec) -> str:
-    """`"64×768"`; `"scalar"` for no dimensions, empty if the shape is unknown."""
-    if spec.dtype == "unknown":
-        return ""
-    return "×".join(map(str, spec.shape)) or "scalar"
+    """`"(64, 768)"`; empty if the shape is unknown."""
+    return "" if spec.dtype == "unknown" else format_shape(spec.shape)
 
 
 def _cut_box(cut: GraphCut, parent: int | None) -> Box:

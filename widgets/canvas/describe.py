@@ -54,11 +54,6 @@ def _text(value: ParamValue) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def shape_text(spec: TensorSpec) -> str:
-    """A shape without spaces, for tight places: `B×16×8×8`."""
-    return format_shape(spec.shape).replace(" × ", "×")
-
-
 def count_text(count: int) -> str:
     """A number of parameters with three significant digits: `650`, `8.26k`, `44.4M`."""
     if count < 1000:
@@ -72,7 +67,8 @@ def count_text(count: int) -> str:
 
 
 def spec_text(spec: TensorSpec | None) -> str:
-    return f"{format_shape(spec.shape)}, {spec.dtype}" if spec else "shape not known yet"
+    """Shape and dtype in words (`(B, 10) float32`)."""
+    return f"{format_shape(spec.shape)} {spec.dtype}" if spec else "shape not known yet"
 
 
 def block_tooltip(block: Block, report: BlockReport | None) -> str:
@@ -96,6 +92,7 @@ def block_tooltip(block: Block, report: BlockReport | None) -> str:
 
 
 def problem_html(problem: Problem) -> str:
+    """A problem as rich text: its message, torch's own words, its fix."""
     text = f"<b>{escape(problem.message)}</b>"
     if problem.detail and problem.detail != problem.message:
         text += f"<br>{escape(problem.detail)}"
@@ -106,7 +103,7 @@ def problem_html(problem: Problem) -> str:
 
 def port_tooltip(port: catalogue.Port, spec: TensorSpec | None, is_input: bool) -> str:
     side = "input" if is_input else "output"
-    optional = ", may stay open" if port.optional else ""
+    optional = ", optional" if port.optional else ""
     lines = [f"<b>{escape(port.name)}</b> ({side}{optional})"]
     if port.doc:
         lines.append(escape(port.doc))
@@ -115,7 +112,8 @@ def port_tooltip(port: catalogue.Port, spec: TensorSpec | None, is_input: bool) 
 
 
 def wire_tooltip(wire: Wire, names: dict[str, str], spec: TensorSpec | None) -> str:
-    """`names` maps block ids to names."""
+    """The rich tooltip of a wire: its ends and the tensor's shape. `names` maps block ids to
+    names."""
     source = f"{names.get(wire.source, wire.source)}.{wire.source_port}"
     target = f"{names.get(wire.target, wire.target)}.{wire.target_port}"
     return f"<b>{escape(source)} → {escape(target)}</b><br>{escape(spec_text(spec))}"

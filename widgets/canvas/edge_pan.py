@@ -13,8 +13,8 @@ TICK_MS = 16
 
 
 class EdgePan(QTimer):
-    """Pans a view while the pointer is within EDGE_PX of an edge, or beyond it; faster the farther
-    out. Calls `panned` with the pointer's viewport point after every step."""
+    """Pans a view while the pointer is within EDGE_PX of an edge or beyond it, the faster the
+    farther out. After every step it calls `panned` with the pointer's viewport point."""
 
     def __init__(self, view: CanvasView, panned: Callable[[QPointF], None]) -> None:
         super().__init__(view, interval=TICK_MS)
@@ -23,7 +23,7 @@ class EdgePan(QTimer):
         self.timeout.connect(self._step)
 
     def follow(self, pointer: QPointF) -> None:
-        """Pan, if need be, for a pointer at a viewport point. Call `stop` when the drag ends."""
+        """Start or stop panning for a pointer at a viewport point. Call `stop` after the drag."""
         self._pointer = pointer
         if self._speed_px().isNull():
             self.stop()
@@ -41,5 +41,5 @@ class EdgePan(QTimer):
 
 
 def _beyond(at: float, length: int) -> int:
-    """Half the distance by which a point is past the line EDGE_PX before an end; else 0."""
+    """Half the distance from `at` to the range EDGE_PX..length - EDGE_PX, negative before it."""
     return round(min(0.0, at - EDGE_PX) + max(0.0, at - (length - EDGE_PX))) // 2

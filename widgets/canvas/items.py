@@ -15,6 +15,7 @@ from engine.project.problems import Problem
 from engine.protocol import BlockReport
 from widgets import theme
 from widgets.layout import BLOCK_WIDTH, BODY_HEIGHT, SIDES, Side, block_size, port_y
+from widgets.text import format_shape
 
 from . import describe, style
 
@@ -22,13 +23,16 @@ PORT_RADIUS = 5.0
 GLOW_RADIUS = 11.0
 CORNER = 8.0
 BAR_WIDTH = 5.0
+TITLE_HEIGHT = 28.0
+"""The height of the line with the title and the name."""
 NEAR_ZOOM = 0.7
-"""From this zoom up all text is shown; below, two larger lines."""
+"""From this zoom on, a block shows all text; below, two larger lines."""
 FAR_ZOOM = 0.28
 """Below this zoom, a block shows its colour and its icon only."""
 
 PortLook = Literal["open", "target", "refused"]
-"""A port while a wire is drawn: `open` could take it, `target` is the one under the cursor."""
+"""A port while a wire is drawn: `open` if the wire may end there, `target` if the wire would end
+there now, `refused` if the cursor is on it and the wire may not end there."""
 Progress = Literal["none", "done", "current"]
 
 
@@ -68,6 +72,7 @@ class BlockItem(QGraphicsItem):
         return QRectF(0, 0, self.width, self.height).adjusted(-14, -6, 14, 6)
 
     def port_offset(self, side: Side, index: int) -> QPointF:
+        """A port's centre, from the block's top left corner, in scene pixels."""
         x = 0.0 if side == "in" else self.width
         return QPointF(x, port_y(index, len(self.ports[side])))
 
@@ -79,14 +84,15 @@ class BlockItem(QGraphicsItem):
         return None
 
     def restack(self) -> None:
-        """Selected blocks lie over others, and so do those with words under them."""
+        """Set the stacking order: selected blocks and blocks with problems lie over others."""
         self.setZValue(2 + bool(self.problems) + 0.5 * self.isSelected())
 
     def port_names(self, side: Side) -> tuple[str, ...]:
         return tuple(port.name for port in self.ports[side])
 
     def problem_role(self) -> str | None:
-        """`"error"`, `"warning"` or None: the worst of this block's problems, as a colour."""
+        """The severity of this block's worst problem, `"error"`, `"warning"` or None; it is also
+        the role of its colour."""
         if not self.problems:
             return None
         errors = any(problem.severity == "error" for problem in self.problems)
@@ -97,11 +103,11 @@ class BlockItem(QGraphicsItem):
         shapes = self.report.outputs.values() if self.report is not None else ()
         problem = self.problem_role()
         if shapes:
-            return ", ".join(map(describe.shape_text, shapes)), "intermediate"
+            return ", ".join(format_shape(spec.shape) for spec in shapes), "intermediate"
         if problem:
-            return ("does not fit" if problem == "error" else "look here"), problem
+            return ("has a problem" if problem == "error" else "has a warning"), problem
         if self.waiting:
-            return "not wired yet", "warning"
+            return "not connected", "warning"
         return ("…" if self.ports["out"] else ""), "muted"
 
     # -- painting --------------------------------------------------------------------------------
@@ -192,7 +198,7 @@ class BlockItem(QGraphicsItem):
                 _text(painter, colors.muted, face, port.name, first, y, last, side == "out")
 
     def _paint_large_text(self, painter: QPainter, colors: theme.Theme) -> None:
-        """Two lines that can still be read at half size."""
+        """Paint two lines in a font that is legible at half size."""
         self._paint_icon(painter, QRectF(12, 8, 28, 28))
         right = self.width - 8
         face = style.fitting_font(self.kind.title, 20, 13, right - 46)
@@ -248,7 +254,7 @@ def _text(
     painter: QPainter, color: str | QColor, face, text: str, left: float, baseline: float,
     right: float, align_right: bool = False,
 ) -> None:  # fmt: skip
-    """One line between two x, elided; nothing when there is no room for a few letters."""
+    """Paint one line between two x, elided; nothing if there is no room for a few letters."""
     room = right - left
     if not text or room < 20:
         return

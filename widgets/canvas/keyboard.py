@@ -56,6 +56,7 @@ def command_for(canvas: ModelView, event: QKeyEvent) -> Callable[[], object] | N
     return {
         Qt.Key.Key_Return: canvas.activate_selected,
         Qt.Key.Key_Enter: canvas.activate_selected,
+        Qt.Key.Key_F2: canvas.rename_selected,
         Qt.Key.Key_Escape: canvas.escape,
         Qt.Key.Key_Slash: canvas.request_insert,
         Qt.Key.Key_L: canvas.layout_requested.emit,
@@ -65,10 +66,14 @@ def command_for(canvas: ModelView, event: QKeyEvent) -> Callable[[], object] | N
 
 def cycle(canvas: ModelView, forward: bool) -> bool:
     """Select the next (or previous) block in the order of computation, parallel ones from left to
-    right. Returns False past the last block: there Tab leaves the canvas."""
+    right; while the wiring has a loop, all from left to right. Returns False past the last block:
+    there Tab leaves the canvas."""
     scene = canvas.model_scene
     across = tuple(sorted(scene.model.blocks, key=lambda block: (block.x, block.y)))
-    order = wiring.topological_order(replace(scene.model, blocks=across))
+    try:
+        order = wiring.topological_order(replace(scene.model, blocks=across))
+    except wiring.WiringError:
+        order = tuple(block.id for block in across)
     keys = [key for key in order if key in scene.blocks]
     selected = canvas.selected_blocks()
     if selected:

@@ -39,6 +39,7 @@ def _fill_for_block(menu: QMenu, canvas: ModelView) -> None:
             _add(menu, f"Fix: {fix.text}", "", lambda: canvas.fix_requested.emit(fix))
             menu.addSeparator()
         _add(menu, "Properties", "Return", canvas.activate_selected)
+        _add(menu, "Rename", "F2", canvas.rename_selected)
         _add(menu, "Draw a wire from here", "W", lambda: start_keyboard_wire(canvas))
         menu.addSeparator()
     _add(menu, "Cut", "Ctrl+X", canvas.request_cut)

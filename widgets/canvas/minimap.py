@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QPointF, QRectF, QSize, Qt
+from PySide6.QtCore import QPoint, QPointF, QRectF, QSize, QSizeF, Qt
 from PySide6.QtGui import QMouseEvent, QPainter, QPaintEvent, QPen, QTransform
 from PySide6.QtWidgets import QWidget
 
@@ -14,9 +14,8 @@ from .view import CanvasView
 
 
 class CanvasMap(QWidget):
-    """A map of what a canvas shows, with the visible part as a frame; click or drag to go there.
-
-    Subclasses paint the content.
+    """A map of a canvas, with a frame around the visible part. A click or drag moves the visible
+    part. Subclasses paint the content.
     """
 
     SIZE = QSize(176, 112)
@@ -86,14 +85,43 @@ class CanvasMap(QWidget):
 
 
 class Minimap(CanvasMap):
-    """The blocks of a model as coloured boxes."""
+    """The blocks of a model as coloured boxes.
+
+    It is hidden while all blocks are in sight, and goes from the lower right corner to the upper
+    one if it would cover a block there, or a problem's words.
+    """
+
+    EDGE_PX = 16
 
     def __init__(self, view: CanvasView, scene: ModelScene) -> None:
         super().__init__(
             view, "The whole model. The frame is what you see: drag it to look elsewhere."
         )
         self._scene = scene
-        scene.changed.connect(lambda *_: self.update())
+        scene.changed.connect(lambda *_: self.follow())
+        view.view_changed.connect(lambda *_: self.follow())
+
+    def follow(self) -> None:
+        """Take the place that suits what is in sight."""
+        if self._drag_transform is None:
+            view = self._view
+            room, content = view.viewport().rect(), self._scene.content_rect()
+            x = room.width() - self.width() - self.EDGE_PX
+            bottom = QPoint(x, room.height() - self.height() - self.EDGE_PX)
+            top = QPoint(x, self.EDGE_PX)
+            here, there = (top, bottom) if self.pos() == top else (bottom, top)
+            self.move(there if self._covers(here) and not self._covers(there) else here)
+            in_sight = view.visible_rect().contains(content)
+            self.setVisible(bool(self._scene.blocks) and not in_sight)
+        self.update()
+
+    def _covers(self, corner: QPoint) -> bool:
+        """Whether the map would cover a block or its problem, with its top left corner there."""
+        inverse, _ = self._view.viewportTransform().inverted()
+        box = inverse.mapRect(QRectF(QPointF(corner), QSizeF(self.SIZE)))
+        left, top, right, bottom = self._scene.things().T
+        across = (left < box.right()) & (right > box.left())
+        return bool((across & (top < box.bottom()) & (bottom > box.top())).any())
 
     def world(self) -> QRectF:
         return self._scene.content_rect() | self._view.visible_rect()

@@ -1,4 +1,4 @@
-"""The canvas on which a model is built. It shows frozen data and emits what the user asks for."""
+"""The canvas on which a model is built. It shows frozen data and emits the user's requests."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from PySide6.QtWidgets import QToolTip
 
 from . import keyboard, menus, pointer
 from .gestures import DropBlock
+from .items import TITLE_HEIGHT
 from .model_view import ModelView
 from .wiring_gestures import KeyboardWire
 
@@ -30,7 +31,8 @@ class ModelCanvas(ModelView):
         gesture.move(self._scene_from_global(global_pos), keyboard.NONE)
 
     def drop(self, kind: str, global_pos: QPoint) -> bool:
-        """End the drag here: emits `block_dropped` (or `..._on_wire`); False outside the canvas."""
+        """End the drag: emit `block_dropped` or `block_dropped_on_wire`. Returns False if the point
+        is outside of the canvas."""
         self.ghost(kind, global_pos)
         gesture = self.end_gesture(cancel=False)
         if gesture is None:
@@ -89,7 +91,11 @@ class ModelCanvas(ModelView):
             return
         pos = self.scene_point(event.position())
         if (block := self.model_scene.block_at(pos)) is not None:
-            self.block_activated.emit(block.block.id)
+            if pos.y() < block.rect().top() + TITLE_HEIGHT:
+                self.select([block.block.id])
+                self.rename_selected()
+            else:
+                self.block_activated.emit(block.block.id)
         elif pointer.thing_at(self, pos) is None:
             self.insert_requested.emit(pos.x(), pos.y())
 
@@ -114,8 +120,8 @@ class ModelCanvas(ModelView):
         return super().event(event)
 
     def focusNextPrevChild(self, forward: bool) -> bool:
-        """Tab goes from block to block, then on to the next widget; on an empty canvas it
-        searches for a block to insert."""
+        """Tab goes from block to block, then to the next widget. On an empty canvas it opens the
+        search for a block to insert."""
         if forward and not self.model_scene.blocks:
             self.request_insert()
             return True

@@ -16,6 +16,7 @@ from widgets.layout import GRID, Side
 
 from .edge_pan import EdgePan
 from .minimap import Minimap
+from .name_editor import NameEditor
 from .overlays import Note
 from .scene import ModelScene, Thing
 from .view import CanvasView
@@ -60,7 +61,9 @@ class ModelView(CanvasView):
     selection_changed = Signal(object)
     """tuple of block ids, in the model's order."""
     block_activated = Signal(str)
-    """Block id: double click or Enter."""
+    """Block id: double click under the title, or Enter."""
+    rename_requested = Signal(str, str)
+    """(block id, new name): after F2 or a double click on the title."""
     fix_requested = Signal(object)
     """engine.protocol.Fix."""
     layout_requested = Signal()
@@ -91,6 +94,8 @@ class ModelView(CanvasView):
         self._edge_pan = EdgePan(self, self._move_gesture)
         self.minimap = Minimap(self, self.model_scene)
         self.zoom_bar = ZoomBar(self)
+        self.name_editor = NameEditor(self)
+        self.name_editor.renamed.connect(self.rename_requested)
         self._empty = QLabel(EMPTY, self)
         self._empty.setObjectName("canvas_empty")
         self._empty.setAlignment(Qt.AlignmentFlag.AlignCenter)
@@ -111,8 +116,9 @@ class ModelView(CanvasView):
         self.end_gesture()
         self._hover(None)
         self.model_scene.show_model(model)
+        self.name_editor.keep_to(self.model_scene.blocks)
         self._empty.setVisible(not model.blocks)
-        self.minimap.setVisible(bool(model.blocks))
+        self.minimap.follow()
         self._tell_selection()
 
     def show_report(self, snapshot: ModelSnapshot | None) -> None:
@@ -161,9 +167,11 @@ class ModelView(CanvasView):
         return tuple(w for w, item in self.model_scene.wires.items() if item.isSelected())
 
     def selection_state(self) -> Selection:
+        """The selected blocks and wires, for `restore_selection`."""
         return frozenset(self.selected_blocks()), frozenset(self.selected_wires())
 
     def restore_selection(self, state: Selection) -> None:
+        """Select these blocks and wires and nothing else."""
         blocks, wires = state
         for key, item in self.model_scene.blocks.items():
             item.setSelected(key in blocks)
@@ -212,8 +220,17 @@ class ModelView(CanvasView):
         self.insert_requested.emit(pos.x(), pos.y())
 
     def activate_selected(self) -> None:
+        """Emit `block_activated` for the first selected block, if any."""
         if blocks := self.selected_blocks():
             self.block_activated.emit(blocks[0])
+
+    def rename_selected(self) -> None:
+        """Edit the name of the selected block over its title, if one block is selected."""
+        blocks = self.selected_blocks()
+        if len(blocks) == 1:
+            item = self.model_scene.blocks[blocks[0]]
+            self.reveal(item.rect())
+            self.name_editor.edit(item)
 
     def _pointed_at(self) -> QPointF:
         """The scene point under the mouse, or in the middle when the mouse is elsewhere."""
@@ -262,10 +279,7 @@ class ModelView(CanvasView):
         size = self.viewport().size()
         self.zoom_bar.adjustSize()
         self.zoom_bar.move(edge, size.height() - self.zoom_bar.height() - edge)
-        self.minimap.move(
-            size.width() - self.minimap.width() - edge,
-            size.height() - self.minimap.height() - edge,
-        )
+        self.minimap.follow()
         self._empty.setGeometry(self.viewport().rect())
 
     def _hover(self, item: Thing | None) -> None:
@@ -289,13 +303,13 @@ class Gesture:
         self.scene = canvas.model_scene
 
     def move(self, pos: QPointF, modifiers: Qt.KeyboardModifier) -> None:
-        """The pointer is at `pos`."""
+        """Follow the pointer to the scene point `pos`."""
 
     def finish(self, pos: QPointF) -> None:
-        """The button was released at `pos`."""
+        """End the gesture: the button was released at the scene point `pos`. Emit its signal."""
 
     def cancel(self) -> None:
-        """Undo every preview; emit nothing."""
+        """End the gesture: remove its previews, emit nothing."""
 
     def key(self, event: QKeyEvent) -> bool:
         """Handle a key; False leaves it to the canvas."""

@@ -81,7 +81,7 @@ def _wrapped(text: str, face: QFont, corner: QPointF, width: float) -> QRectF:
 
 
 class Overlay(QGraphicsItem):
-    """Base of a gesture's items: above everything else, and they take no mouse events."""
+    """The base of a gesture's items. They lie above all others and get no mouse events."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -90,7 +90,7 @@ class Overlay(QGraphicsItem):
 
 
 class Guides(Overlay):
-    """The lines along which a dragged block is in line with others."""
+    """The lines that show where a dragged block is aligned with others."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -114,7 +114,7 @@ class Guides(Overlay):
 
 
 class MarqueeBox(Overlay):
-    """The rubber band."""
+    """The rectangle of a `Marquee` selection."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -137,7 +137,8 @@ class MarqueeBox(Overlay):
 
 
 class PendingWire(QGraphicsPathItem):
-    """The wire being drawn, in the error colour over a port that refuses it, else in accent."""
+    """The wire that is being drawn: in the error colour over a port where it may not end, else in
+    the accent colour."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -145,7 +146,7 @@ class PendingWire(QGraphicsPathItem):
         self.setAcceptedMouseButtons(Qt.MouseButton.NoButton)
 
     def show_wire(self, start: QPointF, end: QPointF, role: str, fits: bool) -> None:
-        # A plain curve to the cursor: a route round blocks would jump while it moves.
+        # A plain curve to the cursor: a route around blocks would jump when the cursor moves.
         reach = QPointF(max(24.0, abs(end.x() - start.x()) / 2), 0)
         path = QPainterPath(start)
         path.cubicTo(start + reach, end - reach, end)
@@ -181,7 +182,8 @@ class Note(Overlay):
         self.update()
 
     def _offset_inside(self, pos: QPointF) -> QPointF:
-        """Put the note below and right of the cursor, moved back at the view's edge to fit."""
+        """The offset of the note from the cursor: below and right of it, less what would be
+        outside of the view."""
         self._offset = self.OFFSET_PX
         views = self.scene().views()
         if not views:

@@ -57,11 +57,13 @@ def press(canvas: ModelView, pos: QPointF, modifiers: Qt.KeyboardModifier) -> Ge
 
 
 def port_at(canvas: ModelView, pos: QPointF) -> tuple[BlockItem, Side, str] | None:
-    """The port at a scene point, within a reach that is limited in scene pixels at small zooms."""
+    """The port near a scene point. The reach is in viewport pixels, but at small zooms at most a
+    number of scene pixels, so that the reaches of two ports do not overlap."""
     return canvas.model_scene.port_at(pos, PORT_REACH_PX / max(canvas.zoom, 0.5))
 
 
 def thing_at(canvas: ModelView, pos: QPointF) -> Thing | None:
+    """The topmost item at a scene point: a problem, a block or a wire; None without one."""
     scene = canvas.model_scene
     for problem in scene.problems.values():
         if problem.rect().contains(problem.mapFromScene(pos)):
@@ -77,7 +79,7 @@ def cursor_at(canvas: ModelView, pos: QPointF) -> Qt.CursorShape | None:
 
 
 def tooltip_at(canvas: ModelView, pos: QPointF) -> str:
-    """Rich text on what lies at a scene point; empty over nothing."""
+    """The rich tooltip of the item at a scene point; empty without one."""
     scene = canvas.model_scene
     if (port := port_at(canvas, pos)) is not None:
         item, side, name = port

@@ -1,4 +1,4 @@
-"""The model as a scene. Only items whose part of the document changed are updated."""
+"""The model as a scene. A change of the model updates only the items that it is about."""
 
 from __future__ import annotations
 
@@ -34,6 +34,8 @@ class ModelScene(QGraphicsScene):
         self.problems: dict[str, ProblemItem] = {}
         self._reports: dict[str, BlockReport] = {}
         self._done: frozenset[str] = frozenset()
+        self._content: QRectF | None = None
+        self._things: np.ndarray | None = None
 
     # -- what is shown ---------------------------------------------------------------------------
 
@@ -50,7 +52,7 @@ class ModelScene(QGraphicsScene):
                 self.blocks[key] = item = BlockItem(block)
                 self.addItem(item)
             elif item.block != block:
-                # A report no longer holds for other parameters; after a mere move it does.
+                # The report of a block is wrong for other parameters, and still right after a move.
                 if (item.block.kind, item.block.params) != (block.kind, block.params):
                     self._set_report(item, None)
                 item.show_block(block)
@@ -74,6 +76,7 @@ class ModelScene(QGraphicsScene):
         for key, item in self.blocks.items():
             self._set_report(item, reports.get(key))
         self._derive_wires()
+        self._moved()
         self.place_labels(self.wires.values())
 
     def show_progress(self, done: Collection[str], current: str | None) -> None:
@@ -87,25 +90,39 @@ class ModelScene(QGraphicsScene):
         self._derive_wires()
 
     def spec(self, block: str, port: str) -> TensorSpec | None:
-        """The shape and dtype of the tensor at an output port, as far as known."""
+        """The shape and dtype of the tensor at an output port; None if not known."""
         report = self._reports.get(block)
         return report.outputs.get(port) if report else None
 
     def incoming(self, block: str, port: str) -> Wire | None:
-        """The wire that ends at an input port."""
+        """The wire that ends at an input port; None without one."""
         return next(
             (w for w in self.model.wires if (w.target, w.target_port) == (block, port)), None
         )
 
     def content_rect(self) -> QRectF:
-        rect = QRectF()
-        for item in self.blocks.values():
-            rect |= item.sceneBoundingRect()
-        for problem in self.problems.values():
-            rect |= problem.sceneBoundingRect()
-        for wire in self.wires.values():
-            rect |= wire.boundingRect()
-        return rect
+        """The box around everything."""
+        if self._content is None:
+            things = self.things()
+            wires = boxes([wire.boundingRect() for wire in self.wires.values()])
+            every = np.concatenate([things, wires])
+            if not len(every):
+                return QRectF()
+            left, top = every[:, :2].min(0).tolist()
+            right, bottom = every[:, 2:].max(0).tolist()
+            self._content = QRectF(left, top, right - left, bottom - top)
+        return self._content
+
+    def things(self) -> np.ndarray:
+        """The boxes of all blocks and problems in scene coordinates, as `boxes` gives them."""
+        if self._things is None:
+            items = (*self.blocks.values(), *self.problems.values())
+            self._things = boxes([item.sceneBoundingRect() for item in items])
+        return self._things
+
+    def _moved(self) -> None:
+        """Measure everything anew when it is next asked for."""
+        self._content = self._things = None
 
     # -- previews --------------------------------------------------------------------------------
 
@@ -116,7 +133,7 @@ class ModelScene(QGraphicsScene):
         self.follow(positions)
 
     def end_previews(self) -> None:
-        """Put every item back to its place in the model."""
+        """Move every item back to its place in the model."""
         for item in self.blocks.values():
             item.setPos(item.block.x, item.block.y)
             if item.port_looks:
@@ -129,6 +146,7 @@ class ModelScene(QGraphicsScene):
     def follow(self, blocks: Iterable[str]) -> None:
         """Redraw the wires of these blocks, and place the wires' labels."""
         moved = set(blocks)
+        self._moved()
         touched = []
         keys = list(self.blocks)
         bodies = boxes([item.rect() for item in self.blocks.values()])
@@ -140,7 +158,7 @@ class ModelScene(QGraphicsScene):
         self.place_labels(touched)
 
     def place_labels(self, items: Iterable[WireItem]) -> None:
-        """Place the labels of these wires where they cover nothing."""
+        """Place the labels of these wires so that they cover no block and no other label."""
         wires = list(items)
         placed = set(map(id, wires))
         obstacles = [item.rect() for item in self.blocks.values()]
@@ -179,7 +197,8 @@ class ModelScene(QGraphicsScene):
                         yield distance, item, side, port.name
 
     def wire_at(self, pos: QPointF, radius: float) -> WireItem | None:
-        """The nearest wire within `radius` scene pixels (or under its label)."""
+        """The wire whose label is at a scene point, or the nearest one within `radius` scene
+        pixels."""
         best, best_distance = None, radius
         for item in self.wires.values():
             reach = item.boundingRect().adjusted(-radius, -radius, radius, radius)
@@ -241,7 +260,7 @@ class ModelScene(QGraphicsScene):
         item.report = report
         item.update()
         self._drop_problem(key)
-        # An input without a wire is not a fault yet: its port shows it.
+        # An input without a wire is no error yet, so only its port shows it.
         item.waiting = frozenset(
             problem.port
             for problem in (report.problems if report else ())

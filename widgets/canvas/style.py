@@ -28,11 +28,13 @@ def font(pixels: int, bold: bool = False, mono: bool = False) -> QFont:
 
 @lru_cache(maxsize=4096)
 def text_width(text: str, face: QFont) -> float:
+    """The width of a text in scene pixels."""
     return QFontMetricsF(face).horizontalAdvance(text)
 
 
 @lru_cache(maxsize=4096)
 def elided(text: str, face: QFont, width: float) -> str:
+    """A text cut short to a width in scene pixels."""
     return QFontMetricsF(face).elidedText(text, Qt.TextElideMode.ElideRight, width)
 
 

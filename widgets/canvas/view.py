@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 
@@ -21,38 +19,22 @@ from PySide6.QtGui import (
     QTransform,
     QWheelEvent,
 )
-from PySide6.QtWidgets import QFrame, QGraphicsItem, QGraphicsScene, QGraphicsView, QMenu, QWidget
+from PySide6.QtWidgets import QFrame, QGraphicsScene, QGraphicsView, QMenu, QWidget
 
 from widgets import save_picture, theme
+from widgets.canvas.scene_picture import scene_picture
 from widgets.theme import GRID
 
-# The scene never ends: panning stops nowhere near what a person draws.
+# The scene is so large that panning never reaches its end.
 ENDLESS = QRectF(-200_000, -200_000, 400_000, 400_000)
 WHEEL_STEP = 1.2
 """Zoom factor of one notch of a mouse wheel (120 eighths of a degree)."""
 MIN_DOT_SPACING_PX = 12
-MAX_PICTURE_PX = 8192
-"""The longest side of an image before PNG_SCALE that QImage and image viewers can handle."""
-MAX_PICTURE_AREA_PX = 16_000_000
-"""The largest area of such an image: at PNG_SCALE it takes 256 MB, the limit of Qt's reader."""
 
 
 @lru_cache(maxsize=16)
 def _lattice(step: int, columns: int, rows: int) -> QPolygonF:
     return QPolygonF([QPointF(x * step, y * step) for y in range(rows) for x in range(columns)])
-
-
-@contextmanager
-def _uncached(items: Iterable[QGraphicsItem]) -> Iterator[None]:
-    """Paint items without their caches, which have the screen's resolution and text as pixels."""
-    modes = [(item, item.cacheMode()) for item in items]
-    for item, _ in modes:
-        item.setCacheMode(QGraphicsItem.CacheMode.NoCache)
-    try:
-        yield
-    finally:
-        for item, mode in modes:
-            item.setCacheMode(mode)
 
 
 class CanvasView(QGraphicsView):
@@ -81,7 +63,8 @@ class CanvasView(QGraphicsView):
         self.setSceneRect(ENDLESS)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        # `_place` keeps the point in place: Qt's anchors round to pixels of the wrong transform.
+        # `_place` keeps the point under the cursor: Qt's anchors round to pixels of the transform
+        # before the zoom.
         self.setTransformationAnchor(QGraphicsView.ViewportAnchor.NoAnchor)
         self.setResizeAnchor(QGraphicsView.ViewportAnchor.AnchorViewCenter)
         self.setRenderHint(QPainter.RenderHint.Antialiasing)
@@ -205,7 +188,7 @@ class CanvasView(QGraphicsView):
         return self._pan_from is not None
 
     def pan_event(self, event: QMouseEvent) -> bool:
-        """Pan with this mouse event if it belongs to a pan; true when it did."""
+        """Pan with this mouse event if it belongs to a pan. Returns whether it does."""
         if event.type() in (QEvent.Type.MouseButtonPress, QEvent.Type.MouseButtonDblClick):
             left = event.button() == Qt.MouseButton.LeftButton
             if event.button() == Qt.MouseButton.MiddleButton or (left and self._space_held):
@@ -264,7 +247,7 @@ class CanvasView(QGraphicsView):
             super().keyReleaseEvent(event)
 
     def focusOutEvent(self, event) -> None:
-        # Without focus the canvas does not get the release of Space.
+        # Without the focus, the canvas would not get the release of Space.
         self._space_held = False
         self.rest_cursor()
         super().focusOutEvent(event)
@@ -297,7 +280,7 @@ class CanvasView(QGraphicsView):
         column, row = math.floor(rect.left() / step), math.floor(rect.top() / step)
         columns, rows = math.ceil(rect.width() / step) + 2, math.ceil(rect.height() / step) + 2
         dots = _lattice(step, columns, rows).translated(column * step, row * step)
-        # No antialiasing: dots between two pixels would fade, and the grid show stripes.
+        # No antialiasing: it would make dots between two pixels fainter, and the grid striped.
         painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
         pen = QPen(colors.color("grid"), 2)
         pen.setCosmetic(True)
@@ -313,26 +296,7 @@ class CanvasView(QGraphicsView):
     # -- pictures --------------------------------------------------------------------------------
 
     def _picture(self, scale: float, bounded: bool = True) -> tuple[QSize, save_picture.Paint]:
-        """The whole content with a margin: its size in pixels, and a function that paints it."""
-        rect = self.content_rect()
-        if rect.isEmpty():
-            rect = QRectF(0, 0, 16 * GRID, 16 * GRID)
-        margin = 2 * GRID
-        rect = QRectF(rect.marginsAdded(QMarginsF(margin, margin, margin, margin)).toAlignedRect())
-        if bounded:
-            width, height = rect.width(), rect.height()
-            by_area = math.sqrt(MAX_PICTURE_AREA_PX / (width * height))
-            scale = min(scale, MAX_PICTURE_PX / max(width, height), by_area)
-        size = (rect.size() * scale).toSize()
-
-        def paint(painter: QPainter) -> None:
-            whole = QRectF(0, 0, size.width(), size.height())
-            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-            painter.fillRect(whole, theme.current().color("canvas"))
-            with _uncached(self.scene().items()):
-                self.scene().render(painter, whole, rect)
-
-        return size, paint
+        return scene_picture(self.scene(), self.content_rect(), scale, bounded)
 
     def save_png(self, path: str | Path, scale: float = save_picture.PNG_SCALE) -> None:
         """Write the whole content at `scale` image pixels per scene pixel (the longer side held

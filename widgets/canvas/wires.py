@@ -13,8 +13,9 @@ from engine.project.document import Wire
 from engine.protocol import TensorSpec
 from widgets import theme
 from widgets.layout import PORT_LINE
+from widgets.text import format_shape
 
-from . import describe, style
+from . import style
 from .items import NEAR_ZOOM
 
 LABEL_ZOOM = 0.45
@@ -25,18 +26,18 @@ SAMPLES = 33
 LEAD = 28.0
 """The distance in scene pixels that a backward wire runs before it turns."""
 PORT_ROOM = 9.0
-"""The gap between a label and a block beside it: the port stands out of the block."""
+"""The gap in scene pixels between a label and a block beside it, whose port needs room."""
 DETOUR = 16.0
-"""The distance at which a wire passes a block in its way."""
+"""The distance in scene pixels at which a wire passes a block in its way."""
 CLEARANCE = 56.0
-"""The distance from a port at which such a wire passes above or below, outside the block."""
+"""The distance in scene pixels from a port at which a backward wire passes above or below the
+block."""
 
 
 def wire_path(start: QPointF, end: QPointF) -> QPainterPath:
-    """A wire leaves to the right and arrives from the left.
+    """The path of a wire. It leaves `start` to the right and arrives at `end` from the left.
 
-    A forward wire is one cubic curve. A backward wire goes round the blocks at both ends, like text
-    that continues on the next line.
+    A forward wire is one cubic curve. A backward wire goes around the blocks at both ends.
     """
     path = QPainterPath(start)
     ahead = end.x() - start.x()
@@ -47,6 +48,12 @@ def wire_path(start: QPointF, end: QPointF) -> QPainterPath:
     down = end.y() - start.y()
     between = abs(down) >= 2 * CLEARANCE
     y = start.y() + down / 2 if between else max(start.y(), end.y()) + CLEARANCE
+    return _back(start, end, y)
+
+
+def _back(start: QPointF, end: QPointF, y: float) -> QPainterPath:
+    """The path of a backward wire that runs back at `y`."""
+    path = QPainterPath(start)
     right, left = start.x() + LEAD, end.x() - LEAD
     corners = [(right, start.y()), (right, y), (left, y), (left, end.y())]
     points = [start, *(QPointF(*corner) for corner in corners), end]
@@ -58,13 +65,14 @@ def wire_path(start: QPointF, end: QPointF) -> QPainterPath:
 
 
 def route(start: QPointF, end: QPointF, obstacles: np.ndarray) -> QPainterPath:
-    """A wire that passes over or under the blocks in its way (rows of left, top, right, bottom).
+    """The path of a wire that goes over or under the blocks in its way. `obstacles` has a row
+    (left, top, right, bottom) for each block.
 
-    If it still hits a block after three tries, it runs behind that block.
+    If the path still hits a block after three tries, it runs behind that block.
     """
     path = wire_path(start, end)
     if end.x() - start.x() < LEAD:
-        return path
+        return _route_back(path, start, end, obstacles)
     in_the_way = np.zeros((0, 4))
     for _ in range(3):
         hit = _hit_by(path, obstacles)
@@ -80,6 +88,23 @@ def route(start: QPointF, end: QPointF, obstacles: np.ndarray) -> QPainterPath:
             for y in sorted((top, bottom), key=lambda y: abs(y - middle))
         ]
         path = next((way for way in ways if not len(_hit_by(way, obstacles))), ways[0])
+    return path
+
+
+def _route_back(
+    path: QPainterPath, start: QPointF, end: QPointF, obstacles: np.ndarray
+) -> QPainterPath:
+    """The path of a backward wire that runs back between, above or below the blocks in its way."""
+    hit = _hit_by(path, obstacles)
+    if not len(hit):
+        return path
+    beside = np.concatenate([hit[:, 1] - DETOUR, hit[:, 3] + DETOUR])
+    for y in beside[np.argsort(np.abs(beside - (start.y() + end.y()) / 2))].tolist():
+        if min(abs(y - start.y()), abs(y - end.y())) < CLEARANCE - DETOUR:
+            continue  # it would run behind the block at one of its ends
+        way = _back(start, end, y)
+        if not len(_hit_by(way, obstacles)):
+            return way
     return path
 
 
@@ -133,7 +158,7 @@ class WireItem(QGraphicsItem):
         self._bounds = QRectF()
 
     def run(self, start: QPointF, end: QPointF, obstacles: np.ndarray) -> None:
-        """Draw the wire from `start` to `end` (scene), round `obstacles` (see `boxes`)."""
+        """Draw the wire from `start` to `end` (scene pixels) around `obstacles` (see `boxes`)."""
         path = route(start, end, obstacles)
         if path != self._path:
             self.prepareGeometryChange()
@@ -146,7 +171,7 @@ class WireItem(QGraphicsItem):
         if spec != self.spec:
             self._hide_label()
         self.spec, self.role = spec, role
-        self.label = describe.shape_text(spec) if spec is not None else ""
+        self.label = format_shape(spec.shape) if spec is not None else ""
         self.update()
 
     def place_label(self, obstacles: np.ndarray) -> None:
@@ -177,7 +202,7 @@ class WireItem(QGraphicsItem):
         for place in LABEL_PLACES:
             x, y = map(float, self.points[round(place * (SAMPLES - 1))])
             yield from ((x, y), (x, y - height), (x, y + height))
-        # Between two blocks that stand close: over or under the gap.
+        # Two blocks are close together: the label goes above or below the gap between them.
         x, y = map(float, self.points[SAMPLES // 2])
         beside = PORT_LINE + height / 2 + 3
         yield from ((x, y - beside), (x, y + beside))

@@ -13,17 +13,19 @@ from .model_view import Gesture, ModelView
 from .overlays import PendingWire
 
 SNAP_PX = 24.0
-"""A wire jumps to a fitting port this near to the cursor, in viewport pixels."""
+"""A wire snaps to a port where it may end if that is this near to the cursor, in viewport
+pixels."""
 TOUCH_PX = 10.0
-"""A port this near is the user's target; if it does not fit, the note says why."""
+"""A port this near to the cursor, in viewport pixels, is the target; if the wire may not end there,
+the note says why."""
 
 End = tuple[str, Side, str]
 """(block id, side, port)."""
 
 
 class WireRules:
-    """The ports to which the free end of a wire may go, and why it may not go to others. The model
-    that `can_connect` is asked about is without the wire that is being re-routed."""
+    """Says at which ports the free end of a wire may end, and why not at others. A wire that is
+    being re-routed (`old`) is first removed from the model."""
 
     def __init__(self, canvas: ModelView, fixed: End, old: Wire | None) -> None:
         self.fixed, self.old = fixed, old
@@ -40,11 +42,12 @@ class WireRules:
         return self._model
 
     def wire_to(self, end: End) -> Wire:
+        """The wire between the fixed end and another one."""
         source, target = (self.fixed, end) if self.wanted == "in" else (end, self.fixed)
         return Wire(source[0], source[2], target[0], target[2])
 
     def reason(self, end: End) -> str | None:
-        """Why the wire may not end there; None when it may."""
+        """Why the wire may not end at this port; None if it may."""
         if end[1] != self.wanted:
             one, other = ("output", "input") if self.wanted == "in" else ("input", "output")
             return f"Both ends are {one}s. A wire runs from an output to an {other}."
@@ -92,7 +95,7 @@ class DrawWire(Gesture):
         self.canvas.note.say(reason, "error", pos)
 
     def finish(self, pos: QPointF) -> None:
-        # The button may be released at another point than that of the last move.
+        # The point of the release may be another than that of the last move.
         self.move(pos, Qt.KeyboardModifier.NoModifier)
         refused, end = self._reason, self._end
         self.cancel()
@@ -128,7 +131,8 @@ class DrawWire(Gesture):
         return self._aim_at_block(block) if block else (None, "")
 
     def _aim_at_block(self, block: BlockItem) -> tuple[End | None, str]:
-        """The block's first free port that fits, else its first that fits (its wire goes)."""
+        """The block's first free port where the wire may end, else its first occupied one, whose
+        wire is then replaced; or the reason for refusing."""
         side = self.rules.wanted
         ends = [self._end_of(block, side, port.name) for port in block.ports[side]]
         if block.block.id == self.rules.fixed[0] and self.rules.fixed not in ends:
@@ -160,8 +164,8 @@ class DrawWire(Gesture):
 
 
 class KeyboardWire(DrawWire):
-    """Wire the selected block by keyboard: arrows choose among the inputs that fit, W chooses the
-    block's next output, Enter connects, Esc cancels."""
+    """Wire the selected block by keyboard: arrows choose among the inputs where the wire may end, W
+    chooses the block's next output, Enter connects, Esc cancels."""
 
     def __init__(self, canvas: ModelView, block: BlockItem, output: int = 0) -> None:
         self._block, self._output = block, output % len(block.ports["out"])
@@ -181,6 +185,7 @@ class KeyboardWire(DrawWire):
 
     @property
     def possible(self) -> bool:
+        """Whether there is any input where the wire may end."""
         return bool(self._choices)
 
     def move(self, pos: QPointF, modifiers: Qt.KeyboardModifier) -> None:
@@ -243,5 +248,5 @@ def start_keyboard_wire(canvas: ModelView, block: BlockItem | None = None, outpu
             canvas.begin(gesture)
             return
         gesture.cancel()
-        words = f"There is no input left that could take “{block.block.name}”'s output."
+        words = f"No free input can take the output of “{block.block.name}”."
     canvas.say_briefly(words, "error", block.rect().center())

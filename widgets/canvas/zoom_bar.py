@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import qtawesome
 from PySide6.QtCore import QSize
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QToolButton
+from PySide6.QtWidgets import QFrame, QToolButton
 
 from widgets import make, theme
 
@@ -12,34 +12,34 @@ from .view import WHEEL_STEP, CanvasView
 
 
 class ZoomBar(QFrame):
+    """Buttons that zoom out, to 100 %, in, and fit; the middle one shows the zoom."""
+
     def __init__(self, view: CanvasView) -> None:
         super().__init__(view)
         self.setObjectName("zoom_bar")
-        row = make.row(on=self, gap=0, margins=2)
+        self._row = make.row(on=self, gap=0, margins=2)
         self._icons: dict[QToolButton, str] = {}
-        self._button(row, "zoom_out", "mdi6.minus", "Zoom out (-)",
-                     lambda: view.zoom_by(1 / WHEEL_STEP))  # fmt: skip
-        self._percent = self._button(row, "actual_size", "", "Show at 100 % (0)", view.actual_size)
+        self.add("zoom_out", "mdi6.minus", "Zoom out (-)", lambda: view.zoom_by(1 / WHEEL_STEP))
+        self._percent = self.add("actual_size", "", "Show at 100 % (0)", view.actual_size)
         self._percent.setFixedWidth(56)
-        self._button(row, "zoom_in", "mdi6.plus", "Zoom in (+)", lambda: view.zoom_by(WHEEL_STEP))
-        self._button(row, "fit", "mdi6.fit-to-screen-outline", "Fit everything into view (F)",
-                     view.fit)  # fmt: skip
+        self.add("zoom_in", "mdi6.plus", "Zoom in (+)", lambda: view.zoom_by(WHEEL_STEP))
+        self.add("fit", "mdi6.fit-to-screen-outline", "Fit everything into view (F)", view.fit)
         view.view_changed.connect(self._show_zoom)
         theme.notifier.changed.connect(self._restyle)
         self._restyle()
         self._show_zoom(view.zoom)
 
-    def _button(
-        self, row: QHBoxLayout, name: str, icon: str, words: str, act: make.Slot
-    ) -> QToolButton:
+    def add(self, name: str, icon: str, words: str, act: make.Slot) -> QToolButton:
+        """Add a button at the end."""
         button = make.tool_button(name, tip=words, slot=act, accessible=words)
         button.setIconSize(QSize(16, 16))
         button.setFixedHeight(24)
-        # No Tab stops: the canvas's keys do the same, and one Tab shall leave the canvas.
+        # The buttons are no Tab stops: keys of the canvas do the same, and one Tab leaves it.
         button.setFocusPolicy(button.focusPolicy().NoFocus)
-        row.addWidget(button)
+        self._row.addWidget(button)
         if icon:
             self._icons[button] = icon
+            button.setIcon(qtawesome.icon(icon, color=theme.current().text))
         return button
 
     def _show_zoom(self, zoom: float, *_: float) -> None:

@@ -1,1 +1,4 @@
-"""The Python console: input, output, history, completion and variables."""
+"""The Python console: input, output, history, completion and the list of variables.
+
+Not here: running code (`engine.console`).
+"""

@@ -1,4 +1,4 @@
-"""The input for Python: several lines, highlighting, indenting, history, completion."""
+"""The input for Python of several lines: highlighting, indenting, history, completion."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 import warnings
 
 from PySide6.QtCore import QEvent, QRect, QSize, Qt, Signal
-from PySide6.QtGui import QFocusEvent, QKeyEvent, QTextCursor
+from PySide6.QtGui import QFocusEvent, QKeyEvent, QKeySequence, QTextCursor
 from PySide6.QtWidgets import QFrame, QPlainTextEdit, QSizePolicy, QWidget
 
 from engine.protocol import Completion, CompletionsSnapshot
@@ -22,17 +22,17 @@ _ENTER = (Qt.Key.Key_Return, Qt.Key.Key_Enter)
 
 
 def is_complete(source: str) -> bool:
-    """Whether Enter after `source` should run it: it has no open bracket, string or block.
+    """Whether Enter after `source` runs it: no bracket, string or block is open.
 
-    A block of several lines is closed by an empty line. What cannot become Python by going on is
-    complete too: running it tells what is wrong.
+    An empty line closes a block. A source with a syntax error that further lines cannot mend is
+    complete, too: running it shows the error.
     """
     lines = source.split("\n")
     last = lines[-1]
     if last.strip() and last[0] in " \t":
         return False
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # they belong to the run
+        warnings.simplefilter("ignore")  # the run itself shows them
         try:
             return codeop.compile_command(source, "<input>", "exec") is not None
         except (SyntaxError, ValueError, OverflowError):
@@ -40,15 +40,18 @@ def is_complete(source: str) -> bool:
 
 
 class CodeInput(QPlainTextEdit):
-    """Enter runs what is complete and goes on with what is not; Shift+Enter runs in any case,
-    Ctrl+Enter never does. Up in the first line and Down in the last walk through the history.
+    """An editor for a cell. Enter runs a complete source, and adds a line to an incomplete one.
+    Shift+Enter always runs, Ctrl+Enter always adds a line. Up in the first line and Down in the
+    last line go through the history.
 
-    `submitted(source)` tells what to run; the text stays until `clear`. `completion_wanted(source,
-    cursor)` asks for names; `show_completions` answers.
+    `submitted(source)` asks to run; the text stays until `clear`. `completion_wanted(source,
+    cursor)` asks for completions; the owner answers by `show_completions`. `interrupt_wanted()`:
+    Ctrl+C was pressed, and there is nothing to copy.
     """
 
     submitted = Signal(str)
     completion_wanted = Signal(str, int)
+    interrupt_wanted = Signal()
 
     def __init__(self, history: History, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -57,6 +60,7 @@ class CodeInput(QPlainTextEdit):
             "Python, run among the variables of this session.\nEnter runs it (or goes on with an"
             " unfinished block; an empty line ends it), Shift+Enter runs it as it stands,"
             " Ctrl+Enter begins a new line.\nTab completes, Up and Down bring back earlier input."
+            " Ctrl+C without a selection stops the code that runs."
         )
         self.setPlaceholderText("x = torch.arange(12.).view(3, 4)")
         self.setFrameShape(QFrame.Shape.NoFrame)
@@ -75,7 +79,7 @@ class CodeInput(QPlainTextEdit):
 
     @property
     def popup(self) -> CompletionPopup:
-        """Made at its first use, inside the window that the editor then stands in."""
+        """The list of completions, made at its first use, as a child of the editor's window."""
         if self._popup is None:
             self._popup = CompletionPopup(self.window())
             self._popup.chosen.connect(self._insert_completion)
@@ -86,7 +90,7 @@ class CodeInput(QPlainTextEdit):
         return self.toPlainText()
 
     def set_source(self, source: str) -> None:
-        """Replace all text (one step of undo) and stand at its end."""
+        """Replace all text, as one step of undo, and move the cursor to its end."""
         cursor = self.textCursor()
         cursor.select(QTextCursor.SelectionType.Document)
         cursor.insertText(source)
@@ -94,13 +98,14 @@ class CodeInput(QPlainTextEdit):
         self.ensureCursorVisible()
 
     def submit(self) -> None:
-        """Run the text, if there is any."""
+        """Emit `submitted`, unless the text is empty."""
         self._close_popup()
         if self.source().strip():
             self.submitted.emit(self.source())
 
     def show_completions(self, snapshot: CompletionsSnapshot) -> None:
-        """Show the answer to what was asked last, unless the text has become another since."""
+        """Show the answer to the last `completion_wanted`, unless the text before the name has
+        changed since."""
         if self._asked is None:
             return
         source, asked_at = self._asked
@@ -109,7 +114,7 @@ class CodeInput(QPlainTextEdit):
             return
         self._answer = snapshot
         fitting = self._fitting()
-        # Only Tab inserts at once, and only where it was pressed: whoever types on types the rest.
+        # A single completion is inserted at once after Tab, unless the user has typed on since.
         by_key = self._asked_by_key and here == asked_at
         if len(fitting) == 1 and self._word() and by_key and not self.popup.isVisible():
             self._insert_completion(fitting[0].text)
@@ -125,7 +130,7 @@ class CodeInput(QPlainTextEdit):
         return QSize(120, self.sizeHint().height())
 
     def event(self, event: QEvent) -> bool:
-        # Esc belongs to the popup while it is open; Ctrl+Enter is no shortcut of the window here.
+        # The editor takes these keys before shortcuts: Esc while the popup is open, and Ctrl+Enter.
         if event.type() == QEvent.Type.ShortcutOverride and isinstance(event, QKeyEvent):
             is_escape = event.key() == Qt.Key.Key_Escape and self._popup_is_open()
             if is_escape or event.key() in _ENTER:
@@ -139,7 +144,9 @@ class CodeInput(QPlainTextEdit):
         key, modifiers = event.key(), event.modifiers()
         control = bool(modifiers & Qt.KeyboardModifier.ControlModifier)
         shift = bool(modifiers & Qt.KeyboardModifier.ShiftModifier)
-        if key in _ENTER:
+        if event.matches(QKeySequence.StandardKey.Copy) and not self.textCursor().hasSelection():
+            self.interrupt_wanted.emit()
+        elif key in _ENTER:
             if shift or (not control and self._enter_runs()):
                 self.submit()
             else:
@@ -240,7 +247,7 @@ class CodeInput(QPlainTextEdit):
         self.completion_wanted.emit(*self._asked)
 
     def _word(self) -> str:
-        """The typed part of the name."""
+        """The part of the name before the cursor."""
         assert self._answer is not None
         return self.source()[self._answer.start : self.textCursor().position()]
 
@@ -250,7 +257,7 @@ class CodeInput(QPlainTextEdit):
         return tuple(c for c in self._answer.completions if c.text.lower().startswith(word))
 
     def _follow_popup(self) -> None:
-        """Narrow the list while the name is typed on; close it when the cursor leaves the name."""
+        """Narrow the list as the user types the name; close it when the cursor leaves the name."""
         if not self._popup_is_open() or self._answer is None:
             return
         in_name = self.textCursor().position() >= self._answer.start
@@ -263,7 +270,7 @@ class CodeInput(QPlainTextEdit):
         return self._popup is not None and self._popup.isVisible()
 
     def _popup_key(self, event: QKeyEvent) -> bool:
-        """Handle a key by the popup. Returns whether the popup has used it."""
+        """Let the popup handle a key. Returns whether it has."""
         steps = {
             Qt.Key.Key_Up: -1,
             Qt.Key.Key_Down: 1,
@@ -274,7 +281,7 @@ class CodeInput(QPlainTextEdit):
             self.popup.step(steps[Qt.Key(event.key())])
         elif event.key() in (*_ENTER, Qt.Key.Key_Tab) and not event.modifiers():
             if event.key() in _ENTER and self._word() in self.popup.texts():
-                self._close_popup()  # the name is written out: Enter means the line
+                self._close_popup()  # the name is complete: this Enter is for the editor
                 return False
             self.popup.accept()
         elif event.key() == Qt.Key.Key_Escape:
@@ -297,7 +304,7 @@ class CodeInput(QPlainTextEdit):
             self._popup.hide()
 
     def _caret_rect(self) -> QRect:
-        """Of the beginning of the name, in global coordinates."""
+        """The rect of the caret at the beginning of the name, in global coordinates."""
         assert self._answer is not None
         cursor = self.textCursor()
         cursor.setPosition(min(self._answer.start, cursor.position()))

@@ -1,4 +1,4 @@
-"""The list of names that could stand at the cursor."""
+"""The list of completions at the cursor."""
 
 from __future__ import annotations
 
@@ -32,8 +32,9 @@ _ITEM = Qt.ItemDataRole.UserRole
 
 
 class CompletionPopup(QListView):
-    """Lives inside the window, not in a window of its own, and never takes the focus: the editor
-    keeps the keys and tells it where to move. `chosen(text)` tells what to insert."""
+    """A list over the editor. It is a child of the window, not a window of its own, and never takes
+    the focus: the editor gets all keys and calls `step` and `accept`. `chosen(text)` is emitted
+    with the text to insert."""
 
     chosen = Signal(str)
 
@@ -54,8 +55,8 @@ class CompletionPopup(QListView):
         self.hide()
 
     def show_at(self, caret: QRect, completions: tuple[Completion, ...]) -> None:
-        """Show `completions` at the caret's rectangle (in global coordinates), over or under it
-        where there is more room; nothing is shown for none."""
+        """Show `completions` above or below `caret`, where there is more room. `caret` is in global
+        coordinates. Without completions, hide."""
         self._model.set_items(completions)
         host = self.parentWidget()
         if not completions or host is None:
@@ -76,10 +77,11 @@ class CompletionPopup(QListView):
         self.raise_()
 
     def texts(self) -> list[str]:
+        """The texts of the completions in the list."""
         return [completion.text for completion in self._model.items]
 
     def step(self, rows: int) -> None:
-        """Move the choice by a number of rows; it stops at the ends."""
+        """Move the current row by a number of rows, at most to an end of the list."""
         row = max(0, min(self.currentIndex().row() + rows, self._model.rowCount() - 1))
         self.setCurrentIndex(self._model.index(row))
 
@@ -112,7 +114,7 @@ class _Completions(QAbstractListModel):
 
 
 class _Row(QStyledItemDelegate):
-    """A letter for the kind, the name, and what it is."""
+    """Paints a row: a letter for the kind, the name, and the type or signature."""
 
     def sizeHint(self, option: QStyleOptionViewItem, index: QModelIndex) -> QSize:
         return QSize(WIDTH, 22)

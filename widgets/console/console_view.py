@@ -1,4 +1,4 @@
-"""The Python console: output above, input below, and the state of the cell in hand."""
+"""The Python console: output above, input below, and the state of the cell that runs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,12 @@ from PySide6.QtGui import QPalette
 from PySide6.QtWidgets import QFrame, QWidget
 
 from engine.project.cells import FileCell
-from engine.protocol import CompletionsSnapshot, ErrorReport, OutputSnapshot
+from engine.protocol import (
+    CompletionsSnapshot,
+    ErrorReport,
+    OutputSnapshot,
+    OutputTailSnapshot,
+)
 from widgets import make, theme
 from widgets.console.code_input import CodeInput
 from widgets.console.file_strip import FileStrip
@@ -24,8 +29,8 @@ CELL = "<cell>"
 
 @dataclass(frozen=True)
 class _Submission:
-    """`shown` is what the transcript shows; `source` may begin with empty lines that make the
-    line numbers those of a file."""
+    """A cell to run. `source` may begin with empty lines, so that line numbers are those of a file;
+    `shown`, the text in the transcript, does not have them."""
 
     source: str
     filename: str
@@ -37,14 +42,14 @@ class _Submission:
 
 
 class ConsoleView(QWidget):
-    """Runs one cell at a time; what is submitted meanwhile waits, and is dropped when a cell
-    before it fails.
+    """Runs one cell at a time. Cells submitted meanwhile wait, and are dropped if the cell before
+    fails.
 
-    Whoever owns it sends `run_requested(source, filename)` as a RunCellCommand, hands back what
-    comes (`add_output`, then `finish_cell`; `abandon` when the engine is lost), answers
-    `completion_requested(source, cursor)` by `show_completions`, and turns `interrupt_requested`
-    into an InterruptSignal. `open_requested` asks for a file: answer with `open_file`. Forms and
-    other panels run their Python by `submit(source)`, so that it stands here too.
+    The owner sends `run_requested(source, filename)` as a RunCellCommand and passes its answers to
+    `add_output`, then `finish_cell`; if the engine is lost, it calls `abandon`. It answers
+    `completion_requested(source, cursor)` by `show_completions` and `open_requested` by
+    `open_file`, and sends an InterruptSignal for `interrupt_requested`. Forms and other panels run
+    their Python by `submit(source)`, so that the transcript shows it, too.
     """
 
     run_requested = Signal(str, str)
@@ -76,11 +81,11 @@ class ConsoleView(QWidget):
         self.run_button = make.tool_button(
             "console_run",
             "mdi6.play",
-            "Run what stands in the input (Enter, or Shift+Enter for an unfinished block).",
+            "Run the input (Enter; Shift+Enter for an unfinished block).",
             self._run_input,
             accessible="Run",
         )
-        self.run_button.setParent(self)  # Tab leads from the input to it, then to those above
+        self.run_button.setParent(self)  # Tab goes from the input to it, then to buttons above
         self.interrupt_button = make.tool_button(
             "console_interrupt",
             "mdi6.stop",
@@ -106,6 +111,7 @@ class ConsoleView(QWidget):
         self._lay_out()
         self.input.submitted.connect(lambda source: self._run_input())
         self.input.completion_wanted.connect(self.completion_requested)
+        self.input.interrupt_wanted.connect(self.interrupt)
         self.file.cell_shown.connect(self._show_cell)
         self.file.run_next_requested.connect(self._run_input)
         self.file.run_rest_requested.connect(self._run_rest)
@@ -116,18 +122,23 @@ class ConsoleView(QWidget):
 
     @property
     def busy(self) -> bool:
+        """Whether a cell runs."""
         return self._running is not None
 
     def submit(self, source: str, filename: str = CELL, remember: bool = True) -> None:
-        """Run Python as if it had been typed; it waits for the cell in hand. What was run before
-        need not be remembered in the history once more."""
+        """Run Python as if the user had typed it, after the cells that run or wait. Without
+        `remember`, it is not added to the history."""
         self._enqueue(_Submission(source, filename, source.strip("\n")), remember)
 
-    def add_output(self, snapshot: OutputSnapshot) -> None:
-        self.output.add_output(snapshot.stream, snapshot.text)
+    def add_output(self, snapshot: OutputSnapshot | OutputTailSnapshot) -> None:
+        if isinstance(snapshot, OutputTailSnapshot):
+            self.output.show_tail(snapshot)
+        else:
+            self.output.add_output(snapshot.stream, snapshot.text)
 
     def finish_cell(self, error: ErrorReport | None) -> None:
-        """The cell in hand has ended; the next that waits begins, unless this one failed."""
+        """Show the end of the cell that runs, and run the next one. After an error, drop all
+        waiting cells."""
         done, self._running = self._running, None
         if error is not None:
             line = error.line
@@ -140,7 +151,7 @@ class ConsoleView(QWidget):
         self._next()
 
     def abandon(self, reason: str) -> None:
-        """The engine is gone: no cell runs any more, and what waits is dropped."""
+        """Drop the cell that runs and those that wait, because the engine is lost."""
         self._running = None
         self._waiting.clear()
         self.output.add_note(reason)
@@ -148,8 +159,7 @@ class ConsoleView(QWidget):
         self._next()
 
     def start_anew(self) -> None:
-        """Nothing runs or waits any more, and nothing is shown; the history and what is being
-        typed stay."""
+        """Drop all cells and clear the transcript. The history and the text in the input stay."""
         self._running = None
         self._waiting.clear()
         self.clear()
@@ -159,13 +169,14 @@ class ConsoleView(QWidget):
         self.input.show_completions(snapshot)
 
     def open_file(self, path: str, text: str) -> None:
-        """Show the cells of a Python file, the first in the input, ready to be run."""
+        """Open a Python file cell by cell, and put its first cell into the input."""
         if self.file.open_file(path, text):
             self.input.setFocus()
         else:
             self._note(f"{path} has nothing in it to run.")
 
     def interrupt(self) -> None:
+        """Ask to interrupt the cell that runs, and drop those that wait."""
         if self.busy:
             self._interrupted = True
             self._drop_waiting("Interrupted")
@@ -180,7 +191,7 @@ class ConsoleView(QWidget):
     # -- running ---------------------------------------------------------------------------------
 
     def _run_input(self) -> None:
-        """Run what stands in the input; when it stands for a cell of a file, go to the next."""
+        """Run the text in the input. If it is a cell of a file, show the next cell there."""
         source = self.input.source()
         if not source.strip():
             return
@@ -189,7 +200,7 @@ class ConsoleView(QWidget):
         if cell is None:
             self.submit(source)
             return
-        # A cell may have been changed before it is run: its first line stays where it is.
+        # The user may have edited the cell, but its first line has the same number as in the file.
         padding = "\n" * (cell.first_line - 1)
         self._enqueue(_Submission(padding + source, self.file.path, source.strip("\n")))
         self.file.show_cell(self.file.position + 1)
@@ -243,7 +254,7 @@ class ConsoleView(QWidget):
             word = "interrupting" if self._interrupted else "running"
             waits = f", {len(self._waiting)} waiting" if self._waiting else ""
             seconds = self._clock.elapsed() / 1000
-            # Short cells come and go too fast to be told about.
+            # The times of short cells would only flicker.
             text = f"{word} {seconds:.1f} s{waits}" if seconds >= 0.3 else ""
         else:
             self._ticks.stop()

@@ -1,4 +1,4 @@
-"""A Python file that is run cell by cell."""
+"""The bar of a Python file that is run cell by cell."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from widgets import make, theme
 
 
 class FileStrip(QFrame):
-    """Stands above the console's input while a file is open: which cell is next, and buttons to
-    step through them. `cell_shown(FileCell)` tells the cell that should stand in the input."""
+    """A bar above the console's input while a file is open. It shows which cell is next, and has
+    buttons to go through the cells. `cell_shown(FileCell)` is emitted with the cell to put into the
+    input."""
 
     cell_shown = Signal(object)
     run_next_requested = Signal()
@@ -34,13 +35,9 @@ class FileStrip(QFrame):
         self._skip.setToolTip("Show the next cell, without running.")
         run, rest = self.run_next_requested, self.run_rest_requested
         self._run = self._button("run", "play-outline", "Run this cell", run)
-        self._run.setToolTip(
-            "Run the cell that stands below, and go on to the next (Shift+Enter there)."
-        )
+        self._run.setToolTip("Run the cell below, then go to the next one (Shift+Enter).")
         self._rest = self._button("rest", "fast-forward-outline", "Run from here", rest)
-        self._rest.setToolTip(
-            "Run this cell and all after it, one by one; the first that fails ends it."
-        )
+        self._rest.setToolTip("Run this cell and all after it, up to the first that fails.")
         self._close = self._button("close", "close", "Close the file", self.close_file)
         self._close.setToolTip("Close the file. Its variables stay.")
         buttons = (self._back, self._skip, self._run, self._rest, self._close)
@@ -50,7 +47,7 @@ class FileStrip(QFrame):
         self.hide()
 
     def open_file(self, path: str, text: str) -> bool:
-        """Show the first cell of the file; False when there is nothing in it to run."""
+        """Show the first cell of a file. Returns False if the file has no code."""
         cells = split_cells(text)
         if not cells:
             return False
@@ -68,11 +65,11 @@ class FileStrip(QFrame):
 
     @property
     def current(self) -> FileCell | None:
-        """The cell that stands below; None when no file is open or all are done."""
+        """The cell in the input; None if no file is open or all cells are done."""
         return self.cells[self.position] if self.position < len(self.cells) else None
 
     def show_cell(self, position: int) -> None:
-        """Go to a cell; the place after the last is the end."""
+        """Go to cell number `position`, from 0; the number after the last is the end."""
         self.position = max(0, min(position, len(self.cells)))
         current = self.current
         if current is None:

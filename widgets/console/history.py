@@ -1,33 +1,35 @@
-"""The history of typed code, in this session and earlier ones."""
+"""The history of cells, of this session and earlier ones."""
 
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
+
+from engine.project.atomic import private_folder
 
 MAX_ENTRIES = 1000
 
 
 class History:
-    """Sources in the order they were run, the newest last, walked from the end.
+    """The sources that were run, newest last, and a position among them.
 
-    With a `path` they are kept in that file, a line of JSON each; a file that cannot be read or
-    written leaves the history of this session (`fault` says why).
+    With a `path`, they are saved in that file, each as a line of JSON. If the file cannot be read
+    or written, `fault` says why, and the history is that of this session.
     """
 
     def __init__(self, path: Path | None = None) -> None:
         self._path = path
         self.fault = ""
         self.entries: list[str] = []
-        self._place = 0
         self._draft = ""
         if path is not None:
             self._load(path)
         self._place = len(self.entries)
 
     def add(self, source: str) -> None:
-        """Remember a source that was run, and stand after it. One run twice in a row counts
-        once."""
+        """Add a source that was run, and set the position after it. A source equal to the last one
+        is not added again."""
         if source.strip() and (not self.entries or self.entries[-1] != source):
             self.entries.append(source)
             self._save(source)
@@ -35,8 +37,8 @@ class History:
         self._draft = ""
 
     def older(self, current: str) -> str | None:
-        """The entry before the one shown; None at the first. `current` is what stands in the
-        editor: kept when it was typed anew, and given back by `newer` after the last."""
+        """Go to the entry before and return it; None if there is none. `current` is the text in the
+        editor: if it is not from the history, `newer` returns it after the last entry."""
         if self._place == len(self.entries):
             self._draft = current
         if self._place == 0:
@@ -45,7 +47,8 @@ class History:
         return self.entries[self._place]
 
     def newer(self) -> str | None:
-        """The entry after the one shown, at the end what was being typed; None beyond."""
+        """Go to the entry after and return it: after the last one, the text that the user was
+        typing. None if that is shown already."""
         if self._place >= len(self.entries):
             return None
         self._place += 1
@@ -62,7 +65,7 @@ class History:
         for line in lines:
             try:
                 entry = json.loads(line)
-            except ValueError:  # cut short by a crash, or not ours
+            except ValueError:  # the line was cut short by a crash, or is of another program
                 continue
             if isinstance(entry, str):
                 self.entries.append(entry)
@@ -77,8 +80,16 @@ class History:
         if self._path is None:
             return
         try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            with self._path.open(mode, encoding="utf-8") as file:
+            private_folder(self._path.parent)
+            with open(self._path, mode, encoding="utf-8", opener=_open_private) as file:
                 file.write(text)
         except OSError as error:
             self.fault = f"The console's history could not be kept: {error}"
+
+
+def _open_private(path: str, flags: int) -> int:
+    """Open a file that only this user can read, also one that an older version made."""
+    descriptor = os.open(path, flags, 0o600)
+    if os.name == "posix":
+        os.fchmod(descriptor, 0o600)
+    return descriptor

@@ -1,4 +1,4 @@
-"""Widgets among the lines of a plain text: each lies over empty lines that are kept for it."""
+"""Widgets between the lines of a plain text. Each covers empty lines that make room for it."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from PySide6.QtWidgets import QPlainTextEdit, QWidget
 from widgets.theme import GRID
 
 MAX_WIDGETS = 50
-"""Older ones go, and leave their empty lines."""
+"""The largest number of widgets. Older ones are removed; their empty lines stay."""
 
 _WIDGET = QTextFormat.Property.UserProperty + 2
 
 
 class InlineWidgets(QObject):
-    """Keeps the widgets of `editor` where their lines are as it scrolls, and lets go of those
-    whose lines are gone."""
+    """Moves the widgets in `editor` with their lines when it scrolls, and removes a widget whose
+    lines the editor has removed."""
 
     def __init__(self, editor: QPlainTextEdit) -> None:
         super().__init__(editor)
@@ -29,12 +29,12 @@ class InlineWidgets(QObject):
         editor.viewport().installEventFilter(self)
 
     def widgets(self) -> list[QWidget]:
-        """From the first to the last."""
+        """All widgets, from the top."""
         return [widget for _, widget in self._placed.values()]
 
     def insert(self, cursor: QTextCursor, widget: QWidget) -> None:
-        """Put `widget` at `cursor`, which stands at the beginning of an empty line; afterwards it
-        stands at the beginning of the line after the widget."""
+        """Insert `widget` at `cursor`, which must be in an empty line. Afterwards the cursor is at
+        the beginning of the line after the widget."""
         self._last += 1
         marked = QTextBlockFormat()
         marked.setProperty(_WIDGET, self._last)
@@ -64,7 +64,7 @@ class InlineWidgets(QObject):
         shown = editor.viewport().rect()
         for number, (anchor, widget) in list(self._placed.items()):
             block = anchor.block()
-            if block.blockFormat().property(_WIDGET) != number:  # scrolled out for good
+            if block.blockFormat().property(_WIDGET) != number:  # the editor has removed the line
                 self._remove(number)
                 continue
             place = editor.blockBoundingGeometry(block).translated(editor.contentOffset())
@@ -73,7 +73,7 @@ class InlineWidgets(QObject):
             width = min(size.width(), shown.width() - 2 * left)
             widget.setGeometry(left, round(place.top()) + GRID // 2, width, size.height())
             in_sight = widget.geometry().intersects(shown)
-            # Blocks far above are not laid out: their geometry says nothing.
+            # Qt has not laid out blocks far above, so their geometry is wrong: hide their widgets.
             first = editor.firstVisibleBlock().blockNumber()
             ahead = widget.height() // max(1, editor.fontMetrics().lineSpacing()) + 2
             widget.setVisible(in_sight and block.blockNumber() + ahead >= first)

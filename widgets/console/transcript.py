@@ -1,4 +1,4 @@
-"""The transcript of the console: code that ran and its output, in order."""
+"""The transcript of the console: the cells that ran, each with its output."""
 
 from __future__ import annotations
 
@@ -17,13 +17,14 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QFrame, QPlainTextEdit, QWidget
 
-from engine.protocol import ErrorReport, FailedOperands
+from engine.protocol import ErrorReport, FailedOperands, OutputTailSnapshot
 from widgets import make, theme
 from widgets.console.inline_widgets import InlineWidgets
+from widgets.console.output_tail import LeftOutNote, TailPlace
 from widgets.model.python_highlighter import PythonHighlighter
 from widgets.shapes.failure_view import FailureView
 
-Kind = Literal["input", "stdout", "stderr", "result", "error", "hint", "note", "operands"]
+Kind = Literal["input", "stdout", "stderr", "result", "error", "hint", "note", "operands", "tail"]
 
 MAX_LINES = 5000
 MAX_LINE_CHARACTERS = 4000
@@ -39,24 +40,27 @@ _ROLES: dict[Kind, str] = {
     "hint": "text",
     "note": "muted",
     "operands": "text",
+    "tail": "text",
 }
 _ESCAPES = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[@-Z\\-_]|\x07")
 
 
 @dataclass
 class _Entry:
-    """A piece of the transcript as it was given; `faulty_line` is 1-based in an input, `operands`
-    are drawn."""
+    """A piece of the transcript. `faulty_line` is the 1-based line of an input that failed;
+    `operands` are those of a failed operation, shown as a picture; a `tail` is below its note."""
 
     kind: Kind
     text: str = ""
     faulty_line: int | None = None
     operands: FailedOperands | None = None
+    tail: OutputTailSnapshot | None = None
 
 
 class Transcript(QPlainTextEdit):
-    """Read-only. Holds the last 5,000 lines; very long lines are cut. A carriage return writes
-    over its line, as progress bars ask for; colour codes of terminals are dropped."""
+    """The read-only text of the transcript: the last 5,000 lines, very long ones cut. Text after a
+    carriage return replaces its line, so that progress bars work. Colour codes of terminals are
+    dropped."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -76,30 +80,45 @@ class Transcript(QPlainTextEdit):
         self.setUndoRedoEnabled(False)
         self._entries: list[_Entry] = []
         self._input_start = QTextCursor(self.document())
+        self._returned = False
+        """Whether the last line ends in a carriage return, so that more text replaces it."""
+        self._tail: _Entry | None = None  # of the cell in hand
+        self._tail_place: TailPlace | None = None
+        self._tail_note: LeftOutNote | None = None
         self._pictures = InlineWidgets(self)
         self._highlighter = _InputHighlighter(self.document())
         theme.notifier.changed.connect(self._use_theme)
         self._use_theme()
 
     def add_input(self, source: str) -> None:
-        """A cell begins: what it gives is wanted in sight, wherever one was reading."""
+        """Add a cell that begins to run, and scroll to the end, where its output will be."""
+        self._tail = None
         self._add(_Entry("input", source.rstrip()))
         self._follow(True)
 
     def add_output(self, kind: Kind, text: str) -> None:
-        """What a cell printed, joined to what it printed before."""
+        """Add what a cell printed, joined to its output before."""
         last = self._entries[-1] if self._entries else None
         if last is not None and last.kind == kind:
-            # Kept only to be drawn again in other colours: the end is enough of a long output.
+            # The text is needed only for a change of theme, so of a long output the end is enough.
             last.text = (last.text + text)[-MAX_LINES * 100 :]
             self._write(kind, text)
         else:
             self._add(_Entry(kind, text))
 
+    def show_tail(self, tail: OutputTailSnapshot) -> None:
+        """Show the newest end of a long output, in place of the one shown before."""
+        if self._tail is None:
+            self._tail = _Entry("tail", tail=tail)
+            self._add(self._tail)
+        else:
+            self._tail.tail = tail
+            self._write_tail(tail)
+
     def add_error(self, error: ErrorReport, line_in_input: int | None) -> None:
-        """How a cell failed: its traceback (or message) whole, what to try, a picture of the
-        operands that failed, and the 1-based line of the last input marked. Where all of it has
-        no room, its beginning is in sight: one reads on from there."""
+        """Add the error of a cell: its whole traceback (or message), the hint, and a picture of the
+        operands that failed. Mark `line_in_input`, 1-based, in the last input. If not all of it is
+        visible, its beginning is."""
         follows = self._follows()
         start = self._end()
         start.setKeepPositionOnInsert(True)
@@ -119,20 +138,21 @@ class Transcript(QPlainTextEdit):
             self._show_from(start.block())
 
     def add_note(self, text: str) -> None:
-        """Add a message of the program itself."""
+        """Add a message of the program."""
         self._add(_Entry("note", f"{text}\n"))
 
     def clear(self) -> None:
         self._entries.clear()
+        self._tail = None
         self._pictures.clear()
         super().clear()
 
     def pictures(self) -> list[FailureView]:
-        """The pictures of failed operands, in order."""
+        """The pictures of failed operands, from the top."""
         return [view for view in self._pictures.widgets() if isinstance(view, FailureView)]
 
     def faulty_lines(self) -> list[str]:
-        """The input lines that are marked."""
+        """The texts of the marked lines of inputs."""
         found = []
         block = self.document().begin()
         while block.isValid():
@@ -153,6 +173,9 @@ class Transcript(QPlainTextEdit):
             self._write_input(entry)
         elif entry.operands is not None:
             self._draw(entry.operands)
+        elif entry.tail is not None:
+            self._begin_tail()
+            self._write_tail(entry.tail)
         else:
             self._write(entry.kind, entry.text)
 
@@ -163,6 +186,29 @@ class Transcript(QPlainTextEdit):
         view = FailureView()
         view.show_failed(operands)
         self._pictures.insert(cursor, view)
+        self._follow(follows)
+
+    def _begin_tail(self) -> None:
+        follows = self._follows()
+        cursor = self._end()
+        self._begin_line(cursor)
+        self._tail_note = LeftOutNote()
+        self._pictures.insert(cursor, self._tail_note)
+        self._tail_place = TailPlace(cursor)
+        self._follow(follows)
+
+    def _write_tail(self, tail: OutputTailSnapshot) -> None:
+        assert self._tail_place is not None
+        follows = self._follows()
+        if self._tail_note in self._pictures.widgets():
+            self._tail_note.show_tail(tail)
+        cursor = self._tail_place.selected()
+        cursor.beginEditBlock()
+        cursor.removeSelectedText()
+        for piece in tail.pieces:
+            self._write_at(cursor, piece.stream, piece.text)
+        cursor.endEditBlock()
+        self._tail_place.end_at(cursor)
         self._follow(follows)
 
     def _write_input(self, entry: _Entry) -> None:
@@ -189,23 +235,32 @@ class Transcript(QPlainTextEdit):
     def _write(self, kind: Kind, text: str) -> None:
         follows = self._follows()
         cursor = self._end()
-        if kind not in ("stdout", "stderr"):
-            self._begin_line(cursor)
         cursor.beginEditBlock()
-        cursor.setCharFormat(self._format(kind))
-        lines = _ESCAPES.sub("", text).replace("\r\n", "\n").split("\n")
-        # Lines that would be scrolled out again at once are not worth laying out.
-        for index, line in enumerate(lines[-MAX_LINES:]):
-            if index:
-                cursor.insertBlock(QTextBlockFormat())
-            self._write_line(cursor, line, kind)
+        self._write_at(cursor, kind, text)
         cursor.endEditBlock()
         self._follow(follows)
 
+    def _write_at(self, cursor: QTextCursor, kind: Kind, text: str) -> None:
+        if kind not in ("stdout", "stderr"):
+            self._begin_line(cursor)
+        cursor.setCharFormat(self._format(kind))
+        lines = _ESCAPES.sub("", text).replace("\r\n", "\n").split("\n")
+        # Of more lines than the transcript holds, only the last ones are laid out.
+        for index, line in enumerate(lines[-MAX_LINES:]):
+            if index:
+                cursor.insertBlock(QTextBlockFormat())
+                self._returned = False
+            self._write_line(cursor, line, kind)
+
     def _write_line(self, cursor: QTextCursor, line: str, kind: Kind) -> None:
-        """Add to the current line; a carriage return in `line` takes back what stands on it."""
+        """Add to the current line. A carriage return in `line` clears it first."""
+        if not line:
+            return
+        if self._returned:
+            line = "\r" + line
+        # A return at the end clears only when more text comes: a progress bar stays visible.
+        self._returned = line.endswith("\r")
         if "\r" in line:
-            # A return at the end shows its effect when more comes: progress stays in sight.
             kept = line.rstrip("\r").rpartition("\r")[2]
             cursor.movePosition(
                 QTextCursor.MoveOperation.StartOfBlock, QTextCursor.MoveMode.KeepAnchor
@@ -230,6 +285,7 @@ class Transcript(QPlainTextEdit):
         QTextCursor(block).setBlockFormat(band)
 
     def _begin_line(self, cursor: QTextCursor) -> None:
+        self._returned = False
         if not cursor.atBlockStart():
             cursor.insertBlock(QTextBlockFormat())
 
@@ -248,7 +304,7 @@ class Transcript(QPlainTextEdit):
         return text_format
 
     def _follows(self) -> bool:
-        """Whether the end is in sight, so that new text should be too."""
+        """Whether the end is visible. If so, new text is scrolled into view."""
         bar = self.verticalScrollBar()
         return bar.value() >= bar.maximum()
 
@@ -258,12 +314,12 @@ class Transcript(QPlainTextEdit):
             bar.setValue(bar.maximum())
 
     def _show_from(self, block: QTextBlock) -> None:
-        """Scroll back to a block, and the line above it, that have left by the top."""
+        """Scroll back to the line above a block if it has left the view at the top."""
         bar = self.verticalScrollBar()
         bar.setValue(min(bar.value(), block.firstLineNumber() - 1))
 
     def _use_theme(self) -> None:
-        """Write everything again in the theme's colours."""
+        """Write all entries again in the colours of the theme."""
         self.setFont(theme.mono_font())
         place = self.verticalScrollBar().value()
         follows = self._follows()
@@ -276,7 +332,7 @@ class Transcript(QPlainTextEdit):
 
 
 class _InputHighlighter(PythonHighlighter):
-    """Colours Python in the lines that were input, and leaves output alone."""
+    """Colours the lines of inputs as Python, and no others."""
 
     def highlightBlock(self, text: str) -> None:
         if self.currentBlock().blockFormat().property(_IS_INPUT) is None:

@@ -1,4 +1,4 @@
-"""The console's variables as a table's rows."""
+"""The console's variables as the rows of a table."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ CHANGED_ROLE = Qt.ItemDataRole.UserRole + 1
 
 @dataclass(frozen=True)
 class Column:
+    """A column of the table. `text` makes the text of a cell; `right` aligns it to the right."""
+
     title: str
     hint: str
     text: Callable[[Variable], str]
@@ -40,21 +42,21 @@ def grad_words(variable: Variable) -> str:
 COLUMNS = (
     Column(
         "Mem",
-        "Which piece of memory it lies in. Equal colours and numbers share memory: writing through"
-        " one changes the others.",
+        "The number of its storage. Variables with the same number and colour share one"
+        " storage: writing to one changes the others.",
         lambda v: "" if v.storage is None else str(v.storage),
     ),
     Column("Name", "The variable's name in the console.", lambda v: v.name),
-    Column("Shape", "Sizes of its dimensions; the class of what is no tensor.", _shape),
+    Column("Shape", "The sizes of its dimensions; the class of other objects.", _shape),
     Column("dtype", "The type of each element.", lambda v: v.dtype),
     Column(
         "Ver",
-        "The version counter (_version): how often its memory was written in place. Views share"
-        " it. Bold: changed by the last cell.",
+        "The version counter (_version): how often its storage was written in place. Views"
+        " share it. Bold: changed by the last cell.",
         lambda v: "" if v.version is None else str(v.version),
         right=True,
     ),
-    Column("Value", "A single value, or a short word on it.", lambda v: v.text),
+    Column("Value", "The value of a scalar; a summary of other objects.", lambda v: v.text),
     Column(
         "Grad",
         "A leaf that requires grad collects gradients in .grad; a tensor computed from one carries"
@@ -62,19 +64,21 @@ COLUMNS = (
         grad_words,
     ),
     Column("Size", "Bytes of its elements.", lambda v: format_bytes(v.size_bytes), right=True),
-    Column("Device", "Where its memory is.", lambda v: v.device),
+    Column("Device", "The device of its storage.", lambda v: v.device),
 )
-MEMORY, NAME, DTYPE, VERSION = 0, 1, 3, 4
+MEMORY, NAME, SHAPE, DTYPE, VERSION, VALUE = range(6)
 
 
 class VariablesModel(QAbstractTableModel):
+    """The variables as rows. A version that has changed since the last list is bold."""
+
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self.variables: tuple[Variable, ...] = ()
         self._changed: frozenset[str] = frozenset()
 
     def set_variables(self, variables: tuple[Variable, ...]) -> None:
-        """Rows that stay keep their place, so that selections do."""
+        """Set the rows. A variable that is still there keeps its row, so it stays selected."""
         before = {variable.name: variable.version for variable in self.variables}
         self._changed = frozenset(
             variable.name
@@ -151,5 +155,5 @@ def _told(variable: Variable) -> str:
         parts.append(f"{format_shape(variable.shape)} · {variable.dtype} · {variable.device}")
     parts += [words for words in (grad_words(variable), variable.text) if words]
     if variable.storage is not None:
-        parts.append(f"memory {variable.storage}: equal numbers share it")
+        parts.append(f"storage {variable.storage}: variables with this number share it")
     return "\n".join(parts)

@@ -30,20 +30,23 @@ from widgets.console.variables_model import (
     DTYPE,
     MEMORY,
     NAME,
+    SHAPE,
+    VALUE,
     VARIABLE_ROLE,
     VariablesModel,
 )
 from widgets.memory.storage_color import paint_storage_chip, storage_color
 
 ROW_HEIGHT = 24
-_WIDTHS = (44, 80, 88, 72, 36, 104, 120, 72, 56)
+_WIDTHS = (44, 80, 88, 72, 36, 56, 120, 72, 56)
+_WIDEST = 240
 
 
 class VariablesView(QWidget):
-    """`variable_selected(name)` tells what the user chose; `run_requested(source)` asks to run
-    Python (the menu's `del x`), `graph_requested(name)` to see the autograd graph of a tensor.
-    Variables that share memory with the chosen one are tinted in its colour. The choice stays, by
-    name, when the list is shown anew."""
+    """Lists the variables. `variable_selected(name)` is emitted when the user selects one.
+    `run_requested(source)` asks to run Python (the menu's `del x`), and `graph_requested(name)` to
+    show the autograd graph of a tensor. Variables that share memory with the selected one are
+    tinted in its colour. The selection stays, by name, when another list is shown."""
 
     variable_selected = Signal(str)
     run_requested = Signal(str)
@@ -86,11 +89,12 @@ class VariablesView(QWidget):
         self.show_variables(VariablesSnapshot(variables=()))
 
     def show_variables(self, snapshot: VariablesSnapshot) -> None:
-        """Show the list; a choice whose variable has gone is none."""
+        """Show the list. If the selected variable is not in it, none is selected."""
         self._following = True
         self.model.set_variables(snapshot.variables)
         self._following = False
-        self._make_room_for(DTYPE)
+        for column in (SHAPE, DTYPE, VALUE):
+            self._make_room_for(column)
         if not any(variable.name == self._selected for variable in snapshot.variables):
             self._selected = ""
         self.select(self._selected)
@@ -102,7 +106,7 @@ class VariablesView(QWidget):
         self._left_out.setText(f"{snapshot.left_out:,} more are not listed.")
 
     def select(self, name: str) -> None:
-        """Show `name` as chosen, without telling so; an empty name chooses none."""
+        """Select `name` without emitting; an empty name selects none."""
         self._selected = name
         self._following = True
         row = next((i for i, v in enumerate(self.model.variables) if v.name == name), -1)
@@ -121,14 +125,14 @@ class VariablesView(QWidget):
 
     @property
     def selected(self) -> str:
-        """The chosen variable's name; empty for none."""
+        """The name of the selected variable; empty without one."""
         return self._selected
 
     def variable(self, name: str) -> Variable | None:
         return next((v for v in self.model.variables if v.name == name), None)
 
     def shares_with_selected(self, variable: Variable) -> bool:
-        """Whether another variable than the chosen one lies in the chosen one's memory."""
+        """Whether this is another variable than the selected one, on the same storage."""
         chosen = self.variable(self._selected)
         return (
             chosen is not None
@@ -145,9 +149,9 @@ class VariablesView(QWidget):
         self.variable_selected.emit(self._selected)
 
     def _make_room_for(self, column: int) -> None:
-        """Widen a column whose texts would be cut off; it is left as wide afterwards."""
+        """Widen a column if its texts are cut off, up to _WIDEST. It never becomes narrower."""
         header = self.table.horizontalHeader()
-        wanted = self.table.sizeHintForColumn(column)
+        wanted = min(self.table.sizeHintForColumn(column), _WIDEST)
         header.resizeSection(column, max(header.sectionSize(column), wanted))
 
     def _filter_by(self, text: str) -> None:
@@ -201,7 +205,7 @@ class _Table(QTableView):
 
 
 class _Filter(QSortFilterProxyModel):
-    """Rows of which any column holds the text, in either case."""
+    """Passes the rows that contain the text in any column, whatever the case of letters."""
 
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent)
@@ -210,7 +214,7 @@ class _Filter(QSortFilterProxyModel):
 
 
 class _Row(QStyledItemDelegate):
-    """Rows that share memory with the chosen one have its colour under them."""
+    """Paints the tint under rows that share memory with the selected variable."""
 
     def __init__(self, view: VariablesView) -> None:
         super().__init__(view)
@@ -245,7 +249,7 @@ class _Chip(_Row):
             paint_storage_chip(painter, rect, variable.storage)
 
     def displayText(self, value: object, locale: object) -> str:
-        return ""  # the chip bears the number
+        return ""  # the number is on the chip
 
 
 assert len(_WIDTHS) == len(COLUMNS)

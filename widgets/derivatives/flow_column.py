@@ -60,7 +60,7 @@ class FlowColumn(QWidget):
             ((title, key, f"{tip}.") for key, (title, tip) in INITIALISATIONS.items()),
         )
         self._box.setCurrentIndex(self._box.findData(initialisation))
-        self._box.currentIndexChanged.connect(lambda: self.clear())  # of another run
+        self._box.currentIndexChanged.connect(lambda: self.clear())  # the data is another run's
         self._loss = make.text(f"flow_loss_{number}", "muted")
         self._loss.setToolTip("The loss of the first batch, and that of the last one.")
         self._ended = make.text(f"flow_ended_{number}", "error", wrap=True)

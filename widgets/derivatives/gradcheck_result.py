@@ -85,11 +85,16 @@ class GradcheckResult(QWidget):
         for view, picture in zip(self.pictures.values(), shown, strict=True):
             view.show_picture(picture, "There is nothing to compare")
             view.mark_cell(None if pair is None else _worst_cell(pair, picture), "error")
+        # One scale for all three: equal colours are equal numbers.
+        ranges = [view.value_range() for view in self.pictures.values()]
+        shared = (min(low for low, _ in ranges), max(high for _, high in ranges))
+        for view in self.pictures.values():
+            view.set_shared_range(None if pair is None else shared)
         self._worst.setText("" if pair is None else worst_text(pair))
 
 
 def _worst_cell(pair: CheckedPair, picture: Picture | None) -> tuple[int, int] | None:
-    """The place of the entry that fails in the picture of its matrix."""
+    """The (row, column) in the picture of the matrix entry that fails; None if none does."""
     if pair.worst is None or picture is None:
         return None
     row_step, column_step = matrix_steps(picture, pair.rows, pair.columns)

@@ -122,10 +122,10 @@ class DerivativeResult(QWidget):
 
 
 def title_of(snapshot: DerivativeSnapshot) -> str:
-    """`Jacobian, 6 × 4: output 2 × 3 by input 2 × 2`"""
+    """`Jacobian, (6, 4): output (2, 3) by input (2, 2)`"""
     at = format_shape(snapshot.input.summary.shape)
     out = format_shape(snapshot.output.summary.shape)
-    size = f"{snapshot.rows:,} × {snapshot.columns:,}"
+    size = format_shape((snapshot.rows, snapshot.columns))
     match snapshot.kind:
         case "jacobian":
             return f"Jacobian, {size}: output {out} by input {at}"

@@ -169,6 +169,10 @@ class GraphBar(QWidget):
 
     # -- what it does ----------------------------------------------------------------------------
 
+    def follow(self) -> None:
+        """Switch on that each step opens the box that hides its node."""
+        self._follow.setChecked(True)
+
     def show_saving(self, under_way: bool) -> None:
         """Set whether the graph is being saved, which the reader can stop."""
         self._save.setVisible(not under_way)

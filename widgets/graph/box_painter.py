@@ -9,14 +9,25 @@ from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QBrush, QFont, QPainter, QPixmap, QPolygonF
 
 from widgets import theme
+from widgets.boxes.facts import GraphFacts
+from widgets.boxes.sums import CURRENT, EXECUTED, READY, WAITING
 from widgets.canvas.style import font, icon, text_width
-from widgets.graph.facts import CURRENT, EXECUTED, READY, WAITING, GraphFacts
 from widgets.graph.geometry import GraphGeometry, Ints
+from widgets.graph.number_painter import draw_number, number_width
 from widgets.graph.paint import PAD, draw_rects, pen, shortened
 
 SECOND_LINE_MIN_ZOOM = 0.55
 STAMP_MARGIN = 6.0
 """The margin of a stamp around its box in scene pixels, for the outline and the sheet behind."""
+
+_MOST_OF_WIDTH = 0.5
+"""The share of a box's width that its gradient may take."""
+
+_FLAG_WIDTH = 18.0
+"""The room of the sign of a stale or freed node, in the lower right corner."""
+
+_CUT = "text"
+"""The role of a cut: no colour that says how far backward has come."""
 
 MEANINGS = ("intermediate", "leaf", "muted")
 """Roles of the bar at a box's left: an operation, a leaf, a box that can open."""
@@ -42,7 +53,9 @@ class BoxPainter:
         self._paint_bodies(painter, solid, zoom, exact)
         closed = solid[~self._facts.atom[solid]]
         self._paint_progress(painter, closed)
-        self._paint_cuts(painter, cuts)
+        data = self._facts.data[cuts]
+        self._paint_cuts(painter, cuts[~data], _CUT, "mdi6.content-cut")
+        self._paint_cuts(painter, cuts[data], "muted", "mdi6.table-large")
         self._paint_texts(painter, solid, zoom)
         self._paint_badges(painter, closed)
         stale, freed = self._facts.stale[solid], self._facts.freed[solid]
@@ -111,20 +124,24 @@ class BoxPainter:
         painter.setBrush(theme.current().color("gradient"))
         draw_rects(painter, bars)
 
-    def _paint_cuts(self, painter: QPainter, cuts: Ints) -> None:
-        """A dashed box with scissors and the reason why the gradient goes no further."""
+    def _paint_cuts(self, painter: QPainter, cuts: Ints, role: str, sign: str) -> None:
+        """A box with scissors and the reason why the gradient goes no further, dashed; an ordinary
+        input has a plain box."""
         colors = theme.current()
-        scissors, face = icon("mdi6.content-cut", colors.warning), font(11, bold=True)
+        is_cut = role == _CUT
+        scissors = icon(sign, colors.color(role).name())
+        face = font(11, bold=is_cut)
+        line = Qt.PenStyle.DashLine if is_cut else Qt.PenStyle.SolidLine
         painter.setFont(face)
         for cut in cuts.tolist():
             x, y, w, h = self._geometry.rects[cut].tolist()
-            painter.setBrush(QBrush(colors.color("warning", 16)))
-            painter.setPen(pen("warning", 1.0, Qt.PenStyle.DashLine))
+            painter.setBrush(QBrush(colors.color(role, 16)))
+            painter.setPen(pen(role if is_cut else "border", 1.5 if is_cut else 1.0, line))
             painter.drawRoundedRect(QRectF(x, y, w, h), 5, 5)
             side = min(14.0, h - 6)
             place = QRectF(x + 7, y + (h - side) / 2, side, side)
             painter.drawPixmap(place, scissors, QRectF(scissors.rect()))
-            painter.setPen(colors.color("warning"))
+            painter.setPen(colors.color(role))
             room = w - side - 2.5 * PAD
             text = shortened(self._facts.title(cut), face, room)
             painter.drawText(QPointF(x + side + 12, y + h / 2 + 4), text)
@@ -135,8 +152,12 @@ class BoxPainter:
         bold, plain = font(12, bold=True), font(11)
         self._paint_line(painter, boxes, bold, "text", 18, facts.title, self._badge_room)
         if zoom >= SECOND_LINE_MIN_ZOOM:
-            self._paint_line(painter, boxes, plain, "muted", 35, facts.second_line)
+            told = np.array([facts.tells_value(box) for box in boxes.tolist()], bool)
+            for role, some in (("text", boxes[told]), ("muted", boxes[~told])):
+                line = facts.second_line
+                self._paint_line(painter, some, plain, role, 35, line, self._norm_room)
             self._paint_line(painter, closed, plain, "muted", 51, facts.third_line)
+            self._paint_numbers(painter, boxes)
 
     def _paint_line(
         self,
@@ -156,9 +177,41 @@ class BoxPainter:
             text = shortened(text_of(box), face, width - 3 * PAD - taken(box))
             painter.drawText(QPointF(x + 2 * PAD, y + below), text)
 
+    def _paint_numbers(self, painter: QPainter, boxes: Ints) -> None:
+        """At the right of a node: above its gradient, below the norm of what forward computed; a
+        tiny tensor of forward stands in the second line, in the colour of text."""
+        facts, face, word_face = self._facts, font(12, bold=True), font(10)
+        for box in boxes.tolist():
+            x, y, width, _ = self._geometry.rects[box].tolist()
+            right = x + width - PAD
+            gradient = facts.gradient(box)
+            if gradient is not None:
+                wide = min(number_width(gradient, face), width * _MOST_OF_WIDTH)
+                at = QPointF(right - wide, y + 18)
+                draw_number(painter, at, gradient, face, "gradient", wide)
+                word = facts.gradient_word(box)
+                painter.setFont(word_face)
+                left = QPointF(at.x() - text_width(word, word_face) - 4, at.y())
+                painter.drawText(left, word)
+            value = facts.value(box)
+            if value is not None:
+                wide = number_width(value, font(11))
+                flag = _FLAG_WIDTH if facts.stale[box] or facts.freed[box] else 0.0
+                at = QPointF(right - wide - flag, y + 35)
+                draw_number(painter, at, value, font(11), "text", wide)
+
+    def _norm_room(self, box: int) -> float:
+        value = self._facts.value(box)
+        return 0.0 if value is None else number_width(value, font(11)) + _FLAG_WIDTH
+
     def _badge_room(self, box: int) -> float:
         if self._facts.atom[box]:
-            return 0.0
+            gradient = self._facts.gradient(box)
+            if gradient is None:
+                return 0.0
+            most = self._geometry.rects[box, 2] * _MOST_OF_WIDTH
+            word = text_width(self._facts.gradient_word(box), font(10)) + 4
+            return min(number_width(gradient, font(12, bold=True)), most) + word + 2
         badge = self._facts.badge(box)
         return 16.0 + (text_width(badge, font(11, bold=True)) + 12 if badge else 0.0)
 
@@ -197,8 +250,10 @@ class BoxPainter:
         rects = self._geometry.rects
         if least:
             rects = np.hstack([rects[:, :2], np.maximum(rects[:, 2:], least)])
-        painter.setBrush(colors.color("warning", 150))
-        draw_rects(painter, rects[boxes[cut]])
+        data = self._facts.data[boxes]
+        for role, some in ((_CUT, boxes[cut & ~data]), ("muted", boxes[data])):
+            painter.setBrush(colors.color(role, 150))
+            draw_rects(painter, rects[some])
         boxes = boxes[~cut]
         states, meanings = self._facts.box_states[boxes], self._meanings[boxes]
         for state in (WAITING, EXECUTED, READY, CURRENT):

@@ -12,9 +12,9 @@ from PySide6.QtWidgets import QGraphicsScene, QToolTip, QWidget
 
 from widgets import theme
 from widgets.boxes.boxes import NODE_HEIGHT
+from widgets.boxes.facts import GraphFacts
 from widgets.canvas.view import CanvasView
 from widgets.canvas.zoom_bar import ZoomBar
-from widgets.graph.facts import GraphFacts
 from widgets.graph.item import GraphItem
 from widgets.graph.map import GraphMap
 from widgets.graph.paint import paint_chip, paint_legend
@@ -26,7 +26,7 @@ EMPTY_TEXT = (
     " of the Examples above."
 )
 BUSY_TEXT = "Laying out the graph…"
-LEGIBLE_ZOOM = 0.55
+LEGIBLE_ZOOM = 0.8
 """A new graph is shown at least at this zoom."""
 OPENED_WIDER = 3.0
 """A box that became at least this many times as wide was opened, perhaps into columns."""
@@ -171,15 +171,15 @@ class GraphCanvas(CanvasView):
             return
         head = self._item.geometry.head_rect(facts.index_of[anchor.key])
         below = min(max(anchor.below, 4.0), head.height() - 4.0)
-        # It is read from the left, so that it begins where it began.
+        # A box that has become much wider keeps its left part in place: one reads it from the left.
         width = anchor.width if head.width() > OPENED_WIDER * anchor.width else head.width()
         there = QPointF(head.left() + anchor.across * width, head.top() + below)
         self._place(self.zoom, there, anchor.viewport_point)
         self._look_at_something()
 
     def _look_at_something(self) -> None:
-        """Scroll to the nearest of a box's children if none is in sight: a box that was opened may
-        be far larger than the window."""
+        """Scroll to the nearest child of a box if none is visible: the box, which the user has
+        opened, may be far larger than the window."""
         geometry, seen = self._item.geometry, self.visible_rect()
         corners = geometry.rects[~geometry.open]
         if not len(corners):
@@ -235,7 +235,7 @@ class GraphCanvas(CanvasView):
         bar = self._zoom_bar
         bar.adjustSize()
         bar.move(GRID, self.height() - bar.height() - GRID)
-        if self._at_start:  # the reader has not moved: show what a window of this size shows first
+        if self._at_start:  # the user has not scrolled yet: use the first view for the new size
             self.look_again()
         self.place_map()
 

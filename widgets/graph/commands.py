@@ -6,7 +6,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QKeyEvent
 
 from widgets.boxes.boxes import Box
-from widgets.graph.facts import GraphFacts
+from widgets.boxes.facts import GraphFacts
 
 _ARROWS = {
     Qt.Key.Key_Down: "down",

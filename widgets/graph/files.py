@@ -144,7 +144,7 @@ def to_graphml(graph: GraphSnapshot) -> str:
 
 
 def _in_xml(text: str) -> str:
-    """XML has no control characters."""
+    """`text` with a replacement character for each control character, which XML cannot have."""
     return re.sub(
         "[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", "\N{REPLACEMENT CHARACTER}", text
     )

@@ -51,7 +51,7 @@ def _normal(text: str) -> str:
 
 
 _BETWEEN_DIMS = re.compile(r"(?<=\d)\s*[×x,]\s*(?=\d)")
-_AROUND_SHAPE = re.compile(r"(?<!\w)[(\[](\d+(?:x\d+)*)[)\]]")
+_AROUND_SHAPE = re.compile(r"(?<!\w)[(\[](\d+(?:x\d+)*),?[)\]]")
 
 
 def filtered(graph: GraphSnapshot, key: str) -> Bools:
@@ -138,7 +138,8 @@ class Finder:
         return planned + [node for node in np.flatnonzero(hits).tolist() if node not in known]
 
     def step(self, by: int) -> int | None:
-        """The hit so many further (back if negative), wrapping around; None if there is none."""
+        """Go `by` hits on (back if negative), from the last one to the first, and return the node;
+        None without hits."""
         if not self._order:
             return None
         at = self.place - 1 + by if self.place else (0 if by > 0 else -1)

@@ -6,8 +6,8 @@ from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QPainter, QPen, QPolygonF
 
 from widgets import theme
+from widgets.boxes.facts import GraphFacts
 from widgets.canvas.style import elided, font, text_width
-from widgets.graph.facts import GraphFacts
 from widgets.graph.geometry import TEXT_MIN_ZOOM, GraphGeometry, Ints, title_height
 from widgets.graph.paint import PAD, draw_rects, pen, shortened
 from widgets.layout import TITLE_HEIGHT

@@ -9,11 +9,12 @@ from PySide6.QtGui import QColor, QPainter, QPen
 from PySide6.QtWidgets import QGraphicsItem, QStyleOptionGraphicsItem, QWidget
 
 from widgets import theme
-from widgets.canvas.style import font, text_width
+from widgets.boxes.facts import GraphFacts
+from widgets.boxes.sums import Bools
+from widgets.canvas.style import font, icon, text_width
 from widgets.graph.box_painter import BoxPainter
-from widgets.graph.facts import Bools, GraphFacts
 from widgets.graph.frame_painter import FramePainter
-from widgets.graph.geometry import TEXT_MIN_ZOOM, GraphGeometry, Ints
+from widgets.graph.geometry import TEXT_MIN_ZOOM, Floats, GraphGeometry, Ints
 from widgets.graph.link_painter import LinkPainter
 from widgets.graph.paint import draw_rects, pen
 
@@ -33,8 +34,8 @@ class GraphItem(QGraphicsItem):
     """Paints `facts` at the places of `geometry`, culled and in levels of detail.
 
     The marks are arrays by box, or None: `lit` boxes stand out and all others are dimmed, `hits`
-    counts the nodes in each box that match a search, `breakpoints` says whether there is one
-    inside.
+    counts the nodes in each box that match a search, `breakpoints` and `edited`
+    say whether there is one, or an edited gradient, inside.
     """
 
     def __init__(self) -> None:
@@ -49,6 +50,7 @@ class GraphItem(QGraphicsItem):
         self.lit: Bools | None = None
         self.hits: Counts | None = None
         self.breakpoints: Bools | None = None
+        self.edited: Bools | None = None
 
     # -- the picture -----------------------------------------------------------------------------
 
@@ -62,7 +64,7 @@ class GraphItem(QGraphicsItem):
     def clear(self) -> None:
         self.prepareGeometryChange()
         self.facts = self._geometry = self._frames = self._boxes = self._links = None
-        self.selected = self.lit = self.hits = self.breakpoints = None
+        self.selected = self.lit = self.hits = self.breakpoints = self.edited = None
         self.update()
 
     @property
@@ -114,20 +116,21 @@ class GraphItem(QGraphicsItem):
             self._boxes.paint_far(painter, some, least=1 / painter.worldTransform().m11())
 
     def _by_light(self, boxes: Ints, links: Ints) -> list[tuple[Ints, Ints, float]]:
-        """(boxes, links, opacity): first those that are dimmed, so that the rest lies over them."""
+        """Groups (boxes, links, opacity) to paint in this order: dimmed ones first, so that the
+        others lie over them."""
         if self.lit is None:
             return [(boxes, links, 1.0)]
         lit, lit_links = self.lit[boxes], self.lit[self.geometry.ends[links]].all(axis=1)
         return [(boxes[~lit], links[~lit_links], DIM), (boxes[lit], links[lit_links], 1.0)]
 
     def _paint_rings(self, painter: QPainter, boxes: Ints, zoom: float) -> None:
-        """Hits of a search, the selection and breakpoints, of the same size at every zoom."""
+        """Paint the marks of hits, selection and breakpoints. Their size is that on the screen."""
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         near, rects = zoom >= TEXT_MIN_ZOOM, self.geometry.rects
         if self.hits is not None:
             self._paint_hits(painter, boxes[self.hits[boxes] > 0], zoom)
         if self.selected is not None:
-            painter.setPen(pen("accent", 2))
+            painter.setPen(pen("text", 2))  # accent is the next node
             painter.setBrush(Qt.BrushStyle.NoBrush)
             off = 5.0 if near else 2 / zoom
             rect = self.geometry.rect(self.selected).adjusted(-off, -off, off, off)
@@ -138,6 +141,21 @@ class GraphItem(QGraphicsItem):
             painter.setBrush(theme.current().color("error"))
             for x, y, _, _ in rects[boxes[self.breakpoints[boxes]]].tolist():
                 painter.drawEllipse(QPointF(x, y), radius, radius)
+
+        if self.edited is not None:
+            self._paint_edited(painter, rects[boxes[self.edited[boxes]]], near, zoom)
+
+    def _paint_edited(self, painter: QPainter, rects: Floats, near: bool, zoom: float) -> None:
+        """A pencil at the upper right corner of a node whose gradient is edited."""
+        radius = 9.0 if near else 3 / zoom
+        pencil = icon("mdi6.pencil", theme.current().color("on_accent").name())
+        for x, y, width, _ in rects.tolist():
+            painter.setPen(pen("surface", 1.5))
+            painter.setBrush(theme.current().color("accent"))
+            painter.drawEllipse(QPointF(x + width, y), radius, radius)
+            if near:
+                place = QRectF(x + width - 6, y - 6, 12, 12)
+                painter.drawPixmap(place, pencil, QRectF(pencil.rect()))
 
     def _paint_hits(self, painter: QPainter, boxes: Ints, zoom: float) -> None:
         """A ring around each hit, with the number of hits inside if there are several; from far the

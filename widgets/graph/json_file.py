@@ -66,7 +66,7 @@ def _check_ids(graph: GraphSnapshot) -> None:
     for node in (*ends, *(cut.node for cut in graph.cuts)):
         if not 0 <= node < count:
             raise ValueError(f"An edge or a cut names node {node}, but there are only {count}")
-    count += graph.truncated  # also of what is not shown the stale ones are told
+    count += graph.truncated  # a stale tensor may be of a node that was left out
     for node in (save.node for save in graph.stale):
         if not 0 <= node < count:
             raise ValueError(f"A stale tensor is of node {node}, but there are only {count}")
@@ -97,8 +97,8 @@ def _real(value: Any) -> Any:
 
 @cache
 def _named(kind: Any) -> Any:
-    """A type with every struct in it replaced by one that is written by its fields' names, and
-    takes no others."""
+    """A copy of a type in which each struct is written as an object with the names of its fields.
+    Reading refuses other names."""
     if isinstance(kind, type) and issubclass(kind, Struct):
         fields = []
         for field in msgspec.structs.fields(kind):

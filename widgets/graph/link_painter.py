@@ -7,9 +7,11 @@ from PySide6.QtCore import QPointF, Qt
 from PySide6.QtGui import QColor, QPainter, QPen, QPolygonF
 
 from widgets import theme
+from widgets.boxes.facts import GraphFacts
+from widgets.boxes.numbers import Shown
 from widgets.canvas.style import font, text_width
-from widgets.graph.facts import GraphFacts
 from widgets.graph.geometry import GraphGeometry, Ints
+from widgets.graph.number_painter import draw_number, number_width
 from widgets.graph.paint import draw_lines, draw_rects, mixed, pen
 
 CURVE_MIN_ZOOM = 0.15
@@ -33,7 +35,9 @@ class LinkPainter:
         """`exact` draws true curves, for saved pictures."""
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         to_cut = self._facts.to_cut[links]
-        self._paint_cut_links(painter, links[to_cut])
+        to_data = self._facts.to_data[links]
+        self._paint_cut_links(painter, links[to_cut & ~to_data], "text", Qt.PenStyle.DashLine)
+        self._paint_cut_links(painter, links[to_data], "border", Qt.PenStyle.SolidLine)
         links = links[~to_cut]
         fine = exact or zoom >= FINE_MIN_ZOOM
         for color, some in self._by_passed(links):
@@ -68,27 +72,41 @@ class LinkPainter:
         for link in links.tolist():
             painter.drawPath(self._geometry.path(link))
 
-    def _paint_cut_links(self, painter: QPainter, links: Ints) -> None:
-        painter.setPen(pen("warning", 1.25, Qt.PenStyle.DashLine))
+    def _paint_cut_links(
+        self, painter: QPainter, links: Ints, role: str, line: Qt.PenStyle
+    ) -> None:
+        painter.setPen(pen(role, 1.25, line))
         self._paint_curves(painter, links)
 
     def _paint_texts(self, painter: QPainter, links: Ints) -> None:
-        """The shape of the gradient and the number of bundled edges, on a plate over each link."""
-        face = font(9)
-        texts = [(link, text) for link in links.tolist() if (text := self._facts.link_text(link))]
-        middles = [self._geometry.middle(link) for link, _ in texts]
-        widths = [text_width(text, face) + 6 for _, text in texts]
-        plates = [
-            (at.x() - width / 2, at.y() - 7, width, 13)
-            for at, width in zip(middles, widths, strict=True)
-        ]
+        """On a plate over each link: the gradient that has gone along it, else its shape; and the
+        number of bundled edges."""
+        facts, words, digits = self._facts, font(9), font(12, bold=True)
+        texts: list[tuple[int, str, Shown | None]] = []
+        for link in links.tolist():
+            text, gradient = facts.link_text(link), facts.link_gradient(link)
+            if gradient is not None and gradient.norm is None:
+                text = facts.link_output(link)  # its numbers tell the shape
+            if text or gradient is not None:
+                texts.append((link, text, gradient))
+        plates = []
+        for link, text, gradient in texts:
+            at, width = self._geometry.middle(link), text_width(text, words) + 6
+            if gradient is not None:
+                width += number_width(gradient, digits) + (4 if text else 0)
+            high = 8 if gradient is not None else 7
+            plates.append((at.x() - width / 2, at.y() - high, width, 2 * high - 1))
         painter.setPen(Qt.PenStyle.NoPen)
         painter.setBrush(theme.current().color("canvas", 215))
         draw_rects(painter, np.array(plates, float).reshape(-1, 4))
-        painter.setFont(face)
-        painter.setPen(theme.current().color("muted"))
-        for (_, text), (x, y, _, _) in zip(texts, plates, strict=True):
-            painter.drawText(QPointF(x + 3, y + 10), text)
+        for (_, text, gradient), (x, y, width, height) in zip(texts, plates, strict=True):
+            painter.setFont(words)
+            painter.setPen(theme.current().color("muted"))
+            painter.drawText(QPointF(x + 3, y + height / 2 + 3.5), text)
+            if gradient is not None:
+                wide = number_width(gradient, digits)
+                at = QPointF(x + width - 3 - wide, y + height / 2 + 4.5)
+                draw_number(painter, at, gradient, digits, "gradient", wide + 1)
 
     def _by_passed(self, links: Ints) -> list[tuple[QColor, Ints]]:
         """(colour, links): links that no gradient has passed yet, then the others. The colours are

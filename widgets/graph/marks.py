@@ -7,7 +7,8 @@ from collections.abc import Collection, Mapping
 import numpy as np
 
 from engine.protocol import GraphSnapshot
-from widgets.graph.facts import Bools, GraphFacts
+from widgets.boxes.facts import GraphFacts
+from widgets.boxes.sums import Bools
 from widgets.graph.finder import Finder, Reach
 from widgets.graph.item import GraphItem
 

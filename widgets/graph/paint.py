@@ -66,7 +66,7 @@ def draw_rects(painter: QPainter, rects: Floats) -> None:
 LEGEND = (
     ("intermediate", "operation"),
     ("leaf", "leaf: parameter"),
-    ("warning", "cut"),
+    ("text", "cut"),
     ("accent", "next"),
     ("gradient", "has run"),
 )

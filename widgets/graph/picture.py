@@ -9,10 +9,10 @@ from PySide6.QtWidgets import QWidget
 
 from engine.protocol import GraphSnapshot
 from widgets.boxes.boxes import VisibleGraph
+from widgets.boxes.facts import GraphFacts
 from widgets.boxes.hierarchy import Hierarchy
 from widgets.graph import work
 from widgets.graph.canvas import BUSY_TEXT, EMPTY_TEXT, Anchor, GraphCanvas
-from widgets.graph.facts import GraphFacts
 from widgets.graph.geometry import GraphGeometry
 from widgets.later import Later
 from widgets.layout import Direction, EdgeStyle, NestedLayout

@@ -11,15 +11,15 @@ from PySide6.QtWidgets import QMenu, QWidget
 
 from engine.protocol import BackwardSnapshot, GraphSnapshot
 from widgets import make
+from widgets.boxes.facts import GraphFacts
 from widgets.canvas.view import WHEEL_STEP
 from widgets.graph import commands
 from widgets.graph.canvas import EMPTY_TEXT, LEGIBLE_ZOOM
-from widgets.graph.facts import GraphFacts
 from widgets.graph.marks import GraphMarks
-from widgets.graph.picture import GraphPicture
+from widgets.graph.numbered_picture import NumberedPicture
 
 
-class GraphView(GraphPicture):
+class GraphView(NumberedPicture):
     """A graph's picture with the progress of backward, the selection and the hits of a search.
 
     A click selects a box. A click on its chevron, or a double click anywhere on it, opens or closes
@@ -58,6 +58,7 @@ class GraphView(GraphPicture):
 
     def _draw_over(self, before: GraphFacts | None, selected: int | None) -> None:
         self._item.selected = self._box_after(before, selected)
+        super()._draw_over(before, selected)
         self._show_states()
         self._show_marks()
 
@@ -69,9 +70,15 @@ class GraphView(GraphPicture):
             return
         self._backward = snapshot
         self._show_states()
+        self._bring_up_step()
+        self.ask_for_numbers()
+
+    def _bring_up_step(self) -> None:
         current, ready = self._current_and_ready()
         following = current if current is not None else ready
-        if following is None or following >= len(self._graph.nodes) or self.facts is None:
+        if following is None or self._graph is None or self.facts is None:
+            return
+        if following >= len(self._graph.nodes):
             return
         if self.follow and self._hidden(following):
             self.open_to(following)
@@ -90,6 +97,11 @@ class GraphView(GraphPicture):
         if self.facts is None or self._graph is None or self._backward is None:
             return
         current, ready = self._current_and_ready()
+        edited = np.zeros(len(self._graph.nodes), bool)
+        for edit in self._backward.edits:
+            if edit.node < len(edited):
+                edited[edit.node] = True
+        self._item.edited = self.facts.holds(edited) & ~self._item.geometry.open
         self.facts.show_states(self._graph.plan[: self._backward.position], current, ready)
         self._item.update()
         self.map.refresh()

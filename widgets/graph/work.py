@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from engine.protocol import GraphSnapshot
 from widgets.boxes.boxes import VisibleGraph
+from widgets.boxes.facts import GraphFacts
 from widgets.boxes.hierarchy import Hierarchy
-from widgets.graph.facts import GraphFacts
 from widgets.graph.geometry import GraphGeometry
 from widgets.graph.link_painter import FAR, FARTHEST
 from widgets.layout import Direction, NestedLayout

@@ -126,8 +126,8 @@ class _Columns:
         return bisect_left(self.cuts, self._row(y))
 
     def _parts(self, way: tuple[Point, ...]) -> list[_Part]:
-        """A line cut where it goes on in another column. Of a line with a port at one end, only the
-        part in the column at its other end."""
+        """The parts of a line, one for each column that it is in. For a line with a port at one
+        end, only the part in the column of its other end."""
         rows, cuts = self.placed.rows, self.cuts
         parts: list[_Part] = [(self._column(way[0][1]), [way[0]])]
         for (x0, _), (x1, y1) in pairwise(way):

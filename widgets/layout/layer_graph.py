@@ -103,7 +103,7 @@ class LayerGraph:
             layer[item] = last
         for edge in level.edges:
             least_lower[edge.upper] = min(least_lower[edge.upper], layer[edge.lower])
-        for item in range(level.tops, count - len(level.bottoms)):  # close to what it leads to
+        for item in range(level.tops, count - len(level.bottoms)):  # near the item below it
             if not has_upper[item] and least_lower[item] < count:
                 layer[item] = max(layer[item], least_lower[item] - 1)
         return layer
@@ -177,7 +177,7 @@ class LayerGraph:
             dummies, end = [], [ends[len(chains)]]
             for number in range(layer[edge.upper] + 1, layer[edge.lower]):
                 if number in trunk and key in joined:
-                    dummies.append(trunk[number])  # the trunk leads on from here
+                    dummies.append(trunk[number])  # from here on, the edge is part of the trunk
                     end = []
                     break
                 if number not in trunk:

@@ -52,11 +52,11 @@ class PlacedLevel:
         return bool(self.level.tops if self.turned else self.level.bottoms)
 
     def is_top_port(self, point: Point) -> bool:
-        """Whether a place or station belongs to a port in the upper border."""
+        """Whether this point of `places` or `ways` is that of a port in the upper border."""
         return self.has_tops and point[1] == self.rows[0][0]
 
     def is_bottom_port(self, point: Point) -> bool:
-        """Whether a place or station belongs to a port in the lower border."""
+        """Whether this point of `places` or `ways` is that of a port in the lower border."""
         return self.has_bottoms and point[1] == self.rows[-1][0]
 
     def turned_over(self) -> PlacedLevel:

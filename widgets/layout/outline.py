@@ -42,5 +42,5 @@ class NestedLayout:
     size: tuple[float, float]
 
     def route(self, link: int) -> NDArray[np.float64]:
-        """The (n, 2) points of one link's way."""
+        """The points of one link, from source to target: a view of `points`, shape (n, 2)."""
         return self.points[self.starts[link] : self.starts[link + 1]]

@@ -177,7 +177,7 @@ def tool_button(
 
 
 def _connect(button: QPushButton | QToolButton, slot: Slot) -> None:
-    # Qt hands over whether the button is checked, which no slot of ours takes for an argument.
+    # Qt passes whether the button is checked; the lambda drops this argument.
     button.clicked.connect(slot if isinstance(slot, SignalInstance) else lambda: slot())
 
 

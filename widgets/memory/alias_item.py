@@ -1,4 +1,4 @@
-"""Storages and the tensors on them, laid out as a forest and painted as one item."""
+"""Storages and the tensors on them: their layout as trees, and the item that paints them."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ class MapLayout:
 
 
 def layout_map(aliases: AliasesSnapshot) -> MapLayout:
-    """Storages in the first column; each tensor a column right of the tensor that it was made from,
-    below its earlier siblings. `tensors` are in this order already."""
+    """Place storages in the first column, and each tensor one column to the right of the tensor
+    that it was made from, below its earlier siblings. `aliases.tensors` has parents first."""
     storages: dict[int, QRectF] = {}
     tensors: list[QRectF] = []
     depths: list[int] = []
@@ -48,7 +48,7 @@ def layout_map(aliases: AliasesSnapshot) -> MapLayout:
         tensors.append(QRectF(x, y, NODE_WIDTH, NODE_HEIGHT))
         if node.storage not in storages:
             storages[node.storage] = QRectF(0, y, STORAGE_WIDTH, NODE_HEIGHT)
-        # A first child goes beside its parent, later ones below.
+        # The first child is beside its parent; the others are below.
         y += NODE_HEIGHT + ROW_GAP if not _goes_on_beside(aliases, len(tensors)) else 0.0
     return MapLayout(storages, tuple(tensors))
 
@@ -59,12 +59,12 @@ def _goes_on_beside(aliases: AliasesSnapshot, following: int) -> bool:
 
 
 def title_of(node: AliasNode) -> str:
-    """`x`, `x = y` for one object with two names, or words for a tensor without a name."""
+    """The name (`x`), the names of one object (`x = y`), or words for a tensor without a name."""
     return " = ".join(node.names) or "(no variable names it)"
 
 
 def strides_text(node: AliasNode) -> str:
-    """`strides (4, 1) · offset 0`"""
+    """Strides and offset in elements: `strides (4, 1) · offset 0`."""
     strides = ", ".join(map(str, node.strides)) + ("," if len(node.strides) == 1 else "")
     return f"strides ({strides}) · offset {node.offset}"
 
@@ -84,7 +84,7 @@ class AliasItem(QGraphicsItem):
         self.update()
 
     def find(self, name: str) -> int | None:
-        """The number of the tensor that a variable names."""
+        """The number in `AliasesSnapshot.tensors` of a variable's tensor; None if there is none."""
         nodes = enumerate(self.aliases.tensors)
         return next((i for i, node in nodes if name in node.names), None)
 
@@ -93,14 +93,17 @@ class AliasItem(QGraphicsItem):
         self.update()
 
     def selected_name(self) -> str:
+        """The first name of the selected tensor; empty without one."""
         names = self.aliases.tensors[self.selected].names if self.selected is not None else ()
         return names[0] if names else ""
 
     def tensor_at(self, point: QPointF) -> int | None:
+        """The number of the tensor at a scene point; None without one."""
         rects = enumerate(self.layout.tensors)
         return next((i for i, rect in rects if rect.contains(point)), None)
 
     def storage_at(self, point: QPointF) -> StorageNode | None:
+        """The storage at a scene point; None without one."""
         return next(
             (s for s in self.aliases.storages if self.layout.storages[s.storage].contains(point)),
             None,

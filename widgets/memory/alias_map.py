@@ -1,4 +1,4 @@
-"""The map of shared memory: each storage, and the tensors on it, with what each was made from."""
+"""The map of shared memory: storages, their tensors, and what each tensor was made from."""
 
 from __future__ import annotations
 
@@ -62,8 +62,8 @@ class AliasMapView(CanvasView):
     # -- the snapshot ----------------------------------------------------------------------------
 
     def show_aliases(self, aliases: AliasesSnapshot) -> None:
-        """Show a snapshot. The selected tensor stays; so does the view unless tensors came or
-        went."""
+        """Show a snapshot. The selection stays; the visible part stays, too, unless tensors have
+        been added or removed."""
         selected = self._item.selected_name()
         self._item.show_aliases(aliases)
         self._item.select(self._item.find(selected))
@@ -71,18 +71,17 @@ class AliasMapView(CanvasView):
         if shape != self._fitted:
             self._fitted = shape
             self._open()
-        self.resetCachedContent()
         self.viewport().update()
 
     def show_selected(self, name: str) -> None:
-        """Mark the tensor of a name, if it is there, and bring it into view; emits nothing."""
+        """Select the tensor of this name, if there is one, and scroll to it. Emits nothing."""
         self._item.select(self._item.find(name))
         rect = self.tensor_rect(name)
         if rect is not None:
             self.reveal(rect)
 
     def _open(self) -> None:
-        """Show the whole map if its texts can then be read, else its upper left part, larger."""
+        """Show the whole map if its text is then legible, else the upper left part, larger."""
         self.fit()
         rect = self.content_rect()
         if self.zoom < LEGIBLE_ZOOM and not rect.isEmpty():
@@ -101,7 +100,7 @@ class AliasMapView(CanvasView):
 
     @property
     def selected(self) -> str:
-        """The selected tensor's name, empty for none."""
+        """The name of the selected tensor; empty without one."""
         return self._item.selected_name()
 
     def tensor_rect(self, name: str) -> QRectF | None:
@@ -110,7 +109,7 @@ class AliasMapView(CanvasView):
         return None if number is None else self._item.layout.tensors[number]
 
     def point_of(self, name: str) -> QPointF:
-        """The middle of a tensor in viewport pixels (for tests and the tour)."""
+        """The middle of a tensor, in viewport pixels."""
         rect = self.tensor_rect(name)
         if rect is None:
             raise KeyError(name)
@@ -142,7 +141,8 @@ class AliasMapView(CanvasView):
             super().keyPressEvent(event)
 
     def _neighbour(self, key: Qt.Key) -> int | None:
-        """Left to what a tensor was made from, right to the first made from it, up and down."""
+        """The tensor to which an arrow key goes: left to the tensor that this one was made from,
+        right to the first one made from it, up and down to the one before and after it."""
         nodes, at = self._item.aliases.tensors, self._item.selected
         if key not in (Qt.Key.Key_Left, Qt.Key.Key_Right, Qt.Key.Key_Up, Qt.Key.Key_Down):
             return None

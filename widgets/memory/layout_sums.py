@@ -1,4 +1,4 @@
-"""From an element to its cell and back, with the sum over strides in words."""
+"""The cell of an element: offset plus index times stride, as a number and in words."""
 
 from __future__ import annotations
 
@@ -8,30 +8,31 @@ Index = tuple[int, ...]
 
 
 def has_element(snapshot: StorageSnapshot, index: Index) -> bool:
+    """Whether the tensor has an element of this index."""
     return len(index) == len(snapshot.shape) and all(
         0 <= i < n for i, n in zip(index, snapshot.shape, strict=True)
     )
 
 
 def cell_of(snapshot: StorageSnapshot, index: Index) -> int:
-    """The cell that an element reads: offset + i·stride + j·stride + …"""
+    """The number of the cell that an element reads: offset + i·stride + j·stride + …"""
     steps = (i * s for i, s in zip(index, snapshot.strides, strict=True))
     return snapshot.offset + sum(steps)
 
 
 def sum_terms(snapshot: StorageSnapshot, index: Index) -> tuple[str, ...]:
-    """`("1·4", "2·1")`: an index times its stride, for each dimension."""
+    """Index times stride of each dimension, as text: `("1·4", "2·1")`."""
     return tuple(f"{i}·{s}" for i, s in zip(index, snapshot.strides, strict=True))
 
 
 def sum_text(snapshot: StorageSnapshot, index: Index) -> str:
-    """`offset 4 + 1·4 + 2·1 = 10`"""
+    """The whole sum as text: `offset 4 + 1·4 + 2·1 = 10`."""
     parts = (f"offset {snapshot.offset}", *sum_terms(snapshot, index))
     return f"{' + '.join(parts)} = {cell_of(snapshot, index)}"
 
 
 def index_of_position(shape: tuple[int, ...], position: int) -> Index:
-    """The index of an element from its number row by row."""
+    """The index of the element number `position`, counted row by row from 0."""
     index: list[int] = []
     for n in reversed(shape):
         position, i = divmod(position, max(n, 1))
@@ -40,13 +41,13 @@ def index_of_position(shape: tuple[int, ...], position: int) -> Index:
 
 
 def element_name(expression: str, index: Index) -> str:
-    """`x[1, 2]`; a tensor without dimensions is its own element."""
+    """An element as Python code (`x[1, 2]`); for a scalar, the tensor's own expression."""
     return f"{expression}[{', '.join(map(str, index))}]" if index else expression
 
 
 def neighbours(snapshot: StorageSnapshot, index: Index) -> tuple[tuple[int, int, int], ...]:
-    """(dimension, cell, cell of the next element along it) for each dimension longer than 1; at the
-    dimension's end the step from the element before."""
+    """For each dimension of size > 1: (dimension, cell of the element, cell of the next element
+    along the dimension). The last element of a dimension gives the step that leads to it."""
     steps: list[tuple[int, int, int]] = []
     here = cell_of(snapshot, index)
     for dim, (i, n, stride) in enumerate(zip(index, snapshot.shape, snapshot.strides, strict=True)):

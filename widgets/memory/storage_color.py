@@ -6,19 +6,23 @@ from PySide6.QtCore import QRectF, Qt
 from PySide6.QtGui import QColor, QPainter
 
 from widgets import theme
+from widgets.colormap import distinct_colors
 
 CHIP_HEIGHT = 16
+COLORS = 48
+"""The number of storages that have a colour of their own."""
 
 
 def storage_color(number: int) -> QColor:
-    """The colour of storage `number` (from 1). Colours repeat after the theme's last one: show the
-    number, too, where that matters."""
-    series = theme.current().series
-    return QColor(series[(number - 1) % len(series)])
+    """The colour of storage `number` (from 1): one of the theme's series, then others. They begin
+    anew after COLORS, so that a colour alone does not identify a storage."""
+    current = theme.current()
+    colors = distinct_colors(current.series, current.surface, COLORS)
+    return QColor(colors[(number - 1) % len(colors)])
 
 
 def paint_storage_chip(painter: QPainter, rect: QRectF, number: int) -> None:
-    """A filled pill with the storage's number, centred in `rect`."""
+    """Paint a filled pill with the storage's number, centred in `rect`."""
     width = max(CHIP_HEIGHT * 1.5, painter.fontMetrics().horizontalAdvance(str(number)) + 12)
     chip = QRectF(0, 0, min(width, rect.width()), CHIP_HEIGHT)
     chip.moveCenter(rect.center())

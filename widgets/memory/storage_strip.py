@@ -1,6 +1,6 @@
-"""The flat storage as a strip of cells, wrapped to the width: each cell's number and its readers.
+"""The flat storage as rows of cells. Each cell shows its value, and how many elements read it.
 
-Only the visible cells are painted and asked for, whatever the storage's size.
+Only visible cells are asked for and painted, so a storage may have any size.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class StorageStrip(QAbstractScrollArea):
     """Shows a `StorageSnapshot`. A click or the arrow keys choose a cell."""
 
     window_requested = Signal(object, int)
-    """(first cell, count) of cells that became visible and are not known."""
+    """(first cell, count): visible cells that are not known yet."""
     cell_chosen = Signal(int)
     cell_cleared = Signal()
 
@@ -73,13 +73,14 @@ class StorageStrip(QAbstractScrollArea):
     # -- the snapshot ----------------------------------------------------------------------------
 
     def show_storage(self, snapshot: StorageSnapshot | None, empty_text: str = EMPTY_TEXT) -> None:
-        """Another window of the same tensor keeps the place; cells whose number has changed since
-        the last one stand out. Another tensor is shown from where it starts."""
+        """Show a window of a storage. If it is of the same tensor as the last one, the scroll
+        position stays, and cells whose value has changed are highlighted. Another tensor is shown
+        from its first element. Without a snapshot, show `empty_text`."""
         before = self._snapshot
         same = before is not None and snapshot is not None and _same_ground(before, snapshot)
         self._changed = _changed(before, snapshot) if same else frozenset()
         self._snapshot, self._empty_text, self._asked = snapshot, empty_text, None
-        # While one scrolls, cells only grow: the rows must not break elsewhere at each window.
+        # During scrolling, cells only become wider, so that rows do not break anew at each window.
         self._cell_width = max(cell_width_of(snapshot), self._cell_width if same else 0)
         if not same:
             self._cell = self._anchor = None
@@ -92,8 +93,8 @@ class StorageStrip(QAbstractScrollArea):
         self.viewport().update()
 
     def show_cell(self, cell: int | None, anchor: Index | None) -> None:
-        """Highlight a cell, and bring it into view if it is a new one; the strides' arcs start at
-        element `anchor`."""
+        """Highlight a cell, and bring it into view if it is another than before. The arcs of the
+        strides start at element `anchor`."""
         other = cell != self._cell
         self._cell, self._anchor = cell, anchor
         if cell is not None and other:
@@ -101,12 +102,13 @@ class StorageStrip(QAbstractScrollArea):
         self.viewport().update()
 
     def color_by(self, dim: int) -> None:
-        """Colour cells by their index along a dimension, or BY_POSITION."""
+        """Colour cells by the index, along a dimension, of the element that reads them; with
+        BY_POSITION, by the number of that element, counted row by row."""
         self._dim = dim
         self.viewport().update()
 
     def set_wrap(self, columns: int) -> None:
-        """Cells in a row; 0 fits them to the width."""
+        """Set the number of cells in a row; with 0, as many as fit the width."""
         self._wrap = columns
         self._place()
         self._ask()
@@ -118,11 +120,12 @@ class StorageStrip(QAbstractScrollArea):
 
     @property
     def changed(self) -> frozenset[int]:
-        """Cells whose number differs from that in the snapshot before."""
+        """The cells whose value differs from that in the snapshot before."""
         return self._changed
 
     def wanted(self) -> tuple[int | None, int]:
-        """(first cell, count) to ask for when the tensor may have changed."""
+        """(first cell, count) to ask for after the tensor may have changed; None for the first cell
+        means the cell of the tensor's first element."""
         if self._snapshot is None or not self._snapshot.cells:
             return None, self._page()
         return self._sight()
@@ -131,10 +134,14 @@ class StorageStrip(QAbstractScrollArea):
 
     @property
     def columns(self) -> int:
-        """Cells in a row: as many as fit, in whole steps of a stride, so that rows line up."""
+        """The number of cells in a row: as many as fit. It is a multiple of a stride if possible,
+        so that rows of the tensor are under each other."""
+        return self._columns_in(self.viewport().width())
+
+    def _columns_in(self, width: int) -> int:
         if self._wrap:
             return self._wrap
-        fitting = max(1, (self.viewport().width() - 2 * MARGIN) // self._cell_width)
+        fitting = max(1, (width - 2 * MARGIN) // self._cell_width)
         if self._snapshot is None or (self._snapshot.cells or 0) <= fitting:
             return fitting
         stride = max((s for s in self._snapshot.strides if 1 < s <= fitting), default=1)
@@ -169,12 +176,12 @@ class StorageStrip(QAbstractScrollArea):
         return (self._rows_in_sight() + 2) * self.columns
 
     def _sight(self) -> tuple[int, int]:
-        """The visible cells, with a row before and after them."""
+        """(first cell, count) of the visible rows, with one row more before and after them."""
         first_row = max(0, self.verticalScrollBar().value() - 1)
         return first_row * self.columns, self._page() + self.columns
 
     def _place(self) -> None:
-        """Fit the scroll bars to the cells."""
+        """Set the ranges of the scroll bars."""
         cells = (self._snapshot.cells or 0) if self._snapshot else 0
         rows, seen = ceil(cells / self.columns), self._rows_in_sight()
         bar = self.verticalScrollBar()
@@ -199,7 +206,7 @@ class StorageStrip(QAbstractScrollArea):
             across.setValue(int(across.value() + rect.right()) - self.viewport().width() + MARGIN)
 
     def _ask(self) -> None:
-        """Ask once for visible cells that are not known."""
+        """Ask once for visible cells that are not known yet."""
         snapshot = self._snapshot
         if snapshot is None or not snapshot.cells:
             return
@@ -216,7 +223,7 @@ class StorageStrip(QAbstractScrollArea):
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
-        top = self.verticalScrollBar().value() * self.columns
+        top = self.verticalScrollBar().value() * self._columns_in(event.oldSize().width())
         self._place()
         self.verticalScrollBar().setValue(top // self.columns)
         self._ask()
@@ -261,7 +268,7 @@ class StorageStrip(QAbstractScrollArea):
         return super().viewportEvent(event)
 
     def tooltip(self, cell: int) -> str:
-        """The tooltip of a cell: its number, and the elements that read it."""
+        """The tooltip of a cell: its value, and the elements that read it."""
         snapshot = self._snapshot
         at = cell - snapshot.first if snapshot else -1
         if snapshot is None or not 0 <= at < len(snapshot.values):
@@ -306,7 +313,7 @@ class StorageStrip(QAbstractScrollArea):
 
 
 def _same_ground(before: StorageSnapshot, after: StorageSnapshot) -> bool:
-    """Whether two snapshots show one tensor at the same place, perhaps with other numbers."""
+    """Whether two snapshots are of one tensor with the same layout; its values may differ."""
     return (before.expression, before.shape, before.strides, before.offset, before.cells) == (
         after.expression, after.shape, after.strides, after.offset, after.cells)  # fmt: skip
 

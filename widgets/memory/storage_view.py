@@ -41,19 +41,21 @@ _NUMPY_TIP = (
 
 
 class StorageView(QWidget):
-    """Shows a `StorageSnapshot` and, for a chosen cell, the `LocationSnapshot`.
+    """Shows a `StorageSnapshot` and, for a chosen cell, a `LocationSnapshot`.
 
-    The presenter asks again for `wanted()` whenever the tensor may have changed.
+    After each cell of the console, which may have changed the tensor, the presenter asks for the
+    cells of `wanted()`.
     """
 
     window_requested = Signal(object, int)
-    """(first cell or None, count): cells that became visible."""
+    """(first cell, count): visible cells that are not known yet. None for the first cell means the
+    cell of the tensor's first element."""
     element_selected = Signal(tuple)
-    """The index of the chosen cell's element, or of another element that reads the cell."""
+    """The index of the element that the chosen cell shows, or of another one that reads it."""
     cell_selected = Signal(int)
-    """A cell was chosen, also one that no element reads."""
+    """The number of a chosen cell, also of one that no element reads."""
     reader_activated = Signal(str, tuple)
-    """Another tensor's element that reads the same cell: (expression, index)."""
+    """(expression, index) of an element of another tensor that reads the same cell."""
     selection_cleared = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
@@ -138,7 +140,7 @@ class StorageView(QWidget):
         self._show_texts()
 
     def show_element(self, index: Index | None) -> None:
-        """Highlight the cell of an element, and write out the sum over strides that gives it."""
+        """Highlight the cell of an element, and show the sum that gives its number."""
         snapshot = self._snapshot
         if index is None or snapshot is None or not snapshot.cells:
             self._index = None
@@ -161,7 +163,7 @@ class StorageView(QWidget):
             for index in reader.elements:
                 name = element_name(reader.expression, index)
                 item = QListWidgetItem(name)
-                if reader.kind == "numpy":  # of the same memory, and nothing that a view shows
+                if reader.kind == "numpy":  # no view shows arrays, so there is no link to one
                     item.setText(f"{name} (NumPy)")
                     item.setToolTip(_NUMPY_TIP)
                 else:
@@ -179,7 +181,7 @@ class StorageView(QWidget):
         return self.strip.wanted()
 
     def text(self, name: str) -> str:
-        """A line as plain text: facts, contiguity or sum."""
+        """One of the lines of text (facts, contiguity, sum) without its markup."""
         snapshot = self._snapshot
         if snapshot is None:
             return ""
@@ -231,7 +233,7 @@ class StorageView(QWidget):
     # -- texts -----------------------------------------------------------------------------------
 
     def _fill_colors(self) -> None:
-        """Offer the dimensions; with two or more, the outermost one is chosen first."""
+        """Offer the dimensions to colour by. With two or more, the outermost is the default."""
         shape = self._snapshot.shape if self._snapshot else ()
         long = [dim for dim, n in enumerate(shape) if n > 1]
         with QSignalBlocker(self._color):
@@ -289,7 +291,7 @@ def _facts(snapshot: StorageSnapshot) -> str:
 
 
 def _strides_html(snapshot: StorageSnapshot) -> str:
-    """One entry for each dimension in its arc's colour."""
+    """The strides as HTML, each in the colour of its arc."""
     entries = []
     for dim, (size, stride) in enumerate(zip(snapshot.shape, snapshot.strides, strict=True)):
         step = f"stride {stride} ({format_bytes(stride * snapshot.element_bytes)})"
@@ -302,7 +304,7 @@ def _strides_html(snapshot: StorageSnapshot) -> str:
 
 def _label(name: str, tip: str, role: str = "", wrap: bool = True) -> QLabel:
     label = make.label("", role, name, tip=tip, wrap=wrap)
-    label.setMinimumWidth(1)  # a long line is cut off, it does not widen the window
+    label.setMinimumWidth(1)  # a long line is cut off instead of widening the window
     label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
     return label
 

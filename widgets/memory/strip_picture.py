@@ -1,4 +1,4 @@
-"""Paints a storage: cells with their numbers and counts of readers, and the strides as arcs."""
+"""Paints a storage: cells with values and numbers of readers, and strides as arcs."""
 
 from __future__ import annotations
 
@@ -15,21 +15,22 @@ from widgets.memory.layout_sums import Index, index_of_position, neighbours
 
 MARGIN = 16
 ARC_ROOM = 30
-"""The height above a row of cells, for the arcs."""
+"""The height above a row of cells in which the arcs are, in pixels."""
 CELL_HEIGHT = 28
 OFFSET_HEIGHT = 16
 ROW_HEIGHT = ARC_ROOM + CELL_HEIGHT + OFFSET_HEIGHT
 MIN_CELL_WIDTH = 40
 MAX_CELL_WIDTH = 88
 FAR = 4096
-"""An arc to a cell further below ends here, in pixels: that is outside of the view anyway."""
+"""An arc to a cell further below than this, in pixels, ends here: outside of the view."""
 MANY = 99
-"""The engine counts readers of a cell up to here."""
+"""The engine counts the readers of a cell up to this number."""
 BY_POSITION = -1
+"""In place of a dimension: colours cells by the number of their element, counted row by row."""
 
 
 def cell_width_of(snapshot: StorageSnapshot | None) -> int:
-    """The width of a cell for all numbers of the snapshot, within bounds."""
+    """The width in pixels of a cell that holds every value of the snapshot, within bounds."""
     face = font(12, mono=True)
     values = snapshot.values if snapshot else ()
     widest = max((text_width(value, face) for value in values), default=0)
@@ -38,7 +39,8 @@ def cell_width_of(snapshot: StorageSnapshot | None) -> int:
 
 @dataclass(frozen=True)
 class StripGeometry:
-    """Rows of `columns` cells; row `top_row` is the first visible, moved left by `left` pixels."""
+    """Rows of `columns` cells. Row `top_row` is the first visible one; all rows are scrolled to the
+    left by `left` pixels."""
 
     columns: int
     cell_width: int
@@ -52,7 +54,8 @@ class StripGeometry:
         return QRectF(x, y, self.cell_width, CELL_HEIGHT)
 
     def cell_at(self, point: QPointF) -> int | None:
-        """The cell at a point, as if cells went on everywhere; its offset below counts, too."""
+        """The number of the cell at a point; the offset under a cell belongs to it. Rows go on
+        beyond the storage: the number may be that of no cell. None between and beside the rows."""
         row, below = divmod(point.y() - MARGIN, ROW_HEIGHT)
         column = (point.x() - MARGIN + self.left) // self.cell_width
         if below < ARC_ROOM or not 0 <= column < self.columns:
@@ -62,8 +65,8 @@ class StripGeometry:
 
 @dataclass(frozen=True)
 class StripPicture:
-    """What a strip shows: a storage's window, the dimension it is coloured by, the chosen cell,
-    the element its arcs start at (None: the first), and cells whose number is new."""
+    """All that a strip shows: a window of a storage, the dimension that colours it, the chosen
+    cell, the element at which the arcs start (None: the first), and the changed cells."""
 
     snapshot: StorageSnapshot
     geometry: StripGeometry
@@ -122,7 +125,7 @@ class StripPicture:
         painter.drawText(below, Qt.AlignmentFlag.AlignCenter, str(cell))
 
     def _paint_count(self, painter: QPainter, box: QRectF, count: int) -> None:
-        """`×3` in the corner of a cell that several elements read."""
+        """Paint `×3` in the corner of a cell that three elements read."""
         colors = theme.current()
         face = font(9, bold=True)
         text = f"×{count}{'+' if count == MANY else ''}"
@@ -147,7 +150,7 @@ class StripPicture:
         return colors.color("storage", round(25 + 130 * share))
 
     def _paint_start(self, painter: QPainter) -> None:
-        """A flag over the cell where the tensor starts."""
+        """Paint a flag over the cell of the tensor's first element."""
         snapshot = self.snapshot
         if not snapshot.cells or snapshot.offset >= snapshot.cells or 0 in snapshot.shape:
             return
@@ -162,7 +165,7 @@ class StripPicture:
         )
 
     def _paint_arcs(self, painter: QPainter) -> None:
-        """One arc for each dimension: from an element to its neighbour along it."""
+        """Paint an arc for each dimension, from an element to the next one along the dimension."""
         shape = self.snapshot.shape
         if 0 in shape:
             return
@@ -190,7 +193,8 @@ class StripPicture:
         return path
 
     def _arc_ends(self, start: int, end: int) -> tuple[QPointF, QPointF]:
-        """The path over the cells of one row, or from below to a later row, beside the offset."""
+        """The ends of an arc: above two cells of one row, or from below a cell to a later row,
+        beside the offset."""
         a, b = self.geometry.cell_rect(start), self.geometry.cell_rect(end)
         if start // self.geometry.columns == end // self.geometry.columns:
             return QPointF(a.center().x(), a.top()), QPointF(b.center().x(), b.top())

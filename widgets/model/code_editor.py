@@ -1,4 +1,4 @@
-"""Python to read: highlighting, line numbers, marked lines, clicks on lines."""
+"""Python code, read-only: highlighting, line numbers, marked lines, clicks on lines."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ FONT_POINTS = 9
 
 
 class CodeEditor(QPlainTextEdit):
-    """`line_clicked` emits the 1-based line of a click that selected no text."""
+    """Shows code. `line_clicked` is emitted with the 1-based line of a click that selects no
+    text."""
 
     line_clicked = Signal(int)
 
@@ -47,8 +48,8 @@ class CodeEditor(QPlainTextEdit):
         self._use_theme()
 
     def highlight(self, lines: tuple[int, ...], *, scroll: bool, role: str = "accent") -> None:
-        """Mark 1-based lines in the colour of a role of the theme; with `scroll`, bring the first
-        into view unless one of them is visible."""
+        """Mark 1-based lines in the colour of a role. With `scroll`, scroll to the first unless one
+        of them is visible."""
         self._marked, self._role = lines, role
         color = theme.current().color(role, 48)
         marks = []
@@ -73,7 +74,7 @@ class CodeEditor(QPlainTextEdit):
 
     @property
     def role(self) -> str:
-        """The role in whose colour lines are marked."""
+        """The theme's role of the colour of marked lines."""
         return self._role
 
     def marked_lines(self) -> tuple[int, ...]:

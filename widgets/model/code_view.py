@@ -11,15 +11,15 @@ from PySide6.QtWidgets import QWidget
 from widgets import make, theme
 from widgets.model.code_editor import CodeEditor
 
-COLUMNS = 64
-"""The first width of the panel in columns: the longest line of most models."""
+COLUMNS = 48
+"""The panel's width at the start, in columns. Longer lines scroll: the canvas needs the room."""
 
 
 class CodeView(QWidget):
-    """Shows code and a map from block ids to their 1-based lines.
+    """Shows the code of a model, and marks the lines of a block.
 
-    A click on a block's line asks to select the block. Copy puts the whole file on the clipboard
-    and says so; Save asks the program to write it.
+    A click on a line asks to select its block. Copy puts the whole file on the clipboard and says
+    so; Save asks the program to write it.
     """
 
     block_selected = Signal(str)
@@ -71,8 +71,8 @@ class CodeView(QWidget):
         return QSize(self.editor.width_of(COLUMNS), super().sizeHint().height())
 
     def show_code(self, source: str, lines: Mapping[str, tuple[int, ...]]) -> None:
-        """Show `source`; `lines` maps blocks to their 1-based lines. Scroll position and the
-        highlighted block stay."""
+        """Show `source`; `lines` maps ids of blocks to their 1-based lines. The scroll position and
+        the marked block stay."""
         self._lines = dict(lines)
         if source != self.editor.toPlainText():
             place = self.editor.verticalScrollBar().value()

@@ -63,8 +63,8 @@ class BlockPalette(QWidget):
         self._filter("")
 
     def sizeHint(self) -> QSize:
-        """Room for the longest title and for most explanations."""
-        return QSize(32 * theme.GRID, super().sizeHint().height())
+        """Room for the longest title."""
+        return QSize(26 * theme.GRID, super().sizeHint().height())
 
     def shown_kinds(self) -> list[str]:
         """The keys of the kinds that pass the search, from top to bottom."""
@@ -80,7 +80,7 @@ class BlockPalette(QWidget):
             if event.key() in MOVE_KEYS or event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
                 QApplication.sendEvent(self.list, event)
                 if event.key() not in MOVE_KEYS:
-                    self.search.selectAll()  # the next word replaces this one
+                    self.search.selectAll()  # typing then replaces the text
                 return True
             if event.key() == Qt.Key.Key_Escape and self.search.text():
                 self.search.clear()

@@ -14,10 +14,17 @@ from widgets import make, theme
 from widgets.model.palette_row import KIND_ROLE, PaletteDelegate, short_torch_name
 
 MOVE_KEYS = (Qt.Key.Key_Up, Qt.Key.Key_Down, Qt.Key.Key_PageUp, Qt.Key.Key_PageDown)
-"""Keys that move in the list, also from the search field."""
+"""Keys that move in the list, also while the search field has the focus."""
 
 
 class BlockList(QListView):
+    """The list of block kinds under the headers of their groups.
+
+    `chosen(key)` is emitted at Enter and a double click, `typed(text)` when the user
+    types letters, which go to the search field. The signals of a drag have the key of its kind, and
+    a point in global pixels.
+    """
+
     chosen = Signal(str)
     typed = Signal(str)
     drag_started = Signal(str)
@@ -62,8 +69,8 @@ class BlockList(QListView):
                 model.appendRow(item)
 
     def filter(self, text: str) -> bool:
-        """Show the rows that match every word of `text` and the headers of their groups; make the
-        best match current. Returns whether any row is left."""
+        """Show the rows that match every word of `text`, with the headers of their groups, and
+        select the best match. Returns whether any row matches."""
         words = text.lower().split()
         model = self._items()
         best, best_row, header_row = 0, -1, -1
@@ -84,6 +91,7 @@ class BlockList(QListView):
         return best > 0
 
     def visible_kinds(self) -> list[tuple[int, BlockKind]]:
+        """The (row, kind) of all kinds that pass the filter."""
         model = self._items()
         rows = (
             (row, model.item(row).data(KIND_ROLE))
@@ -164,7 +172,8 @@ class BlockList(QListView):
         super().hideEvent(event)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        # Installed on the application during a drag only: Esc reaches whatever has the focus.
+        # During a drag this filters events of the whole application: Esc goes to the widget with
+        # the focus, which may be any.
         if self._dragging is not None:
             if event.type() in (QEvent.Type.KeyPress, QEvent.Type.ShortcutOverride):
                 assert isinstance(event, QKeyEvent)
@@ -203,8 +212,8 @@ def _application() -> QCoreApplication:
 
 
 def _rank(kind: BlockKind, words: list[str]) -> int:
-    """The score of a kind for all words, 0 for no match: best is a name that begins with a word,
-    then one that contains it, then a keyword, then the words of group and summary."""
+    """The score of a kind, 0 unless it matches all words. A name that begins with a word has the
+    highest score, then a name that contains it, then a keyword, then group and summary."""
     rank = 100
     for word in words:
         title, torch_name = kind.title.lower(), short_torch_name(kind).lower()

@@ -1,4 +1,4 @@
-"""Paints a row of the palette: icon, title, torch name, one line of explanation."""
+"""Paints a row of the palette: icon, title, torch name. Its tooltip explains the block."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from widgets.icons import icon
 KIND_ROLE = Qt.ItemDataRole.UserRole + 1
 """The row's BlockKind; None for a group's header."""
 
+ICON_PX = 20
+
 _Index = QModelIndex | QPersistentModelIndex
 
 
@@ -22,12 +24,21 @@ def short_torch_name(kind: BlockKind) -> str:
     return name.removeprefix("torch.") if name.startswith("torch.nn.") else name
 
 
+def _beside_title(kind: BlockKind) -> str:
+    """What a row says beside the title: the torch name, or its module if the title says the rest
+    (`nn`)."""
+    name = short_torch_name(kind)
+    return name.removesuffix(f".{kind.title}") if name != kind.title else ""
+
+
 class PaletteDelegate(QStyledItemDelegate):
+    """Paints the header of a group, or the kind of a block."""
+
     def sizeHint(self, option: QStyleOptionViewItem, index: _Index) -> QSize:
         line = option.fontMetrics.height()
         if index.data(KIND_ROLE) is None:
             return QSize(0, line + 2 * theme.GRID)
-        return QSize(0, 2 * line + theme.GRID + 4)
+        return QSize(0, max(line, ICON_PX) + theme.GRID)
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: _Index) -> None:
         painter.save()
@@ -65,11 +76,9 @@ def _paint_background(painter: QPainter, rect: QRect, state: QStyle.StateFlag) -
 def _paint_kind(painter: QPainter, rect: QRect, font: QFont, kind: BlockKind) -> None:
     colors = theme.current()
     inner = rect.adjusted(theme.GRID + 4, 4, -theme.GRID, -4)
-    icon_rect = QRect(inner.left(), inner.top(), 20, inner.height())
+    icon_rect = QRect(inner.left(), inner.top(), ICON_PX, inner.height())
     icon(kind.icon, "accent").paint(painter, icon_rect)
-    text = inner.adjusted(20 + theme.GRID + 2, 0, 0, 0)
-    line = QFontMetrics(font).height()
-    top = QRect(text.left(), text.top(), text.width(), line)
+    text = inner.adjusted(ICON_PX + theme.GRID + 2, 0, 0, 0)
     left = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
 
     strong = QFont(font)
@@ -77,7 +86,7 @@ def _paint_kind(painter: QPainter, rect: QRect, font: QFont, kind: BlockKind) ->
     painter.setFont(strong)
     painter.setPen(colors.color("text"))
     title = QFontMetrics(strong).elidedText(kind.title, Qt.TextElideMode.ElideRight, text.width())
-    painter.drawText(top, left, title)
+    painter.drawText(text, left, title)
     title_width = QFontMetrics(strong).horizontalAdvance(title)
 
     small = QFont(font)
@@ -85,11 +94,8 @@ def _paint_kind(painter: QPainter, rect: QRect, font: QFont, kind: BlockKind) ->
     painter.setFont(small)
     painter.setPen(colors.color("muted"))
     metrics = QFontMetrics(small)
-    name_rect = top.adjusted(title_width + theme.GRID, 0, 0, 0)
-    name = short_torch_name(kind)
-    if name != kind.title and metrics.horizontalAdvance(name) <= name_rect.width():
+    name_rect = text.adjusted(title_width + theme.GRID, 0, 0, 0)
+    name = _beside_title(kind)
+    if metrics.horizontalAdvance(name) <= name_rect.width():
         right = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
         painter.drawText(name_rect, right, name)
-    bottom = QRect(text.left(), text.top() + line, text.width(), inner.bottom() - top.bottom())
-    summary = metrics.elidedText(kind.summary, Qt.TextElideMode.ElideRight, bottom.width())
-    painter.drawText(bottom, left, summary)

@@ -17,8 +17,8 @@ _ICONS = {"error": "mdi6.alert-circle", "warning": "mdi6.alert"}
 
 
 class ProblemList(QWidget):
-    """Problems in words. A click or Enter on one asks to show its block; its button asks for the
-    fix."""
+    """Shows problems in words. A click or Enter on a problem asks to show its block, its button
+    asks for the fix."""
 
     problem_activated = Signal(str)
     fix_requested = Signal(object)
@@ -89,7 +89,7 @@ class ProblemCard(QFrame):
 
     def _fix_button(self, fix: Fix) -> QPushButton:
         button = make.button("problem_fix", fix.text[:1].upper() + fix.text[1:])
-        button.setToolTip(f"Sets {fix.param} to {fix.value!r}. Undo takes it back.")
+        button.setToolTip(f"Sets {fix.param} to {fix.value!r}. Undo reverts it.")
         button.setAccessibleName(f"Fix: {fix.text}")
         button.setCursor(Qt.CursorShape.ArrowCursor)
         button.clicked.connect(lambda: self.fix_requested.emit(fix))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QFont
+from PySide6.QtCore import QEvent, Qt, Signal
+from PySide6.QtGui import QFont, QKeyEvent
 from PySide6.QtWidgets import (
     QLabel,
     QLineEdit,
@@ -16,6 +16,7 @@ from engine.project.document import Block, Model
 from engine.project.names import name_problem
 from engine.protocol import BlockReport, ModelSnapshot, TensorSpec
 from widgets import make, theme
+from widgets.fields import TextField, asks_for_undo
 from widgets.forms import ParamForm
 from widgets.icons import icon
 from widgets.model.problems import ProblemList
@@ -29,10 +30,15 @@ class BlockProperties(QScrollArea):
     param_edited = Signal(str, str, object)
     fix_requested = Signal(object)
     problem_activated = Signal(str)
+    left = Signal()
+    """Esc was pressed, and no field had typed text to take back."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("block_properties")
+        self.lists_all = True
+        """Whether the model as a whole is shown with its problems. They stand in one place only:
+        here, or in the panel Problems."""
         self._block: Block | None = None
         self._kind: BlockKind | None = None
 
@@ -99,6 +105,21 @@ class BlockProperties(QScrollArea):
             self._show_block(block, kind, report)
         self._paint_icon()
 
+    def edit(self) -> None:
+        """Put the focus into the first parameter; into the name if there is none."""
+        first = next((param.name for param in self._kind.params), "") if self._kind else ""
+        field = self.form.field(first) if first else self.name
+        field.setFocus(Qt.FocusReason.ShortcutFocusReason)
+        if isinstance(field, TextField):
+            field.selectAll()
+        self.ensureWidgetVisible(field)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        if event.key() == Qt.Key.Key_Escape:
+            self.left.emit()
+        else:
+            super().keyPressEvent(event)
+
     def show_name_error(self, message: str) -> None:
         """Show under the name why it was refused; nothing if empty."""
         make.tell(self._name_error, message)
@@ -110,7 +131,7 @@ class BlockProperties(QScrollArea):
             self._title.setText(block.kind)
             self._torch_name.setText("unknown kind of block")
             self._summary.setText(
-                "This version does not know such a block. It stays in the project as it is."
+                "This version does not know this kind of block. The project keeps it unchanged."
             )
             self.form.show_params((), {})
         else:
@@ -131,20 +152,28 @@ class BlockProperties(QScrollArea):
     def _show_total(self, total: ModelSnapshot | None, model: Model | None) -> None:
         self._title.setText("Model")
         self.form.show_params((), {})
-        if total is None or not total.blocks:
+        blocks = total.blocks if total is not None else model.blocks if model is not None else ()
+        if not blocks:
             self._summary.setText(
-                "Nothing here yet. Drag a block from the palette onto the canvas, or open a "
-                "template from the start page. Select a block to see and set its parameters."
+                "The model is empty. Drag a block from the palette onto the canvas, or open a"
+                " template on the Start page."
             )
-            self.problems.show_problems(total.problems if total else ())
+            self.problems.show_problems(())
+            self.facts.show_facts([])
+            return
+        if total is None:
+            self._summary.setText("The engine checks the model: its shapes and sizes follow.")
+            self.problems.show_problems(())
             self.facts.show_facts([])
             return
         problems = [*total.problems, *(p for block in total.blocks for p in block.problems)]
-        self.problems.show_problems(problems, model)
+        self.problems.show_problems(problems if self.lists_all else (), model)
         self._summary.setText(
-            "Runs: every shape fits. Select a block to see and set its parameters."
+            "The model runs: all shapes fit. Select a block to see and edit its parameters."
             if total.runnable
-            else "Does not run yet: see below. Click a problem to select its block."
+            else "The model cannot run. Click a problem below to select its block."
+            if self.lists_all
+            else "Does not run yet: see the panel Problems."
         )
         self.facts.show_facts(
             [
@@ -158,7 +187,7 @@ class BlockProperties(QScrollArea):
 
     def _rename(self, name: str) -> None:
         if name_problem(name, frozenset()):
-            return  # Said under the field; what was typed stays.
+            return  # the form shows the error under the field; the typed text stays
         if self._block is not None and name != self._block.name:
             self.rename_requested.emit(self._block.id, name)
 
@@ -190,12 +219,18 @@ class _NameField(QLineEdit):
         self.editingFinished.connect(lambda: self.committed.emit(self.text().strip()))
 
     def show_name(self, block_id: str, name: str) -> None:
-        # Only a change is written, so that a name being typed survives a new report.
+        # Only a changed name is written: a new report must not replace a name that is being typed.
         if self._shown != (block_id, name):
             self._shown = (block_id, name)
             self.setText(name)
 
-    def keyPressEvent(self, event) -> None:
+    def event(self, event: QEvent) -> bool:
+        if asks_for_undo(event) and self.text() == self._shown[1]:
+            event.ignore()
+            return False
+        return super().event(event)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
         if event.key() == Qt.Key.Key_Escape and self.text() != self._shown[1]:
             self.setText(self._shown[1])
         else:
@@ -203,7 +238,7 @@ class _NameField(QLineEdit):
 
 
 class _Facts(QWidget):
-    """Rows of a word and a number, which can be selected and copied."""
+    """Rows of a word and a number; the numbers can be selected and copied."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -213,7 +248,7 @@ class _Facts(QWidget):
         self._rows: list[tuple[QLabel, QLabel]] = []
 
     def show_facts(self, facts: list[tuple[str, str, str]]) -> None:
-        """Show (word, figure, tooltip) rows."""
+        """Show (word, number, tooltip) rows."""
         while len(self._rows) < len(facts):
             word, figure = _label("muted", ""), QLabel()
             figure.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)

@@ -1,4 +1,4 @@
-"""Operations before they run: the line, what each will give, and the form that makes a tensor.
+"""Operations explained before they run, and the form that creates a tensor.
 
-Not here: pictures of shapes that meet (`shapes`).
+Not here: pictures of broadcasting, reductions and the like (`shapes`).
 """

@@ -1,4 +1,4 @@
-"""A form that makes a tensor, and shows the Python that it will run."""
+"""A form that creates a tensor, and shows the line of Python that does it."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ Editor = QLineEdit | QComboBox | QCheckBox
 
 
 class CreateForm(QWidget):
-    """`run_requested(source)` asks to run the line that is shown. What is wrong is said under its
-    field while it is typed; then there is no line to run."""
+    """Shows a form and the line that it makes. `run_requested(source)` asks to run the line. An
+    invalid value is explained under its field at once; there is then no line."""
 
     run_requested = Signal(str)
 
@@ -44,7 +44,7 @@ class CreateForm(QWidget):
         self.setObjectName("create_form")
         self._around = Surroundings()
         self._names: frozenset[str] = frozenset()
-        self._own_name = ""  # the name that the form proposed last
+        self._own_name = ""  # the last name that the form proposed
         self.editors: dict[str, Editor] = {}
         self._errors: dict[str, QLabel] = {}
         self.factory_box = make.combo("create_factory", "Function that makes the tensor")
@@ -64,7 +64,7 @@ class CreateForm(QWidget):
         self.create_button.setToolTip("Run this Python in the console, where it stays to be seen.")
 
         for widget in (self.factory_box, self.name_edit, self.preview, self.create_button):
-            widget.setParent(self)  # Tab leads to these before the fields of the function
+            widget.setParent(self)  # Tab order follows the parents: these before the function's
         self._rows = _form()
         self._rows.setContentsMargins(0, 0, 0, 0)
         self._lay_out()
@@ -75,7 +75,7 @@ class CreateForm(QWidget):
         self._show_factory()
 
     def show_variables(self, snapshot: VariablesSnapshot) -> None:
-        """Offer the console's tensors and arrays where the function takes one."""
+        """Offer the console's tensors and arrays in fields that take one."""
         known = {
             kind: {
                 v.name: Known(v.shape, v.dtype)
@@ -105,11 +105,11 @@ class CreateForm(QWidget):
 
     @property
     def source(self) -> str:
-        """The Python that Create runs; empty while something is wrong."""
+        """The line of Python that Create runs; empty while a value is invalid."""
         return self.preview.toPlainText()
 
     def error(self, name: str) -> str:
-        """What is said under a field; empty when nothing is."""
+        """The error under a field; empty without one."""
         label = self._name_error if name == "name" else self._errors[name]
         return label.text()
 
@@ -125,7 +125,7 @@ class CreateForm(QWidget):
             make.add_choices(self.factory_box, ((title, factory.key, factory.summary),))
 
     def _show_factory(self) -> None:
-        """Show this function's fields; what was typed into fields of the same name stays."""
+        """Show the fields of the chosen function. Values of fields of the same name stay."""
         typed = self._typed()
         while self._rows.rowCount():
             self._rows.removeRow(0)
@@ -167,7 +167,7 @@ class CreateForm(QWidget):
         return make.named(editor, f"create_{field.name}", field.name, field.hint)
 
     def _fill_choices(self) -> None:
-        """Bring lists of variables and devices up to date; what was chosen or typed stays."""
+        """Update the lists of variables and devices. What the user chose or typed stays."""
         offered = {
             "input": tuple(self._around.tensors),
             "array": tuple(self._around.arrays),
@@ -189,7 +189,7 @@ class CreateForm(QWidget):
             box.blockSignals(False)
 
     def _offer_pinning(self) -> None:
-        """Only where a CUDA device could read it: torch refuses to pin memory for none."""
+        """Enable pinning if there is a CUDA device: torch refuses to pin memory without one."""
         box = self.editors.get("pin_memory")
         if not isinstance(box, QCheckBox):
             return
@@ -200,7 +200,7 @@ class CreateForm(QWidget):
         box.setChecked(box.isChecked() and possible)
 
     def _propose_name(self) -> None:
-        """A free name, unless the user has given one."""
+        """Propose a name that no variable has, unless the user has typed a name."""
         if self.name_edit.text() != self._own_name:
             return
         letters = ("x", "y", "z", "w", "a", "b", "c", *(f"x{n}" for n in range(1, 10_000)))
@@ -229,7 +229,7 @@ class CreateForm(QWidget):
             editor.setCurrentText(str(value))
 
     def _refresh(self) -> None:
-        """Write the line anew, or say what is wrong where it is."""
+        """Write the line again, or show each error under its field."""
         fault: FieldError | None = None
         source = ""
         try:
@@ -252,7 +252,7 @@ class CreateForm(QWidget):
             self.run_requested.emit(self.source)
 
     def _title(self, text: str) -> QLabel:
-        """A row's label, as wide as the widest, so that both groups of rows line up."""
+        """The label of a row. All have the width of the widest, so that both forms line up."""
         label = QLabel(text, self)
         label.setMinimumWidth(label.fontMetrics().horizontalAdvance("memory_format"))
         return label
@@ -273,7 +273,7 @@ class CreateForm(QWidget):
 
 
 class _Preview(QPlainTextEdit):
-    """The Python to be run, read-only."""
+    """The line of Python, read-only."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -302,7 +302,7 @@ class _Preview(QPlainTextEdit):
 
 
 def _form() -> QFormLayout:
-    """Rows of a label and a field, the fields as wide as there is room."""
+    """A layout with rows of label and field; the fields take all of the width."""
     form = QFormLayout()
     form.setSpacing(theme.GRID // 2)
     form.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.AllNonFixedFieldsGrow)

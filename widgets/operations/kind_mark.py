@@ -1,4 +1,4 @@
-"""VIEW, COPY or IN PLACE, large and in a colour of its own."""
+"""The kind of an operation's outcome (VIEW, COPY, IN PLACE, ...), large and in its colour."""
 
 from __future__ import annotations
 
@@ -15,10 +15,12 @@ KINDS = {
     "in place": ("IN PLACE", "warning", "The operand itself is changed, for all who share it."),
     "refused": ("REFUSED", "error", "PyTorch raises an error."),
 }
-"""Kind of outcome -> its word, the theme's role, and what it means."""
+"""Kind -> (word, the theme's role, meaning)."""
 
 
 class KindMark(QWidget):
+    """A label with the word of a kind in its colour; its tooltip has the meaning."""
+
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("kind_mark")
@@ -30,7 +32,7 @@ class KindMark(QWidget):
         theme.notifier.changed.connect(self.update)
 
     def show_kind(self, kind: str) -> None:
-        """One of `KINDS`. Raises KeyError for others."""
+        """Show one of `KINDS`. Raises KeyError for any other."""
         self._word, self._role, meaning = KINDS[kind]
         self.setAccessibleName(self._word)
         self.setToolTip(meaning)
@@ -42,7 +44,7 @@ class KindMark(QWidget):
 
     @property
     def role(self) -> str:
-        """The role of its colour in the theme."""
+        """The theme's role of the mark's colour."""
         return self._role
 
     def sizeHint(self) -> QSize:

@@ -12,7 +12,8 @@ from widgets.theme import GRID, mono_font
 
 
 class OperationList(QListWidget):
-    """`picked(Operation)` tells each choice by mouse or arrow keys, also of the same again."""
+    """`picked(Operation)` is emitted when the user chooses an operation by mouse or arrow keys,
+    also if it is the current one."""
 
     picked = Signal(object)
 
@@ -37,7 +38,7 @@ class OperationList(QListWidget):
         self.itemClicked.connect(self._tell)
 
     def item_of(self, name: str) -> QListWidgetItem:
-        """The item of an operation, by its name. Raises KeyError."""
+        """The item of an operation, by its name. Raises KeyError for an unknown one."""
         for row in range(self.count()):
             operation = self.item(row).data(Qt.ItemDataRole.UserRole)
             if operation is not None and operation.name == name:
@@ -45,7 +46,7 @@ class OperationList(QListWidget):
         raise KeyError(name)
 
     def let_go(self) -> None:
-        """Select nothing: the line is no longer that of the picked operation."""
+        """Clear the selection, because the line is no longer that of the picked operation."""
         with QSignalBlocker(self):
             self.setCurrentRow(-1, QItemSelectionModel.SelectionFlag.Clear)
 

@@ -1,4 +1,4 @@
-"""The operations that can be picked, as lines of Python to fill in for a tensor."""
+"""The operations that can be picked, each as a template of a line of Python."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Operation:
-    """`template` is what stands right of `y = `; a whole statement where `changes` is set.
+    """An operation. `template` is the expression after `y = `, or the whole statement if `changes`
+    is set (the operation changes the tensor).
 
-    Its fields: {x} the tensor, {other} one of the same shape, {last} the size of its last
-    dimension, {reversed} its dimensions from last to first, {twice} its shape after a 2, {ones} a
-    1 for each dimension.
+    Fields of the template: {x} the tensor, {other} a tensor of the same shape, {last} the size of
+    the last dimension, {reversed} the dimensions from last to first, {twice} a 2 and then the
+    shape, {ones} a 1 for each dimension.
     """
 
     name: str
@@ -120,10 +121,10 @@ def line_for(
     other: str = "",
     taken: Collection[str] = (),
 ) -> str:
-    """The line that does `operation` to the tensor `expression` (`y = x.view(3, -1)`).
+    """The line that applies `operation` to the tensor `expression` (`y = x.view(3, -1)`).
 
-    `shape` is None where it is not known; `other` is a tensor of the same shape, itself if there
-    is none. The new name is none of those `taken`.
+    `shape` is the tensor's, None if it is not known. `other` is a tensor of the same shape; if it
+    is empty, the tensor itself is used. The result gets a name that is not in `taken`.
     """
     sizes = (2, 3) if shape is None else tuple(shape)
     line = operation.template.format(

@@ -25,7 +25,7 @@ from widgets.shapes.operand_fields import ExpressionField
 from widgets.theme import GRID
 
 PAUSE_MS = 150
-"""The line is explained once no key was pressed for this time."""
+"""The line is explained after this pause in typing, in milliseconds."""
 EMPTY_TEXT = (
     "Pick an operation, or type a line such as y = x.T.reshape(-1): what it will give, and whether"
     " that is a view or a copy, is told here before it runs."
@@ -34,8 +34,8 @@ NO_TENSOR_TEXT = "There is no tensor yet: make one in the console or with the fo
 
 
 class OperationView(QWidget):
-    """Emits `asked(ExplainCommand)` as the line changes and shows the answer; `run_requested(str)`
-    asks to run the line in the console."""
+    """Emits `asked(ExplainCommand)` when the line changes, and shows the answer.
+    `run_requested(str)` asks to run the line in the console."""
 
     asked = Signal(object)
     run_requested = Signal(str)
@@ -46,7 +46,7 @@ class OperationView(QWidget):
         self._variables: dict[str, Variable] = {}
         self._expression = ""
         self._picked: Operation | None = None
-        self._filled = ""  # the line that was written for the operation picked
+        self._filled = ""  # the line of the picked operation
         self._shown: ExplanationSnapshot | None = None
         self._pause = QTimer(self, singleShot=True, interval=PAUSE_MS)
         self._pause.timeout.connect(self.refresh)
@@ -109,8 +109,8 @@ class OperationView(QWidget):
         self._variables = {variable.name: variable for variable in variables}
 
     def show_expression(self, expression: str) -> None:
-        """Another tensor was selected. An operation that was picked is now meant for it, unless
-        it is what the line made; a line typed by hand stays."""
+        """Use another tensor: fill the picked operation in for it, unless it is the result of that
+        line. A line that the user typed stays."""
         self._expression = expression
         own = self._filled.startswith(f"{expression} = ")
         if expression and self._picked is not None and not own:
@@ -120,9 +120,9 @@ class OperationView(QWidget):
 
     def show_snapshot(self, snapshot: ExplanationSnapshot) -> None:
         if snapshot.source != self.source:
-            return  # typed on in the meantime: another answer will come
+            return  # the line has changed since: its own answer will come
         if self._shown is not None and self._shown.ran and _same(self._shown, snapshot):
-            return  # what torch gave for this still stands
+            return  # the answer with torch's results is still right
         self._shown = snapshot
         self._show_words(snapshot.problem, snapshot.note, snapshot.hint)
         self.run_button.setEnabled(bool(snapshot.steps or snapshot.note))
@@ -131,15 +131,15 @@ class OperationView(QWidget):
         self._show_verdict(snapshot)
 
     def forget(self, why: str) -> None:
-        """The tensors that the line is about are gone: so is what was told of it. The line stays,
-        to be explained again when there are some."""
+        """Show `why` in place of the explanation: the tensors of the line no longer exist. The line
+        stays, and the next `refresh` explains it again."""
         self._pause.stop()
         if self.source:
             self._show_nothing()
             self._show_words("", why, "")
 
     def start_anew(self) -> None:
-        """Show the empty state: nothing was picked or typed yet."""
+        """Show the state at the start: nothing picked, no line."""
         self._pause.stop()
         self._picked, self._filled = None, ""
         self.list.let_go()
@@ -169,11 +169,11 @@ class OperationView(QWidget):
         if self._filled != self.line.text():
             with QSignalBlocker(self.line):
                 self.line.selectAll()
-                self.line.insert(self._filled)  # not setText: what was typed comes back by undo
+                self.line.insert(self._filled)  # setText would clear the undo history
         self.refresh()
 
     def _partner(self, variable: Variable | None) -> str:
-        """Another tensor of the same shape and type, the last made; empty when there is none."""
+        """The newest other tensor of the same shape and dtype; empty if there is none."""
         if variable is None:
             return ""
         like = [
@@ -235,7 +235,7 @@ class OperationView(QWidget):
 
 
 def _same(shown: ExplanationSnapshot, snapshot: ExplanationSnapshot) -> bool:
-    """Is `snapshot`, that has not run, the prediction in `shown`?"""
+    """Whether `snapshot`, which has not run, has the same predictions as `shown`."""
     if snapshot.ran or (snapshot.source, snapshot.problem) != (shown.source, shown.problem):
         return False
     return _predictions(shown) == _predictions(snapshot)

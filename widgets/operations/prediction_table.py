@@ -1,4 +1,4 @@
-"""How each operand and each result lies in memory, and what torch gave beside what was said."""
+"""The layouts of operands and results, and torch's results beside the predictions."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ FACTS = {
 }
 PREDICTION, TORCH = "prediction", "PyTorch"
 MAX_TEXT = 32
-"""Longer texts are cut; the tooltip has them whole."""
+"""The longest text in characters. Longer ones are cut; the tooltip has the whole text."""
 _COLUMNS = list(PROPERTIES)
 _MARK = len(_COLUMNS) + 1
 _TICK, _CROSS = "✓", "✗"
 
 
 class PredictionTable(QWidget):
-    """A row for each operand, for each result as predicted and, once it has run, as torch made it:
-    of several results those of torch are shown where they differ."""
+    """Shows a row for each operand and each predicted result and, after the run, for each of
+    torch's results. If there are several results, torch's are shown only where they differ."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("prediction_table")
         self._grid = make.grid(self, across=2 * GRID, down=GRID // 4, stretch=_MARK + 1)
         self._cells: dict[tuple[int, int], QLabel] = {}
-        self._rows: list[str] = []  # what each row under the heading is about
+        self._rows: list[str] = []  # the name of each row under the heading
         for column, (name, tip) in enumerate(PROPERTIES.items(), start=1):
             self._cell(0, column, name, "muted").setToolTip(f"{tip}.")
 
@@ -69,12 +69,11 @@ class PredictionTable(QWidget):
         self._show_facts(step)
 
     def rows(self) -> list[str]:
-        """The subjects of the rows, from the top."""
+        """The names of the rows, from the top."""
         return list(self._rows)
 
     def text(self, name: str, row: str) -> str:
-        """What stands under `name` (a property, or "mark") in the row of that name; of kind and
-        the like under "PyTorch" or "prediction". Empty where nothing does."""
+        """The text of row `row` in column `name` (a property, or "mark"); empty without one."""
         if row not in self._rows:
             return ""
         column = _MARK if name == "mark" else _COLUMNS.index(name) + 1
@@ -82,7 +81,8 @@ class PredictionTable(QWidget):
         return "" if label is None or label.isHidden() else label.text()
 
     def _show_facts(self, step: ExplainedStep) -> None:
-        """What is not of one result alone: told by the card's other parts until it has run."""
+        """Add rows for the facts that are not about one result alone. There are none before the
+        run: until then, other parts of the card show them."""
         facts = {fact.name: fact for fact in step.facts}
         if step.many and "results" not in facts:
             self._cell(self._add("results", "muted"), 1, str(step.result_count)).show()
@@ -126,8 +126,7 @@ class PredictionTable(QWidget):
         self._grid.addWidget(label, row, column, 1, span)
         short = len(text) <= MAX_TEXT or span > 1
         label.setText(text if short else f"{text[: MAX_TEXT - 1]}…")
-        if row:
-            label.setToolTip("" if short else text)
+        label.setToolTip("" if short else text)
         make.set_role(label, role)
         return label
 
@@ -137,7 +136,7 @@ def _told(fact: FactRow) -> str:
 
 
 def _texts(layout: LayoutSpec) -> Sequence[str]:
-    """The values of `PROPERTIES`, in their order."""
+    """The texts of a layout, in the order of `PROPERTIES`."""
     return (
         str(layout.shape),
         str(layout.stride),

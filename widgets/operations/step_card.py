@@ -16,8 +16,8 @@ TO_COME = "Check against torch to read its own words."
 
 
 class StepCard(QFrame):
-    """What kind of outcome and why, the rule on these numbers, and the result's layout; or why
-    torch refuses, the usual fix, and, once it has run, torch's own words."""
+    """Shows the kind of outcome and its reason, torch's rule with these numbers, and the result's
+    layout. If torch refuses: why, the usual fix and, after the run, torch's own message."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -64,12 +64,12 @@ class StepCard(QFrame):
         self.table.setVisible(not refused)
         if not refused:
             self.table.show_step(step)
-        # Parts that come into sight lay out the card before others have gone.
+        # Widgets shown first make the layout compute its size before others are hidden.
         self._grid.invalidate()
         self.updateGeometry()
 
     def _show_verdict(self, step: ExplainedStep) -> None:
-        """Where there is no table to compare: does torch refuse what was said to be refused?"""
+        """Say whether torch refused as predicted. Only steps with a fact "torch" have this line."""
         fact = next((fact for fact in step.facts if fact.name == "torch"), None)
         if fact is None:
             make.tell(self.verdict, "")
@@ -83,7 +83,7 @@ class StepCard(QFrame):
 
 
 def _shares(step: ExplainedStep) -> str:
-    """The tensors with which the result of a view or copy shares memory, in words."""
+    """In words, the tensors of the line with which the result of a view or copy shares memory."""
     if step.kind not in ("view", "copy"):
         return ""
     if not step.shares_with:
@@ -93,5 +93,5 @@ def _shares(step: ExplainedStep) -> str:
 
 def _wrapped(name: str, role: str = "") -> QLabel:
     label = make.text(name, role, wrap=True)
-    label.setMinimumHeight(1)  # by itself it asks for room to be wrapped to a narrow column
+    label.setMinimumHeight(1)  # Qt's own minimum is the height in a very narrow column
     return label

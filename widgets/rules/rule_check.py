@@ -207,7 +207,7 @@ class RuleOps(QWidget):
 
 
 def verdict_text(snapshot: RuleCheckSnapshot) -> str:
-    """`Right: 12 elements of 3 × 4 agree with the differences of aten::mul.`"""
+    """`Right: 12 elements of (3, 4) agree with the differences of aten::mul.`"""
     checked, total = len(snapshot.elements), sum(snapshot.counts.values())
     if not checked:
         return "Nothing here can be held against differences."
@@ -242,9 +242,9 @@ def _row(each: CheckedRuleElement) -> tuple[str, ...]:
 
 
 def _value(value: RuleOpValue) -> str:
-    return value.name if value.shape is None else f"{value.name} ({format_shape(value.shape)})"
+    return value.name if value.shape is None else f"{value.name} {format_shape(value.shape)}"
 
 
 def _result(value: RuleOpValue) -> str:
-    text = f"{format_shape(value.shape or ())}"
+    text = format_shape(value.shape or ())
     return f"{text}: {value.text}" if value.text else text

@@ -227,7 +227,7 @@ class _Symbols(QWidget):
 
 
 def symbol_text(symbol: RuleSymbol, *, with_note: bool = True) -> str:
-    """`the input, as it was in forward (saved self) · 3 × 4`."""
+    """`the input, as it was in forward (saved self) · (3, 4)`."""
     text = symbol.meaning
     if symbol.saved and symbol.saved not in symbol.meaning:
         text += f" (torch: {symbol.saved})"

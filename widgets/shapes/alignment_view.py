@@ -1,4 +1,4 @@
-"""Shapes under each other, aligned from the right, and what broadcasting does at each of them."""
+"""Shapes under each other, aligned from the right, and what broadcasting does at each dimension."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ _MEANINGS = {
 
 
 class AlignmentView(PaintedWidget):
-    """A row of boxes per operand and one for the result. The first `steps` dimensions, counted
-    from the right, have been worked out; the newest is framed.
+    """Paints a row of boxes for each operand and for the result. The result is filled in for the
+    first `steps` dimensions, counted from the right; the last of these is framed.
 
-    Left and Right (the rule runs leftwards), or a click on a column, ask for another number of
-    steps: `step_chosen(int)`.
+    `step_chosen(int)` asks for another number of steps: at a click on a column, at Left (one more)
+    and at Right (one less).
     """
 
     step_chosen = Signal(int)
@@ -50,6 +50,7 @@ class AlignmentView(PaintedWidget):
         self._steps = 0
 
     def show_steps(self, snapshot: BroadcastSnapshot | None, steps: int) -> None:
+        """Show the shapes of a snapshot after this many steps; None shows nothing."""
         self._snapshot, self._steps = snapshot, steps
         if snapshot is not None:
             texts = [dim.text for dim in snapshot.dims[:steps]]
@@ -58,7 +59,8 @@ class AlignmentView(PaintedWidget):
         self.update()
 
     def box(self, row: int, dim: int) -> QRect:
-        """Of an operand (the result is the row after the last) at `dim`, counted from -1."""
+        """The box of an operand at dimension `dim` (-1 is the last). The row after the last operand
+        is the result's."""
         assert self._snapshot is not None
         column = len(self._snapshot.dims) + dim
         extra = GAP if row == len(self._snapshot.shapes) else 0
@@ -84,7 +86,7 @@ class AlignmentView(PaintedWidget):
     # -- painting --------------------------------------------------------------------------------
 
     def paint(self, painter: QPainter) -> None:
-        """Paint into (0, 0, width, height)."""
+        """Paint the widget's whole area."""
         snapshot = self._snapshot
         if snapshot is None:
             return

@@ -19,7 +19,7 @@ from widgets.text import format_shape
 from widgets.theme import GRID
 
 ROW_WIDTH = 800
-"""Operands and result stand in one row where this width in pixels holds them."""
+"""Operands and result are side by side if they fit this width in pixels."""
 EXAMPLE = ("(8, 1, 6, 1)", "(7, 1, 5)")
 STEPS = (
     ("start", "skip-backward", "Before the first.", -99),
@@ -27,12 +27,12 @@ STEPS = (
     ("next", "chevron-right", "Next dimension.", 1),
     ("all", "skip-forward", "All dimensions.", 99),
 )
-"""The buttons, and the number of dimensions that each of them steps."""
+"""The buttons, each with the number of dimensions by which it steps."""
 
 
 class BroadcastView(ShapeView):
-    """The shapes aligned from the right, stepped through; under them the elements, with those
-    that stretching repeats shown as ghosts."""
+    """Steps through shapes aligned from the right. Under them are the elements; an element that
+    stretching repeats is shown as a ghost."""
 
     QUESTION, ANSWER = BroadcastCommand, BroadcastSnapshot
     _snapshot: BroadcastSnapshot | None
@@ -77,6 +77,10 @@ class BroadcastView(ShapeView):
 
     def show_names(self, names: Sequence[str]) -> None:
         self.operands.show_names(names)
+
+    def show_expression(self, expression: str, shape: Index | None = None) -> None:
+        """Broadcast the tensor with one row of it: a shape of one dimension."""
+        self.operands.follow(expression, shape[-1:] if shape else None)
 
     def show_snapshot(self, snapshot: BroadcastSnapshot) -> None:
         before = self._snapshot
@@ -143,12 +147,12 @@ class BroadcastView(ShapeView):
 
 
 def _telling_step(snapshot: BroadcastSnapshot) -> int:
-    """The dimension that fails, or all of them."""
+    """The number of steps to show first: up to the dimension that fails, else all."""
     return -snapshot.fails_at or len(snapshot.dims)
 
 
 def _sum(snapshot: BroadcastSnapshot, names: Sequence[str]) -> str:
-    """`result[0, 1] = a[0, 0] + b[1] = 1 + 20 = 21`."""
+    """The selected element as a sum: `result[0, 1] = a[0, 0] + b[1] = 1 + 20 = 21`."""
     if snapshot.element is None or snapshot.result is None:
         return ""
     made = [f"{name}{written(at)}" for name, at in zip(names, snapshot.reads, strict=True)]

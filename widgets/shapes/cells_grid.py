@@ -1,4 +1,4 @@
-"""The places and marks of a window's cells, and the cells that stretching repeats: no Qt."""
+"""A window of a tensor as cells: their places, their marks, and stretching. No Qt."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from engine.protocol import Cells
 
 Index = tuple[int, ...]
 Marks = dict[Index, str]
-"""What is special about an element: `selected`, `read`, `picked`, `repeated` (written more than
-once), `winner` or `ghost`."""
+"""Element -> its mark: `selected`, `read`, `picked`, `repeated` (written more than once), `winner`
+or `ghost`."""
 
 CELL_HEIGHT = 24
 MIN_CELL_WIDTH = 28
 MAX_CELL_WIDTH = 88
 HEADER = 20
-"""Of the row and column numbers, in pixels."""
+"""The height of the column numbers and the width of the row numbers, in pixels."""
 CAPTION = 20
 CAPTION_LETTER = 7
 GAP = 16
@@ -26,14 +26,14 @@ MAX_ROW_WIDTH = 960
 
 
 def indices(cells: Cells) -> Iterator[Index]:
-    """All elements of the window in C order."""
+    """The indices of all elements of the window, in C order."""
     return itertools.product(
         *(range(at, at + n) for at, n in zip(cells.start, cells.size, strict=True))
     )
 
 
 def reads_mark(cells: Cells, reads: Sequence[int | None]) -> Marks:
-    """Mark the elements that a reading touches: per dimension an index, or None for all."""
+    """Mark the elements that are read. `reads` has for each dimension an index, or None for all."""
     return {
         index: "read"
         for index in indices(cells)
@@ -42,8 +42,8 @@ def reads_mark(cells: Cells, reads: Sequence[int | None]) -> Marks:
 
 
 def stretched(cells: Cells, result: Cells) -> tuple[Cells, Marks]:
-    """An operand as broadcasting sees it: `cells` repeated over the window of `result`. The
-    elements that are not really there are marked `ghost`."""
+    """An operand after broadcasting: `cells` repeated to the shape and window of `result`. The
+    repetitions, which exist in no memory, are marked `ghost`."""
     own = len(cells.shape)
     missing = len(result.shape) - own
     texts = dict(zip(indices(cells), cells.texts, strict=False))
@@ -64,17 +64,19 @@ def stretched(cells: Cells, result: Cells) -> tuple[Cells, Marks]:
 
 
 def selected(element: Index | None) -> Marks:
+    """The mark of the selected element; no mark without one."""
     return {} if element is None else {element: "selected"}
 
 
 def written(index: Sequence[int | None]) -> str:
-    """An index as Python writes it, None as a slice: `[0, :, 2]`; `` for a scalar."""
+    """An index as Python code, with `:` for None (`[0, :, 2]`); empty for a scalar."""
     return f"[{', '.join(':' if at is None else str(at) for at in index)}]" if index else ""
 
 
 @dataclass(frozen=True)
 class Geometry:
-    """Tiles of rows x columns, one for each index of the leading dimensions of a window."""
+    """Where the cells of a window are, in pixels. There is a tile of rows x columns for each index
+    of the leading dimensions."""
 
     cells: Cells
     cell_width: int
@@ -105,6 +107,7 @@ class Geometry:
 
     @property
     def tile_size(self) -> tuple[int, int]:
+        """The (width, height) of a tile, in pixels."""
         return (
             max(self.header_width + self.columns * self.cell_width, self._caption_width),
             self.caption_height + self.header_height + self.rows * CELL_HEIGHT,
@@ -112,7 +115,7 @@ class Geometry:
 
     @property
     def _caption_width(self) -> int:
-        """Room for the largest leading index: `[7, 11, :, :]`."""
+        """The width of the longest caption, that of the last tile (`[7, 11, :, :]`)."""
         if len(self.cells.shape) <= 2:
             return 0
         last = (max(size - 1, 0) for size in self.cells.shape[:-2])
@@ -120,6 +123,7 @@ class Geometry:
 
     @property
     def tile_columns(self) -> int:
+        """The number of tiles in a row: one for each index of dimension -3, if they fit."""
         width = self.tile_size[0] + GAP
         whole = self.cells.size[-3] if len(self.cells.size) > 2 else 1
         whole = whole if whole > 1 else self.tiles
@@ -127,6 +131,7 @@ class Geometry:
 
     @property
     def size(self) -> tuple[int, int]:
+        """The (width, height) of all tiles, in pixels."""
         width, height = self.tile_size
         tile_rows = math.ceil(self.tiles / self.tile_columns)
         return (
@@ -135,6 +140,7 @@ class Geometry:
         )
 
     def tile_origin(self, tile: int) -> tuple[int, int]:
+        """The (x, y) of the top left corner of a tile, in pixels."""
         row, column = divmod(tile, self.tile_columns)
         width, height = self.tile_size
         return column * (width + GAP), row * (height + GAP)
@@ -145,7 +151,7 @@ class Geometry:
         return indices(Cells(cells.shape[:-2], cells.start[:-2], cells.size[:-2]))
 
     def cell_origin(self, place: int) -> tuple[int, int]:
-        """Of the cell that is number `place` in C order."""
+        """The (x, y) of the cell that is number `place` in C order."""
         tile, within = divmod(place, self.rows * self.columns)
         row, column = divmod(within, self.columns)
         x, y = self.tile_origin(tile)
@@ -155,6 +161,7 @@ class Geometry:
         )
 
     def index_at(self, x: float, y: float) -> Index | None:
+        """The index of the element whose cell is at a point; None outside of all cells."""
         for place, index in enumerate(indices(self.cells)):
             left, top = self.cell_origin(place)
             if left <= x < left + self.cell_width and top <= y < top + CELL_HEIGHT:
@@ -163,8 +170,8 @@ class Geometry:
 
 
 def moved(shape: Sequence[int], index: Index, dim: int, by: int) -> Index:
-    """The neighbour of `index` along `dim` (-1 or -2), staying inside; from dimension -3 on, the
-    same place in the next tile, counting through all leading dimensions."""
+    """The element `by` steps from `index` along dimension -1 or -2, at most at the edge. For any
+    other `dim`, the element at the same place `by` tiles on, through all leading dimensions."""
     at = list(index)
     if dim > -3:
         at[dim] = min(max(at[dim] + by, 0), shape[dim] - 1)
@@ -180,5 +187,5 @@ def moved(shape: Sequence[int], index: Index, dim: int, by: int) -> Index:
 
 
 def text_of(cells: Cells, index: Index) -> str:
-    """The text of an element in the window; empty where there is none."""
+    """The text of an element; empty if it is outside of the window or has no data."""
     return dict(zip(indices(cells), cells.texts, strict=False)).get(index, "")

@@ -1,4 +1,4 @@
-"""Grids of cells side by side if there is room, else one under the other."""
+"""Grids of cells: side by side if they fit the width, else one under the other."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _CORNER = Qt.AlignmentFlag.AlignTop | Qt.AlignmentFlag.AlignLeft
 
 
 class CellsRow(QWidget):
-    """Whoever owns it calls `arrange` when the grids or the room have become others."""
+    """The owner calls `arrange` after a change of the grids or of the width."""
 
     def __init__(self, views: Sequence[CellsView], parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -27,7 +27,7 @@ class CellsRow(QWidget):
         self.arrange(0)
 
     def arrange(self, width: int) -> None:
-        """Place the grids that show something in a width in pixels."""
+        """Place the grids that show something within a width in pixels."""
         shown = [view for view in self._views if not view.isHidden()]
         wanted = sum(view.sizeHint().width() for view in shown) + GAP * (len(shown) - 1)
         columns = max(1, len(shown)) if wanted <= width else 1

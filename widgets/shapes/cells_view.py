@@ -1,4 +1,4 @@
-"""A few elements of a tensor as numbered cells, some of them lit."""
+"""A window of a tensor as cells with row and column numbers; marked cells are highlighted."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ _STEPS = {
 class CellsView(PaintedWidget):
     """Paints a window of a tensor: the last two dimensions as rows and columns, others as tiles.
 
-    A click, or the arrow keys, choose an element: `cell_chosen(index)`; Page Up and Page Down go
-    from tile to tile. At the window's edge they choose one beyond it.
+    A click or the arrow keys choose an element: `cell_chosen(index)`. Page Up and Page Down go from
+    tile to tile. At the edge of the window, keys choose the next element outside of it.
     """
 
     cell_chosen = Signal(object)
@@ -65,8 +65,8 @@ class CellsView(PaintedWidget):
         self.hide()  # until there are cells
 
     def show_cells(self, cells: Cells | None, title: str, marks: Marks | None = None) -> None:
-        """Show a window under a title; None hides the view. Elements without a text show their
-        index."""
+        """Show a window under a title; None hides the view. If the tensor has no data, each cell
+        shows its index."""
         self.setVisible(cells is not None)
         self._cells, self._title, self._marks = cells, title, marks or {}
         if cells is None:
@@ -84,18 +84,19 @@ class CellsView(PaintedWidget):
         return self._marks
 
     def wanted_cell_width(self) -> int:
-        """Enough for the longest text."""
+        """The width of the longest text with its margins, in pixels."""
         longest = max(self._texts(), key=len, default="")
         metrics = QFontMetrics(theme.mono_font(9))
         return min(max(metrics.horizontalAdvance(longest) + 12, MIN_CELL_WIDTH), MAX_CELL_WIDTH)
 
     def set_cell_width(self, width: int | None) -> None:
-        """One width for several views, so that their columns line up; None takes its own."""
+        """Set the width of cells, so that the columns of several views line up; None takes
+        `wanted_cell_width`."""
         self._fixed_width = width
         self.updateGeometry()
 
     def cell_rect(self, index: Index) -> QRect:
-        """Where an element of the window is painted. Raises ValueError for one outside."""
+        """The rect of an element. Raises ValueError for one outside of the window."""
         assert self._cells is not None
         x, y = self._geometry().cell_origin(list(indices(self._cells)).index(index))
         return QRect(x, y + TITLE_HEIGHT, self._width(), CELL_HEIGHT)
@@ -115,7 +116,7 @@ class CellsView(PaintedWidget):
     # -- painting --------------------------------------------------------------------------------
 
     def paint(self, painter: QPainter) -> None:
-        """Paint into (0, 0, width, height)."""
+        """Paint the widget's whole area."""
         if self._cells is None:
             return
         colors = theme.current()
@@ -138,7 +139,7 @@ class CellsView(PaintedWidget):
             x, y = geometry.cell_origin(place)
             box = QRect(x, y, geometry.cell_width, CELL_HEIGHT)
             self._paint_cell(painter, box, self._marks.get(index, ""), text, has_texts)
-        for place, index in enumerate(indices(self._cells)):  # over the neighbours' edges
+        for place, index in enumerate(indices(self._cells)):  # frames lie over neighbouring cells
             mark = self._marks.get(index, "")
             if mark.endswith(("selected", "winner")):
                 x, y = geometry.cell_origin(place)
@@ -207,7 +208,7 @@ class CellsView(PaintedWidget):
             return []
         if self._cells.texts:
             return list(self._cells.texts)
-        return [",".join(map(str, index[-2:])) for index in indices(self._cells)]
+        return [_place(index) for index in indices(self._cells)]
 
     def _width(self) -> int:
         return self._fixed_width or self.wanted_cell_width()
@@ -252,7 +253,7 @@ class CellsView(PaintedWidget):
         return super().event(event)
 
     def _tip(self, index: Index) -> str:
-        """The element at `index` with its whole text, and what its mark means."""
+        """The tooltip of an element: its whole text, and the meaning of its mark."""
         assert self._cells is not None
         text = text_of(self._cells, index)
         value = f" = {text}" if text else ""
@@ -270,3 +271,9 @@ class CellsView(PaintedWidget):
         if self._cells is None or 0 in self._cells.size:
             return None
         return self._geometry().index_at(x, y - TITLE_HEIGHT)
+
+
+def _place(index: Index) -> str:
+    """The index of an element as short as a cell: `[0, 1]`, `[…, 1, 2]` beyond three dimensions.
+    The caption of a tile has the others."""
+    return written(index) if len(index) <= 3 else f"[…, {index[-2]}, {index[-1]}]"

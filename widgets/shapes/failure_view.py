@@ -1,4 +1,4 @@
-"""The operands of an operation that torch refused, under each other, with what does not fit."""
+"""The operands of an operation that torch refused, with a mark on what does not fit."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ HEADER = 16
 MAX_NAME_WIDTH = 200
 CHIP_PADDING = 6
 TEXT_WIDTH = 560
-"""Narrowest the sentence under the rows is wrapped to."""
+"""The smallest width in pixels to which the sentence under the rows is wrapped."""
 CROSS = "✗"
 
 _KINDS = {
@@ -37,23 +37,23 @@ _KINDS = {
 
 
 class FailureView(PaintedWidget):
-    """A row for each operand: its name, a box for each dimension, its dtype and device. What does
-    not fit has the colour of errors and a cross. Shrinks where there is no room for all."""
+    """Paints a row for each operand: its name, a box for each dimension, its dtype and device. What
+    does not fit has a cross and the colour of errors. The picture shrinks to the widget's width."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("failed_operands")
         self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
         self._failed: FailedOperands | None = None
-        self.setFont(QGuiApplication.font())  # in a console too, whose own is for code
+        self.setFont(QGuiApplication.font())  # the console, its parent there, has a font for code
 
     @property
     def failed(self) -> FailedOperands | None:
-        """What is shown."""
+        """The operands that are shown; None without any."""
         return self._failed
 
     def show_failed(self, failed: FailedOperands | None) -> None:
-        """Draw these operands; nothing for None."""
+        """Show these operands; None shows nothing."""
         self._failed = failed
         if failed is not None:
             self.setAccessibleName(f"Operands of {failed.operation}, which failed")
@@ -81,14 +81,14 @@ class FailureView(PaintedWidget):
         return QSize(120, self.sizeHint().height())
 
     def box(self, row: int, cell: int) -> QRect:
-        """Where a cell of an operand is painted."""
+        """The box, in pixels, of cell number `cell` of operand number `row`."""
         assert self._failed is not None
         return self._place(self._failed, row, self._failed.operands[row].columns[cell])
 
     # -- painting --------------------------------------------------------------------------------
 
     def paint(self, painter: QPainter) -> None:
-        """Paint into (0, 0, width, height)."""
+        """Paint the widget's whole area."""
         failed = self._failed
         if failed is None:
             return
@@ -115,7 +115,7 @@ class FailureView(PaintedWidget):
             paint_text(painter, place, heading, "muted", 8)
 
     def _paint_links(self, painter: QPainter, failed: FailedOperands) -> None:
-        """A line from each cell that fails to the next one under it."""
+        """Paint a line from each failing cell to the next one below it."""
         painter.setPen(QPen(theme.current().color("error"), 1.5))
         above: dict[int, QRect] = {}
         for number, row in enumerate(failed.operands):
@@ -182,7 +182,7 @@ class FailureView(PaintedWidget):
 
 
 def described(failed: FailedOperands) -> str:
-    """The picture in words: `x: 3 × 4, float32, cpu; does not fit: 4.`"""
+    """The picture in words, for screen readers: `x: (3, 4), float32, cpu; does not fit: 4.`"""
     told = []
     for row in failed.operands:
         parts = [format_shape(row.cells), *(text for text, _ in _chips(row))]
@@ -200,7 +200,7 @@ def _column_count(failed: FailedOperands) -> int:
 
 
 def _chips(row: FailedOperand) -> list[tuple[str, bool]]:
-    """The words beside the shape, and whether they name a fault."""
+    """The words beside the shape, each with whether it names a fault."""
     texts = {"dtype": row.dtype, "device": row.device, "note": row.note}
     return [
         (f"{text} {CROSS}" if key in row.wrong else text, key in row.wrong)

@@ -1,4 +1,4 @@
-"""Fields for operands: a variable's name or a shape in each."""
+"""Fields for operands. Each takes a variable's name or a shape."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ NAMES = "abcd"
 
 
 def name_of(text: str, letter: str) -> str:
-    """The name of an operand: its variable, or a letter if a shape was typed."""
+    """The name of an operand: its variable, or `letter` if a shape was typed."""
     return text if text[:1].isalpha() or text[:1] == "_" else letter
 
 
 class ExpressionField(QLineEdit):
-    """Python typed in a line, with the variables' names offered for completion."""
+    """A line of Python, with completion of the variables' names."""
 
     def __init__(self, name: str, title: str, tip: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -34,7 +34,8 @@ class ExpressionField(QLineEdit):
         self.textEdited.connect(lambda: QTimer.singleShot(0, self, self._close_idle_popup))
 
     def _close_idle_popup(self) -> None:
-        """A list that offers only what is written out would take the next click for itself."""
+        """Close the list of completions if it offers only the name that is typed already: it would
+        take the next click."""
         completer = self.completer()
         idle = completer.completionCount() == 1 and completer.currentCompletion() == self.text()
         popup = completer.popup()
@@ -52,7 +53,7 @@ class ExpressionField(QLineEdit):
 
 
 class OperandFields(QWidget):
-    """From `fewest` to `most` operands; `changed()` tells each edit by the user."""
+    """From `fewest` to `most` fields. `changed()` is emitted at each edit by the user."""
 
     changed = Signal()
 
@@ -64,6 +65,7 @@ class OperandFields(QWidget):
         self._fields: list[ExpressionField] = []
         self._labels: list[QLabel] = []
         self._shown = len(texts)
+        self._suggested = texts[1]
         for k, letter in enumerate(NAMES):
             field = ExpressionField(
                 f"operand_{letter}",
@@ -90,18 +92,30 @@ class OperandFields(QWidget):
         return tuple(field.text() for field in self._fields[: self._shown])
 
     def show_texts(self, texts: Sequence[str]) -> None:
-        """Show other operands without emitting."""
+        """Set the operands' texts without emitting."""
         for field, text in zip(self._fields, texts, strict=False):
             field.show_text(text)
         self._shown = len(texts)
         self._show_fields()
 
+    def follow(self, expression: str, partner: Sequence[int] | None) -> None:
+        """Make an expression the first operand, unless one of the operands is it already. The
+        second becomes a shape that goes with it, `partner`, as long as the user has typed nothing
+        there. Nothing is emitted."""
+        if expression in self.texts():
+            return
+        _, *others = self.texts()
+        if partner is not None and others and others[0] == self._suggested:
+            others[0] = self._suggested = str(tuple(partner))
+        self.show_texts((expression, *others))
+
     def show_names(self, names: Sequence[str]) -> None:
-        """Set the names of the tensors, for completion."""
+        """Set the names of tensors that completion offers."""
         for field in self._fields:
             field.show_names(names)
 
     def set_limits(self, fewest: int, most: int) -> None:
+        """Set the smallest and the largest number of fields."""
         self._fewest, self._most = fewest, most
         self._shown = min(max(self._shown, fewest), most)
         self._show_fields()

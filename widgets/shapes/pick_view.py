@@ -23,10 +23,10 @@ EMPTY_TEXT = (
 
 
 class PickView(ShapeView):
-    """The source with the picked elements coloured, each part of the index in words, and the
-    result, whose selected element is lit in the source. For a line that writes: the tensor with
-    the elements that are written, those named more than once marked, the values, and the tensor
-    afterwards."""
+    """Shows the source with its picked elements, each part of the index in words, and the result.
+    The source element of the result's selected element is highlighted. For a line that writes, it
+    shows the tensor with the elements that are written (marked if written more than once), the
+    values, and the tensor after the write."""
 
     QUESTION, ANSWER = PickCommand, PickSnapshot
     _snapshot: PickSnapshot | None
@@ -63,8 +63,8 @@ class PickView(ShapeView):
     def show_names(self, names: Sequence[str]) -> None:
         self.source.show_names([f"{name}[" for name in names])
 
-    def show_expression(self, expression: str) -> None:
-        """Index another tensor; an index of that one is kept."""
+    def show_expression(self, expression: str, shape: Index | None = None) -> None:
+        """Index another tensor. A line that already indexes this tensor stays."""
         if not self.source.text().startswith((f"{expression}[", f"{expression}.")):
             self.source.setText(f"{expression}[...]")
 
@@ -113,7 +113,7 @@ class PickView(ShapeView):
 
 
 def _touched(snapshot: PickSnapshot) -> Marks:
-    """The cells of the source that are picked or written; only writes can collide."""
+    """Mark the cells of the source that are picked or written; `repeated` if written twice."""
     often = "repeated" if snapshot.write else "picked"
     return {
         index: "picked" if count == 1 else often
@@ -137,7 +137,8 @@ def _kind(snapshot: PickSnapshot) -> str:
 
 
 def _read(snapshot: PickSnapshot) -> str:
-    """`result[1] = x[0, 1] = 4`; `x[0, 1] = 4 gets 1, 2: afterwards 7`."""
+    """The selected element in words: `result[1] = x[0, 1] = 4`; for a write,
+    `x[0, 1] = 4 gets 1, 2: afterwards 7`."""
     if snapshot.element is None or snapshot.reads is None or snapshot.result is None:
         return ""
     if snapshot.write:

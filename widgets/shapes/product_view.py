@@ -1,4 +1,4 @@
-"""Products: the row and the column of each element."""
+"""Products: the row and the column from which each element is computed."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ OPS = {
 
 
 class ProductView(ShapeView):
-    """The operands and the result as on paper: b above the result, a to its left, so that the
-    selected element stands where its row and its column meet."""
+    """Shows the operands and the result as on paper: b above the result, a to its left. The
+    selected element is where its row of a and its column of b meet."""
 
     QUESTION, ANSWER = ProductCommand, ProductSnapshot
     _snapshot: ProductSnapshot | None
@@ -76,6 +76,9 @@ class ProductView(ShapeView):
     def show_names(self, names: Sequence[str]) -> None:
         self.operands.show_names(names)
 
+    def show_expression(self, expression: str, shape: Index | None = None) -> None:
+        self.operands.follow(expression, _partner(self.op.currentText(), shape or ()))
+
     def show_snapshot(self, snapshot: ProductSnapshot) -> None:
         self._show_answer(snapshot)
         tell(self._letters, _letters(snapshot))
@@ -116,7 +119,7 @@ class ProductView(ShapeView):
         self.refresh()
 
     def _choose_operand(self, number: int, index: Index) -> None:
-        """Show the element of the result in this row or column."""
+        """Select an element of the result that reads element `index` of operand `number`."""
         snapshot = self._snapshot
         if snapshot is None:
             return
@@ -142,7 +145,8 @@ def _name(snapshot: ProductSnapshot, number: int) -> str:
 
 
 def _marks(snapshot: ProductSnapshot, number: int, cells: Cells) -> Marks:
-    """The operand's elements in the sum. Of a letter that occurs twice, only the diagonal."""
+    """Mark the operand's elements that the selected element reads. If a letter occurs twice in the
+    operand (`ii`), these are on its diagonal."""
     if snapshot.element is None:
         return {}
     letters, reads = snapshot.letters[number], snapshot.reads[number]
@@ -178,7 +182,7 @@ def _meaning(snapshot: ProductSnapshot) -> str:
 
 
 def _sum(snapshot: ProductSnapshot) -> str:
-    """`result[0, 1] = a[0, :] · b[:, 1] = 1 · 7 + 2 · 9 = 25`."""
+    """The selected element as a sum: `result[0, 1] = a[0, :] · b[:, 1] = 1 · 7 + 2 · 9 = 25`."""
     if snapshot.element is None:
         return ""
     parts = [f"{_name(snapshot, k)}{written(reads)}" for k, reads in enumerate(snapshot.reads)]
@@ -187,3 +191,12 @@ def _sum(snapshot: ProductSnapshot) -> str:
         more = ["…"] if snapshot.count > len(snapshot.terms) else []
         text += f" = {' + '.join([*snapshot.terms, *more])}"
     return f"{text} = {snapshot.value}" if snapshot.value else text
+
+
+def _partner(op: str, shape: Index) -> Index | None:
+    """A shape that can be multiplied with `shape`; None if there is none."""
+    if op == "einsum" or not shape:
+        return None
+    last = shape[-1]
+    of_vectors = {"mv": (last,), "dot": (last,), "outer": (2,)}
+    return of_vectors.get(op) or (*(shape[:1] if op == "bmm" else ()), last, 2)

@@ -1,4 +1,4 @@
-"""Reductions: the source elements of each element of the result."""
+"""Reductions: the source elements from which each element of the result is computed."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ OPS = {
 
 
 class ReductionView(ShapeView):
-    """The source's elements, with those lit that fold into the result's selected one."""
+    """Shows the source and the result. The source elements from which the result's selected element
+    is computed are highlighted."""
 
     QUESTION, ANSWER = ReductionCommand, ReductionSnapshot
     _snapshot: ReductionSnapshot | None
@@ -77,7 +78,7 @@ class ReductionView(ShapeView):
     def show_names(self, names: Sequence[str]) -> None:
         self.expression.show_names(names)
 
-    def show_expression(self, expression: str) -> None:
+    def show_expression(self, expression: str, shape: Index | None = None) -> None:
         if expression != self.expression.text():
             self.expression.setText(expression)
 
@@ -107,13 +108,13 @@ class ReductionView(ShapeView):
         return tuple(d for d, box in enumerate(self._dims) if box.isChecked()) or None
 
     def _show_dims(self, shape: Sequence[int]) -> bool:
-        """A box per dimension. True when one that was ticked is gone, so that the question has
-        changed."""
+        """Show a check box for each dimension. Returns True if a ticked box is gone: the question
+        is then another."""
         before = self._dims_chosen()
         while len(self._dims) > len(shape):
             box = self._dims.pop()
             self._dims_row.removeWidget(box)
-            box.hide()  # it is only deleted when the event loop comes round
+            box.hide()  # deleteLater deletes it only in the next turn of the event loop
             box.deleteLater()
         while len(self._dims) < len(shape):
             self._dims.append(self._dim_box(len(self._dims)))
@@ -133,7 +134,7 @@ class ReductionView(ShapeView):
         self.refresh()
 
     def _choose_source(self, index: Index) -> None:
-        """Select the element of the result into which an element of the source is reduced."""
+        """Select the element of the result that reads an element of the source."""
         snapshot = self._snapshot
         if snapshot is None:
             return
@@ -172,7 +173,7 @@ def _summary(snapshot: ReductionSnapshot) -> str:
 
 
 def _fold(snapshot: ReductionSnapshot) -> str:
-    """`result[1] = sum of x[1, :] = 4 + 5 + 6 = 15`."""
+    """The selected element in words: `result[1] = sum of x[1, :] = 4 + 5 + 6 = 15`."""
     if snapshot.element is None:
         return ""
     left = f"result{written(snapshot.element)}"

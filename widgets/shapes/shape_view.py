@@ -1,6 +1,6 @@
-"""What the views of broadcasting, reductions, products and indexing have in common: controls on
-top, the Python line with a button that runs it, torch's error in plain words with the operands
-that failed, and a picture."""
+"""The base of the views of broadcasting, reductions, products and indexing: controls on top, the
+Python line with a button that runs it, torch's error in words with the operands that failed, and
+a picture."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ PYTHON_NAME = "shape_code"
 class ShapeView(QWidget):
     """Emits `asked(Command)` whenever its inputs change, and shows the answer.
 
-    The assembly sends what is asked to the engine, gives an answer of type `ANSWER` to
-    `show_snapshot` and an ErrorSnapshot for `QUESTION` to `show_error`. It calls `refresh` when
-    the view comes to the front and after each cell, `show_names` with the tensors there are, and
-    `show_expression` when another variable is selected.
+    The presenter sends the command to the engine. It passes an answer of type `ANSWER` to
+    `show_snapshot`, and the error of a `QUESTION` to `show_error`. It calls `refresh` when the view
+    becomes visible and after each cell of the console, `show_names` with the names of the tensors,
+    and `show_expression` when another variable is selected.
     """
 
     QUESTION: ClassVar[type[Command]]
@@ -48,7 +48,7 @@ class ShapeView(QWidget):
     asked = Signal(object)
     run_requested = Signal(str)
     element_selected = Signal(str, object)
-    """(expression, index) of an element that was clicked, where it belongs to a live tensor."""
+    """(expression, index) of a clicked element, if its tensor is one of the console's."""
 
     def __init__(self, name: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -77,8 +77,8 @@ class ShapeView(QWidget):
         self.body = column(margins=GRID)
         self._picture = QWidget()
         self._picture.setLayout(self.body)
-        # Torch's longest messages have dozens of lines: these are scrolled with the picture. Words
-        # without a picture stand at the top.
+        # Messages of torch may have dozens of lines, so they are in the scrolled part. Without a
+        # picture, they are at its top.
         inside = page(self._error, self._hint, self.failed, (self._picture, 1), Stretch(0))
         column(
             self.controls,
@@ -98,20 +98,20 @@ class ShapeView(QWidget):
     def show_snapshot(self, snapshot: Any) -> None:
         raise NotImplementedError
 
-    def show_expression(self, expression: str) -> None:
-        """Use a variable that was selected."""
+    def show_expression(self, expression: str, shape: Index | None = None) -> None:
+        """Use the tensor that the user selected, of this shape if it is known."""
 
     def show_names(self, names: Sequence[str]) -> None:
-        """Set the names of the tensors."""
+        """Set the names of tensors that completion offers."""
 
     def show_error(self, error: ErrorReport) -> None:
-        """Show why the question could not be answered; the last answer stays."""
+        """Show why the question could not be answered. The last answer stays."""
         self._run.setEnabled(False)
         self._show_problem(error)
 
     def forget(self, why: str) -> None:
-        """What was shown is about tensors that are gone: `why` stands in its place until the next
-        answer. What was typed stays."""
+        """Show `why` in place of the answer, whose tensors no longer exist, until the next answer.
+        What the user typed stays."""
         self._code.setText("")
         self._run.setEnabled(False)
         self._show_problem(None)
@@ -121,13 +121,13 @@ class ShapeView(QWidget):
     # -- for the views ---------------------------------------------------------------------------
 
     def _fill(self, controls: Sequence[Part], body: Sequence[Part]) -> None:
-        """Lay out what stands on top, and the picture under the Python line."""
+        """Lay out the controls on top, and `body` under the Python line."""
         for layout, parts in ((self.controls, controls), (self.body, (*body, STRETCH))):
             for part in parts:
                 add(layout, part)
 
     def _question(self, element: Index | None) -> Command | None:
-        """What to ask about an element of the result; None while nothing is typed."""
+        """The command that asks about an element of the result; None if nothing is typed."""
         raise NotImplementedError
 
     def _ask(self, element: Index | None) -> None:
@@ -136,7 +136,7 @@ class ShapeView(QWidget):
             self.asked.emit(question)
 
     def _arrange(self) -> None:
-        """Place the grids of `_cells` into the room that there is."""
+        """Place the grids of `_cells` within the available width."""
         if self._cells is not None:
             self._cells.arrange(self._room())
 
@@ -145,7 +145,7 @@ class ShapeView(QWidget):
         self._arrange()
 
     def _room(self) -> int:
-        """The width in pixels that the picture has, without scrolling sideways."""
+        """The width in pixels that the picture can take without scrolling sideways."""
         bar = self.style().pixelMetric(QStyle.PixelMetric.PM_ScrollBarExtent)
         return self.width() - 4 * GRID - bar
 

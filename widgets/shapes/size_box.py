@@ -1,4 +1,4 @@
-"""Words and the size of a dimension in a box: what shapes are drawn of, wherever they meet."""
+"""Paints a box with a dimension's size, and words beside it: all pictures of shapes use them."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ ROLES = {
     "conflict": ("error", "error", 60),
     "result": ("accent", "accent", 40),
 }
-"""Role -> the theme's colours of its edge and its inside, and how much of the latter."""
+"""Role -> the theme's roles for the edge and the fill of a box, and the fill's alpha."""
 
 
 def paint_box(painter: QPainter, box: QRect, text: str, role: str, points: int = 11) -> None:
-    """Raises KeyError for a role that is none of `ROLES`."""
+    """Paint a box with a text in it. Raises KeyError for a role that is not in `ROLES`."""
     colors = theme.current()
     edge, fill, alpha = ROLES[role]
     pen = QPen(colors.color(edge), 1)
@@ -39,7 +39,8 @@ def paint_text(
     align: Qt.AlignmentFlag = Qt.AlignmentFlag.AlignCenter,
     elide: Qt.TextElideMode = Qt.TextElideMode.ElideNone,
 ) -> None:
-    """Monospace words in a colour of the theme, cut short where the box is too narrow."""
+    """Paint monospace text in a colour of the theme, cut short if the box is too narrow and `elide`
+    says so."""
     painter.setFont(theme.mono_font(points))
     painter.setPen(theme.current().color(role))
     painter.drawText(box, align, painter.fontMetrics().elidedText(text, elide, box.width()))

@@ -18,8 +18,8 @@ class Mark(NamedTuple):
 
 
 class TraceLines:
-    """Places in the code that was traced: `trace.source` or the model's own (its file is ""), and
-    the files of `trace.sources`."""
+    """Finds the calls of a line of the traced code. A line is in the traced source, in the model's
+    own code (its file is ""), or in one of the files of `trace.sources`."""
 
     def __init__(self, trace: TraceSnapshot | None = None) -> None:
         self.trace = trace

@@ -5,24 +5,22 @@ from __future__ import annotations
 from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QTextCursor
 from PySide6.QtWidgets import (
-    QFrame,
     QLabel,
-    QPlainTextEdit,
     QSizePolicy,
     QStackedWidget,
     QWidget,
 )
 
-from engine.protocol import TraceSnapshot
-from widgets import make, theme
+from engine.protocol import OutputSnapshot, OutputTailSnapshot, TraceSnapshot
+from widgets import make
 from widgets.console.code_input import CodeInput
 from widgets.console.history import History
+from widgets.console.transcript import Transcript
 from widgets.icons import set_icon
 from widgets.model.code_editor import CodeEditor
 from widgets.theme import GRID
 from widgets.trace.lines import TraceLines
 
-OUTPUT_LINES = 2000
 OUTPUT_HEIGHT = 96
 BATCH_TEXT = (
     "Start runs the batch of the forward pass under way through the model, and records all that"
@@ -91,12 +89,9 @@ class TraceSource(QWidget):
         self._edit = make.tool_button("trace_edit")
         self._edit.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
         self._edit.clicked.connect(lambda: self.edit(not self._is_editing))
-        self.output = QPlainTextEdit(readOnly=True)
+        self.output = Transcript()
         make.named(self.output, "trace_output", "What the code printed", "What the code printed.")
-        self.output.setMaximumBlockCount(OUTPUT_LINES)
         self.output.setMaximumHeight(OUTPUT_HEIGHT)
-        self.output.setFrameShape(QFrame.Shape.NoFrame)
-        self.output.setFont(theme.mono_font(9))
         self._printed = make.label("Printed", "muted")
         self._printed.setContentsMargins(GRID, GRID // 2, 0, 0)
         head = make.row((self._where, 1), self._edit, gap=-1, margins=(GRID, 0, GRID // 2, 0))
@@ -150,9 +145,11 @@ class TraceSource(QWidget):
         if source != self.reader.toPlainText():
             self.reader.setPlainText(source)
 
-    def add_output(self, text: str) -> None:
-        self.output.moveCursor(QTextCursor.MoveOperation.End)
-        self.output.insertPlainText(text)
+    def add_output(self, output: OutputSnapshot | OutputTailSnapshot) -> None:
+        if isinstance(output, OutputTailSnapshot):
+            self.output.show_tail(output)
+        else:
+            self.output.add_output(output.stream, output.text)
         self.output.show()
         self._printed.show()
 

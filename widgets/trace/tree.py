@@ -29,7 +29,7 @@ class TraceTree(QTreeView):
         self.setAllColumnsShowFocus(True)
         self.setFrameShape(QTreeView.Shape.NoFrame)
         self.setIndentation(3 * theme.GRID // 2)
-        self._is_told = False  # where to stand: the reader has chosen nothing
+        self._is_told = False  # true while the code, not the user, sets the current row
         self.calls = TraceModel(self)
         self.setModel(self.calls)
         header = self.header()
@@ -64,7 +64,7 @@ class TraceTree(QTreeView):
         self.viewport().update()
 
     def focusInEvent(self, event: QFocusEvent) -> None:
-        # Qt makes the first row current if none is: this is no choice of the reader's.
+        # If no row is current, Qt makes the first one current: the user has not chosen it.
         self._is_told = True
         super().focusInEvent(event)
         if self.calls.position < 0:

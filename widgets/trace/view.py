@@ -13,7 +13,13 @@ from PySide6.QtWidgets import (
 )
 
 from engine.project.examples import trace_examples
-from engine.protocol import ErrorReport, OutputSnapshot, TraceSnapshot, TraceStepSnapshot
+from engine.protocol import (
+    ErrorReport,
+    OutputSnapshot,
+    OutputTailSnapshot,
+    TraceSnapshot,
+    TraceStepSnapshot,
+)
 from widgets import make
 from widgets.backward.step_bar import Move, StepBar
 from widgets.theme import GRID
@@ -81,6 +87,7 @@ class TraceView(QWidget):
         self._interrupt = make.button(
             "trace_interrupt", "Interrupt", "mdi6.stop", self.interrupt_requested, ink="error"
         )
+        self.source.input.interrupt_wanted.connect(self._on_interrupt_key)
         self._interrupt.setToolTip(
             "Stop code that does not end. What ran until then can be stepped through."
         )
@@ -108,6 +115,10 @@ class TraceView(QWidget):
             code = example.code
             make.action(menu, example.title, lambda code=code: self._try(code), tip=example.tip)
         return examples
+
+    def _on_interrupt_key(self) -> None:
+        if self._is_running:
+            self.interrupt_requested.emit()
 
     def _lay_out(self) -> None:
         label = make.label("Trace", of=self.what)
@@ -138,8 +149,8 @@ class TraceView(QWidget):
         self._show_problem("")
         self._show_state()
 
-    def add_output(self, output: OutputSnapshot) -> None:
-        self.source.add_output(output.text)
+    def add_output(self, output: OutputSnapshot | OutputTailSnapshot) -> None:
+        self.source.add_output(output)
 
     def show_trace(self, trace: TraceSnapshot, model_code: str = "") -> None:
         """Show a new trace before its first call; `model_code` is the model's Python, for a trace

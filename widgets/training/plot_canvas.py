@@ -24,14 +24,16 @@ Floats = NDArray[np.float64]
 
 
 class PlotCanvas(pg.GraphicsView):
-    """Draws curves, by the keys of their series. It keeps no data."""
+    """Draws the curves of series, named by their keys. It keeps no data."""
 
     hovered = Signal(object)
-    """The x under the pointer, None outside of the plot."""
+    """The x (a step) under the pointer; None outside of the plot."""
     moved_by_hand = Signal()
-    """The reader has zoomed or dragged."""
+    """Emitted when the user has dragged."""
+    wheel_turned = Signal(float, float)
+    """(notches, the x under the pointer): the wheel was turned; positive means zoom in."""
     range_changed = Signal()
-    """The visible range of x, or its width in pixels, has changed."""
+    """Emitted when the visible range of x, or its width in pixels, has changed."""
 
     def __init__(self, series: Sequence[Series]) -> None:
         super().__init__()
@@ -39,7 +41,8 @@ class PlotCanvas(pg.GraphicsView):
         self._log = False
         self.setMinimumSize(160, 72)
         # Made without pyqtgraph's PlotItem, which makes eight menus that nobody opens.
-        self.box = pg.ViewBox(enableMenu=False, defaultPadding=0.0)
+        self.box = _Box(enableMenu=False, defaultPadding=0.0)
+        self.box.wheel_turned.connect(self.wheel_turned)
         self.box.disableAutoRange()
         self.axes = {side: _Axis(side) for side in ("left", "bottom")}
         panes = pg.GraphicsLayout()
@@ -55,7 +58,8 @@ class PlotCanvas(pg.GraphicsView):
         self.setCentralItem(panes)
         self.curves = {line.key: self._add_curve() for line in self._series}
         self.faint = {line.key: self._add_curve(z=-1) for line in self._series}
-        self._dots = {line.key: self._add_dots() for line in self._series if line.points}
+        self._dots = {line.key: self._add_dots() for line in self._series}
+        self._points = {line.key for line in self._series if line.points}
         self.crosshair = pg.InfiniteLine(angle=90, movable=False)
         self.crosshair.hide()
         self.box.addItem(self.crosshair, ignoreBounds=True)
@@ -92,6 +96,7 @@ class PlotCanvas(pg.GraphicsView):
         self.axes["left"].setLogMode(False, on)  # type: ignore[arg-type] - wrong in pyqtgraph
 
     def x_range(self) -> tuple[float, float]:
+        """The (first, last) visible x."""
         (x0, x1), _ = self.box.viewRange()
         return x0, x1
 
@@ -100,24 +105,30 @@ class PlotCanvas(pg.GraphicsView):
         return max(1, int(self.box.width()))
 
     def show_x(self, x0: float, x1: float) -> None:
+        """Set the visible range of x."""
         self.box.setXRange(x0, x1, padding=0)
 
     def show_y(self, y0: float, y1: float) -> None:
-        """In the units drawn: logarithms on a logarithmic scale."""
+        """Set the visible range of y, in units as drawn: logarithms on a logarithmic scale."""
         self.box.setYRange(y0, y1, padding=0)
 
     def draw(self, key: str, x: Floats, y: Floats) -> Floats:
-        """Draw a series; return y as drawn (its logarithm, NaN where it has none). Points have
-        dots while there is room for them side by side."""
+        """Draw a series. Returns y as drawn: on a logarithmic scale its logarithm, NaN where there
+        is none. Points are dots if there is room between them; so is a number between two gaps,
+        which has no line."""
         shown = self._scaled(y)
         self.curves[key].setData(x, shown)
-        if key in self._dots:
-            there = np.isfinite(shown) & (len(x) * DOT_SIZE <= self.pixels())
-            self._dots[key].setData(x[there], shown[there])
+        dots = np.isfinite(shown)
+        if key in self._points:
+            dots &= len(x) * DOT_SIZE <= self.pixels()
+        else:
+            around = np.concatenate([[False], dots, [False]])
+            dots = dots & ~around[:-2] & ~around[2:]
+        self._dots[key].setData(x[dots], shown[dots])
         return shown
 
     def draw_faint(self, key: str, x: Floats, y: Floats) -> Floats:
-        """Draw the raw line under a smoothed series; return y as drawn."""
+        """Draw the raw line under a smoothed series. Returns y as drawn."""
         shown = self._scaled(y)
         self.faint[key].setData(x, shown)
         self.faint[key].show()
@@ -127,6 +138,7 @@ class PlotCanvas(pg.GraphicsView):
         self.faint[key].hide()
 
     def show_crosshair(self, x: float | None) -> None:
+        """Put the crosshair on an x; None hides it."""
         self.crosshair.setVisible(x is not None)
         if x is not None:
             self.crosshair.setPos(x)
@@ -143,7 +155,7 @@ class PlotCanvas(pg.GraphicsView):
     # -- look ------------------------------------------------------------------------------------
 
     def restyle(self) -> None:
-        """Use the theme's colours."""
+        """Set the colours of the theme."""
         colors = theme.current()
         font = QFont(self.font())
         font.setPixelSize(11)
@@ -162,23 +174,39 @@ class PlotCanvas(pg.GraphicsView):
             color = series_color(line)
             self.curves[line.key].setPen(pg.mkPen(color, width=1))
             self.faint[line.key].setPen(pg.mkPen(_mixed(color, colors.surface, FAINT), width=1))
-            if line.points:
-                self._dots[line.key].setBrush(pg.mkBrush(color))
-                self._dots[line.key].setPen(pg.mkPen(None))
+            self._dots[line.key].setBrush(pg.mkBrush(color))
+            self._dots[line.key].setPen(pg.mkPen(None))
 
 
 def series_color(line: Series) -> str:
+    """The colour of a series in the current theme, as `#rrggbb`."""
     names = theme.current().series
     return names[line.color % len(names)]
 
 
+class _Box(pg.ViewBox):
+    """A view box that leaves the wheel to the plot: pyqtgraph would zoom both ways, out of the
+    data."""
+
+    wheel_turned = Signal(float, float)
+
+    def wheelEvent(self, ev, axis=None) -> None:
+        self.wheel_turned.emit(ev.delta() / 120, self.mapSceneToView(ev.scenePos()).x())
+        ev.accept()
+
+
 class _Axis(pg.AxisItem):
-    """An axis with tick labels written as everywhere in the program."""
+    """An axis whose tick labels are written by `format_number`."""
 
     def tickStrings(self, values: list[float], scale: float, spacing: float) -> list[str]:
         if self.logMode:
             return [format_number(float(10.0**value), 3) for value in values]
-        return [format_number(float(value), 4) for value in values]
+        # As many digits as it takes to tell the ticks apart: at 436.1 MiB they differ by less.
+        for digits in range(4, 16):
+            labels = [format_number(float(value), digits) for value in values]
+            if len(set(labels)) == len(labels):
+                break
+        return labels
 
     def paint(self, p: QPainter, opt, widget) -> None:
         """Paint as the base class does, but without a QPicture, whose text costs half a millisecond
@@ -192,7 +220,8 @@ class _Axis(pg.AxisItem):
 
 
 def _mixed(color: str, ground: str, share: float) -> QColor:
-    """The opaque mix of `share` of a colour with a ground: blended lines cost ten times as much."""
+    """The opaque mix of `share` of a colour with a background. Painting transparent lines would
+    take ten times as long."""
     top, under = QColor(color), QColor(ground)
     return QColor.fromRgbF(
         *(share * a + (1 - share) * b for a, b in zip(_rgb(top), _rgb(under), strict=True))

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from PySide6.QtCore import QPointF, Qt, Signal
-from PySide6.QtGui import QContextMenuEvent, QGuiApplication, QPainter
+from PySide6.QtGui import QContextMenuEvent, QGuiApplication, QPainter, QResizeEvent
 from PySide6.QtWidgets import (
     QFileDialog,
     QFrame,
@@ -27,6 +27,18 @@ from widgets.theme import GRID
 from widgets.training.plot_canvas import PlotCanvas, series_color
 from widgets.training.series import Series, Track, write_csv
 
+_NAMES: tuple[Callable[[Series], str], ...] = (
+    lambda line: line.title,
+    lambda line: line.title.split()[-1],
+    lambda line: "",
+)
+"""How the legend names a series, from wide plots to narrow ones."""
+BOLDER = 1.05
+"""How much wider the legend's bold numbers are."""
+WHEEL_STEP = 1.25
+"""The zoom of one notch of the wheel."""
+MIN_STEPS = 4.0
+"""The fewest steps that zooming in shows."""
 MARGIN = 0.06
 """Room above and below the lines, as a fraction of their height."""
 
@@ -36,12 +48,12 @@ Floats = NDArray[np.float64]
 class LivePlot(QFrame):
     """Lines over steps. `append` is cheap and paints nothing; `refresh` paints what is new.
 
-    The plot follows the data until the reader zooms or pans, and again after the Follow button.
-    `text` formats the values of the legend; the axis has bare numbers, in `unit`.
+    The plot follows the data until the user zooms or pans, and again after a click on Follow.
+    `text` formats the values of the legend; the axis has numbers only, in `unit`.
     """
 
     changed = Signal()
-    """The plot needs painting: call `refresh` at the next frame."""
+    """Emitted when the plot needs painting: call `refresh` at the next frame."""
 
     def __init__(
         self,
@@ -59,6 +71,7 @@ class LivePlot(QFrame):
         self._text = text
         self._smoothing = False
         self._following = True
+        self._fits_height = False
         self._cursor: float | None = None
         self._dirty = True
         self.setProperty("role", "card")
@@ -67,7 +80,8 @@ class LivePlot(QFrame):
         self._canvas = PlotCanvas(self.series)
         self._canvas.setAccessibleName(f"{title} over steps")
         self._canvas.hovered.connect(self.point_at)
-        self._canvas.moved_by_hand.connect(self._stop_following)
+        self._canvas.moved_by_hand.connect(self._move_by_hand)
+        self._canvas.wheel_turned.connect(self.zoom)
         self._canvas.range_changed.connect(self._touch)
         self._build_chrome(title, unit, tip)
         self._show_legend()
@@ -82,7 +96,9 @@ class LivePlot(QFrame):
         self._caption = make.label("", "muted", "plot_caption")
         self._caption.hide()
         self._caption.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
-        self._notice = make.label("", "error", "plot_notice", wrap=True)
+        # One line, whose tooltip has all: a label that wraps would take the height of the lines.
+        self._notice = make.label("", "error", "plot_notice")
+        self._notice.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
         self._notice.hide()
         self._smooth_button = self._button(
             "plot_smooth",
@@ -100,12 +116,16 @@ class LivePlot(QFrame):
         self._follow_button = self._button(
             "plot_follow",
             "mdi6.arrow-expand-right",
-            "Follow the newest steps and fit the height. Zooming or dragging lets go.",
+            "Follow the newest steps and fit the height. Zooming or dragging stops this.",
             lambda on: self.follow() if on else self._stop_following(),
         )
         self._follow_button.setChecked(True)
-        buttons = (self._smooth_button, self._log_button, self._follow_button)
-        head = make.row(heading, unit_label, make.STRETCH, *buttons, gap=GRID // 2)
+        self._buttons = (self._smooth_button, self._log_button, self._follow_button)
+        for button in self._buttons:  # a picture hides them, and keeps their height
+            policy = button.sizePolicy()
+            policy.setRetainSizeWhenHidden(True)
+            button.setSizePolicy(policy)
+        head = make.row(heading, unit_label, make.STRETCH, *self._buttons, gap=GRID // 2)
         parts = (head, self._legend, self._caption, self._notice, (self._canvas, 1))
         make.column(*parts, on=self, gap=0, margins=(GRID, GRID // 2, GRID, GRID // 2))
 
@@ -119,13 +139,13 @@ class LivePlot(QFrame):
     # -- data ------------------------------------------------------------------------------------
 
     def append(self, key: str, steps: ArrayLike, values: ArrayLike) -> None:
-        """Append points to a series. Raises KeyError for an unknown series, ValueError when a step
-        is less than the one before, or steps and values differ in number."""
+        """Append points to a series. Raises KeyError for an unknown series, and ValueError if a
+        step is less than the one before or there are not as many values as steps."""
         self.tracks[key].extend(steps, values)
         self._touch()
 
     def clear(self) -> None:
-        """Remove all points, and follow new ones."""
+        """Remove all points, and follow the data again."""
         self.tracks = {line.key: Track() for line in self.series}
         self.follow()
 
@@ -156,6 +176,7 @@ class LivePlot(QFrame):
 
     @property
     def following(self) -> bool:
+        """Whether the plot shows all steps, and the new ones as they come."""
         return self._following
 
     def follow(self) -> None:
@@ -173,6 +194,26 @@ class LivePlot(QFrame):
         if not self._dirty:
             self._dirty = True
             self.changed.emit()
+
+    def zoom(self, notches: float, x: float) -> None:
+        """Zoom the steps in by the notches of a wheel, around `x`. The height fits what is seen.
+        Zoomed out to all steps, the plot follows the data again."""
+        first, last = self._whole_x()
+        x0, x1 = self._canvas.x_range()
+        width = max((x1 - x0) / WHEEL_STEP**notches, min(MIN_STEPS, last - first))
+        if width >= last - first:
+            self.follow()
+            return
+        share = min(max((x - x0) / (x1 - x0), 0.0), 1.0)
+        begin = min(max(x - share * width, first), last - width)
+        self._stop_following()
+        self._fits_height = True
+        self._canvas.show_x(begin, begin + width)
+        self._touch()
+
+    def _move_by_hand(self) -> None:
+        self._fits_height = False
+        self._stop_following()
 
     def refresh(self) -> None:
         """Update curves, range and legend, if anything has changed."""
@@ -193,7 +234,7 @@ class LivePlot(QFrame):
                 low, high = _reach(low, high, canvas.draw_faint(line.key, *raw))
             else:
                 canvas.hide_faint(line.key)
-        if self._following and low <= high:
+        if (self._following or self._fits_height) and low <= high:
             room = (high - low) * MARGIN or max(abs(high) * 0.1, 1e-12)
             canvas.show_y(low - room, high + room)
         self._show_legend()
@@ -207,14 +248,15 @@ class LivePlot(QFrame):
         first, last = min(end[0] for end in ends), max(end[1] for end in ends)
         if last == first:
             return first - 0.5, last + 0.5
-        # In steps of a tenth of its magnitude, so that the axis does not change at every frame.
+        # The range grows in steps of a tenth of its magnitude, so that the axis is not redrawn at
+        # every frame.
         step = 10.0 ** (math.floor(math.log10(last - first)) - 1)
         return first, first + math.ceil((last - first) / step) * step
 
     # -- legend, crosshair, notice ---------------------------------------------------------------
 
     def legend_values(self) -> dict[str, float | None]:
-        """The legend's text for each series: its value at the crosshair, else its newest value."""
+        """The value of each series in the legend: at the crosshair, else the newest."""
         values: dict[str, float | None] = {}
         for key, track in self.tracks.items():
             at = track.raw.x[-1] if len(track.raw) and self._cursor is None else self._cursor
@@ -239,27 +281,37 @@ class LivePlot(QFrame):
         super().leaveEvent(event)
 
     def _show_legend(self) -> None:
+        """Show the newest numbers; in a narrow plot with shorter names, or without."""
         colors = theme.current()
-        parts = []
-        if self._cursor is not None:
-            parts.append(f'<span style="color:{colors.muted}">step {self._cursor:,.0f}</span>')
-        for line in self.series:
-            value = self.legend_values()[line.key]
-            if value is None:
-                continue
-            number = self._text(value) if np.isfinite(value) else "not finite"
-            parts.append(
-                f'<span style="color:{series_color(line)}">●</span> {line.title} <b>{number}</b>'
-            )
+        step = "" if self._cursor is None else f"step {self._cursor:,.0f}"
+        rows = [
+            (line, self._text(value) if np.isfinite(value) else "not finite")
+            for line in self.series
+            if (value := self.legend_values()[line.key]) is not None
+        ]
+        metrics = self._legend.fontMetrics()
+        for names in _NAMES:
+            plain = [step] * bool(step) + [f"● {names(line)} {number}" for line, number in rows]
+            if metrics.horizontalAdvance("   ".join(plain)) * BOLDER <= self._legend.width():
+                break
+        parts = [f'<span style="color:{colors.muted}">{step}</span>'] if step else []
+        for line, number in rows:
+            words = f"{names(line)} <b>{number}</b>".lstrip()
+            parts.append(f'<span style="color:{series_color(line)}">●</span> {words}')
         self._legend.setText("&nbsp;&nbsp; ".join(parts) or "&nbsp;")
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._touch()
 
     def _show_notice(self) -> None:
         bad = [
-            f"{line.title} is NaN or infinite from step {track.first_bad:,.0f} on."
+            f"{line.title} {_bad_words(track)}."
             for line in self.series
             if not line.points and (track := self.tracks[line.key]).first_bad is not None
         ]
-        make.tell(self._notice, "\n".join(bad))
+        make.tell(self._notice, " ".join(bad))
+        self._notice.setToolTip("\n".join(bad))
 
     def _restyle(self) -> None:
         self._canvas.restyle()
@@ -268,9 +320,15 @@ class LivePlot(QFrame):
     # -- copies ----------------------------------------------------------------------------------
 
     def paint(self, painter: QPainter) -> None:
-        """Paint the whole plot with heading and legend."""
+        """Paint the whole plot with heading and legend, without buttons and crosshair."""
+        self.point_at(None)
         self.refresh()
+        shown = [button for button in self._buttons if not button.isHidden()]
+        for button in shown:
+            button.hide()
         self.render(painter, QPointF(0, 0).toPoint())
+        for button in shown:
+            button.show()
 
     def csv(self) -> str:
         """All points, one row a step (see `write_csv`)."""
@@ -299,6 +357,15 @@ class LivePlot(QFrame):
                 write_csv(file, self.series, self.tracks)
         except OSError as error:
             QMessageBox.warning(self, "The numbers were not saved", str(error))
+
+
+def _bad_words(track: Track) -> str:
+    """Where numbers of a series are not finite."""
+    if track.first_bad == track.all_bad_since:
+        return f"is NaN or infinite from step {track.first_bad:,.0f} on"
+    if track.bad_count == 1:
+        return f"was NaN or infinite at step {track.first_bad:,.0f}"
+    return f"was NaN or infinite at {track.bad_count:,} steps, first at {track.first_bad:,.0f}"
 
 
 def _reach(low: float, high: float, y: Floats) -> tuple[float, float]:

@@ -1,4 +1,4 @@
-"""A growing series of numbers whose drawing takes the same time however long it is.
+"""A growing series of numbers that is drawn in the same time whatever its length.
 
 Above the raw points are levels of (minimum, maximum) over blocks of 4, 16, 64, ... points. A
 picture of `pixels` columns reads the finest level with at most two blocks a column, so that it
@@ -6,6 +6,9 @@ costs the same for a thousand points and for ten million, and shows every extrem
 """
 
 from __future__ import annotations
+
+from functools import reduce
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -68,8 +71,9 @@ class Pyramid:
             raise ValueError(f"x and y differ: {new_x.shape} and {new_y.shape}")
         if not len(new_x):
             return
-        before = self._x.view[-1:]
-        if not np.isfinite(new_x).all() or (np.diff(np.concatenate([before, new_x])) < 0).any():
+        ends = [*self._x.view[-1:], new_x[0], new_x[-1]]
+        rises = all(a <= b for a, b in pairwise(ends)) and bool((new_x[:-1] <= new_x[1:]).all())
+        if not rises or not np.isfinite(ends).all():  # a NaN neither rises nor falls
             raise ValueError("x must be finite and may not fall")
         self._x.extend(new_x)
         self._y.extend(new_y)
@@ -87,8 +91,9 @@ class Pyramid:
             full = low.size // FACTOR * FACTOR
             if full == done:
                 return
-            above_low.extend(np.fmin.reduce(low.view[done:full].reshape(-1, FACTOR), axis=1))
-            above_high.extend(np.fmax.reduce(high.view[done:full].reshape(-1, FACTOR), axis=1))
+            # Column by column: numpy reduces along a short axis five times as slowly.
+            above_low.extend(reduce(np.fmin, low.view[done:full].reshape(-1, FACTOR).T))
+            above_high.extend(reduce(np.fmax, high.view[done:full].reshape(-1, FACTOR).T))
             low, high = above_low, above_high
             level += 1
 

@@ -1,4 +1,4 @@
-"""The bar over the plots: the buttons that control a run, its progress and its end."""
+"""The bar over the plots: the buttons that control a run, its progress, its result."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ from widgets import make
 from widgets.text import format_duration, format_number, format_percent
 from widgets.theme import GRID
 
+DIVERGED = "Diverged"
+"""The type of the error of a run whose loss became NaN or infinite."""
 EngineState = Literal["starting", "ready", "lost"]
 
 
@@ -44,9 +46,18 @@ def result_text(snapshot: TrainingSnapshot, last: EpochRow | None, best: EpochRo
     saved = _checkpoint_text(snapshot)
     match snapshot.state:
         case "finished":
+            if at_chance(snapshot, last):
+                guess = format_percent(snapshot.guess_accuracy)
+                following = (
+                    f" Always guessing the most frequent class reaches {guess}: the model has not"
+                    " learnt to tell the classes apart. Try another learning rate with fresh"
+                    " weights."
+                )
+            else:
+                following = " Next: export the weights, or train again."
             return (
                 f"Finished {snapshot.epochs:,} epochs, {snapshot.step:,} steps."
-                f"{_accuracy_text(last, best)} Next: export the weights, or train again."
+                f"{_accuracy_text(last, best)}{following}"
             )
         case "stopped":
             return f"Stopped after {reached}.{_accuracy_text(last, best)}{saved}"
@@ -57,11 +68,20 @@ def result_text(snapshot: TrainingSnapshot, last: EpochRow | None, best: EpochRo
         case "failed":
             return f"Failed after {reached}.{saved}"
         case "paused":
-            return "Paused. Step runs one optimizer step; Continue lets it run on."
+            return "Paused. Step runs one optimizer step; Continue runs the rest."
         case "running" if snapshot.error is not None:  # a warning: the run goes on
             hint = f" {snapshot.error.hint}" if snapshot.error.hint else ""
             return f"{snapshot.error.message}{hint}"
     return ""
+
+
+def at_chance(snapshot: TrainingSnapshot, last: EpochRow | None) -> bool:
+    """Whether the last epoch's validation accuracy is within two standard deviations of what
+    guessing the most frequent class reaches, or below."""
+    guess, samples = snapshot.guess_accuracy, snapshot.validation_samples
+    if last is None or not samples or math.isnan(guess) or math.isnan(last.validation_accuracy):
+        return False
+    return last.validation_accuracy <= guess + 2 * math.sqrt(guess * (1 - guess) / samples)
 
 
 def cut_off_text(snapshot: TrainingSnapshot) -> str:
@@ -89,7 +109,7 @@ def _accuracy_text(last: EpochRow | None, best: EpochRow | None) -> str:
 
 
 class RunBar(QFrame):
-    """The buttons that fit the run's state, its progress, and its result in words."""
+    """Shows the buttons that apply in the run's state, its progress, and its result in words."""
 
     train_requested = Signal()
     pause_requested = Signal()
@@ -105,14 +125,24 @@ class RunBar(QFrame):
         self._snapshot: TrainingSnapshot | None = None
         self._last: EpochRow | None = None
         self._best: EpochRow | None = None
-        self._problem = ""
-        self._cut_off = False
+        self._problem = self._offer = ""
+        self._cut_off = self._spoilt = False
         self.setProperty("role", "card")
         self.setObjectName("run_bar")
 
         self.train = make.button("train_button", "Train", "mdi6.play", self._train, primary=True)
+        self.weights = make.combo(
+            "run_weights",
+            "Weights with which Train begins",
+            "The weights with which Train begins",
+            (
+                ("present weights", False, "Go on with the weights as they are now"),
+                ("fresh weights", True, "Initialise all weights from the seed first"),
+            ),
+        )
+        self.weights.activated.connect(self._keep_choice)
         self.pause = make.button("pause_button", "Pause", "mdi6.pause", self.pause_requested)
-        self.pause.setToolTip("Stand still after the step in hand; nothing is lost")
+        self.pause.setToolTip("Pause after the current step")
         self.step = make.button("step_button", "Step", "mdi6.skip-next", self.step_requested)
         self.step.setToolTip("Run one optimizer step: forward, backward, update")
         self.stop = make.button("stop_button", "Stop", "mdi6.stop", self.stop_requested)
@@ -120,7 +150,9 @@ class RunBar(QFrame):
         self.resume = make.button(
             "resume_button", "Resume", "mdi6.backup-restore", self.resume_requested
         )
-        self.resume.setToolTip("Go on from the run's last checkpoint: weights, optimizer, order")
+        self.resume.setToolTip(
+            "Continue from the run's last checkpoint: weights, optimizer state, order of batches"
+        )
         self.export = make.button(
             "export_button", "Export…", "mdi6.export-variant", self.export_requested
         )
@@ -133,7 +165,15 @@ class RunBar(QFrame):
         # A long line must not widen the window.
         self._line.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
         self._result = make.text("train_result", wrap=True, width="own")
-        buttons = (self.train, self.pause, self.step, self.stop, self.resume, self.export)
+        buttons = (
+            self.train,
+            self.weights,
+            self.pause,
+            self.step,
+            self.stop,
+            self.resume,
+            self.export,
+        )
         parts = (make.row(*buttons, make.STRETCH), self._progress, self._line, self._result)
         make.column(*parts, on=self, margins=GRID)
         self._show()
@@ -142,10 +182,22 @@ class RunBar(QFrame):
         paused = self._snapshot is not None and self._snapshot.state == "paused"
         (self.continue_requested if paused else self.train_requested).emit()
 
+    @property
+    def fresh(self) -> bool:
+        """Whether Train initialises the weights first."""
+        return bool(self.weights.currentData())
+
+    def choose_fresh(self, fresh: bool) -> None:
+        """Choose whether Train initialises the weights first."""
+        self.weights.setCurrentIndex(self.weights.findData(fresh))
+
+    def _keep_choice(self) -> None:
+        self._spoilt = False
+
     # -- showing ---------------------------------------------------------------------------------
 
     def show_engine_state(self, state: EngineState) -> None:
-        """Show that the engine was lost: the run is lost with it, its checkpoint is not."""
+        """If the engine is lost, say that the run has ended and that its checkpoint remains."""
         self._engine = state
         if state == "lost" and self._snapshot is not None:
             self._cut_off = self._snapshot.state in ("running", "paused")
@@ -155,9 +207,37 @@ class RunBar(QFrame):
         self, snapshot: TrainingSnapshot, last: EpochRow | None, best: EpochRow | None
     ) -> None:
         """`last` and `best` are the run's newest epoch and the one best on validation data."""
+        if self._snapshot is None or snapshot.state != self._snapshot.state:
+            self._choose_weights(snapshot, last)
         self._snapshot, self._last, self._best = snapshot, last, best
         self._problem = ""
         self._cut_off = False
+        self._show()
+
+    def offer_resume(self, text: str) -> None:
+        """Before a run: show Resume, with words on the checkpoint that is there; none if empty."""
+        self._offer = text
+        self._show()
+
+    def _choose_weights(self, snapshot: TrainingSnapshot, last: EpochRow | None) -> None:
+        """After a run that spoilt the weights, choose fresh ones; after another run, take this
+        back, unless the user has made the choice."""
+        if snapshot.state in ("running", "paused"):
+            return
+        diverged = snapshot.error is not None and snapshot.error.type == DIVERGED
+        if diverged or (snapshot.state == "finished" and at_chance(snapshot, last)):
+            self._spoilt = self._spoilt or not self.fresh
+            self.choose_fresh(True)
+        elif self._spoilt:
+            self._spoilt = False
+            self.choose_fresh(False)
+
+    def clear(self) -> None:
+        """Return to the state before the first run."""
+        self._snapshot = self._last = self._best = None
+        self._problem = self._offer = ""
+        self._cut_off = self._spoilt = False
+        self.choose_fresh(False)
         self._show()
 
     def show_problem(self, text: str) -> None:
@@ -175,16 +255,12 @@ class RunBar(QFrame):
         self.train.setAccessibleName(self.train.text())
         self.train.setEnabled(ready and (paused or not going))
         self.train.setToolTip(self._train_tip(paused))
+        self.weights.setEnabled(not going)
         self.pause.setEnabled(ready and state == "running")
         self.step.setEnabled(ready and state != "running")
         self.stop.setEnabled(going)
-        self.resume.setVisible(
-            ready
-            and snapshot is not None
-            and bool(snapshot.checkpoint)
-            and not going
-            and state != "finished"
-        )
+        kept = bool(self._offer if snapshot is None else snapshot.checkpoint)
+        self.resume.setVisible(ready and kept and not going and state != "finished")
         self.export.setVisible(snapshot is not None and not going)
         self.export.setEnabled(ready)
         self._show_text()
@@ -195,8 +271,8 @@ class RunBar(QFrame):
         if self._engine == "lost":
             return "The engine has stopped and is being restarted."
         if paused:
-            return "Let the run go on from where it stands"
-        return "Train the model on the canvas from its present weights"
+            return "Continue the run"
+        return "Train the model on the canvas; the choice beside says with which weights it begins"
 
     def _show_text(self) -> None:
         snapshot = self._snapshot
@@ -213,7 +289,7 @@ class RunBar(QFrame):
             self._progress.setValue(snapshot.step)
             self._line.setText(progress_text(snapshot, self._best))
         if snapshot is None:
-            result = ""
+            result = self._offer
         elif self._cut_off:
             result = cut_off_text(snapshot)
         else:

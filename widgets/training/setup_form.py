@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QComboBox, QLabel, QScrollArea, QWidget
 
 from engine.project.catalogue import Param, datasets, losses, optimizers
 from engine.project.document import ParamValue, TrainingSetup, replace
+from engine.project.limits import MAX_BATCH_SIZE, MAX_EPOCHS, MAX_SEED
 from engine.project.updates import update_rule
 from engine.protocol import Device
 from widgets import make
@@ -26,8 +27,7 @@ _VALIDATION = (
         _DEFAULT.data.validation_fraction,
         minimum=0.0,
         maximum=0.9,
-        doc="Part of the samples held out: the model never trains on them, so that they show how"
-        " it does on data it has not seen.",
+        doc="Fraction of the samples held out for validation: the model never trains on them.",
     ),
 )
 _RUN = (
@@ -36,6 +36,7 @@ _RUN = (
         "int",
         _DEFAULT.batch_size,
         minimum=1,
+        maximum=MAX_BATCH_SIZE,
         doc="Samples in one optimizer step. Larger is smoother and faster an epoch; smaller takes"
         " more steps and is noisier.",
     ),
@@ -44,6 +45,7 @@ _RUN = (
         "int",
         _DEFAULT.epochs,
         minimum=1,
+        maximum=MAX_EPOCHS,
         doc="How many times training goes through the whole training set.",
     ),
     Param(
@@ -51,14 +53,15 @@ _RUN = (
         "int",
         _DEFAULT.seed,
         minimum=0,
-        doc="Starting point of all random numbers: first weights, split, order of batches."
+        maximum=MAX_SEED,
+        doc="Seed of all random numbers: initial weights, validation split, order of batches."
         " The same seed gives the same run.",
     ),
 )
 
 
 class SetupForm(QScrollArea):
-    """Shows a `TrainingSetup`. Each edit emits the whole new set-up and the edit's undo text."""
+    """Shows a `TrainingSetup`. Each edit emits the whole new set-up and a text for Undo."""
 
     setup_edited = Signal(object, str)
     """(the new TrainingSetup, what was done: "Set batch size to 32")"""
@@ -84,13 +87,13 @@ class SetupForm(QScrollArea):
         self._split_form = self._params("setup_split_form")
 
         self._heading("Loss")
-        self._loss = self._choice("setup_loss", "Loss: the number that training makes small")
+        self._loss = self._choice("setup_loss", "Loss: the number that training minimises")
         rows = ((kind.title, key, kind.summary) for key, kind in losses().items())
         make.add_choices(self._loss, rows)
         self._loss_words = self._words("setup_loss_words")
 
         self._heading("Optimizer")
-        self._optimizer = self._choice("setup_optimizer", "Optimizer: how gradients move weights")
+        self._optimizer = self._choice("setup_optimizer", "Optimizer: how gradients change weights")
         rows = ((key.removeprefix("optim."), key, f"torch.{key}") for key in optimizers())
         make.add_choices(self._optimizer, rows)
         self._optimizer_words = self._words("setup_optimizer_words")
@@ -145,11 +148,14 @@ class SetupForm(QScrollArea):
     # -- showing ---------------------------------------------------------------------------------
 
     def show_setup(self, setup: TrainingSetup, loss_from_block: str | None) -> None:
-        """Show `setup`. A loss block on the canvas (its kind's key) decides the loss."""
+        """Show `setup`. `loss_from_block` is the kind of the loss block on the canvas, which then
+        decides the loss; None if there is none."""
         self._setup = setup
         data = datasets().get(setup.data.kind)
         _choose(self._data, setup.data.kind)
-        self._data_words.setText(data.summary if data else "This version does not know this set.")
+        self._data_words.setText(
+            data.summary if data else "This version does not know this data set."
+        )
         if data:
             self._data_words.setText(
                 f"{data.summary} Shape of a sample: {data.sample_shape}. {data.classes} classes."
@@ -190,8 +196,8 @@ class SetupForm(QScrollArea):
         text = "" if rule is None else f"new = {rule.step}\n{rule.words}".strip()
         self._optimizer_words.setText(text)
         self._optimizer_words.setToolTip(
-            "How each number of a parameter is moved once backward has filled its .grad. With the"
-            " numbers of a pass: Autograd, a row of Gradients."
+            "How the optimizer updates each element of a parameter from its .grad. With the"
+            " numbers of one pass: Autograd, a row of Gradients."
         )
 
     def show_devices(self, devices: Sequence[Device]) -> None:
@@ -238,7 +244,7 @@ class SetupForm(QScrollArea):
             self.loss_edited.emit(key)
 
     def _choose_optimizer(self, key: str) -> None:
-        """Choose an optimizer. Settings that the new one has, too, stay."""
+        """Choose an optimizer. Settings that both optimizers have keep their values."""
         if key == self._setup.optimizer:
             return
         known = {param.name for param in optimizers()[key]}
@@ -273,7 +279,7 @@ class SetupForm(QScrollArea):
 
 
 class _Choice(QComboBox):
-    """A combo box that scrolling the form does not change."""
+    """A combo box that ignores the mouse wheel, which scrolls the form."""
 
     def wheelEvent(self, event: QWheelEvent) -> None:
         event.ignore()

@@ -16,7 +16,7 @@ from widgets import make
 from widgets.text import format_bytes, format_number, format_percent
 from widgets.theme import GRID
 from widgets.training.plots import LivePlot
-from widgets.training.run_bar import EngineState, RunBar
+from widgets.training.run_bar import DIVERGED, EngineState, RunBar
 from widgets.training.series import Series
 from widgets.training.setup_form import SetupForm
 
@@ -25,11 +25,14 @@ FRAME_MS = 16
 PLOTS_PER_FRAME = 2
 """The number of plots painted in one frame: all six would take longer than that."""
 MIB = 2**20
+GOING_NOTE = (
+    "The optimizer's numbers apply from the next step on. All other changes apply to the next run."
+)
 COLUMNS = 2
 
 
 def _plots() -> dict[str, LivePlot]:
-    """The six plots by name. Series keys are the names of the columns they show."""
+    """The six plots by name. The key of a series is the name of the column that it shows."""
     return {
         "loss": LivePlot(
             "Loss",
@@ -39,8 +42,8 @@ def _plots() -> dict[str, LivePlot]:
                 Series("train_loss", "train epoch", 1, True, "train epoch: mean over one epoch"),
                 Series("validation_loss", "validation", 2, True, "validation: on data held out"),
             ),
-            tip="What training makes smaller. Where validation rises while train falls, the model"
-            " learns its training data by heart.",
+            tip="What training minimises. If validation rises while train falls, the model"
+            " overfits.",
         ),
         "accuracy": LivePlot(
             "Accuracy",
@@ -59,8 +62,8 @@ def _plots() -> dict[str, LivePlot]:
             "Gradient norm",
             "",
             (Series("gradient_norm", "2-norm", 3, tip="2-norm over all parameters"),),
-            tip="How long the gradient of all parameters is. Growing without end: the learning"
-            " rate is too high. Near zero: nothing is learnt.",
+            tip="The norm of the gradient of all parameters. It keeps growing: the learning"
+            " rate is too high. It is near zero: the model does not learn.",
         ),
         "learning_rate": LivePlot(
             "Learning rate",
@@ -101,7 +104,7 @@ def memory_text(memory: TrainingMemory) -> str:
 
 
 class TrainView(QWidget):
-    """Shows the training set-up and a run. `form` and `bar` emit what the reader asks for."""
+    """Shows the training set-up and a run. Its `form` and `bar` emit the user's requests."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -159,14 +162,11 @@ class TrainView(QWidget):
         self.bar.show_problem(text)
 
     def show_training(self, snapshot: TrainingSnapshot) -> None:
-        """Add the new points of a run. A new or resumed run first clears the plots: a resumed run
-        answers another command, and its first snapshot holds all points."""
+        """Add the new points of a run. A new or resumed run clears the plots first; the first
+        snapshot of a resumed run has all of its points."""
         run = (snapshot.run, snapshot.reply_to)
         if run != self._run:
-            self._run = run
-            self._last = self._best = None
-            for plot in self.plots.values():
-                plot.clear()
+            self._forget(run)
         self._append(snapshot)
         self.plots["memory"].set_caption(memory_text(snapshot.memory))
         for row in snapshot.epoch_rows:
@@ -176,10 +176,28 @@ class TrainView(QWidget):
                 self._best is None or accuracy > self._best.validation_accuracy
             ):
                 self._best = row
+        error = snapshot.error
+        spoilt = error is not None and error.type == DIVERGED
+        self.plots["loss"].set_caption(error.message if error is not None and spoilt else "")
         self._pages.setCurrentIndex(1)
         self.bar.show_progress(snapshot, self._last, self._best)
         going = snapshot.state in ("running", "paused")
-        self.form.show_note("Changes here count from the next run on." if going else "")
+        self.form.show_note(GOING_NOTE if going else "")
+
+    def clear(self) -> None:
+        """Return to the state before the first run: another model has come."""
+        self._forget(("", 0))
+        self._pages.setCurrentIndex(0)
+        self.bar.clear()
+        self.form.show_note("")
+
+    def _forget(self, run: tuple[str, int]) -> None:
+        """Remove the points; those of `run` come next."""
+        self._run = run
+        self._last = self._best = None
+        for plot in self.plots.values():
+            plot.clear()
+            plot.set_caption("")
 
     def _append(self, snapshot: TrainingSnapshot) -> None:
         columns = snapshot.steps

@@ -17,7 +17,8 @@ _HEAD = 20
 
 
 class BitView(QWidget):
-    """A box per bit, coloured by meaning, and the sum that gives the value."""
+    """Shows a box for each bit, coloured by its field (sign, exponent, mantissa), and the sum that
+    gives the value."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -31,6 +32,7 @@ class BitView(QWidget):
         theme.notifier.changed.connect(self.update)
 
     def show_bits(self, bits: BitsSnapshot | None) -> None:
+        """Show the bits of an element; None shows nothing."""
         self._bits = bits
         self.setAccessibleDescription("; ".join(self.words()))
         self.updateGeometry()

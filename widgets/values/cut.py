@@ -1,4 +1,8 @@
-"""From cells of a cut tensor's table and picture to elements of the tensor: pure arithmetic."""
+"""Which element of a tensor a cell of its table or picture shows, when a slice is shown. No Qt.
+
+`dims` has a DimCut for each dimension of the tensor. The cut is the tensor under the slice: it
+lacks the dimensions that an integer index fixes.
+"""
 
 from __future__ import annotations
 
@@ -8,26 +12,27 @@ from collections.abc import Sequence
 from engine.protocol import DimCut
 
 Index = tuple[int, ...]
-"""An element of a tensor, one number per dimension."""
+"""The index of an element: one integer per dimension of the tensor."""
 
 
 def free_dims(dims: Sequence[DimCut]) -> list[int]:
-    """The dimensions that the slice leaves."""
+    """The tensor's dimensions that the cut has."""
     return [number for number, dim in enumerate(dims) if not dim.fixed]
 
 
 def cut_shape(dims: Sequence[DimCut]) -> Index:
+    """The shape of the cut."""
     return tuple(dim.count for dim in dims if not dim.fixed)
 
 
 def element_at(dims: Sequence[DimCut], position: Sequence[int]) -> Index:
-    """The element at `position` in the cut, which has one number per dimension left."""
+    """The element at `position` in the cut: one integer per dimension of the cut."""
     left = iter(position)
     return tuple(dim.start + (0 if dim.fixed else next(left) * dim.step) for dim in dims)
 
 
 def position_of(dims: Sequence[DimCut], element: Index) -> Index | None:
-    """The position of `element` in the cut; None if the slice leaves it out."""
+    """The position of `element` in the cut; None if the cut does not have it."""
     if len(element) != len(dims):
         return None
     position: list[int] = []
@@ -41,7 +46,8 @@ def position_of(dims: Sequence[DimCut], element: Index) -> Index | None:
 
 
 def cell_element(dims: Sequence[DimCut], row: int, column: int) -> Index:
-    """The element in a cell of the table: columns are the last dimension left."""
+    """The element in a cell of the table. Its columns are the last dimension of the cut, its rows
+    all other dimensions in C order."""
     shape = cut_shape(dims)
     if not shape:
         return element_at(dims, ())
@@ -49,7 +55,7 @@ def cell_element(dims: Sequence[DimCut], row: int, column: int) -> Index:
 
 
 def element_cell(dims: Sequence[DimCut], element: Index) -> tuple[int, int] | None:
-    """The (row, column) of an element in the table; None when it is not there."""
+    """The (row, column) of an element in the table; None if the cut does not have it."""
     position = position_of(dims, element)
     if position is None:
         return None
@@ -62,7 +68,8 @@ def element_cell(dims: Sequence[DimCut], element: Index) -> tuple[int, int] | No
 
 
 def picture_element(dims: Sequence[DimCut], step: tuple[int, int], cell: tuple[int, ...]) -> Index:
-    """The element in a cell of the picture, (row, column) or (image, row, column)."""
+    """The element in a cell of the picture, (row, column) or (image, row, column). `step` is
+    `ValuesSnapshot.picture_step`."""
     shape = cut_shape(dims)
     image, row, column = cell if len(cell) == 3 else (0, *cell)
     inside = (row * step[0], column * step[1])
@@ -71,7 +78,7 @@ def picture_element(dims: Sequence[DimCut], step: tuple[int, int], cell: tuple[i
 
 
 def row_label(dims: Sequence[DimCut], row: int) -> str:
-    """The indices common to a row of the table (`0, 3`); empty for a vector."""
+    """The index of a row of the table without its last dimension (`0, 3`); empty for a vector."""
     free = free_dims(dims)
     if len(free) < 2:
         return ""
@@ -80,16 +87,18 @@ def row_label(dims: Sequence[DimCut], row: int) -> str:
 
 
 def column_label(dims: Sequence[DimCut], column: int) -> str:
+    """The index of a column along the last dimension of the cut, as text; empty for a scalar."""
     free = free_dims(dims)
     return str(element_at(dims, (*(0,) * (len(free) - 1), column))[free[-1]]) if free else ""
 
 
 def slice_text(dims: Sequence[DimCut]) -> str:
-    """The slice as one writes it between brackets (`0, :, ::2`)."""
+    """The slice as Python code between brackets (`0, :, ::2`)."""
     return ", ".join(dim_text(dim) for dim in dims)
 
 
 def dim_text(dim: DimCut) -> str:
+    """The part of a dimension that is shown, as Python code (`3`, `:`, `2:8:2`)."""
     if dim.fixed:
         return str(dim.start)
     stop = dim.start + dim.count * dim.step
@@ -99,6 +108,7 @@ def dim_text(dim: DimCut) -> str:
 
 
 def unravel(flat: int, shape: Sequence[int]) -> Index:
+    """The index of the element number `flat`, counted in C order, of a tensor of this shape."""
     index: list[int] = []
     for size in reversed(shape):
         flat, at = divmod(flat, size)
@@ -107,12 +117,12 @@ def unravel(flat: int, shape: Sequence[int]) -> Index:
 
 
 def element_text(expression: str, element: Index) -> str:
-    """An element as one writes it (`x[0, 2]`); a scalar is the tensor itself."""
+    """An element as Python code (`x[0, 2]`); for a scalar, the tensor's own expression."""
     return f"{expression}[{', '.join(map(str, element))}]" if element else expression
 
 
 def assignment(expression: str, element: Index, literal: str, under_no_grad: bool) -> str:
-    """The Python line that puts `literal` into an element."""
+    """The Python code that assigns `literal` to an element."""
     if element:
         line = f"{element_text(expression, element)} = {literal}"
     else:
@@ -121,10 +131,8 @@ def assignment(expression: str, element: Index, literal: str, under_no_grad: boo
 
 
 def literal_for(dtype: str, text: str) -> str:
-    """The typed text as a Python literal for an element of `dtype`.
-
-    Raises ValueError with the reason for a text that is no value of `dtype`.
-    """
+    """The typed text as a Python literal for an element of `dtype`. Raises ValueError, with the
+    reason in words, for a text that is no value of `dtype`."""
     text = text.strip()
     if dtype == "bool":
         if text.lower() in ("true", "1"):

@@ -21,10 +21,10 @@ _LEFT, _TOP, _BOTTOM = 72, 28, 32
 
 
 class HistogramView(PaintedWidget):
-    """Bars over the range of the elements; the pointer or the arrow keys choose a bar."""
+    """Paints a `Histogram` as bars. The pointer or the arrow keys choose a bar."""
 
     bar_changed = Signal(object)
-    """The bar under the cursor, an int, or None."""
+    """The number of the chosen bar, from 0; None if no bar is chosen."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -39,6 +39,7 @@ class HistogramView(PaintedWidget):
         self._bar: int | None = None
 
     def show_histogram(self, histogram: Histogram | None, empty_text: str = "") -> None:
+        """Show a histogram; without one, `empty_text`."""
         self._histogram = histogram
         self._empty_text = empty_text or "No finite numbers to count"
         if histogram is None or (self._bar or 0) >= len(histogram.counts):
@@ -46,7 +47,7 @@ class HistogramView(PaintedWidget):
         self.update()
 
     def readout(self) -> str:
-        """The bar under the cursor in words (`-0.25 ≤ x < 0.25: 1,204 elements`)."""
+        """The chosen bar in words (`-0.25 ≤ x < 0.25: 1,204 elements`)."""
         shown, bar = self._histogram, self._bar
         if shown is None or bar is None:
             return ""
@@ -61,7 +62,7 @@ class HistogramView(PaintedWidget):
         area, counts = self._area(), self._histogram.counts
         width = area.width() / len(counts)
         height = area.height() * counts[bar] / (max(counts) or 1)
-        # A few among millions are still to be seen.
+        # A few elements among millions have a visible bar, too.
         height = max(height, 1.0) if counts[bar] else 0.0
         return QRectF(area.x() + bar * width, area.bottom() - height, width, height)
 

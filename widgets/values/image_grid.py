@@ -21,8 +21,8 @@ _FOOT = 24
 
 
 class ImageGrid(PaintedWidget):
-    """Images side by side. Three channels are taken as red, green and blue, one as grey; other
-    numbers of channels show each as an image of its own."""
+    """Paints images side by side. Three channels make one image of red, green and blue, one channel
+    a grey image. With any other number, each channel is a grey image of its own."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -36,6 +36,7 @@ class ImageGrid(PaintedWidget):
         self._empty_text = "Nothing to show yet"
 
     def show_picture(self, picture: Picture | None, empty_text: str = "") -> None:
+        """Show `picture`; without one, `empty_text`. Raises ValueError on a damaged picture."""
         self._empty_text = empty_text or "Nothing to show"
         if picture is None or len(picture.source_shape) < 2:
             if picture is not None:
@@ -46,7 +47,7 @@ class ImageGrid(PaintedWidget):
         self.update()
 
     def images(self) -> NDArray[np.uint8]:
-        """The painted colours: (images, rows, columns, 3), red, green and blue."""
+        """The painted colours: uint8 red, green, blue, shape (images, rows, columns, 3)."""
         return self._images
 
     def words(self) -> str:
@@ -103,7 +104,8 @@ def _as_images(picture: Picture) -> tuple[NDArray[np.uint8], str]:
 
 
 def _range(values: NDArray[np.float32]) -> tuple[float, float, str]:
-    """Black, white, and that in words: 0 to 1 or 0 to 255 where the numbers fit."""
+    """The numbers painted black and white, and the same in words: 0 and 1 if all finite numbers are
+    within, 0 and 255 if all are integers within, else the smallest and the largest."""
     finite = values[np.isfinite(values)]
     low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
     if low >= 0 and high <= 1:

@@ -1,4 +1,4 @@
-"""The rows of a tensor as lines: a vector, or a few of them."""
+"""The rows of a tensor as lines: one line for a vector, several for a matrix."""
 
 from __future__ import annotations
 
@@ -22,21 +22,22 @@ from widgets.text import format_number
 from widgets.theme import GRID
 
 MAX_LINES = 6
-"""The most lines: the number of colours that can be distinguished."""
+"""The largest number of lines: as many as there are colours that can be distinguished."""
 _LEFT, _TOP, _BOTTOM = 72, 28, 32
 _DOTS_MIN_STEP = 10.0
-"""Points have dots if they lie at least this far apart, in pixels."""
+"""Points that are at least this far apart, in pixels, are painted as dots."""
 
 
 class LineView(PaintedWidget):
-    """The first MAX_LINES rows of a tensor, each a line over the columns. Where columns are too
-    many, a bin of neighbours is one point of the line: it goes down to the smallest and up to the
-    largest of them, so that no spike is missed."""
+    """Paints the first MAX_LINES rows of a tensor, each as a line over the columns. If there are
+    too many columns, one point of the line stands for a bin of neighbouring columns: a span from
+    their smallest to their largest number, so that every spike is seen."""
 
     element_chosen = Signal(int, int)
-    """A click, or Enter: the (row, column) of the tensor's table that is drawn nearest."""
+    """(row, column) in the tensor's table of the element nearest to a click. Enter chooses the
+    highest element of the point under the cursor."""
     more_wanted = Signal()
-    """What is shown is not yet all."""
+    """Emitted while elements of the tensor are still unread."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -56,7 +57,7 @@ class LineView(PaintedWidget):
         self._empty_text = "Nothing to draw yet"
 
     def show_lines(self, found: LinesSnapshot | None, empty_text: str = "") -> None:
-        """Draw the points found so far; if there are none, show `empty_text`."""
+        """Draw the points read so far; without any, show `empty_text`."""
         self._shown = found
         self._empty_text = (found.note if found else "") or empty_text or "Nothing to draw"
         if found is None or not found.lines or not found.columns:
@@ -74,7 +75,7 @@ class LineView(PaintedWidget):
             self.more_wanted.emit()
 
     def spans(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """The drawn numbers, (lines, points): the smallest and the largest of each point."""
+        """The smallest and the largest number of each point: float32, shape (lines, points)."""
         return self._low, self._high
 
     def readout(self) -> str:
@@ -102,7 +103,7 @@ class LineView(PaintedWidget):
         return f"columns {first:,} to {min(first + found.bin_columns, found.columns) - 1:,}:"
 
     def _point_texts(self) -> list[str]:
-        """The numbers of the chosen point, line by line."""
+        """The text of the chosen point in each line."""
         if self._bin is None:
             return []
         ends = zip(self._low[:, self._bin], self._high[:, self._bin], strict=True)
@@ -157,7 +158,7 @@ class LineView(PaintedWidget):
         self._paint_readout(painter, QRectF(area.x(), 4, area.width(), 16))
 
     def _paint_readout(self, painter: QPainter, area: QRectF) -> None:
-        """From the right, each number in its line's colour."""
+        """Write the readout from right to left, each number in the colour of its line."""
         names = theme.current().series
         texts = [(self._columns_text(), theme.current().color("text"))]
         texts += [(t, QColor(names[i % len(names)])) for i, t in enumerate(self._point_texts())]
@@ -175,7 +176,7 @@ class LineView(PaintedWidget):
         points = np.arange(len(there))
         dots = self._area().width() / max(1, len(points) - 1) >= _DOTS_MIN_STEP
         painter.setPen(QPen(color, 1.5))
-        # Gaps where numbers are not finite: a polyline for each stretch between them.
+        # A number that is not finite is a gap: each stretch between two gaps is a polyline.
         for stretch in np.split(points, np.flatnonzero(~there)):
             shown = self._polyline(row, [int(at) for at in stretch if there[at]])
             if len(shown) > 1:
@@ -251,7 +252,7 @@ def _span_text(low: float, high: float) -> str:
 
 
 def _notes(found: LinesSnapshot) -> str:
-    """Words on what the picture cannot show."""
+    """Words on what the lines leave out: further rows, binned columns, numbers not finite."""
     notes = []
     if found.bin_columns > 1:
         notes.append(f"each point spans {found.bin_columns:,} columns, from their min to their max")

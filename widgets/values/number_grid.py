@@ -1,4 +1,4 @@
-"""The picture of a table of any size: it holds and paints only the visible cells."""
+"""A table of any size. It holds and paints the visible cells only."""
 
 from __future__ import annotations
 
@@ -23,19 +23,20 @@ ROW_HEIGHT = 24
 HEADER_HEIGHT = 24
 _MAX_CHARACTERS = 26
 _MAX_STEPS = 1 << 30
-"""Steps of a scroll bar, which counts in 32 bits: larger tables scroll several rows a step."""
+"""The most steps of a scroll bar, which counts in 32 bits. In a table with more rows, a step
+scrolls several rows."""
 
 Window = tuple[int, int, int, int]
-"""First row, number of rows, first column, number of columns."""
+"""A window of cells: first row, number of rows, first column, number of columns."""
 
 
 class NumberGrid(QAbstractScrollArea):
-    """Texts in rows and columns. `window_changed(window)` says which cells are in sight now;
-    the owner reads them and calls `show_cells`."""
+    """Shows texts in rows and columns. `window_changed(window)` says which cells have become
+    visible; the owner reads them and calls `show_cells`."""
 
     window_changed = Signal(object)
     reshaped = Signal()
-    """Emitted for another table, whose cells are not known yet."""
+    """Emitted when another table is shown. Its cells are not known yet."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -63,8 +64,8 @@ class NumberGrid(QAbstractScrollArea):
         column_label: Callable[[int], str],
         block: int = 0,
     ) -> None:
-        """A table of `rows` x `columns`, its cells unknown. A line is drawn after every `block`
-        rows (0: none). Scrolls only as far as it must."""
+        """Show a table of `rows` x `columns` whose cells are not known yet. A line is drawn after
+        every `block` rows (0: no lines). The scroll position stays if the table is that large."""
         self.reshaped.emit()
         if (rows, columns) != (self._rows, self._columns):
             self._characters = 5
@@ -79,7 +80,7 @@ class NumberGrid(QAbstractScrollArea):
     def show_cells(
         self, row_start: int, column_start: int, cells: tuple[tuple[str, ...], ...]
     ) -> None:
-        """The texts from (row_start, column_start) on; all others are forgotten."""
+        """Show the texts of the cells from (row_start, column_start) on; forget all others."""
         self._first, self._cells = (row_start, column_start), cells
         longest = max((len(self._shorten(text)) for row in cells for text in row), default=0)
         if longest > self._characters:
@@ -93,17 +94,18 @@ class NumberGrid(QAbstractScrollArea):
         self._empty_text = text
 
     def set_shortening(self, shorten: Callable[[str], str]) -> None:
-        """Set the short form of a cell's text."""
+        """Set the function that shortens a cell's text for painting."""
         self._shorten = shorten
 
     def text_at(self, row: int, column: int) -> str | None:
-        """The full text of a cell; None if it is not visible."""
+        """The full text of a cell; None if it is not known."""
         row, column = row - self._first[0], column - self._first[1]
         if 0 <= row < len(self._cells) and 0 <= column < len(self._cells[row]):
             return self._cells[row][column]
         return None
 
     def cells_in_sight(self) -> Window:
+        """The window of visible cells, whether known or not."""
         row, column = self._first_row(), self._first_column()
         area = self._area()
         rows = min(self._rows - row, area.height() // ROW_HEIGHT + 1)
@@ -157,7 +159,7 @@ class NumberGrid(QAbstractScrollArea):
         return min(self.horizontalScrollBar().value() * self._units()[1], last)
 
     def _measure(self) -> None:
-        """Fit the scroll bars to the size, and emit which cells are visible."""
+        """Fit the scroll bars to the table, and emit the window of visible cells."""
         bars = (self.verticalScrollBar(), self.horizontalScrollBar())
         sizes = (self._rows, self._columns)
         for bar, size, whole, unit in zip(

@@ -1,4 +1,4 @@
-"""A table of any size to read, to choose cells in, and to change."""
+"""A table of any size whose cells can be selected and edited."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from widgets.values.number_grid import NumberGrid
 
 
 class NumberTable(NumberGrid):
-    """Cells are selected by pointer and keys, and edited in place (double click, Enter, F2 or
-    typing) when `set_editing` allows it."""
+    """A NumberGrid with a selected cell. Pointer and keys select; a double click, Enter, F2 or
+    typing opens an editor on the cell, if `set_editing` allows it."""
 
     cell_selected = Signal(int, int)
     cell_edited = Signal(int, int, str)
-    """Row, column and the value that the check returned for the text."""
+    """(row, column, value); the value is what the check made of the typed text."""
     edit_refused = Signal(str)
-    """Why the typed text is refused; the editor stays open."""
+    """The reason why the typed text is refused. The editor stays open."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -57,6 +57,7 @@ class NumberTable(NumberGrid):
         self.viewport().update()
 
     def selected(self) -> tuple[int, int] | None:
+        """The (row, column) of the selected cell; None without one."""
         return self._selected
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
@@ -73,7 +74,7 @@ class NumberTable(NumberGrid):
         self.edit_selected()
 
     def wheelEvent(self, event: QWheelEvent) -> None:
-        """A table of one row moves sideways."""
+        """Scroll; a table of one row scrolls sideways."""
         if self._rows == 1 and not event.angleDelta().x():
             QGuiApplication.sendEvent(self.horizontalScrollBar(), event)
         else:
@@ -120,7 +121,7 @@ class NumberTable(NumberGrid):
         self.cell_selected.emit(row, column)
 
     def _copy(self) -> None:
-        """The selected cell; without one all visible cells as tab-separated rows."""
+        """Copy the selected cell, or without one all visible cells, tab-separated."""
         text = None if self._selected is None else self.text_at(*self._selected)
         if text is None:
             text = "\n".join("\t".join(row) for row in self._cells)
@@ -129,11 +130,12 @@ class NumberTable(NumberGrid):
     # -- editing ---------------------------------------------------------------------------------
 
     def set_editing(self, check: Callable[[str], str] | None) -> None:
-        """`check` turns the typed text into the value to emit, or raises ValueError."""
+        """Allow editing. `check` returns the value to emit for a typed text, or raises ValueError
+        with the reason why there is none. None forbids editing."""
         self._check = check
 
     def edit_selected(self, typed: str = "") -> None:
-        """Open the editor on the selected cell, with `typed` in place of its text."""
+        """Open the editor on the selected cell. It starts with the cell's text, or with `typed`."""
         if self._check is None or self._selected is None:
             return
         self._close_editor()
@@ -186,7 +188,7 @@ class NumberTable(NumberGrid):
 
 
 class _CellEditor(QLineEdit):
-    """Enter, Esc and the loss of the focus are told."""
+    """Emits `entered` at Enter, `cancelled` at Esc, `left` when it loses the focus."""
 
     entered = Signal()
     cancelled = Signal()
@@ -194,7 +196,7 @@ class _CellEditor(QLineEdit):
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
-            self.entered.emit()  # and no further: the table would edit again
+            self.entered.emit()  # the table must not get this Enter: it would edit again
         elif event.key() == Qt.Key.Key_Escape:
             self.cancelled.emit()
         else:

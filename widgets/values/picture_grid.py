@@ -1,4 +1,4 @@
-"""The places of a picture's cells: pure geometry, no painting."""
+"""Where the cells of a tensor's picture are: geometry without painting."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from engine.protocol import Picture
 
 MAX_CELL = 56.0
-"""Cells grow no larger than this, in pixels."""
+"""The largest width and height of a cell, in pixels."""
 MAX_STRETCH = 3.0
 """The largest ratio of a heat map's cells, width to height or height to width."""
 MIN_STRIP = 24.0
-"""A heat map of one row (column) may grow to this height (width), in pixels."""
+"""The height (width) in pixels to which a heat map of one row (column) may stretch."""
 TILE_GAP = 4.0
 """The gap between the images of an image grid, in pixels."""
 
@@ -24,16 +24,14 @@ Cell = tuple[int, ...]
 
 
 def values_of(picture: Picture) -> NDArray[np.float32]:
-    """The picture's numbers, float32 of shape `picture.shape`.
-
-    Raises ValueError when `data` has not 4 bytes for every element.
-    """
+    """The picture's numbers: float32, shape `picture.shape`. Raises ValueError unless `data` has
+    4 bytes for each element."""
     return np.frombuffer(picture.data, "<f4").reshape(picture.shape)
 
 
 def source_index(picture: Picture, cell: Cell) -> str:
-    """The cell's index as one writes it in Python: of the tensor itself where the picture holds
-    all of its elements in order (`[0, 3, 5]`), else of the picture (`picture[3, 5]`)."""
+    """The cell's index as Python code: in the tensor if the picture has all of its elements
+    (`[0, 3, 5]`), else in the picture (`picture[3, 5]`)."""
     index = source_element(picture, cell)
     if index is None:
         return "picture[" + ", ".join(map(str, cell)) + "]"
@@ -43,7 +41,7 @@ def source_index(picture: Picture, cell: Cell) -> str:
 
 
 def source_element(picture: Picture, cell: Cell) -> tuple[int, ...] | None:
-    """The tensor's own index of a cell; None where the picture leaves elements out."""
+    """The index in the tensor of a cell's element; None if the picture leaves elements out."""
     if picture.sampled or math.prod(picture.source_shape) != math.prod(picture.shape):
         return None
     flat = int(np.ravel_multi_index(cell, picture.shape))
@@ -51,7 +49,7 @@ def source_element(picture: Picture, cell: Cell) -> tuple[int, ...] | None:
 
 
 def matrix_steps(picture: Picture, rows: int, columns: int) -> tuple[int, int]:
-    """By how many (rows, columns) of a matrix the picture of it goes on from cell to cell."""
+    """How many (rows, columns) of a matrix there are from one cell of its picture to the next."""
     return -(-rows // picture.shape[-2]), -(-columns // picture.shape[-1])
 
 
@@ -80,6 +78,7 @@ class Grid:
         return self.rows * self.cell_h
 
     def tile_origin(self, tile: int) -> tuple[float, float]:
+        """The (x, y) of the top left corner of a tile, in pixels."""
         row, column = divmod(tile, self.tile_columns)
         return (
             self.x + column * (self.tile_w + TILE_GAP),
@@ -93,7 +92,7 @@ class Grid:
         return x + column * self.cell_w, y + row * self.cell_h, self.cell_w, self.cell_h
 
     def cell_at(self, x: float, y: float) -> tuple[int, int, int] | None:
-        """(tile, row, column) under a point, None beside the cells and in the gaps."""
+        """(tile, row, column) of the cell at a point; None outside of all cells."""
         tile_column, dx = divmod(x - self.x, self.tile_w + TILE_GAP)
         tile_row, dy = divmod(y - self.y, self.tile_h + TILE_GAP)
         if not 0 <= tile_column < self.tile_columns or tile_row < 0:
@@ -137,7 +136,8 @@ def _stretched(rows: int, columns: int, width: float, height: float) -> tuple[fl
 
 
 def _tiling(tiles: int, rows: int, columns: int, width: float, height: float) -> tuple[int, float]:
-    """(tiles side by side, cell size) with the largest cells; the first of equals."""
+    """(number of tiles side by side, cell size in pixels) with the largest cells; if several are
+    equally large, the fewest tiles side by side."""
     best = (1, 0.0)
     for side_by_side in range(1, tiles + 1):
         high = math.ceil(tiles / side_by_side)
@@ -146,5 +146,5 @@ def _tiling(tiles: int, rows: int, columns: int, width: float, height: float) ->
         side = min(room_w, room_h, MAX_CELL)
         if side > best[1]:
             best = (side_by_side, side)
-    # No room at all: cells of the least size.
+    # Without room for any cell, cells have the smallest size.
     return best if best[1] > 0 else (math.ceil(math.sqrt(tiles)), 0.5)

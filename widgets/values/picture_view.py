@@ -9,14 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import (
-    QBrush,
     QColor,
     QContextMenuEvent,
     QGuiApplication,
-    QImage,
     QKeyEvent,
     QKeySequence,
-    QLinearGradient,
     QMouseEvent,
     QPainter,
     QPaintEvent,
@@ -29,14 +26,10 @@ from widgets import colormap, make, theme
 from widgets.painted_widget import set_small_font
 from widgets.save_picture import add_picture_actions, copy_picture
 from widgets.text import format_number
+from widgets.values import picture_paint
 from widgets.values.picture_grid import Cell, Grid, fit_grid, source_index, values_of
+from widgets.values.picture_paint import LEGEND_HEIGHT
 
-LEGEND_HEIGHT = 40
-NUMBERS_MIN_CELL = (38.0, 16.0)
-"""Numbers are written into cells at least this wide and high, in pixels."""
-HATCH_MIN_CELL = 5.0
-MARK_MIN = 8.0
-"""The frame of a marked cell is at least this wide and high, in pixels."""
 _ARROWS = {
     Qt.Key.Key_Left: (0, -1),
     Qt.Key.Key_Right: (0, 1),
@@ -46,13 +39,13 @@ _ARROWS = {
 
 
 class PictureView(QWidget):
-    """Paints a `Picture`. The pointer or the arrow keys choose a cell, whose index and value are
-    shown; NaN and infinities stand out hatched in the error colour."""
+    """Paints a `Picture`. The pointer or the arrow keys choose a cell, and its index and value are
+    shown. NaN and infinities are hatched in the error colour."""
 
     cell_changed = Signal(object)
-    """The cell under the cursor, a tuple (row, column) or (image, row, column), or None."""
+    """The cell under the cursor, (row, column) or (image, row, column), or None."""
     cell_chosen = Signal(object)
-    """A cell that was clicked, or on which Enter was pressed."""
+    """A cell on which the user clicked or pressed Enter."""
 
     def __init__(self, legend: bool = True, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -98,12 +91,12 @@ class PictureView(QWidget):
         self._recolour()
 
     def set_cell_names(self, name_cell: Callable[[Cell], str] | None) -> None:
-        """Set the names of cells for a picture that is only a part of a tensor."""
+        """Set the function that names a cell in the readout; None names it by `source_index`."""
         self._name_cell = name_cell
 
     def mark_cell(self, cell: Cell | None, role: str = "accent") -> None:
-        """Frame a cell in a colour of the theme, wherever the cursor goes; None for none. A cell
-        outside of the picture is not marked."""
+        """Frame a cell in the colour of a role; None removes the frame. A cell outside of the
+        picture gets no frame."""
         self._marked = cell if cell is not None and self._inside(cell) else None
         self._mark_role = role
         self.update()
@@ -112,18 +105,18 @@ class PictureView(QWidget):
         return self._marked
 
     def set_shared_range(self, ends: tuple[float, float] | None) -> None:
-        """Colour by these ends, which several pictures share to be compared; None for the
-        picture's own."""
+        """Set the (smallest, largest) number of the colour map, so that several pictures have the
+        same colours; None takes those of this picture."""
         if ends != self._shared_range:
             self._shared_range = ends
             self._recolour()
 
     def value_range(self) -> tuple[float, float]:
-        """(minimum, maximum) of the finite numbers; (0, 0) when there are none."""
+        """(smallest, largest) finite number; (0, 0) without any."""
         return self._range
 
     def colour_range(self) -> tuple[float, float]:
-        """The numbers at the ends of the colour map: symmetric when both signs occur."""
+        """The numbers at the ends of the colour map: -a and a if both signs occur."""
         low, high = self._shared_range or self._range
         if low < 0 < high:
             reach = max(-low, high)
@@ -134,7 +127,7 @@ class PictureView(QWidget):
         return self._cell
 
     def readout(self) -> str:
-        """The cell under the cursor in words, `[3, 5] = 0.25`; empty without one."""
+        """The cell under the cursor in words (`[3, 5] = 0.25`); empty without one."""
         if self._picture is None or self._cell is None:
             return ""
         value = float(self._values[self._cell])
@@ -160,8 +153,8 @@ class PictureView(QWidget):
         self._range = (float(shown.min()), float(shown.max())) if shown.size else (0.0, 0.0)
         low, high = self.colour_range()
         scale = (colormap.SIZE - 1) / (high - low) if high > low else 0.0
-        # float64, because low and high may be the float32 extremes; a constant picture takes the
-        # middle of the map.
+        # float64: low and high may be the float32 extremes, whose difference overflows. If all
+        # numbers are equal, they have the colour in the middle of the map.
         steps = (np.where(finite, self._values, low).astype(np.float64) - low) * scale
         steps = np.rint(steps if scale else steps + colormap.SIZE // 2)
         steps = np.clip(steps, 0, colormap.SIZE - 1).astype(np.intp)
@@ -200,17 +193,22 @@ class PictureView(QWidget):
                 )
             return
         grid = self._grid()
-        self._paint_cells(painter, grid)
-        self._paint_hatch(painter, grid)
-        self._paint_numbers(painter, grid)
+        picture_paint.paint_cells(painter, grid, self._rgb)
+        picture_paint.paint_hatch(painter, grid, self._values)
+        picture_paint.paint_numbers(painter, grid, self._values, self._rgb, self.font())
         painter.setBrush(Qt.BrushStyle.NoBrush)
         if self._marked is not None:
-            self._paint_mark(painter, QRectF(*grid.cell_rect(self._marked)))
+            frame = QRectF(*grid.cell_rect(self._marked))
+            picture_paint.paint_mark(painter, frame, self._mark_role)
         if self._cell is not None:
             painter.setPen(QPen(colors.color("text"), 2))
             painter.drawRect(QRectF(*grid.cell_rect(self._cell)))
         if self._legend:
-            self._paint_legend(painter)
+            area = QRectF(0, self.height() - LEGEND_HEIGHT, self.width(), LEGEND_HEIGHT)
+            set_small_font(painter, self.font())
+            picture_paint.paint_legend(
+                painter, area, self.colour_range(), self._table(), self.readout()
+            )
 
     def _grid(self) -> Grid:
         margin = 8.0 if self._legend else 0.0
@@ -219,80 +217,6 @@ class PictureView(QWidget):
         height = max(1.0, self.height() - foot - 2 * margin)
         grid = fit_grid(self._values.shape, width, height)
         return replace(grid, x=grid.x + margin, y=grid.y + margin)
-
-    def _paint_cells(self, painter: QPainter, grid: Grid) -> None:
-        painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform, False)
-        rgb = np.ascontiguousarray(self._rgb.reshape(grid.tiles, grid.rows, grid.columns, 3))
-        for tile in range(grid.tiles):
-            image = QImage(
-                rgb[tile].data,
-                grid.columns,
-                grid.rows,
-                3 * grid.columns,
-                QImage.Format.Format_RGB888,
-            )
-            x, y = grid.tile_origin(tile)
-            painter.drawImage(QRectF(x, y, grid.tile_w, grid.tile_h), image)
-
-    def _paint_hatch(self, painter: QPainter, grid: Grid) -> None:
-        if min(grid.cell_w, grid.cell_h) < HATCH_MIN_CELL:
-            return
-        brush = QBrush(theme.current().color("surface"), Qt.BrushStyle.BDiagPattern)
-        for cell in np.argwhere(~np.isfinite(self._values)):
-            painter.fillRect(QRectF(*grid.cell_rect(tuple(cell.tolist()))), brush)
-
-    def _paint_numbers(self, painter: QPainter, grid: Grid) -> None:
-        if grid.cell_w < NUMBERS_MIN_CELL[0] or grid.cell_h < NUMBERS_MIN_CELL[1]:
-            return
-        set_small_font(painter, self.font())
-        for cell, value in np.ndenumerate(self._values):
-            color = self.color_at(cell)
-            ink = "#000000" if _luminance(color) > 0.25 else "#ffffff"
-            painter.setPen(QColor(ink))
-            rect = QRectF(*grid.cell_rect(cell))
-            if not np.isfinite(value):  # no hatch behind the letters
-                painter.fillRect(QRectF(rect.x(), rect.center().y() - 8, rect.width(), 16), color)
-            text = format_number(float(value), 2)
-            painter.drawText(rect, Qt.AlignmentFlag.AlignCenter, text)
-
-    def _paint_mark(self, painter: QPainter, cell: QRectF) -> None:
-        """A frame around the cell, wide enough to be seen around a cell of one pixel."""
-        colors = theme.current()
-        more = max(0.0, (MARK_MIN - min(cell.width(), cell.height())) / 2)
-        frame = cell.adjusted(-more, -more, more, more)
-        for width, role in (
-            (5, "surface"),
-            (3, self._mark_role),
-        ):  # the light edge separates it from cells of any colour
-            painter.setPen(QPen(colors.color(role), width))
-            painter.drawRect(frame)
-
-    def _paint_legend(self, painter: QPainter) -> None:
-        colors = theme.current()
-        top = self.height() - LEGEND_HEIGHT
-        width = min(200.0, self.width() - 16.0)
-        bar = QRectF(8, top + 4, width, 8)
-        gradient = QLinearGradient(bar.topLeft(), bar.topRight())
-        for stop, (r, g, b) in zip(np.linspace(0, 1, 17), self._table()[::17][:17], strict=False):
-            gradient.setColorAt(float(stop), QColor(int(r), int(g), int(b)))
-        painter.fillRect(bar, gradient)
-        painter.setPen(QPen(colors.color("border"), 1))
-        painter.drawRect(bar)
-        set_small_font(painter, self.font())
-        painter.setPen(colors.color("muted"))
-        labels = QRectF(8, top + 14, width, 16)
-        low, high = self.colour_range()
-        painter.drawText(labels, Qt.AlignmentFlag.AlignLeft, format_number(low, 3))
-        painter.drawText(labels, Qt.AlignmentFlag.AlignRight, format_number(high, 3))
-        if low < 0 < high:
-            painter.drawText(labels, Qt.AlignmentFlag.AlignHCenter, "0")
-        painter.setPen(colors.color("text"))
-        if self.width() - width > 180:
-            beside = QRectF(width + 24, top, self.width() - width - 32, 20)
-            painter.drawText(beside, Qt.AlignmentFlag.AlignRight, self.readout())
-        else:
-            below = QRectF(8, top + 26, self.width() - 16, 16)
-            painter.drawText(below, Qt.AlignmentFlag.AlignLeft, self.readout())
 
     # -- the cursor ------------------------------------------------------------------------------
 
@@ -340,7 +264,7 @@ class PictureView(QWidget):
             super().keyPressEvent(event)
 
     def _move_cell(self, rows: int, columns: int) -> None:
-        """Move within a tile; from a tile's edge on to its neighbour."""
+        """Move the cursor; from the edge of a tile it goes on to the next tile."""
         if self._cell is None:
             self._set_cell((0,) * self._values.ndim)
             return
@@ -370,13 +294,7 @@ class PictureView(QWidget):
         menu.addAction("Copy numbers", self.copy_numbers)
 
     def copy_numbers(self) -> None:
-        """The numbers as tab-separated rows (images one under the other) to the clipboard."""
+        """Copy the numbers as tab-separated rows, one image after the other."""
         rows = self._values.reshape(-1, self._values.shape[-1])
         text = "\n".join("\t".join(str(value) for value in row) for row in rows)
         QGuiApplication.clipboard().setText(text)
-
-
-def _luminance(color: QColor) -> float:
-    """Relative luminance, 0 to 1 (approximate gamma of 2.2)."""
-    r, g, b = color.redF(), color.greenF(), color.blueF()
-    return 0.2126 * r**2.2 + 0.7152 * g**2.2 + 0.0722 * b**2.2

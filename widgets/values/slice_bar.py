@@ -1,4 +1,4 @@
-"""The slice of a tensor to show, typed or set by one control per dimension."""
+"""The slice of a tensor to show: typed, or set by a control for each dimension."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _PER_ROW = 4
 
 
 class SliceBar(QWidget):
-    """`x[` slice `]`, and under it a slider per dimension. `slice_changed(text)` asks for another
-    slice; nothing changes here until `show_dims` or `show_error` answers."""
+    """A field for the slice between `x[` and `]`, and under it a slider for each dimension.
+    `slice_changed(text)` asks for another slice. The bar shows it once `show_dims` is called."""
 
     slice_changed = Signal(str)
 
@@ -51,7 +51,7 @@ class SliceBar(QWidget):
         make.column(line, self._error, self._grid, on=self, gap=GRID // 2)
 
     def show_dims(self, expression: str, dims: tuple[DimCut, ...]) -> None:
-        """The slice that is shown."""
+        """Show the slice that the views have now: a DimCut for each dimension of the tensor."""
         self._before.setText(f"{expression}[")
         self._after.setText("]")
         self._error.hide()
@@ -66,17 +66,17 @@ class SliceBar(QWidget):
             control.show_dim(dim)
 
     def show_error(self, text: str) -> None:
-        """Show why the typed slice is refused; the one before is still shown."""
+        """Show why the typed slice is refused. The views keep the last valid one."""
         self._error.setText(text)
         self._error.show()
 
     def error(self) -> str:
+        """The error that is shown; empty without one."""
         return self._error.text() if not self._error.isHidden() else ""
 
     def _fit_controls(self, count: int) -> None:
         while len(self._controls) > count:
             control = self._controls.pop()
-            self._grid.removeWidget(control)
             control.hide()
             control.deleteLater()
         while len(self._controls) < count:
@@ -100,7 +100,8 @@ class SliceBar(QWidget):
 
 
 class _DimControl(QWidget):
-    """`dim 0`, a slider that fixes its index, and what is shown of it; a click shows all."""
+    """The name of a dimension (`dim 0`), a slider that fixes its index, and a button with the part
+    that is shown; a click on the button shows the whole dimension."""
 
     fixed = Signal(int, int)
     released = Signal(int)
@@ -129,7 +130,7 @@ class _DimControl(QWidget):
         self.shown.setText(dim_text(dim))
         self.shown.setEnabled(dim.fixed or dim.count < dim.size)
         self.slider.setEnabled(dim.size > 1)
-        if self.slider.isSliderDown():  # the reader is ahead of the answer
+        if self.slider.isSliderDown():  # the user drags it: the answer is to an earlier position
             return
         blocked = self.slider.blockSignals(True)
         self.slider.setRange(0, max(0, dim.size - 1))

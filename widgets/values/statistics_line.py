@@ -1,4 +1,4 @@
-"""A tensor's statistics in one line, with progress while a large tensor is counted."""
+"""A tensor's statistics in one line, with the progress of counting a large tensor."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _PROGRESS_STEPS = 1000
 
 
 class StatisticsLine(QWidget):
-    """Shows a StatisticsSnapshot. `more_wanted()` asks for the next piece of an unfinished count;
-    the button stops asking, and starts again."""
+    """Shows a StatisticsSnapshot. `more_wanted()` asks to go on counting an unfinished tensor. The
+    button stops and restarts these requests."""
 
     more_wanted = Signal()
 
@@ -44,10 +44,11 @@ class StatisticsLine(QWidget):
         self.show_statistics(None)
 
     def start(self) -> None:
-        """Start anew, for another tensor or other numbers: counting is on again."""
+        """Allow counting again, for another tensor or changed numbers."""
         self._stopped = False
 
     def show_statistics(self, found: StatisticsSnapshot | None) -> None:
+        """Show statistics, and the progress of counting; None shows nothing."""
         counting = found is not None and found.done < found.total
         self._progress.setVisible(counting)
         self._button.setVisible(counting)
@@ -76,12 +77,15 @@ class StatisticsLine(QWidget):
 
 
 def statistics_text(found: StatisticsSnapshot) -> str:
-    """`24 elements · min -2.1 · max 2.4 · mean 0.02 · std 1.01 · zeros 0`."""
+    """As text: `24 elements · min -2.1 · max 2.4 · mean 0.02 · std 1.01 · zeros 0`; with `finite
+    only` before the numbers if others were left out."""
     if not found.total:
         return found.note or "0 elements"
     counted = f"{found.total:,} element" + ("" if found.total == 1 else "s")
     if found.done < found.total:
         counted = f"first {found.done:,} of {counted}"
+    if bad_text(found):
+        counted += " · finite only"
     bars = "|x| " if found.magnitudes else ""
     numbers = (
         (f"{bars}min", found.minimum),
@@ -94,7 +98,7 @@ def statistics_text(found: StatisticsSnapshot) -> str:
 
 
 def bad_text(found: StatisticsSnapshot) -> str:
-    """The NaN and infinity counts (`3 NaN · 1 +inf`); empty when all is finite."""
+    """The numbers of NaN and infinities (`3 NaN · 1 +inf`); empty if all elements are finite."""
     counts = (
         (found.nans, "NaN"),
         (found.positive_infs, "+inf"),

@@ -14,8 +14,9 @@ _EXPRESSION_WIDTH = 26 * GRID
 
 
 class TensorBar(QWidget):
-    """Signals: `expression_entered(text)` when another tensor was typed, and `element_cleared()`
-    when no element is to be selected any more."""
+    """Shows the tensor's expression, its main facts and the selected element. Emits
+    `expression_entered(text)` when the user typed another tensor, and `element_cleared()` when the
+    user asks to select no element."""
 
     expression_entered = Signal(str)
     element_cleared = Signal()
@@ -46,8 +47,8 @@ class TensorBar(QWidget):
         self.show_element(None)
 
     def show_tensor(self, expression: str, variable: Variable | None) -> None:
-        """`variable` is what is known of it, when it is one. What is being typed stays unless
-        another tensor was chosen."""
+        """Show a tensor; `variable` has its facts if it is a variable of the console. Text that is
+        being typed stays, unless the tensor is another."""
         if expression != self._shown:
             self._shown = expression
             self.expression.setText(expression)
@@ -72,7 +73,7 @@ class TensorBar(QWidget):
 
 
 def facts_of(variable: Variable) -> str:
-    """Shape, dtype and other main facts (`3 × 4 · float32 · cpu · 48 B · ...`)."""
+    """The main facts about a variable (`(3, 4) · float32 · cpu · 48 B · ...`)."""
     if variable.kind != "tensor":
         return " · ".join(filter(None, (variable.type, variable.text)))
     parts = [format_shape(variable.shape or ()), variable.dtype, variable.device]

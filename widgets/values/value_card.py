@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from PySide6.QtWidgets import QFrame, QLabel, QWidget
 
 from engine.protocol import TensorSummary, Value
@@ -25,40 +27,63 @@ _STATISTICS = (
 
 
 def bad_numbers(summary: TensorSummary) -> str:
-    """The NaN and infinity counts in words (`3 NaN, 1 inf`); empty when all is finite."""
+    """The numbers of NaN and infinities (`3 NaN, 1 inf`); empty if all elements are finite."""
     counts = ((summary.nans, "NaN"), (summary.infs, "inf"))
     return ", ".join(f"{count:,} {what}" for count, what in counts if count)
 
 
 def kind_of(summary: TensorSummary) -> str:
-    """Shape, dtype, place and size in one line (`64 × 10 · float32 · cpu · 2.5 KiB`)."""
+    """Shape, dtype, device and size in one line (`(64, 10) · float32 · cpu · 2.5 KiB`)."""
     size = format_bytes(summary.size_bytes)
     return f"{format_shape(summary.shape)} · {summary.dtype} · {summary.device} · {size}"
 
 
-class ValueCard(QFrame):
-    """Shows one `Value`, or why there is none (`show_value(None, "why")`)."""
+def number_text(value: Value) -> str:
+    """The number of a tensor of one element; empty for all others."""
+    summary = value.summary
+    if not value.text or math.prod(summary.shape) != 1:
+        return ""
+    if summary.dtype.startswith("float") and summary.mean is not None:
+        return format_number(summary.mean, 6)
+    return value.text.strip("[]")
 
-    def __init__(self, parent: QWidget | None = None) -> None:
+
+def has_picture(value: Value) -> bool:
+    """Whether a card paints the value: one number needs no picture."""
+    return value.picture is not None and not number_text(value)
+
+
+_NUMBER_POINTS = 16
+_KIND_TIP = "Shape · element type · device · bytes (elements × bytes of each)"
+
+
+class ValueCard(QFrame):
+    """Shows one `Value`, or a text that says why there is none. A tensor of one element is a
+    number. A `narrow` card is half as wide: its statistics stand under each other."""
+
+    def __init__(self, parent: QWidget | None = None, *, narrow: bool = False) -> None:
         super().__init__(parent)
         self.setProperty("role", "card")
         self.setObjectName("value_card")
-        self._label = make.text("value_label", "heading", width="own")
-        self._kind = make.text("value_kind", "muted", width="own")
-        self._kind.setToolTip("Shape · element type · device · bytes (elements × bytes of each)")
+        width = "any" if narrow else "own"
+        self._label = make.text("value_label", "heading", width=width)
+        self._kind = make.text("value_kind", "muted", width=width)
+        self._kind.setToolTip(_KIND_TIP)
+        self._narrow = narrow
         self._bad = make.text("value_bad", "error", tip=BAD_TIP, width="own")
         self._text = make.text("value_text", mono=9, width="own")
+        self._number = make.text("value_number", mono=_NUMBER_POINTS, width=width)
         self._numbers: dict[str, QLabel] = {}
         self.picture = PictureView()
 
         self._statistics = QWidget()
         grid = make.grid(self._statistics, down=2)
         for index, (name, tip, _) in enumerate(_STATISTICS):
-            row, column = divmod(index, 2)
+            row, column = divmod(index, 1 if narrow else 2)
             title = make.label(name, "muted", tip=tip)
             number = make.text(f"value_{name}", tip=tip, width="own")
             number.setAccessibleName(tip)
-            # One width for all numbers, so that nothing moves from step to step.
+            # All numbers have one width, so that nothing moves from step to step.
             number.setMinimumWidth(number.fontMetrics().horizontalAdvance("-0.00012345"))
             self._numbers[name] = number
             grid.addWidget(title, row, 2 * column)
@@ -69,6 +94,7 @@ class ValueCard(QFrame):
             self._kind,
             self._statistics,
             self._text,
+            self._number,
             (self.picture, 1),
             make.Stretch(0),  # keeps the lines together when there is no picture
             on=self,
@@ -79,18 +105,24 @@ class ValueCard(QFrame):
 
     def show_value(self, value: Value | None, empty_text: str = "Nothing to show yet") -> None:
         """Show `value`; without one, only `empty_text`."""
-        for part in (self._label, self._kind, self._statistics):
+        number = "" if value is None else number_text(value)
+        for part in (self._label, self._kind):
             part.setVisible(value is not None)
+        self._statistics.setVisible(value is not None and not number)
         self.picture.show_picture(value.picture if value else None, empty_text)
-        self.picture.setVisible(value is None or value.picture is not None)
-        self._text.setVisible(value is not None and value.picture is None and bool(value.text))
+        self.picture.setVisible(value is None or has_picture(value))
+        lines = value is not None and value.picture is None and bool(value.text)
+        self._text.setVisible(lines and not number)
+        make.tell(self._number, number)
         if value is None:
             self._bad.hide()
             self.setAccessibleName(empty_text)
             return
         summary = value.summary
         self._label.setText(value.label)
-        self._kind.setText(kind_of(summary))
+        short = f"{format_shape(summary.shape)} · {summary.dtype}"
+        self._kind.setText(short if self._narrow else kind_of(summary))
+        self._kind.setToolTip(f"{_KIND_TIP}\n{kind_of(summary)}")
         make.tell(self._bad, bad_numbers(summary))
         self._text.setText(value.text)
         for name, _, text in _STATISTICS:

@@ -19,7 +19,7 @@ _PRETTY_FLOATS = ("float", "bfloat", "q")
 
 
 class ValueTabs(QTabWidget):
-    """One view a tab. The owner fills each view; what all of them do alike is done here."""
+    """A tab for each view. Its methods set all views alike; the owner fills each view."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -39,7 +39,7 @@ class ValueTabs(QTabWidget):
         make.tabs("values_tabs", pages, "Ways to see the elements", tabs=self)
 
     def in_sight(self, *views: QWidget) -> bool:
-        """Whether one of these views is in front."""
+        """Whether the current tab is one of these views."""
         return self.currentWidget() in views
 
     @property
@@ -47,14 +47,14 @@ class ValueTabs(QTabWidget):
         return self.in_sight(self.heat_map, self.images)
 
     def show_empty(self, text: str) -> None:
-        """Show no numbers, and why. What was counted stays."""
+        """Show `text` in place of the numbers. The histogram stays."""
         self.table.show_empty(text)
         for view in (self.heat_map, self.images):
             view.show_picture(None, empty_text=text)
         self.line.show_lines(None, text)
 
     def show_size(self, values: ValuesSnapshot) -> None:
-        """Make the table as large as the cut of the tensor; its cells come by themselves."""
+        """Set the size of the table; it then asks for its visible cells."""
         dims = values.dims
         shape = cut_shape(dims)
         if values.note and not values.cells and not values.edit and values.rows * values.columns:
@@ -71,7 +71,7 @@ class ValueTabs(QTabWidget):
         )
 
     def show_pictures(self, values: ValuesSnapshot) -> None:
-        """Show the picture that was read, or why there is none where one is in sight."""
+        """Show the picture of a snapshot. Without one, say why, if the current tab is a picture."""
         if values.picture is not None or self.picture_in_sight:
             why = values.note or "There is nothing to paint"
             self.heat_map.show_picture(values.picture, why)
@@ -79,5 +79,5 @@ class ValueTabs(QTabWidget):
 
 
 def _shortened(text: str) -> str:
-    """A float as it fits into a cell; its full text stands in the readout."""
+    """A float with few digits, for a cell of the table; the readout has all digits."""
     return format_number(float(text), _SHORT_DIGITS) if text else ""

@@ -46,9 +46,9 @@ EMPTY_TEXT = "Choose a tensor in the list of variables, or make one with the for
 class ValuesView(QWidget):
     """Shows one tensor under a slice.
 
-    It reads by commands: the presenter sends what `asked` carries, and passes each answer to
-    `show_snapshot` or `show_error`. At most one window is asked for at a time, the newest wanted
-    one next, so that scrolling does not outrun the engine. A hidden view asks for nothing.
+    It asks the engine: the presenter sends each command of `asked`, and passes its answer to
+    `show_snapshot` or `show_error`. The next window of cells is asked for once the last has been
+    answered, so that scrolling does not outrun the engine. A hidden view asks for nothing.
     """
 
     asked = Signal(object)
@@ -67,7 +67,7 @@ class ValuesView(QWidget):
         self._dims: tuple[DimCut, ...] = ()
         self._asked: ReadValuesCommand | None = None
         self._more_wanted = False
-        self._slice_entered = False  # the reader's, and not yet answered
+        self._slice_entered = False  # the user entered a slice that has not been answered yet
         self._stale = self._look_due = False
 
         self.slice_bar = SliceBar()
@@ -113,7 +113,7 @@ class ValuesView(QWidget):
     # -- the tensor ------------------------------------------------------------------------------
 
     def show_tensor(self, expression: str, empty_text: str = EMPTY_TEXT) -> None:
-        """Show another tensor from its beginning; with an empty expression, `empty_text`."""
+        """Show another tensor from its first element; with an empty expression, `empty_text`."""
         self._expression = expression
         self._slice = self._slice_shown = ""
         self._element = self._shown = self._asked = None
@@ -130,7 +130,7 @@ class ValuesView(QWidget):
         self.refresh()
 
     def refresh(self) -> None:
-        """Read the visible parts again: a cell may have changed the tensor."""
+        """Read the visible parts again, after a cell that may have changed the tensor."""
         self._stale = not self.isVisible()
         if not self._expression or self._stale:
             return
@@ -154,6 +154,7 @@ class ValuesView(QWidget):
     # -- answers ---------------------------------------------------------------------------------
 
     def show_snapshot(self, snapshot: Snapshot) -> None:
+        """Show an answer, unless it is about another tensor, slice or window than is shown now."""
         if isinstance(snapshot, ValuesSnapshot):
             self._show_values(snapshot)
         elif isinstance(snapshot, StatisticsSnapshot):
@@ -204,17 +205,17 @@ class ValuesView(QWidget):
             self.bits.show_bits(bits)
 
     def show_error(self, command: Command, error: ErrorReport) -> None:
-        """Show why `command` failed; a slice that no longer fits the tensor is dropped."""
+        """Show why `command` failed. A slice that no longer fits the tensor is removed."""
         if isinstance(command, BitsCommand):
             self.bits.show_bits(None)
         elif (asked := self._asked) is not None and command is asked:
             self._asked = None
-            if self._slice != asked.slice:  # another was entered meanwhile
+            if self._slice != asked.slice:  # the user has entered another slice since
                 self._ask()
                 return
             self._slice_entered = False
             words = f"{error.message} {error.hint}".strip()
-            if self._slice != self._slice_shown:  # typed just now: the old slice stays
+            if self._slice != self._slice_shown:  # a slice just typed: keep the last valid one
                 self._slice = self._slice_shown
                 self.slice_bar.show_error(words)
                 self._look_through()
@@ -233,7 +234,7 @@ class ValuesView(QWidget):
         self._look_through()
 
     def _look_through(self) -> None:
-        """Ask anew for what reads all elements, after the visible ones are shown."""
+        """Ask for statistics and lines, which read all elements, after the visible cells."""
         self.statistics.start()
         self._look_due = True
         if self._asked is None:
@@ -254,13 +255,13 @@ class ValuesView(QWidget):
             self._ask()
 
     def _is_there(self, window: Window) -> bool:
-        """Whether all of a window's cells are known."""
+        """Whether all cells of a window are known."""
         row, rows, column, columns = window
         corners = ((row, column), (row + rows - 1, column + columns - 1))
         return not rows or not columns or all(self.table.text_at(*at) is not None for at in corners)
 
     def _ask(self) -> None:
-        """Ask for the visible parts, now or when the pending answer has arrived."""
+        """Ask for the visible cells: now, or after the answer that is awaited."""
         if not self._expression or not self.isVisible():
             return
         if self._asked is not None:
@@ -272,7 +273,7 @@ class ValuesView(QWidget):
         if not picture:
             row, rows, column, columns = self.table.cells_in_sight()
             if self._shown is None or self._slice != self._slice_shown:
-                # Its size is not known: what fits is a first guess.
+                # The size of the cut is not known yet: ask for as many cells as may be visible.
                 rows, columns = max(rows, 40), max(columns, 24)
         self._asked = command = ReadValuesCommand(
             expression=self._expression,
@@ -292,7 +293,7 @@ class ValuesView(QWidget):
             )
 
     def _trace(self, restart: bool) -> None:
-        """Ask for the lines while they are visible."""
+        """Ask for the lines, if they are visible."""
         in_sight = self.tabs.in_sight(self.line) and self.isVisible()
         if self._expression and in_sight:
             self._send(
@@ -318,7 +319,7 @@ class ValuesView(QWidget):
     # -- showing ---------------------------------------------------------------------------------
 
     def _show_parts(self, visible: bool) -> None:
-        """What is about one tensor, and has nothing to say without it."""
+        """Show or hide the widgets that are about the tensor."""
         for part in (self.slice_bar, self.statistics, self._readout, self.bits):
             part.setVisible(visible)
 

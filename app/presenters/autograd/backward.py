@@ -74,7 +74,8 @@ class BackwardPresenter(QObject):
     def _open_gradient(self, name: str) -> None:
         """Step through the graph of a gradient, with the chosen options."""
         command = self._view.backward.options.command()
-        self._bench.send(replace(command, inputs=(), of=name))
+        command = replace(command, inputs=(), of=name)
+        self._questions.ask(command, _nothing, self._show_error)
 
     # -- the script
 
@@ -101,4 +102,4 @@ class BackwardPresenter(QObject):
 
 
 def _nothing(_: object) -> None:
-    """The BackwardSnapshot is shown when the store emits it."""
+    """The answers are shown when the store emits them."""

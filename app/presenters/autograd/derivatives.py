@@ -11,7 +11,6 @@ from engine.protocol import (
     Command,
     DerivativeCommand,
     GradcheckCommand,
-    InterruptSignal,
     ReadEntryCommand,
     Snapshot,
     VariablesSnapshot,
@@ -30,7 +29,7 @@ class DerivativesPresenter(QObject):
         self._questions = Questions(bench, self)
         view.asked.connect(self._ask)
         view.run_requested.connect(self.run_requested)
-        view.interrupt_requested.connect(lambda: bench.link.signal(InterruptSignal()))
+        view.interrupt_requested.connect(bench.link.stop_job)
         bench.store.snapshot.connect(self._on_snapshot)
         bench.store.revision_changed.connect(self._on_revision)
         bench.files.opened.connect(self._forget)
@@ -44,7 +43,8 @@ class DerivativesPresenter(QObject):
         if isinstance(command, ReadEntryCommand):
             show = self._view.show_entry
         elif isinstance(command, DerivativeCommand | GradcheckCommand) and not command.function:
-            require_forward(self._bench)  # the model is that of the forward pass
+            # The model is that of the forward pass.
+            require_forward(self._bench, self._questions, self._view.show_error)
         self._questions.ask(command, show, self._view.show_error)
 
     def _on_snapshot(self, snapshot: Snapshot) -> None:

@@ -8,7 +8,7 @@ from PySide6.QtCore import QObject
 
 from app.presenters.questions import Questions
 from app.workbench import Workbench
-from engine.protocol import FlowCommand, ReadFlowCommand, StopSignal
+from engine.protocol import FlowCommand, ReadFlowCommand
 from widgets.derivatives.flow_view import FlowView
 
 _CHANGED = "The model or its data has changed: run again to see its gradients."
@@ -22,9 +22,10 @@ class FlowPresenter(QObject):
         self._questions = Questions(bench, self)
         self._has_run = False
         view.run_requested.connect(self._run)
-        view.stop_requested.connect(lambda: bench.link.signal(StopSignal()))
+        view.stop_requested.connect(bench.link.stop_job)
         view.histograms_requested.connect(self._read)
         bench.store.revision_changed.connect(lambda: self._forget(_CHANGED))
+        bench.files.opened.connect(self._on_opened)
         bench.link.ended.connect(partial(self._forget, _ENDED))
 
     def _run(self, steps: int, initialisations: tuple) -> None:
@@ -41,6 +42,10 @@ class FlowPresenter(QObject):
     def _read(self, layer: str, step: int) -> None:
         command = ReadFlowCommand(layer=layer, step=step)
         self._questions.ask(command, self._view.show_histograms, self._view.show_error)
+
+    def _on_opened(self) -> None:
+        self._forget("")
+        self._view.show_problem("")  # a change of the model may have been told before
 
     def _forget(self, why: str) -> None:
         if not self._has_run:

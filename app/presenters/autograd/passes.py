@@ -3,29 +3,31 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from typing import Literal, cast
 
 from PySide6.QtCore import QObject, QSignalBlocker
 
-from app.presenters.questions import NO_ENGINE, in_words
+from app.presenters.questions import NO_ENGINE, Questions, in_words
 from app.window.autograd_page import AutogradPage
 from app.workbench import Workbench
+from engine.project.document import replace
 from engine.protocol import (
     BackwardMove,
     BackwardSnapshot,
     Command,
     CompareGradientsCommand,
     ComparisonSnapshot,
-    ErrorSnapshot,
+    ErrorReport,
     ForwardSnapshot,
     GraphSnapshot,
     InspectCommand,
     MoveBackwardCommand,
     MoveForwardCommand,
     Snapshot,
-    StartBackwardCommand,
     StartForwardCommand,
     ValueSnapshot,
+    Variable,
     VariablesSnapshot,
 )
 from widgets.boxes.boxes import VisibleGraph
@@ -33,15 +35,6 @@ from widgets.derivatives.form import split_inputs
 from widgets.layout import Direction, EdgeStyle, NestedLayout, layout_nested
 
 Move = Literal["step", "back", "to", "end", "reset"]
-_COMMANDS = (
-    StartForwardCommand,
-    MoveForwardCommand,
-    StartBackwardCommand,
-    MoveBackwardCommand,
-    CompareGradientsCommand,
-    InspectCommand,
-)
-_COMMAND_NAMES = frozenset(kind.__name__ for kind in _COMMANDS)
 _INTERRUPTED = "Interrupted. What was under way has not run."
 _CHANGED = "The model or its data has changed, so this pass has ended: start a new one."
 
@@ -53,7 +46,8 @@ class AutogradPresenter(QObject):
         self._view = view = page.steps
         self._under_way = False
         self._suggested = self._default_root = ""
-        self._follows: dict[int, int] = {}
+        self._example = ""  # the root, while it is a tensor of an example
+        self._questions = Questions(bench, self)
         self._failed = 0
         self.drawn: GraphSnapshot | None = None
         view.forward.start_requested.connect(self.start_forward)
@@ -71,6 +65,7 @@ class AutogradPresenter(QObject):
         bench.store.revision_changed.connect(self._on_revision)
         bench.link.state_changed.connect(view.show_engine_state)
         bench.link.ended.connect(self._on_engine_ended)
+        bench.files.opened.connect(self._on_opened)
         bench.selection.changed.connect(self._show_selection)
         view.show_engine_state(bench.link.state)
         newest = bench.newest(VariablesSnapshot)
@@ -100,7 +95,9 @@ class AutogradPresenter(QObject):
         root, forward = self._view.roots.root, 0
         if not root and self._bench.newest(ForwardSnapshot) is None:
             forward = self.start_forward()
-        return self._send(self._view.backward.options.command(root), follows=forward)
+        command = self._view.backward.options.command(root)
+        is_example = bool(root) and root == self._example
+        return self._send(replace(command, example=is_example), follows=forward)
 
     def show_graph_of(self, root: str) -> None:
         """Read and draw the graph of an expression of the console."""
@@ -133,6 +130,19 @@ class AutogradPresenter(QObject):
         if self._bench.newest(BackwardSnapshot) is not None:
             self._move_backward("back_run")
 
+    def choose_root(self) -> str:
+        """The root of the next pass, the default one if none is chosen; empty for the model."""
+        self._choose_default_root()
+        return self._view.roots.root
+
+    def undo_forward(self) -> None:
+        """Undo the last block; a backward pass ends with it."""
+        self._move_forward("back")
+
+    def finish_forward(self) -> None:
+        """Run all blocks to the loss."""
+        self._move_forward("end")
+
     def _choose_default_root(self) -> None:
         """Choose the console's newest tensor while the canvas is empty and no root is chosen; take
         that choice back once there are blocks."""
@@ -146,19 +156,28 @@ class AutogradPresenter(QObject):
         roots.show_root(self._default_root)
         self._suggest_gradient(self._default_root)
 
+    def show_example(self, root: str, variables: Sequence[Variable]) -> None:
+        """Read and draw the graph of a tensor of the example that has run."""
+        self._default_root, self._example = "", root
+        self._view.roots.show_root(root)
+        self._suggest_gradient(root, variables)
+        self.start_backward()
+
     def _on_root(self, root: str) -> None:
-        self._default_root = ""
+        self._default_root = self._example = ""
         self._suggest_gradient(root)
         self.start_backward()
 
-    def _suggest_gradient(self, root: str) -> None:
+    def _suggest_gradient(self, root: str, variables: Sequence[Variable] | None = None) -> None:
         """Offer a gradient of ones for a root of more than one number, which needs one. What the
         reader has written stays."""
         field = self._view.backward.options.gradient
         if field.text().strip() not in ("", self._suggested):
             return
         known = self._bench.newest(VariablesSnapshot)
-        shapes = {v.name: v.shape for v in known.variables} if known is not None else {}
+        if variables is None:
+            variables = known.variables if known is not None else ()
+        shapes = {v.name: v.shape for v in variables}
         parts = [
             "None" if math.prod(shapes.get(name) or ()) == 1 else f"torch.ones_like({name})"
             for name in split_inputs(root)
@@ -190,11 +209,17 @@ class AutogradPresenter(QObject):
     def _send(self, command: Command, *, follows: int = 0) -> int:
         """`follows` is the id of the command that this one needs, 0 for none: when that fails, its
         error alone is shown."""
-        command_id = self._bench.send(command)
+
+        def failed(error: ErrorReport) -> None:
+            if not follows or follows != self._failed:
+                interrupted = error.type == "KeyboardInterrupt"
+                self._view.show_problem(_INTERRUPTED if interrupted else in_words(error))
+            self._failed = command_id
+
+        command_id = 0
+        command_id = self._questions.ask(command, _shown_by_the_store, failed)
         if not command_id:
             self._view.show_problem(NO_ENGINE)
-        elif follows:
-            self._follows[command_id] = follows
         return command_id
 
     # -- what is to be shown ---------------------------------------------------------------------
@@ -221,11 +246,6 @@ class AutogradPresenter(QObject):
                 self._view.show_comparison(snapshot)
             case ValueSnapshot():
                 self._view.show_value(snapshot)
-            case ErrorSnapshot(command=command, error=error) if command in _COMMAND_NAMES:
-                if self._follows.pop(snapshot.reply_to, None) != self._failed:
-                    interrupted = error.type == "KeyboardInterrupt"
-                    self._view.show_problem(_INTERRUPTED if interrupted else in_words(error))
-                self._failed = snapshot.reply_to
 
     def _lay_out(self, visible: VisibleGraph, direction: Direction, style: EdgeStyle) -> None:
         self._bench.layout.submit(
@@ -243,6 +263,17 @@ class AutogradPresenter(QObject):
 
     def _on_engine_ended(self) -> None:
         self._under_way = False
+
+    def _on_opened(self) -> None:
+        """Clear the page: its passes were of another model, or of variables that are gone."""
+        self._under_way = False
+        self._questions.drop()
+        self.drawn = None
+        self._default_root = self._example = ""
+        self._view.roots.show_root("")
+        self._suggest_gradient("")
+        self._view.clear()
+        self._view.show_problem("")
 
     def _on_revision(self) -> None:
         if not self._under_way:
@@ -284,12 +315,18 @@ class AutogradPresenter(QObject):
                 self._view.graph.show_selected(first)
 
 
+def _shown_by_the_store(_: Snapshot) -> None:
+    """Answers are shown when the store emits them: other presenters ask for some, too."""
+
+
 def forward_command(bench: Workbench, batch: int = 0) -> StartForwardCommand:
     project = bench.project
     return StartForwardCommand(model=project.model, training=project.training, batch=batch)
 
 
-def require_forward(bench: Workbench) -> None:
+def require_forward(
+    bench: Workbench, questions: Questions, failed: Callable[[ErrorReport], object]
+) -> None:
     """Start a forward pass if there is none; the next command uses its model and batch."""
     if bench.newest(ForwardSnapshot) is None:
-        bench.send(forward_command(bench))
+        questions.ask(forward_command(bench), _shown_by_the_store, failed)

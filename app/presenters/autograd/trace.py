@@ -15,10 +15,10 @@ from engine.protocol import (
     ErrorReport,
     ErrorSnapshot,
     GraphSnapshot,
-    InterruptSignal,
     ModelSnapshot,
     MoveTraceCommand,
     OutputSnapshot,
+    OutputTailSnapshot,
     Snapshot,
     StartBackwardCommand,
     StartTraceCommand,
@@ -56,7 +56,7 @@ class TracePresenter(QObject):
             view.source.input.set_source(bench.settings.trace_code)
         view.started.connect(self._start)
         view.moved.connect(self._move)
-        view.interrupt_requested.connect(lambda: bench.link.signal(InterruptSignal()))
+        view.interrupt_requested.connect(bench.link.stop_job)
         view.graph_requested.connect(self._show_on_graph)
         view.source.input.completion_wanted.connect(self._complete)
         bench.store.snapshot.connect(self._on_snapshot)
@@ -73,7 +73,7 @@ class TracePresenter(QObject):
             self._bench.settings.trace_code = source
             self._cells.note_run()
         else:
-            require_forward(self._bench)
+            require_forward(self._bench, self._questions, self._fail)
         self._run(StartTraceCommand(source=source))
 
     def trace_rule(self, node: int) -> None:
@@ -118,7 +118,7 @@ class TracePresenter(QObject):
     def _take(self, snapshot: Snapshot) -> None:
         """Show what the running code sends: its output, the parts of the trace, the first step."""
         match snapshot:
-            case OutputSnapshot():
+            case OutputSnapshot() | OutputTailSnapshot():
                 self._view.add_output(snapshot)
             case TraceSnapshot():
                 self._parts.append(snapshot)
@@ -177,7 +177,7 @@ class TracePresenter(QObject):
 
     def _on_opened(self) -> None:
         if self._is_running:
-            self._bench.link.signal(InterruptSignal())
+            self._bench.link.stop_job()
         self._end("")
 
     def _on_engine_ended(self) -> None:

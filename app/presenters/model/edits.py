@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import reduce
+
+from PySide6.QtCore import QRectF
 
 from app.presenters.model import placing
 from app.presenters.model.clipboard import blocks_from_clipboard, blocks_to_clipboard
 from app.window.model_page import ModelPage
 from app.workbench import Workbench
-from engine.project import catalogue, edits
+from engine.project import catalogue, edits, files
 from engine.project.document import Model, ParamValue, Project, Wire
 from engine.project.problems import Fix
 from widgets.layout import BLOCK_WIDTH, block_size, snap
@@ -67,10 +70,19 @@ class ModelEdits:
 
     def rename(self, block_id: str, name: str) -> None:
         """Rename a block; if the name is refused, its field shows why."""
+        self._rename(block_id, name, self._page.properties.show_name_error)
+
+    def rename_in_place(self, block_id: str, name: str) -> None:
+        """Rename a block on the canvas; if the name is refused, the canvas shows why."""
+        canvas = self._page.canvas
+        corner = canvas.model_scene.blocks[block_id].rect().topLeft()
+        self._rename(block_id, name, lambda why: canvas.say_briefly(why, "error", corner))
+
+    def _rename(self, block_id: str, name: str, refused: Callable[[str], None]) -> None:
         try:
             project = edits.rename(self._bench.project, block_id, name)
         except edits.EditError as error:
-            self._page.properties.show_name_error(str(error))
+            refused(str(error))
             return
         self._bench.history.edit(project, "Rename")
 
@@ -94,8 +106,13 @@ class ModelEdits:
         self.edit(count("Cut", blocks), lambda project: edits.remove(project, blocks))
 
     def paste_at(self, x: float, y: float) -> None:
-        """Paste with the middle at (x, y); if the copied blocks are there, beside them."""
-        piece = blocks_from_clipboard()
+        """Paste with the middle at (x, y), inside the visible part if there is room, and below any
+        block that would be covered."""
+        try:
+            piece = blocks_from_clipboard()
+        except files.FileProblem as problem:
+            self._bench.say(f"The clipboard's blocks were not pasted. {problem}")
+            return
         if piece is None:
             self._bench.say("There are no blocks in the clipboard: copy some first.")
             return
@@ -103,7 +120,11 @@ class ModelEdits:
         left, top = min(box[0] for box in boxes), min(box[1] for box in boxes)
         right = max(box[0] + box[2] for box in boxes)
         bottom = max(box[1] + box[3] for box in boxes)
-        dx, dy = snap(x - (left + right) / 2), snap(y - (top + bottom) / 2)
+        seen = self._page.canvas.visible_rect()
+        edge = _PASTE_PX
+        x = _held(x - (right - left) / 2, seen.left() + edge, seen.right() - edge - (right - left))
+        y = _held(y - (bottom - top) / 2, seen.top() + edge, seen.bottom() - edge - (bottom - top))
+        dx, dy = placing.shift_clear(self._bench.project, piece, snap(x - left), snap(y - top))
         self._add_piece("Paste", piece, dx, dy)
 
     def duplicate(self, blocks: Sequence[str]) -> None:
@@ -115,6 +136,15 @@ class ModelEdits:
             count(text, piece.blocks), lambda p: edits.add_fragment(p, piece, dx, dy)
         )
         self._bench.selection.set(added or ())
+        blocks = self._page.canvas.model_scene.blocks
+        boxes = [blocks[key].rect() for key in added or () if key in blocks]
+        if boxes:
+            self._page.canvas.reveal(reduce(QRectF.united, boxes))
+
+
+def _held(value: float, low: float, high: float) -> float:
+    """`value` between two bounds; as it is if there is nothing between them."""
+    return min(max(value, low), high) if low <= high else value
 
 
 def _title(kind: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from PySide6.QtCore import QRectF
 
 from engine.project import catalogue, edits, wiring
-from engine.project.document import Block, Project, Wire
+from engine.project.document import Block, Model, Project, Wire
 from widgets.layout import block_size, snap
 
 _BESIDE_PX = 288.0
@@ -21,6 +21,19 @@ def add_clear(project: Project, kind: str, x: float, y: float) -> tuple[Project,
     while _covers(project, added, box):
         box.translate(0, _DOWN_PX)
     return edits.move_blocks(project, {added: (box.x(), box.y())}), added
+
+
+def shift_clear(project: Project, piece: Model, dx: float, dy: float) -> tuple[float, float]:
+    """Where to add blocks that shall be shifted by (dx, dy): as far below as they must be to cover
+    no other block."""
+    known = catalogue.kinds()
+    taken = [_box(block) for block in project.model.blocks if block.kind in known]
+    boxes = [_box(block).translated(dx, dy) for block in piece.blocks if block.kind in known]
+    while any(box.intersects(other) for box in boxes for other in taken):
+        dy += _DOWN_PX
+        for box in boxes:
+            box.translate(0, _DOWN_PX)
+    return dx, dy
 
 
 def add_after(project: Project, kind: str, before: Block) -> tuple[Project, str]:

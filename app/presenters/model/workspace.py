@@ -58,7 +58,8 @@ class ModelPresenter(QObject):
         canvas.cut_requested.connect(self.edits.cut)
         canvas.paste_requested.connect(self.edits.paste_at)
         canvas.selection_changed.connect(self._bench.selection.set)
-        canvas.block_activated.connect(lambda _block: self.page.properties_dock.show())
+        canvas.block_activated.connect(self._edit_properties)
+        canvas.rename_requested.connect(self.edits.rename_in_place)
         canvas.fix_requested.connect(self.edits.fix)
         canvas.layout_requested.connect(self.arrange)
         canvas.insert_requested.connect(self.ask_for_block)
@@ -74,9 +75,16 @@ class ModelPresenter(QObject):
         page.properties.param_edited.connect(self.edits.set_param)
         page.properties.fix_requested.connect(self.edits.fix)
         page.properties.problem_activated.connect(self._select_one)
+        page.properties.left.connect(page.canvas.setFocus)
         page.problems.fix_requested.connect(self.edits.fix)
         page.problems.problem_activated.connect(self._select_one)
+        page.problems_moved.connect(self._show_properties)
         page.code.block_selected.connect(self._select_one)
+
+    def _edit_properties(self, _block: str) -> None:
+        self.page.properties_dock.show()
+        self.page.properties_dock.raise_()
+        self.page.properties.edit()
 
     # -- commands --------------------------------------------------------------------------------
 
@@ -96,8 +104,8 @@ class ModelPresenter(QObject):
 
     def initialise(self) -> None:
         project = self._bench.project
-        question = "Set all parameters anew? What the model has learnt is lost."
-        if not self._bench.confirm(question, "Forget"):
+        question = "Reset all weights? Training progress will be lost."
+        if not self._bench.confirm(question, "Reset"):
             return
         self._bench.send(InitialiseCommand(model=project.model, training=project.training))
 
@@ -137,13 +145,14 @@ class ModelPresenter(QObject):
         elif isinstance(snapshot, ForwardSnapshot):
             done = snapshot.order[: snapshot.position]
             self.page.canvas.show_progress(done, done[-1] if done else None)
-        elif isinstance(snapshot, WeightsSnapshot):
+        elif isinstance(snapshot, WeightsSnapshot) and snapshot.origin:
             self._bench.say(snapshot.origin)
 
     def _on_opened(self) -> None:
         self._bench.selection.set(())
         view = self._bench.project.view
         self.page.canvas.show_model(self._bench.project.model)
+        self._show_report(self._bench.newest(ModelSnapshot))
         if view.canvas_zoom == 1.0 and view.canvas_center == (0.0, 0.0):
             self.page.canvas.fit()
         else:
@@ -155,17 +164,22 @@ class ModelPresenter(QObject):
 
     def _show_all(self) -> None:
         self._on_opened()
-        report = self._bench.newest(ModelSnapshot)
-        if report is not None:
-            self._show_report(report)
-        self._show_properties()
 
-    def _show_report(self, report: ModelSnapshot) -> None:
+    def _show_report(self, report: ModelSnapshot | None) -> None:
+        """Show what the engine has found; None if it has not answered yet."""
         self.page.canvas.show_report(report)
+        if report is None:
+            self.page.code.show_code("", {})
+            self.page.show_problems((), self._bench.project.model)
+            self._bench.window.show_totals("")
+            self._show_properties()
+            return
         self.page.code.show_code(report.code, report.lines)
         block_problems = [p for block in report.blocks for p in block.problems]
         model = self._bench.project.model
-        self.page.show_problems([*report.problems, *block_problems], model)
+        # In an empty project nothing is wrong yet.
+        problems = [*report.problems, *block_problems] if model.blocks else []
+        self.page.show_problems(problems, model)
         blocks = len(report.blocks)
         self._bench.window.show_totals(
             f"{blocks} block{'s' * (blocks != 1)} · {report.parameters:,} parameters · "

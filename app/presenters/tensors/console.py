@@ -14,8 +14,8 @@ from app.workbench import Workbench
 from engine.protocol import (
     CellSnapshot,
     CompleteCommand,
-    InterruptSignal,
     OutputSnapshot,
+    OutputTailSnapshot,
     RunCellCommand,
     Snapshot,
 )
@@ -37,7 +37,7 @@ class ConsolePresenter(QObject):
         self._bench, self._cells, self._view = bench, cells, view
         self._questions = Questions(bench, self)
         view.run_requested.connect(self._run)
-        view.interrupt_requested.connect(lambda: bench.link.signal(InterruptSignal()))
+        view.interrupt_requested.connect(bench.link.stop_job)
         view.completion_requested.connect(self._complete)
         view.open_requested.connect(self.open_file)
         bench.link.ended.connect(self._on_engine_ended)
@@ -55,6 +55,7 @@ class ConsolePresenter(QObject):
         except (OSError, SyntaxError, UnicodeDecodeError) as error:
             window.say(f"{Path(path).name} cannot be read: {error}")
             return
+        self._cells.note_file(path)
         self._view.open_file(path, text)
 
     def run_again(self) -> None:
@@ -80,7 +81,7 @@ class ConsolePresenter(QObject):
     def _take(self, to_keep: str, snapshot: Snapshot) -> None:
         """Show what the running cell sends: its output, and its end."""
         match snapshot:
-            case OutputSnapshot():
+            case OutputSnapshot() | OutputTailSnapshot():
                 self._view.add_output(snapshot)
             case CellSnapshot(ok=ok, error=error):
                 if ok and to_keep:
@@ -95,5 +96,5 @@ class ConsolePresenter(QObject):
         """Clear the console: its cells belong to another project."""
         self._questions.drop()
         if self._view.busy:
-            self._bench.link.signal(InterruptSignal())
+            self._bench.link.stop_job()
         self._view.start_anew()

@@ -173,7 +173,7 @@ class AliasTab(Tab[AliasMapView]):
 
 
 class _LineTab(Tab[L]):
-    """A Python line and a picture of its result. The view makes its own commands."""
+    """A tab with a Python line and a picture of its result. The view makes the commands."""
 
     def __init__(self, bench: Workbench, view: L, parent: QObject) -> None:
         super().__init__(bench, view, parent)
@@ -209,15 +209,17 @@ class ShapeTab(_LineTab[ShapeView]):
 
     def __init__(self, bench: Workbench, view: ShapeView, parent: QObject) -> None:
         super().__init__(bench, view, parent)
+        self._shapes: dict[str, Index | None] = {}
         view.element_selected.connect(self.selected)
 
     def show_variables(self, variables: Sequence[Variable]) -> None:
-        self.view.show_names([v.name for v in variables if v.kind == "tensor"])
+        self._shapes = {v.name: v.shape for v in variables if v.kind == "tensor"}
+        self.view.show_names(list(self._shapes))
 
     def show_tensor(self, expression: str) -> None:
         super().show_tensor(expression)
         if expression:
-            self.view.show_expression(expression)
+            self.view.show_expression(expression, self._shapes.get(expression))
 
     def start_anew(self) -> None:
         self._questions.drop()

@@ -30,7 +30,8 @@ _NAME = re.compile(r"\w*")
 
 
 class TensorsPresenter(QObject):
-    """After each cell the view in front is refreshed: all that it reads is cheap."""
+    """Connects the views of the Tensors workspace to the engine: they show one tensor and one
+    element. After each cell of the console, the visible view is refreshed."""
 
     def __init__(
         self, bench: Workbench, page: TensorsPage, console: ConsolePresenter, parent: QObject

@@ -8,4 +8,4 @@ import torch
 x = torch.tensor(2.0, requires_grad=True)
 with torch.no_grad():
     a = 3 * x
-y = a + (5 * x).detach() + x
+y = x + a + (5 * x).detach()

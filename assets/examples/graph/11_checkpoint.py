@@ -1,5 +1,5 @@
 # title: Checkpoint: computed again in backward
-# tip: The region keeps its input only: when backward comes to it, its forward runs again.
+# tip: Checkpointing saves only the input; backward reruns the forward.
 # root: y
 
 import torch

@@ -15,15 +15,16 @@ from ...protocol import (
     BackwardSnapshot,
     GraphSnapshot,
     NextNode,
+    NodeNumbers,
     NodeStep,
     ParameterGradient,
     PendingGradient,
     TensorSummary,
-    Value,
 )
-from ...tensors.summary import summarise, value
+from ...tensors.summary import shown_values, summarise
 from ..formulas import words_of
 from ..graph.engine_run import Gradients
+from ..graph.forward_values import ForwardValues
 from ..graph.hooks import hooks_on
 from ..graph.reading import Node
 from ..graph.snapshot import graph_snapshots, title
@@ -32,19 +33,20 @@ from ..script.script import code_behind, write_script
 from .breakpoints import Breakpoints
 from .debugger import Debugger
 from .held_engine import BreakMode
+from .numbers import node_numbers
 from .pass_record import PassRecord
 from .release import released_bytes
 from .roots import Subject
 from .stepper import BackwardStepper
 from .stepping import Step, SteppedPass
 
-MAX_CELLS = 24_000
-"""Cells in all pictures of a snapshot together: 96 KB, so that a snapshot stays small."""
-MAX_DETAILED_VALUES = 64
 MAX_GRADIENTS = 500
 """Tensors whose `.grad` is in a snapshot."""
 MAX_PENDING = 24
 """Nodes whose pending gradients are in a snapshot."""
+
+MAX_NUMBERED = 1_000
+"""Nodes whose numbers are in a snapshot."""
 
 MakeDebugger = Callable[..., Debugger]
 """Makes a Debugger from `make`, which makes a SteppedPass, and `modules`."""
@@ -77,9 +79,7 @@ class BackwardPass:
         self._journal = journal or Journal()
         self._record: PassRecord | None = None
         self._clears = subject.starts_empty and not accumulate and not inputs
-        if self._clears:
-            for parameter in self.parameters.values():
-                parameter.grad = None
+        self._zeroed = False
         self._summaries: dict[str, tuple[Tensor, int, TensorSummary]] = {}
         debug = debug or partial(Debugger, breakpoints=Breakpoints())
         self.debugger = debug(self._begin, modules={})
@@ -88,13 +88,12 @@ class BackwardPass:
             {n.id: module for n in graph.nodes if (module := provenance.origin(n).module)}
         )
         self._freed = released_bytes(graph, self.stepper.plan)
+        self._values = ForwardValues(graph, subject.held(), provenance.chain)
 
     def _begin(self) -> SteppedPass:
-        """Make a pass that stands before its first node. `.grad` stays as it is."""
+        """Make a pass that stands before its first node. Only the first one clears `.grad`, and
+        only once it has been made: a pass that cannot start changes nothing."""
         subject, inputs = self.subject, list(self.inputs.values()) or None
-        self.gradients_before = {
-            name: p.grad.detach().clone() for name, p in subject.shown.items() if p.grad is not None
-        }
         make = partial(BackwardStepper, watch=subject.retained.values())
         if self.real_engine:
             make = partial(BreakMode, retain_graph=self.retain_graph)
@@ -105,6 +104,13 @@ class BackwardPass:
             raise LabError(str(error), hint="Give a gradient that fits its root.") from error
         subject.name_nodes(stepped.graph)
         again = self._record is not None
+        self._zeroed = False
+        if self._clears and not again:
+            for parameter in self.parameters.values():
+                parameter.grad = None
+        self.gradients_before = {
+            name: p.grad.detach().clone() for name, p in subject.shown.items() if p.grad is not None
+        }
         self._end_record()
         self._record = PassRecord(
             self._journal,
@@ -128,6 +134,11 @@ class BackwardPass:
         record, self._record = self._record, None
         if record is not None:
             record.end(self.debugger)
+
+    @property
+    def is_zeroed(self) -> bool:
+        """Whether zero_grad has emptied `.grad` since nodes of this pass have run."""
+        return self._zeroed
 
     @property
     def graph_is_freed(self) -> bool:
@@ -170,12 +181,13 @@ class BackwardPass:
                 ParameterGradient(
                     name=sendable(name),
                     shape=tuple(p.shape),
-                    gradient=self._summary(name, self.gradient_of(name)),
+                    gradient=self._summary(name, self._gradient_shown(name)),
                     retained=name in self.subject.retained,
+                    reached=name in self.parameters,
                 )
-                for name, p in islice(self.parameters.items(), MAX_GRADIENTS)
+                for name, p in islice(self.listed.items(), MAX_GRADIENTS)
             ),
-            gradients_more=max(0, len(self.parameters) - MAX_GRADIENTS),
+            gradients_more=max(0, len(self.listed) - MAX_GRADIENTS),
             next=self._next(),
             stopped_by=debugger.stopped_by,
             breakpoints=debugger.breakpoints.states_in(stepped.plan),
@@ -191,12 +203,26 @@ class BackwardPass:
             inputs=tuple(self.inputs),
         )
 
+    def numbers(self, nodes: Sequence[int]) -> tuple[NodeNumbers, ...]:
+        """The numbers of these nodes on the graph's picture."""
+        return tuple(node_numbers(self.stepper, self._values, nodes[:MAX_NUMBERED]))
+
     def gradient_of(self, name: str) -> Tensor | None:
         """The gradient of one of `parameters`: its `.grad`, or the captured gradient of an input.
         Raises KeyError or ValueError for an unknown name."""
         if not self.inputs:
             return self.parameters[name].grad
         return self.stepper.captured[list(self.inputs).index(name)]
+
+    @property
+    def listed(self) -> dict[str, Tensor]:
+        """`parameters`, then those that the pass does not reach."""
+        if self.inputs:
+            return dict(self.parameters)
+        return {**self.parameters, **self.subject.unreached}
+
+    def _gradient_shown(self, name: str) -> Tensor | None:
+        return self.gradient_of(name) if name in self.parameters else self.listed[name].grad
 
     def _pending(self, node_id: int) -> PendingGradient:
         return PendingGradient(
@@ -273,6 +299,7 @@ class BackwardPass:
         """As `module.zero_grad(set_to_none)`. Going back does not undo this, except that going back
         over a leaf restores the `.grad` that it had before it ran."""
         self._journal.add(ZeroGrad(set_to_none))
+        self._zeroed = self.stepper.position > 0
         for parameter in self.subject.shown.values():
             if set_to_none or parameter.grad is None:
                 parameter.grad = None
@@ -305,16 +332,3 @@ def incoming_labels(
     if len(gradients) == 1:
         return [(words, gradients[0])]
     return [(f"{words}, output {i}", gradient) for i, gradient in enumerate(gradients)]
-
-
-def shown_values(labelled: Sequence[tuple[str, Tensor | None]]) -> tuple[Value | None, ...]:
-    """The tensors as a view shows them. Their pictures share MAX_CELLS; more than
-    MAX_DETAILED_VALUES tensors have summaries only."""
-    count = sum(tensor is not None for _, tensor in labelled)
-    if count > MAX_DETAILED_VALUES:
-        return tuple(
-            None if tensor is None else Value(label, summarise(tensor))
-            for label, tensor in labelled
-        )
-    cells = MAX_CELLS // max(1, count)
-    return tuple(t if t is None else value(label, t, cells) for label, t in labelled)

@@ -60,7 +60,7 @@ class Breakpoints:
         return " ".join(filter(None, reasons))
 
     def reason(self, stepped: SteppedPass) -> str:
-        """As `reach`, without counting."""
+        """As `reach`, without counting the hits."""
         return " ".join(filter(None, (self._reason(b, stepped) for b in self._all)))
 
     def _reason(self, breakpoint: Breakpoint, stepped: SteppedPass) -> str:
@@ -73,15 +73,25 @@ class Breakpoints:
             breakpoint.of == "outgoing" and not always
         ):
             found = _found(breakpoint, last) if last is not None and at_last else ""
-            return f"After {_node_words(last.node)}: {found}." if last is not None and found else ""
+            return (
+                f"Paused after {self._words(last.node)}: {found}."
+                if last is not None and found
+                else ""
+            )
         if after is None or not self.is_at(breakpoint, after):
             return ""
         if always and breakpoint.on == "module":
-            return "" if at_last else f"Before the first node of {breakpoint.target}."
+            return "" if at_last else f"Paused before the first node of {breakpoint.target}."
         if always:
-            return f"Before {_node_words(after)}."
+            return f"Paused before {self._words(after)}."
         found = _check(breakpoint, stepped.pending(after), "coming in")
-        return f"Before {_node_words(after)}: {found}." if found else ""
+        return f"Paused before {self._words(after)}: {found}." if found else ""
+
+    def _words(self, node: Node) -> str:
+        if node.label:
+            return f"{node.name} of {node.label}"
+        module = self.modules.get(node.id)
+        return f"{node.name} in {module}" if module else node.name
 
     def is_at(self, breakpoint: Breakpoint, node: Node) -> bool:
         """Whether a breakpoint is on this node, whatever its condition."""
@@ -103,10 +113,6 @@ def is_inside(path: str, module: str) -> bool:
 def _identity(breakpoint: Breakpoint) -> tuple[object, ...]:
     b = breakpoint
     return b.on, b.target, b.condition, b.of, b.threshold, b.shape
-
-
-def _node_words(node: Node) -> str:
-    return f"{node.name}{f' of {node.label}' if node.label else ''}"
 
 
 def _found(breakpoint: Breakpoint, step: Step) -> str:

@@ -32,13 +32,14 @@ def compare(stepped: BackwardPass) -> ComparisonSnapshot:
     if stepped.subject.root and stepped.graph_is_freed:
         raise LabError(
             "The real engine has freed this graph, so it cannot run once more to compare.",
-            hint="Start the pass anew with retain_graph, or node by node.",
+            hint="Restart the pass with retain_graph, or node by node.",
         )
     differences = _of_inputs(stepped) if stepped.inputs else _of_parameters(stepped)
     largest = sorted(differences.items(), key=lambda pair: -pair[1])[:MAX_DIFFERENCES]
     return ComparisonSnapshot(
         max_difference=max(differences.values(), default=0.0),
         differences={sendable(name): difference for name, difference in largest},
+        zeroed=stepped.is_zeroed,
     )
 
 

@@ -141,7 +141,7 @@ class Debugger:
         if not isinstance(self.stepped, BackwardStepper):
             raise LabError(
                 "The real engine is running this pass, and it cannot go back.",
-                hint="Start the pass anew, or choose stepping node by node.",
+                hint="Restart the pass, or choose stepping node by node.",
             )
         return self.stepped
 

@@ -48,7 +48,7 @@ class GradientExpression:
             self._code = compile(tree, "<gradient>", "eval")
         except (SyntaxError, ValueError) as error:
             why = error.msg if isinstance(error, SyntaxError) else str(error)
-            raise LabError(f"`{self.expression}` is no expression: {why}.", hint=HINT) from None
+            raise LabError(f"`{self.expression}` is not an expression: {why}.", hint=HINT) from None
         self._variables = {} if variables is None else variables
         self._guard = guard
         self.names = tuple(

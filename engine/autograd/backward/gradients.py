@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import zip_longest
 from typing import Any
 
 import torch
 
-from ..graph.reading import gradient_edge
+from ..graph.engine_run import Gradients
+from ..graph.reading import Node, gradient_edge
 
 
 def root_gradients(
@@ -58,6 +60,25 @@ def check_fits(
     for what, wanted in expected.items():
         if got[what] != wanted:
             raise ValueError(f"the gradient for {whose} has {what} {got[what]}, not {wanted}")
+
+
+def check_all_fit(node: Node, gradients: Gradients, arrived: Gradients = ()) -> None:
+    """Raise ValueError unless there is one gradient for each output of `node`, and each fits what
+    the node expects and the gradient `arrived` in its place, if any; TypeError for what is no
+    tensor."""
+    expected = node.fn._input_metadata
+    if len(gradients) != len(expected):
+        raise ValueError(
+            f"{node.name} takes {len(expected)} gradients, one per output; got {len(gradients)}"
+        )
+    for gradient, metadata, old in zip_longest(gradients, expected, arrived):
+        if gradient is None:
+            continue
+        if not isinstance(gradient, torch.Tensor):
+            raise TypeError(
+                f"a gradient for {node.name} is a tensor, or None; got {gradient!r:.60}"
+            )
+        check_fits(gradient, metadata, node.name, instead_of=old)
 
 
 def _ones(root: torch.Tensor) -> torch.Tensor:

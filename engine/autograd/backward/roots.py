@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import ast
+import linecache
+import re
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from types import MappingProxyType
@@ -20,6 +21,7 @@ from ...random_states import States, random_states
 from ...recording.threads import shared_below
 from ..graph.provenance import Provenance, origins
 from ..graph.reading import Graph, Node, read_graph
+from .root_expressions import checked_gradient, checked_root, split_expressions
 from .undo import leaves_held
 
 if TYPE_CHECKING:
@@ -43,6 +45,9 @@ class Subject:
     names: dict[str, Tensor]
     shown: dict[str, Tensor]
     retained: dict[str, Tensor]
+    unreached: Mapping[str, Tensor] = MappingProxyType({})
+    """Leaves that require grad and belong to the code or the modules of the roots, although no way
+    leads from a root to them: they get no gradient."""
     results: Mapping[str, Tensor] = MappingProxyType({})
     """The named tensors that require grad and are not leaves."""
     provenance: Provenance
@@ -63,6 +68,10 @@ class Subject:
             node = graph.get(get_gradient_edge(t).node)
             if node is not None:
                 node.label = f"{node.label}, {name}" if node.label else name
+
+    def held(self) -> dict[Any, Tensor]:
+        """Tensors of forward that live: the results with a name, and the roots."""
+        return {**self.results, **dict(enumerate(self.roots))}
 
     def results_of(self, node: Node) -> dict[str, Tensor]:
         """The tensors with a name that the node's operation returned in forward."""
@@ -131,6 +140,11 @@ class ModelSubject(Subject):
     def blocks(self, graph: Graph) -> dict[int, str]:
         return origins(graph, self.forward.sequence_ranges)
 
+    def held(self) -> dict[Any, Tensor]:
+        """What the blocks returned, too."""
+        ran = self.forward.values.items()
+        return {**super().held(), **{(block, i): t for block, ts in ran for i, t in enumerate(ts)}}
+
     def plain(self) -> tuple[list[Tensor], None]:
         return [self.forward.plain()], None
 
@@ -149,10 +163,12 @@ class ConsoleSubject(Subject):
         self.root, self.starts_empty = root, False
         self.owner, self.random = namespace, random_states()
         self._namespace = namespace
-        self._expressions = _split(root)
+        self._expressions = split_expressions(root)
         values = [namespace.evaluate(text, control) for text in self._expressions]
-        self.roots = [_root(v, text) for v, text in zip(values, self._expressions, strict=True)]
-        texts = _split(gradient) if gradient.strip() else ()
+        self.roots = [
+            checked_root(v, text) for v, text in zip(values, self._expressions, strict=True)
+        ]
+        texts = split_expressions(gradient) if gradient.strip() else ()
         given = self._given(texts, [namespace.evaluate(text, control) for text in texts])
         self.gradient = [grad for grad, _ in given] if texts else None
         self.written = Roots(self._expressions, tuple(how for _, how in given))
@@ -174,6 +190,30 @@ class ConsoleSubject(Subject):
         within = {name_of.get(id(t), ""): t for t in _checkpoint_leaves(graph)}
         within.pop("", None)
         self.shown = {**leaves_of(graph), **within, **self.retained}
+        self.unreached = self._unreached(graph, named, owners)
+
+    def _unreached(
+        self, graph: Graph, named: dict[str, Tensor], owners: dict[int, str]
+    ) -> dict[str, Tensor]:
+        """Parameters of the modules that have some under the roots, and leaves whose names stand in
+        the cells that made the graph."""
+        reached = {id(t) for t in self.shown.values()}
+        modules = {owners[key].partition(".")[0] for key in reached if key in owners}
+        places = {self.provenance.origin(node).place for node in graph.nodes}
+        cells = {place[0] for place in places if place is not None}
+        words = {
+            word
+            for cell in cells
+            for word in re.findall(r"[^\W\d]\w*", "".join(linecache.getlines(cell)))
+        }
+        return {
+            name: t
+            for name, t in named.items()
+            if t.is_leaf
+            and t.requires_grad
+            and id(t) not in reached
+            and (name in words or owners.get(id(t), "").partition(".")[0] in modules)
+        }
 
     def defaults(self) -> AbstractContextManager[None]:
         return self._namespace.users_defaults()
@@ -199,7 +239,7 @@ class ConsoleSubject(Subject):
                 f"{len(self.roots)} roots need as many gradients; there are {len(values)}.",
                 hint="Write one for each, with commas between; None for a scalar's 1.",
             )
-        return list(map(_gradient, values, texts, self.roots, self._expressions))
+        return list(map(checked_gradient, values, texts, self.roots, self._expressions))
 
 
 class GradientSubject(Subject):
@@ -227,7 +267,7 @@ class GradientSubject(Subject):
         grad: Tensor | None = torch.ones_like(gradient, requires_grad=False)
         given = Given("torch.ones_like({root})") if gradient.dim() else Given()
         if value is not None:
-            grad, given = _gradient(value, text, gradient, name)
+            grad, given = checked_gradient(value, text, gradient, name)
         self.gradient = [grad]
         self.written = Roots(gradients=(given,), of=name)
         self.owner, self._before = before.owner, before
@@ -251,70 +291,6 @@ def leaves_of(graph: Graph) -> dict[str, Tensor]:
     """The leaves of a graph by name."""
     leaves = [(n.label or f"leaf {n.id}", n.variable) for n in graph.nodes if n.is_leaf]
     return {name: t for name, t in leaves if t is not None}
-
-
-def _split(text: str) -> tuple[str, ...]:
-    """The expressions in a text that separates them by commas."""
-    try:
-        tree = ast.parse(f"({text}\n,)", mode="eval").body
-    except (SyntaxError, ValueError) as error:
-        why = error.msg if isinstance(error, SyntaxError) else str(error)
-        raise LabError(
-            f"`{text}` is no expression: {why}.", hint="Write a variable's name: loss, or y, z."
-        ) from None
-    assert isinstance(tree, ast.Tuple)
-    if not text.strip() or not tree.elts:
-        raise LabError("There is no root.", hint="Write a variable's name: loss, or y, z.")
-    return tuple(ast.unparse(item) for item in tree.elts)
-
-
-def _root(value: Any, text: str) -> Tensor:
-    if not isinstance(value, Tensor):
-        raise LabError(
-            f"`{text}` is of type {type(value).__name__}, not a tensor.",
-            hint="A graph is read from a tensor: choose one that was computed.",
-        )
-    if not value.requires_grad:
-        raise LabError(
-            f"`{text}` has no graph: it does not require grad.",
-            hint="It was made from tensors without requires_grad, under no_grad, or by detach(); "
-            "what it is made from needs requires_grad=True before.",
-        )
-    return value
-
-
-def _gradient(value: Any, text: str, root: Tensor, name: str) -> tuple[Tensor | None, Given]:
-    """`value`, the value of the expression `text`, as a gradient for `root`. Raises LabError if it
-    does not fit."""
-    if value is None and root.numel() == 1:
-        return None, Given()
-    is_complex = value.is_complex() if isinstance(value, Tensor) else isinstance(value, complex)
-    if is_complex and not root.is_complex():
-        raise LabError(
-            f"The gradient for `{name}` is complex, and `{name}` is real.",
-            hint="Write real numbers, or take the .real part.",
-        )
-    if isinstance(value, bool | int | float | complex):
-        return torch.full_like(root, value, requires_grad=False), Given(
-            "torch.full_like({root}, {text})", text
-        )
-    try:
-        given = torch.as_tensor(value, dtype=root.dtype, device=root.device)
-    except (TypeError, ValueError, RuntimeError) as error:
-        raise LabError(
-            f"The gradient for `{name}` is neither a tensor nor numbers: {error}",
-            hint=f"Write torch.ones_like({name}), a number, or nested lists.",
-        ) from None
-    if given.shape != root.shape:
-        raise LabError(
-            f"The gradient for `{name}` has shape {tuple(given.shape)}, and `{name}` has "
-            f"{tuple(root.shape)}: they must be the same.",
-            hint=f"Write torch.ones_like({name}), or a number for all of them.",
-        )
-    if isinstance(value, Tensor) and value.dtype == root.dtype:
-        return value, Given("{text}", text)
-    code = "torch.as_tensor({text}, dtype={root}.dtype, device={root}.device)"
-    return given, Given(code, text)
 
 
 def _owners(variables: dict[str, Any]) -> dict[int, str]:

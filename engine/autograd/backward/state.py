@@ -11,9 +11,10 @@ from .breakpoints import Breakpoints
 
 @dataclass
 class BackwardState:
-    """The pass under way, and the breakpoints, which outlive it."""
+    """The pass under way, whether it is of an example, and the breakpoints, which outlive it."""
 
     under_way: BackwardPass | None = None
+    of_example: bool = False
     breakpoints: Breakpoints = field(default_factory=Breakpoints)
 
     def require(self) -> BackwardPass:

@@ -8,14 +8,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import zip_longest
 from typing import Any, Self
 
 import torch
 
 from ..graph.engine_run import Gradients, execution_order
-from ..graph.reading import Graph, Node, as_roots, gradient_edge, read_graph
-from .gradients import check_fits, root_gradients
+from ..graph.reading import Graph, Node, as_roots, read_graph
+from .gradients import check_all_fit, root_gradients
+from .inputs import above, wanted_from
 
 PreHook = Callable[[Gradients], Gradients]
 Edit = Gradients | PreHook
@@ -255,53 +255,3 @@ class SteppedPass(ABC):
         if place is None:
             raise ValueError(f"{self.graph.nodes[node_id]} is not on the way to any of the inputs")
         return place
-
-
-def wanted_from(graph: Graph, inputs: Sequence[torch.Tensor]) -> dict[int, list[tuple[int, int]]]:
-    """Node id -> (number of an input, output of the node whose gradient is the input's). Inputs
-    outside of this graph are left out. Raises ValueError for an input without a graph."""
-    found: dict[int, list[tuple[int, int]]] = {}
-    # Leaves by identity: torch finds no gradient edge for a sparse one.
-    leaves = {id(node.variable): node for node in graph.nodes if node.is_leaf} if inputs else {}
-    for number, tensor in enumerate(inputs):
-        node, output_nr = leaves.get(id(tensor)), 0
-        if node is None and (not tensor.is_leaf or not tensor.requires_grad):
-            edge = gradient_edge(tensor)
-            node, output_nr = graph.get(edge.node), edge.output_nr
-        if node is not None:
-            found.setdefault(node.id, []).append((number, output_nr))
-    return found
-
-
-def above(graph: Graph, node_ids: Iterable[int]) -> frozenset[int]:
-    """The nodes from which a path of edges leads to one of these."""
-    sources: dict[int, list[int]] = {}
-    for edge in graph.edges:
-        sources.setdefault(edge.target, []).append(edge.source)
-    found: set[int] = set()
-    waiting = list(node_ids)
-    while waiting:
-        for source in sources.get(waiting.pop(), ()):
-            if source not in found:
-                found.add(source)
-                waiting.append(source)
-    return frozenset(found)
-
-
-def check_all_fit(node: Node, gradients: Gradients, arrived: Gradients = ()) -> None:
-    """Raise ValueError unless there is one gradient for each output of `node`, and each fits what
-    the node expects and the gradient `arrived` in its place, if any; TypeError for what is no
-    tensor."""
-    expected = node.fn._input_metadata
-    if len(gradients) != len(expected):
-        raise ValueError(
-            f"{node.name} takes {len(expected)} gradients, one per output; got {len(gradients)}"
-        )
-    for gradient, metadata, old in zip_longest(gradients, expected, arrived):
-        if gradient is None:
-            continue
-        if not isinstance(gradient, torch.Tensor):
-            raise TypeError(
-                f"a gradient for {node.name} is a tensor, or None; got {gradient!r:.60}"
-            )
-        check_fits(gradient, metadata, node.name, instead_of=old)

@@ -82,7 +82,7 @@ def leaves_held(fn: Any) -> list[torch.Tensor]:
     found: list[torch.Tensor] = []
     seen: set[int] = set()
     waiting = list(vars(fn).values())
-    for value in waiting:  # grows
+    for value in waiting:  # the loop adds to the list
         if len(seen) == MAX_HELD:
             break
         if id(value) in seen or isinstance(value, _PLAIN):
@@ -118,7 +118,7 @@ def _used_by(function: FunctionType) -> Iterator[Any]:
     yield function.__kwdefaults__
     yield from _closed_over(function)
     codes = [function.__code__]
-    for code in codes:  # grows: functions inside
+    for code in codes:  # the loop adds the functions inside
         codes += [const for const in code.co_consts if isinstance(const, CodeType)]
         yield from (function.__globals__.get(name) for name in code.co_names)
 
@@ -127,7 +127,7 @@ def _closed_over(function: FunctionType) -> Iterator[Any]:
     for cell in function.__closure__ or ():
         try:
             yield cell.cell_contents
-        except ValueError:  # not filled yet
+        except ValueError:  # the cell has no value yet
             continue
 
 

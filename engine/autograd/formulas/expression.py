@@ -144,8 +144,8 @@ def _text(tree: ast.expr, show: Show) -> tuple[str, int]:
             return f"-{part(operand, 4)}", 3
         case ast.BinOp(left=left, op=ast.Pow(), right=right):
             if isinstance(right, ast.Constant) and isinstance(right.value, int):
-                return f"{part(left, 6)}{str(right.value).translate(_SUPERSCRIPT)}", 6
-            return f"{part(left, 6)}^{part(right, 7)}", 6
+                return f"{part(left, 8)}{str(right.value).translate(_SUPERSCRIPT)}", 6
+            return f"{part(left, 8)}^{part(right, 7)}", 6
         case ast.BinOp(left=left, op=op, right=right):
             sign, precedence, _ = _OPERATORS[type(op)]
             tighter = precedence + (not isinstance(op, ast.Add | ast.Mult))

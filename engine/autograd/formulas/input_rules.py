@@ -39,7 +39,8 @@ class InputRule(Protocol):
         ...
 
     def numbers(self, given: Given, number: int, element: Element) -> Numbers | None:
-        """The sum that gives one element of it; None for TextOnly. Raises MissingValue."""
+        """The sum that gives one element of the outgoing gradient of input `number`; None for
+        TextOnly. Raises MissingValue when a saved tensor is gone."""
         ...
 
 

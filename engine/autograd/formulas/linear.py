@@ -103,8 +103,8 @@ class Transposed:
 
 @dataclass(frozen=True)
 class Computed:
-    """A linear function of g that `rule(given)` computes in torch functions that have a derivative:
-    the coefficients of an element are its derivative with respect to g."""
+    """A linear function of g that `rule(given)` computes with differentiable functions of torch.
+    The coefficients of an element are its derivative with respect to g."""
 
     label: str
     text: str

@@ -109,8 +109,25 @@ class Pointwise:
         return self._expression.text()
 
     @property
+    def text_in_sum(self) -> str:
+        """The text as a term of a sum, in brackets if it has terms of its own."""
+        text = self._expression.text(within_sum=True)
+        own = any(sign in text for sign in (" + ", " - "))
+        return f"({text})" if own and not text.startswith("(") else text
+
+    @property
     def symbols(self) -> tuple[str, ...]:
         return self._expression.symbols
+
+    def summed(self, given: Given, number: int) -> tuple[int, ...]:
+        """The dimensions of g over which the formula is summed: those that forward stretched.
+        Raises MissingValue when a saved tensor is gone."""
+        shape, _ = self._aligned(given, number)
+        values = (symbol.value for symbol in self._values(given).values())
+        full = torch.broadcast_shapes(shape, *(v.shape for v in values if torch.is_tensor(v)))
+        lead = len(full) - len(shape)
+        stretched = (d for d in range(lead, len(full)) if shape[d - lead] == 1 and full[d] != 1)
+        return (*range(lead), *stretched)
 
     def _values(self, given: Given) -> dict[str, _SymbolValue]:
         values = _Symbols(self.setting, given)

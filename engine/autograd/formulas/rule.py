@@ -17,6 +17,7 @@ from .given import Given, MissingValue, gradient_number
 from .input_rules import InputRule, TextOnly
 from .linear import linear_numbers
 from .numbers import Element, Numbers, number_text
+from .pointwise import Pointwise
 
 _GENERAL = (
     "A vector-Jacobian product: each input gets the incoming gradient times the derivatives of the"
@@ -44,7 +45,8 @@ class Symbol:
 
 
 class Rule:
-    """The rule of one node for its incoming gradients. Inputs count as in `next_functions`."""
+    """The rule of one node for its incoming gradients. The number of an input is its index in
+    `next_functions`."""
 
     def __init__(self, node: Node, incoming: Sequence[Tensor | None]) -> None:
         self.node = node
@@ -74,7 +76,19 @@ class Rule:
     def formula(self, number: int) -> str:
         """`∂L/∂a = g · b`."""
         rule = self._input_rule(number)
-        return f"∂L/∂{rule.label} = {rule.text}"
+        return f"∂L/∂{rule.label} = {self._summed(rule, number) or rule.text}"
+
+    def _summed(self, rule: InputRule, number: int) -> str:
+        """The text of a rule that sums over dimensions in which forward broadcast the input."""
+        if not isinstance(rule, Pointwise):
+            return ""
+        try:
+            dims = rule.summed(self._given, number)
+        except MissingValue:  # a saved tensor is gone, and its shape with it
+            return ""
+        if not dims:
+            return ""
+        return f"Σ {rule.text_in_sum}, over dim{'s' * (len(dims) > 1)} {', '.join(map(str, dims))}"
 
     def symbols(self, number: int) -> tuple[Symbol, ...]:
         """The letters of the formula, in order of appearance."""
@@ -111,7 +125,7 @@ class Rule:
         )
 
     def _run(self, gradients: tuple[Tensor, ...], number: int) -> Tensor:
-        with warnings.catch_warnings():  # it is about leaves, and no leaf runs
+        with warnings.catch_warnings():  # the warning is about leaves, and no leaf runs here
             warnings.filterwarnings("ignore", "Using backward\\(\\) with create_graph=True")
             _, outgoing = run_node(
                 self.node.fn, gradients, edit=lambda _: gradients, create_graph=True

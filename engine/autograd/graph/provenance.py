@@ -9,6 +9,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import torch
 
@@ -68,10 +69,13 @@ class Provenance:
 
     def chain(self, node: Node) -> list[Call]:
         """The calls in which the node was made, outermost first; empty if none was recorded."""
-        if node.is_leaf or node.sequence < self._shared_below:
+        if not self._recordings or node.is_leaf:
             return []
-        recording = find_recording(self._recordings, node.sequence)
-        chain = [] if recording is None else recording.chain_of(node.sequence)
+        sequence = node.sequence
+        if sequence < self._shared_below:
+            return []
+        recording = find_recording(self._recordings, sequence)
+        chain = [] if recording is None else recording.chain_of(sequence)
         # Another thread's node may have the number of a node of this thread.
         return chain if chain and _agree(chain[-1], node) else []
 
@@ -120,8 +124,13 @@ def _agree(call: Call, node: Node) -> bool:
         return f"{call.name}Backward" == node.name
     if call.kind != "op":
         return True
-    name = call.name.rpartition("::")[2].partition(".")[0]
-    return name.replace("_", "").startswith(node.op.replace("_", ""))
+    return _is_made_by(node.op, call.name)
+
+
+@lru_cache(maxsize=4_096)
+def _is_made_by(op: str, aten: str) -> bool:
+    name = aten.rpartition("::")[2].partition(".")[0]
+    return name.replace("_", "").startswith(op.replace("_", ""))
 
 
 def _slots(call: Call, node: Node) -> Sequence[Slot]:
@@ -136,7 +145,7 @@ def _slots(call: Call, node: Node) -> Sequence[Slot]:
         return call.slots[:2]
     if call.kind == "op" or call.end - call.first == 1:
         return call.slots
-    return ()  # of a function that made several nodes, arguments and inputs differ
+    return ()  # a function made several nodes: its arguments are not the inputs of one of them
 
 
 def _aligned(slots: Sequence[Slot], targets: Sequence[bool]) -> Sequence[Slot] | None:
@@ -167,8 +176,6 @@ def origins(graph: Graph, sequence_ranges: Mapping[str, tuple[int, int]]) -> dic
         if node.is_leaf:
             continue
         place = bisect_right(starts, node.sequence) - 1
-        while place >= 0 and ranges[place][1] == ranges[place][0]:
-            place -= 1  # an empty range: its call made no node
         if place >= 0 and node.sequence < ranges[place][1]:
             found[node.id] = ranges[place][2]
     users: dict[int, set[str | None]] = {}

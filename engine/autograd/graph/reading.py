@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from itertools import count
@@ -35,8 +35,7 @@ class Edge(NamedTuple):
     output: int
 
 
-@dataclass(frozen=True)
-class SavedTensor:
+class SavedTensor(NamedTuple):
     """A tensor that a node saved for its backward rule. It is not unpacked.
 
     `data` is None when it cannot be shown; `note` says why (freed, packed by hooks).
@@ -99,10 +98,7 @@ class Node:
         """Shape and dtype of each output of the forward operation; the node gets a gradient for
         each. A ragged dimension has a name (`"j1"`) for its size. An output without gradient, such
         as an integer one, has shape () and dtype `"unknown"`."""
-        metadata = self.fn._input_metadata
-        if len(metadata) == 1:
-            return (_spec(metadata[0]),)
-        return tuple(_NO_TENSOR if _is_undefined(each) else _spec(each) for each in metadata)
+        return output_specs(self.fn._input_metadata)
 
     @property
     def device(self) -> str:
@@ -112,7 +108,7 @@ class Node:
     @property
     def devices(self) -> tuple[str, ...]:
         """The device of each output of the forward operation."""
-        return tuple(str(metadata.device) for metadata in self.fn._input_metadata)
+        return tuple(device_name(metadata.device) for metadata in self.fn._input_metadata)
 
     @property
     def saved(self) -> tuple[SavedTensor, ...]:
@@ -123,16 +119,25 @@ class Node:
     @property
     def saved_bytes(self) -> int:
         """Bytes of the storages this node keeps alive, each counted once."""
-        return sum({s.storage_id: s.storage_bytes for s in self.saved}.values())
+        return storage_bytes(self.saved)
 
     @property
     def is_freed(self) -> bool:
         """Whether all tensors that it saved are freed: a backward pass has run it."""
-        saved = self.saved
-        return any(s.note == "freed" for s in saved) and all(s.data is None for s in saved)
+        return are_freed(self.saved)
 
     def __repr__(self) -> str:
         return f"<{self.id} {self.name}{' ' + self.label if self.label else ''}>"
+
+
+def storage_bytes(saved: Iterable[SavedTensor]) -> int:
+    """Bytes of the storages that these tensors keep alive, each counted once."""
+    return sum({s.storage_id: s.storage_bytes for s in saved}.values())
+
+
+def are_freed(saved: Sequence[SavedTensor]) -> bool:
+    """Whether all of these, and at least one, are freed."""
+    return any(s.note == "freed" for s in saved) and all(s.data is None for s in saved)
 
 
 @dataclass(eq=False)
@@ -161,7 +166,7 @@ class Graph:
     @property
     def saved_bytes(self) -> int:
         """Bytes of all storages that the graph keeps alive, each counted once."""
-        return sum({s.storage_id: s.storage_bytes for n in self.nodes for s in n.saved}.values())
+        return storage_bytes(saved for node in self.nodes for saved in node.saved)
 
     def __repr__(self) -> str:
         return f"<Graph of {len(self.nodes):,} nodes, {len(self.edges):,} edges>"
@@ -246,7 +251,16 @@ def operation(name: str, *, custom: bool = False) -> str:
     return stem if custom else _WORD_STARTS.sub("_", stem).lower()
 
 
+device_name = cache(str)
+
 _NO_TENSOR = TensorSpec((), "unknown")
+
+
+def output_specs(metadata: Sequence[Any]) -> tuple[TensorSpec, ...]:
+    """`Node.outputs`, of a node's `_input_metadata`."""
+    if len(metadata) == 1:
+        return (_spec(metadata[0]),)
+    return tuple(_NO_TENSOR if _is_undefined(each) else _spec(each) for each in metadata)
 
 
 def _spec(metadata: Any) -> TensorSpec:
@@ -314,9 +328,11 @@ def _saved_tensor(name: str, saved: Any) -> SavedTensor:
     data, packed = saved.data, saved.unpack_hook is not None
     if not isinstance(data, torch.Tensor):
         return SavedTensor(name, None, note="packed by hooks" if packed else _why_empty(saved))
+    note = "packed by hooks" if packed else ""
     storage = storage_of(data)
-    size = data.numel() * data.element_size() if storage is None else storage.nbytes()
-    return SavedTensor(name, data, storage_id(data), size, "packed by hooks" if packed else "")
+    if storage is None:
+        return SavedTensor(name, data, id(data), data.numel() * data.element_size(), note)
+    return SavedTensor(name, data, storage._cdata, storage.nbytes(), note)
 
 
 def storage_id(t: torch.Tensor) -> int:

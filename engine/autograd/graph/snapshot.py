@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import linecache
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from ...errors import sendable
@@ -11,10 +12,21 @@ from ...protocol import GraphCut, GraphEdge, GraphNode, GraphSnapshot, SourceLin
 from ...recording.recording import Place, source_line
 from .parts import in_parts
 from .provenance import Origin, Provenance
-from .reading import Graph, Node
+from .reading import (
+    Graph,
+    Node,
+    SavedTensor,
+    are_freed,
+    device_name,
+    operation,
+    output_specs,
+    storage_bytes,
+)
 
 MAX_SHOWN_NODES = 50_000
 MAX_CLASSES = 20_000
+MAX_SOURCES_CHARS = 60_000
+"""Characters of cells in a snapshot: beyond, only the cells before are sent."""
 
 
 def title(node: Node) -> str:
@@ -44,17 +56,24 @@ def graph_snapshots(
     lines: dict[Place, SourceLine] = {}
     nodes: list[GraphNode] = []
     cuts: list[GraphCut] = []
+    storages: dict[int, int] = {}  # the bytes of each that a node keeps alive
     with _without_collection():
         for node in shown:
             chain = provenance.chain(node)
             origin = provenance.origin(node, chain)
-            nodes.append(_node(node, origin, blocks.get(node.id), lines, node.id in is_stale))
-            cuts.extend(provenance.cuts(node, chain))
-    edges = [
-        GraphEdge(source=e.source, target=e.target, input=e.input, output=e.output)
-        for e in graph.edges
-        if e.source < count and e.target < count
-    ]
+            saved = node.saved
+            storages.update((each.storage_id, each.storage_bytes) for each in saved)
+            block, stale_too = blocks.get(node.id), node.id in is_stale
+            nodes.append(_node(node, saved, origin, block, lines, stale_too))
+            if chain:
+                cuts.extend(provenance.cuts(node, chain))
+        edges = [
+            GraphEdge(source, target, input_nr, output_nr)
+            for source, input_nr, target, output_nr in graph.edges
+            if source < count and target < count
+        ]
+        for node in graph.nodes[count:]:
+            storages.update((each.storage_id, each.storage_bytes) for each in node.saved)
     whole = GraphSnapshot(
         nodes=tuple(nodes),
         edges=tuple(edges),
@@ -63,11 +82,14 @@ def graph_snapshots(
         plan=tuple(node.id for node in plan),
         modules=_classes(provenance),
         rules={name: words for name in {n.name for n in nodes} if (words := words_of(name))},
+        sources=_cells({place[0] for place in lines}),
         truncated=len(graph.nodes) - count + graph.truncated,
-        saved_bytes=graph.saved_bytes,
+        saved_bytes=sum(storages.values()),
         root=sendable(root),
     )
-    return in_parts(whole, ("nodes", "edges", "plan", "cuts", "stale", "modules", "rules"))
+    return in_parts(
+        whole, ("nodes", "edges", "plan", "cuts", "stale", "modules", "rules", "sources")
+    )
 
 
 @contextmanager
@@ -85,6 +107,7 @@ def _without_collection() -> Iterator[None]:
 
 def _node(
     node: Node,
+    saved: Sequence[SavedTensor],
     origin: Origin,
     block: str | None,
     lines: dict[Place, SourceLine],
@@ -95,24 +118,37 @@ def _node(
         source = lines.get(place)
         if source is None:
             source = lines[place] = source_line(place)
-    is_leaf, op, saved_bytes = node.is_leaf, node.op, node.saved_bytes
+    is_leaf, name, metadata = node.is_leaf, node.name, node.fn._input_metadata
+    op = operation(name, custom=node.is_custom)
+    saved_bytes = storage_bytes(saved) if saved else 0
     return GraphNode(
         id=node.id,
-        name=node.name,
+        name=name,
         label=sendable(title(node)) if node.label or is_leaf else op,
         kind="leaf" if is_leaf else "operation",
         block=block,
         sequence=node.sequence,
-        outputs=node.outputs,
+        outputs=output_specs(metadata),
         saved_bytes=saved_bytes,
         op=op,
         module=sendable(origin.module),
         aten=origin.aten,
         source=source,
-        device=node.device,
+        device=device_name(metadata[0].device) if metadata else "",
         stale=stale,
-        freed=not saved_bytes and node.is_freed,
+        freed=bool(saved) and not saved_bytes and are_freed(saved),
     )
+
+
+def _cells(files: Collection[str]) -> dict[str, str]:
+    """The text of those of `files` that are cells of the console."""
+    found, length = {}, 0
+    for file in sorted(files):
+        text = "".join(linecache.getlines(file)) if file.startswith("<cell ") else ""
+        length += len(text)
+        if text and length <= MAX_SOURCES_CHARS:
+            found[sendable(file)] = sendable(text)
+    return found
 
 
 def _classes(provenance: Provenance) -> dict[str, str]:

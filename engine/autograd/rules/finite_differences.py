@@ -336,7 +336,7 @@ def _sample(count: int, generator: torch.Generator) -> list[int]:
 
 
 def _copied(value: Any) -> Any:
-    """A copy of an argument, with the tensor of each _Argument in its place."""
+    """A copy of an argument of a call. An `_Argument` becomes a copy of its tensor."""
     if isinstance(value, _Argument):
         return None if value.value is None else value.value.clone()
     if isinstance(value, Tensor):

@@ -129,7 +129,7 @@ class _Watch(TorchDispatchMode):
 
 
 def _text(t: Tensor) -> str:
-    if t.layout != torch.strided or not 0 < t.numel() <= MAX_TEXT_ELEMENTS:
+    if t.layout != torch.strided or t.numel() > MAX_TEXT_ELEMENTS:
         return ""
     with _disable_current_modes():
         numbers = t.detach().reshape(-1).tolist()

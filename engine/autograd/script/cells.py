@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 from ...console.journal import Cell, Pass
 from ...errors import LabError
@@ -25,6 +25,8 @@ _SEEDS = {
 STOPPED = KeyboardInterrupt.__name__
 
 Entry = Cell | Pass
+Own = Callable[[str], str]
+"""The name in the script of one of its own imports or helpers: another if a cell binds it."""
 
 
 def needed(entries: Sequence[Entry], passes: Collection[Pass]) -> list[Entry]:
@@ -81,6 +83,29 @@ def names_in(code: str) -> frozenset[str]:
     return frozenset(found) - _PREDEFINED
 
 
+def rebind(cells: Sequence[Cell], name: str, imported: str) -> bool:
+    """Whether a cell may bind `name` to something else than the import `imported` does."""
+    nodes = [node for cell in cells for node in ast.walk(ast.parse(cell.source))]
+    return any(name == bound for node in nodes for bound in _bound(node, imported))
+
+
+def _bound(node: ast.AST, imported: str) -> Iterator[str | None]:
+    match node:
+        case ast.Name(id=name, ctx=ast.Store() | ast.Del()):
+            yield name
+        case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef() | ast.ExceptHandler():
+            yield node.name
+        case ast.MatchAs() | ast.MatchStar():
+            yield node.name
+        case ast.MatchMapping(rest=name):
+            yield name
+        case ast.Import() | ast.ImportFrom():
+            start = f"from {node.module} " if isinstance(node, ast.ImportFrom) else ""
+            for alias in node.names:
+                if f"{start}import {alias.name}" != imported or alias.asname:
+                    yield alias.asname or alias.name.partition(".")[0]
+
+
 def draws(entry: Entry) -> frozenset[str]:
     """The random number generators from which a pass draws (with the cells that ran during it), or
     from which a cell draws without seeding them first."""
@@ -133,16 +158,16 @@ def future_imports(cells: Sequence[Cell]) -> list[str]:
     return sorted({ast.unparse(statement) for cell in cells for statement in _futures(cell)})
 
 
-def cell_code(cell: Cell) -> str:
+def cell_code(cell: Cell, own: Own) -> str:
     """The code of a cell as the user typed it; in `try` if an exception ended the cell."""
     if cell.error:
-        return exec_call(cell)
+        return exec_call(cell, own)
     above = {n for s in _futures(cell) for n in range(s.lineno, (s.end_lineno or 0) + 1)}
     lines = enumerate(cell.source.splitlines(), 1)
     return "\n".join(line for number, line in lines if number not in above).strip("\n")
 
 
-def exec_call(cell: Cell, indent: str = "") -> str:
+def exec_call(cell: Cell, own: Own, indent: str = "") -> str:
     """An `exec` of a cell's code with the script's global variables, for use inside of functions,
     too. Raises LabError for a cell that was stopped."""
     if cell.error == STOPPED:
@@ -156,7 +181,7 @@ def exec_call(cell: Cell, indent: str = "") -> str:
     return (
         f"{indent}try:\n{indent}    {run}\n"
         f"{indent}except (Exception, SystemExit):  # {cell.error}, as in the lab\n"
-        f"{indent}    traceback.print_exc()"
+        f"{indent}    {own('traceback')}.print_exc()"
     )
 
 

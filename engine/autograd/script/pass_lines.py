@@ -6,28 +6,30 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 
 from ...console.journal import Cell, Event, Pass, Place, ZeroGrad
 from ...errors import LabError
-from .cells import cell_code, exec_call
+from .cells import Own, cell_code, exec_call
 from .hooks import edit_body
 from .model_script import ModelScript
 from .text import identifier, is_expression, with_statement
 
 
 class PassWriter:
-    """Writes the passes of a script in order. `fresh` returns an unused name, `cells` are the cells
-    in the script, and `restoring` returns the lines that restore the random numbers before a cell.
-    `renamed` are starts of passes whose tensors get names of the script's own, since a cell may
-    rebind the console's names before the last pass from there. Raises LabError for what no script
-    can do."""
+    """Writes the passes of a script in order. `fresh` returns an unused name, `own` the name of a
+    helper or import of the script's; `cells` are the cells in the script, and `restoring` returns
+    the lines that restore the random numbers before a cell. `renamed` are starts of passes whose
+    tensors get names of the script's own, since a cell may rebind the console's names before the
+    last pass from there. Raises LabError for what no script can do."""
 
     def __init__(
         self,
         fresh: Callable[[str], str],
+        own: Own,
         model: ModelScript | None,
         cells: Collection[Cell],
         renamed: Collection[Pass],
         restoring: Callable[[Cell], list[str]],
     ) -> None:
-        self._fresh, self._model, self._cells, self._restoring = fresh, model, cells, restoring
+        self._fresh, self._own, self._model = fresh, own, model
+        self._cells, self._restoring = cells, restoring
         self._renamed: dict[Pass, dict[str, str]] = {start: {} for start in renamed}
         self._loss = fresh("loss") if model else ""
         self._run = 0
@@ -52,7 +54,7 @@ class PassWriter:
             lines += self._clear_lines(p, list(p.leaves), set_to_none=True)
         end = p.size if is_last else p.position
         if p.inputs and not any(p.found) and not is_last:
-            end = 0  # nothing comes of it
+            end = 0  # no input's gradient was found, so the script need not run these nodes
         late = [e for e in p.events if 0 < end <= e.position]
         midst = [e for e in p.events if 0 < e.position < end and e.at is not None]
         early = [e for e in p.events if e not in late and e not in midst]
@@ -82,7 +84,7 @@ class PassWriter:
                 raise LabError(
                     f"No script can repeat this: {event.done.title} ran while the pass stood at "
                     f"node {event.position}, and the pass has gone back before that since.",
-                    hint="Start the pass anew, and run the cell before it or in its midst.",
+                    hint="Restart the pass, and run the cell before it or in its midst.",
                 )
 
     # -- where it starts -------------------------------------------------------------------------
@@ -135,7 +137,8 @@ class PassWriter:
         return names[name]
 
     def _node(self, p: Pass, place: Place) -> str:
-        return f'find_node("{place.name}", {place.number}, {", ".join(self._roots[p.first])})'
+        roots = ", ".join(self._roots[p.first])
+        return f'{self._own("find_node")}("{place.name}", {place.number}, {roots})'
 
     # -- what is changed -------------------------------------------------------------------------
 
@@ -148,7 +151,7 @@ class PassWriter:
                 blocks.append([f"# {event.done.title}", *lines] if lines else [])
             elif event.done in self._cells:
                 blocks += [self._restoring(event.done)]
-                blocks += [[f"# {event.done.title}", cell_code(event.done)]]
+                blocks += [[f"# {event.done.title}", cell_code(event.done, self._own)]]
         return blocks
 
     def _event_hook(self, p: Pass, event: Event) -> tuple[str, str]:
@@ -158,7 +161,7 @@ class PassWriter:
         if isinstance(event.done, ZeroGrad):
             code = "\n".join(indent + line for line in self._zero_grad_lines(p, event, event.done))
         else:
-            code = exec_call(event.done, indent) if event.done in self._cells else ""
+            code = exec_call(event.done, self._own, indent) if event.done in self._cells else ""
             runs_backward = any(call in code for call in (".backward(", "autograd.grad("))
             if runs_backward:  # it would call the hooks, too
                 raise LabError(
@@ -220,7 +223,8 @@ class PassWriter:
                 definitions.append([f"def {self._hooks[body]}(grads):\n{body}"])
             items.append(f"{at(edit.place)}.register_prehook({self._hooks[body]})")
         if end < p.size and not p.inputs and p.at is not None:
-            items += ["suppress(Stop)", f"{at(p.at)}.{way}(stop)"]
+            suppress, stop_error, stop = map(self._own, ("suppress", "Stop", "stop"))
+            items += [f"{suppress}({stop_error})", f"{at(p.at)}.{way}({stop})"]
         return definitions, [*lines, with_statement(items, self._call(p, end == p.size))]
 
     def _breakpoints(self, p: Pass) -> Iterator[str]:

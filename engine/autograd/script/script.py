@@ -6,6 +6,7 @@ a backward for each pass, with pre-hooks for edits; and the cells and zero_grad(
 
 from __future__ import annotations
 
+import re
 import sys
 import sysconfig
 from collections.abc import Iterator
@@ -26,6 +27,7 @@ from .cells import (
     modules_of,
     names_of,
     needed,
+    rebind,
     runs,
 )
 from .hooks import HELPERS
@@ -47,6 +49,9 @@ _IMPORTS = {  # in the order in which formatters put them
     "nn": "from torch import nn",
     "get_gradient_edge": "from torch.autograd.graph import get_gradient_edge",
 }
+
+_RENAMED_IMPORTS = ("suppress", "traceback", "Path", "get_gradient_edge")
+"""Imports of the script's own use: the console defines the others."""
 
 
 def write_script(journal: Journal, current: Pass, owner: object) -> tuple[str, bytes]:
@@ -82,6 +87,11 @@ class _Script:
         self._cells = [entry for entry in self._entries if isinstance(entry, Cell)]
         self._passes = [entry for entry in self._entries if isinstance(entry, Pass)]
         self._used_names = {*_IMPORTS, *HELPERS, "stop"}.union(*map(names_of, self._entries))
+        self._own_names = {
+            name: self._fresh(name)
+            for name in ("find_node", "Stop", "stop", *_RENAMED_IMPORTS)
+            if rebind(self._cells, name, _IMPORTS.get(name, ""))
+        }
         self._data_name = self._fresh("data")
         self._data: dict[str, Any] = {}
         self._random: States = {}
@@ -90,7 +100,12 @@ class _Script:
             self._model = ModelScript(owner, self._fresh, self._data_name)
             self._data = self._model.values()
         self._writer = PassWriter(
-            self._fresh, self._model, set(self._cells), self._renamed_starts(), self._restoring
+            self._fresh,
+            self._own,
+            self._model,
+            set(self._cells),
+            self._renamed_starts(),
+            self._restoring,
         )
 
     # -- the entries -----------------------------------------------------------------------------
@@ -140,6 +155,13 @@ class _Script:
         self._used_names.add(free)
         return free
 
+    def _own(self, name: str) -> str:
+        """The name in the script of one of its own imports or helpers."""
+        return self._own_names.get(name, name)
+
+    def _helper(self, code: str) -> str:
+        return re.sub(r"\w+", lambda match: self._own(match[0]), code)
+
     # -- as text ---------------------------------------------------------------------------------
 
     def text(self) -> tuple[str, bytes]:
@@ -152,14 +174,21 @@ class _Script:
                 blocks.append(self._restoring(entry))
                 blocks += self._writer.blocks(entry, is_last=entry is self._current)
             elif entry not in inside:
-                blocks += [self._restoring(entry), [f"# {entry.title}", cell_code(entry)]]
+                blocks += [
+                    self._restoring(entry),
+                    [f"# {entry.title}", cell_code(entry, self._own)],
+                ]
         blocks += self._print_blocks()
         body = ["\n".join(lines) for lines in blocks]
         opening = self._opening()
         used = set(words("\n".join([opening, *body])))
-        helpers = [code for name, code in HELPERS.items() if name in used]
+        helpers = [self._helper(code) for name, code in HELPERS.items() if self._own(name) in used]
         used.update(*map(words, helpers))
-        imports = [line for name, line in _IMPORTS.items() if name in used]
+        imports = [
+            line if self._own(name) == name else f"{line} as {self._own(name)}"
+            for name, line in _IMPORTS.items()
+            if self._own(name) in used
+        ]
         own = [line for line in imports if line.split()[1] in sys.stdlib_module_names]
         others = [line for line in imports if line not in own]
         head = [self._title(), "\n".join(future_imports(self._cells))]
@@ -182,7 +211,7 @@ class _Script:
             "  # as in the lab: it decides the last bits of sums"
         ]
         if self._data:
-            path = 'Path(__file__).with_suffix(".pt")'
+            path = f'{self._own("Path")}(__file__).with_suffix(".pt")'
             lines.append(f"{self._data_name} = torch.load({path}, weights_only=True)")
         return "\n".join(lines)
 

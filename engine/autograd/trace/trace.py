@@ -22,7 +22,7 @@ from ...recording.argument_values import Kept
 from ...recording.recording import Call, Place, Recording, source_line
 from ...recording.statement_counts import MAX_TURNS
 from ...tensors.readable import readable
-from ..backward.backward_pass import shown_values
+from ...tensors.summary import shown_values
 from ..graph.parts import in_parts
 from .texts import kept_in, named_arguments, named_results, short_result, tensors_and_texts
 

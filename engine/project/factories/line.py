@@ -99,7 +99,9 @@ class _Writer:
             low = parse_integer("low", self._text("low"))
             high = parse_integer("high", self._text("high"))
             if high <= low:
-                raise FieldError("high", f"high must be more than low, {low}: it never comes.")
+                raise FieldError(
+                    "high", f"high must be greater than low, {low}: high itself is never drawn."
+                )
             arguments += [str(low), str(high)]
             dtype = dtype if "input" in given else "int64"
         if "size" in given:
@@ -210,7 +212,11 @@ def _floats(dtype: str) -> bool:
 def _variable_name(text: str) -> str:
     name = text.strip()
     if not name.isidentifier() or keyword.iskeyword(name):
-        raise FieldError("name", "A name is letters, digits and _, and no digit first: x, y_2.")
+        raise FieldError(
+            "name",
+            "This is not a valid Python name: use letters, digits and _,"
+            " and do not start with a digit, such as x or y_2.",
+        )
     if name in _RESERVED:
-        raise FieldError("name", f"{name} is the library's name here: choose another.")
+        raise FieldError("name", f"{name} is the name of a library here: choose another.")
     return name

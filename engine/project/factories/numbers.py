@@ -16,8 +16,10 @@ class FieldError(ValueError):
 
 def parse_size(name: str, text: str) -> tuple[int, ...]:
     """Sizes of dimensions: `2, 3`, `(2, 3)` or `2 x 3`; an empty text is a scalar's, `()`."""
-    inside = text.strip("()[] ,")
-    parts = [part for part in re.split(r"\s*[x×]\s*|[,\s]+", inside) if part]
+    inside = re.sub(r"(?<=\w)\s*,$", "", text.strip("()[] "))
+    parts = re.split(r"\s*[x×,]\s*|\s+", inside) if inside else []
+    if "" in parts:
+        raise FieldError(name, f"{name} takes sizes such as (2, 3), not {text.strip()}.")
     return tuple(parse_integer(name, part, 0) for part in parts)
 
 
@@ -74,7 +76,7 @@ def _words(shape: tuple[int, ...]) -> str:
         return "a number"
     if len(shape) == 1:
         return f"a list of {shape[0]}"
-    return "a list of shape " + " × ".join(map(str, shape))
+    return f"a list of shape {shape}"
 
 
 def _element(name: str, node: ast.expr) -> tuple[str, str]:

@@ -15,7 +15,7 @@ DEFAULT = "default"
 
 
 class Field(Struct, frozen=True, forbid_unknown_fields=True):
-    """`initial` is what stands in it at first."""
+    """A field of the form for a function. `initial` is its text at the start."""
 
     name: str
     kind: Literal["text", "choice", "check", "tensor", "array"]

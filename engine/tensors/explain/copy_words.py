@@ -120,8 +120,12 @@ def _promoted(layouts: Sequence[Layout], numbers: Sequence[object], made: torch.
         return f"{name} stays {name}."
     if len(dtypes) > 1:
         text = f"{' with '.join(dtypes)} gives {name}"
-        same_rank = len({x.ndim > 0 for x in layouts}) == 1
-        return text + (", the smallest dtype that holds both." if same_rank else ".")
+        if len({x.ndim > 0 for x in layouts}) > 1:
+            return f"{text}."
+        categories = {_category(x.dtype) for x in layouts}
+        if len(categories) > 1:
+            return f"{text}: {_CATEGORIES[max(categories)]} is the higher category."
+        return f"{text}, the smallest dtype that holds both."
     if not numbers:
         return f"{dtypes[0]} gives {name}."
     category = max(_NUMBERS.index(type(number)) for number in numbers)

@@ -52,7 +52,7 @@ _NOT_EXPLAINED = frozenset({"item", "backward", "data_ptr", "resize_", "resize_a
 
 
 def in_place(kind: type) -> Callable[..., Any]:
-    """From the operator of `x + y` to that of `x += y`."""
+    """The function of `operator` for `x += y`, given the ast class of `x + y`'s operator."""
     return getattr(operator, f"i{OPERATORS[kind][1].__name__.strip('_')}")
 
 
@@ -62,7 +62,8 @@ def assign(x: Tensor, index: Any, value: Any) -> Tensor:
 
 
 def is_method(name: str) -> bool:
-    """Whether it is torch's own operation, which only returns or changes tensors."""
+    """Whether this method of a tensor is an operation of torch, which only returns or changes
+    tensors."""
     known = hasattr(torch.ops.aten, name) or name in _PYTHON_METHODS
     return known and not name.startswith("_") and name not in _NOT_EXPLAINED
 

@@ -68,8 +68,9 @@ class Predictor:
         return stack
 
     def predict(self, step: Step) -> tuple[RunResult, bool]:
-        """Set the step's outcome or refusal. Returns its result on stand-ins, and whether these
-        were copies of its operands. Raises NoRule if fake mode cannot run it."""
+        """Run the step in fake mode, and on copies if its operands are small; set its `outcome` or
+        `refusal`. Returns the result of the last run, and whether that was on copies. Raises NoRule
+        if fake mode cannot run the step."""
         self._work.count = 0
         ran = self._fake.ran(step)
         if _is_unknown(ran.error) and not self._is_bounded(step):

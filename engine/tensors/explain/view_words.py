@@ -25,12 +25,12 @@ def breaks_words(shape: tuple[int, ...], stride: tuple[int, ...]) -> list[str]:
         length = 1
         for size in shape[first : last + 1]:
             length *= size
-        dims = f"dimension {first}" if first == last else f"dimensions {first} to {last}"
-        lines.append(f"{dims}: {length} elements, {stride[last]} apart")
+        dims = f"Dim {first}" if first == last else f"Dims {first} to {last}"
+        lines.append(f"{dims}: {length} elements with stride {stride[last]}.")
         if first > 0:
             lines.append(
-                f"a break before dimension {first}: one step along dimension {first - 1} leads"
-                f" {stride[first - 1]} on in memory, walking on would lead {length * stride[last]}"
+                f"Dims {first - 1} and {first} cannot merge: dim {first - 1} has stride"
+                f" {stride[first - 1]}, merging needs {length * stride[last]}."
             )
     return lines
 
@@ -41,19 +41,19 @@ def _strides_found(step: Step, done: Outcome) -> Words:
     name = step.operation.removesuffix("_as")
     if x.numel and done.kind == "view":
         stride = done.result.stride
-        lines.append(f"each new dimension lies within one of these runs: strides {stride}")
+        lines.append(f"Each dim of the new shape lies within dims that merge: strides {stride}.")
     elif x.numel and done.kind == "copy":
-        lines.append(f"the new shape {shape} has a dimension that crosses a break: no stride fits")
+        lines.append(f"A dim of the new shape {shape} spans dims that cannot merge.")
     if done.kind == "same":
-        return "one dimension has nothing to be joined with: the tensor itself.", ()
+        return "a tensor of one dim has nothing to merge: the tensor itself.", ()
     if done.kind == "copy":
         return (
-            f"{name} copies only when it must: no strides read these cells as {shape} in order.",
+            f"{name}() has to copy: no strides describe shape {shape} in this order.",
             lines,
         )
     if name in ("view", "unflatten"):
-        return f"{name} never copies: new strides read the same cells in the same order.", lines
-    return f"{name} gives a view when strides can be found, and here they can.", lines
+        return f"{name}() never copies: new strides read the same cells in the same order.", lines
+    return f"{name}() returns a view, because strides describe the new shape.", lines
 
 
 def _ravel(step: Step, done: Outcome) -> str:
@@ -88,7 +88,7 @@ def _squeeze(step: Step, done: Outcome) -> str:
     return "a dimension of one element never moves the cell: it can be left out."
 
 
-_REORDERED = "only shape and strides change places; no element moves in memory."
+_REORDERED = "only shape and strides are permuted; no element moves in memory."
 _MARKED = (
     "a mark on the tensor says that imaginary parts are read with the other sign: no number is"
     " written."
@@ -167,7 +167,7 @@ WORDS: dict[str, Why] = {
     **dict.fromkeys(("conj", "H", "mH", "adjoint"), _conjugated),
     **dict.fromkeys(("real", "imag"), _part),
     "squeeze": _squeeze,
-    "unsqueeze": "a dimension of one element needs no cell: its stride is never walked.",
+    "unsqueeze": "a dimension of one element needs no cell: its stride is never used.",
     **dict.fromkeys(
         ("expand", "expand_as", "broadcast_to"),
         "a stretched dimension has stride 0: all its elements read the same cell, nothing is"
@@ -175,7 +175,7 @@ WORDS: dict[str, Why] = {
     ),
     **dict.fromkeys(
         ("detach", "data"),
-        "the same memory, without a history: writing to one is seen in the other.",
+        "the same storage, without a graph: writing to one is seen in the other.",
     ),
     "narrow": "the same cells from a later start on.",
     "select": "one index is fixed: its dimension goes, the offset moves.",

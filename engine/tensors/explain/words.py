@@ -17,10 +17,10 @@ _OWN = view_words.WORDS | copy_words.WORDS
 
 _OF_KIND: dict[Kind, str] = {
     "view": "new strides read the same cells: nothing is copied.",
-    "same": "there is nothing to be done: the tensor itself.",
+    "same": "there is nothing to do: the tensor itself.",
     "copy": copy_words.NEW,
-    "in place": "the cells are overwritten: every tensor over this memory sees it, and its version"
-    " counts one up.",
+    "in place": "the cells are overwritten: every tensor with this storage sees it, and its"
+    " version increases by one.",
 }
 _RANKS = {"mm": (2, 2), "mv": (2, 1), "bmm": (3, 3)}
 _RESHAPING = ("squeeze_", "unsqueeze_", "transpose_", "swapaxes_", "swapdims_", "t_", "detach_")
@@ -45,7 +45,7 @@ def _words_of(step: Step, done: Outcome, written_to: Ints | None) -> view_words.
             return "False picks nothing: nothing is written.", ()
         return f"{written_to or 'one'} cells of it are overwritten.", index_words(step)
     if name == "requires_grad_":
-        return "only a mark changes: operations on it are recorded from now on.", ()
+        return "only requires_grad changes: operations on it are recorded from now on.", ()
     if done.kind == "in place":
         name = name.removesuffix("_") if name in _RESHAPING else ""
     own = _OWN.get(name, copy_words.elementwise if done.kind == "copy" else None)
@@ -70,13 +70,10 @@ def refusal_of(step: Step, error: Exception, certain: bool) -> Refusal:
     reasoning: list[str] = []
     if step.operation in ("view", "view_as") and "input tensor's size and stride" in str(error):
         x, asked = step.operands[0].layout, _asked_shape(step)
-        message = (
-            f"view must not copy, and no strides read the cells of shape {x.shape}, stride"
-            f" {x.stride} as {asked} in this order."
-        )
+        message = f"view() cannot copy, and no strides describe shape {asked} in this order."
         reasoning = [
             *view_words.breaks_words(x.shape, x.stride),
-            f"the new shape {asked} has a dimension that crosses a break: no stride fits",
+            f"A dim of the new shape {asked} spans dims that cannot merge.",
         ]
     elif (met := _not_met(step)) is not None:
         message, hint = met
@@ -107,15 +104,15 @@ def _not_met(step: Step) -> tuple[str, str] | None:
     inner = b[-min(2, len(b))]
     if a[-1] == inner:
         return None
-    where = "last but one" if len(b) > 1 else "only"
-    hint = "Bring one of them to the other's size."
+    where = "last but one" if len(b) > 1 else "only one"
+    hint = "Make these two sizes equal."
     if len(b) > 1 and a[-1] == b[-1]:
         hint = "The second one's mT would fit."
     elif len(a) > 1 and a[-2] == inner:
         hint = "The first one's mT would fit."
     return (
         f"{a} and {b} do not fit: the first has {a[-1]} elements along its last dimension, the"
-        f" second {inner} along its {where} one, and these meet in pairs.",
+        f" second {inner} along its {where}, and a product pairs them.",
         hint,
     )
 

@@ -28,13 +28,15 @@ def elements_marks(call: Call) -> FailedOperands | None:
             _breaks(seen),
             note="not C order",
         )
-        text = f"The elements of {seen.text} do not lie in this order: view cannot copy them."
+        text = (
+            f"view() cannot copy, and no strides describe this shape in the order of {seen.text}."
+        )
         rows = (row(seen, note=counted(there, "element")), strides, wanted)
         return FailedOperands("elements", call.name, rows, headings_of(rows), text)
     product = f"{' · '.join(map(str, asked))} = " if len(asked) > 1 else ""
     if asked.count(-1) > 1:
         failing, note = [d for d, size in enumerate(asked) if size == -1], "only one -1"
-        text = "Only one size can be worked out: more than one is -1."
+        text = "torch infers one size only: more than one is -1."
     elif -1 in asked:
         failing = [d for d, size in enumerate(asked) if size != -1]
         note = f"{there} is no multiple of {known}"

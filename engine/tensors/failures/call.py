@@ -74,7 +74,7 @@ def row(
 
 
 def headings_of(rows: Sequence[FailedOperand]) -> tuple[str, ...]:
-    """The number of each column's dimension."""
+    """The heading of each column: the number of its dimension, from 0."""
     count = 1 + max((column for row in rows for column in row.columns), default=-1)
     return tuple(map(str, range(count)))
 

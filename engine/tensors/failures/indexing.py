@@ -35,7 +35,7 @@ def _indexed(call: Call, seen: CallTensor, items: Sequence[Any]) -> FailedOperan
     ndim, taken = len(seen.shape), sum(map(_dims_taken, items))
     dim, cells, columns, failing = 0, [], [], []
     asked_for: int | None = None
-    for number, item in enumerate(items):
+    for item in items:
         if item is Ellipsis:
             dim += max(0, ndim - taken)
             continue
@@ -51,7 +51,7 @@ def _indexed(call: Call, seen: CallTensor, items: Sequence[Any]) -> FailedOperan
         cells.append(_index_word(item))
         columns.append(dim)
         dim += count
-        if number >= MAX_DIMS:
+        if len(cells) == MAX_DIMS:
             break
     if not failing:
         return None
@@ -62,7 +62,7 @@ def _indexed(call: Call, seen: CallTensor, items: Sequence[Any]) -> FailedOperan
     else:
         text = (
             f"Dimension {at} of {seen.text} has {counted(seen.shape[at], 'element')}, numbered"
-            f" {there[at].replace('…', ' to ')}: {asked_for} is none of them."
+            f" {there[at].replace('…', ' to ')}: {asked_for} is not one of them."
         )
     numbered = FailedOperand("numbered", there, tuple(range(ndim)))
     asked = FailedOperand("index", tuple(cells), tuple(columns), tuple(failing))
@@ -123,7 +123,8 @@ def _outside(item: Any, size: int) -> int | None:
 
 
 def _index_word(item: Any) -> str:
-    """The text of an index in a cell: of several numbers, the smallest and the largest."""
+    """An index as the text of a cell. An index of several numbers is written as its smallest and
+    largest (`0…7`)."""
     ends = _ends(item)
     if isinstance(item, CallTensor | list | tuple):
         if not ends:
@@ -150,7 +151,7 @@ def gather_marks(call: Call) -> FailedOperands | None:
         rows = (row(seen, failing=failing), row(index, failing=failing))
         text = f"Beside dimension {dim} the index is no larger than {seen.text}."
         return FailedOperands("index", call.name, rows, headings, text)
-    if _outside(index, seen.shape[dim]) is None:
+    if all(0 <= end < seen.shape[dim] for end in _ends(index) or ()):
         return None
     asked = _index_word(index)
     rows = (
@@ -160,6 +161,8 @@ def gather_marks(call: Call) -> FailedOperands | None:
     text = (
         f"Dimension {dim} of {seen.text} has {seen.shape[dim]} elements: the index holds {asked}."
     )
+    if asked.startswith("-"):
+        text += f" In {call.name} a negative index does not count from the end."
     return FailedOperands("index", call.name, rows, headings, text)
 
 

@@ -42,7 +42,7 @@ def _devices(call: Call) -> FailedOperands | None:
     if len(devices) < 2 or not _DEVICE_WORDS.search(call.message):
         return None
     rows = [row(seen, wrong=("device",)) for seen in call.tensors[:MAX_OPERANDS]]
-    text = f"They lie on different devices: {' and '.join(devices)}."
+    text = f"They are on different devices: {' and '.join(devices)}."
     return FailedOperands("device", call.name, tuple(rows), headings_of(rows), text)
 
 

@@ -17,7 +17,12 @@ def broadcast_marks(call: Call) -> FailedOperands | None:
 def aligned(call: Call, tensors: Sequence[CallTensor], in_place: bool) -> FailedOperands | None:
     """The tensors aligned from the right, if they do not broadcast; None if they do. In place, the
     first may not be stretched."""
-    dims = broadcast_dims([seen.shape for seen in tensors], in_place) if len(tensors) > 1 else ()
+    if len(tensors) < 2:
+        return None
+    shapes = [seen.shape for seen in tensors]
+    dims = broadcast_dims(shapes)
+    if in_place and all(dim.size is not None for dim in dims):  # torch checks this last
+        dims = broadcast_dims(shapes, in_place)
     conflicts = [dim for dim in dims if dim.size is None]
     if not conflicts:
         return None
@@ -39,7 +44,7 @@ def aligned(call: Call, tensors: Sequence[CallTensor], in_place: bool) -> Failed
     if len(parts) > 1:
         why = "neither is 1" if len(parts) == 2 else "none is 1"
     else:
-        why = "what is written to in place is not stretched"
+        why = "a tensor written in place is not stretched"
     dim = first_conflict.dim
     text = f"At dimension {dim}, counted from the right, {', '.join(parts)}: {why}."
     headings = tuple(str(d - len(dims)) for d in range(len(dims)))

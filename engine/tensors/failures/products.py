@@ -99,7 +99,7 @@ def convolution_marks(call: Call) -> FailedOperands | None:
     seen, weight = call.tensors[:2]
     spatial = int(call.name[-2])
     transposed = "transpose" in call.name
-    groups = call.given(7 if transposed else 6, "groups", default=1)
+    groups = call.given(6, "groups", default=1)
     if len(weight.shape) != spatial + 2 or type(groups) is not int:
         return None
     places = ["batch", "channels", *["depth", "height", "width"][3 - spatial :]]

@@ -60,6 +60,7 @@ class _Forest:
         self._writes = namespace.writes
         self._storages = namespace.storages
         self._nodes: dict[int, _Node] = {}  # by id; each node keeps its object alive
+        self._on_storage: dict[int, list[_Node]] = {}
         reached = namespace.reached()
         self._cut = reached.cut
         numbers = self._storages.numbers(reached.held.values())
@@ -86,7 +87,10 @@ class _Forest:
         number = self._storages.number(value)
         if number is None or (isinstance(value, Tensor) and isinstance(placement_of(value), str)):
             return None
-        return self._nodes.setdefault(id(value), _Node(value, number))
+        node = _Node(value, number)
+        self._nodes[id(value)] = node
+        self._on_storage.setdefault(number, []).append(node)
+        return node
 
     # -- parents -----------------------------------------------------------------------------------
 
@@ -117,13 +121,12 @@ class _Forest:
         node.kind = "numpy"
         base: object = array.base
         while base is not None:
-            op = "numpy" if isinstance(base, Tensor) else "numpy view"
-            if node.set_parent(self._nodes.get(id(base)), op):
+            if node.set_parent(self._nodes.get(id(base)), "numpy view"):
                 return
             if not isinstance(base, np.ndarray):
                 break
             base = base.base
-        if isinstance(base, Tensor):  # only the array holds this tensor: `x.detach().numpy()`
+        if isinstance(base, Tensor):  # numpy() makes a tensor that only the array holds
             node.set_parent(next(self._nodes_on(node.storage)), "numpy")
 
     def _find_shared_parent(self, node: _Node, t: Tensor) -> None:
@@ -154,7 +157,7 @@ class _Forest:
         node.set_parent(owner, op)
 
     def _nodes_on(self, storage: int) -> Iterator[_Node]:
-        return (node for node in self._nodes.values() if node.storage == storage)
+        return iter(self._on_storage[storage])
 
     # -- snapshot ----------------------------------------------------------------------------------
 

@@ -43,7 +43,7 @@ class Footprint:
         if len(index) != len(self.shape) or not all(
             0 <= i < n for i, n in zip(index, self.shape, strict=True)
         ):
-            raise IndexError(f"{index} is no element of a tensor of shape {self.shape}")
+            raise IndexError(f"{index} is not an element of a tensor of shape {self.shape}")
         return self.offset + sum(i * s for i, s in zip(index, self.strides, strict=True))
 
     def elements_at(self, cell: int) -> Iterator[Index]:
@@ -81,8 +81,7 @@ class Footprint:
     ) -> Iterator[None]:
         """Set `index` to each one whose steps along `dims` (largest stride first) sum to `rest`."""
         if not dims:
-            if rest == 0:
-                yield
+            yield
             return
         k, others = dims[0], dims[1:]
         stride, size = self.strides[k], self.shape[k]
@@ -150,14 +149,18 @@ def explain_contiguity(print_: Footprint, itemsize: int) -> Contiguity:
     k = wrong[0]
     stride, size = print_.strides[k], print_.shape[k]
     if stride == 0:
-        why = f"its {size} elements all read the same cell (stride 0, as expand makes it)"
+        why = (
+            f"the {size} elements of dim {k} all read the same cell (stride 0, as expand makes it)"
+        )
     elif k == len(print_.shape) - 1:
-        why = f"neighbours are {stride} cells apart, and row by row they would be side by side"
+        why = (
+            f"neighbours in dim {k} are {stride} cells apart; row by row they would be side by side"
+        )
     else:
         inner = " × ".join(str(n) for n in print_.shape[k + 1 :])
         why = (
-            f"its stride is {stride}; row by row it would be {expected[k]}, the number of elements"
-            f" to its right ({inner})"
+            f"dim {k} has stride {stride}; row by row it would be {expected[k]}, the number of"
+            f" elements to its right ({inner})"
         )
     copied = print_.numel * itemsize
     return Contiguity(
@@ -165,5 +168,5 @@ def explain_contiguity(print_: Footprint, itemsize: int) -> Contiguity:
         breaking_dim=k,
         expected=expected,
         copy_bytes=copied,
-        text=f"Not contiguous: dimension {k} breaks the order: {why}.",
+        text=f"Not contiguous: {why}.",
     )

@@ -182,5 +182,5 @@ def _texts(placement: Placement, window: range) -> tuple[str, ...]:
 def _shape(t: Tensor) -> tuple[int, ...]:
     try:
         return tuple(int(n) for n in t.shape)
-    except Exception:  # nested and lazy ones have none
+    except Exception:  # nested tensors and lazy parameters have no shape
         return ()

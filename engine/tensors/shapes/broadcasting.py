@@ -34,11 +34,11 @@ def failing_dim(shapes: Sequence[Shape], in_place: bool = False) -> int:
     """The dimension at which torch fails (from the right, -1 is the last); 0 if all operands fit.
 
     torch adds operands from the left, and compares sizes from the last dimension. In place, the
-    first operand is added last.
+    first operand is added last; whether the result has its shape is checked after all sizes.
     """
     added = shapes[1:] if in_place else shapes
     steps = [broadcast_dims(added[:count]) for count in range(2, len(added) + 1)]
-    steps.append(broadcast_dims(shapes, in_place))
+    steps += [broadcast_dims(shapes), broadcast_dims(shapes, in_place)]
     return next((dim.dim for step in steps for dim in step if dim.size is None), 0)
 
 

@@ -182,7 +182,7 @@ def _item_of(value: Any, text: str) -> Item:
     elif isinstance(value, Sequence) and not isinstance(value, str):
         if not all(isinstance(item, int) for item in value):
             raise LabError(
-                f"`{text}` is no flat list of whole numbers.",
+                f"`{text}` is not a flat list of whole numbers.",
                 hint="Write torch.tensor([[...], [...]]) for an index of more dimensions.",
             )
         value = torch.tensor(list(value)) if value else torch.tensor([], dtype=torch.int64)
@@ -207,7 +207,7 @@ def _whole(namespace: Namespace, node: ast.expr) -> int:
     if isinstance(value, torch.Tensor) and value.numel() == 1 and not value.is_floating_point():
         return int(value)
     if not isinstance(value, int):
-        raise LabError(f"`{ast.unparse(node)}` is no whole number.", hint=_EXAMPLES)
+        raise LabError(f"`{ast.unparse(node)}` is not a whole number.", hint=_EXAMPLES)
     return value
 
 
@@ -216,7 +216,8 @@ def _value(namespace: Namespace, node: ast.expr) -> Any:
         case ast.Constant():
             return node.value
         case ast.List() | ast.Tuple():
-            return [_value(namespace, item) for item in node.elts]
+            items = [_value(namespace, item) for item in node.elts]
+            return items if isinstance(node, ast.List) else tuple(items)
         case ast.UnaryOp(op=op, operand=operand) if type(op) in _OPERATORS:
             return _computed(node, op, _value(namespace, operand))
         case (
@@ -236,7 +237,7 @@ def _made(namespace: Namespace, node: ast.Call) -> torch.Tensor | float:
     arguments = [_value(namespace, argument) for argument in node.args]
     sizes = [max(abs(a), 1) for a in arguments if isinstance(a, int | float)]
     if make is not float and math.prod(sizes) > MAX_COMPUTED:
-        raise LabError(f"`{text}` is too large to be made at every look.")
+        raise LabError(f"`{text}` is too large to be made here.")
     try:
         return make(*arguments)
     except (RuntimeError, TypeError, ValueError) as error:
@@ -246,10 +247,10 @@ def _made(namespace: Namespace, node: ast.Call) -> torch.Tensor | float:
 def _computed(node: ast.expr, op: ast.AST, *values: Any) -> Any:
     text = ast.unparse(node)
     if not all(isinstance(value, bool | int | float | torch.Tensor) for value in values):
-        raise LabError(f"`{text}` is no computation of numbers and tensors.", hint=_EXAMPLES)
+        raise LabError(f"`{text}` is not a computation of numbers and tensors.", hint=_EXAMPLES)
     if any(isinstance(v, torch.Tensor) and v.numel() > MAX_COMPUTED for v in values):
         raise LabError(
-            f"`{text}` is too large to be computed at every look.",
+            f"`{text}` is too large to be computed here.",
             hint="Run it once in the console (mask = ...), and index with that name.",
         )
     try:

@@ -44,6 +44,8 @@ def pick(namespace: Namespace, source: str, element: Shape | None = None) -> Pic
             made = _picked(numbers, indexing)
         elif numbers.numel() <= MAX_PICKED:
             made = _written(numbers, indexing, write, base)
+        elif not indexing.call and isinstance(write.value, list | tuple):
+            _assign(numbers.new_zeros(1), ..., write.operator, write.value)  # torch refuses these
         plan = plan_of(indexing, base.shape)
         if write is not None:
             values = _values(write.value, plan, indexing)
@@ -88,14 +90,12 @@ def _storage(t: torch.Tensor) -> int:
 def _written(
     numbers: torch.Tensor, indexing: Indexing, write: Write, base: Operand
 ) -> torch.Tensor:
-    """A copy of the numbers to which the line has written."""
+    """A copy of `numbers` after the line's write."""
     copy = numbers.clone()
     own = write.in_place and write.value is base.tensor  # torch sees that both are one memory
     value = copy if own else write.value
     if not indexing.call:
-        given = write.operator == "=" and not isinstance(value, list)
-        value = value if given else torch.as_tensor(value)
-        exec(f"x[i] {write.operator} v", {"x": copy, "i": indexing.items, "v": value})
+        _assign(copy, indexing.items, write.operator, value)
         return copy
     name = f"{indexing.call.removesuffix('_')}_"
     more = (True,) if name == "index_put_" and write.adds else ()
@@ -103,6 +103,10 @@ def _written(
         value = torch.as_tensor(value)
     getattr(copy, name)(*indexing.arguments, value, *more)
     return copy
+
+
+def _assign(x: torch.Tensor, index: Any, operator: str, value: Any) -> None:
+    exec(f"x[i] {operator} v", {"x": x, "i": index, "v": value})
 
 
 def _values(value: Any, plan: Plan, indexing: Indexing) -> torch.Tensor:
@@ -117,21 +121,24 @@ def _values(value: Any, plan: Plan, indexing: Indexing) -> torch.Tensor:
 
 def _why_written(write: Write, name: str, most: int) -> str:
     where = (
-        f"In place: {name} itself changes, with all that shares its memory, and its version counts"
-        " one more write."
+        f"In place: {name} itself changes, with all tensors that share its storage, and its"
+        " version increases by one."
         if write.in_place
         else f"A copy with these elements written: {name} stays as it is."
     )
     if most < 2:
         return where
     if write.adds:
-        return f"{where} Places that are named more than once get the sum of their values."
+        return f"{where} Places that are indexed more than once get the sum of their values."
     if write.operator not in ("", "="):
         return (
-            f"{where} Places that are named more than once are read once and written once: they do"
-            " not add up. index_add_, scatter_add_ and index_put_(…, accumulate=True) do."
+            f"{where} Places that are indexed more than once are read once and written once:"
+            " they do not add up. index_add_, scatter_add_ and index_put_(…, accumulate=True) do."
         )
-    return f"{where} Where a place is named more than once, one value stays: torch says not which."
+    return (
+        f"{where} Where a place is indexed more than once, one of the values stays; torch"
+        " does not say which."
+    )
 
 
 def _check_size(indexing: Indexing) -> None:
@@ -139,8 +146,7 @@ def _check_size(indexing: Indexing) -> None:
     for part in (*indexing.items, *indexing.arguments, *listed):
         if isinstance(part, torch.Tensor) and _listed(part) > MAX_LISTED:
             raise LabError(
-                f"This picks {_listed(part):,} elements one by one: too many to follow at every"
-                " look.",
+                f"This picks {_listed(part):,} elements one by one: too many to show.",
                 hint="Index a smaller tensor, or a slice of this one.",
             )
 
@@ -171,6 +177,6 @@ def _why(is_view: bool, name: str) -> str:
             f" {name}'s memory. Writing to it writes to {name}."
         )
     return (
-        "A copy: picked one by one, the elements stand at no regular steps in memory, so no strides"
-        f" can reach them. Writing to the copy leaves {name} as it is; {name}[index] = … does not."
+        "A copy: the elements are picked one by one, and no strides describe where they lie."
+        f" Writing to the copy leaves {name} as it is; {name}[index] = … does not."
     )

@@ -141,7 +141,7 @@ def product(
             at = _in_operands(letters, shapes, fixed | dict(zip(summed, place, strict=True)), 0, 0)
             factors = [d[index].item() for d, index in zip(dense, at, strict=True)]
             terms.append(" · ".join(map(cell_text, factors)))
-    too_long = "Too many products to sum at every look: run the line for the numbers."
+    too_long = "Too many products to sum here: run the line for the numbers."
     return snapshot(
         shape=shape,
         cells=tuple(map(cells_of, operands, reads or [()] * len(operands))),
@@ -168,7 +168,7 @@ def _read(equation: str, shapes: Sequence[Shape], spare: str = "") -> Letters:
     written = equation.replace(" ", "")
     if not re.fullmatch(r"[A-Za-z.,]*(->[A-Za-z.]*)?", written) or not written:
         raise LabError(
-            f"`{equation}` is no einsum equation.",
+            f"`{equation}` is not an einsum equation.",
             hint="Letters name dimensions: ij,jk->ik is a matrix product, ...ij->...ji transposes.",
         )
     left, arrow, right = written.partition("->")

@@ -124,7 +124,7 @@ def _computed(
     """The result's window with its numbers, reduced from `part` of the source; or a note that says
     why there are none."""
     if part.numel() > MAX_FOLDED:
-        return result, "Too many elements to fold at every look: run the line for the numbers."
+        return result, "Too many elements to reduce here: run the line for the numbers."
     try:
         return with_texts(result, _call(computable(part), op, arguments)), ""
     except RuntimeError as error:  # the large tensor's dtype has no kernel

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from ...protocol import Histogram
+from ..counting import Counts
 from ..readable import readable
 
 CHUNK = 1 << 18
@@ -17,26 +18,18 @@ FINE_BINS = 2048
 SHOWN_BINS = 64
 
 
-class Statistics:
+class Statistics(Counts):
     """Statistics of any tensor. `advance` reads one piece at a time; then the fields are complete.
 
-    Everything is computed in float64. Mean and squares are merged piece by piece (T. Chan,
-    G. Golub, R. LeVeque, "Updating formulae and a pairwise algorithm for computing sample
-    variances", 1979), so that large sums do not lose small terms.
+    `magnitudes`: the tensor is complex, and its numbers' magnitudes are counted.
     """
 
     def __init__(self, t: Tensor) -> None:
+        super().__init__()
         self.total = t.numel()
         self.done = 0
-        self.zeros = self.nans = self.positive_infs = self.negative_infs = 0
-        self.minimum: float | None = None
-        self.maximum: float | None = None
         self.magnitudes = t.is_complex()
-        self._whole_numbers = not (t.is_floating_point() or t.is_complex() or t.is_quantized)
-        self._finite = 0
-        self._mean = 0.0
-        self._squares = 0.0
-        self._bins = _Bins(self._whole_numbers)
+        self._bins = _Bins(not (t.is_floating_point() or t.is_complex() or t.is_quantized))
         self._pieces = pieces(t)
 
     def advance(self) -> bool:
@@ -46,10 +39,11 @@ class Statistics:
             return False
         with torch.no_grad():
             dense = readable(piece).dense
-            if dense is None:  # released since: there is no more
+            if dense is None:  # the tensor's memory has been released since: stop counting
                 self.total = self.done
                 return False
-            self._count((dense.abs() if dense.is_complex() else dense).double().reshape(-1))
+            x = (dense.abs() if dense.is_complex() else dense).double().reshape(-1)
+            self._bins.add(self.count(x))
         self.done += piece.numel()
         return True
 
@@ -58,47 +52,13 @@ class Statistics:
         self.total += count
         self.done += count
         if count:
-            self.zeros += count
-            self._merge(count, 0.0, 0.0, 0.0, 0.0)
-            self._bins.add(torch.zeros(1, dtype=torch.float64), 0.0, 0.0, weight=count)
-
-    @property
-    def mean(self) -> float | None:
-        return self._mean if self._finite else None
-
-    @property
-    def std(self) -> float | None:
-        """The sample standard deviation (torch.std's default, N - 1)."""
-        return math.sqrt(self._squares / (self._finite - 1)) if self._finite > 1 else None
+            self.count_zeros(count)
+            self._bins.add(torch.zeros(1, dtype=torch.float64), weight=count)
 
     def histogram(self) -> Histogram | None:
         if self.minimum is None or self.maximum is None:
             return None
         return self._bins.histogram(self.minimum, self.maximum)
-
-    def _count(self, x: Tensor) -> None:
-        finite = torch.isfinite(x)
-        if not bool(finite.all()):
-            self.nans += int(x.isnan().sum())
-            self.positive_infs += int((x == math.inf).sum())
-            self.negative_infs += int((x == -math.inf).sum())
-            x = x[finite]
-        if not x.numel():
-            return
-        self.zeros += x.numel() - int(torch.count_nonzero(x))
-        low, high = (float(end) for end in torch.aminmax(x))
-        mean = float(x.mean())
-        self._merge(x.numel(), mean, float((x - mean).square_().sum()), low, high)
-        self._bins.add(x, low, high)
-
-    def _merge(self, count: int, mean: float, squares: float, low: float, high: float) -> None:
-        together = self._finite + count
-        apart = mean - self._mean
-        self._mean += apart * (count / together)
-        self._squares += squares + apart * apart * (self._finite * count / together)
-        self._finite = together
-        self.minimum = low if self.minimum is None else min(self.minimum, low)
-        self.maximum = high if self.maximum is None else max(self.maximum, high)
 
 
 class _Bins:
@@ -111,14 +71,18 @@ class _Bins:
         self._width = 0.0
         self._counts = torch.zeros(FINE_BINS, dtype=torch.int64)
 
-    def add(self, x: Tensor, low: float, high: float, weight: int = 1) -> None:
+    def add(self, x: Tensor, weight: int = 1) -> None:
+        if not x.numel():
+            return
+        low, high = (float(end) for end in torch.aminmax(x))
         if not self._width:
             self._start(low, high)
         while not (self._low <= low and high < self._low + FINE_BINS * self._width):
             self._widen(upwards=low >= self._low)
             if not math.isfinite(self._low + FINE_BINS * self._width):
                 return  # the range is larger than float64 can hold
-        at = ((x - self._low) / self._width).floor_().to(torch.int64).clamp_(0, FINE_BINS - 1)
+        at = (x - self._low).div_(self._width).to(torch.int64)
+        at.clamp_(0, FINE_BINS - 1)  # rounding and overflow may lead beyond both ends
         self._counts += torch.bincount(at, minlength=FINE_BINS) * weight
 
     def histogram(self, minimum: float, maximum: float) -> Histogram | None:

@@ -224,14 +224,13 @@ def rows_of(
 
 
 def _first_images(t: Tensor, images: int) -> Tensor:
-    """The first images, as (images, rows, columns); all leading dimensions count images."""
+    """A part of `t` with at least its first images; all leading dimensions count images."""
     if t.ndim <= 3:
         return t[:images] if t.ndim == 3 else t
     per_entry = math.prod(t.shape[1:-2])
     if per_entry >= images:
         return _first_images(t[0], images)
-    plain = _plain(t[: -(-images // per_entry)])
-    return t[:0] if plain is None else plain.flatten(0, -3)[:images]
+    return t[: -(-images // per_entry)]
 
 
 def _plain(t: Tensor) -> Tensor | None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from PySide6.QtWidgets import QLabel, QWidget
 
+from app.exit_reasons import explain_exit
 from app.presenters.model.checker import ModelChecker
 from engine.project import edits
 from engine.protocol import CheckModelCommand
@@ -16,6 +18,12 @@ def change(bench) -> None:
 def revisions(link) -> list[int]:
     assert all(isinstance(command, CheckModelCommand) for command in link.sent)
     return [command.revision for command in link.sent]
+
+
+def lose(link) -> None:
+    """The engine ends by itself."""
+    link.close()
+    link.lost.emit(explain_exit(-9))
 
 
 @pytest.fixture
@@ -50,6 +58,30 @@ def test_a_model_that_was_sent_to_a_starting_engine_is_not_sent_again(checker, b
     change(bench)
     link.get_ready()
     assert revisions(link) == [2]
+
+
+def test_a_check_that_ended_two_engines_is_not_sent_to_a_third(checker, bench, link):
+    link.get_ready()
+    for _ in range(2):
+        lose(link)
+        link.get_ready()
+    assert revisions(link) == [1, 1]
+    banner = bench.window.banners.findChild(QWidget, "banner_check")
+    told = [label.text() for label in banner.findChildren(QLabel)]
+    assert any("Checking this model has ended the engine twice" in text for text in told)
+    change(bench)
+    assert revisions(link) == [1, 1, 2]
+    lose(link)
+    link.get_ready()
+    assert revisions(link) == [1, 1, 2, 2]
+
+
+def test_an_engine_that_the_user_restarts_is_no_loss(checker, bench, link):
+    link.get_ready()
+    for _ in range(3):
+        link.close()
+        link.get_ready()
+    assert revisions(link) == [1] * 4
 
 
 def test_an_engine_that_ended_owes_no_answer(checker, bench, link):

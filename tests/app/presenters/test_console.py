@@ -13,13 +13,16 @@ from engine.protocol import (
     CompleteCommand,
     Completion,
     CompletionsSnapshot,
+    EnterFolderCommand,
     ErrorReport,
     InterruptSignal,
     NewNamespaceCommand,
     OutputSnapshot,
     RunCellCommand,
+    StopSignal,
 )
 from widgets.console.console_view import ConsoleView
+from widgets.model.code_editor import CodeEditor
 
 DONE = CellSnapshot(ok=True, error=None)
 FAILED = CellSnapshot(ok=False, error=ErrorReport("NameError", "name 'a' is not defined"))
@@ -100,7 +103,7 @@ def test_cells_that_run_again_are_not_kept_twice_and_end_at_the_first_that_fails
 def test_another_project_hears_nothing_of_the_cell_in_hand(desk, link, bench):
     desk.view.submit("x = 1")
     bench.files.new(Project(name="Other"))
-    assert link.signals == [InterruptSignal()]
+    assert link.signals == [StopSignal(), InterruptSignal()]
     assert isinstance(link.sent[-1], NewNamespaceCommand)  # its variables are another project's
     link.answer(OutputSnapshot(stream="stdout", text="hello\n"), to=1)
     link.answer(DONE, to=1)
@@ -151,6 +154,9 @@ def test_a_project_with_cells_offers_to_run_them(desk, bench):
     bench.files.new(two)
     banner = bench.window.banners.banner("cells")
     assert banner.text.startswith("2 cells made its variables.")
+    shown = banner.findChild(CodeEditor, "banner_code")
+    kept = [cell.source for cell in bench.project.cells]
+    assert shown.toPlainText() == f"# %% 1\n{kept[0]}\n# %% 2\n{kept[1]}"
     assert bench.actions["tensors.run_again"].isEnabled()
     bench.files.new(Project())
     assert bench.window.banners.banner("cells") is None
@@ -163,7 +169,7 @@ def test_cells_are_forgotten_once_that_is_agreed(desk, bench):
     bench.dialogs.agrees = False
     desk.cells.forget()
     assert sources(bench) == ["x = 1"]
-    assert bench.dialogs.asked == ["Take one cell out of the project? The variables stay."]
+    assert bench.dialogs.asked == ["Remove one cell from the project? The variables stay."]
     bench.dialogs.agrees = True
     desk.cells.forget()
     assert sources(bench) == [] and bench.window.banners.banner("cells") is None
@@ -179,3 +185,40 @@ def test_a_python_file_is_read_by_its_own_encoding(desk, bench, tmp_path):
     assert bench.window.said[-1].startswith("a.py cannot be read: ")
     desk.presenter.open_file()  # and the dialog is left
     assert bench.dialogs.asked == ["Open Python"] and len(bench.window.said) == 1
+
+
+# -- where relative paths start ------------------------------------------------------------------
+
+
+def folders(link) -> list[str]:
+    return [sent.folder for sent in link.sent if isinstance(sent, EnterFolderCommand)]
+
+
+def test_cells_run_in_the_projects_folder_once_it_has_one(desk, bench, link, tmp_path):
+    project, other = tmp_path / "a", tmp_path / "b"
+    project.mkdir()
+    other.mkdir()
+    assert folders(link) == []
+    bench.files.save_as(str(project / "net.tlab"))
+    bench.files.save()
+    assert folders(link) == [str(project)]
+    bench.files.save_as(str(other / "net.tlab"))
+    assert folders(link) == [str(project), str(other)]
+    link.close()
+    link.get_ready()  # a new engine begins elsewhere
+    assert folders(link) == [str(project), str(other), str(other)]
+    bench.files.new()
+    assert folders(link)[-1] == ""
+
+
+def test_cells_of_a_python_file_run_in_its_folder_unless_the_project_has_one(
+    desk, bench, link, tmp_path
+):
+    script = tmp_path / "scripts" / "net.py"
+    script.parent.mkdir()
+    script.write_text("x = 1\n")
+    desk.presenter.open_file(str(script))
+    assert folders(link) == [str(script.parent)]
+    bench.files.save_as(str(tmp_path / "net.tlab"))
+    desk.presenter.open_file(str(script))
+    assert folders(link) == [str(script.parent), str(tmp_path)]

@@ -41,7 +41,7 @@ def test_the_state_is_shown_and_only_a_busy_engine_can_be_interrupted(engine, be
     assert bench.window.engine == ("ready", "ready · torch 2.13.0 · CPU of 8 cores")
     assert not bench.actions["engine.interrupt"].isEnabled()
     link.send(HelloCommand())
-    assert bench.window.engine == ("busy", "engine at work…")
+    assert bench.window.engine == ("busy", "engine busy…")
     assert bench.actions["engine.interrupt"].isEnabled()
     link.finish()
     assert bench.window.engine[0] == "ready"

@@ -1,4 +1,4 @@
-"""Export: which file is asked for, what is sent, what is told."""
+"""Export: the question for a file, the command, and the messages."""
 
 from __future__ import annotations
 

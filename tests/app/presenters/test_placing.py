@@ -1,4 +1,4 @@
-"""Where added blocks come to stand: never over another, in line with their neighbours."""
+"""The places of added blocks: never over another block, aligned with their neighbours."""
 
 from __future__ import annotations
 

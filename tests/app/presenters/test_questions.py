@@ -1,4 +1,4 @@
-"""Questions: answers go to whoever asked, and only those to the newest of a kind."""
+"""Questions: an answer goes to the caller of the newest question of its kind."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Asker:
         self.questions = Questions(bench, self.owner)
         self.told: list = []
 
-    def complete(self, source: str) -> bool:
+    def complete(self, source: str) -> int:
         command = CompleteCommand(source=source, cursor=0)
         return self.questions.ask(
             command,

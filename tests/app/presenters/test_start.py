@@ -1,13 +1,15 @@
-"""The Start page's presenter: templates and recent files."""
+"""The Start page's presenter: templates, recent files, and the ways into workspaces."""
 
 from __future__ import annotations
 
 import pytest
+from PySide6.QtWidgets import QPushButton
 
 from app import templates
 from app.presenters.start import StartPresenter
 from engine.project.document import Project
-from widgets.start_page import StartPage
+from engine.project.examples import graph_examples, mistakes
+from widgets.start.start_page import StartPage
 
 
 @pytest.fixture
@@ -16,7 +18,7 @@ def page(bench, qtbot, monkeypatch) -> StartPage:
     qtbot.addWidget(page)
     page.recent = []
     monkeypatch.setattr(page, "show_recent", page.recent.append)
-    StartPresenter(bench, page, bench.window)
+    page.presenter = StartPresenter(bench, page, bench.window)
     return page
 
 
@@ -51,3 +53,22 @@ def test_new_and_open_are_those_of_the_file_menu(page, bench, tmp_path):
     bench.dialogs.path = str(tmp_path / "a.tlab")
     page.open_requested.emit()
     assert bench.files.path == bench.dialogs.path
+
+
+def test_each_way_leads_where_its_entry_says(page, bench):
+    wanted: list[tuple[str, str]] = []
+    page.presenter.example_requested.connect(lambda key: wanted.append(("example", key)))
+    page.presenter.mistake_requested.connect(lambda key: wanted.append(("mistake", key)))
+    bench.actions["tensors.create"].triggered.connect(lambda: wanted.append(("create", "")))
+    page.way_chosen.emit("autograd", "chain_rule")
+    page.way_chosen.emit("mistakes", "detached")
+    page.way_chosen.emit("tensors", "tensors.create")
+    assert wanted == [("example", "chain_rule"), ("mistake", "detached"), ("create", "")]
+
+
+def test_the_ways_have_all_examples_and_all_mistakes(page):
+    def listed(way: str) -> list[str]:
+        return [a.objectName() for a in page.findChild(QPushButton, way).menu().actions()]
+
+    assert listed("start_autograd_all") == list(graph_examples())
+    assert listed("start_mistakes_all") == list(mistakes())

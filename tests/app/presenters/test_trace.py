@@ -1,4 +1,4 @@
-"""The trace's presenter: what begins a trace, what it keeps, and what ends it."""
+"""The trace's presenter: how a trace begins and ends, and what stays between."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from engine.protocol import (
     InterruptSignal,
     StartForwardCommand,
     StartTraceCommand,
+    StopSignal,
 )
 from widgets.trace.view import TraceView
 
@@ -66,7 +67,7 @@ def test_another_project_interrupts_the_code_that_runs(trace, bench, link):
     assert link.signals == []
     trace.view.started.emit("x = 1")
     bench.files.new(Project(name="Third"))
-    assert link.signals == [InterruptSignal()] and trace.told == []
+    assert link.signals == [StopSignal(), InterruptSignal()] and trace.told == []
 
 
 def test_an_edit_of_the_model_leaves_code_that_runs_alone(trace, bench, link):

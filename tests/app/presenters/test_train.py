@@ -1,4 +1,4 @@
-"""The Train workspace's presenter: what each control sends, and what is told instead."""
+"""The Train workspace's presenter: the command of each control, or the message in its place."""
 
 from __future__ import annotations
 
@@ -6,9 +6,13 @@ import pytest
 
 from app.presenters.train import TrainPresenter
 from engine.project import edits
+from engine.project.document import replace
 from engine.project.problems import Problem
 from engine.protocol import (
+    AdjustTrainingCommand,
+    CheckpointSnapshot,
     ContinueTrainingCommand,
+    FindCheckpointCommand,
     ModelSnapshot,
     PauseSignal,
     StepTrainingCommand,
@@ -64,10 +68,10 @@ def test_a_model_that_does_not_run_is_not_trained_and_the_first_error_is_told(de
     problems = (Problem("It is odd.", severity="warning"), Problem("It is wrong."))
     bench.store.take(report(1, *problems))
     desk.presenter.train()
-    assert sent(link) == [] and desk.told == ["The model does not run yet. It is wrong."]
+    assert sent(link) == [] and desk.told == ["The model cannot run. It is wrong."]
     bench.store.take(report(1))
     desk.presenter.train()
-    assert desk.told[-1] == "The model does not run yet: it is empty."
+    assert desk.told[-1] == "The model cannot run: it is empty."
 
 
 def test_a_report_on_an_older_model_keeps_nobody_from_training(desk, bench, link):
@@ -96,16 +100,42 @@ def test_pause_continues_a_paused_run_and_a_step_needs_one(desk, bench, link, tr
 
 
 def test_a_run_goes_on_from_its_checkpoint(desk, bench, link, training_snapshot):
-    desk.presenter.resume()
     desk.presenter.restore()
     assert sent(link) == []
-    assert bench.window.said == ["There is no checkpoint to resume from yet."]
     bench.store.take(training_snapshot(checkpoint="/a.pt"))
     desk.presenter.resume()
     assert (link.sent[-1].checkpoint, link.sent[-1].paused) == ("/a.pt", False)
     bench.store.take(training_snapshot(checkpoint="/a.pt", state="stopped"))
     desk.presenter.restore()
     assert (link.sent[-1].checkpoint, link.sent[-1].paused) == ("/a.pt", True)
+
+
+def test_resume_asks_the_engine_for_the_checkpoint_of_an_earlier_start(desk, bench, link):
+    desk.presenter.resume()
+    assert sent(link) == [FindCheckpointCommand]
+    link.answer(CheckpointSnapshot())
+    assert bench.window.said == ["There is no checkpoint of this model and set-up to resume from."]
+    desk.presenter.resume()
+    link.answer(CheckpointSnapshot(path="/old.pt", step=1200, written_s=0.0))
+    assert sent(link)[-1] is TrainCommand and link.sent[-1].checkpoint == "/old.pt"
+    assert bench.window.said[1] == (
+        "Resuming from a checkpoint of step 1,200, written 01 Jan 1970, 00:00."
+    )
+    desk.presenter.resume()
+    link.fail("The model cannot run.", "Wire it.")
+    assert desk.told[-1] == "The model cannot run. Wire it."
+
+
+def test_a_checkpoint_of_an_earlier_start_is_offered_where_there_is_a_model(desk, bench, link):
+    project, _ = edits.add_block(bench.project, "nn.Linear", 0, 0)
+    assert bench.files.new(project)
+    assert sent(link) == [FindCheckpointCommand]
+    link.answer(CheckpointSnapshot(path="/old.pt", step=7))
+    bar = desk.view.bar
+    assert not bar.resume.isHidden()
+    assert "There is a checkpoint of step 7, written " in bar._result.text()
+    assert bench.files.new()
+    assert bar.resume.isHidden() and bar._result.text() == ""
 
 
 def test_a_run_ends_with_its_engine_and_keeps_its_checkpoint(desk, bench, link, training_snapshot):
@@ -143,3 +173,24 @@ def test_the_set_up_is_edited_as_one_step_a_field(desk, bench):
     desk.view.form.loss_edited.emit("nn.MSELoss")
     assert edits.loss_of(bench.project) == "nn.MSELoss"
     assert bench.history.stack.undoText() == "Choose the loss"
+
+
+def test_new_settings_of_the_optimizer_reach_a_run_that_goes_on(
+    desk, bench, link, training_snapshot
+):
+    def change(**setup) -> list[type]:
+        before = len(link.sent)
+        training = replace(bench.project.training, **setup)
+        bench.store.set_project(edits.set_training(bench.project, training))
+        return [type(command) for command in link.sent[before:]]
+
+    assert change(optimizer_params={"lr": 0.5}) == []  # nothing runs
+    bench.store.take(training_snapshot(state="running"))
+    assert change(optimizer_params={"lr": 0.25}) == [AdjustTrainingCommand]
+    assert link.sent[-1].training == bench.project.training
+    assert change(batch_size=7) == []
+    assert change(optimizer="optim.SGD", optimizer_params={"lr": 0.125}) == []
+    bench.store.take(training_snapshot(state="paused"))
+    assert change(optimizer_params={"lr": 0.0625}) == [AdjustTrainingCommand]
+    bench.store.take(training_snapshot(state="stopped"))
+    assert change(optimizer_params={"lr": 1.0}) == []

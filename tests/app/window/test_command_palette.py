@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QWidget
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtWidgets import QLineEdit, QWidget
 
 from app.window.command_palette import CommandPalette, Entry, match_score, search
+from widgets import theme
 
 
 def entry(title: str, keywords: str = "", run=lambda: None) -> Entry:
@@ -85,3 +86,131 @@ def test_escape_closes(palette, qtbot):
     palette.ask([entry("Open")], "hint")
     qtbot.keyClick(palette.field, Qt.Key.Key_Escape)
     assert palette.isHidden()
+
+
+def titles(palette: CommandPalette) -> list[str]:
+    return [palette.list.item(row).text() for row in range(palette.list.count())]
+
+
+def test_it_is_asked_anew_with_an_empty_field(palette, qtbot):
+    palette.ask([entry("Open"), entry("Close")], "Search for a command")
+    qtbot.keyClicks(palette.field, "clo")
+    assert titles(palette) == ["Close"]
+    palette.ask([entry("Open"), entry("Close")], "Search for a block")
+    assert palette.field.text() == "" and titles(palette) == ["Open", "Close"]
+    assert palette.field.placeholderText() == "Search for a block"
+    assert palette.list.currentRow() == 0
+
+
+@pytest.mark.parametrize(
+    ("at", "place"),
+    [
+        (None, ((800 - 560) // 2, 64)),
+        (QPoint(100, 50), (100, 50)),
+        (QPoint(-20, -20), (0, 0)),
+        (QPoint(700, 10), (800 - 560, 10)),
+    ],
+)
+def test_it_opens_inside_the_window(palette, at, place):
+    palette.ask([entry("Open")], "hint", at)
+    assert (palette.x(), palette.y(), palette.width()) == (*place, 560)
+    palette.ask([entry(str(n)) for n in range(30)], "hint", QPoint(0, 500))
+    assert palette.geometry().bottom() < 600
+
+
+def test_the_list_is_as_high_as_its_matches_up_to_eleven(palette, qtbot):
+    heights = []
+    for count in (1, 2, 11, 12, 40):
+        palette.ask([entry(f"a{n}") for n in range(count)], "hint")
+        heights.append(palette.list.height())
+    row = heights[0]
+    assert heights == [row, 2 * row, 11 * row, 11 * row, 11 * row] and row == 32
+    assert palette.list.isVisible() and not palette.empty.isVisible()
+    qtbot.keyClicks(palette.field, "zz")
+    assert not palette.list.isVisible() and palette.empty.isVisible()
+
+
+def test_a_row_has_its_title_tip_and_hint(palette):
+    palette.ask([Entry("Open", "File  Ctrl+O", "folder", lambda: None, tip="Open a file.")], "hint")
+    item = palette.list.item(0)
+    assert (item.text(), item.toolTip()) == ("Open", "Open a file.")
+    assert item.data(Qt.ItemDataRole.UserRole) == "File  Ctrl+O"
+    assert not item.icon().isNull()
+
+
+def test_the_hint_is_painted_at_the_right_in_its_colour(palette, qapp):
+    def ink(hint: str, row: int) -> set[str]:
+        entries = [Entry("A", hint, "folder", lambda: None) for _ in range(2)]
+        palette.ask(entries, "hint")
+        qapp.processEvents()
+        image = palette.list.viewport().grab().toImage()
+        rect = palette.list.visualItemRect(palette.list.item(row))
+        points = ((x, y) for x in range(rect.right() - 70, rect.right())
+                  for y in range(rect.top(), rect.bottom()))  # fmt: skip
+        return {image.pixelColor(x, y).name() for x, y in points}
+
+    colors = theme.current()
+    assert colors.on_accent in ink("HHHH", 0) - ink("", 0)
+    assert colors.muted in ink("HHHH", 1) - ink("", 1)
+
+
+@pytest.mark.parametrize("way", ["escape", "enter"])
+def test_the_keys_go_back_to_where_they_were(palette, qtbot, way):
+    other = QLineEdit(palette.parentWidget())
+    other.show()
+    palette.parentWidget().activateWindow()
+    qtbot.waitUntil(palette.parentWidget().isActiveWindow)
+    other.setFocus()
+    palette.ask([entry("Open")], "hint")
+    assert palette.field.hasFocus()
+    qtbot.keyClick(palette.field, Qt.Key.Key_Escape if way == "escape" else Qt.Key.Key_Return)
+    assert palette.isHidden() and other.hasFocus()
+    palette.ask([entry("Open")], "hint")
+    other.setFocus()  # looking elsewhere closes it
+    assert palette.isHidden() and other.hasFocus()
+
+
+def test_a_click_runs_the_row(palette, qtbot, qapp):
+    ran = []
+    palette.ask([entry(str(i), run=lambda i=i: ran.append(i)) for i in range(3)], "hint")
+    qapp.processEvents()
+    place = palette.list.visualItemRect(palette.list.item(1)).center()
+    qtbot.mouseClick(palette.list.viewport(), Qt.MouseButton.LeftButton, pos=place)
+    assert ran == [1] and palette.isHidden()
+
+
+def test_arrows_go_round(palette, qtbot):
+    palette.ask([entry(str(i)) for i in range(3)], "hint")
+    rows = []
+    for key in (Qt.Key.Key_Up, Qt.Key.Key_Down, Qt.Key.Key_Down, Qt.Key.Key_Left):
+        qtbot.keyClick(palette.field, key)
+        rows.append(palette.list.currentRow())
+    assert rows == [2, 0, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("query", "text", "score"),
+    [
+        ("", "abc", 0),
+        ("a", "abc", 4 + 6),
+        ("b", "abc", 4 - 1),
+        ("ab", "abc", (4 + 6) + 8),
+        ("ac", "abc", (4 + 6) + (4 - 1)),
+        ("c", "ab c", (4 + 6) - 3),
+        ("a c", "ab c", (4 + 6) + (4 + 6) - 2),
+        ("a b", "ab", (4 + 6) + 4),
+        ("z", "abcdefghijz", (4 - 6) - 1),
+        ("AB", "aB", (4 + 6) + 8),
+        ("abd", "abc", None),
+    ],
+)
+def test_how_well_letters_match(query, text, score):
+    assert match_score(query, text) == score
+
+
+def test_keywords_match_by_the_beginnings_of_all_words_after_the_titles():
+    entries = [entry("X", "convolution layer"), entry("Conv"), entry("Y", "layer")]
+    assert [e.title for e in search("conv", entries)] == ["Conv", "X"]
+    assert [e.title for e in search("lay conv", entries)] == ["X"]
+    assert [e.title for e in search("layer", entries)] == ["X", "Y"]
+    assert search("volution", entries) == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -22,6 +23,7 @@ VARIABLES = {
     "torch": torch,
     "nn": nn,
     "F": F,
+    "np": np,
     "x": torch.zeros(3, 4),
     "xs": [torch.zeros(2)],
     "net": nn.Linear(2, 3),
@@ -81,6 +83,41 @@ def test_parameters_are_offered_where_an_argument_begins(source, expected) -> No
 )
 def test_and_nowhere_else(source) -> None:
     assert keywords(source) == []
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("prin", [("print", "variable")]),
+        ("Tru", [("True", "keyword")]),
+        ("rang", [("range", "class")]),
+    ],
+)
+def test_a_name_that_is_also_a_builtin_or_a_keyword_is_offered_once(source, expected) -> None:
+    found = complete(source, len(source), {"print": 1}).completions
+    assert [(c.text, c.kind) for c in found] == expected
+
+
+def test_separators_of_a_documented_signature_are_no_parameters() -> None:
+    """np.add is told as add(x1, x2, /, out=None, *, where=True, ...)."""
+    assert "out=" in keywords("np.add(1, 2, ") and "where=" in keywords("np.add(1, 2, ")
+    assert "out=" not in keywords("np.add(1, 2, x, ") and "where=" in keywords("np.add(1, 2, x, ")
+
+
+@pytest.mark.parametrize("source", ["'a'i", "'''a\nb'''i", "print('a')  # b\ni", r"'\'' i"])
+def test_a_string_or_comment_that_has_ended_is_no_text(source: str) -> None:
+    assert "if" in [c.text for c in completed(source).completions]
+
+
+def test_names_in_the_same_case_come_first_and_private_ones_only_when_asked_for() -> None:
+    variables = {"Net": 1, "net": 2, "_net": 3, "other": 4}
+
+    def names(source: str) -> list[str]:
+        found = complete(source, len(source), variables).completions
+        return [c.text for c in found if c.text in variables]
+
+    assert names("n") == ["net", "Net"] and names("N") == ["Net", "net"]
+    assert names("_") == ["_net"] and names("") == ["other", "net", "Net"]
 
 
 def test_parameters_come_before_other_names_with_their_defaults() -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import os
+import re
 import sys
 import threading
+import traceback
 
 import pytest
 import torch
@@ -13,6 +16,8 @@ from engine.console.output import MAX_CHARACTERS, Output
 from engine.protocol import (
     MAX_SNAPSHOT_BYTES,
     CellSnapshot,
+    EnterFolderCommand,
+    NewNamespaceCommand,
     OutputSnapshot,
     RunCellCommand,
     TensorsSnapshot,
@@ -28,11 +33,19 @@ class Console:
         self.sent: list = []
         self.session = Session(self.sent.append)
 
-    def run(self, source: str, filename: str = "<cell>") -> CellSnapshot:
+    def run(
+        self, source: str, filename: str = "<cell>", *, all_output: bool = False
+    ) -> CellSnapshot:
         self.sent.clear()
-        self.session.handle(RunCellCommand(id=1, source=source, filename=filename))
+        command = RunCellCommand(
+            id=1, source=source, filename=filename, all_output=all_output, report_tensors=True
+        )
+        self.session.handle(command)
         assert isinstance(self.sent[-1], CellSnapshot), self.sent[-1]
         return self.sent[-1]
+
+    def names(self) -> dict:
+        return self.session.lab.console.namespace.variables
 
     def text(self, stream: str = "stdout") -> str:
         return "".join(
@@ -107,6 +120,81 @@ def test_no_frame_of_ours_stands_between_the_users_and_torchs(console):
     assert "return F.linear(a, a.T)" in cell.error.traceback
 
 
+@pytest.mark.parametrize(
+    "call",
+    [
+        "F.mse_loss(a, torch.ones(2))",
+        "torch.einsum('ij,jk', a, a)",
+        "(a.requires_grad_() * 2).backward()",
+        "F.cross_entropy(torch.ones(2, 3), torch.ones(2, 3).long())",
+        "nn.MultiheadAttention(4, 2)(a, a, a)",
+    ],
+)
+def test_a_traceback_is_the_one_that_plain_python_gives(console, call):
+    console.run("a = torch.ones(3)")
+    told = console.run(call).error.traceback
+    plain: list[str] = []
+    try:
+        exec(compile(call, "<cell 2>", "exec"), {**vars(torch.nn), **console.names()})
+    except Exception as error:
+        plain = [frame.name for frame in traceback.extract_tb(error.__traceback__)[1:]]
+    # With hooks, which the recorder has, a module calls its forward by an inner function.
+    shown = [name for name in re.findall(r"File .*, line \d+, in (.+)", told) if name != "inner"]
+    assert shown == plain
+
+
+def test_breakpoint_says_what_to_use_instead_and_the_code_goes_on(console):
+    before = sys.breakpointhook
+    assert console.run("for i in range(3):\n    breakpoint()\nx = torch.ones(1)").ok
+    assert console.text("stderr").count("\n") == 1
+    assert console.text("stderr").startswith("breakpoint() in line 2 did not stop.")
+    assert "“Forward, op by op”" in console.text("stderr")
+    assert list(console.tensors()) == ["x"]
+    assert sys.breakpointhook is before
+
+
+def test_python_s_debugger_and_input_are_answered_in_words(console, monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.StringIO())
+    quits = console.run("import pdb\npdb.Pdb().set_trace()\nx = 1")
+    assert quits.error.type == "BdbQuit"
+    assert "“Forward, op by op”" in quits.error.hint
+    assert "Write the answer in the code." in console.run("input('name? ')").error.hint
+
+
+def test_relative_paths_start_from_the_projects_folder(console, tmp_path):
+    own = os.getcwd()
+    folder, other = tmp_path / "project", tmp_path / "other"
+    folder.mkdir()
+    other.mkdir()
+
+    def enter(path) -> None:
+        console.session.handle(EnterFolderCommand(folder=str(path)))
+
+    def where() -> str:
+        console.run("import os; print(os.getcwd())")
+        assert os.getcwd() == own
+        return console.text().strip()
+
+    assert where() == own
+    enter(folder)
+    assert console.run("np.save('a.npy', np.ones(2))").ok
+    assert (folder / "a.npy").exists()
+    assert where() == str(folder)
+    console.session.handle(NewNamespaceCommand())
+    assert where() == str(folder)
+    assert console.run(f"import os; os.chdir({str(other)!r})").ok
+    assert where() == str(other)
+    enter(folder)
+    assert where() == str(folder)
+    enter(other)
+    assert console.run("import os, shutil; shutil.rmtree(os.getcwd())").ok
+    gone = console.run("x = 1")
+    assert gone.error.message == f"The folder {other} cannot be entered: No such file or directory."
+    assert where() == own
+    enter("")
+    assert where() == own
+
+
 def test_causes_are_told(console):
     cell = console.run("try:\n    {}['k']\nexcept KeyError as e:\n    raise ValueError('v') from e")
     assert cell.error.line == 4
@@ -179,6 +267,11 @@ def test_a_file_finds_its_neighbours_and_its_own_name(console, tmp_path):
     sys.modules.pop("neighbour")
 
 
+def test_a_cell_that_is_no_file_has_no_name_of_a_file(console):
+    assert console.run("import sys\nassert '__file__' not in globals()").ok
+    assert console.run(f"assert sys.argv == {sys.argv!r} and sys.path == {sys.path!r}").ok
+
+
 def test_modes_of_the_user_hold_for_cells_and_not_for_the_engine(console):
     console.run("torch.set_grad_enabled(False); torch.set_default_dtype(torch.float64)")
     assert torch.is_grad_enabled()
@@ -186,6 +279,20 @@ def test_modes_of_the_user_hold_for_cells_and_not_for_the_engine(console):
     console.run("y = torch.ones(1, requires_grad=True) * 2")
     assert console.tensors()["y"].dtype == "torch.float64"
     assert console.tensors()["y"].requires_grad is False
+
+
+def test_the_users_default_device_holds_for_cells_and_not_for_the_engine(console):
+    assert console.run("torch.set_default_device('meta')").ok
+    assert torch.ones(1).device.type == torch.get_default_device().type == "cpu"
+    assert console.run("x = torch.ones(2)").ok
+    with console.session.lab.console.namespace.users_defaults():
+        assert torch.ones(1).device.type == "meta"
+    assert console.run("torch.set_default_device('cpu'); y = torch.ones(2)").ok
+    assert console.run("z = torch.ones(2)").ok
+    devices = {name: report.device for name, report in console.tensors().items()}
+    assert devices == {"x": "meta", "y": "cpu", "z": "cpu"}
+    assert console.run("torch.set_default_device(None)").ok
+    assert torch.overrides._get_current_function_mode() is None
 
 
 def test_many_tensors_come_in_parts_that_fit(console):
@@ -197,23 +304,36 @@ def test_many_tensors_come_in_parts_that_fit(console):
     assert console.tensors()["t299"].values == torch.full((1000,), 1 / 3).tolist()
 
 
+def test_values_are_sent_only_to_who_asks_for_them(console):
+    sent = []
+    session = Session(sent.append)
+    session.handle(RunCellCommand(source="x = torch.full((1000,), 1 / 3)"))
+    assert [type(each).__name__ for each in sent] == ["VariablesSnapshot", "CellSnapshot"]
+    assert len(encode_snapshot(sent[0])) < 1000
+    session.handle(RunCellCommand(source="", report_tensors=True))
+    values = sent[2].tensors["x"].values
+    assert values == torch.full((1000,), 1 / 3).tolist()
+
+
 def test_names_that_are_no_identifiers_do_no_harm(console):
     assert console.run("globals()['\\ud800'] = torch.ones(1); globals()[3] = torch.ones(1)").ok
     assert list(console.tensors()) == ["\\ud800"]
 
 
-def test_a_flood_is_gathered_and_nothing_is_lost(console):
-    console.run("for i in range(20000): print(i)")
+def test_a_cell_for_a_script_sends_all_of_its_output(console):
+    console.run("for i in range(20000): print(i)", all_output=True)
     assert console.text() == "".join(f"{i}\n" for i in range(20000))
     assert len(console.sent) < 10_000
-    console.run(f"print('x' * {3 * MAX_CHARACTERS})")
+    console.run(f"print('x' * {3 * MAX_CHARACTERS})", all_output=True)
     assert len(console.text()) == 3 * MAX_CHARACTERS + 1
+    console.run("print('a\\rb', end='\\r')", all_output=True)
+    assert console.text() == "a\rb\r"
     assert all(len(encode_snapshot(s)) <= MAX_SNAPSHOT_BYTES for s in console.sent)
 
 
 def test_text_without_a_line_end_is_sent_while_the_code_still_runs():
     arrived = threading.Event()
-    output = Output(lambda stream, text: arrived.set() if text == "waiting" else None)
+    output = Output(lambda told: arrived.set() if told.text == "waiting" else None)
     with output.redirected():
         print("waiting", end="")
         assert arrived.wait(60)
@@ -223,7 +343,7 @@ def test_text_without_a_line_end_is_sent_while_the_code_still_runs():
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")  # a fork beside threads
 def test_a_forked_worker_does_not_write_into_the_pipe():
     sent = []
-    output = Output(lambda stream, text: sent.append(text))
+    output = Output(sent.append)
     read, write = os.pipe()
     with output.redirected():
         saved = os.dup(1)

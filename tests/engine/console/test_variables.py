@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import gc
 import random
+import signal
 
 import numpy as np
 import pytest
 import torch
 from torch import nn
 
+from engine.console.variables import describe
 from engine.errors import LabError
 from engine.protocol import (
     CellSnapshot,
@@ -96,6 +98,22 @@ def test_modules_optimizers_numbers_and_others_are_listed(console):
     assert found["o"].text == "lr 0.01, 2 parameter tensors"
     assert (found["k"].text, found["s"].text, found["l"].text) == ("3", "'word'", "2 items")
     assert (found["a"].shape, found["a"].dtype, found["a"].size_bytes) == ((2, 2), "float64", 32)
+
+
+def test_values_are_told_in_few_words(console):
+    found = console.run(
+        "def f(): pass\nclass C: pass\nimport math\nw = 'a' * 300; b = b'raw'; t = torch.float64\n"
+        "d = torch.device('meta'); n = np.float32(1.5); k = {1: 2}; o = object(); z = 1 + 2j\n"
+        "m = nn.BatchNorm1d(3, device='meta'); lines = 'a   b'"
+    )
+    assert {name: variable.text for name, variable in found.items()} == {
+        "f": "function f", "C": "class", "math": "math", "w": f"'{'a' * 78}…", "b": "b'raw'",
+        "t": "torch.float64", "d": "device(type='meta')", "n": repr(np.float32(1.5)),
+        "k": "1 items", "o": "", "z": "(1+2j)", "m": "6 parameters", "lines": "'a b'",
+    }  # fmt: skip
+    assert found["m"].size_bytes == sum(t.nbytes for t in nn.BatchNorm1d(3).state_dict().values())
+    assert (found["m"].device, found["k"].device, found["k"].size_bytes) == ("meta", "", None)
+    assert (found["n"].kind, found["z"].kind, found["m"].kind) == ("number", "number", "module")
 
 
 def test_what_stood_there_before_and_private_names_are_left_out(console):
@@ -312,3 +330,70 @@ def test_thousands_of_names_fit_in_a_snapshot(console):
     console.run("for i in range(5000): globals()['n' * 50 + str(i)] = 1")
     encode_snapshot(console.complete("n"))
     encode_snapshot(console.complete("torch."))
+
+
+def test_listing_reads_no_element_of_a_tensor_that_has_more_than_one(console, monkeypatch):
+    def no_reading(t):
+        raise AssertionError("this may copy all of it")
+
+    found = console.run("x = torch.ones(2, dtype=torch.complex64).conj()")["x"]
+    monkeypatch.setattr("engine.console.variables.readable", no_reading)
+    namespace = console.namespace
+    assert describe("x", namespace.variables["x"], namespace.storages) == found
+    assert (found.shape, found.dtype, found.text) == ((2,), "complex64", "")
+
+
+# -- objects that do not answer --------------------------------------------------------------------
+
+HANGING = """
+class Hanging(list):
+    asked = 0
+    def __len__(self):
+        Hanging.asked += 1
+        while True: pass
+class Shouting(Exception):
+    def __str__(self):
+        while True: pass
+class Naming:
+    def __dir__(self):
+        while True: pass
+class Quick(list): pass
+"""
+
+
+@pytest.fixture
+def interruptible_console(monkeypatch, interruptible):
+    """A limit of a moment, and an interrupt as the engine's process gives it."""
+    monkeypatch.setattr("engine.console.variables.ANSWER_S", 0.01)
+    monkeypatch.setattr("engine.handlers.console.ANSWER_S", 0.01)
+    console = Console()
+    console.session.lab.control.interrupt = lambda: signal.raise_signal(signal.SIGINT)
+    return console
+
+
+def test_an_object_that_does_not_say_its_length_is_asked_once(interruptible_console):
+    console = interruptible_console
+    console.run(HANGING)
+    found = console.run("h, q, other = Hanging(), Quick([1]), 3")
+    assert found["h"].text == "does not answer: its methods take too long"
+    assert (found["q"].text, found["other"].text) == ("1 items", "3")
+    found = console.run("g = Hanging(); asked = Hanging.asked")
+    assert found["g"].text == found["h"].text
+    assert found["asked"].text == "1"
+
+
+def test_an_error_that_does_not_say_its_message_is_told(interruptible_console):
+    console = interruptible_console
+    console.run(HANGING)
+    console.session.handle(RunCellCommand(id=1, source="x = 1\nraise Shouting"))
+    error = console.sent[-1].error
+    assert (error.type, error.line) == ("Shouting", 2)
+    assert error.message == "<exception str() failed>"
+    assert "raise Shouting" in error.traceback
+
+
+def test_an_object_that_does_not_name_its_attributes_has_no_completions(interruptible_console):
+    console = interruptible_console
+    console.run(HANGING + "n = Naming()")
+    console.session.handle(CompleteCommand(id=2, source="n.", cursor=2))
+    assert console.sent[-1].error.message == "The object takes too long to name its attributes."

@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 from engine.errors import LabError
-from engine.exporting import check_fits, load_weights, save_weights
+from engine.exporting import check_fits, load_weights, save_weights, weights
 from engine.exporting.weights import WeightsFormat
 from engine.tensors.compare import max_difference, same_bits
 
@@ -29,6 +29,8 @@ class Odd(nn.Module):
         self.norm = nn.BatchNorm1d(3)
         self.tied = nn.Linear(4, 3)
         self.tied.weight = self.first.weight
+        self.thrice = nn.Linear(4, 3)
+        self.thrice.weight = self.first.weight
         self.register_buffer("view", torch.arange(1000.0)[10:14])
         self.register_buffer("transposed", torch.randn(5, 2).t())
         self.register_buffer("brain", torch.randn(3, dtype=torch.bfloat16))
@@ -64,6 +66,13 @@ def test_what_is_written_loads_into_the_same_class(
     for key, tensor in other.state_dict().items():
         assert same_bits(tensor, state[key]), key
     assert all(same_bits(load_weights(path)[key], state[key]) for key in state)
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_module_without_state_is_written_too(format: WeightsFormat, tmp_path: Path) -> None:
+    written = save_weights(nn.ReLU(), tmp_path / f"none.{format}", format)
+    assert (written.keys, written.max_error) == ((), 0.0)
+    assert load_weights(written.path) == {}
 
 
 def test_a_view_does_not_drag_its_storage_into_the_file(tmp_path: Path) -> None:
@@ -120,6 +129,20 @@ def test_a_refusing_disk_is_explained_and_the_old_file_stays(
     assert path.read_bytes() == b"old" and os.listdir(tmp_path) == ["w.pt"]
 
 
+def test_keys_that_came_back_beside_ours_are_named(
+    module: nn.Module, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def more(path: Path) -> dict[str, torch.Tensor]:
+        return {**torch.load(path, weights_only=True), "stranger": torch.ones(1)}
+
+    monkeypatch.setattr(weights, "_load_pt", more)
+    with pytest.raises(LabError, match="what was read back differs in stranger"):
+        save_weights(module, tmp_path / "w.pt", "pt")
+
+
+NESTED = torch.nested.nested_tensor([torch.ones(1), torch.ones(2)])
+
+
 class Payload:
     def __reduce__(self):
         return os.mkdir, ("executed",)
@@ -133,7 +156,20 @@ class Payload:
         ("empty.safetensors", lambda path: path.write_bytes(b""), "damaged"),
         ("noise.safetensors", lambda path: path.write_bytes(b"\xff" * 64), "damaged"),
         ("list.pt", lambda path: torch.save([torch.ones(1)], path), "holds a list"),
-        ("numbers.pt", lambda path: torch.save({"a": 1}, path), "not tensors by name"),
+        (
+            "numbers.pt",
+            lambda path: torch.save({"a": 1}, path),
+            "by name. 'a': a tensor",
+        ),
+        ("keys.pt", lambda path: torch.save({1: torch.ones(1)}, path), "1: this is not a name"),
+        (
+            "meta.pt",
+            lambda path: torch.save({"a": torch.ones(1, device="meta")}, path),
+            "no numbers",
+        ),
+        ("half.pt", lambda path: torch.save({"\ud800": torch.ones(1)}, path), "this is not a name"),
+        ("nested.pt", lambda path: torch.save({"a": NESTED}, path), "not a nested one"),
+        ("pipe.pt", os.mkfifo, "no file"),
         ("words.pt", lambda path: path.write_text('{"a": 1}'), "of another kind"),
         ("code.pt", lambda path: torch.save({"a": Payload()}, path), "would run code"),
     ],
@@ -165,11 +201,15 @@ def test_weights_that_do_not_fit_are_named() -> None:
     with pytest.raises(LabError) as caught:
         check_fits(state, module, "weights.pt")
     text = str(caught.value)
-    assert "missing: 0.bias" in text and "not in the model: extra" in text
-    assert "1.weight is (2, 5) float32, the model has (2, 3) float32" in text
-    many = {f"k{i}": torch.ones(1) for i in range(20)}
-    with pytest.raises(LabError, match="k4 and 15 more"):
-        check_fits(many, nn.Module())
+    assert text == (
+        "weights.pt does not fit the model. missing: 0.bias; not in the model: extra;"
+        " of another shape: 1.weight is (2, 5) float32, the model has (2, 3) float32."
+    )
+    for count, told in ((5, "k3, k4."), (6, "k3, k4 and 1 more."), (20, "k4 and 15 more.")):
+        many = {f"k{i}": torch.ones(1) for i in range(count)}
+        with pytest.raises(LabError) as caught:
+            check_fits(many, nn.Module())
+        assert str(caught.value).endswith(told)
 
 
 def test_differences_are_absolute_and_know_nan() -> None:

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 
-from engine.autograd.backward.backward_pass import BackwardPass, shown_values
+from engine.autograd.backward.backward_pass import BackwardPass
 from engine.autograd.backward.roots import ModelSubject
 from engine.autograd.graph.provenance import Provenance
 from engine.autograd.graph.snapshot import graph_snapshots
@@ -50,6 +50,7 @@ from engine.protocol import (
     join_graph,
 )
 from engine.session import Session, handler_of
+from engine.tensors.summary import shown_values
 from tests.engine.autograd.script.script_runs import run_here
 
 TEMPLATES = sorted((Path(__file__).parents[3] / "assets" / "templates").glob("*.tlab"))
@@ -177,7 +178,7 @@ def test_moves() -> None:
     start_again = move(lab, "reset")
     assert (start_again.position, start_again.step) == (0, None)
     assert all(g.gradient is None for g in start_again.gradients)
-    with pytest.raises(LabError, match="no node 9999"):
+    with pytest.raises(LabError, match=r"^There is no node 9999"):
         move(lab, "to", 9999)
 
 
@@ -395,7 +396,7 @@ def test_breakpoints_outlive_a_pass_and_stop_the_next() -> None:
         BreakpointState(wanted[1], 0, 0),
     )
     stopped = move(lab, "run")
-    assert stopped.stopped_by == "Before AddmmBackward0."
+    assert stopped.stopped_by.startswith("Paused before AddmmBackward0 in linear")
     assert graph.nodes[graph.plan[stopped.position]].op == "addmm"
     assert stopped.breakpoints[0].hits == 1
     again = debug(lab, SetBreakpointsCommand(breakpoints=()))
@@ -408,7 +409,7 @@ def test_modules_of_the_model_can_be_run_out_of() -> None:
     linear = [b for b in project.model.blocks if b.kind == "nn.Linear"][-1]
     debug(lab, SetBreakpointsCommand(breakpoints=(Breakpoint(on="module", target=linear.name),)))
     stopped = move(lab, "run")
-    assert stopped.stopped_by == f"Before the first node of {linear.name}."
+    assert stopped.stopped_by == f"Paused before the first node of {linear.name}."
     inside = [p for p, n in enumerate(graph.plan) if graph.nodes[n].block == linear.id]
     assert stopped.position == inside[0]
     assert move(lab, "out").position == inside[-1] + 1
@@ -548,7 +549,7 @@ def test_the_real_engine_is_stepped_by_the_same_commands(path: Path) -> None:
     debug(lab, SetBreakpointsCommand(breakpoints=(Breakpoint(on="op", target="addmm"),)))
     stopped = move(lab, "run")
     assert graph.nodes[graph.plan[stopped.position]].op == "addmm"
-    assert stopped.stopped_by == "Before AddmmBackward0."
+    assert stopped.stopped_by.startswith("Paused before AddmmBackward0 in linear")
     at_leaf = move(lab, "leaf")
     assert graph.nodes[at_leaf.step.node].kind == "leaf" and at_leaf.step.grad_after is not None
     for back in ("back", "reset", "back_run"):
@@ -608,7 +609,7 @@ def test_a_script_brings_the_cells_that_its_edits_use(tmp_path: Path) -> None:
         "other = 3",
         "def helper(g):\n    return g * strength",
     ):
-        output = Output(lambda stream, text: None)
+        output = Output(lambda told: None)
         assert lab.console.namespace.run(cell, "<cell>", output, lab.control)[0] is None
     debug(lab, EditGradientCommand(node=0, expression="helper(g) * mask[0]"))
     move(lab, "end")

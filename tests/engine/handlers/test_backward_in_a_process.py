@@ -3,9 +3,6 @@ and written as a script."""
 
 from __future__ import annotations
 
-import socket
-from collections.abc import Iterator
-
 import pytest
 import torch
 
@@ -22,29 +19,16 @@ from engine.protocol import (
     StartBackwardCommand,
 )
 from tests.engine.autograd.script.script_runs import run_apart
-from tests.engine.test_engine_process import WAIT_S, answers, run_cell
+from tests.engine.processes import WAIT_S, answers, run_cell
 
-
-@pytest.fixture(scope="module")
-def shared() -> Iterator[EngineProcess]:
-    engine = EngineProcess()
-    engine.start()
-    yield engine
-    engine.close()
+pytestmark = pytest.mark.usefixtures("forked_processes")
 
 
 @pytest.fixture
-def engine(shared) -> EngineProcess:
+def engine(shared_engine) -> EngineProcess:
     """The module's engine, with a new namespace."""
-    answers(shared, shared.send(NewNamespaceCommand()))
-    return shared
-
-
-@pytest.fixture
-def listener() -> Iterator[socket.socket]:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        server.settimeout(WAIT_S)
-        yield server
+    answers(shared_engine, shared_engine.send(NewNamespaceCommand()))
+    return shared_engine
 
 
 HANGING = """
@@ -86,15 +70,13 @@ def test_an_expression_that_hangs_is_interrupted(engine, listener, real_engine) 
         assert done.next is None and done.gradients[0].gradient.mean == 10.0
 
 
-def test_an_engine_that_holds_a_pass_leaves_by_itself() -> None:
-    engine = EngineProcess()
-    engine.start()
-    run_cell(engine, "x = torch.ones(3, requires_grad=True); y = (x * 2).sin().sum()")
-    answers(engine, engine.send(StartBackwardCommand(root="y", real_engine=True)))
-    *_, held = answers(engine, engine.send(MoveBackwardCommand(move="step")))
+def test_an_engine_that_holds_a_pass_leaves_by_itself(own_engine) -> None:
+    run_cell(own_engine, "x = torch.ones(3, requires_grad=True); y = (x * 2).sin().sum()")
+    answers(own_engine, own_engine.send(StartBackwardCommand(root="y", real_engine=True)))
+    *_, held = answers(own_engine, own_engine.send(MoveBackwardCommand(move="step")))
     assert held.position == 1
-    engine.stop(grace_s=WAIT_S)
-    assert engine.exit().code == 0
+    own_engine.stop(grace_s=WAIT_S)
+    assert own_engine.exit().code == 0
 
 
 def test_other_passes_run_through_while_one_is_held(engine) -> None:

@@ -6,6 +6,7 @@ import math
 import re
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 import torch
@@ -100,6 +101,14 @@ def test_a_jacobian_with_its_entries(talk):
     assert entry.entry.numeric == pytest.approx(float(x[1, 0]), rel=1e-3)
     assert np.array_equal(matrix(entry.of_output.picture), expected[4].reshape(2, 3).numpy())
     assert np.array_equal(matrix(entry.of_input.picture), expected[:, 1].reshape(2, 3).numpy())
+
+
+def test_the_entrys_indices_are_those_of_output_and_input(talk):
+    talk.ask(DerivativeCommand(kind="jacobian", function="f", inputs=("x",)), DerivativeSnapshot)
+    entry = talk.ask(ReadEntryCommand(row=5, column=2), EntrySnapshot).entry
+    assert (entry.output_index, entry.input_index) == ((1, 2), (1, 0))
+    w = talk.lab.console.namespace.variables["w"]
+    assert entry.value == float(w[0, 2]) == 1.0  # of x[1, 0] * w[0, 2]
 
 
 @pytest.mark.parametrize("kind", ["jacobian", "hessian", "jvp", "vjp", "hvp"])
@@ -229,6 +238,37 @@ def test_gradcheck_marks_the_entry_that_fails(talk):
     assert code == "gradcheck(Bad.apply, (x.detach().double().requires_grad_(),))"
     talk.ask(RunCellCommand(source=got.code))
     assert talk.answers[-1].error.type == "GradcheckError"
+
+
+ONLY_ONCE = """
+class Once(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x ** 2
+    @staticmethod
+    def backward(ctx, grad):
+        (x,) = ctx.saved_tensors
+        return grad * 2 * x.detach()
+"""
+
+
+@pytest.mark.filterwarnings("ignore:Input #0 requires gradient and is not a double:UserWarning")
+@pytest.mark.parametrize(
+    ("command", "hint"),
+    [
+        (GradcheckCommand(function="Bad.apply"), "look at the backward of the operation"),
+        (GradcheckCommand(function="Bad.apply", double=False), "check in float64 before"),
+        (GradcheckCommand(function="Once.apply", second=True), "look at the backward of the back"),
+        (GradcheckCommand(function="lambda x: x.detach() * 2"), "The result moves when the input"),
+        (GradcheckCommand(function="lambda x: torch.special.zeta(x, x)"), "knows no derivative of"),
+        (GradcheckCommand(function="lambda x: x > 0"), "bool tensors cannot be subtracted"),
+    ],
+)  # fmt: skip
+def test_what_to_look_for_when_a_check_fails(talk, command, hint):
+    talk.ask(RunCellCommand(source=ONLY_ONCE))
+    got = talk.ask(msgspec.structs.replace(command, inputs=("x",)), GradcheckSnapshot)
+    assert not got.ok and hint in got.hint
 
 
 def test_gradcheck_passes(talk):

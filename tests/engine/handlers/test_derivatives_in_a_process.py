@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterator
 
 import pytest
 
-from engine.process import EngineProcess
 from engine.protocol import (
     DerivativeCommand,
     DerivativeSnapshot,
@@ -15,7 +13,9 @@ from engine.protocol import (
     GradcheckCommand,
     InterruptSignal,
 )
-from tests.engine.test_engine_process import WAIT_S, answers, run_cell
+from tests.engine.processes import WAIT_S, answers, run_cell
+
+pytestmark = pytest.mark.usefixtures("forked_processes")
 
 HANGING = """
 import socket
@@ -28,14 +28,6 @@ def hang(x):
 """
 
 
-@pytest.fixture(scope="module")
-def engine() -> Iterator[EngineProcess]:
-    engine = EngineProcess()
-    engine.start()
-    yield engine
-    engine.close()
-
-
 @pytest.mark.parametrize(
     "command",
     [
@@ -43,17 +35,17 @@ def engine() -> Iterator[EngineProcess]:
         GradcheckCommand(function="hang", inputs=("x",)),
     ],
 )
-def test_a_function_that_does_not_end_is_interrupted(engine, command) -> None:
+def test_a_function_that_does_not_end_is_interrupted(shared_engine, command) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         server.settimeout(WAIT_S)
-        run_cell(engine, HANGING.format(port=server.getsockname()[1]))
+        run_cell(shared_engine, HANGING.format(port=server.getsockname()[1]))
         connection, _ = server.accept()
     with connection:
         connection.settimeout(WAIT_S)
-        hanging = engine.send(command)
+        hanging = shared_engine.send(command)
         assert connection.recv(4) == b"here"
-        engine.signal(InterruptSignal())
-        *_, error = answers(engine, hanging)
+        shared_engine.signal(InterruptSignal())
+        *_, error = answers(shared_engine, hanging)
     assert isinstance(error, ErrorSnapshot) and error.error.type == "KeyboardInterrupt"
     sine = DerivativeCommand(kind="jacobian", function="torch.sin", inputs=("x",))
-    assert isinstance(answers(engine, engine.send(sine))[-1], DerivativeSnapshot)
+    assert isinstance(answers(shared_engine, shared_engine.send(sine))[-1], DerivativeSnapshot)

@@ -54,6 +54,16 @@ def console() -> Console:
     return Console()
 
 
+def test_a_refusal_that_was_left_open_is_told_beside_what_was_said(console: Console) -> None:
+    far = torch.zeros((1 << 20) + 1, dtype=torch.int64)
+    far[7] = 9
+    console.variables["far"] = far
+    (fact,) = console.explain("x[far]", run=True).steps[-1].facts
+    assert fact.predicted.startswith("runs, unless an index lies outside dimension 0")
+    assert fact.actual.startswith("is refused: IndexError") and fact.agrees
+    del console.variables["far"]
+
+
 def test_each_operation_is_told_before_it_runs(console: Console) -> None:
     answer = console.explain("y = x.T[1:].reshape(-1)")
     assert [step.operation for step in answer.steps] == ["T", "__getitem__", "reshape"]

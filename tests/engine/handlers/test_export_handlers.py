@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
 import site
 import subprocess
 import sys
@@ -11,15 +12,24 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import safetensors.torch
 import torch
 from torch import nn
 
 from engine.errors import LabError
 from engine.exporting import load_weights
-from engine.handlers.exporting import export
+from engine.handlers.exporting import export, open_project_weights, save_project_weights
 from engine.lab import Lab
 from engine.project.document import Block, Model, TrainingSetup, Wire
-from engine.protocol import ExportCommand, ExportSnapshot, Snapshot
+from engine.protocol import (
+    ExportCommand,
+    ExportSnapshot,
+    OpenWeightsCommand,
+    SavedWeightsSnapshot,
+    SaveWeightsCommand,
+    Snapshot,
+    WeightsSnapshot,
+)
 
 SETUP = TrainingSetup(seed=3)
 
@@ -167,5 +177,44 @@ def test_a_model_that_cannot_run_is_not_exported_as_python(lab: Lab, tmp_path: P
     with pytest.raises(LabError, match="does not run"):
         run(lab, tmp_path / "model.py", "py", model=broken)
     assert not (tmp_path / "model.py").exists()
-    with pytest.raises(LabError, match="cannot run yet"):
+    with pytest.raises(LabError, match="cannot run"):
         run(lab, tmp_path / "model.pt", "pt", model=Model(blocks=CNN.blocks))
+
+
+# -- weights beside a project ------------------------------------------------------------------
+
+
+def test_weights_saved_beside_a_project_come_back_bit_for_bit(tmp_path: Path) -> None:
+    lab = Lab(emit=lambda snapshot: None)
+    live = lab.models.live_model(CNN, SETUP.seed)
+    nn.init.constant_(live.module.get_parameter("conv1.weight"), 0.25)
+    before = {key: tensor.clone() for key, tensor in live.module.state_dict().items()}
+    path = os.fsencode(tmp_path / "net.safetensors")
+    (saved,) = save_project_weights(lab, SaveWeightsCommand(model=CNN, training=SETUP, path=path))
+    assert saved == SavedWeightsSnapshot()
+    other = Lab(emit=lambda snapshot: None)
+    command = OpenWeightsCommand(model=CNN, training=SETUP, path=path)
+    (opened,) = open_project_weights(other, command)
+    assert isinstance(opened, WeightsSnapshot)
+    assert opened.origin == "The weights of net.safetensors are loaded."
+    state = other.models.live_model(CNN, SETUP.seed).module.state_dict()
+    assert all(torch.equal(state[key], before[key]) for key in before)
+
+
+def test_a_project_without_a_weight_file_forgets_the_weights_before_it() -> None:
+    lab = Lab(emit=lambda snapshot: None)
+    first = lab.models.live_model(CNN, SETUP.seed)
+    nn.init.constant_(first.module.get_parameter("conv1.weight"), 0.25)
+    list(open_project_weights(lab, OpenWeightsCommand(model=CNN, training=SETUP)))
+    second = lab.models.live_model(CNN, SETUP.seed).module.get_parameter("conv1.weight")
+    assert not (second == 0.25).any()
+
+
+def test_a_file_that_does_not_fit_leaves_the_model_with_new_weights(tmp_path: Path) -> None:
+    lab = Lab(emit=lambda snapshot: None)
+    path = tmp_path / "net.safetensors"
+    safetensors.torch.save_file({"stranger": torch.ones(1)}, path)
+    command = OpenWeightsCommand(model=CNN, training=SETUP, path=os.fsencode(path))
+    with pytest.raises(LabError, match=r"net.safetensors does not fit the model. missing: conv1"):
+        list(open_project_weights(lab, command))
+    assert lab.models.live is None

@@ -12,6 +12,7 @@ from torch import nn
 
 from engine.errors import LabError
 from engine.handlers import models as handlers
+from engine.handlers.backward import start_backward
 from engine.lab import Lab
 from engine.models.check import check
 from engine.models.live import LiveModel
@@ -23,6 +24,7 @@ from engine.protocol import (
     InitialiseCommand,
     ModelSnapshot,
     MoveForwardCommand,
+    StartBackwardCommand,
     StartForwardCommand,
     WeightsSnapshot,
     encode_snapshot,
@@ -86,6 +88,17 @@ def test_forward_goes_through_the_training_batch(lab: Lab):
         assert snapshot.position == position
     (snapshot,) = handlers.move_forward(lab, MoveForwardCommand(move="to", target="b1"))
     assert snapshot.position == 2
+
+
+def test_a_new_forward_pass_ends_the_consoles_backward_pass(lab: Lab):
+    lab.console.namespace.variables["loss"] = torch.ones(2, requires_grad=True).sum()
+    list(start_backward(lab, StartBackwardCommand(root="loss")))
+    assert lab.backward.under_way is not None
+    with pytest.raises(LabError):  # a pass that cannot begin leaves it alone
+        start(lab, Model())
+    assert lab.backward.under_way is not None
+    start(lab, mlp())
+    assert lab.backward.under_way is None
 
 
 def test_a_loss_block_comes_before_the_training_set_up(lab: Lab):

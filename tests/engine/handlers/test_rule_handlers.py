@@ -138,7 +138,7 @@ def test_the_ops_inside_are_listed_and_nothing_changes(asked):
     graph = asked.model(MLP)
     before = asked.ask(MoveBackwardCommand(move="end"))[-1].gradients
     ops = asked.ask(RuleOpsCommand(node=node_named(graph, "AddmmBackward0")), RuleOpsSnapshot)
-    assert "aten::mm" in [op.name for op in ops.ops]
+    assert "aten::mm" in [op.name for op in ops.ops] and ops.note == ""
     leaf = next(node for node in graph.nodes if node.kind == "leaf")
     assert "leaf" in asked.ask(RuleOpsCommand(node=leaf.id), RuleOpsSnapshot).note
     assert asked.ask(MoveBackwardCommand(move="end"))[-1].gradients == before

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 import torch
+from safetensors.torch import load_file
 from torch import nn
 
 from engine.project import catalogue
 from engine.project.document import Block, DataSetup, Model, TrainingSetup, Wire, replace
 from engine.protocol import (
+    AdjustTrainingCommand,
+    CheckpointSnapshot,
     ContinueTrainingCommand,
     ErrorSnapshot,
+    FindCheckpointCommand,
     RunCellCommand,
+    SavedWeightsSnapshot,
+    SaveWeightsCommand,
     Snapshot,
     StartForwardCommand,
     StepTrainingCommand,
@@ -251,7 +259,7 @@ def test_the_template_learns_the_digits(client: Client) -> None:
     ("optimizer", "params", "hint"),
     [
         ("optim.Adam", {"eps": 0.0}, "eps is 0, so a gradient of zero is divided by zero"),
-        ("optim.SGD", {"lr": 1e38}, "it is 1e+38, try 0.1. Else look"),
+        ("optim.SGD", {"lr": 1e38}, "it is 1e+38, try 0.1 with fresh weights. Else look"),
     ],
 )
 def test_a_run_that_diverges_says_what_to_try(client: Client, optimizer, params, hint) -> None:
@@ -261,3 +269,100 @@ def test_a_run_that_diverges_says_what_to_try(client: Client, optimizer, params,
     assert client.last.state == "failed"
     assert "The loss became" in client.last.error.message
     assert hint in client.last.error.hint
+
+
+def test_the_newest_checkpoint_that_fits_is_found_by_another_engine(client: Client) -> None:
+    straight(client)
+    newest = client.last.checkpoint
+    other = replace(SETUP, batch_size=64, epochs=1)
+    Client().send(TrainCommand(id=1, model=MLP, training=other))
+    again = Client()
+    again.send(FindCheckpointCommand(id=1, model=MLP, training=SETUP))
+    assert again.said == [
+        CheckpointSnapshot(
+            reply_to=1, path=newest, step=2 * STEPS, written_s=os.stat(newest).st_mtime
+        )
+    ]
+    Path(newest).write_bytes(b"damaged")
+    again.send(FindCheckpointCommand(id=2, model=MLP, training=SETUP))
+    assert again.said[1:] == [CheckpointSnapshot(reply_to=2)]
+
+
+def test_without_runs_no_checkpoint_is_found(client: Client) -> None:
+    client.send(FindCheckpointCommand(id=1, model=MLP, training=SETUP))
+    assert client.said == [CheckpointSnapshot(reply_to=1)]
+
+
+def test_what_is_saved_during_a_run_says_the_step(client: Client, tmp_path: Path) -> None:
+    client.send(TrainCommand(id=1, model=MLP, training=SETUP, paused=True))
+    client.send(StepTrainingCommand(id=2))
+    path = tmp_path / "net.safetensors"
+    client.send(SaveWeightsCommand(id=3, model=MLP, training=SETUP, path=os.fsencode(path)))
+    saved = client.said[-1]
+    assert saved == SavedWeightsSnapshot(reply_to=3, run=client.last.run, step=1)
+    assert_equal(load_file(path), client.weights())
+
+
+# -- the weights at the start, and other parameters on the way -------------------------------------
+
+
+def weights_of(client: Client) -> dict[str, torch.Tensor]:
+    live = client.session.lab.models.live
+    assert live is not None
+    return {name: tensor.clone() for name, tensor in live.module.state_dict().items()}
+
+
+def final(client: Client) -> TrainingSnapshot:
+    last = [s for s in client.said if isinstance(s, TrainingSnapshot)][-1]
+    assert last.state == "finished"
+    return last
+
+
+def test_a_run_from_fresh_weights_is_that_of_a_new_engine_whatever_was_there(client) -> None:
+    absurd = replace(SETUP, optimizer="optim.SGD", optimizer_params={"lr": 1e30})
+    client.send(TrainCommand(model=MLP, training=absurd, id=1))
+    client.run_to_end()
+    client.send(TrainCommand(model=MLP, training=SETUP, fresh=True, id=2))
+    client.run_to_end()
+    other = Client()
+    other.send(TrainCommand(model=MLP, training=SETUP, id=1))
+    other.run_to_end()
+    then, now = weights_of(other), weights_of(client)
+    assert final(client).step == 2 * STEPS
+    assert then.keys() == now.keys()
+    assert all(torch.equal(then[name], now[name]) for name in then)
+
+
+def test_a_run_under_way_takes_another_learning_rate_from_the_next_step_on(client) -> None:
+    client.send(TrainCommand(model=MLP, training=SETUP, paused=True, id=1))
+    client.send(StepTrainingCommand(id=2))
+    slower = replace(SETUP, optimizer_params={"lr": 0.001, "weight_decay": 0.5})
+    client.send(AdjustTrainingCommand(training=slower, id=3))
+    client.send(StepTrainingCommand(id=4))
+    rates = [
+        r for s in client.said if isinstance(s, TrainingSnapshot) for r in s.steps.learning_rate
+    ]
+    assert rates == [0.01, 0.001]
+    group = client.session.lab.run.loop.optimizer.param_groups[0]
+    assert (group["lr"], group["weight_decay"]) == (0.001, 0.5)
+
+
+def test_what_the_optimizer_cannot_change_on_the_way_is_refused_in_words(client) -> None:
+    client.send(TrainCommand(model=MLP, training=SETUP, paused=True, id=1))
+    client.send(StepTrainingCommand(id=2))
+    other = replace(SETUP, optimizer_params={"lr": 0.01, "amsgrad": True})
+    client.send(AdjustTrainingCommand(training=other, id=3))
+    (error,) = [s.error for s in client.said if isinstance(s, ErrorSnapshot)]
+    assert "max_exp_avg_sq" in error.message and error.hint == "The next run will use it."
+    client.send(ContinueTrainingCommand(id=4))
+    client.run_to_end()
+    assert final(client).step == 2 * STEPS
+
+
+def test_a_run_tells_what_guessing_reaches(client) -> None:
+    client.send(TrainCommand(model=MLP, training=SETUP, id=1))
+    client.run_to_end()
+    y_val = data.load(SETUP.data).y_val
+    counts = [int((y_val == label).sum()) for label in range(10)]
+    assert final(client).guess_accuracy == max(counts) / len(y_val)
+    assert final(client).validation_samples == len(y_val)

@@ -41,6 +41,17 @@ def test_it_is_what_nn_sequential_would_be():
     assert live.parameters == sum(p.numel() for p in plain.parameters())
 
 
+def test_new_blocks_come_to_the_device_of_the_weights_and_without_weights_to_the_cpu():
+    without = chain(("Input", {"shape": (8,)}), ("nn.ReLU", {}), ("Output", {}))
+    live = LiveModel(without, seed=0)
+    assert live.device == torch.device("cpu") and live.parameters == 0
+    live.sync(mlp(), seed=0)
+    assert live.device == torch.device("cpu")
+    live.module.to("meta")
+    live.sync(mlp(hidden=20), seed=0)
+    assert {p.device.type for p in live.module.parameters()} == {"meta"}
+
+
 def test_the_seed_decides_the_weights_and_nothing_else_is_drawn():
     state = torch.get_rng_state()
     one, same, other = (weights(LiveModel(mlp(), seed)) for seed in (1, 1, 2))

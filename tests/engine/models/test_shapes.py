@@ -13,7 +13,16 @@ from torch import fx
 from engine.models import shapes
 from engine.models.check import check
 from engine.models.live import LiveModel
-from engine.project.document import Block, DataSetup, Model, ParamValue, TrainingSetup, Wire
+from engine.project.document import (
+    Block,
+    DataSetup,
+    Model,
+    ParamValue,
+    Project,
+    TrainingSetup,
+    Wire,
+)
+from engine.project.edits import EditError, set_param
 from engine.project.problems import Fix, Problem
 from engine.protocol import ModelSnapshot
 from tests.engine.models.strategies import KINDS, Step, batch_for, chain, models, new_block, one_of
@@ -126,6 +135,23 @@ def image(*shape: int) -> Step:
     return "Input", {"shape": shape}
 
 
+def test_the_elements_of_a_sample_are_counted_only_with_the_batch_first():
+    batch_second = ("torch.transpose", {"dim0": 0, "dim1": 1})
+    problem = only(image(4, 5), batch_second, ("Tensor.reshape", {"shape": (7,)}))
+    assert problem.message.startswith("Reshape cannot take (4, B, 5)")
+
+
+@pytest.mark.parametrize(
+    "params",
+    [{"kernel_size": 4}, {"kernel_size": 6, "padding": 1}, {"kernel_size": 2, "dilation": 3}],
+)
+def test_a_window_may_just_fit(params: dict[str, ParamValue]):
+    model = chain(image(1, 4, 4), ("nn.Conv2d", params), ("Output", {}))
+    known = shapes.infer(model)
+    assert not any(found.problems for found in known.values())
+    assert known["b1"].outputs["output"].shape[2:] == (1, 1)
+
+
 @pytest.mark.parametrize(
     ("shape", "kind", "params", "words", "fix"),
     [
@@ -134,12 +160,16 @@ def image(*shape: int) -> Step:
         ((1, 8, 8), "nn.Linear", {}, "put a Flatten before it to make (B, 64)", None),
         ((3, 8, 8), "nn.Conv2d", {}, "expects 1 channels, gets 3", ("in_channels", 3)),
         ((3, 8), "nn.Conv1d", {}, "expects 1 channels, gets 3", ("in_channels", 3)),
-        ((8, 8), "nn.Conv2d", {}, "wants (batch, channels, height, width), gets (B, 8, 8). Add a"
-         " dimension of size 1 with Unsqueeze.", None),
+        ((8, 8), "nn.Conv2d", {}, "expects (batch, channels, height, width), gets (B, 8, 8)."
+                                  " Add a dimension of size 1 with Unsqueeze.", None),
         ((1, 1, 8, 8), "nn.Conv2d", {}, "(B, 1, 1, 8, 8). Merge dimensions with Flatten", None),
-        ((8,), "nn.AvgPool2d", {}, "wants (batch, channels, height, width), gets (B, 8).", None),
-        ((1, 4, 4), "nn.Conv2d", {"kernel_size": 5}, "window of (5, 5) over (4, 4)", None),
-        ((1, 1, 1), "nn.MaxPool2d", {}, "window of (2, 2) over (1, 1)", None),
+        ((8,), "nn.AvgPool2d", {}, "expects (batch, channels, height, width), gets (B, 8).", None),
+        ((1, 4, 4), "nn.Conv2d", {"kernel_size": 5}, "(5, 5) of Conv2d is larger"
+                                                     " than its input (4, 4)", None),
+        ((1, 1, 1), "nn.MaxPool2d", {}, "The window (2, 2) of MaxPool2d is larger than its"
+                                        " input (1, 1)", None),
+        ((1, 4, 4), "nn.Conv2d", {"kernel_size": 7, "padding": 1}, "(7, 7) of Conv2d is", None),
+        ((1, 4, 4), "nn.Conv2d", {"kernel_size": 3, "dilation": 2}, "(5, 5) of Conv2d is", None),
         ((5, 4, 4), "nn.BatchNorm2d", {}, "expects 8 channels, gets 5", ("num_features", 5)),
         ((5,), "nn.BatchNorm1d", {}, "expects 64 features, gets 5", ("num_features", 5)),
         ((6, 4), "nn.GroupNorm", {}, "expects 8 channels, gets 6", ("num_channels", 6)),
@@ -154,6 +184,7 @@ def image(*shape: int) -> Step:
         ((5, 9), "nn.TransformerEncoderLayer", {}, "expects 16", ("d_model", 9)),
         ((5,), "nn.Embedding", {}, "whole numbers (int64), gets float32", None),
         ((64,), "Tensor.reshape", {"shape": (8, 7)}, "has 64 elements, but (8, 7) holds 56", None),
+        ((64,), "Tensor.reshape", {"shape": (7, -1)}, "(7, -1) cannot be filled from", None),
         ((64,), "torch.softmax", {"dim": 3}, "There is no dimension 3", None),
         ((3, 4), "torch.permute", {"dims": (0, 1)}, "cannot take (B, 3, 4)", None),
         ((3, 4), "torch.matmul", {}, "(B, 3, 4) @ (B, 3, 4) does not fit", None),
@@ -250,6 +281,37 @@ def test_a_huge_block_is_worked_out_and_never_made():
     assert problem.fix is not None and problem.fix.value == 10
 
 
+@pytest.mark.parametrize("kind", ["nn.LSTM", "nn.GRU", "nn.RNN"])
+def test_more_layers_than_torch_makes_in_a_second_are_refused_before_it_is_asked(kind):
+    stack = Block("b1", kind, "rnn1", {"input_size": 8, "hidden_size": 8, "num_layers": 100_000})
+    report = check(Model(blocks=(stack,)), TrainingSetup())
+    messages = [problem.message for problem in report.blocks[0].problems]
+    assert "num_layers must be between 1 and 100, not 100000." in messages
+    with pytest.raises(EditError, match="num_layers must be between 1 and 100"):
+        set_param(Project(model=Model(blocks=(stack,))), "b1", "num_layers", "101")
+
+
+def test_a_window_that_torch_would_count_over_for_ever_is_refused():
+    pool = Block("b1", "nn.MaxPool1d", "pool1", {"kernel_size": 2**40})
+    (message,) = [
+        problem.message
+        for problem in check(Model(blocks=(pool,)), TrainingSetup()).blocks[0].problems
+        if "kernel_size" in problem.message
+    ]
+    assert message == "kernel_size must be at most 1,000,000, not 1.09951e+12."
+
+
+def test_heads_without_number_are_told_at_once_with_the_largest_that_fits():
+    params: dict[str, ParamValue] = {"embed_dim": 12, "num_heads": 10**9}
+    attention = Block("b1", "nn.MultiheadAttention", "attention1", params)
+    (problem,) = [
+        p
+        for p in check(Model(blocks=(attention,)), TrainingSetup()).blocks[0].problems
+        if "divisible" in p.message
+    ]
+    assert problem.fix is not None and problem.fix.value == 12
+
+
 def test_traps_are_warnings():
     problem = only(image(5, 8), ("nn.LSTM", {"batch_first": False}), severity="warning")
     assert "batch_first is off" in problem.message
@@ -305,6 +367,12 @@ def test_the_loss_wants_one_row_for_each_sample():
     assert "(B, 10)" in problem.message and "(B, 1, 8, 8)" in problem.message
     lost = chain(image(1, 8, 8), ("torch.mean", {"dim": 0}), ("Output", {}))
     assert not check(lost, TrainingSetup()).runnable
+
+
+def test_an_unknown_loss_is_told():
+    model = chain(image(1, 8, 8), ("nn.Flatten", {}), ("Output", {}))
+    report = check(model, TrainingSetup(loss="nn.Nothing"))
+    assert "There is no loss “nn.Nothing”. Choose another." in [p.message for p in report.problems]
 
 
 def test_softmax_before_cross_entropy_is_a_warning():

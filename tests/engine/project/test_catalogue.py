@@ -221,7 +221,7 @@ def test_a_wrong_value_is_refused(param: Param, given: object, words: str):
          "k takes a whole number or several, such as 3 or (3, 5), not 'x'."),
         (Param("k", "floats"), "x", "k takes numbers, such as (0.9, 0.999), not 'x'."),
         (Param("k", "shape"), "x", "k takes sizes, such as (1, 8, 8), not 'x'."),
-        (Param("k", "shape"), "-1 -1", "k can hold -1 once: only one size can be left open."),
+        (Param("k", "shape"), "-1 -1", "k can contain -1 once: torch infers one size."),
         (Param("c", "choice", choices=("a", "b")), "x", "c takes one of a, b, not 'x'."),
         (Param("w", "str", choices=("a", "b")), "x", "w takes a word or one of a, b, not 'x'."),
         (Param("k", "ints", choices=("same",)), "x",

@@ -1,4 +1,5 @@
-"""The files of examples and mistakes: each is read, runs elsewhere too, and says its faults."""
+"""The files of examples and mistakes: each is read, runs as a plain script, and a faulty file is
+refused with a reason."""
 
 from __future__ import annotations
 

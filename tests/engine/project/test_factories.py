@@ -106,7 +106,7 @@ def test_from_numpy_shares_and_tensor_copies():
         ("zeros", {"memory_format": "channels_last"}, "memory_format", "this has 2"),
         ("zeros", {"pin_memory": True}, "pin_memory", "no CUDA device"),
         ("rand", {"dtype": "int64"}, "dtype", "choose a float dtype"),
-        ("randint", {"low": "3", "high": "3"}, "high", "more than low"),
+        ("randint", {"low": "3", "high": "3"}, "high", "greater than low"),
         ("randn", {"seed": "x"}, "seed", "whole numbers"),
         ("arange", {"step": "0"}, "step", "does not lead"),
         ("arange", {"end": "-3"}, "step", "does not lead"),
@@ -135,7 +135,10 @@ def test_names_that_python_or_the_console_needs_are_refused(name):
         ("zeros", {"size": "[2, 3]"}, "x = torch.zeros(2, 3)"),
         ("zeros", {"size": "2×3"}, "x = torch.zeros(2, 3)"),
         ("zeros", {"size": "0"}, "x = torch.zeros(0)"),
+        ("zeros", {"size": "2 3"}, "x = torch.zeros(2, 3)"),
+        ("zeros", {"size": "2, 3,"}, "x = torch.zeros(2, 3)"),
         ("full", {"size": "2"}, "x = torch.full((2,), 7.0)"),
+        ("full", {"size": "(2,)"}, "x = torch.full((2,), 7.0)"),
         ("randint", {"size": ""}, "x = torch.randint(0, 10, ())"),
         ("randint", {"low": "-3", "high": "-2"}, "x = torch.randint(-3, -2, (2, 3))"),
         ("eye", {}, "x = torch.eye(3)"),
@@ -233,7 +236,8 @@ def test_gradients_are_for_floats_as_torch_has_it(key, typed, floats):
         ("eye", {"n": "-1"}, "n", "n cannot be less than 0."),
         ("eye", {"m": "-1"}, "m", "m cannot be less than 0."),
         ("linspace", {"steps": "-1"}, "steps", "steps cannot be less than 0."),
-        ("randint", {"high": "0"}, "high", "high must be more than low, 0: it never comes."),
+        ("randint", {"high": "0"}, "high", "high must be greater than low, 0: high itself is"
+                                           " never drawn."),
         ("full", {"fill_value": "a"}, "fill_value", "a is not a number. inf, nan and 1+2j are."),
         ("full", {"fill_value": "torch.pi"}, "fill_value",
          "torch.pi is not a number. inf, nan and 1+2j are."),
@@ -246,8 +250,10 @@ def test_gradients_are_for_floats_as_torch_has_it(key, typed, floats):
         ("tensor", {"data": "[1, [2]]"}, "data",
          "Entry 1 is a list of 1 and entry 0 is a number: all entries of a list need one shape."),
         ("tensor", {"data": "[[[1], [2]], [3]]"}, "data",
-         "Entry 1 is a list of 1 and entry 0 is a list of shape 2 × 1: all entries of a list need"
+         "Entry 1 is a list of 1 and entry 0 is a list of shape (2, 1): all entries of a list need"
          " one shape."),
+        *(("zeros", {"size": typed}, "size", f"size takes sizes such as (2, 3), not {typed}.")
+          for typed in ("2, x", "2 x", "x", "2,,3", ",2", "(2, x 3)", ",")),
         ("arange", {"end": "nan"}, "end", "arange counts between finite real numbers."),
         ("arange", {"step": "1j"}, "end", "arange counts between finite real numbers."),
         ("arange", {"start": "True"}, "end", "arange counts between finite real numbers."),
@@ -297,11 +303,19 @@ def test_memory_is_pinned_on_the_cpu_of_a_machine_with_a_cuda_device():
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("1x", "A name is letters, digits and _, and no digit first: x, y_2."),
-        ("lambda", "A name is letters, digits and _, and no digit first: x, y_2."),
-        ("np", "np is the library's name here: choose another."),
-        ("nn", "nn is the library's name here: choose another."),
-        ("F", "F is the library's name here: choose another."),
+        (
+            "1x",
+            "This is not a valid Python name: use letters, digits and _, and do not start"
+            " with a digit, such as x or y_2.",
+        ),
+        (
+            "lambda",
+            "This is not a valid Python name: use letters, digits and _, and do not"
+            " start with a digit, such as x or y_2.",
+        ),
+        ("np", "np is the name of a library here: choose another."),
+        ("nn", "nn is the name of a library here: choose another."),
+        ("F", "F is the name of a library here: choose another."),
     ],
 )
 def test_a_refused_name_word_for_word(name, words):

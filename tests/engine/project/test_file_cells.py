@@ -1,3 +1,5 @@
+"""Cells of a Python file: where `# %%` marks begin them, and their line numbers."""
+
 from __future__ import annotations
 
 import pytest

@@ -1,4 +1,4 @@
-"""Every mistake is made by its code, as told, and not by the code to write instead."""
+"""The code of every mistake does what its words say; the code to write instead does not."""
 
 from __future__ import annotations
 

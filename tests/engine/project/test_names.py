@@ -13,12 +13,17 @@ from engine.project.problems import Problem, located
     ("name", "words"),
     [
         ("", "A block needs a name."),
-        ("a b", "“a b” is no Python name: use letters, digits and underscores, no digit first."),
-        ("if", "“if” is a word of Python itself. Try “if_”."),
-        ("_x", "A name that starts with an underscore is private to nn.Module. Leave it out."),
+        (
+            "a b",
+            "“a b” is not a valid Python name: use letters, digits and underscores, and do not"
+            " start with a digit.",
+        ),
+        ("if", "“if” is a Python keyword. Try “if_”."),
+        ("\ufb01rst", "Python normalises “\ufb01rst” to “first”: write “first”."),
+        ("_x", "Names that start with an underscore belong to nn.Module: remove the underscore."),
         ("eval", "“eval” is already an attribute of nn.Module. Try “eval1”."),
         ("F", "“F” is used by the model's own code. Try “F1”."),
-        ("b", "Another block is named “b”. Names are unique: they are the state_dict's keys."),
+        ("b", "Another block is named “b”. Names must be unique: they are keys of the state_dict."),
         ("c", None),
     ],
 )

@@ -1,8 +1,10 @@
-"""Project files: what goes in comes out, and what is no project says why and stays as it is."""
+"""Project files: a saved project is read back equal; a file that is none is refused with a reason
+and stays as it is."""
 
 from __future__ import annotations
 
 import json
+import keyword
 import math
 import os
 import stat
@@ -13,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.project import atomic, catalogue, edits, files
+from engine.project import atomic, catalogue, edits, files, limits
 from engine.project.document import (
     FORMAT_VERSION,
     Block,
@@ -28,12 +30,38 @@ from engine.project.document import (
 )
 from engine.project.files import FileProblem
 
-numbers = st.one_of(st.integers(), st.floats(allow_nan=False))
+integers = st.integers(-limits.MAX_INT, limits.MAX_INT)
+numbers = st.one_of(integers, st.floats(allow_nan=False))
 values = st.one_of(
     st.none(), st.booleans(), numbers, st.text(), st.lists(numbers, max_size=4).map(tuple)
 )
-identifiers = st.text(string.ascii_letters, min_size=1, max_size=8)
-coordinates = st.floats(allow_nan=False)
+identifiers = st.text(string.ascii_letters, min_size=1, max_size=8).filter(
+    lambda name: not keyword.iskeyword(name)
+)
+coordinates = st.floats(-limits.MAX_POSITION, limits.MAX_POSITION)
+
+
+def params_of(known: tuple[catalogue.Param, ...]) -> st.SearchStrategy:
+    names = [param.name for param in known]
+    return st.dictionaries(st.sampled_from(names), values) if names else st.just({})
+
+
+setups = st.sampled_from(list(catalogue.datasets())).flatmap(
+    lambda data: st.sampled_from(list(catalogue.optimizers())).flatmap(
+        lambda optimizer: st.builds(
+            TrainingSetup,
+            data=st.builds(
+                DataSetup, kind=st.just(data), params=params_of(catalogue.datasets()[data].params)
+            ),
+            loss=st.sampled_from(list(catalogue.losses())),
+            optimizer=st.just(optimizer),
+            optimizer_params=params_of(catalogue.optimizers()[optimizer]),
+            batch_size=st.integers(1, limits.MAX_BATCH_SIZE),
+            epochs=st.integers(1, limits.MAX_EPOCHS),
+            seed=st.integers(0, limits.MAX_SEED),
+        )
+    )
+)
 
 
 @st.composite
@@ -58,16 +86,11 @@ projects = st.builds(
     Project,
     name=st.text(),
     model=models(),
-    training=st.builds(
-        TrainingSetup,
-        data=st.builds(DataSetup, params=st.dictionaries(identifiers, values)),
-        optimizer_params=st.dictionaries(identifiers, values),
-        batch_size=st.integers(),
-    ),
+    training=setups,
     cells=st.lists(st.builds(Cell, id=st.text(), source=st.text()), max_size=3).map(tuple),
     view=st.builds(
         ViewState,
-        canvas_zoom=st.floats(allow_nan=False),
+        canvas_zoom=st.floats(limits.MIN_ZOOM, limits.MAX_ZOOM),
         canvas_center=st.tuples(coordinates, coordinates),
     ),
 )
@@ -82,9 +105,9 @@ def test_any_project_comes_back_as_it_was(project: Project):
 
 
 def test_nan_comes_back():
-    view = ViewState(canvas_zoom=math.nan)
-    loaded = files.loads(files.dumps(Project(view=view)).encode())
-    assert math.isnan(loaded.view.canvas_zoom)
+    project = Project(training=TrainingSetup(optimizer_params={"lr": math.nan}))
+    loaded = files.loads(files.dumps(project).encode())
+    assert repr(loaded.training.optimizer_params) == "{'lr': nan}"
 
 
 def test_the_file_is_json_that_people_can_read(tmp_path):
@@ -103,8 +126,9 @@ def test_the_file_is_json_that_people_can_read(tmp_path):
 
 
 def test_a_small_project_word_for_word():
-    project, _ = edits.add_block(Project(name="A"), "nn.ReLU", 0, math.inf)
-    assert files.dumps(project) == (
+    project, _ = edits.add_block(Project(name="A"), "nn.ReLU", 0, 8)
+    setup = TrainingSetup(optimizer_params={"eps": math.inf})
+    assert files.dumps(replace(project, training=setup)) == (
         """\
 {
   "format": "tensorlab",
@@ -112,14 +136,7 @@ def test_a_small_project_word_for_word():
   "name": "A",
   "model": {
     "blocks": [
-      {
-        "id": "b1",
-        "kind": "nn.ReLU",
-        "name": "relu1",
-        "params": {},
-        "x": 0.0,
-        "y": {"$float": "inf"}
-      }
+      {"id": "b1", "kind": "nn.ReLU", "name": "relu1", "params": {}, "x": 0.0, "y": 8.0}
     ],
     "wires": []
   },
@@ -127,7 +144,9 @@ def test_a_small_project_word_for_word():
     "data": {"kind": "digits", "params": {}, "validation_fraction": 0.2},
     "loss": "nn.CrossEntropyLoss",
     "optimizer": "optim.Adam",
-    "optimizer_params": {},
+    "optimizer_params": {
+      "eps": {"$float": "inf"}
+    },
     "batch_size": 64,
     "epochs": 20,
     "seed": 0,
@@ -183,16 +202,29 @@ def with_wire(**changes: object) -> dict:
     return fields
 
 
+def with_training(**changes: object) -> dict:
+    fields = document()
+    return {**fields, "training": {**fields["training"], **changes}}
+
+
+def deep(levels: int) -> list:
+    found: list = []
+    for _ in range(levels):
+        found = [found]
+    return found
+
+
 WHOLE = files.dumps(Project()).encode()
 
 FAULTS = {
     "empty": (b"", "", "empty"),
-    "binary": (b"\x89PNG\r\n\x1a\n\xff\xfe", "", "no text"),
-    "half written": (WHOLE[: len(WHOLE) // 2], "", "in part"),
-    "last bracket missing": (WHOLE.rstrip()[:-1], "", "in part"),
+    "binary": (b"\x1f\x8b\x08\x00\xff\xfe", "", "not a text file"),
+    "picture": (b"\x89PNG\r\n\x1a\n\xff\xfe", "", "a picture, not a project"),
+    "half written": (WHOLE[: len(WHOLE) // 2], "", "only a part"),
+    "last bracket missing": (WHOLE.rstrip()[:-1], "", "only a part"),
     "damaged": (WHOLE.replace(b'"version": 1', b'"version": !'), "", "damaged at line 3"),
-    "foreign": ({"cells": [], "nbformat": 4}, "format", "no Tensor Lab project"),
-    "a list": ([1, 2], "format", "no Tensor Lab project"),
+    "foreign": ({"cells": [], "nbformat": 4}, "format", "not a Tensor Lab project"),
+    "a list": ([1, 2], "format", "not a Tensor Lab project"),
     "newer": (document(version=FORMAT_VERSION + 1), "version", "Update Tensor Lab"),
     "older than any": (document(version=-1), "version", "-1"),
     "no version": ({"format": "tensorlab"}, "version", "version"),
@@ -218,7 +250,78 @@ FAULTS = {
     "wire from no port": (with_wire(source_port="up"), "model.wires[0].source_port", "up"),
     "wire to no port": (with_wire(target_port="up"), "model.wires[0].target_port", "up"),
     "too deep": (b"[" * 100_000, "", "deep"),
+    "deep": (b"[" * 500 + b"]" * 500, "", "deep"),
+    "deep inside": (with_block(params={"bias": deep(500)}), "", "deep"),
+    "place no number": (with_block(x=math.nan), "model.blocks[0].x", "finite"),
+    "place without end": (with_block(y=math.inf), "model.blocks[0].y", "finite"),
+    "place no number in our way": (with_block(x={"$float": "nan"}), "model.blocks[0].x", "between"),
+    "place far away": (with_block(x=1e12), "model.blocks[0].x", "between"),
+    "zoom no number": (document(view={"canvas_zoom": math.nan}), "view.canvas_zoom", "finite"),
+    "zoom of nothing": (document(view={"canvas_zoom": 0.0}), "view.canvas_zoom", "between"),
+    "middle far away": (
+        document(view={"canvas_center": [0.0, -1e12]}), "view.canvas_center[1]", "between",
+    ),
+    "more than 64 bits": (
+        with_block(params={"in_features": 2**63}), "model.blocks[0].params.in_features", "64 bits",
+    ),
+    "more digits than Python reads": (
+        WHOLE.replace(b'"seed": 0', b'"seed": ' + b"9" * 5000), "training.seed", "64 bits",
+    ),
+    "version of many digits": (
+        WHOLE.replace(b'"version": 1', b'"version": ' + b"9" * 5000), "version", "64 bits",
+    ),
+    "half a character": (document(name="\ud800"), "name", "surrogate"),
+    "half a character in a key": (with_block(params={"\udfff": 1}), "model.blocks[0].params",
+                                  "surrogate"),
+    "name with Python behind": (
+        with_block(name="x\nimport os; os.system('true')"), "model.blocks[0].name", "Python name",
+    ),
+    "name of no characters": (with_block(name=""), "model.blocks[0].name", "needs a name"),
+    "name of Python's": (with_block(name="class"), "model.blocks[0].name", "Python keyword"),
+    "private name": (with_block(name="_modules"), "model.blocks[0].name", "underscore"),
+    "name that Python changes": (with_block(name="\ufb01rst"), "model.blocks[0].name", "first"),
+    "long name of the project": (document(name="x" * 1001), "name", "1,001 characters"),
+    "long id": (with_block(id="x" * 1001), "model.blocks[0].id", "1,001 characters"),
+    "long id of a cell": (
+        document(cells=[{"id": "a", "source": ""}, {"id": "x" * 1001, "source": ""}]),
+        "cells[1].id", "1,001 characters; at most 1,000 are allowed",
+    ),
+    "long word": (
+        with_block(params={"in_features": "x" * 1001}), "model.blocks[0].params.in_features",
+        "1,001 characters",
+    ),
+    "long device": (with_training(device="x" * 1001), "training.device", "1,001 characters"),
+    "long name": (with_block(name="x" * 2000), "model.blocks[0].name", "2,000 characters"),
+    "no id": (with_block(id=""), "model.blocks[0].id", "id"),
+    "unknown loss": (with_training(loss="nn.Nothing"), "training.loss", "nn.Nothing"),
+    "unknown optimizer": (with_training(optimizer="optim.No"), "training.optimizer", "optim.No"),
+    "unknown data set": (with_training(data={"kind": "no"}), "training.data.kind", "no"),
+    "unknown option": (
+        with_training(optimizer_params={"wings": 2}), "training.optimizer_params.wings", "no such",
+    ),
+    "all held out": (
+        with_training(data={"validation_fraction": 1.0}),
+        "training.data.validation_fraction",
+        "0.2",
+    ),
+    "no epochs": (with_training(epochs=0), "training.epochs", "between"),
+    "endless": (with_training(epochs=10**9), "training.epochs", "between"),
+    "negative seed": (with_training(seed=-1), "training.seed", "between"),
+    "no batch": (with_training(batch_size=0), "training.batch_size", "between"),
+    "many entries": (
+        with_block(params={"in_features": [1] * 5000}), "model.blocks[0].params.in_features",
+        "5,000 entries",
+    ),
 }  # fmt: skip
+
+
+def test_texts_may_be_as_long_as_the_limit():
+    fields = with_block(id="b" * 1000, name="n" * 1000, params={"in_features": "x" * 1000})
+    fields |= {"name": "p" * 1000, "cells": [{"id": "c" * 1000, "source": "x" * 10_000}]}
+    project = files.loads(json.dumps(fields).encode())
+    assert (
+        len(project.name) == len(project.model.blocks[0].name) == len(project.cells[0].id) == 1000
+    )
 
 
 @pytest.mark.parametrize("case", FAULTS)
@@ -240,12 +343,13 @@ def test_a_file_at_fault_says_what_and_where_and_stays_untouched(case, tmp_path)
     [
         (b"", "The file is empty."),
         (b" \n", "The file is empty."),
-        (b"\xff", "This is no text file, so no Tensor Lab project."),
-        (b'{"a": "b', "The file breaks off at line 1, column 7: it was written only in part."),
-        (b'{"a": 1,\n', "The file breaks off at line 2, column 1: it was written only in part."),
+        (b"\xff", "This is not a text file, so it is not a Tensor Lab project."),
+        (b'{"a": "b', "The file ends early, at line 1, column 7: only a part of it was written."),
+        (b'{"a": 1,\n', "The file ends early, at line 2, column 1: only a part of it was"
+                        " written."),
         (b'{"a": 1 "b": 2}', "The file is damaged at line 1, column 9: Expecting ',' delimiter."),
         (b"[" * 100_000, "The file is nested too deeply for a Tensor Lab project."),
-        (b"{}", "format: This is no Tensor Lab project: “tensorlab” is expected here."),
+        (b"{}", "format: This is not a Tensor Lab project: “tensorlab” is expected here."),
         (b'{"format": "tensorlab", "version": 2}',
          "version: The file has format version 2; this Tensor Lab reads up to 1. Update Tensor Lab"
          " to open it."),
@@ -253,9 +357,10 @@ def test_a_file_at_fault_says_what_and_where_and_stays_untouched(case, tmp_path)
          "version: A format version is expected here, not None."),
         (b'{"format": "tensorlab", "version": 0}', "blocks: Missing in a file of version 0."),
         (b'{"format": "tensorlab", "version": 0, "blocks": [], "wires": 5}',
-         "This is no sound file of version 0: 'int' object is not iterable."),
+         "The file does not follow format version 0: 'int' object is not iterable."),
         (b'{"format": "tensorlab", "version": 0, "blocks": [], "wires": [["a", "b"]]}',
-         "This is no sound file of version 0: zip() argument 2 is shorter than argument 1."),
+         "The file does not follow format version 0: zip() argument 2 is shorter than argument"
+         " 1."),
         (b'{"format": "tensorlab", "version": 1, "name": {"$float": "1.5"}}',
          "name: Expected `str`, got `object`"),
     ],
@@ -267,10 +372,10 @@ def test_a_fault_word_for_word(content, words):
 
 
 def test_special_numbers_come_back_wherever_they_are():
-    params = {"p": math.inf, "x": (1.0, -math.inf)}
+    params = {"lr": math.inf, "betas": (1.0, -math.inf)}
     project = Project(training=TrainingSetup(optimizer_params=params))
     text = files.dumps(project)
-    assert '"p": {"$float": "inf"}' in text and '{"$float": "-inf"}' in text
+    assert '"lr": {"$float": "inf"}' in text and '{"$float": "-inf"}' in text
     assert files.loads(text.encode()) == project
 
 
@@ -394,3 +499,59 @@ def test_a_save_that_fails_leaves_the_old_file_and_no_litter(tmp_path, monkeypat
         files.save(replace(Project(), name="Two"), path)
     assert path.read_bytes() == before
     assert [p.name for p in tmp_path.iterdir()] == ["a.tlab"]
+
+
+def test_half_a_character_that_was_pasted_is_replaced_when_saved(tmp_path):
+    project = Project(cells=(Cell("c1", "x = '\ud800'"), Cell("c2", "y = '\ud83d\ude00'")))
+    files.save(project, tmp_path / "a.tlab")
+    assert [cell.source for cell in files.load(tmp_path / "a.tlab").cells] == [
+        "x = '\ufffd'",
+        "y = '😀'",
+    ]
+
+
+def test_what_is_no_regular_file_is_neither_read_nor_replaced(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    device = tmp_path / "device.tlab"
+    device.symlink_to("/dev/null")
+    with pytest.raises(FileProblem, match="cannot be read: Is a directory"):
+        files.load(tmp_path)
+    with pytest.raises(OSError, match="it is a folder, not a regular file"):
+        files.save(Project(), tmp_path)
+    for path, kind in ((pipe, "a pipe"), (device, "a device")):
+        with pytest.raises(FileProblem, match=f"cannot be read: it is {kind}, not a regular file"):
+            files.load(path)
+        with pytest.raises(OSError, match=f"it is {kind}, not a regular file"):
+            files.save(Project(), path)
+    assert stat.S_ISFIFO(pipe.stat().st_mode) and stat.S_ISCHR(device.stat().st_mode)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["device.tlab", "pipe"]
+
+
+def test_names_that_no_file_can_have_are_told(tmp_path):
+    with pytest.raises(FileProblem, match="no file can have this name"):
+        files.load(tmp_path / "a\0b")
+    with pytest.raises(OSError, match="no file can have this name"):
+        files.save(Project(), tmp_path / "a\0b")
+    circle = tmp_path / "circle.tlab"
+    circle.symlink_to(circle)
+    with pytest.raises(OSError, match="symbolic links"):
+        files.save(Project(), circle)
+
+
+def test_a_huge_file_is_not_read(tmp_path):
+    with open(tmp_path / "huge.tlab", "wb") as file:
+        file.truncate(limits.MAX_FILE_BYTES + 1)
+    with pytest.raises(FileProblem, match=r"it has 67,108,865 bytes, more than 67,108,864"):
+        files.load(tmp_path / "huge.tlab")
+
+
+def test_edits_stay_within_what_a_file_may_hold():
+    project, block_id = edits.add_block(Project(), "nn.Linear", 1e12, -math.inf)
+    project = edits.move_blocks(project, {block_id: (-1e300, 5)})
+    project, _ = edits.add_fragment(project, project.model, 1e12, 1e12)
+    assert files.loads(files.dumps(project).encode()) == project
+    assert project.model.blocks[0].x == -limits.MAX_POSITION
+    for field, value in (("seed", 2**32), ("epochs", 10**9), ("batch_size", 10**9)):
+        with pytest.raises(edits.EditError, match=f"{field} is .* at most"):
+            edits.set_training(project, replace(project.training, **{field: value}))

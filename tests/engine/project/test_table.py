@@ -117,7 +117,7 @@ def test_starting_values_corrections_and_bounds_meet_torchs_parameters():
     assert (scale.initial, scale.type, scale.minimum, scale.required) == (2.0, "float", 0, False)
     assert "recompute_scale_factor" not in [param.name for param in upsample.params]
     padding = catalogue.kind("nn.Conv2d").param("padding")
-    assert (padding.choices, padding.minimum, padding.maximum) == (("valid", "same"), 0, None)
+    assert (padding.choices, padding.minimum, padding.maximum) == (("valid", "same"), 0, 1_000_000)
     assert catalogue.kind("nn.Dropout").param("p").maximum == 1
     assert catalogue.kind("nn.ELU").param("alpha").maximum is None
     assert catalogue.kind("torch.add").param("alpha").minimum is None

@@ -1,5 +1,5 @@
-"""The rules of the optimizers, word for word; that their numbers are torch's is tested with the
-first update of a training run."""
+"""The optimizers' rules, word for word. Their numbers are compared with torch's in the tests of a
+run's first update."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ FIRST_RMSPROP = "old − lr · grad / (√((1 − alpha) · grad²) + eps)"
             {"amsgrad": True, "weight_decay": 0.1},
             UpdateRule(
                 "(1 − lr · weight_decay) · old − lr · mean / (√square + eps)",
-                f"{ADAM} Of square the largest so far counts.",
+                f"{ADAM} The largest square so far is used.",
                 "(1 − lr · weight_decay) · old − lr · grad / (|grad| + eps)",
             ),
         ),

@@ -61,10 +61,10 @@ def test_any_loop_is_named(pairs: list[tuple[int, int]]):
 @pytest.mark.parametrize(
     ("new", "words"),
     [
-        (wire("b0", "b0"), "“add0” cannot feed itself: a model runs from Input to Output."),
-        (wire("b0", "b1"), "This wire is already there."),
-        (wire("b0", "b9"), "This block is no longer there."),
-        (wire("b9", "b0"), "This block is no longer there."),
+        (wire("b0", "b0"), "“add0” cannot be its own input: a model runs from Input to Output."),
+        (wire("b0", "b1"), "These ports are connected already."),
+        (wire("b0", "b9"), "This block does not exist any more."),
+        (wire("b9", "b0"), "This block does not exist any more."),
         (Wire("b0", "left", "b2", "input"), "“add0” has no output “left”: it has output."),
         (Wire("b0", "output", "b2", "left"), "“add2” has no input “left”: it has input, other."),
         (Wire("b0", "output", "in", "x"), "“x” has no input “x”: it has none."),
@@ -111,7 +111,7 @@ def test_a_loop_is_told_word_for_word():
     words = f"The wires make a loop: “{first}” → “{second}” → “{first}”. Delete one of them."
     assert str(error.value) == words and {first, second} == {"add1", "add2"}
     assert wiring.can_connect(Model(BLOCKS, (wire("b0", "b1"),)), wire("b1", "b0")) == (
-        "This would close a loop: “add1” already gets its input from “add0”, so it cannot feed it."
+        "This wire would close a loop: “add1” depends on “add0” already."
     )
 
 
@@ -142,13 +142,13 @@ def test_a_finished_model_has_no_problems():
     [
         (Model(), None, "no Input"),
         (Model(good().blocks[:2], good().wires[:1]), None, "no Output"),
-        (replace(good(), wires=good().wires[1:]), "l", "Nothing is wired to “input”"),
+        (replace(good(), wires=good().wires[1:]), "l", "Input “input” ("),
         (with_block(good(), "l", params={"in_features": 3}), "l", "out_features is not set"),
         (with_block(good(), "l", params={"in_features": 3, "out_features": 0}), "l", "at least 1"),
-        (with_block(good(), "l", name="2nd"), "l", "no Python name"),
+        (with_block(good(), "l", name="2nd"), "l", "not a valid Python name"),
         (with_block(good(), "l", name="train"), "l", "already an attribute of nn.Module"),
         (with_block(good(), "o", name="linear1"), "o", "Another block is named"),
-        (with_block(good(), "l", kind="nn.Nothing"), "l", "no block “nn.Nothing”"),
+        (with_block(good(), "l", kind="nn.Nothing"), "l", "no kind of block “nn.Nothing”"),
         (
             replace(good(), blocks=(*good().blocks, Block("j", "Input", "y", {"shape": (3,)}))),
             "j",
@@ -166,9 +166,7 @@ def test_a_dead_end_is_a_warning():
     model = Model((*model.blocks, Block("r", "nn.ReLU", "relu1")), (*model.wires, wire("l", "r")))
     (problem,) = wiring.check(model)
     assert problem.severity == "warning" and problem.block == "r"
-    assert problem.message == (
-        "“relu1” does not lead to the Output: it learns nothing and changes nothing."
-    )
+    assert problem.message == ("“relu1” is not connected to the Output, so it has no effect.")
 
 
 def test_while_nothing_is_wired_to_the_output_no_block_is_a_dead_end():
@@ -176,8 +174,8 @@ def test_while_nothing_is_wired_to_the_output_no_block_is_a_dead_end():
     assert [(p.block, p.port, p.severity) for p in problems] == [
         ("l", "input", "error"), ("o", "x", "error"),
     ]  # fmt: skip
-    assert problems[0].message == "Nothing is wired to “input” (the tensor to work on) yet."
-    assert problems[1].message == "Nothing is wired to “x” (the model's prediction) yet."
+    assert problems[0].message == "Input “input” (the tensor to work on) is not connected."
+    assert problems[1].message == "Input “x” (the model's prediction) is not connected."
 
 
 @pytest.mark.parametrize(
@@ -188,13 +186,15 @@ def test_a_second_end_of_one_sort_is_one_too_many(kind, title):
     model = replace(good(), blocks=(*good().blocks, *loss, Block("e", kind, "extra")))
     found = [p for p in wiring.check(model) if p.block == "e"]
     first = {"Input": "x", "Output": "output1", "loss": "loss1"}[title]
-    assert found[0].message == f"A model has one {title}, and “{first}” is it: delete one."
+    assert found[0].message == (
+        f"The model has more than one {title}: delete “extra” or “{first}”."
+    )
 
 
 def test_a_model_without_ends_is_told_where_to_get_them():
     words = [problem.message for problem in wiring.check(Model())]
     assert words == [
-        f"The model has no {end}. Drag one from the palette: group Ends."
+        f"The model has no {end}. Drag one from the palette, group Input / Output."
         for end in ("Input", "Output")
     ]
 
@@ -230,7 +230,7 @@ def test_output_and_loss_must_agree_on_the_prediction():
     (problem,) = wiring.check(other)
     assert problem.block == "c" and problem.port == "input"
     assert problem.message == (
-        "The loss must judge what the model returns: wire the loss and the Output from the same"
+        "The loss must get what the model returns: connect the loss and the Output to the same"
         " port."
     )
     second = Block("d", "nn.MSELoss", "loss2")

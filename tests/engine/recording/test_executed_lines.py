@@ -632,3 +632,15 @@ def test_a_rule_is_traced_with_the_gradient_as_it_was_edited() -> None:
     lab, trace = traced("", lab, node=node.id)
     (given,) = (v for v in at_line(lab, trace, 26).inputs if v.label.startswith("grad"))
     assert numbers(given) == [10.0] * 4
+
+
+def test_functions_that_run_too_often_are_left_unwatched_and_run_on(monkeypatch) -> None:
+    monkeypatch.setattr(lines, "MAX_TURNS", 3)
+    monkeypatch.setattr(turns, "MAX_TURNS", 3)
+    lab, trace = traced(
+        "def f(n):\n    if n > 6:\n        raise ValueError\n    return n + 1\n"
+        "total = 0\nfor i in range(7):\n    total += f(i)\n"
+        "try:\n    f(9)\nexcept ValueError:\n    total += 100\n"
+    )
+    assert trace.error is None
+    assert lab.console.namespace.variables["total"] == sum(range(1, 8)) + 100

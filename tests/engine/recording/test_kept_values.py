@@ -2,10 +2,24 @@
 
 from __future__ import annotations
 
+import math
+
+import numpy as np
+import pytest
 import torch
+from torch import nn
 
 from engine.recording.argument_values import Keeper, Other
-from engine.recording.line_values import MAX_DEPTH, MAX_ITEMS, glimpse
+from engine.recording.line_values import (
+    MAX_BITS,
+    MAX_CHARACTERS,
+    MAX_DEPTH,
+    MAX_ITEMS,
+    MISSING,
+    attribute,
+    glimpse,
+    is_data,
+)
 
 
 def seen(value: object) -> object:
@@ -50,3 +64,60 @@ def test_a_copy_of_what_is_written_to_takes_its_own_bytes() -> None:
     assert not kept.shared and values.held_bytes == 40
     whole.zero_()
     assert kept.tensor is not None and kept.tensor.tolist() == list(range(10))
+
+
+class Own:
+    kind = "of the class"
+
+    def __init__(self) -> None:
+        self.kept = 3
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        (None, None),
+        (2.5, 2.5),
+        (2**MAX_BITS - 1, 2**MAX_BITS - 1),
+        (2**MAX_BITS, Other(f"an int of {MAX_BITS + 1} bits")),
+        ("a" * MAX_CHARACTERS, Other(repr("a" * MAX_CHARACTERS))),
+        ("a" * (MAX_CHARACTERS + 1), Other(f"{'a' * MAX_CHARACTERS!r}…")),
+        (b"raw", Other("b'raw'")),
+        (np.zeros((2, 3)), Other("array (2, 3) float64")),
+        (np.int8(5), Other("int8(5)")),
+        (torch.float32, torch.float32),
+        (torch.ones(2), ("kept", 2.0)),
+        ({(1, 2): 3}, {Other("tuple"): 3}),
+        (frozenset({1}), Other("frozenset of 1")),
+        (math, Other("module")),
+        (Own, Other("class Own")),
+        (Own(), Other("Own")),
+    ],
+)
+def test_a_value_is_told_in_few_words(value: object, told: object) -> None:
+    assert seen(value) == told
+
+
+def test_data_is_shown_where_a_line_reads_it_and_functions_are_not() -> None:
+    for value in (torch.ones(1), 3, "a", b"a", np.ones(1), None, 1.5, [1], (), {}, {1}):
+        assert is_data(value)
+    for value in (math, math.sqrt, Own, Own(), nn.ReLU()):
+        assert not is_data(value)
+
+
+def test_attributes_are_those_an_object_holds_and_torch_tells_without_effect() -> None:
+    leaf = torch.ones(2, requires_grad=True)
+    leaf.sum().backward()
+    made = leaf * 2
+    leaf.note = "own"  # type: ignore[attr-defined]
+    net, norm, own = nn.Sequential(nn.Linear(2, 1)), nn.BatchNorm1d(2), Own()
+    assert attribute(leaf, "grad") is leaf.grad
+    assert attribute(leaf, "shape") == leaf.shape and attribute(made, "is_leaf") is False
+    assert attribute(net, "0") is net[0] and attribute(net[0], "weight") is net[0].weight
+    assert attribute(norm, "running_mean") is norm.running_mean
+    assert attribute(norm, "training") is True and attribute(own, "kept") == 3
+    for value, name in (
+        (made, "grad"), (made, "T"), (leaf, "note"), (net, "weight"), (own, "kind"),
+        (own, "__class__"), (Own, "kind"), (math, "pi"), (3, "real"), (object(), "own"),
+    ):  # fmt: skip
+        assert attribute(value, name) is MISSING, name

@@ -84,7 +84,7 @@ def test_a_cell_gives_the_same(name: str) -> None:
     plain = {"torch": torch, "nn": nn, "np": np, "F": F, "__name__": "__main__"}
     exec(CELLS[name], plain)
     lab = Lab(emit=lambda snapshot: None)
-    output = Output(lambda stream, text: None)
+    output = Output(lambda told: None)
     error, _ = lab.console.namespace.run(CELLS[name], "<cell>", output, lab.control)
     assert error is None, error
     assert torch.equal(lab.console.namespace.variables["r"], plain["r"])

@@ -6,6 +6,7 @@ import gc
 import linecache
 import subprocess
 import sys
+import threading
 import weakref
 
 import pytest
@@ -257,6 +258,33 @@ def test_custom_functions_are_recorded_and_torch_is_left_as_it_was() -> None:
 
 
 @pytest.mark.parametrize("keep_values", [False, True])
+def test_what_another_thread_runs_is_not_recorded(keep_values: bool) -> None:
+    x = torch.ones(3, requires_grad=True)
+
+    def work() -> None:
+        backward_cases.Scaled.apply(nn.ReLU()(x), 3.0, torch.ones(3))
+
+    thread = threading.Thread(target=work)
+    with Recorder(keep_values) as recorder:
+        thread.start()
+        thread.join()
+        x.sin()
+    assert {call.name.removeprefix("aten::") for call in recorder.recording.calls} == {"sin"}
+
+
+def test_nodes_made_before_the_recording_belong_to_none_of_its_calls() -> None:
+    """The backward of sign runs an operator that makes no node, outside of any torch function."""
+    x = torch.ones(3, requires_grad=True)
+    earlier, node, gradient = x.sin(), x.sign().grad_fn, torch.ones(3, requires_grad=True)
+    assert earlier.grad_fn is not None and node is not None
+    with Recorder(keep_values=True) as recorder:
+        node(gradient)
+    assert [call.kind for call in recorder.recording.calls] == ["op"]
+    assert recorder.recording.call_of(earlier.grad_fn._sequence_nr()) is None
+    assert recorder.recording.call_of(node._sequence_nr()) is None
+
+
+@pytest.mark.parametrize("keep_values", [False, True])
 def test_why_an_argument_needs_no_gradient(keep_values: bool) -> None:
     w = nn.Parameter(torch.ones(3, 3), requires_grad=False)
     x, data = torch.ones(3, requires_grad=True), torch.ones(3)
@@ -285,6 +313,16 @@ def test_why_an_argument_needs_no_gradient(keep_values: bool) -> None:
         file, line = stop.place
         source = linecache.getline(file, line).strip()
         assert source.endswith(text)
+
+
+@pytest.mark.parametrize("keep_values", [False, True])
+def test_why_an_argument_of_a_custom_function_needs_no_gradient(keep_values: bool) -> None:
+    x = torch.ones(3, requires_grad=True)
+    with Recorder(keep_values) as recorder:
+        y, _ = backward_cases.Scaled.apply(x, 3.0, torch.ones(3))
+    call = recorder.recording.call_of(y.grad_fn._sequence_nr())
+    assert call is not None and len(call.slots) == 2 and call.slots[0] is True
+    assert isinstance(call.slots[1], GradientCut) and call.slots[1].reason == "input"
 
 
 def test_recordings_are_found_by_number_and_the_oldest_go_first() -> None:
@@ -331,7 +369,7 @@ from engine.console.output import Output
 from engine.console.namespace import Namespace
 space = Namespace()
 def run(source):
-    error, _ = space.run(source, "<cell>", Output(lambda stream, text: None), Control())
+    error, _ = space.run(source, "<cell>", Output(lambda told: None), Control())
     assert error is None, error
 run("x = torch.ones(2, requires_grad=True)\\ny = x\\nfor _ in range(100_000): y = y * 1.0")
 call = space.recordings.kept[-1].calls[-1]

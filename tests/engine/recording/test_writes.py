@@ -19,7 +19,7 @@ def namespace() -> Namespace:
 
 
 def run(namespace: Namespace, source: str) -> None:
-    error, _ = namespace.run(source, "<cell>", Output(lambda stream, text: None), Control())
+    error, _ = namespace.run(source, "<cell>", Output(lambda told: None), Control())
     assert error is None, error
 
 
@@ -95,7 +95,7 @@ def test_what_a_cell_leaves_undone_is_still_seen(namespace) -> None:
     error, _ = namespace.run(
         "x = torch.zeros(2)\nx.add_(1)\nraise ValueError",
         "<cell>",
-        Output(lambda stream, text: None),
+        Output(lambda told: None),
         Control(),
     )
     assert isinstance(error, ValueError)

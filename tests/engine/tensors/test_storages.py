@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import gc
+import random
 
 import numpy as np
+import pytest
 import torch
 
+from engine.tensors import storages as storages_module
 from engine.tensors.storages import Storages
 
 
@@ -62,3 +65,34 @@ def test_a_number_stays_and_is_given_again_after_the_memory_is_gone():
     gc.collect()
     c = torch.zeros(5)
     assert storages.numbers([c, b]) == [1, 2]
+
+
+def test_many_pieces_are_each_looked_at_a_few_times(monkeypatch):
+    looks = []
+    address = storages_module._range
+    monkeypatch.setattr(
+        storages_module, "_range", lambda owner: (looks.append(owner), address(owner))[1]
+    )
+    storages = Storages()
+    tensors = [torch.zeros(2) for _ in range(500)]
+    assert storages.numbers(tensors) == list(range(1, 501))
+    assert storages.numbers([*tensors, torch.zeros(3)])[-1] == 501
+    assert len(looks) <= 3 * 501
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_numbers_are_those_of_a_search_through_all_pieces(seed):
+    rng, buffer = random.Random(seed), np.zeros(400, np.uint8)
+    storages, arrays, found = Storages(), [], []
+    for _ in range(60):
+        start = rng.randrange(380)
+        array = np.frombuffer(memoryview(buffer.data)[start : start + rng.randint(1, 8)], np.uint8)
+        overlapped = {
+            number
+            for other, number in zip(arrays, found, strict=True)
+            if np.shares_memory(other, array)
+        }
+        number = storages.number(array)
+        assert number in overlapped if overlapped else number not in found
+        arrays.append(array)
+        found.append(number)

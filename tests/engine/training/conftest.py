@@ -1,4 +1,4 @@
-"""Small models and set-ups that train in a blink, and a data folder for each test."""
+"""Small models and set-ups that train in milliseconds, and a data folder for each test."""
 
 from __future__ import annotations
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import os
+import stat
 from collections.abc import Callable
 from pathlib import Path
 
@@ -204,8 +206,137 @@ def test_a_run_name_that_leaves_the_folder_is_refused(
     path = saved(TrainingLoop(make_mlp(), moons))
     fields = torch.load(path, weights_only=True)
     torch.save({**fields, "run": "../elsewhere"}, tmp_path / "bad.pt")
-    with pytest.raises(LabError, match="no name of a folder"):
+    with pytest.raises(LabError, match="is not a name of a folder"):
         checkpoints.load(tmp_path / "bad.pt")
+
+
+def changed(path: Path, **changes: object) -> Path:
+    """The checkpoint with other fields; those that are None are taken out."""
+    fields = torch.load(path, weights_only=True)
+    fields.update(changes)
+    torch.save({name: value for name, value in fields.items() if value is not None}, path)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "words"),
+    [
+        ("epoch", "one", r"epoch: a whole number from 0 on is expected, not 'one'\."),
+        ("epoch", -1, "epoch: a whole number from 0 on is expected, not -1"),
+        ("step", True, "step: a whole number from 0 on is expected, not True"),
+        ("step", 2.5, "step: a whole number from 0 on is expected, not 2.5"),
+        ("step", 2**70, "step: .* not a whole number of more than 64 bits"),
+        ("batch", None, "batch: it is missing"),
+        ("loss_sum", "much", "loss_sum: a finite number is expected, not 'much'"),
+        ("loss_sum", math.nan, "loss_sum: a finite number is expected, not nan"),
+        ("run", 5, "run: 5 is not a name of a folder"),
+        ("run", "..", r"run: '\.\.' is not a name of a folder"),
+        ("run", "\ud800", "run: .* is not a name of a folder"),
+        ("setup", 5, "setup: JSON is expected, not 5"),
+        ("setup", "{", "setup: Input data was truncated"),
+        ("setup", '{"seed": "x"}', "setup: Expected `int`, got `str`"),
+        ("model", [1], "model: tensors by name are expected, not a list"),
+        ("model", {"w": 1}, "model.w: a tensor is expected, not 1"),
+        ("model", {3: torch.zeros(1)}, "model: the name of a tensor is 3"),
+        ("model", {"w": torch.zeros(2, 2).to_sparse()}, "model.w: a dense tensor is expected"),
+        ("optimizer", 7, "optimizer: a state_dict is expected, not 7"),
+        ("optimizer", {}, "optimizer.state: a dict is expected, not None"),
+        ("optimizer", {"state": {"a": {}}}, "optimizer.state, the number of a parameter"),
+        ("optimizer", {"state": {0: 5}}, r"optimizer.state\[0\]: a dict is expected, not 5"),
+        ("optimizer", {"state": {0: {1: 5}}}, r"state\[0\]: the name of an entry is 1"),
+        ("optimizer", {"state": {0: {"m": "x"}}}, r"state\[0\].m: a tensor is expected, not 'x'"),
+        ("rng", {"cpu": torch.zeros(8)}, "rng.cpu: a uint8 tensor of one dimension"),
+        ("rng", {"cpu": torch.zeros(8, dtype=torch.uint8)}, "rng.cpu: this is not a state of"),
+        ("history", [1, 2], "history: a tensor is expected, not a list"),
+        ("history", torch.zeros(2, 9).double().to_sparse(), "history: a dense tensor is expected"),
+        ("history", torch.zeros(2, 9), r"history: a float64 tensor of shape \(steps, 9\)"),
+        ("history", torch.zeros(2, 3, dtype=torch.float64), "history: a float64 tensor of shape"),
+        ("history", torch.full((1, 9), math.inf, dtype=torch.float64), r"history\[0\]: .* not inf"),
+        ("history", torch.full((1, 9), math.nan, dtype=torch.float64), r"history\[0\]: .* not nan"),
+        ("epoch_rows", 3, "epoch_rows: a list is expected, not 3"),
+        ("epoch_rows", [(1, 2)], r"epoch_rows\[0\]: 6 numbers are expected, not a tuple"),
+        ("epoch_rows", [("a", 2, 0.0, 0.0, 0.0, 0.0)], r"epoch_rows\[0\].epoch: a whole number"),
+        ("epoch_rows", [(1, 2, "a", 0.0, 0.0, 0.0)], r"epoch_rows\[0\].train_loss: a float is"),
+        ("format", "1", "format: 1 is expected, not '1'"),
+    ],
+)
+def test_a_field_of_a_wrong_type_is_named_with_its_file(
+    moons: TrainingSetup, make_mlp: Callable[[], nn.Sequential], field: str, value, words: str
+) -> None:
+    path = changed(saved(TrainingLoop(make_mlp(), moons)), **{field: value})
+    with pytest.raises(LabError, match=words) as caught:
+        checkpoints.load(path)
+    assert str(caught.value).startswith(f"{path} is not a checkpoint of a training run. ")
+
+
+def test_the_generator_of_another_device_is_read_without_that_device(
+    moons: TrainingSetup, make_mlp: Callable[[], nn.Sequential]
+) -> None:
+    loop = TrainingLoop(make_mlp(), moons)
+    states = {**loop.checkpoint("run").rng, "cuda": torch.zeros(16, dtype=torch.uint8)}
+    read = checkpoints.load(changed(saved(loop), rng=states))
+    assert {name: len(state) for name, state in read.rng.items()} == {
+        "cpu": len(states["cpu"]), "cuda": 16}  # fmt: skip
+    TrainingRun(TrainingLoop(make_mlp(), moons), read)
+
+
+@pytest.mark.parametrize(
+    ("entry", "value", "words"),
+    [
+        ("exp_avg", torch.zeros(3), r"exp_avg: it has shape \(3,\), its parameter needs \(16, 2\)"),
+        ("exp_avg", None, "exp_avg: a tensor is expected"),
+        ("exp_avg", torch.zeros(16, 2, dtype=torch.int64), "exp_avg: it has dtype torch.int64"),
+        ("step", torch.zeros(4), r"step: it has shape \(4,\), its parameter needs \(\)"),
+        ("step", 5, "step: a tensor is expected"),
+    ],
+)
+def test_an_optimizer_state_that_does_not_fit_is_named_and_nothing_changes(
+    moons: TrainingSetup, make_mlp: Callable[[], nn.Sequential], entry: str, value, words: str
+) -> None:
+    loop = TrainingLoop(make_mlp(), moons)
+    train_until(loop, 2)
+    path = saved(loop)
+    optimizer = torch.load(path, weights_only=True)["optimizer"]
+    optimizer["state"][0][entry] = value
+    checkpoint = checkpoints.load(changed(path, optimizer=optimizer))
+    other = make_mlp()
+    before = {name: tensor.clone() for name, tensor in other.state_dict().items()}
+    with pytest.raises(
+        LabError, match=rf"does not fit the optimizer. optimizer.state\[0\].{words}"
+    ):
+        TrainingRun(TrainingLoop(other, moons), checkpoint)
+    assert all(torch.equal(tensor, before[name]) for name, tensor in other.state_dict().items())
+
+
+@pytest.mark.parametrize(
+    ("state", "words"),
+    [
+        ({0: {}}, r"optimizer.state\[0\]: exp_avg is missing"),
+        ({9: {}}, r"optimizer.state\[9\]: the model has 6 parameters"),
+    ],
+)
+def test_an_optimizer_state_without_an_entry_or_of_no_parameter_is_told(
+    moons: TrainingSetup, make_mlp: Callable[[], nn.Sequential], state: dict, words: str
+) -> None:
+    loop = TrainingLoop(make_mlp(), moons)
+    path = changed(saved(loop), optimizer={"state": state, "param_groups": []})
+    with pytest.raises(LabError, match=words):
+        TrainingRun(TrainingLoop(make_mlp(), moons), checkpoints.load(path))
+
+
+def test_a_pipe_is_no_checkpoint_and_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.pt")
+    with pytest.raises(LabError, match="damaged or of another kind"):
+        checkpoints.load(tmp_path / "pipe.pt")
+
+
+def test_checkpoints_are_for_this_user_only(
+    moons: TrainingSetup, make_mlp: Callable[[], nn.Sequential]
+) -> None:
+    path = saved(TrainingLoop(make_mlp(), moons))
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+    assert stat.S_IMODE(checkpoints.runs_folder().stat().st_mode) == 0o700
 
 
 def test_a_folder_that_cannot_be_written_is_told(

@@ -83,7 +83,23 @@ def test_what_no_optimizer_can_do_is_refused_in_words() -> None:
 
 def test_devices_by_name() -> None:
     assert find_device("cpu") == torch.device("cpu")
-    with pytest.raises(LabError, match="no name of a device"):
+    with pytest.raises(LabError, match="not a name of a device"):
         find_device("gpu")
     with pytest.raises(LabError, match="no device 'cuda:99'"):
         find_device("cuda:99")
+
+
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [("cuda", "cuda:0"), ("cuda:1", "cuda:1"), ("cuda:2", ""), ("mps", "mps"), ("meta", "")],
+)
+@pytest.mark.parametrize("usable", [True, False])
+def test_gpus_are_found_up_to_their_number(monkeypatch, name: str, found: str, usable) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: usable)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: usable)
+    if found and usable:
+        assert find_device(name) == torch.device(found)
+    else:
+        with pytest.raises(LabError, match=f"no device '{name}' that torch can use"):
+            find_device(name)

@@ -66,6 +66,18 @@ def test_spirals_without_noise_lie_on_their_formula() -> None:
     assert torch.allclose(y, radius * angle.sin(), atol=1e-6)
 
 
+def test_spirals_begin_at_the_centre_and_noise_lies_about_them() -> None:
+    samples = {"samples": 400, "turns": 1.0, "seed": 2}
+    plain = data.load(DataSetup("spirals", {**samples, "noise": 0.0}, 0.0))
+    radius = plain.x_train.norm(dim=1)
+    assert radius.min() < 0.02 and 0.98 < radius.max() <= 1 and abs(radius.mean() - 0.5) < 0.05
+    assert plain.y_train.bincount().tolist() == [200, 200]
+    noisy = data.load(DataSetup("spirals", {**samples, "noise": 0.2}, 0.0))
+    noise = noisy.x_train - plain.x_train
+    assert torch.equal(noisy.y_train, plain.y_train)
+    assert abs(noise.mean()) < 0.03 and abs(noise.std() - 0.2) < 0.02
+
+
 def test_circles_without_noise_have_their_radii() -> None:
     setup = DataSetup("circles", {"noise": 0.0, "factor": 0.3}, 0.0)
     dataset = data.load(setup)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
+import weakref
 from math import nan
 
 import pytest
 import torch
 
 from engine.protocol import MAX_SNAPSHOT_BYTES, EpochRow, TrainingSnapshot, encode_snapshot
+from engine.training import metrics as module
 from engine.training.metrics import (
     HISTORY_EPOCHS,
     HISTORY_ROWS,
@@ -66,6 +69,16 @@ def test_many_steps_held_give_the_same_figures_as_few(monkeypatch: pytest.Monkey
     assert len(together.history) == 5
 
 
+def test_large_gradients_are_not_held_until_the_flush() -> None:
+    metrics, gradient = Metrics(), torch.ones(module.MAX_UNREDUCED_BYTES // 4)
+    held = weakref.ref(gradient)
+    metrics.add(added(1)._replace(measured=Measured(0.1, (1.0, 1.5), [gradient])))
+    del gradient
+    assert held() is None
+    metrics.flush(0)
+    assert metrics.history[0].gradient_norm == math.sqrt(module.MAX_UNREDUCED_BYTES // 4)
+
+
 def test_what_was_drained_does_not_come_again() -> None:
     metrics = Metrics()
     metrics.add(added(1))
@@ -105,6 +118,22 @@ def test_epochs_are_spread_evenly() -> None:
     assert [r.epoch for r in kept] == [1, 112, 223, 334, 445, 556, 667, 778, 889, 1000]
 
 
+def test_a_history_is_thinned_when_it_is_longer_than_twice_its_limit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "HISTORY_ROWS", 10)
+    monkeypatch.setattr(module, "HISTORY_EPOCHS", 10)
+    metrics, lengths = Metrics(), []
+    for step in range(1, 23):
+        metrics.add(added(step))
+        metrics.flush(0)
+        metrics.end_epoch(step, step, (0.5, 0.5))
+        lengths.append((len(metrics.history), len(metrics.epochs)))
+    assert lengths[:20] == [(n, n) for n in range(1, 21)]
+    rows, epochs = lengths[20]
+    assert rows <= 10 and epochs == 10 and lengths[21] == (rows + 1, 11)
+
+
 def test_a_long_history_stays_bounded_and_fits_one_snapshot() -> None:
     metrics = Metrics()
     for step in range(1, 3 * HISTORY_ROWS):
@@ -124,3 +153,9 @@ def test_a_long_history_stays_bounded_and_fits_one_snapshot() -> None:
         remaining_s=None, steps=steps, epoch_rows=epochs, device="cuda:0",
     )  # fmt: skip
     assert len(encode_snapshot(snapshot)) <= MAX_SNAPSHOT_BYTES
+
+    for step in range(3 * HISTORY_ROWS, 3 * HISTORY_ROWS + 2 * ROWS_PER_SNAPSHOT):
+        resumed.add(added(step))
+    resumed.flush(0)
+    later, _ = resumed.drain(with_cuda=False)  # after the history, as few rows as ever
+    assert 4 < len(later.step) <= ROWS_PER_SNAPSHOT and later.step[0] == 3 * HISTORY_ROWS

@@ -13,6 +13,7 @@ from engine.project.document import TrainingSetup, replace
 from engine.protocol import TrainingSnapshot
 from engine.training import checkpoints
 from engine.training.loop import TrainingLoop
+from engine.training.memory import training_memory
 from engine.training.run import TrainingRun
 
 
@@ -215,6 +216,35 @@ def test_a_checkpoint_that_cannot_be_written_is_a_warning(
     assert "could not be written" in last.error.message
 
 
+def test_a_device_that_gives_the_model_not_back_fails_the_run(
+    moons: TrainingSetup, make_mlp: Callable[[], nn.Sequential], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = TrainingRun(TrainingLoop(make_mlp(), moons))
+
+    def broken() -> None:
+        raise RuntimeError("CUDA error: unspecified launch failure")
+
+    monkeypatch.setattr(run.loop, "close", broken)
+    last = train(run)[-1]
+    assert (last.state, last.step) == ("failed", 9)
+    assert last.error is not None and last.error.message.startswith("CUDA error")
+
+
+def test_figures_that_cannot_be_read_end_the_run_at_once(
+    moons: TrainingSetup, make_mlp: Callable[[], nn.Sequential], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = TrainingRun(TrainingLoop(make_mlp(), moons))
+
+    def broken(*_) -> None:
+        raise RuntimeError("CUDA error: an illegal memory access was encountered")
+
+    monkeypatch.setattr(run.loop.metrics, "flush", broken)
+    assert list(run.steps()) == []
+    ended = run.snapshot("running")
+    assert (ended.state, ended.step, ended.checkpoint) == ("failed", 1, "")
+    assert ended.error is not None and ended.error.message.startswith("CUDA error")
+
+
 def test_the_memory_is_that_of_unique_storages() -> None:
     setup = TrainingSetup(epochs=1, optimizer="optim.Adam")
     tied = nn.Linear(64, 10, bias=False)
@@ -231,6 +261,18 @@ def test_the_memory_is_that_of_unique_storages() -> None:
     assert memory.optimizer_bytes == 2 * 4 * elements + 4 * tensors  # two moments and a count
 
 
+def test_memory_that_several_tensors_share_counts_once() -> None:
+    table, tied = nn.Embedding(10, 4, sparse=True), nn.Linear(4, 10, bias=False)
+    tied.weight = nn.Parameter(table.weight.detach())  # another parameter on the same storage
+    model = nn.Sequential(table, tied)
+    model.register_buffer("view", table.weight.detach().T)
+    table(torch.tensor([1, 2, 2])).sum().backward()
+    memory = training_memory(model, torch.optim.SGD(model.parameters(), lr=0.1))
+    assert (memory.parameter_bytes, memory.buffer_bytes) == (10 * 4 * 4, 0)
+    assert memory.gradient_bytes == 3 * 8 + 3 * 4 * 4  # the sparse gradient's indices and values
+    assert memory.optimizer_bytes == 0
+
+
 def test_momentum_free_sgd_keeps_no_state(
     moons: TrainingSetup, make_mlp: Callable[[], nn.Sequential]
 ) -> None:
@@ -240,6 +282,20 @@ def test_momentum_free_sgd_keeps_no_state(
     after = train(run)[-1].memory
     assert after.gradient_bytes == after.parameter_bytes > 0
     assert after.optimizer_bytes == 0
+
+
+def test_the_speed_of_slow_steps_is_that_since_the_snapshot_before(
+    moons: TrainingSetup, make_mlp: Callable[[], nn.Sequential], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = Clock(monkeypatch)
+    run = TrainingRun(TrainingLoop(make_mlp(), replace(moons, epochs=100)))
+    steps, speeds = run.steps(), [run.snapshot("running").steps_per_second]
+    for step_s in (5.0, 10.0, 4.0):
+        next(steps)
+        clock.now += step_s
+        speeds.append(run.snapshot("running").steps_per_second)
+    assert speeds == pytest.approx([0, 1 / 5, 1 / 10, 1 / 4])
+    steps.close()
 
 
 def test_speed_is_that_of_the_last_three_seconds(

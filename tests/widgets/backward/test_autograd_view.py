@@ -1,3 +1,5 @@
+"""The views of a backward pass: lists of nodes, gradients, and the messages of empty states."""
+
 from __future__ import annotations
 
 import math
@@ -15,6 +17,7 @@ from engine.protocol import (
     GradientEdit,
     ValueSnapshot,
 )
+from tests.pictures import assert_same_picture
 from tests.widgets.backward.autograd_snapshots import (
     BIAS_GRAD,
     GRAPH,
@@ -27,7 +30,7 @@ from tests.widgets.backward.autograd_snapshots import (
 )
 from widgets.autograd.autograd_view import AutogradView
 from widgets.autograd.block_list import rows_of
-from widgets.graph.facts import CURRENT
+from widgets.boxes.sums import CURRENT
 from widgets.layout import layout_nested
 from widgets.values.value_stack import ValueStack
 
@@ -90,7 +93,7 @@ def test_start_asks_for_the_batch_chosen(view: AutogradView, qtbot) -> None:
 
 
 def test_empty_states_say_what_to_do(view: AutogradView) -> None:
-    assert "Start takes a batch" in text(view, "forward_line")
+    assert "Start brings a batch" in text(view, "forward_line")
     assert "loss.grad_fn" in text(view, "backward_line")
     assert enabled(view, "forward") == set() == enabled(view, "backward")
 
@@ -104,7 +107,7 @@ def test_rows_show_state_shape_and_statistics(view: AutogradView) -> None:
         ("relu1", "next"),
         ("loss", "waiting"),
     ]
-    assert [row.shape_text() for row in rows] == ["2 × 2", "2 × 2", "", ""]
+    assert [row.shape_text() for row in rows] == ["(2, 2)", "(2, 2)", "", ""]
     # [-1, 0.5, 0.25, -2]: mean -0.5625, unbiased std 1.161447...
     assert [row.numbers_text() for row in rows] == [
         "mean 2.5 · std 1.29",
@@ -113,12 +116,12 @@ def test_rows_show_state_shape_and_statistics(view: AutogradView) -> None:
         "",
     ]
     assert {row.scale for row in rows} == {4.0}
-    assert text(view, "forward_line") == "2 of 4 blocks have run on batch 3 of 2 samples."
+    assert text(view, "forward_line") == "2 of 4 blocks run · batch 3 (2 samples)"
 
 
 def test_the_loss_is_told_when_it_is_reached(view: AutogradView) -> None:
     view.show_forward(forward(4), NAMES)
-    assert text(view, "forward_line").endswith("Loss = 0.1875.")
+    assert text(view, "forward_line").endswith("loss = 0.1875")
     assert view.forward.blocks.rows()[-1].numbers_text() == "= 0.1875"
 
 
@@ -134,8 +137,7 @@ def test_the_block_that_ran_last_shows_its_output(view: AutogradView) -> None:
     view.show_forward(forward(1), NAMES)
     assert cards(view, "forward_values") == [("output", "5.477")]  # sqrt(1 + 4 + 9 + 16)
     view.show_forward(forward(0), NAMES)
-    ((label, _),) = cards(view, "forward_values")
-    assert label.startswith("Step runs the first block")
+    assert cards(view, "forward_values") == []
 
 
 def test_step_buttons_follow_the_position_and_ask(view: AutogradView, qtbot) -> None:
@@ -218,7 +220,7 @@ def test_a_step_shows_the_rule_and_its_gradients(view: AutogradView) -> None:
     assert cards(view, "backward_values") == [
         ("gradient in", "0.3536"),
         ("to linear1.bias", "0.559"),
-        ("No gradient here: this input needs none", ""),
+        ("No gradient: this input does not need one", ""),
         ("to t", "1.369"),
     ]
     assert view.graph.state_of(2) == CURRENT
@@ -243,15 +245,15 @@ def test_parameters_fill_with_gradients(view: AutogradView, qtbot) -> None:
         return out
 
     assert rows() == [
-        ["○", "linear1.weight", "2×2", "–"],
-        ["○", "linear1.bias", "2", "–"],
+        ["○", "linear1.weight", "(2, 2)", "–"],
+        ["○", "linear1.bias", "(2,)", "–"],
     ]
     view.show_backward(backward(6))
     weight_norm = f"{np.linalg.norm(WEIGHT_GRAD):.3f}"
     bias_norm = f"{np.linalg.norm(BIAS_GRAD):.3f}"
     assert rows() == [
-        ["●", "linear1.weight", "2×2", weight_norm],
-        ["●", "linear1.bias", "2", bias_norm],
+        ["●", "linear1.weight", "(2, 2)", weight_norm],
+        ["●", "linear1.bias", "(2,)", bias_norm],
     ]
     with qtbot.waitSignal(view.inspect_requested) as asked:
         table.setCurrentCell(1, 1)
@@ -322,7 +324,19 @@ def test_comparison_is_told_in_words_and_per_parameter(view: AutogradView, qtbot
     view.show_backward(edited)
     view.show_comparison(ComparisonSnapshot(max_difference=2.0, differences={}))
     assert text(view, "backward_comparison") == (
-        "Differs from loss.backward(), for it was edited: max difference 2."
+        "Differs because you edited a gradient. Max difference 2."
+    )
+    view.show_comparison(
+        ComparisonSnapshot(max_difference=float("inf"), differences={"x": float("inf")})
+    )
+    assert text(view, "backward_comparison") == (
+        "Differs because you edited a gradient: only one of the two passes has a gradient, in x."
+    )
+    view.show_comparison(
+        ComparisonSnapshot(max_difference=float("inf"), differences={}, zeroed=True)
+    )
+    assert text(view, "backward_comparison") == (
+        "Differs from loss.backward() because zero_grad emptied .grad during this pass."
     )
     assert label.property("role") == "warning"
     view.show_backward(backward(3))
@@ -355,7 +369,7 @@ def test_a_lost_engine_empties_the_page(view: AutogradView) -> None:
     view.show_forward(forward(4), NAMES)
     started(view, 6)
     view.show_engine_state("lost")
-    assert "Start takes a batch" in text(view, "forward_line")
+    assert "Start brings a batch" in text(view, "forward_line")
     assert "loss.grad_fn" in text(view, "backward_line")
     for name in ("forward_start", "backward_start"):
         button = view.findChild(QPushButton, name)
@@ -376,3 +390,21 @@ def test_every_button_has_a_name_a_tooltip_and_an_accessible_name(view: Autograd
         if isinstance(button.parent(), QTabBar):
             continue  # Qt's own arrows
         assert button.objectName() and button.toolTip() and button.accessibleName()
+
+
+def test_the_forward_pass_looks_as_it_did(view: AutogradView, qapp) -> None:
+    view.show_forward(forward(3), NAMES)
+    qapp.processEvents()
+    assert_same_picture(view.forward, "forward_view")
+
+
+def test_before_the_first_block_none_is_chosen_and_the_list_begins_at_its_top(view) -> None:
+    rows = view.forward.blocks
+    asked: list = []
+    rows.chosen.connect(asked.append)
+    view.show_forward(forward(0), NAMES)
+    assert rows.selected_block() is None
+    assert [row.state for row in rows.rows()] == ["next", "waiting", "waiting", "waiting"]
+    view.show_forward(forward(2), NAMES)
+    assert rows.selected_block() == "b2" and asked == []
+    assert [row.state for row in rows.rows()] == ["done", "current", "next", "waiting"]

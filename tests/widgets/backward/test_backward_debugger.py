@@ -19,6 +19,7 @@ from engine.protocol import (
     StartBackwardCommand,
     breakpoint_words,
 )
+from tests.pictures import assert_same_picture
 from tests.widgets.backward.autograd_snapshots import GRAPH, NAMES, backward, summary_of, value_of
 from widgets.backward.breakpoint_form import BreakpointForm
 from widgets.backward.breakpoint_list import BreakpointList, breakpoints_at
@@ -161,6 +162,17 @@ def test_the_form_puts_a_breakpoint_together(
     assert breakpoint_words(wanted) == words
 
 
+def test_the_form_has_a_field_only_where_one_is_needed(qtbot) -> None:
+    form = BreakpointForm()
+    qtbot.addWidget(form)
+    seen = []
+    for where in ("any", "op", "module", "node", "any"):
+        form.where.setCurrentIndex(form.where.findData(where))
+        seen.append((form.target.isVisibleTo(form), form.target.placeholderText()))
+    named = [(True, "addmm"), (True, "layers.0.attn"), (True, "17")]
+    assert seen == [(False, ""), *named, (False, "")]
+
+
 @pytest.mark.parametrize(
     ("where", "target", "when", "value", "words"),
     [
@@ -255,6 +267,41 @@ def test_every_template_is_python(key: str) -> None:
         compile(as_expression(templates(shape)[key][2]), "<edit>", "eval")
 
 
+def test_what_one_would_change_of_a_template_is_selected(qtbot) -> None:
+    node = strip(qtbot, shapes=((2, 3), ()))
+    selected = {}
+    for key in ("element", "clip_value", "expression"):
+        node.actions_by_key[key].trigger()
+        text = node.field.text()
+        start, end = node.field.selectionStart(), node.field.selectionEnd()
+        selected[key] = text[:start], text[start:end]
+    assert selected["element"] == ("g[", "0, 0")
+    assert selected["clip_value"] == ("g.clamp(-", "1.0")
+    assert selected["expression"] == ("", node.field.text())
+    node._outputs.setCurrentIndex(1)
+    node.actions_by_key["element"].trigger()
+    assert node.field.text() == templates(())["element"][2]  # this output has no dimension
+
+
+def test_another_node_closes_the_field_and_the_same_leaves_it_open(qtbot) -> None:
+    node = strip(qtbot)
+    node.actions_by_key["clip_value"].trigger()
+    node.show_node(5, "Next: MulBackward0", "norm 2", ((2, 3),))
+    assert node.field.isVisible()
+    node.show_node(6, "Next: SumBackward0", "norm 1", ((),))
+    assert not node.field.isVisible() and node.node == 6
+
+
+def test_the_pass_is_asked_for_as_a_script_to_copy_or_to_save(view) -> None:
+    asked: list[bool] = []
+    view.script_requested.connect(asked.append)
+    for key in ("copy", "save"):
+        action = view.findChild(QAction, f"backward_script_{key}")
+        assert action is not None
+        action.trigger()
+    assert asked == [False, True]
+
+
 def test_templates_fill_the_field_and_enter_applies(qtbot) -> None:
     node = strip(qtbot)
     asked: list[tuple[int, str, int]] = []
@@ -312,7 +359,7 @@ def test_the_next_node_tells_what_has_arrived(view: BackwardView, qtbot) -> None
     assert shown(view, "next_facts") == "norm 5 · 2 of 2 contributions · 1 tensor hook"
     button(view, "next_look").click()
     assert [card.accessibleName() for card in view.values.shown_cards()] == [
-        "gradient in: 1 × 2 · float32 · cpu · 8 B"
+        "gradient in: (1, 2) · float32 · cpu · 8 B"
     ]
     edited = paused(edits=(GradientEdit(GRAPH.plan[1], "g * 2"),))
     half = value_of("after the edit", np.array([[6.0, 8.0]], np.float32))
@@ -361,9 +408,11 @@ def test_the_end_names_the_call_it_equals(view: BackwardView) -> None:
 
 def test_stops_passes_and_freed_bytes_are_told(view: BackwardView) -> None:
     view.show_backward(
-        paused(stopped_by="Before AddmmBackward0.", pass_number=2, freed_bytes=512), GRAPH, NAMES
+        paused(stopped_by="Paused before AddmmBackward0.", pass_number=2, freed_bytes=512),
+        GRAPH,
+        NAMES,
     )
-    assert shown(view, "backward_stopped") == "Stopped. Before AddmmBackward0."
+    assert shown(view, "backward_stopped") == "Paused before AddmmBackward0."
     assert shown(view, "backward_line") == "Pass 2: 1 of 6 nodes have run."
     assert "would have freed 512 B" in view.findChild(QLabel, "backward_line").toolTip()
     view.show_backward(paused(real_engine=True, retain_graph=False, freed_bytes=2048), GRAPH, NAMES)
@@ -400,7 +449,7 @@ def test_a_leaf_shows_its_grad_before_and_after(view: BackwardView) -> None:
     labels = [card.accessibleName().partition(":")[0] for card in view.values.shown_cards()]
     assert labels == ["gradient in", ".grad before", ".grad after"]
     about = shown(view, "node_about")
-    assert "what your edit made of it" in about and "1 post-accumulate hook" in about
+    assert "The incoming gradient is your edit" in about and "1 post-accumulate hook" in about
 
 
 def test_moves_by_keyboard(view: BackwardView, qtbot) -> None:
@@ -472,3 +521,51 @@ def test_values_and_rule_share_a_place(view: BackwardView) -> None:
     card.setCurrentWidget(formula)
     view.show_backward(backward(3), GRAPH, NAMES)
     assert formula.isVisible() and not view.values.isVisible()
+
+
+# -- looks -----------------------------------------------------------------------------------------
+
+EDIT = GradientEdit(node=1, expression="g * 2")
+UNDER_WAY = replace(
+    backward(3),
+    edits=(EDIT,),
+    pending=(PendingGradient(4, 1, 2, (summary_of(np.ones((2, 2), np.float32)),)),),
+    next=NextNode(node=3, incoming=(value_of("gradient in", np.ones(2, np.float32)),)),
+    stopped_by="before node 3",
+)
+
+
+@pytest.mark.parametrize(("tab", "width"), [(0, 520), (1, 520), (2, 384), (3, 300)])
+def test_a_pass_under_way_looks_as_it_did(view, qapp, tab: int, width: int) -> None:
+    view.resize(width, 900)
+    button(view, "backward_options_fold").click()
+    view.options.real_engine.setChecked(tab == 0)
+    view.show_backward(UNDER_WAY, GRAPH, NAMES)
+    view.tabs.breakpoints.toggle("#1")
+    view.tabs.setCurrentIndex(tab)
+    qapp.processEvents()
+    assert_same_picture(view, f"backward_{tab}")
+
+
+def test_moves_that_have_no_room_are_in_the_menu(view, qapp) -> None:
+    view.show_backward(UNDER_WAY, GRAPH, NAMES)
+    bar, counts = view._bar, {}
+    for width in (900, 384, 300):
+        view.resize(width, 840)
+        qapp.processEvents()
+        shown = [key for key, button in bar.buttons.items() if button.isVisible()]
+        folded = [key for key in bar.buttons if bar._actions[key] in bar.more.menu().actions()]
+        assert sorted(shown + folded) == sorted(bar.buttons)
+        assert bar.more.isVisible() == bool(folded)
+        counts[width] = len(folded)
+    assert counts[900] == 0 < counts[300]
+
+
+def test_what_the_next_node_gets_can_be_looked_at_only_where_it_is_next(view) -> None:
+    strip = view.next_node
+    view.show_backward(UNDER_WAY, GRAPH, NAMES)
+    assert strip.look.isVisible()
+    strip.look.click()
+    assert "It runs next." in shown(view, "node_about")
+    view.show_selected(4)
+    assert not strip.look.isVisible()

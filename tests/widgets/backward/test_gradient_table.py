@@ -5,6 +5,7 @@ from __future__ import annotations
 from PySide6.QtCore import Qt
 
 from engine.protocol import ParameterGradient
+from widgets import theme
 from widgets.backward.gradient_table import GradientTable
 
 
@@ -40,3 +41,25 @@ def test_passing_by_with_tab_chooses_no_row_and_an_arrow_the_first(qtbot):
     assert asked == [("parameter", "a")]
     qtbot.keyClick(table, Qt.Key.Key_Down)
     assert asked[-1] == ("parameter", "b")
+
+
+def test_columns_are_as_wide_as_the_longest_name(qtbot):
+    table = GradientTable()
+    qtbot.addWidget(table)
+    table.show_gradients([ParameterGradient("w", (2,), None)])
+    narrow = table.columnWidth(1)
+    table.show_gradients([ParameterGradient("transformer.layers.0.attention.weight", (2,), None)])
+    assert table.columnWidth(1) > narrow
+
+
+def test_fewer_gradients_and_another_theme_ask_for_nothing(qtbot, qapp):
+    table = GradientTable()
+    qtbot.addWidget(table)
+    theme.apply(qapp, theme.DARK)  # before anything is shown
+    table.show_gradients([ParameterGradient(n, (2,), None) for n in "abc"])
+    table.setCurrentCell(2, 1)
+    asked: list[tuple[str, str]] = []
+    table.inspect_requested.connect(lambda of, name: asked.append((of, name)))
+    table.show_gradients([ParameterGradient(n, (2,), None) for n in "ab"])
+    theme.apply(qapp, theme.LIGHT)
+    assert asked == [] and table.rowCount() == 2

@@ -30,7 +30,7 @@ def box(bar) -> QComboBox:
 def test_offers_the_model_and_every_tensor_with_a_graph_newest_first(bar):
     bar.show_variables((PLAIN, LOSS, LATER))
     offered = [box(bar).itemText(i) for i in range(box(bar).count())]
-    assert offered == [MODEL, "y  (2 × 3, MulBackward0)", "loss  (scalar, MeanBackward0)"]
+    assert offered == [MODEL, "y  (2, 3) · MulBackward0", "loss  () · MeanBackward0"]
     assert (bar.root, box(bar).currentText()) == ("", MODEL)
 
 
@@ -83,9 +83,9 @@ def test_says_how_large_the_graph_is(bar):
     )
     facts = bar.findChild(QLabel, "graph_facts")
     assert facts.text() == (
-        "5 nodes (shown are the 2 nearest to the root), 1 of them leaves · 2 KiB kept · 1 cut"
+        "5 nodes (1 leaf; the 2 nearest to the root are shown) · 2 KiB saved for backward · 1 cut"
     )
     bar.show_graph(GraphSnapshot(nodes=nodes, edges=(), plan=(0, 1), saved_bytes=2048))
-    assert facts.text() == "2 nodes, 1 of them leaves · 2 KiB kept"
+    assert facts.text() == "2 nodes (1 leaf) · 2 KiB saved for backward"
     bar.show_graph(None)
     assert facts.text() == ""

@@ -155,7 +155,7 @@ def test_closed_modules_keep_their_parameters_and_show_cuts_once_open() -> None:
         ("#5", "#6", 1),
     }
     assert (box(body, "!4.0").title, box(body, "!4.0").subtitle) == ("body.fc.bias", "frozen")
-    assert (box(body, "#6").title, box(body, "#6").subtitle) == ("weight", "8×8")
+    assert (box(body, "#6").title, box(body, "#6").subtitle) == ("weight", "(8, 8)")
     assert (box(body, "body.fc").title, box(body, "body.fc").subtitle) == ("fc", "Linear")
 
 

@@ -1,4 +1,4 @@
-"""A canvas with a small model, and what its signals said."""
+"""A canvas with a small model, and a record of its signals."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def canvas(qtbot, model: Model) -> ModelCanvas:
 
 @pytest.fixture
 def heard(canvas: ModelCanvas) -> list[tuple]:
-    """Every signal the canvas emits that asks for something, as (name, *arguments)."""
+    """The requests that the canvas has emitted, each as (name of the signal, *arguments)."""
     said: list[tuple] = []
 
     def listen(name: str) -> None:
@@ -70,7 +70,7 @@ def drag(canvas: ModelCanvas) -> Callable[..., None]:
 
 @pytest.fixture
 def snapshot(model: Model) -> ModelSnapshot:
-    """What the engine would say of the model, with a fault at `b`."""
+    """The snapshot that the engine would send for the model, with an error at block `b`."""
     shapes = {"x": ("B", 64), "a": ("B", 32)}
     reports = {
         key: BlockReport(key, {"x" if key == "x" else "output": TensorSpec(shape, "float32")})

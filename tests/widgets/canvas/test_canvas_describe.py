@@ -6,8 +6,7 @@ import pytest
 
 from engine.project import catalogue
 from engine.project.document import Block
-from engine.protocol import TensorSpec
-from widgets.canvas.describe import count_text, key_parameters, shape_text
+from widgets.canvas.describe import count_text, key_parameters
 
 
 @pytest.mark.parametrize(
@@ -45,8 +44,3 @@ def test_every_kind_has_words(kind):
 )  # fmt: skip
 def test_counts(count, text):
     assert count_text(count) == text
-
-
-def test_shapes():
-    assert shape_text(TensorSpec(("B", 16, 8, 8), "float32")) == "B×16×8×8"
-    assert shape_text(TensorSpec((), "float32")) == "scalar"

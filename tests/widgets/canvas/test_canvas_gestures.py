@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from PySide6.QtCore import QPoint, QPointF, QRectF, Qt
 from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication
 
 from engine.project.document import Model, Wire, replace
 from engine.project.problems import Fix, Problem
@@ -88,6 +89,17 @@ def test_dragging_one_of_several_moves_all(canvas, drag, heard):
     start = canvas.block_center("add")
     drag(start, start + QPoint(0, 160))
     assert heard == [("blocks_moved", {"relu": (288.0, 400.0), "add": (576.0, 400.0)})]
+
+
+@pytest.mark.parametrize("zoom", [0.5, 1.0])
+def test_a_drag_begins_at_the_systems_distance(canvas, drag, heard, zoom):
+    canvas.set_view(zoom, 520, 150)
+    start, least = canvas.block_center("relu"), QApplication.startDragDistance()
+    drag(start, start + QPoint(least - 1, 0))
+    assert heard == [] and positions(canvas)["relu"] == (288, 240)
+    start = canvas.block_center("relu")
+    drag(start, start + QPoint(least, 0))
+    assert len(heard) == 1
 
 
 def test_a_refused_move_goes_back(canvas, drag, model):
@@ -396,6 +408,27 @@ def test_minimap_takes_one_there(canvas):
     assert left.x() < before.x()
     QTest.mouseClick(minimap, LEFT, pos=QPoint(156, 56))
     assert canvas.center().x() > left.x()
+
+
+def test_the_minimap_is_there_only_while_something_is_out_of_sight(canvas):
+    canvas.fit()
+    assert not canvas.minimap.isVisible()
+    canvas.zoom_by(3)
+    assert canvas.minimap.isVisible()
+
+
+def test_the_minimap_goes_out_of_the_way_of_a_block(canvas, model):
+    canvas.set_view(1.0, 520, 150)
+    edge = canvas.minimap.EDGE_PX
+    for y in (canvas.height() - 100, 30):  # a block in the lower right corner, then the upper one
+        seen = canvas.mapToScene(canvas.width() - 150, y)
+        far = replace(model.blocks[1], x=-3000.0)
+        here = replace(model.blocks[0], x=seen.x(), y=seen.y())
+        canvas.show_model(Model((here, far), ()))
+        box = canvas.mapFromScene(canvas.model_scene.blocks[here.id].rect()).boundingRect()
+        assert canvas.minimap.isVisible()
+        assert not canvas.minimap.geometry().intersects(box)
+        assert canvas.rect().adjusted(edge, edge, -edge, -edge).contains(canvas.minimap.geometry())
 
 
 def test_zoom_bar(canvas):

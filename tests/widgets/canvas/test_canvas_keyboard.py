@@ -49,6 +49,11 @@ def test_arrows_go_to_the_neighbour(canvas, key, found):
     assert canvas.selected_blocks() == (found,)
 
 
+def test_an_arrow_without_a_selection_selects_the_first_block(canvas):
+    press(canvas, Qt.Key.Key_Left)
+    assert canvas.selected_blocks() == ("x",)
+
+
 def test_arrows_bring_a_far_block_into_view(canvas, model):
     far = replace(model.blocks[3], x=5000.0)
     canvas.show_model(replace(model, blocks=(*model.blocks[:3], far)))
@@ -158,7 +163,7 @@ def test_wiring_where_there_is_nothing_to_wire(canvas, heard):
     canvas.show_model(Model(canvas.model_scene.model.blocks[:1]))
     canvas.select(["x"])
     press(canvas, Key.Key_W)
-    assert "no input left" in canvas.note.text and heard == []
+    assert "No free input" in canvas.note.text and heard == []
 
 
 def test_wires_can_be_selected_by_keyboard(canvas, model, heard):
@@ -239,10 +244,10 @@ def test_tooltips_teach(canvas, snapshot):
         return pointer.tooltip_at(canvas, QPointF(x, y))
 
     block = words(384, 20)
-    assert "torch.nn.Linear" in block and "64 → 32" in block and "B × 32, float32" in block
+    assert "torch.nn.Linear" in block and "64 → 32" in block and "(B, 32) float32" in block
     assert "b is wrong" in words(672, 20) and "330 parameters" in words(672, 20)
-    assert "(output)" in words(480, 36) and "B × 32" in words(480, 36)
-    assert "(input)" in words(288, 36) and "B × 64" in words(288, 36)
+    assert "(output)" in words(480, 36) and "(B, 32)" in words(480, 36)
+    assert "(input)" in words(288, 36) and "(B, 64)" in words(288, 36)
     assert "x_.x → a_.input" in words(240, 36)
     assert "b is wrong" in words(600, 90)
     assert words(40, 400) == ""
@@ -279,3 +284,15 @@ def test_control_d_duplicates_where_it_is_the_systems_key_for_delete(canvas, hea
     heard.clear()
     QTest.keyClick(canvas, Qt.Key.Key_D, Qt.KeyboardModifier.ControlModifier)
     assert heard == [("duplicate_requested", ("a",))]
+
+
+def test_tab_goes_through_blocks_whose_wiring_has_a_loop(canvas, model):
+    a, b = (block.id for block in model.blocks[1:3])
+    loop = (Wire(a, "output", b, "input"), Wire(b, "output", a, "input"))
+    canvas.show_model(replace(model, wires=loop))
+    seen = []
+    while canvas.focusNextPrevChild(True) and len(seen) <= len(model.blocks):
+        if canvas.selected_blocks() in seen:
+            break
+        seen.append(canvas.selected_blocks())
+    assert sorted(key for (key,) in seen) == sorted(block.id for block in model.blocks)

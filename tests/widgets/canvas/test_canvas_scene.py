@@ -64,8 +64,8 @@ def test_shapes_stand_on_wires_and_blocks(canvas, model, snapshot):
     canvas.show_report(snapshot)
     scene = canvas.model_scene
     labels = {wire.source: item.label for wire, item in scene.wires.items()}
-    assert labels == {"x": "B×64", "a": "B×32", "b": ""}
-    assert scene.blocks["a"].state_text() == ("B×32", "intermediate")
+    assert labels == {"x": "(B, 64)", "a": "(B, 32)", "b": ""}
+    assert scene.blocks["a"].state_text() == ("(B, 32)", "intermediate")
     canvas.show_report(None)
     assert {item.label for item in scene.wires.values()} == {""}
 
@@ -90,7 +90,7 @@ def test_a_fault_colours_block_and_wire_and_says_why(canvas, model, snapshot):
     canvas.show_report(snapshot)
     scene = canvas.model_scene
     assert scene.blocks["b"].problem_role() == "error"
-    assert scene.blocks["b"].state_text() == ("does not fit", "error")
+    assert scene.blocks["b"].state_text() == ("has a problem", "error")
     assert scene.wires[model.wires[1]].role == "error"
     assert scene.problems.keys() == {"b"}
     image = canvas.grab().toImage()
@@ -104,7 +104,7 @@ def test_an_input_that_is_not_wired_yet_is_no_fault(canvas, snapshot):
     canvas.show_report(snapshot)
     relu = canvas.model_scene.blocks["relu"]
     assert relu.problem_role() is None
-    assert relu.state_text() == ("not wired yet", "warning")
+    assert relu.state_text() == ("not connected", "warning")
 
 
 def test_warnings_are_warnings(canvas, model):
@@ -162,7 +162,7 @@ def test_spec_of_several_outputs(canvas, model):
     assert ys == sorted(ys) and ys[-1] < item.height
     spec = TensorSpec(("B", 5, 16), "float32")
     item.report = BlockReport("lstm", {"output": spec})
-    assert item.state_text()[0] == "B×5×16"
+    assert item.state_text()[0] == "(B, 5, 16)"
 
 
 @pytest.mark.parametrize("name", ["light", "dark"])
@@ -189,7 +189,7 @@ def test_pictures_of_the_model_are_vector_text(canvas, snapshot, tmp_path):
     canvas.show_report(snapshot)
     canvas.save_svg(tmp_path / "model.svg")
     svg = (tmp_path / "model.svg").read_text()
-    for words in ("Linear", "64 → 32", "B×64", "b is wrong"):
+    for words in ("Linear", "64 → 32", "(B, 64)", "b is wrong"):
         assert words in svg
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import stat
+
 import pytest
-from PySide6.QtCore import Qt
-from PySide6.QtGui import QTextCursor
+from PySide6.QtCore import QEvent, Qt
+from PySide6.QtGui import QDesktopServices, QTextCursor
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QPushButton
 
 from engine.protocol import (
     Completion,
@@ -14,12 +16,16 @@ from engine.protocol import (
     ErrorReport,
     FailedOperand,
     FailedOperands,
+    OutputPiece,
     OutputSnapshot,
+    OutputTailSnapshot,
 )
+from tests.pictures import assert_same_picture
 from widgets import theme
 from widgets.console.code_input import is_complete
 from widgets.console.console_view import ConsoleView
-from widgets.console.history import History
+from widgets.console.history import MAX_ENTRIES, History
+from widgets.console.output_tail import LeftOutNote
 from widgets.console.transcript import MAX_LINE_CHARACTERS, MAX_LINES
 
 
@@ -113,6 +119,14 @@ def test_backspace_and_tab_keep_to_tab_stops(console):
 # -- one cell at a time --------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(("ms", "told"), [(1000, ""), (2500, "ran for 2.5 s\n")])
+def test_a_cell_that_took_long_says_how_long(console, monkeypatch, ms, told):
+    console.submit("x = 1")
+    monkeypatch.setattr(console._clock, "elapsed", lambda: ms)
+    console.finish_cell(None)
+    assert said(console) == f"x = 1\n{told}"
+
+
 def test_what_is_submitted_meanwhile_waits_and_is_dropped_after_a_failure(console):
     for source in ("a = 1", "b = 2", "c = 3", "d = 4"):
         console.submit(source)
@@ -135,6 +149,11 @@ def test_interrupt_is_there_only_while_a_cell_runs(console, qtbot):
     assert not console.interrupt_button.isEnabled()
 
 
+def test_why_nothing_could_be_run_takes_the_place_of_the_hint(console):
+    console.abandon("There is no engine.")
+    assert said(console) == "There is no engine.\n" and not console.empty.isVisible()
+
+
 def test_a_lost_engine_ends_the_cell_in_hand_and_those_that_wait(console):
     console.submit("a")
     console.submit("b")
@@ -143,6 +162,23 @@ def test_a_lost_engine_ends_the_cell_in_hand_and_those_that_wait(console):
     assert "The engine has ended." in said(console)
     console.submit("c")
     assert len(console.asked) == 2
+
+
+def test_control_c_in_the_input_stops_the_cell_and_still_copies_a_selection(console, qapp):
+    stopped: list[bool] = []
+    console.interrupt_requested.connect(lambda: stopped.append(True))
+    control = Qt.KeyboardModifier.ControlModifier
+    type_(console, "abc")
+    press(console, Qt.Key.Key_C, control)
+    assert stopped == []  # nothing runs
+    console.submit("while True: pass")
+    qapp.clipboard().setText("before")
+    console.input.selectAll()
+    press(console, Qt.Key.Key_C, control)
+    assert (stopped, qapp.clipboard().text()) == ([], "abc")
+    console.input.moveCursor(QTextCursor.MoveOperation.End)
+    press(console, Qt.Key.Key_C, control)
+    assert (stopped, console.input.source()) == ([True], "abc")
 
 
 # -- output --------------------------------------------------------------------------------------
@@ -170,12 +206,117 @@ def test_progress_bars_write_over_their_line_and_colour_codes_go(console):
     assert said(console) == "x\n100%\nred\n"
 
 
+@pytest.mark.parametrize(
+    ("pieces", "shown"),
+    [
+        (["50%\r"], "50%"),
+        (["50%\r", "60%\r"], "60%"),
+        (["50%\r", "\r60%"], "60%"),
+        (["50%\r", "done\n"], "done\n"),
+        (["50%\r", "", "done\n"], "done\n"),
+        (["50%\r", "\ndone\n"], "50%\ndone\n"),
+        (["50%\r\r"], "50%"),
+        (["10%\r20%\r\r"], "20%"),
+        (["a\r\nb\r\n"], "a\nb\n"),
+        (["a\r", "\nb"], "a\nb"),
+        (["a", "\rb\rc"], "c"),
+        (["a\nb\rc\nd\r"], "a\nc\nd"),
+    ],
+)
+def test_a_return_takes_effect_when_more_comes(console, pieces, shown):
+    console.submit("x")
+    for text in pieces:
+        console.add_output(OutputSnapshot(stream="stdout", text=text))
+    assert said(console) == f"x\n{shown}"
+    application = QApplication.instance()
+    assert isinstance(application, QApplication)
+    theme.apply(application, theme.DARK)
+    assert said(console) == f"x\n{shown}"
+
+
+def test_a_return_of_one_stream_or_cell_takes_nothing_of_the_next(console):
+    console.submit("x")
+    console.add_output(OutputSnapshot(stream="stdout", text="50%\r"))
+    console.add_output(OutputSnapshot(stream="result", text="3\n"))
+    console.finish_cell(None)
+    console.submit("y")
+    assert said(console) == "x\n50%\n3\n\ny\n"
+
+
+def test_an_error_without_a_hint_has_no_line_for_one_and_nothing_can_be_typed_there(console):
+    console.submit("x")
+    console.finish_cell(ErrorReport("NameError", "no x", traceback="NameError: no x\n"))
+    QTest.keyClicks(console.output, "typed")
+    assert said(console) == "x\nNameError: no x\n"
+
+
 def test_endless_output_is_bounded(console):
     console.submit("x")
     console.add_output(OutputSnapshot(stream="stdout", text="line\n" * (MAX_LINES * 2)))
     console.add_output(OutputSnapshot(stream="stdout", text="y" * 100_000))
     assert console.output.blockCount() <= MAX_LINES
     assert len(said(console).split("\n")[-1]) < MAX_LINE_CHARACTERS + 10
+
+
+def long_tail(text: str, lines: int, path: str = "", **options) -> OutputTailSnapshot:
+    return OutputTailSnapshot(
+        pieces=(OutputPiece("stdout", text),),
+        left_out_lines=lines,
+        left_out_characters=10 * lines,
+        path=path,
+        **options,
+    )
+
+
+def note(console) -> LeftOutNote:
+    (found,) = console.output.findChildren(LeftOutNote)
+    return found
+
+
+def test_the_tail_of_a_long_output_replaces_the_one_before(console, qapp):
+    console.submit("x")
+    console.add_output(OutputSnapshot(stream="stdout", text="head\n"))
+    for end in ("a\nb", "c\nd\ne\n", "f\n"):
+        console.add_output(long_tail(end, 1234))
+    lines = said(console).split("\n")
+    assert (lines[:3], lines[-2:]) == (["x", "head", ""], ["f", ""])
+    assert not {"a", "b", "c", "d", "e"} & set(lines)
+    assert note(console).text == "… 1,234 lines are left out here."
+    console.interrupt()
+    console.submit("y")
+    console.output.add_note("a note meanwhile")
+    console.add_output(long_tail("g\nh\n", 1235))
+    assert said(console).endswith("\ng\nh\na note meanwhile\n")
+    theme.apply(qapp, theme.DARK)
+    qapp.sendPostedEvents(None, QEvent.Type.DeferredDelete)
+    assert said(console).endswith("\ng\nh\na note meanwhile\n")
+    assert note(console).text == "… 1,235 lines are left out here."
+    console.finish_cell(None)
+    console.submit("z")
+    console.add_output(OutputSnapshot(stream="stdout", text="own\n"))
+    console.add_output(long_tail("i\n", 2))
+    assert said(console).count("g\nh\n") == 1
+    assert said(console).endswith("i\n")
+
+
+def test_the_note_opens_the_file_and_says_where_there_is_none(console, tmp_path, monkeypatch):
+    opened = []
+    monkeypatch.setattr(QDesktopServices, "openUrl", lambda url: opened.append(url) or True)
+    file = tmp_path / "output.txt"
+    file.write_text("all")
+    console.submit("x")
+    console.add_output(long_tail("a\n", 5, str(file)))
+    button = console.output.findChild(QPushButton, "console_left_out_open")
+    button.click()
+    assert [url.toLocalFile() for url in opened] == [str(file)]
+    file.unlink()
+    button.click()
+    assert note(console).text == f"The file is no more: {file}"
+    console.add_output(long_tail("a\n", 5, str(file), is_whole=False))
+    assert "only their beginning" in note(console).text
+    console.add_output(long_tail("a\n", 5, "", is_whole=False, fault="No space left"))
+    assert "No file holds all of them: No space left." in note(console).text
+    assert button.isHidden()
 
 
 def test_clear_keeps_nothing_on_screen(console):
@@ -212,6 +353,17 @@ def test_up_in_the_midst_of_a_text_moves_the_cursor(console):
     assert (console.input.source(), console.input.textCursor().blockNumber()) == ("a\nb", 0)
 
 
+def test_the_history_is_for_this_user_only_also_one_of_an_older_version(tmp_path):
+    path = tmp_path / "tensorlab" / "history.jsonl"
+    path.parent.mkdir()
+    path.parent.chmod(0o755)
+    path.write_text("", encoding="utf-8")
+    path.chmod(0o644)
+    History(path).add("x = 1")
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+
+
 def test_history_lasts_through_sessions_and_survives_a_torn_line(tmp_path):
     path = tmp_path / "state" / "history"
     History(path).add("x = 1\ny = 2")
@@ -220,6 +372,14 @@ def test_history_lasts_through_sessions_and_survives_a_torn_line(tmp_path):
     later = History(path)
     assert later.entries == ["x = 1\ny = 2"]
     assert later.older("") == "x = 1\ny = 2"
+
+
+def test_the_newest_of_a_long_history_stay(tmp_path):
+    path = tmp_path / "history"
+    path.write_text("".join(f'"x = {i}"\n' for i in range(MAX_ENTRIES + 5)))
+    kept = [f"x = {i}" for i in range(5, MAX_ENTRIES + 5)]
+    assert History(path).entries == kept == History(path).entries
+    assert len(path.read_text().splitlines()) == MAX_ENTRIES
 
 
 def test_a_history_that_cannot_be_kept_says_so(tmp_path):
@@ -254,6 +414,15 @@ def test_a_dot_asks_and_the_list_narrows_while_typing(console, qtbot):
     press(console, Qt.Key.Key_Tab)
     assert console.input.source() == "x.view_as"
     assert not popup.isVisible()
+
+
+@pytest.mark.parametrize("keys", [[Qt.Key.Key_ParenLeft], [Qt.Key.Key_Left], [Qt.Key.Key_Space]])
+def test_the_list_closes_where_the_name_ends(console, keys):
+    type_(console, "x.")
+    answer(console, *TWO)
+    for key in keys:
+        press(console, key)
+    assert not console.input.popup.isVisible()
 
 
 def test_tab_fills_in_the_only_name(console):
@@ -348,6 +517,25 @@ def test_the_rest_of_a_file_runs_until_a_cell_fails(console):
     console.finish_cell(ErrorReport("ImportError", "no", line=1, traceback="I"))
     assert len(console.asked) == 1
     assert "2 more cells were not run" in said(console)
+
+
+def test_one_goes_back_and_forth_through_the_cells_of_a_file(console):
+    console.open_file("/tmp/net.py", FILE)
+    strip, seen = console.file, []
+    for press_ in (strip._skip, strip._skip, strip._skip, strip._back, strip._back, strip._back):
+        seen.append((strip._place.text(), strip._back.isEnabled(), strip._skip.isEnabled()))
+        press_.click()
+    first, second, third = (
+        f"cell {n} of 3, from line {line}" for n, line in ((1, 1), (2, 3), (3, 6))
+    )
+    done = "all 3 cells done"
+    assert seen == [
+        (first, False, True), (second, True, True), (third, True, True),
+        (done, True, False), (third, True, True), (second, True, True),
+    ]  # fmt: skip
+    assert console.asked == [] and console.input.source() == "import torch"
+    strip._close.click()
+    assert console.input.source() == "" and strip.current is None
 
 
 def test_an_empty_file_is_told(console):
@@ -480,3 +668,37 @@ def test_a_cell_that_is_run_is_in_sight_though_one_was_reading_further_up(consol
     assert bar.value() == 0  # reading is left alone
     console.submit("y = 2")
     assert bar.value() == bar.maximum()
+
+
+# -- looks ---------------------------------------------------------------------------------------
+
+
+def test_the_console_looks_as_it_did(console, qapp):
+    console.submit("for i in range(2):\n    print(i)  # twice")
+    console.add_output(OutputSnapshot(stream="stdout", text="0\n1\n"))
+    console.add_output(OutputSnapshot(stream="stderr", text="UserWarning: careful\n"))
+    console.add_output(OutputSnapshot(stream="result", text="tensor([1., 2.])\n"))
+    fail(console)
+    console.output.add_note("The engine has ended.")
+    qapp.processEvents()
+    assert_same_picture(console, "console")
+
+
+def test_completions_look_as_they_did(console, qapp):
+    type_(console, "x.")
+    answer(console, Completion("T", "attribute", "(4, 3)"), *TWO)
+    qapp.processEvents()
+    assert_same_picture(console, "console_completions")
+    type_(console, "view_")
+    qapp.processEvents()
+    assert_same_picture(console, "console_completions_narrowed")
+    for _ in range(5):
+        press(console, Qt.Key.Key_Backspace)
+    assert console.input.popup.texts() == ["T", "view", "view_as"]  # the name is empty again
+    assert console.input.popup.isVisible()
+
+
+def test_a_file_looks_as_it_did(console, qapp):
+    console.open_file("/tmp/net.py", FILE)
+    qapp.processEvents()
+    assert_same_picture(console, "console_file")

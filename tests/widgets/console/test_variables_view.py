@@ -1,12 +1,15 @@
+"""The list of variables: columns, selection, menu, and the tint of shared memory."""
+
 from __future__ import annotations
 
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QMenu
+from PySide6.QtWidgets import QLabel, QMenu
 
 from engine.protocol import Variable, VariablesSnapshot
-from widgets.console.variables_model import COLUMNS, DTYPE, VERSION
+from tests.pictures import assert_same_picture
+from widgets.console.variables_model import COLUMNS, DTYPE, SHAPE, VALUE, VERSION
 from widgets.console.variables_view import VariablesView
 from widgets.memory.storage_color import storage_color
 
@@ -58,7 +61,7 @@ def test_shows_every_field(view):
     made = tensor("s", 3, 2, shape=(), text="6.0", grad_fn="SumBackward0", requires_grad=True)
     view.show_variables(snapshot(made, Z, MODULE, left_out=7))
     assert row(view, 0) == [
-        "3", "s", "scalar", "float32", "2", "6.0", "SumBackward0", "24 B", "cpu",
+        "3", "s", "()", "float32", "2", "6.0", "SumBackward0", "24 B", "cpu",
     ]  # fmt: skip
     assert row(view, 1)[6] == "leaf, requires grad"
     assert row(view, 2) == ["", "m", "Linear", "", "", "9 parameters", "", "36 B", "cpu"]
@@ -73,6 +76,14 @@ def test_a_long_dtype_is_not_cut_off(view):
     assert before < view.table.sizeHintForColumn(DTYPE) <= wide
     view.show_variables(snapshot(X))
     assert view.table.columnWidth(DTYPE) == wide
+
+
+def test_a_long_shape_is_not_cut_off_beside_values_that_are_empty(view):
+    view.show_variables(snapshot(X))
+    value = view.table.columnWidth(VALUE)
+    view.show_variables(snapshot(X, tensor("y", 2, shape=(64, 128, 32, 32))))
+    assert view.table.columnWidth(SHAPE) >= view.table.sizeHintForColumn(SHAPE)
+    assert view.table.columnWidth(VALUE) == value < view.table.columnWidth(SHAPE)
 
 
 def test_a_click_chooses_and_tells_once(view, qtbot):
@@ -169,3 +180,19 @@ def test_the_menu_leads_to_the_graph_of_a_tensor_that_has_one(view, qtbot):
                 action.trigger()
             assert told.args == ["s"]
         menu.close()
+
+
+def test_the_table_looks_as_it_did(view, qapp):
+    view.show_variables(snapshot(X, Y, Z, MODULE, left_out=3))
+    qapp.processEvents()
+    assert_same_picture(view, "variables")
+
+
+@pytest.mark.parametrize(
+    ("left_out", "words"),
+    [(0, ""), (1, "1 more are not listed."), (5678, "5,678 more are not listed.")],
+)
+def test_what_is_not_listed_is_counted(view, left_out, words):
+    view.show_variables(snapshot(X, left_out=left_out))
+    told = view.findChild(QLabel, "variables_left_out")
+    assert (told.text() if told.isVisible() else "") == words

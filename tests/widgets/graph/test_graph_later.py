@@ -1,4 +1,4 @@
-"""What a large graph's picture needs is found off the window's thread; the newest wish counts."""
+"""The picture of a large graph is prepared in a thread; the newest request counts."""
 
 from __future__ import annotations
 

@@ -1,15 +1,27 @@
+"""The map of shared memory: its layout, selection by mouse and keys, tooltips."""
+
 from __future__ import annotations
 
+from functools import partial
 from itertools import combinations
 
 import msgspec
 import pytest
 from PySide6.QtCore import QPoint, QPointF, Qt
+from PySide6.QtGui import QGuiApplication
 
 from engine.protocol import AliasesSnapshot, AliasNode, StorageNode, WrittenBy
 from widgets import theme
-from widgets.memory.alias_item import layout_map
-from widgets.memory.alias_map import LEGIBLE_ZOOM, AliasMapView
+from widgets.memory.alias_item import (
+    COLUMN_GAP,
+    FOREST_GAP,
+    NODE_WIDTH,
+    ROW_GAP,
+    STORAGE_WIDTH,
+    layout_map,
+)
+from widgets.memory.alias_map import KINDS, LEGIBLE_ZOOM, AliasMapView
+from widgets.memory.written import written_words
 
 WRITE = WrittenBy("add_", "<cell 2>", 1, "y.add_(1)")
 X = AliasNode(("x", "same"), "base", 1, (12,), "float32", (1,), 0)
@@ -85,7 +97,7 @@ def test_selecting_from_outside_tells_nothing_back(view, qtbot) -> None:
 
 def test_tooltips_tell_kind_strides_root_and_line(view) -> None:
     tip = view.tooltip(1)
-    for words in ("y", "other strides", "3 × 4 float32", "strides (4, 1)", "_base: x = same",
+    for words in ("y", "other strides", "(3, 4) float32", "strides (4, 1)", "_base: x = same",
                   "made by add_ in cell 2, line 1: y.add_(1)"):  # fmt: skip
         assert words in tip
     assert "one object with several names: x is same" in view.tooltip(0)
@@ -148,8 +160,103 @@ def test_a_large_map_opens_legible_and_what_is_selected_comes_into_sight(view) -
     )
     assert view.zoom == LEGIBLE_ZOOM
     assert view.visible_rect().contains(view.tensor_rect("x0"))
+    whole, seen = view.content_rect(), view.visible_rect()
+    margin = view.FIT_MARGIN_PX / LEGIBLE_ZOOM
+    assert seen.top() == pytest.approx(whole.top() - margin, abs=2)
+    assert seen.center().x() == pytest.approx(whole.center().x(), abs=2)
     assert not view.visible_rect().contains(view.tensor_rect("x39"))
     view.show_selected("x39")
     assert view.visible_rect().contains(view.tensor_rect("x39")) and view.zoom == LEGIBLE_ZOOM
     view.fit()
     assert view.visible_rect().contains(view.content_rect())
+
+
+def test_a_tensor_and_a_storage_tell_their_facts_under_the_pointer(view, hover) -> None:
+    def at(x: float, y: float) -> str:
+        return hover(view.viewport(), view.mapFromScene(x, y))
+
+    layout = layout_map(ALIASES)
+    z, first, second = layout.tensors[2], layout.storages[1], layout.storages[2]
+    assert at(z.center().x(), z.center().y()) == view.tooltip(2)
+    assert at(first.center().x(), first.center().y()) == (
+        "Storage 1: 48 B on cpu\nversion 3: in-place writes that torch has counted\n"
+        "last written by add_ in cell 2, line 1: y.add_(1)"
+    )
+    assert at(second.center().x(), second.center().y()) == (
+        "Storage 2: 12 B on cpu\nversion 0: in-place writes that torch has counted"
+    )
+    assert at((first.right() + layout.tensors[0].left()) / 2, first.bottom() + 8) == ""
+    view.show_aliases(msgspec.structs.replace(ALIASES, storages=(
+        msgspec.structs.replace(ALIASES.storages[0], version=None, written_by=None),
+        ALIASES.storages[1])))  # fmt: skip
+    assert at(first.center().x(), first.center().y()) == "Storage 1: 48 B on cpu"
+
+
+def test_what_a_tensor_tells_is_whole(view) -> None:
+    assert [view.tooltip(number).split("\n") for number in (0, 2, 4)] == [
+        ["x = same", "one object with several names: x is same", KINDS["base"],
+         "(12,) float32 · strides (1,) · offset 0"],
+        ["z", KINDS["view"], "(4,) float32 · strides (1,) · offset 4", "_base: x = same"],
+        ["(no variable names it)", KINDS["base"], "(3, 1) float32 · strides (1, 1) · offset 0"],
+    ]  # fmt: skip
+
+
+def test_the_right_button_and_empty_ground_choose_nothing(view, qtbot) -> None:
+    chosen = []
+    view.tensor_selected.connect(chosen.append)
+    click = partial(qtbot.mouseClick, view.viewport())
+    click(Qt.MouseButton.RightButton, pos=view.point_of("z").toPoint())
+    click(Qt.MouseButton.LeftButton, pos=QPoint(5, 5))
+    assert chosen == [] and view.selected == ""
+
+
+def test_the_keys_stay_on_the_map(view, qtbot) -> None:
+    for _ in range(9):
+        qtbot.keyClick(view, Qt.Key.Key_Down)
+    assert view.selected == "e"
+    view.show_selected("x")
+    qtbot.keyClick(view, Qt.Key.Key_Left)
+    assert view.selected == "x"
+    view.show_aliases(AliasesSnapshot(storages=(), tensors=()))
+    qtbot.keyClick(view, Qt.Key.Key_Down)
+    assert view.selected == ""
+
+
+def test_the_first_tensor_made_from_one_stands_beside_it_and_the_others_below() -> None:
+    layout = layout_map(ALIASES)
+    x, y, z, d, unnamed, e = layout.tensors
+    first, second = layout.storages[1], layout.storages[2]
+    assert first.top() == x.top() == y.top() == z.top() == 0
+    assert d.left() == y.left() and d.top() == y.bottom() + ROW_GAP
+    assert second.top() == unnamed.top() == e.top() == d.bottom() + ROW_GAP + FOREST_GAP
+    assert [rect.left() for rect in (first, x, y, z)] == [
+        column * (NODE_WIDTH + COLUMN_GAP) - (column > 0) * (NODE_WIDTH - STORAGE_WIDTH)
+        for column in range(4)
+    ]
+
+
+def test_the_menu_fits_the_map_and_copies_it(view, menu_of) -> None:
+    view.set_view(0.3, 4000, 4000)
+    actions = menu_of(view.viewport())
+    assert list(actions)[:2] == ["Fit\tF", "Copy picture"]
+    actions["Fit\tF"].trigger()
+    assert view.visible_rect().contains(view.content_rect())
+    QGuiApplication.clipboard().clear()
+    actions["Copy picture"].trigger()
+    assert not QGuiApplication.clipboard().image().isNull()
+
+
+@pytest.mark.parametrize(
+    ("where", "words"),
+    [
+        (WRITE, "add_ in cell 2, line 1: y.add_(1)"),
+        (
+            WrittenBy("", "/home/me/model.py", None, ""),
+            "backward, or a write that was not seen, in model.py",
+        ),
+        (WrittenBy("mul_", "<cell 3>", 7, ""), "mul_ in cell 3, line 7"),
+        (WrittenBy("mul_", "<cell 3>", None, "x *= 2"), "mul_ in cell 3: x *= 2"),
+    ],
+)
+def test_the_line_that_wrote_in_words(where, words) -> None:
+    assert written_words(where) == words

@@ -69,3 +69,23 @@ def test_alias_map(qtbot, qapp, name) -> None:
     view.show_selected("y")
     qapp.processEvents()
     assert_same_picture(view, f"alias_map_{name}")
+
+
+def test_names_too_long_for_the_map_are_cut(qtbot, qapp) -> None:
+    sent = []
+    session = Session(sent.append)
+    name = "a_name_that_is_much_longer_than_the_room_for_it"
+    session.handle(
+        RunCellCommand(
+            source=f"{name} = torch.arange(12.)\nv = {name}.view(1, 2, 1, 3, 1, 2, 1, 1)\nv += 1"
+        )
+    )
+    session.handle(AliasesCommand())
+    session.close()
+    view = AliasMapView()
+    qtbot.addWidget(view)
+    view.resize(900, 300)
+    view.show()
+    view.show_aliases(sent[-1])
+    qapp.processEvents()
+    assert_same_picture(view, "alias_map_long_names")

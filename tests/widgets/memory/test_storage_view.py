@@ -1,3 +1,5 @@
+"""The storage of a tensor: cells, sums over strides, and readers, with the engine as oracle."""
+
 from __future__ import annotations
 
 import msgspec
@@ -13,6 +15,7 @@ from engine.protocol import LocationSnapshot, WrittenBy
 from engine.tensors.memory.locating import locate
 from engine.tensors.memory.storage import read_window
 from engine.tensors.reach import Reached, reach
+from tests.pictures import assert_same_picture
 from widgets import theme
 from widgets.memory.storage_view import StorageView
 from widgets.memory.strip_picture import BY_POSITION
@@ -75,6 +78,17 @@ def test_a_clicked_cell_is_told_with_its_element(view, qtbot) -> None:
     assert view.text("sum").endswith("= 9")
 
 
+def test_the_right_button_chooses_no_cell(view, qtbot) -> None:
+    view.show_storage(shown("x", torch.arange(12)))
+    chosen = []
+    view.cell_selected.connect(chosen.append)
+    point = view.strip.cell_rect(3).center().toPoint()
+    qtbot.mouseClick(view.strip.viewport(), Qt.MouseButton.RightButton, pos=point)
+    assert chosen == []
+    click_cell(qtbot, view, 3)
+    assert chosen == [3]
+
+
 def test_a_gap_is_told_without_an_element(view, qtbot) -> None:
     view.show_storage(shown("g", torch.arange(8)[1::2]))
     told = []
@@ -99,6 +113,13 @@ def test_arrows_walk_over_the_cells_and_escape_lets_go(view, qtbot) -> None:
     with qtbot.waitSignal(view.selection_cleared):
         qtbot.keyClick(view.strip, Qt.Key.Key_Escape)
     assert view.strip.cell is None
+    view.show_storage(shown("y", torch.arange(3)))
+    for key in (Qt.Key.Key_Right, Qt.Key.Key_Right, Qt.Key.Key_Left, Qt.Key.Key_Left):
+        qtbot.keyClick(view.strip, key)
+    assert chosen[3:] == [0, 1, 0]  # and not beyond the first
+    for _ in range(3):
+        qtbot.keyClick(view.strip, Qt.Key.Key_Right)
+    assert chosen[6:] == [1, 2]
 
 
 def test_readers_of_a_cell_are_listed_and_can_be_gone_to(view, qtbot) -> None:
@@ -185,7 +206,7 @@ def test_facts_strides_and_the_last_write_are_written_out(view) -> None:
     where = WrittenBy("add_", "<cell 3>", 2, "x.add_(1)")
     view.show_storage(msgspec.structs.replace(snapshot, written_by=where))
     assert label(view, "storage_facts") == (
-        "x: 2 × 2 × 4 float32 · strides (12, 4, 1) · offset 4 · storage 24 cells, 96 B · version 0"
+        "x: (2, 2, 4) float32 · strides (12, 4, 1) · offset 4 · storage 24 cells, 96 B · version 0"
         " · last written by add_ in cell 3, line 2: x.add_(1)"
     )
     assert "stride 12 (48 B)" in label(view, "storage_strides")
@@ -237,6 +258,18 @@ def test_rows_do_not_break_elsewhere_while_one_scrolls(view) -> None:
     view.strip.verticalScrollBar().setValue(view.strip.verticalScrollBar().maximum())
     assert view.strip.columns == columns
     assert len(asked) <= 2
+
+
+def test_a_chosen_cell_is_brought_into_view_to_either_side(view, qapp) -> None:
+    view.show_storage(shown("x", torch.arange(400)))
+    view.strip.set_wrap(200)
+    room = view.strip.viewport().width()
+    for cell in (150, 3, 399, 0):
+        view.show_element((cell,))
+        qapp.processEvents()
+        rect = view.strip.cell_rect(cell)
+        assert rect.left() >= 0 and rect.right() <= room
+        assert rect.top() >= 0 and rect.bottom() <= view.strip.viewport().height()
 
 
 def test_one_can_scroll_away_from_the_selected_element(view) -> None:
@@ -315,3 +348,8 @@ def test_the_arc_of_a_dimension_starts_at_the_chosen_element(view) -> None:
     without = view.strip.viewport().grab().toImage()
     region = (apex.x() - 12, apex.y() - 8, 24, 20)
     assert with_5.copy(*region) != without.copy(*region)
+
+
+def test_without_a_tensor_it_looks_as_it_did(view, qapp) -> None:
+    qapp.processEvents()
+    assert_same_picture(view, "storage_empty")

@@ -1,3 +1,5 @@
+"""The Python of a model: lines and blocks select each other; copy and save."""
+
 from __future__ import annotations
 
 import pytest

@@ -1,3 +1,5 @@
+"""The palette: search, keys, and drags onto the canvas."""
+
 from __future__ import annotations
 
 import pytest
@@ -6,6 +8,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QWidget
 
 from engine.project import catalogue
+from tests.pictures import assert_same_picture
 from widgets.model.palette import BlockPalette
 from widgets.model.palette_row import KIND_ROLE
 
@@ -164,3 +167,25 @@ def test_after_enter_the_next_word_searches_anew(palette):
     QTest.keyClick(palette.search, Qt.Key.Key_Return)
     QTest.keyClicks(palette.search, "relu")
     assert palette.current_kind() == "nn.ReLU"
+
+
+def test_a_search_looks_as_it_did(palette, qapp):
+    QTest.keyClicks(palette.search, "norm")
+    qapp.processEvents()
+    assert_same_picture(palette, "palette")
+
+
+def test_a_kind_is_found_by_its_key(palette):
+    for key in (palette.shown_kinds()[0], "nn.Linear", palette.shown_kinds()[-1]):
+        index = palette.list.index_of(key)
+        assert index.data(KIND_ROLE).key == key
+    assert not palette.list.index_of("nn.Nothing").isValid()
+
+
+@pytest.mark.parametrize(
+    ("typed", "first"),
+    [("lin", "nn.Linear"), ("nn.linear", "nn.Linear"), ("sigmoid", "nn.Sigmoid")],
+)
+def test_a_name_that_is_typed_whole_or_begun_goes_before_others(palette, typed, first):
+    QTest.keyClicks(palette.search, typed)
+    assert palette.current_kind() == first

@@ -1,3 +1,5 @@
+"""The panel of the selected block: name, parameters, costs, problems."""
+
 from __future__ import annotations
 
 import pytest
@@ -9,6 +11,7 @@ from engine.project import catalogue
 from engine.project.document import Block
 from engine.project.problems import Fix, Problem
 from engine.protocol import BlockReport, ModelSnapshot, TensorSpec
+from tests.pictures import assert_same_picture
 from widgets.model.problems import ProblemCard
 from widgets.model.properties import BlockProperties
 
@@ -60,7 +63,7 @@ def test_a_block_is_shown_with_name_shape_and_cost(panel):
     assert text(panel, "properties_summary") == catalogue.kind("nn.Linear").summary
     assert panel.name.text() == "linear1"
     assert panel.facts.facts() == {
-        "Output": "B × 10  float32",
+        "Output": "(B, 10)  float32",
         "Parameters": "5,130 (20 KiB)",
         "Activations": "40 B per sample",
     }
@@ -73,7 +76,7 @@ def test_each_output_port_is_named_when_there_are_several(panel):
     }
     block = Block("b1", "nn.GRU", "gru1", {})
     panel.show_block(block, catalogue.kind("nn.GRU"), BlockReport("b1", outputs), None)
-    assert panel.facts.facts()["Output h_n"] == "1 × B × 32  float32"
+    assert panel.facts.facts()["Output h_n"] == "(1, B, 32)  float32"
 
 
 def test_a_parameter_edit_names_the_block(panel, qtbot):
@@ -165,7 +168,7 @@ def test_an_empty_model_says_what_to_do(panel):
 def test_an_unknown_kind_is_told_and_kept(panel):
     panel.show_block(Block("b1", "nn.FromTheFuture", "x1"), None, None, None)
     assert text(panel, "properties_title") == "nn.FromTheFuture"
-    assert "stays in the project" in text(panel, "properties_summary")
+    assert "keeps it unchanged" in text(panel, "properties_summary")
 
 
 def test_a_problem_is_reached_by_keyboard_and_keeps_torchs_words(qtbot):
@@ -179,3 +182,62 @@ def test_a_problem_is_reached_by_keyboard_and_keeps_torchs_words(qtbot):
     qtbot.addWidget(alone)
     with qtbot.assertNotEmitted(alone.activated):
         QTest.mouseClick(alone, Qt.MouseButton.LeftButton)
+
+
+def test_a_block_at_fault_looks_as_it_did(panel, qapp):
+    show_linear(panel)
+    panel.show_name_error("A name is letters, digits and _.")
+    qapp.processEvents()
+    assert_same_picture(panel, "properties")
+
+
+def test_the_model_looks_as_it_did(panel, qapp):
+    long = Problem("It has an output that leads nowhere, and so its gradient is never computed.")
+    panel.show_block(None, None, None, snapshot(problems=(long,)))
+    qapp.processEvents()
+    assert_same_picture(panel, "properties_of_the_model")
+
+
+def test_a_problem_says_where_a_click_leads_and_torchs_own_words(qtbot):
+    tips = []
+    for problem in (
+        Problem("It has no input."),
+        Problem("It has no input.", detail="torch said so"),
+        Problem("It has no input.", block="b7"),
+        Problem("It has no input.", block="b7", detail="torch said so"),
+    ):
+        card = ProblemCard(problem)
+        qtbot.addWidget(card)
+        tips.append(card.toolTip())
+    click = "Click to select the block."
+    assert tips == ["It has no input.", "torch said so", click, f"torch said so\n\n{click}"]
+
+
+def test_long_figures_wrap_in_a_narrow_panel(panel, qapp):
+    outputs = {"output": TensorSpec(("B", *(1000,) * 12), "complex128")}
+    show_linear(panel, report=BlockReport("b7", outputs, 5130, 20520, 40, ()))
+    qapp.processEvents()
+    figures = [figure for _, figure in panel.facts._rows]
+    assert figures[0].height() > 2 * figures[1].height()
+    assert all(figure.geometry().right() < panel.width() for figure in figures)
+
+
+def test_escape_leads_back_and_other_keys_do_not(panel, qtbot):
+    show_linear(panel)
+    with qtbot.assertNotEmitted(panel.left):
+        QTest.keyClick(panel, Qt.Key.Key_A)
+    with qtbot.waitSignal(panel.left):
+        QTest.keyClick(panel, Qt.Key.Key_Escape)
+
+
+def test_editing_begins_at_the_first_parameter_or_at_the_name(panel, qapp):
+    show_linear(panel)
+    qapp.processEvents()  # the fields are shown
+    panel.edit()
+    field = panel.form.field("in_features")
+    assert panel.focusWidget() in (field, field.lineEdit())
+    assert field.lineEdit().selectedText() == "512"
+    panel.show_block(Block("b2", "nn.ReLU", "relu1"), catalogue.kind("nn.Identity"), None, None)
+    qapp.processEvents()
+    panel.edit()
+    assert panel.focusWidget() is panel.name

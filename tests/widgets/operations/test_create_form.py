@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QLabel
 
 from engine.project.factories import FACTORIES
 from engine.protocol import Variable, VariablesSnapshot
+from tests.pictures import assert_same_picture
 from widgets.operations.create_form import CreateForm
 
 
@@ -105,3 +107,61 @@ def test_the_fields_of_every_factory_fit_into_a_narrow_dock(qtbot):
         qtbot.waitUntil(lambda: form.width() == 240)
         for field in (form.factory_box, form.name_edit, *form.editors.values()):
             assert field.mapTo(form, field.rect().topRight()).x() < 240 - 8, (key, field)
+
+
+def test_the_form_looks_as_it_did(form, qapp):
+    form.choose("full")
+    form.editors["size"].setText("2, q")
+    qapp.processEvents()
+    assert_same_picture(form, "create_form")
+
+
+def test_what_was_chosen_stays_when_the_lists_are_filled_anew(form):
+    form.choose("zeros_like")
+    form.set_devices(("cpu", "cuda:0"))
+    variables = tuple(
+        Variable(name, "tensor", "Tensor", shape=(2,), dtype="float32") for name in "ab"
+    )
+    form.show_variables(VariablesSnapshot(variables=variables))
+    form.editors["input"].setCurrentText("b")
+    form.editors["device"].setCurrentText("cuda:0")
+    form.show_variables(VariablesSnapshot(variables=variables[::-1]))
+    form.set_devices(("cpu", "mps", "cuda:0"))
+    assert form.source == 'x = torch.zeros_like(b, device="cuda:0")'
+    form.set_devices(("cpu",))
+    assert form.source == "x = torch.zeros_like(b)"
+    box = form.editors["device"]
+    assert [box.itemText(row) for row in range(box.count())] == ["default", "cpu", "meta"]
+
+
+def test_a_name_that_exists_is_told_to_be_replaced(form):
+    form.show_variables(VariablesSnapshot(variables=(Variable("x", "tensor", "Tensor"),)))
+    told = form.findChild(QLabel, "create_replaces")
+    assert form.name_edit.text() == "y" and not told.isVisible()
+    form.name_edit.setText(" x ")
+    assert told.isVisible() and told.text() == "x exists and will be replaced."
+    form.name_edit.setText("2x")
+    assert not told.isVisible() and form.error("name")
+
+
+def test_the_proposed_names_go_on_after_the_letters(form):
+    names = ["x", "y", "z", "w", "a", "b", "c", "x1"]
+    for number, name in enumerate(names):
+        taken = tuple(Variable(each, "tensor", "Tensor") for each in names[:number])
+        form.show_variables(VariablesSnapshot(variables=taken))
+        assert form.name_edit.text() == name
+
+
+def test_an_unknown_function_cannot_be_chosen(form):
+    with pytest.raises(ValueError, match="no factory 'oness'"):
+        form.choose("oness")
+
+
+def test_groups_of_functions_are_parted(form):
+    box = form.factory_box
+    separators = [row for row in range(box.count()) if box.itemData(row) is None]
+    groups = [
+        FACTORIES[box.itemData(row)].group for row in range(box.count()) if row not in separators
+    ]
+    parted = [row + 1 for row in range(len(groups) - 1) if groups[row] != groups[row + 1]]
+    assert separators == [row + number for number, row in enumerate(parted)]

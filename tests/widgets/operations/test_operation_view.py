@@ -322,6 +322,37 @@ def test_an_explanation_looks_as_it_did(qapp, view, colors: theme.Theme) -> None
     assert_same_picture(view, f"operation_{colors.name}")
 
 
+@pytest.mark.parametrize(
+    ("name", "lines"),
+    [
+        ("view", ("x.view(1, -1)", "x.view(5, -1)", "x.view(3, -1)")),
+        ("permute", ("x.permute(())", "x.permute(0)", "x.permute(1, 0)")),
+        ("expand", ("x.expand(2)", "x.expand(2, 5)", "x.expand(2, 2, 3)")),
+        ("repeat", ("x.repeat(2)", "x.repeat(2)", "x.repeat(1, 2)")),
+    ],
+)
+def test_a_line_is_written_for_the_shape_and_runs(name: str, lines: tuple[str, ...]) -> None:
+    operations = (operation for group in GROUPS.values() for operation in group)
+    operation = next(each for each in operations if each.name == name)
+    for shape, line in zip(((), (5,), (2, 3)), lines, strict=True):
+        assert line_for(operation, "x", shape) == f"y = {line}"
+        exec(line, {"x": torch.zeros(shape)})
+    assert line_for(operation, "x", None) == f"y = {lines[2]}"  # a shape that is not known
+
+
+def test_a_text_that_is_cut_is_whole_in_its_tooltip(view) -> None:
+    QTest.keyClicks(view.line, "x.T")
+    layout = LayoutSpec((12345678,) * 9, (1,) * 9, 0, "float32", "cpu")
+    long = replace(TRANSPOSED, results=(layout,))
+    tips = []
+    for step in (TRANSPOSED, long):
+        view.show_snapshot(ExplanationSnapshot(source="x.T", steps=(step,)))
+        table = view.cards[0].table
+        label = table._cells[table.rows().index("prediction") + 1, 1]
+        tips.append((label.toolTip(), label.text().endswith("…")))
+    assert tips == [("", False), (str((12345678,) * 9), True)]
+
+
 def test_every_operation_to_pick_has_a_rule_and_does_as_predicted() -> None:
     answers: list[object] = []
     session = Session(answers.append)
@@ -337,6 +368,96 @@ def test_every_operation_to_pick_has_a_rule_and_does_as_predicted() -> None:
         assert explained.ran and explained.steps[-1].kind != "refused", source
         assert all(fact.agrees for step in explained.steps for fact in step.facts), source
     session.close()
+
+
+def test_an_operation_on_two_takes_the_newest_tensor_of_the_same_kind(view) -> None:
+    twin, other = replace(X, name="w"), replace(X, name="h", dtype="float16")
+    for variables, line in (
+        ([X, other], "y = x + x"),
+        ([X, twin, replace(twin, name="v"), other], "y = x + v"),
+    ):
+        view.show_variables(variables)
+        pick(view, "+")
+        assert view.line.text() == line
+    view.show_variables([replace(X, name=name) for name in "xyzwuv"])
+    pick(view, "T")
+    assert view.line.text() == "y2 = x.T"
+    view.show_variables([replace(X, name=name) for name in ("x", *"yzwuv", "y2", "y3")])
+    pick(view, "T")
+    assert view.line.text() == "y4 = x.T"
+
+
+def test_a_card_in_a_narrow_column_is_no_higher_than_its_text(view) -> None:
+    long = replace(TRANSPOSED, why="only shape and strides change places, and so " * 12)
+    QTest.keyClicks(view.line, "x.T")
+    view.show_snapshot(ExplanationSnapshot(source="x.T", steps=(long,)))
+    QApplication.processEvents()
+    card = view.cards[0]
+    assert card.why.height() <= card.why.heightForWidth(card.why.width()) + 1
+    assert card.minimumSizeHint().height() < card.height()
+
+
+@pytest.mark.parametrize(
+    ("kind", "shares", "told"),
+    [
+        ("view", ("x", "y"), "Shares memory with x, y."),
+        ("copy", (), "Shares memory with nothing in this line."),
+        ("in place", ("x",), ""),
+        ("same", ("x",), ""),
+    ],
+)
+def test_what_shares_memory_is_told_of_views_and_copies(view, kind, shares, told) -> None:
+    QTest.keyClicks(view.line, "x.T")
+    step = replace(TRANSPOSED, kind=kind, shares_with=shares)
+    view.show_snapshot(ExplanationSnapshot(source="x.T", steps=(step,)))
+    assert view.cards[0].shares.text() == told
+    assert view.cards[0].shares.isVisible() == bool(told)
+
+
+def test_a_refusal_that_torch_does_not_make_is_told(view) -> None:
+    QTest.keyClicks(view.line, "x.T.view(-1)")
+    fact = FactRow("torch", "is refused", "gives (6,)", False)
+    step = with_facts(REFUSED, (fact,))
+    view.show_snapshot(ExplanationSnapshot(source=view.source, steps=(step,), ran=True))
+    card = view.cards[0]
+    assert card.verdict.text() == "✗ Predicted: is refused. PyTorch: gives (6,)."
+    assert card.verdict.property("role") == "error" and card.words.isHidden()
+
+
+def test_forgetting_and_starting_anew_keep_or_drop_the_line(view, asked) -> None:
+    pick(view, "T")
+    view.show_snapshot(ExplanationSnapshot(source=view.source, steps=(TRANSPOSED,)))
+    view.forget("The engine has stopped.")
+    assert view.line.text() == "y = x.T" and view.note.text() == "The engine has stopped."
+    assert not view.cards[0].isVisible() and not view.run_button.isEnabled()
+    view.start_anew()
+    assert view.line.text() == "" and not view.list.selectedItems()
+    assert "Pick an operation" in view.note.text()
+    asked.clear()
+    view.show_expression("x")  # nothing is picked, so nothing is asked
+    view.forget("Why?")
+    view.refresh()
+    assert asked == [] and "Pick an operation" in view.note.text()
+
+
+def test_a_picked_operation_can_be_picked_again_and_is_asked_anew(view, asked) -> None:
+    pick(view, "T")
+    pick(view, "T")
+    assert [command.source for command in asked][-2:] == ["y = x.T"] * 2
+    view.line.setFocus()
+    QTest.keyClick(view.line, Qt.Key.Key_Return)
+    assert asked[-1] == ExplainCommand(source="y = x.T", run=True)
+
+
+def test_an_error_takes_the_cards_and_the_verdict_away(view) -> None:
+    QTest.keyClicks(view.line, "x.T")
+    ran = with_facts(TRANSPOSED, (FactRow("shape", "a", "a", True),), actual=TRANSPOSED.results)
+    view.show_snapshot(ExplanationSnapshot(source="x.T", steps=(ran,), ran=True))
+    assert view.verdict.isVisible() and view.cards[0].isVisible()
+    view.show_error(ErrorReport("LabError", "It is busy.", "Wait."))
+    assert view.verdict.isHidden() and view.cards[0].isHidden() and view.hint.text() == "Wait."
+    view.show_snapshot(ExplanationSnapshot(source="x.T", steps=(TRANSPOSED,)))
+    assert view.cards[0].isVisible()  # the old answer is not kept in its place
 
 
 OTHERWISE = (LayoutSpec((3, 2), (2, 1), 0, "float32", "cpu"),)

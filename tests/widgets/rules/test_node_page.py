@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 from PySide6.QtWidgets import QLabel
 
 from engine.protocol import (
@@ -15,6 +16,8 @@ from engine.protocol import (
     TensorSummary,
     Value,
 )
+from tests.pictures import assert_same_picture
+from tests.widgets.backward.autograd_snapshots import WEIGHT_GRAD, value_of
 from widgets.rules.node_page import EMPTY_TEXT, NodePage
 
 LINE = SourceLine("<cell 2>", 3, "y = net(x)")
@@ -69,13 +72,13 @@ def test_all_that_is_known_is_listed(page: NodePage) -> None:
         "net.0 (Linear) → linear\n<cell 2>, line 3: y = net(x)"
     )
     assert page.saved.rows() == [
-        ["mat1", "2 × 4 float32", "32 B", "h, #9"],
+        ["mat1", "(2, 4) float32", "32 B", "h, #9"],
         ["mat2", "packed by hooks", "–", ""],
-        ["result", "2 × 4 float32 · stale: version 3, saved at 1", "2 KiB", "only this node"],
+        ["result", "(2, 4) float32 · stale: version 3, saved at 1", "2 KiB", "only this node"],
     ]
     assert page.facts.rows() == [
-        ["in, output 0", "2 × 3 float32 cpu · from #5"],
-        ["out, input 0", "3 float32 · to #8 output 2"],
+        ["in, output 0", "(2, 3) float32 cpu · from #5"],
+        ["out, input 0", "(3,) float32 · to #8 output 2"],
         ["out, input 1", "cut by detach(): c"],
         ["also called", "head.weight"],
         ["alpha", "1"],
@@ -99,3 +102,20 @@ def test_a_node_that_keeps_nothing_shows_no_empty_table(page: NodePage) -> None:
     assert not page.facts.isVisible() and said(page, "node_note") == "freed"
     page.show_problem("There is no node 9.")
     assert said(page, "node_note") == "There is no node 9." and page.node is None
+
+
+def test_the_page_looks_as_it_did(page: NodePage, qapp) -> None:
+    drawn = SavedValue("mat1", value_of("mat1", WEIGHT_GRAD), storage_bytes=16)
+    page.show_detail(replace(DETAIL, saved=(drawn, *DETAIL.saved[1:])))
+    qapp.processEvents()
+    assert_same_picture(page, "node_page")
+
+
+def test_a_table_of_many_rows_scrolls_and_one_of_few_is_as_high_as_they_are(page: NodePage) -> None:
+    heights = []
+    for count in (1, 2, 100, 200):
+        saved = tuple(SavedValue(f"x{i}", KEPT, storage_bytes=4) for i in range(count))
+        page.show_detail(NodeDetailSnapshot(node=1, name="Cat", saved=saved))
+        heights.append(page.saved.height())
+    row = page.saved.rowHeight(0)
+    assert heights[1] - heights[0] == row and heights[2] == heights[3] < 100 * row

@@ -119,6 +119,7 @@ def test_empty_says_what_to_do(card: RuleCard) -> None:
     assert "Step backward" in said(card, "rule_note")
     assert said(card, "rule_formula") == "" and card.formula.text() == ""
     assert not card.check.button.isEnabled() and not card.ops.button.isEnabled()
+    assert said(card, "rule_check_notes").startswith("Step backward over a node")
 
 
 def test_a_rule_shows_formula_letters_and_numbers(card: RuleCard) -> None:
@@ -127,7 +128,7 @@ def test_a_rule_shows_formula_letters_and_numbers(card: RuleCard) -> None:
     letters = [w.text() for w in card.findChildren(QLabel, "rule_symbol") if not w.isHidden()]
     meanings = [w.text() for w in card.findChildren(QLabel, "rule_meaning") if not w.isHidden()]
     assert letters == ["g", "b"]
-    assert meanings[1] == "the other operand, as it was in forward · 2 × 3"
+    assert meanings[1] == "the other operand, as it was in forward · (2, 3)"
     assert said(card, "rule_numbers").splitlines()[1:] == ["= 0.5 · 3", "= 1.5"]
     assert said(card, "rule_agreement").startswith("The engine gave 1.5.")
     assert card.formula.element.text() == "0, 0"
@@ -242,8 +243,8 @@ def test_operators_are_listed_in_order(card: RuleCard) -> None:
     assert asked == [7]
     card.show_ops(OPS)
     assert card.ops.table.rows() == [
-        ["%1", "sigmoid", "3: 0.7, 0.9, 1", "saved x (3)"],
-        ["%2", "mul.Tensor", "3", "g (3), %1 (3)"],
+        ["%1", "sigmoid", "(3,): 0.7, 0.9, 1", "saved x (3,)"],
+        ["%2", "mul.Tensor", "(3,)", "g (3,), %1 (3,)"],
     ]
 
 

@@ -76,7 +76,7 @@ def test_only_what_fails_has_the_colour_of_errors(view, qapp) -> None:
 def test_it_is_told_in_words_for_who_does_not_see_it(view) -> None:
     assert view.accessibleName() == "Operands of add, which failed"
     assert view.accessibleDescription() == (
-        "x: 3 × 4, float32, cpu; does not fit: 4. y: 3, float64 ✗, cpu; does not fit: 3."
+        "x: (3, 4), float32, cpu; does not fit: 4. y: (3,), float64 ✗, cpu; does not fit: 3."
         " x has 4, y has 3: neither is 1."
     )
     assert "✗ marks what does not fit" in view.toolTip()

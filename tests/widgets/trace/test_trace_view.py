@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 from PySide6.QtCore import QPoint, Qt
+from PySide6.QtGui import QFontInfo
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QComboBox, QLabel, QPushButton, QToolButton
 
 from engine.project.examples import trace_examples
 from engine.protocol import (
     ErrorReport,
+    FailedOperand,
+    FailedOperands,
     OutputSnapshot,
     Picture,
     SourceLine,
@@ -21,7 +25,8 @@ from engine.protocol import (
     Value,
 )
 from widgets import theme
-from widgets.trace.call_view import PASSED_ON
+from widgets.shapes.failure_view import FailureView
+from widgets.trace.call_view import PASSED_ON, facts
 from widgets.trace.lines import TraceLines, ordinal
 from widgets.trace.model import COLUMNS, MARKS, NODES, RESULT, TraceModel
 from widgets.trace.view import TraceView
@@ -394,3 +399,159 @@ def test_a_long_trace(traced):
     assert tree.currentIndex().data() == "op19999"
     assert tree.viewport().rect().intersects(tree.visualRect(tree.currentIndex()))
     assert not tree.isExpanded(tree.calls.index_of(0))
+
+
+OPERANDS = FailedOperands(
+    "broadcast",
+    "add",
+    (
+        FailedOperand("x", (3, 4), (0, 1), (1,), "float32", "cpu"),
+        FailedOperand("y", (3,), (1,), (0,), "float32", "cpu"),
+    ),
+    ("-2", "-1"),
+    "x has 4, y has 3: neither is 1.",
+)
+
+
+def test_the_operands_of_a_call_that_failed_are_drawn_at_that_call(view):
+    error = ErrorReport("RuntimeError", "no", operands=OPERANDS)
+    view.show_trace(replace(TRACE, error=error))
+    failed = view.findChild(FailureView)
+    stand(view, 8, error="RuntimeError: no")
+    assert failed.isVisible() and failed.failed == OPERANDS
+    stand(view, 3)
+    assert not failed.isVisible()
+    view.show_trace(replace(TRACE, error=ErrorReport("RuntimeError", "no")))
+    stand(view, 8, error="RuntimeError: no")
+    assert not failed.isVisible()
+
+
+def test_a_call_tells_what_it_is_and_where_it_ran(qapp):
+    model = TraceModel()
+    model.show_trace(TRACE)
+    told = [model.index_of(number).data(Qt.ItemDataRole.ToolTipRole) for number in (4, 9, 11, 12)]
+    assert told == [
+        "aten::log. An operator of torch\ngives (2,) float32\n"
+        "<cell 1>, line 2: x = x.log() * 2\nmakes NaN",
+        "net · Net. A module\ngives (1,) float32\n<cell 1>, line 3: y = net(x)",
+        "linear. A function of torch, inside net.0\ngives (1,) float32\n"
+        "<cell 1>, line 3: y = net(x)",
+        "relu_. A function of torch, inside net\ngives (1,) float32\n"
+        "<cell 0>, line 7: return F.relu(x)\nin place",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("sources", "mark"),
+    [
+        ({}, ((), "accent", "<cell 0>, line 7: return F.relu(x)", FILE)),
+        ({"<cell 0>": "def f(x):"}, ((7,), "accent", "<cell 0> · Line 7", "<cell 0>")),
+    ],
+)
+def test_a_line_of_another_file_is_marked_there_if_the_file_is_known(sources, mark):
+    assert TraceLines(replace(TRACE, sources=sources)).mark(12) == mark
+
+
+def test_the_code_can_be_edited_only_while_a_trace_is_shown(view):
+    edit = view.source._edit
+    assert not edit.isVisible()
+    view.show_trace(TRACE)
+    assert edit.isVisible() and edit.text() == "Edit"
+    edit.click()
+    assert edit.text() == "Show the trace"
+
+
+@pytest.mark.parametrize(
+    ("kind", "bold", "fixed"), [(9, True, False), (11, False, False), (4, False, True)]
+)
+def test_modules_are_bold_and_operators_in_the_face_of_code(qapp, kind, bold, fixed):
+    model = TraceModel()
+    model.show_trace(TRACE)
+    font = model.index_of(kind).data(Qt.ItemDataRole.FontRole)
+    assert (font is not None and font.bold()) == bold
+    assert (font is not None and QFontInfo(font).fixedPitch()) == fixed
+
+
+def test_the_bar_asks_for_its_moves(traced):
+    asked = []
+    traced.moved.connect(lambda *move: asked.append(move))
+    traced.bar.moved.emit("step")
+    assert asked == [("step", -1)]
+
+
+@pytest.mark.parametrize(
+    ("call", "step", "words"),
+    [
+        ({"kind": "line"}, {}, "line"),
+        ({"kind": "line"}, {"grad_enabled": False}, "line · no autograd node: grad mode is off"),
+        ({}, {}, "operator · no autograd node"),
+        ({}, {"grad_enabled": False}, "operator · no autograd node: grad mode is off"),
+        ({"nodes": 1}, {}, "operator · made 1 autograd node"),
+        ({"kind": "module", "module": "net.0", "nodes": 2}, {}, "module · made 2 autograd nodes"),
+        (
+            {"kind": "function", "module": "net.0", "nodes": 1200, "writes": True},
+            {},
+            "torch function in net.0 · writes in place · made 1,200 autograd nodes",
+        ),
+    ],
+)
+def test_the_kind_of_a_call_and_the_nodes_it_made(call, step, words) -> None:
+    made = TraceCall(**{"parent": -1, "kind": "op", "name": "log", **call})
+    assert facts(made, TraceStepSnapshot(position=0, **step)) == words
+
+
+def test_each_text_about_a_call_explains_itself_and_hides_when_it_has_none(traced) -> None:
+    texts = {name: traced.findChild(QLabel, f"trace_call_{name}") for name in TEXTS}
+    assert {name for name, label in texts.items() if label.toolTip()} == {
+        "facts", "arguments", "results"}  # fmt: skip
+    assert {name for name, label in texts.items() if label.isVisible()} == {"facts"}
+    stand(traced, 12, arguments=(("inplace", "True"),), results=(("k", "3"),), note="Cut.")
+    told = {name: label.text() for name, label in texts.items() if label.isVisible()}
+    assert told == {
+        "name": "relu_",
+        "facts": "torch function in net · writes in place · made 1 autograd node",
+        "arguments": "inplace = True",
+        "results": "k = 3",
+        "note": "Cut.",
+    }
+
+
+TEXTS = ("name", "facts", "mark", "error", "arguments", "note", "results")
+
+
+def test_long_texts_about_a_call_wrap_and_widen_nothing(traced) -> None:
+    width = traced.call.minimumSizeHint().width()
+    words = "many words in a row " * 40
+    stand(traced, 4, error=words, note=words, arguments=(("a", words),), results=(("b", words),))
+    assert traced.call.minimumSizeHint().width() < width + 200
+    for name in ("mark", "error", "arguments", "note", "results"):
+        label = traced.findChild(QLabel, f"trace_call_{name}")
+        assert label.isVisible() and label.wordWrap(), name
+
+
+@pytest.mark.parametrize(
+    ("kind", "results", "told"),
+    [
+        ("line", (("k", "3"), ("return", "4")), "sets k = 3\nreturn 4"),
+        ("line", (("goes on at", "line 2"),), "goes on at line 2"),
+        ("function", (("k", "3"),), "k = 3"),
+    ],
+)
+def test_what_came_out_that_is_no_tensor(view, kind, results, told) -> None:
+    view.show_trace(replace(TRACE, calls=(TraceCall(-1, kind, "k", "", 0),)))
+    stand(view, 0, results=results, arguments=(("j", "2"),))
+    assert text(view, "trace_call_results") == told
+    reads = "reads " if kind == "line" else ""
+    assert text(view, "trace_call_arguments") == f"{reads}j = 2"
+
+
+@pytest.mark.parametrize(
+    ("kind", "sections"),
+    [("line", ["Sets", "y", "Reads", "x"]), ("function", ["Out", "y", "In", "x"])],
+)
+def test_the_values_of_a_line_are_set_and_read(view, kind, sections) -> None:
+    view.show_trace(replace(TRACE, calls=(TraceCall(-1, kind, "k", "", 0),)))
+    inputs, outputs = (value_of("x", 1, 2),), (value_of("y", 3),)
+    stand(view, 0, inputs=inputs, outputs=outputs)
+    labels = view.call.values.findChildren(QLabel)
+    assert [each.text() for each in labels if each.property("role") == "heading"] == sections

@@ -1,3 +1,5 @@
+"""A live plot: following, zooming, smoothing, the legend, and files."""
+
 from __future__ import annotations
 
 import math
@@ -5,14 +7,21 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QPointF
-from PySide6.QtGui import QContextMenuEvent, QGuiApplication
-from PySide6.QtWidgets import QApplication, QLabel, QMenu, QToolButton
+from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
+from PySide6.QtGui import (
+    QColor,
+    QContextMenuEvent,
+    QGuiApplication,
+    QImage,
+    QTextDocument,
+    QWheelEvent,
+)
+from PySide6.QtWidgets import QApplication, QFileDialog, QLabel, QMenu, QMessageBox, QToolButton
 
 from widgets import theme
-from widgets.save_picture import save_picture
-from widgets.training.plots import LivePlot
-from widgets.training.series import SMOOTHING, Series, Track
+from widgets.save_picture import image_of, save_picture
+from widgets.training.plots import MARGIN, LivePlot
+from widgets.training.series import CAPACITY, SMOOTHING, Series, Track
 
 
 @pytest.fixture
@@ -140,7 +149,9 @@ def test_numbers_that_are_not_finite_are_gaps_and_are_told(plot: LivePlot) -> No
     plot.append("loss", [1, 2, 3, 4], [1.0, math.inf, math.nan, 2.0])
     plot.refresh()
     assert [math.isnan(value) for value in drawn(plot, "loss")[1]] == [False, True, True, False]
-    assert text_of(plot, "plot_notice") == "train step is NaN or infinite from step 2 on."
+    words = "train step was NaN or infinite at 2 steps, first at 2."
+    assert text_of(plot, "plot_notice") == words
+    assert plot.findChild(QLabel, "plot_notice").toolTip() == words
     plot.clear()
     plot.refresh()
     assert text_of(plot, "plot_notice") == ""
@@ -219,9 +230,368 @@ def test_unknown_series_and_falling_steps_are_refused(plot: LivePlot) -> None:
         plot.append("loss", [4], [1.0])
 
 
+@pytest.mark.parametrize("at_once", [1, 7, 127, 128, 129, 1000])
+def test_the_average_is_that_of_one_number_after_the_other(at_once: int) -> None:
+    """However many points come together, and wherever gaps are among them."""
+    numbers = np.random.default_rng(0)
+    values = np.where(numbers.random(1000) < 0.1, np.nan, 10 * numbers.normal(size=1000))
+    track, total, weight, expected = Track(), 0.0, 0.0, []
+    for start in range(0, 1000, at_once):
+        stop = min(1000, start + at_once)
+        track.extend(np.arange(start, stop), values[start:stop])
+    for value in values:
+        if not math.isnan(value):
+            total, weight = 0.9 * total + 0.1 * value, 0.9 * weight + 0.1
+        expected.append(total / weight if weight else math.nan)
+    np.testing.assert_allclose(track.smooth.y, expected, rtol=1e-12, atol=1e-12)
+
+
 def test_smoothing_starts_late_when_the_first_numbers_are_bad() -> None:
     track = Track()
     track.extend([1, 2, 3], [math.nan, 4.0, math.nan])
     assert math.isnan(track.smooth.y[0])
     assert track.smooth.y[1:].tolist() == pytest.approx([4.0, 4.0])
     assert track.first_bad == 1
+
+
+@pytest.mark.parametrize(
+    ("steps", "shown"),
+    [
+        ([], (0, 1)),
+        ([7], (6.5, 7.5)),
+        ([0, 100], (0, 100)),
+        ([3, 104], (3, 113)),  # the range grows by tenths of its magnitude
+        ([1, 9], (1, 9)),
+    ],
+)
+def test_all_steps_are_in_sight_with_room_for_a_few_more(plot: LivePlot, steps, shown) -> None:
+    plot.append("loss", steps, [1.0] * len(steps))
+    plot.refresh()
+    assert plot._canvas.x_range() == pytest.approx(shown)
+
+
+@pytest.mark.parametrize(
+    ("values", "shown"),
+    [
+        ([1.0, 3.0], (1 - 2 * MARGIN, 3 + 2 * MARGIN)),
+        ([2.0, 2.0], (1.8, 2.2)),
+        ([-5.0, -5.0], (-5.5, -4.5)),
+        ([math.nan, 3.0, math.inf, 1.0], (1 - 2 * MARGIN, 3 + 2 * MARGIN)),
+    ],
+)
+def test_the_height_fits_the_finite_numbers(plot: LivePlot, values, shown) -> None:
+    plot.append("loss", range(len(values)), values)
+    plot.refresh()
+    assert plot._canvas.box.viewRange()[1] == pytest.approx(shown)
+
+
+def test_both_series_decide_the_range(plot: LivePlot) -> None:
+    plot.append("loss", [5, 10], [1.0, 2.0])
+    plot.append("validation", [2, 22], [0.0, 1.0])
+    plot.refresh()
+    assert plot._canvas.x_range() == pytest.approx((2, 22))
+    assert plot._canvas.box.viewRange()[1] == pytest.approx((-2 * MARGIN, 2 + 2 * MARGIN))
+
+
+def test_the_smoothed_and_the_raw_line_are_both_in_sight(plot: LivePlot) -> None:
+    plot.append("loss", range(3), [0.0, 10.0, 0.0])
+    plot.set_smoothing(True)
+    plot.refresh()
+    low, high = plot._canvas.box.viewRange()[1]
+    assert low < 0 and high > 10
+    plot.set_smoothing(False)
+    plot.refresh()
+    assert not plot._canvas.faint["loss"].isVisible()
+
+
+def test_the_buttons_tell_whose_they_are_and_what_they_do(plot: LivePlot, qtbot) -> None:
+    names = ("plot_smooth", "plot_log", "plot_follow")
+    buttons = [plot.findChild(QToolButton, name) for name in names]
+    assert [button.accessibleName() for button in buttons] == [
+        "Loss: Smooth",
+        "Loss: Logarithmic scale",
+        "Loss: Follow the newest steps and fit the height",
+    ]
+    assert [button.isChecked() for button in buttons] == [False, False, True]
+    assert all(button.isVisible() for button in buttons)
+    plot.set_log(True)
+    plot.set_smoothing(True)
+    assert [button.isChecked() for button in buttons] == [True, True, True]
+    buttons[2].click()
+    assert not plot.following and not buttons[2].isChecked()
+    points = LivePlot("Epochs", "", (Series("a", "a", points=True),))
+    qtbot.addWidget(points)
+    points.show()
+    assert not points.findChild(QToolButton, "plot_smooth").isVisible()
+
+
+def test_a_change_asks_for_one_painting(plot: LivePlot) -> None:
+    plot.refresh()
+    asked = []
+    plot.changed.connect(lambda: asked.append(1))
+    plot.append("loss", [1, 2], [1.0, 2.0])
+    plot.append("loss", [3], [1.0])
+    assert len(asked) == 1
+    plot.refresh()
+    for change in (
+        lambda: plot.set_log(True),
+        lambda: plot.set_smoothing(True),
+        plot.follow,
+        plot.clear,
+        lambda: plot._canvas.box.setXRange(0, 0.5),
+        lambda: plot.resize(500, 320),
+    ):
+        asked.clear()
+        change()
+        QApplication.processEvents()
+        assert len(asked) == 1
+        plot.refresh()
+
+
+def test_the_pointer_reads_the_plot_and_leaving_it_the_newest(plot: LivePlot) -> None:
+    plot.append("loss", [0, 10, 20], [3.0, 2.0, 1.0])
+    plot.refresh()
+    canvas = plot._canvas
+    scene = canvas.sceneObj
+    scene.sigMouseMoved.emit(canvas.box.mapViewToScene(QPointF(9.0, 2.0)))
+    assert plot.legend_values()["loss"] == 2.0 and canvas.crosshair.value() == 10
+    scene.sigMouseMoved.emit(QPointF(1, 1))  # over the numbers of the axis
+    assert plot.legend_values()["loss"] == 1.0 and not canvas.crosshair.isVisible()
+    plot.point_at(0)
+    assert plot.legend_values()["loss"] == 3.0
+    QApplication.sendEvent(plot, QEvent(QEvent.Type.Leave))
+    assert plot.legend_values()["loss"] == 1.0
+    plot.clear()
+    plot.point_at(3)
+    assert plot.legend_values()["loss"] is None and not canvas.crosshair.isVisible()
+
+
+def test_dragging_lets_go_of_the_newest_steps(plot: LivePlot) -> None:
+    plot.append("loss", range(10), range(10))
+    plot.refresh()
+    plot._canvas.box.sigRangeChangedManually.emit([True, True])
+    assert not plot.following
+
+
+def test_the_legend_says_each_name_and_what_is_no_number(plot: LivePlot) -> None:
+    plot.append("loss", [1, 2], [1.0, math.nan])
+    plot.append("validation", [2], [0.5])
+    plot.refresh()
+    told = text_of(plot, "plot_legend")
+    assert "train step <b>not finite</b>" in told and "validation <b>0.5</b>" in told
+    assert all(color in told for color in theme.current().series[:2])
+    plot.point_at(1)
+    assert "step 1<" in text_of(plot, "plot_legend")
+    plot.point_at(None)
+    plot.clear()
+    plot.refresh()
+    assert text_of(plot, "plot_legend") == "&nbsp;"
+
+
+def test_the_caption_is_seen_only_when_it_says_something(plot: LivePlot) -> None:
+    assert text_of(plot, "plot_caption") == ""
+    plot.set_caption("parameters 4 KiB")
+    assert text_of(plot, "plot_caption") == "parameters 4 KiB"
+    plot.set_caption("")
+    assert text_of(plot, "plot_caption") == ""
+
+
+def test_the_grid_and_the_lines_follow_the_theme(plot: LivePlot, qapp) -> None:
+    plot.append("loss", range(10), range(10))
+    plot.append("validation", range(10), range(10))
+    for colors in (theme.DARK, theme.LIGHT):
+        theme.apply(qapp, colors)
+        plot.refresh()
+        seen = {
+            plot._canvas.curves["loss"].opts["pen"].color().name(),
+            plot._canvas._dots["validation"].opts["brush"].color().name(),
+            plot._canvas.backgroundBrush().color().name(),
+        }
+        assert seen == {colors.series[0], colors.series[1], colors.surface}
+        line, ground = QColor(colors.series[0]), QColor(colors.surface)
+        faint = plot._canvas.faint["loss"].opts["pen"].color()
+        for part in (QColor.red, QColor.green, QColor.blue):
+            assert abs(part(faint) - 0.35 * part(line) - 0.65 * part(ground)) <= 1
+        assert colors.series[0] in text_of(plot, "plot_legend")
+
+
+@pytest.mark.parametrize("step", [1, 2.5])
+def test_steps_are_written_as_numbers_are_read(plot: LivePlot, step) -> None:
+    plot.append("loss", [step], [0.5])
+    assert plot.csv() == f"step,loss,validation\n{step},0.5,\n"
+
+
+def test_numbers_are_saved_where_one_says_or_one_is_told_why_not(
+    plot: LivePlot, tmp_path: Path, monkeypatch
+) -> None:
+    plot.append("loss", [1], [0.5])
+    menu = QMenu(plot)
+    plot.fill_menu(menu)
+    save = next(action for action in menu.actions() if action.text().startswith("Save numbers"))
+    asked, warned = [], []
+    path = str(tmp_path / "numbers.csv")
+    monkeypatch.setattr(
+        QFileDialog, "getSaveFileName", lambda *given: (asked.append(given[2]), (path, ""))[1]
+    )
+    monkeypatch.setattr(QMessageBox, "warning", lambda *given: warned.append(given[2]))
+    save.trigger()
+    assert asked == ["loss.csv"] and not warned
+    assert (tmp_path / "numbers.csv").read_text() == plot.csv()
+    path = str(tmp_path / "missing" / "numbers.csv")
+    save.trigger()
+    assert len(warned) == 1 and "missing" in warned[0]
+    path = ""
+    save.trigger()
+    assert len(warned) == 1
+
+
+def test_the_legend_explains_each_line_by_its_tip_or_its_title(qtbot) -> None:
+    plot = LivePlot("A", "", (Series("a", "step", tip="step: of one batch"), Series("b", "mean")))
+    qtbot.addWidget(plot)
+    legend = plot.findChild(QLabel, "plot_legend")
+    assert legend is not None and legend.toolTip() == "step: of one batch\nmean"
+
+
+# -- what a hand and a diverging run do ------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("parts", "words"),
+    [
+        (([1.0, math.inf],), "is NaN or infinite from step 1 on"),
+        (([1.0, math.nan], [math.inf, math.nan]), "is NaN or infinite from step 1 on"),
+        (([1.0, math.nan], [2.0]), "was NaN or infinite at step 1"),
+        (([math.nan, 1.0], [2.0, math.nan]), "was NaN or infinite at 2 steps, first at 0"),
+    ],
+)
+def test_the_notice_says_whether_numbers_came_back(plot: LivePlot, parts, words) -> None:
+    step = 0
+    for part in parts:
+        plot.append("loss", range(step, step + len(part)), part)
+        step += len(part)
+    plot.refresh()
+    assert text_of(plot, "plot_notice") == f"train step {words}."
+
+
+def test_a_number_that_is_not_finite_leaves_the_lines_their_height(plot: LivePlot, qapp) -> None:
+    plot.resize(240, 160)
+    plot.append("loss", [1, 2], [1.0, 2.0])
+    plot.refresh()
+    qapp.processEvents()
+    before = plot._canvas.height()
+    plot.append("loss", [3, 4], [math.inf, math.nan])
+    plot.refresh()
+    qapp.processEvents()
+    notice = plot.findChild(QLabel, "plot_notice")
+    assert notice is not None and notice.toolTip() == notice.text()
+    assert before - plot._canvas.height() <= notice.fontMetrics().height() + 2
+
+
+def test_a_number_between_gaps_is_a_dot(plot: LivePlot) -> None:
+    plot.append("loss", [1, 2, 3, 4, 5], [2.5, math.nan, 1.0, 1.0, math.nan])
+    plot.refresh()
+    assert [point.pos().x() for point in plot._canvas._dots["loss"].points()] == [1.0]
+
+
+def test_ticks_that_lie_close_have_different_labels(plot: LivePlot) -> None:
+    axis = plot._canvas.axes["left"]
+    assert axis.tickStrings([436.105, 436.11, 436.115, 436.12], 1.0, 0.005) == [
+        "436.105", "436.11", "436.115", "436.12",
+    ]  # fmt: skip
+    assert axis.tickStrings([1.0, 2.0], 1.0, 1.0) == ["1", "2"]
+
+
+def turn_wheel(plot: LivePlot, notches: int, share: float = 0.5) -> None:
+    x0, x1 = plot._canvas.x_range()
+    plot._canvas.wheel_turned.emit(float(notches), x0 + share * (x1 - x0))
+    plot.refresh()
+
+
+def test_the_wheel_zooms_the_steps_and_never_out_of_the_data(plot: LivePlot) -> None:
+    y = np.linspace(5.0, 0.0, 1000)
+    plot.append("loss", range(1000), y)
+    plot.refresh()
+    for _ in range(3):
+        turn_wheel(plot, 1, share=0.25)
+    x0, x1 = plot._canvas.x_range()
+    assert not plot.following and x1 - x0 == pytest.approx(1000 / 1.25**3, rel=0.01)
+    for _ in range(60):
+        turn_wheel(plot, 1, share=0.9)
+        x0, x1 = plot._canvas.x_range()
+        (_, _), (y0, y1) = plot._canvas.box.viewRange()
+        assert 0 <= x0 < x1 <= 1000
+        seen = y[max(0, math.ceil(x0)) : math.floor(x1) + 1]
+        assert len(seen) and y0 <= seen.min() and seen.max() <= y1
+    for _ in range(60):
+        turn_wheel(plot, -1)
+    assert plot.following
+
+
+def test_the_wheel_reaches_the_plot(plot: LivePlot, qapp) -> None:
+    plot.append("loss", range(100), np.ones(100))
+    plot.refresh()
+    viewport = plot._canvas.viewport()
+    middle = QPointF(viewport.rect().center())
+    event = QWheelEvent(
+        middle, viewport.mapToGlobal(middle), QPoint(), QPoint(0, 120),
+        Qt.MouseButton.NoButton, Qt.KeyboardModifier.NoModifier,
+        Qt.ScrollPhase.NoScrollPhase, False,
+    )  # fmt: skip
+    QApplication.sendEvent(viewport, event)
+    plot.refresh()
+    x0, x1 = plot._canvas.x_range()
+    assert not plot.following and x1 - x0 == pytest.approx(99 / 1.25, rel=0.05)
+
+
+def test_a_picture_has_neither_buttons_nor_crosshair(plot: LivePlot) -> None:
+    plot.append("loss", range(10), np.linspace(1, 0, 10))
+    plot.refresh()
+
+    def picture() -> QImage:
+        return image_of(plot.size(), plot.paint)
+
+    before = picture()
+    plot.point_at(5)
+    assert picture() == before
+    ground = QColor(theme.current().surface)
+    for button in plot.findChildren(QToolButton):
+        assert button.isVisible()
+        box = button.geometry()
+        points = (box.topLeft(), box.center(), box.bottomRight())
+        assert {before.pixelColor(point * 2).name() for point in points} == {ground.name()}
+
+
+@pytest.mark.parametrize("width", [160, 240, 320, 640])
+def test_the_legend_fits_its_plot(plot: LivePlot, qapp, width: int) -> None:
+    plot.append("loss", [1, 2], [0.123456, 0.0123456])
+    plot.append("validation", [2], [0.234567])
+    plot.resize(width, 200)
+    qapp.processEvents()
+    plot.refresh()
+    legend = plot.findChild(QLabel, "plot_legend")
+    assert legend is not None
+    whole = QTextDocument()
+    whole.setDefaultFont(legend.font())
+    whole.setDocumentMargin(0)
+    whole.setHtml(legend.text())
+    assert whole.idealWidth() <= legend.width()
+    assert "0.01235" in legend.text() and "0.2346" in legend.text()
+
+
+def test_a_long_run_takes_no_more_memory_and_keeps_its_extremes() -> None:
+    track = Track()
+    steps = np.arange(1_000_000)
+    values = np.sin(steps / 1000)
+    values[123_456], values[777_777] = 9.0, -9.0
+    values[500_000:600_000] = math.nan
+    for first in range(0, len(steps), 4096):
+        track.extend(steps[first : first + 4096], values[first : first + 4096])
+    x, y = track.raw.x, track.raw.y
+    assert len(track.raw) <= CAPACITY and len(track.smooth) <= CAPACITY
+    assert (x[0], x[-1]) == (0, 999_999)
+    assert (np.nanmin(y), np.nanmax(y)) == (-9.0, 9.0)
+    assert x[np.nanargmax(y)] == 123_456 and x[np.nanargmin(y)] == 777_777
+    assert np.isnan(y[(x > 500_100) & (x < 599_900)]).all()
+    assert (np.diff(x) > 0).all()
+    kept = np.isfinite(y)
+    assert (y[kept] == values[x[kept].astype(int)]).all()

@@ -1,6 +1,9 @@
+"""The pyramid of minima and maxima: it keeps every extreme and few points."""
+
 from __future__ import annotations
 
 import itertools
+import math
 
 import numpy as np
 import pytest
@@ -126,3 +129,30 @@ def test_refuses_what_is_no_series() -> None:
     with pytest.raises(ValueError, match="finite"):
         pyramid.extend(np.inf, 1)
     assert pyramid.x.tolist() == [5]
+
+
+@pytest.mark.parametrize("count", [400, 401, 403, 404, 1601, 1615, 1616])
+def test_the_last_points_are_there_whether_or_not_their_block_is_full(count) -> None:
+    y = np.zeros(count)
+    y[-1] = 7.0
+    x_out, y_out = built(y).query(0, count, 20)
+    assert len(x_out) <= 4 * 20 + 6 and y_out[-1] == 7.0 and x_out[-1] > count - 66
+
+
+def test_points_of_different_lengths_are_refused_and_none_is_none() -> None:
+    pyramid = Pyramid()
+    with pytest.raises(ValueError, match="differ"):
+        pyramid.extend([1, 2], [1.0])
+    with pytest.raises(ValueError, match="finite"):
+        pyramid.extend([math.inf], [1.0])
+    pyramid.extend([], [])
+    assert len(pyramid) == 0 and pyramid.nearest(3) is None
+
+
+def test_the_nearest_of_two_as_near_is_the_first() -> None:
+    pyramid = Pyramid()
+    pyramid.extend([1, 3, 7], [10.0, 30.0, 70.0])
+    found = {x: pyramid.nearest(x) for x in (-5, 1, 2, 2.1, 5, 5.1, 99)}
+    assert found == {
+        -5: (1, 10), 1: (1, 10), 2: (1, 10), 2.1: (3, 30), 5: (3, 30), 5.1: (7, 70), 99: (7, 70),
+    }  # fmt: skip

@@ -1,13 +1,18 @@
+"""The Train workspace: the form, the run bar, and the plots of a run."""
+
 from __future__ import annotations
 
 import math
 
 import pytest
-from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QComboBox, QLabel, QProgressBar, QPushButton
+from PySide6.QtCore import QPoint, QPointF, Qt
+from PySide6.QtGui import QWheelEvent
+from PySide6.QtWidgets import QApplication, QComboBox, QLabel, QProgressBar, QPushButton
 
-from engine.project.catalogue import optimizers
+from engine.project.catalogue import datasets, optimizers
 from engine.project.document import DataSetup, TrainingSetup
+from engine.project.limits import MAX_BATCH_SIZE, MAX_EPOCHS, MAX_SEED
+from engine.project.updates import update_rule
 from engine.protocol import (
     Device,
     EpochRow,
@@ -16,9 +21,11 @@ from engine.protocol import (
     TrainingMemory,
     TrainingSnapshot,
 )
+from tests.pictures import assert_same_picture
 from widgets.fields import TextField
 from widgets.forms import ParamForm
-from widgets.training.train_view import TrainView
+from widgets.training.run_bar import at_chance, cut_off_text, progress_text, result_text
+from widgets.training.train_view import TrainView, memory_text
 
 STEPS = StepColumns(
     step=(1, 2),
@@ -253,6 +260,44 @@ def test_result_in_words(view: TrainView) -> None:
     assert text(view, "train_result") == ""
 
 
+def test_an_end_at_chance_level_is_said_and_offers_no_export(view: TrainView) -> None:
+    rows = (EpochRow(1, 10, 2.3, 0.1, 2.3, 0.11),)
+    end = {"epoch_rows": rows, "guess_accuracy": 0.1, "validation_samples": 400}
+    view.show_training(snapshot("finished", **end))
+    result = text(view, "train_result")
+    assert "Always guessing the most frequent class reaches 10.0 %" in result
+    assert "fresh weights" in result and "export" not in result
+    assert view.bar.fresh
+
+
+@pytest.mark.parametrize(("accuracy", "chance"), [(0.13, True), (0.1301, False), (0.09, True)])
+def test_chance_level_ends_two_standard_deviations_above_guessing(accuracy, chance) -> None:
+    row = EpochRow(1, 10, 2.3, 0.1, 2.3, accuracy)  # sqrt(0.1 * 0.9 / 400) is 0.015
+    assert (
+        at_chance(snapshot("finished", guess_accuracy=0.1, validation_samples=400), row) == chance
+    )
+    assert not at_chance(snapshot("finished"), row)
+
+
+def test_weights_are_chosen_beside_train_and_not_during_a_run(view: TrainView) -> None:
+    box = combo(view, "run_weights")
+    view.bar.choose_fresh(True)
+    assert view.bar.fresh and box.currentText() == "fresh weights"
+    view.show_training(snapshot("running"))
+    assert not box.isEnabled()
+    view.show_training(snapshot("stopped"))
+    assert box.isEnabled() and view.bar.fresh  # the user's choice stays
+
+
+def test_fresh_weights_after_a_spoilt_run_are_for_one_run(view: TrainView) -> None:
+    diverged = ErrorReport(type="Diverged", message="The loss became nan.")
+    view.show_training(snapshot("failed", error=diverged))
+    assert view.bar.fresh
+    view.show_training(snapshot("running", run="b"))
+    view.show_training(snapshot("finished", run="b"))
+    assert not view.bar.fresh
+
+
 def test_a_failure_says_what_and_what_to_try(view: TrainView) -> None:
     error = ErrorReport("RuntimeError", "mat1 and mat2 differ.", "Set in_features to 64.")
     view.show_training(snapshot("failed", error=error))
@@ -261,6 +306,17 @@ def test_a_failure_says_what_and_what_to_try(view: TrainView) -> None:
     )
     label = view.findChild(QLabel, "train_result")
     assert label is not None and label.property("role") == "error"
+
+
+def test_a_run_that_diverges_at_once_says_so_in_its_plot(view: TrainView) -> None:
+    diverged = ErrorReport(type="Diverged", message="The loss became nan at step 1.")
+    view.show_training(snapshot("failed", step=0, error=diverged))
+    view.refresh()
+    caption = view.plots["loss"].findChild(QLabel, "plot_caption")
+    assert caption is not None and caption.isVisibleTo(view)
+    assert caption.text() == "The loss became nan at step 1."
+    view.show_training(snapshot("running", run="b"))
+    assert not caption.isVisibleTo(view)
 
 
 def test_a_lost_engine_ends_its_run_but_not_its_checkpoint(view: TrainView) -> None:
@@ -454,3 +510,248 @@ def test_every_control_has_a_name_a_tooltip_and_an_accessible_name(view: TrainVi
     for kind in (QPushButton, QComboBox):
         for control in view.findChildren(kind):
             assert control.objectName() and control.toolTip() and control.accessibleName()
+
+
+def test_a_run_looks_as_it_did(view: TrainView, qapp) -> None:
+    memory = TrainingMemory(450 * 2**20, 2**20, 450 * 2**20, 900 * 2**20)
+    view.show_training(snapshot("paused", steps=STEPS, epoch_rows=ROWS, memory=memory))
+    for plot in view.plots.values():
+        plot.refresh()
+    qapp.processEvents()
+    assert_same_picture(view, "train_run")
+
+
+@pytest.mark.parametrize(
+    ("engine", "state", "words"),
+    [
+        ("starting", "", "The engine is starting"),
+        ("lost", "", "The engine has stopped"),
+        ("ready", "", "Train the model"),
+        ("ready", "paused", "Continue the run"),
+        ("ready", "finished", "Train the model"),
+    ],
+)
+def test_the_button_says_why_it_waits_or_what_it_does(
+    view: TrainView, engine, state, words
+) -> None:
+    if state:
+        view.show_training(snapshot(state))
+    view.show_engine_state(engine)
+    assert button(view, "train").toolTip().startswith(words)
+    assert button(view, "train").isEnabled() == (engine == "ready")
+
+
+@pytest.mark.parametrize("unknown", ["optim.Later", "spiral_galaxies"])
+def test_a_choice_that_this_version_does_not_know_is_offered_once(view: TrainView, unknown) -> None:
+    boxes = {name: combo(view, f"setup_{name}") for name in ("optimizer", "data", "loss")}
+    counts = {name: box.count() for name, box in boxes.items()}
+    setup = TrainingSetup(optimizer=unknown, data=DataSetup(unknown), loss=unknown)
+    for shown in (setup, TrainingSetup(), setup):
+        view.show_setup(shown, None)
+    assert {name: box.count() for name, box in boxes.items()} == {
+        name: count + 1 for name, count in counts.items()
+    }
+    assert {box.currentData() for box in boxes.values()} == {unknown}
+    assert text(view, "setup_data_words") == "This version does not know this data set."
+    assert text(view, "setup_optimizer_words") == ""
+    view.show_setup(TrainingSetup(), None)
+    assert boxes["optimizer"].currentData() == TrainingSetup().optimizer
+
+
+def test_the_set_up_is_told_in_words(view: TrainView) -> None:
+    view.show_setup(TrainingSetup(data=DataSetup("moons"), optimizer="optim.SGD"), None)
+    moons = datasets()["moons"]
+    assert text(view, "setup_data_words") == (
+        f"{moons.summary} Shape of a sample: {moons.sample_shape}. {moons.classes} classes."
+    )
+    assert text(view, "setup_loss_words").startswith("Takes raw scores")
+    rule = update_rule("optim.SGD", {})
+    assert text(view, "setup_optimizer_words") == f"new = {rule.step}\n{rule.words}".strip()
+    words = view.findChild(QLabel, "setup_optimizer_words")
+    assert words is not None and words.toolTip().startswith(
+        "How the optimizer updates each element"
+    )
+
+
+def test_choosing_what_is_chosen_edits_nothing(view: TrainView) -> None:
+    view.show_setup(TrainingSetup(), None)
+    view.show_devices((Device("cpu", "CPU"),))
+    told: list[object] = []
+    view.form.setup_edited.connect(lambda *edit: told.append(edit))
+    view.form.loss_edited.connect(told.append)
+    for name in ("data", "loss", "optimizer", "device"):
+        box = combo(view, f"setup_{name}")
+        box.activated.emit(box.currentIndex())
+    assert told == []
+
+
+def test_every_field_of_a_run_is_shown_and_bounded(view: TrainView) -> None:
+    view.show_setup(TrainingSetup(batch_size=7, epochs=8, seed=9), None)
+    form = view.findChild(ParamForm, "setup_run_form")
+    assert form is not None
+    shown = {}
+    for name in ("batch_size", "epochs", "seed"):
+        field = form.field(name)
+        assert isinstance(field, TextField)
+        shown[name] = (field.text_value(), field.toolTip().splitlines()[-1])
+    assert shown == {
+        "batch_size": ("7", f"Between 1 and {MAX_BATCH_SIZE:g}."),
+        "epochs": ("8", f"Between 1 and {MAX_EPOCHS:g}."),
+        "seed": ("9", f"Between 0 and {MAX_SEED:g}."),
+    }
+    split = view.findChild(ParamForm, "setup_split_form")
+    assert split is not None
+    assert split.field("validation_fraction").toolTip().splitlines()[-1] == "Between 0 and 0.9."
+
+
+def test_the_wheel_scrolls_the_form_and_changes_no_choice(view: TrainView) -> None:
+    view.show_setup(TrainingSetup(), None)
+    for name in ("data", "loss", "optimizer", "device"):
+        box = combo(view, f"setup_{name}")
+        before = box.currentIndex()
+        at = QPointF(box.rect().center())
+        event = QWheelEvent(
+            at, box.mapToGlobal(at), QPoint(), QPoint(0, -120), Qt.MouseButton.NoButton,
+            Qt.KeyboardModifier.NoModifier, Qt.ScrollPhase.NoScrollPhase, False,
+        )  # fmt: skip
+        QApplication.sendEvent(box, event)
+        assert box.currentIndex() == before
+
+
+def test_a_set_without_settings_hides_their_form(view: TrainView) -> None:
+    form = view.findChild(ParamForm, "setup_data_form")
+    assert form is not None
+    for key, kind in datasets().items():
+        view.show_setup(TrainingSetup(data=DataSetup(key)), None)
+        assert form.isVisibleTo(view) == bool(kind.params)
+
+
+BEST = EpochRow(2, 20, 1.0, 0.9, 1.25, 0.875)
+
+
+@pytest.mark.parametrize(
+    ("state", "changes", "best", "line"),
+    [
+        ("paused", {"remaining_s": 65.0}, None, "1,500 steps/s · on cpu"),
+        ("running", {"steps_per_second": 0.0, "remaining_s": None}, None, "on cpu"),
+        ("running", {"steps_per_second": 0.5, "remaining_s": 0.0}, None,
+         "0.5 steps/s · 0 s left · on cpu"),
+        ("finished", {"device": "cuda:0"}, BEST,
+         "1,500 steps/s · best validation accuracy 87.5 % (epoch 2) · on cuda:0"),
+    ],
+)  # fmt: skip
+def test_the_progress_in_one_line(state, changes, best, line) -> None:
+    shown = progress_text(snapshot(state, **changes), best)
+    assert shown == f"epoch 4 of 12 · step 30 of 120 · {line}"
+
+
+ERROR = ErrorReport("RuntimeError", "No.")
+
+
+@pytest.mark.parametrize(
+    ("state", "changes", "rows", "words"),
+    [
+        ("running", {}, (), ""),
+        ("running", {"error": ERROR}, (), "No."),
+        ("paused", {}, (), "Paused. Step runs one optimizer step; Continue runs the rest."),
+        ("failed", {}, (), "Failed after 30 of 120 steps."),
+        ("failed", {"error": ERROR}, (), "Failed after 30 of 120 steps. RuntimeError: No."),
+        ("stopped", {}, (), "Stopped after 30 of 120 steps."),
+        ("stopped", {}, (BEST, BEST), "Stopped after 30 of 120 steps. Validation accuracy 87.5 %."),
+        ("stopped", {}, (ROWS[2], BEST),
+         "Stopped after 30 of 120 steps. Validation accuracy 85.0 %, at best 87.5 % in epoch 2."),
+        ("stopped", {}, (ROWS[2], None), "Stopped after 30 of 120 steps."),
+        ("failed", {"checkpoint": "/c.pt", "checkpoint_step": 1025}, (),
+         "Failed after 30 of 120 steps."
+         " The last checkpoint is of step 1,025: Resume goes on from there."),
+    ],
+)  # fmt: skip
+def test_the_end_of_a_run_in_words(state, changes, rows, words) -> None:
+    last, best = rows or (None, None)
+    assert result_text(snapshot(state, **changes), last, best) == words
+
+
+def test_a_run_cut_off_before_its_first_checkpoint_starts_anew() -> None:
+    assert cut_off_text(snapshot()) == (
+        "The engine stopped after 30 of 120 steps. It had written no checkpoint yet: train again."
+    )
+
+
+def test_memory_that_is_not_taken_is_not_told() -> None:
+    assert memory_text(TrainingMemory()) == ""
+    assert memory_text(TrainingMemory(buffer_bytes=1024)) == "buffers 1 KiB"
+    memory = TrainingMemory(parameter_bytes=2048, gradient_bytes=1024, buffer_bytes=512)
+    assert memory_text(memory) == ("parameters 2 KiB · gradients 1 KiB · buffers 512 B")
+
+
+def test_a_failed_or_warned_run_is_red_and_a_good_one_is_not(view: TrainView) -> None:
+    label = view.findChild(QLabel, "train_result")
+    assert label is not None
+    for state, error, role in (
+        ("failed", None, "error"),
+        ("finished", None, ""),
+        ("running", ERROR, "error"),
+        ("paused", None, ""),
+    ):
+        view.show_training(snapshot(state, error=error))
+        assert (label.property("role") or "") == role
+    view.show_problem("The model has no output.")
+    assert label.property("role") == "error"
+    view.show_training(snapshot("paused"))
+    assert text(view, "train_result").startswith("Paused.")
+    view.show_engine_state("lost")
+    assert label.property("role") == "error"
+    assert text(view, "train_result").startswith("The engine stopped after 30 of 120 steps.")
+
+
+def test_a_long_line_or_result_does_not_widen_the_bar(view: TrainView) -> None:
+    width = view.bar.minimumSizeHint().width()
+    view.show_training(snapshot("failed", error=ErrorReport("E", "long words " * 60)))
+    assert view.bar.minimumSizeHint().width() <= width + 200
+    view.show_training(snapshot("running", device="a device with a long name " * 20))
+    assert view.bar.minimumSizeHint().width() <= width + 200
+    result = view.findChild(QLabel, "train_result")
+    assert result is not None and result.wordWrap()
+
+
+def test_the_best_epoch_is_the_first_with_the_highest_accuracy(view: TrainView) -> None:
+    rows = (EpochRow(1, 1, 1, 0, 1, 0.5), EpochRow(2, 2, 1, 0, 1, math.nan),
+            EpochRow(3, 3, 1, 0, 1, 0.75), EpochRow(4, 4, 1, 0, 1, 0.75))  # fmt: skip
+    for row in rows:
+        view.show_training(snapshot(epoch_rows=(row,)))
+    assert "best validation accuracy 75.0 % (epoch 3)" in text(view, "train_line")
+
+
+def test_changes_while_a_run_goes_on_are_said_to_come_later(view: TrainView) -> None:
+    for state, note in (("running", True), ("paused", True), ("stopped", False)):
+        view.show_training(snapshot(state))
+        assert (text(view, "setup_note") != "") == note
+
+
+def test_the_page_says_what_to_do_until_a_run_is_shown(view: TrainView) -> None:
+    empty = view.findChild(QLabel, "train_empty")
+    assert empty is not None and empty.isVisible() and not view.plots["loss"].isVisible()
+    assert not view.findChild(QProgressBar, "train_progress").isVisible()
+    assert text(view, "train_line") == "Ready to train"
+    view.show_training(snapshot())
+    assert not empty.isVisible() and view.plots["loss"].isVisible()
+    assert view.findChild(QProgressBar, "train_progress").isVisible()
+
+
+def test_plots_stand_in_two_columns_with_the_first_row_twice_as_high(view: TrainView, qapp) -> None:
+    view.show_training(snapshot())
+    qapp.processEvents()
+    places = [plot.geometry() for plot in view.plots.values()]
+    assert [place.left() for place in places[::2]] == [places[0].left()] * 3
+    assert [place.left() for place in places[1::2]] == [places[1].left()] * 3
+    assert abs(places[0].width() - places[1].width()) <= 1
+    assert places[0].height() > 1.5 * places[2].height()
+    assert abs(places[2].height() - places[4].height()) <= 1
+    assert view.plots["loss"].smoothing and view.plots["accuracy"].smoothing
+    assert not view.plots["memory"].smoothing
+
+
+def test_a_resumed_run_is_drawn_anew(view: TrainView) -> None:
+    view.show_training(snapshot(steps=STEPS, reply_to=1))
+    view.show_training(snapshot(steps=STEPS, reply_to=2))
+    assert view.plots["loss"].tracks["loss"].raw.x.tolist() == [1, 2]

@@ -1,3 +1,5 @@
+"""A tensor as a picture: colour maps, the grid of cells, the cursor, and copies."""
+
 from __future__ import annotations
 
 import math
@@ -13,9 +15,10 @@ from PySide6.QtGui import QGuiApplication, QImage
 from PySide6.QtWidgets import QFileDialog, QMenu, QMessageBox
 
 from engine.protocol import Picture
+from tests.pictures import assert_same_picture
 from widgets import colormap, theme
 from widgets.save_picture import ask_and_save, save_picture
-from widgets.values.picture_grid import fit_grid, source_index, values_of
+from widgets.values.picture_grid import MAX_CELL, TILE_GAP, fit_grid, source_index, values_of
 from widgets.values.picture_view import PictureView
 
 
@@ -315,3 +318,39 @@ def test_thumbnail_has_no_legend_and_lets_clicks_through(qtbot) -> None:
     assert view.focusPolicy() == Qt.FocusPolicy.NoFocus
     assert view._cell_at(QPointF(-5, -5)) is None
     assert view._grid().cell_at(view.width() / 2, view.height() / 2) == (0, 1, 1)
+
+
+@given(st.integers(1, 40), st.integers(1, 30), st.integers(1, 30), st.integers(200, 900))
+def test_images_are_as_large_as_any_arrangement_in_rows_allows(tiles, rows, columns, width) -> None:
+    height = 400
+    found = fit_grid((tiles, rows, columns), width, height)
+    sides = []
+    for across in range(1, tiles + 1):
+        down = math.ceil(tiles / across)
+        room = (width - (across - 1) * TILE_GAP, height - (down - 1) * TILE_GAP)
+        sides.append(min(room[0] / (across * columns), room[1] / (down * rows), MAX_CELL))
+    assert found.cell_w == found.cell_h == pytest.approx(max(sides))
+
+
+def test_a_click_on_one_of_several_images_names_the_image(view: PictureView, qtbot) -> None:
+    view.show_picture(picture_of(np.arange(24.0).reshape(3, 2, 4)))
+    view.show()
+    chosen: list = []
+    view.cell_chosen.connect(chosen.append)
+    for cell in ((0, 1, 3), (2, 0, 1)):
+        x, y, w, h = view._grid().cell_rect(cell)
+        at = QPointF(x + w / 2, y + h / 2).toPoint()
+        qtbot.mouseClick(view, Qt.MouseButton.LeftButton, pos=at)
+    assert chosen == [(0, 1, 3), (2, 0, 1)]
+    qtbot.mouseClick(view, Qt.MouseButton.LeftButton, pos=QPoint(1, 1))
+    assert len(chosen) == 2  # beside the images there is none
+
+
+@pytest.mark.parametrize(("low", "width"), [(0.0, 400), (-2.0, 240)])
+def test_the_legend_looks_as_it_did(view: PictureView, qtbot, qapp, low: float, width: int) -> None:
+    view.resize(width, 200)
+    view.show_picture(picture_of(np.array([[low, 1.0, 2.0]])))
+    view.show()
+    qtbot.keyClick(view, Qt.Key.Key_Right)  # the readout stands beside the legend or under it
+    qapp.processEvents()
+    assert_same_picture(view, f"legend_from_{low:g}")

@@ -1,3 +1,5 @@
+"""The card of one tensor: its numbers, its picture, or why there is none."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -5,6 +7,7 @@ from PySide6.QtWidgets import QLabel
 
 from engine.protocol import Picture, TensorSummary, Value
 from widgets.values.value_card import ValueCard
+from widgets.values.value_stack import ValueStack
 
 
 def _text(card: ValueCard, name: str) -> str:
@@ -27,7 +30,7 @@ def test_shows_every_number_of_the_summary(qtbot) -> None:
         )
     )
     assert _text(card, "value_label") == "linear1.weight.grad"
-    assert _text(card, "value_kind") == "64 × 10 · float32 · cpu · 2.5 KiB"
+    assert _text(card, "value_kind") == "(64, 10) · float32 · cpu · 2.5 KiB"
     assert _text(card, "value_bad") == "3 NaN, 1 inf"
     shown = {
         name: _text(card, f"value_{name}")
@@ -49,10 +52,37 @@ def test_a_scalar_without_picture_shows_its_text(qtbot) -> None:
     qtbot.addWidget(card)
     summary = TensorSummary((), "float32", "cpu", 4, 2.5, 2.5, 2.5, None, 2.5)
     card.show_value(Value("loss", summary, None, "2.5"))
-    assert _text(card, "value_text") == "2.5"
-    assert _text(card, "value_std") == "–"
+    assert _text(card, "value_number") == "2.5" and _text(card, "value_text") == ""
+    assert _text(card, "value_std") == ""  # it has no statistics
     assert _text(card, "value_bad") == ""
     assert not card.picture.isVisibleTo(card)
+
+
+def test_a_scalar_with_a_picture_is_a_number_all_the_same(qtbot) -> None:
+    card = ValueCard()
+    qtbot.addWidget(card)
+    summary = TensorSummary((1, 1), "float32", "cpu", 4, 10.0, 10.0, 10.0, None, 10.0)
+    picture = Picture((1, 1), np.full(1, 10, "<f4").tobytes(), (1, 1))
+    card.show_value(Value("gradient in", summary, picture, "[[10.]]"))
+    assert _text(card, "value_number") == "10"
+    assert not card.picture.isVisibleTo(card)
+    card.show_value(Value("index", TensorSummary((1,), "int64", "cpu", 8), None, "[3]"))
+    assert _text(card, "value_number") == "3"
+
+
+def test_what_comes_out_stands_beside_what_goes_in(qtbot) -> None:
+    stack = ValueStack("backward_values", columns=2)
+    qtbot.addWidget(stack)
+    stack.resize(400, 300)
+    stack.show()
+    data = np.eye(64, 10, dtype="<f4")
+    summary = TensorSummary((64, 10), "float32", "cpu", 2560, 0.0, 1.0, 0.1, 0.3, 3.2, 7)
+    values = [Value(name, summary, Picture((64, 10), data.tobytes(), (64, 10))) for name in "io"]
+    stack.show_sections([("", values[:1], ""), ("", values[1:], "")])
+    left, right = stack.shown_cards()
+    top_left, top_right = (card.mapTo(stack, card.rect().topLeft()) for card in (left, right))
+    assert top_left.y() == top_right.y() and top_left.x() + left.width() <= top_right.x()
+    assert top_right.x() + right.width() <= stack.viewport().width()
 
 
 def test_without_a_value_says_why(qtbot) -> None:

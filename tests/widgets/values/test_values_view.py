@@ -20,6 +20,7 @@ from engine.protocol import (
 )
 from engine.session import Session
 from engine.tensors.values import state, statistics
+from tests.pictures import assert_same_picture
 from widgets.values.cut import (
     assignment,
     cell_element,
@@ -111,7 +112,7 @@ def test_numbers_statistics_and_bits_are_torchs(qtbot) -> None:
             shown = torch.tensor(float(table.text_at(row, column) or ""))
             assert torch.equal(shown, x[row, column]) or shown.isnan()
     assert bench.text("statistics_text") == (
-        "6 elements · min -2 · max 3.5 · mean 0.52 · std 1.994 · zeros 1"
+        "6 elements · finite only · min -2 · max 3.5 · mean 0.52 · std 1.994 · zeros 1"
     )
     assert bench.text("statistics_bad") == "1 NaN"
     chosen: list = []
@@ -125,6 +126,33 @@ def test_numbers_statistics_and_bits_are_torchs(qtbot) -> None:
     QTest.keyClick(table, Qt.Key.Key_Right)
     QTest.keyClick(table, Qt.Key.Key_Down)
     assert chosen[1:] == [(0, 1), (1, 1)]
+
+
+CONTROL = Qt.KeyboardModifier.ControlModifier
+NONE = Qt.KeyboardModifier.NoModifier
+
+
+@pytest.mark.parametrize(
+    ("key", "modifier", "found"),
+    [
+        (Qt.Key.Key_Up, NONE, (0, 2)), (Qt.Key.Key_Down, NONE, (2, 2)),
+        (Qt.Key.Key_Left, NONE, (1, 1)), (Qt.Key.Key_Right, NONE, (1, 3)),
+        (Qt.Key.Key_Home, NONE, (1, 0)), (Qt.Key.Key_End, NONE, (1, 3)),
+        (Qt.Key.Key_Home, CONTROL, (0, 0)), (Qt.Key.Key_End, CONTROL, (2, 3)),
+        (Qt.Key.Key_PageUp, NONE, (0, 2)), (Qt.Key.Key_PageDown, NONE, (2, 2)),
+    ],
+)  # fmt: skip
+def test_keys_go_from_cell_to_cell(qtbot, key, modifier, found) -> None:
+    bench = Bench(qtbot, "x = torch.arange(12.).view(3, 4)")
+    bench.click(1, 2)
+    chosen: list = []
+    bench.view.element_selected.connect(chosen.append)
+    QTest.keyClick(bench.view.table, key, modifier)
+    assert chosen == [found]
+    for _ in range(4):
+        QTest.keyClick(bench.view.table, key, modifier)
+    row, column = chosen[-1]
+    assert 0 <= row < 3 and 0 <= column < 4
 
 
 def test_a_slice_is_typed_dragged_and_undone(qtbot) -> None:
@@ -243,6 +271,32 @@ def test_images_take_three_channels_as_colour(qtbot) -> None:
     assert images.words() == "2 images in colour · black is 0, white 1"
     bench.slice("0, 0")
     assert images.words() == "1 image in grey · black is 0, white 1"
+
+
+@pytest.mark.parametrize(
+    ("source", "low", "high"),
+    [
+        ("torch.tensor([[-2.0, 0.5], [1.0, 6.0]])", -2, 6),
+        ("torch.tensor([[0.0, 0.25], [0.5, 0.75]])", 0, 1),
+        ("torch.tensor([[0.0, 2.0], [100.0, 200.0]])", 0, 255),
+        ("torch.tensor([[0.0, 2.5], [100.0, 200.0]])", 0, 200),
+        ("torch.tensor([[0.0, 1.0], [255.0, 256.0]])", 0, 256),
+        ("torch.full((2, 2), 300.0)", 300, 301),
+    ],
+)
+def test_grey_is_a_share_of_the_way_from_black_to_white(qtbot, source, low, high) -> None:
+    bench = Bench(qtbot, f"x = {source}")
+    bench.view.tabs.setCurrentWidget(bench.view.images)
+    x = bench.variables["x"].double()
+    grey = ((x - low) / (high - low) * 255).round().to(torch.uint8)
+    shown = torch.from_numpy(bench.view.images.images()[0].copy())
+    assert torch.equal(shown, grey[..., None].expand(2, 2, 3))
+    assert bench.view.images.words() == f"1 image in grey · black is {low}, white {high}"
+
+
+def test_a_single_element_is_counted_as_one(qtbot) -> None:
+    bench = Bench(qtbot, "x = torch.tensor([2.0])")
+    assert bench.text("statistics_text").startswith("1 element · ")
 
 
 def test_only_one_window_is_on_its_way_and_the_newest_is_next(qtbot) -> None:
@@ -372,3 +426,28 @@ def test_literals_say_what_a_dtype_cannot_hold() -> None:
     ):
         with pytest.raises(ValueError, match=words):
             literal_for(dtype, text)
+
+
+WAVE = """
+x = torch.arange(-20.0, 20.0).view(5, 8) ** 3 / 8  # exact on every processor
+x[1, 2], x[3, 4] = float("nan"), float("inf")
+"""
+
+
+@pytest.mark.parametrize("tab", ["table", "heat_map", "images", "histogram", "line"])
+def test_the_values_look_as_they_did(qtbot, qapp, tab: str) -> None:
+    bench = Bench(qtbot, WAVE)
+    bench.view.resize(720, 560)
+    bench.view.tabs.setCurrentWidget(getattr(bench.view, tab))
+    bench.view.show_element((2, 3))
+    qapp.processEvents()
+    assert_same_picture(bench.view, f"values_{tab}")
+
+
+@pytest.mark.parametrize("tab", ["heat_map", "line"])
+def test_numbers_that_are_all_nan_look_as_they_did(qtbot, qapp, tab: str) -> None:
+    bench = Bench(qtbot, "x = torch.full((2, 3), torch.nan)")
+    bench.view.resize(480, 400)
+    bench.view.tabs.setCurrentWidget(getattr(bench.view, tab))
+    qapp.processEvents()
+    assert_same_picture(bench.view, f"values_nan_{tab}")

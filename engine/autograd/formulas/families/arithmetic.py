@@ -199,6 +199,20 @@ pointwise(
     x="where(x <= hi, g, 0)",
 )
 pointwise(
+    "ClampMinBackward1",
+    "The gradient goes to the input where it was not below the limit, else to the limit.",
+    saved={"lo": "min"},
+    x="where(x >= lo, g, 0)",
+    lo="where(x < lo, g, 0)",
+)
+pointwise(
+    "ClampMaxBackward1",
+    "The gradient goes to the input where it was not above the limit, else to the limit.",
+    saved={"hi": "max"},
+    x="where(x <= hi, g, 0)",
+    hi="where(x > hi, g, 0)",
+)
+pointwise(
     "ClampBackward0",
     "The gradient goes to the input within its limits, and beyond one to that limit.",
     saved={"lo": "min", "hi": "max"},

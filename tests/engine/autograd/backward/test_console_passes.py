@@ -234,7 +234,7 @@ def test_what_fails_in_a_pass_is_told_with_node_line_and_what_to_try(real_engine
         LabError, match=r"^ExpBackward0 of inner fails in line 3 of cell 1: Key"
     ) as (raised):
         move(lab, "end")
-    assert "start anew" in raised.value.hint
+    assert "restart" in raised.value.hint
     start(lab, root="w", real_engine=real_engine)
     with pytest.raises(LabError, match=r"^MulBackward0 fails: one of the variables") as raised:
         move(lab, "end")

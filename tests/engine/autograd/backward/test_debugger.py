@@ -73,7 +73,7 @@ def test_run_stops_before_each_node_of_an_op_and_counts() -> None:
     go(d, "reset")
     assert d.breakpoints.states[0].hits == 0
     go(d, "run")
-    assert d.stopped_by == "Before AddmmBackward0."
+    assert d.stopped_by == "Paused before AddmmBackward0."
 
 
 def test_a_breakpoint_on_a_node_and_one_that_is_off() -> None:
@@ -143,13 +143,15 @@ def test_the_first_nan_is_told_from_those_that_passed_it_on() -> None:
     assert stops(made) == [names(made).index("SqrtBackward0") + 1]
     go(made, "reset")
     go(made, "run")
-    assert made.stopped_by == ("After SqrtBackward0: it was given finite numbers and made 1 NaN.")
+    assert made.stopped_by == (
+        "Paused after SqrtBackward0: it was given finite numbers and made 1 NaN."
+    )
     assert x.grad is None and made.stepped.next_node is not None
     seen = debugger(loss, Breakpoint(condition="not_finite"))
     assert stops(seen) == [names(seen).index("SqrtBackward0") + 1]
     go(seen, "reset")
     go(seen, "run")
-    assert seen.stopped_by == "Before AccumulateGrad: 1 NaN coming in."
+    assert seen.stopped_by == "Paused before AccumulateGrad: 1 NaN coming in."
     grown = torch.ones(1, requires_grad=True)
     d = debugger((grown * 1e20).sum() * 1e20, Breakpoint(condition="makes_not_finite"))
     go(d, "run")
@@ -168,7 +170,7 @@ def test_modules_stop_at_their_first_node_and_out_runs_to_their_last() -> None:
     assert stops(d) == [3]
     go(d, "reset")
     go(d, "run")
-    assert d.stopped_by == "Before the first node of layers.1."
+    assert d.stopped_by == "Paused before the first node of layers.1."
     assert go(d, "out") == 8 and d.stopped_by == ""
     assert go(d, "back") == 7
     go(d, "to", plan[3])
@@ -307,8 +309,8 @@ def test_bad_edits_are_refused_in_words_and_change_nothing() -> None:
     assert mul is not None
     d.edit(mul.id, "g * 2")
     for expression, words in [
-        ("g *", "is no expression"),
-        ("g = 3", "is no expression"),
+        ("g *", "is not an expression"),
+        ("g = 3", "is not an expression"),
         ("3.0", "gives 3.0, of type float"),
         ("g.sum()", r"does not fit: the gradient for MulBackward0 has shape \(\), not \(2, 3\)"),
         ("g.double()", "has dtype torch.float64, not torch.float32"),

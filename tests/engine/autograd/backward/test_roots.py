@@ -50,7 +50,7 @@ def console(*cells: str) -> Lab:
 
 def run(lab: Lab, *cells: str) -> None:
     for cell in cells:
-        output = Output(lambda stream, text: None)
+        output = Output(lambda told: None)
         error, _ = lab.console.namespace.run(cell, "<cell>", output, lab.control)
         assert error is None, error
 
@@ -184,7 +184,7 @@ def test_the_graph_of_the_gradient_is_a_graph_like_others() -> None:
     ("root", "words"),
     [
         ("nothing", "cannot be computed: NameError"),
-        ("x +", "is no expression"),
+        ("x +", "is not an expression"),
         ("number", "is of type int, not a tensor"),
         ("data", "has no graph"),
         ("loss, number", "is of type int"),

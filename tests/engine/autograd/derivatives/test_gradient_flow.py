@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import msgspec
@@ -108,6 +109,27 @@ def test_three_initialisations_side_by_side(session, project):
                     float(whole.square().mean().sqrt()), rel=1e-5
                 )
             assert snapshot.norms[row] == pytest.approx(float(whole.norm()), rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("step_s", "shown"), [(0.0, [4]), (0.09, [2, 4, 4]), (0.11, [1, 2, 3, 4, 4])]
+)
+def test_a_run_is_shown_ten_times_a_second_and_at_its_end(session, monkeypatch, step_s, shown):
+    clock = itertools.count()
+    monkeypatch.setattr("engine.handlers.flow.perf_counter", lambda: next(clock) * step_s)
+    command = FlowCommand(
+        model=MLP.model, training=MLP.training, steps=4, initialisations=("default",)
+    )
+    assert [snapshot.step for snapshot in ask(session, command, FlowSnapshot)] == shown
+
+
+def test_no_steps_show_the_layers_without_figures(session):
+    command = FlowCommand(
+        model=MLP.model, training=MLP.training, steps=0, initialisations=("default",)
+    )
+    (snapshot,) = ask(session, command, FlowSnapshot)
+    assert snapshot.layers == ("linear1", "linear2", "linear3") and snapshot.norms == ()
+    assert (snapshot.step, snapshot.rms, snapshot.losses) == (0, None, ())
 
 
 def test_a_layers_gradients_as_histograms(session):

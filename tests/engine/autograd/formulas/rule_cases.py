@@ -69,6 +69,8 @@ CASES: dict[str, Case] = {
     "ClampBackward0": lambda: torch.clamp(S(3, 4), -R(4), R(3, 4)),
     "ClampBackward1": lambda: S(3, 4).clamp(min=-0.5),
     "ClampMinBackward0": lambda: S(3, 4).clamp_min(-0.5),
+    "ClampMinBackward1": lambda: S(3, 4).clamp_min(R(1, 4)),
+    "ClampMaxBackward1": lambda: S(3, 4).clamp_max(R(3, 1)),
     "ClampMaxBackward0": lambda: S(3, 4).clamp_max(0.5),
     "HypotBackward0": lambda: torch.hypot(S(3), S(3)),
     "Atan2Backward0": lambda: torch.atan2(S(3), S(3)),

@@ -1,7 +1,9 @@
-"""Rules that are told in pieces, at the very places where two pieces meet, against the engine's own
-gradients: random numbers never lie there."""
+"""Rules that are defined in pieces, at the numbers where two pieces meet, against the engine's own
+gradients. Random numbers are never exactly there."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import pytest
 import torch
@@ -183,6 +185,52 @@ CORNERS = {
         lambda: F.adaptive_max_pool2d(image(*TIED), (1, 2)),
     ),
 }
+ATTENTION = "ScaledDotProductFlashAttentionForCpuBackward0"
+
+
+def attention(queries: int, keys: int, **options: Any) -> Tensor:
+    q = torch.linspace(-1, 1, queries * 2, dtype=torch.float64).view(1, 1, queries, 2)
+    k, v = (
+        torch.linspace(a, 2, keys * 2, dtype=torch.float64).view(1, 1, keys, 2) for a in (-2, 0)
+    )
+    q, k, v = (t.requires_grad_() for t in (q, k, v))
+    return F.scaled_dot_product_attention(q, k, v, **options)
+
+
+CORNERS |= {
+    "attention, a mask that is added": (
+        ATTENTION,
+        lambda: attention(2, 3, attn_mask=C(0, 1, -2, -INF, 0.5, 0).view(2, 3)),
+    ),
+    "attention, a mask of bools": (
+        ATTENTION,
+        lambda: attention(2, 3, attn_mask=C(1, 0, 1, 0, 1, 1).view(2, 3) > 0),
+    ),
+    "attention, causal": (ATTENTION, lambda: attention(3, 3, is_causal=True)),
+    "attention, causal, more keys": (ATTENTION, lambda: attention(2, 4, is_causal=True)),
+    "attention, a scale": (ATTENTION, lambda: attention(2, 3, scale=0.3)),
+}
+PLACES = torch.tensor([2, 0])
+"""Places that are written over."""
+WRITES = {
+    "IndexCopyBackward0": lambda x, v: x.index_copy(0, PLACES, v),
+    "IndexPutBackward0": lambda x, v: x.index_put((PLACES,), v),
+    "ScatterBackward0": lambda x, v: x.scatter(0, PLACES, v),
+    "ScatterAddBackward0": lambda x, v: x.scatter_add(0, PLACES, v),
+    "IndexAddBackward0": lambda x, v: x.index_add(0, PLACES, v, alpha=3),
+    "SliceScatterBackward0": lambda x, v: x.slice_scatter(v, 0, 1, 3),
+    "SelectScatterBackward0": lambda x, v: x.select_scatter(v[0], 0, 1),
+    "DiagonalScatterBackward0": lambda x, v: x.view(1, 3).diagonal_scatter(v[:1]),
+    "CatBackward0": lambda x, v: torch.cat([x, v]),
+    "StackBackward0": lambda x, v: torch.stack([x[:2], v]),
+    "WhereBackward0": lambda x, v: torch.where(C(1, 0) > 0, x[1:], v),
+}
+CORNERS |= {
+    f"{name}, constant {what}": (name, (lambda w=write, a=x, b=v: w(a(1, 2, 3), b(4, 5))))
+    for name, write in WRITES.items()
+    for what, x, v in (("part", V, C), ("rest", C, V))
+}
+"""What is written over, or what is written there, needs no gradient, so its shape is not known."""
 IN_FLOAT32 = {"celu", "hardsigmoid", "binary cross entropy, sure"}
 """torch rounds their constants 1 / alpha, 1 / 6 and 1e-12 to float32, whatever the dtype."""
 

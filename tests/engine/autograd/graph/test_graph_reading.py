@@ -60,6 +60,24 @@ def test_every_node_and_edge_is_there(name: str) -> None:
     ]
 
 
+def test_a_graph_is_read_from_gradient_edges_as_from_their_tensors() -> None:
+    x = torch.ones(4, requires_grad=True)
+    first, second = x.exp().split(2)
+    edges = [torch.autograd.graph.get_gradient_edge(t) for t in (second, first)]
+    graph, expected = read_graph(edges), read_graph([second, first])
+    assert [n.fn for n in graph.nodes] == [n.fn for n in expected.nodes]
+    assert graph.roots == expected.roots == [(0, 1), (0, 0)]
+    assert graph.edges == expected.edges and len(graph.nodes) == 3
+    one = read_graph(edges[0], names={"x": x})
+    assert one.roots == [(0, 1)] and [n.label for n in one.nodes] == ["", "", "x"]
+    assert one.get(first.grad_fn) is one.nodes[0] and one.get((x * 1).grad_fn) is None
+    assert (
+        repr(one) == "<Graph of 3 nodes, 2 edges>" and repr(one.nodes[2]) == "<2 AccumulateGrad x>"
+    )
+    with pytest.raises(TypeError, match="read from a tensor, or several; got 3"):
+        read_graph([first, 3])  # type: ignore[list-item]
+
+
 def test_linear_and_loss_read_as_expected() -> None:
     net = nn.Linear(3, 2)
     x = torch.randn(5, 3)
@@ -236,6 +254,26 @@ def test_origins_are_exact_and_never_guessed() -> None:
         "second": ["addmm", "mul", "relu", "second.bias", "second.weight", "t"],
         None: ["add", "shared", "sum"],
     }
+
+
+def test_a_node_at_the_edge_of_a_block_is_of_that_block() -> None:
+    """A block holds the numbers from its first to before its end; some blocks make no node."""
+    number: Callable[[], int] = torch.autograd._get_sequence_nr  # type: ignore[attr-defined]
+    x = torch.ones(3, requires_grad=True)
+    start = number()
+    y = x.exp().sin().cos().tan()
+    ranges = {
+        "none before": (start, start), "exp, sin": (start, start + 2),
+        "none between": (start + 2, start + 2), "cos": (start + 2, start + 3),
+        "none after": (start + 3, start + 3),
+    }  # fmt: skip
+    graph = read_graph(y)
+    found = origins(graph, ranges)
+    assert {node.op: found.get(node.id) for node in graph.nodes} == {
+        "tan": None, "cos": "cos", "sin": "exp, sin", "exp": "exp, sin",
+        "accumulate_grad": "exp, sin",
+    }  # fmt: skip
+    assert origins(graph, {}) == {}
 
 
 DEEP = """

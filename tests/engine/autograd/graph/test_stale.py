@@ -7,8 +7,8 @@ import torch
 from torch.utils.checkpoint import checkpoint
 
 from engine.autograd import read_graph
-from engine.autograd.graph.stale import stale_saves, stale_tensors
-from engine.protocol import RunCellCommand, SourceLine
+from engine.autograd.graph.stale import MAX_LISTED, stale_saves, stale_tensors
+from engine.protocol import RunCellCommand, SourceLine, WrittenBy
 from engine.session import Session
 
 
@@ -136,6 +136,43 @@ def test_who_wrote_is_told_with_the_line():
     assert (told.saved, told.saved_version, told.version, told.op) == ("result", 0, 1, "add_")
     assert told.source == SourceLine("<cell 1>", 4, "y.add_(1)")
     assert "is at version 1; expected version 0" in told.error
+
+
+def test_of_a_writer_only_what_was_seen_is_told(x):
+    y = x.exp()
+    node = read_graph(y).nodes
+    y.detach().add_(1)
+    seen = {
+        None: ("", None),
+        WrittenBy("", "<cell 2>", 3, "np.add(a, 1, out=a)"): (
+            "", SourceLine("<cell 2>", 3, "np.add(a, 1, out=a)"),
+        ),
+        WrittenBy("add_", "<cell 2>"): ("add_", None),
+    }  # fmt: skip
+    for writer, told in seen.items():
+        asked = []
+        (stale,) = stale_tensors(node, lambda t, w=writer, asked=asked: asked.append(t) or w)
+        assert (stale.op, stale.source) == told and stale.node == node[0].id
+        assert [t.data_ptr() for t in asked] == [y.data_ptr()]
+
+
+def test_of_many_stale_tensors_the_first_are_told(x):
+    h = x * 1
+    products = [h * x for _ in range(MAX_LISTED + 3)]
+    nodes = read_graph(products).nodes
+    h.add_(1)
+    told = stale_tensors(nodes, lambda t: None)
+    assert len(told) == MAX_LISTED and len(list(stale_saves(nodes))) == MAX_LISTED + 3
+    assert [stale.node for stale in told] == list(range(MAX_LISTED))
+
+
+def test_a_tensor_of_inference_mode_is_never_stale(x):
+    with torch.inference_mode():
+        weight = torch.ones(3)
+    loss = torch.ones(3).mul(x)
+    assert found((loss * 2).sum()) == []
+    frozen = torch.nn.functional.linear(x.detach(), torch.ones(2, 3, requires_grad=True))
+    assert found(frozen) == [] and weight.is_inference()
 
 
 def test_reading_disturbs_nothing(x):

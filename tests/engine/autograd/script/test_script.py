@@ -519,3 +519,41 @@ def test_a_cell_that_was_stopped_is_named() -> None:
 
 def _nothing(*_: Any) -> None:
     pass
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "stop = find_node = suppress = Stop = traceback = get_gradient_edge = 3",
+        "def stop(): return 1\nclass Stop: pass\nfrom builtins import print as suppress\n"
+        "import math as find_node, math as get_gradient_edge\nfor traceback in range(2): pass",
+    ],
+)
+def test_variables_of_the_users_may_have_the_names_of_the_scripts_helpers(cell: str) -> None:
+    leaves = "x, w = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)"
+    lab = made(f"{cell}\n{leaves}")
+    run(lab, "y = (x.sin() * w).sum()")
+    start(lab, root="y")
+    move(lab, "leaf")
+    start(lab, root="y")
+    edit(lab, "SinBackward0", "g * 2")
+    output = Output(lambda told: None)
+    error, _ = lab.console.namespace.run("x.missing", "<cell>", output, lab.control)
+    assert isinstance(error, AttributeError)
+    move(lab, "step")
+    send(lab, ZeroGradientsCommand())
+    move(lab, "end")
+    text = check(lab, "x.grad", "w.grad")
+    assert "suppress_2(Stop_2)" in text and "hook(stop_2)" in text
+    assert "= find_node_2(" in text and "traceback_2.print_exc()" in text
+
+
+def test_imports_that_the_user_makes_too_keep_their_names() -> None:
+    lab = made("x = torch.ones(2, requires_grad=True)\nfrom contextlib import suppress")
+    run(lab, "y = x.sin().sum()\nwith suppress(ValueError): int('a')")
+    start(lab, root="y")
+    move(lab, "step")
+    start(lab, root="y")
+    move(lab, "end")
+    text = check(lab, "x.grad")
+    assert "suppress_2" not in text

@@ -166,7 +166,7 @@ class Session:
         self.send(ZeroGradientsCommand(set_to_none=set_to_none))
 
     def cell(self, source: str) -> None:
-        output = Output(lambda stream, text: None)
+        output = Output(lambda told: None)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             self.lab.console.namespace.run(source, "<cell>", output, self.lab.control)

@@ -1,5 +1,5 @@
-"""What torch is asked: operations without words of their own, large tensors, and what fake mode
-lets pass. The line itself must leave no trace."""
+"""Predictions that are torch's own: operations that have no rule of ours, large tensors, and errors
+that fake mode does not raise. The line itself must leave no trace."""
 
 from __future__ import annotations
 
@@ -73,6 +73,9 @@ def test_operations_without_words_of_their_own_are_predicted(line: str) -> None:
     "line",
     [
         "large.T.reshape(-1)",
+        "large.view(-1)",
+        "large[1:, :8].view(ROWS - 1, 2, 4)".replace("ROWS", str(ROWS)),
+        "large.unflatten(0, (2, -1))",
         "large.T + 1",
         "large @ large.T[:, :7]",
         "large[mask]",

@@ -19,7 +19,7 @@ def namespace() -> Namespace:
 
 
 def run(namespace: Namespace, source: str) -> None:
-    error, _ = namespace.run(source, "<cell>", Output(lambda stream, text: None), Control())
+    error, _ = namespace.run(source, "<cell>", Output(lambda told: None), Control())
     assert error is None, error
 
 
@@ -108,6 +108,13 @@ def test_numpy_shares_both_ways(namespace) -> None:
     assert (parent(aliases, "of_x"), nodes["of_x"].op) == (("x",), "numpy")
     assert parent(aliases, "back") == ("of_x",)
     assert nodes["from_a"].strides == (1,) and nodes["a"].strides == (1,)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "float16", "float64"])
+def test_an_arrays_strides_count_elements_as_a_tensors_do(namespace, dtype) -> None:
+    run(namespace, f"a = np.zeros((2, 4), '{dtype}').T\nt = torch.from_numpy(a)")
+    nodes = told(read_aliases(namespace))
+    assert nodes["a"].strides == nodes["t"].strides == (1, 4)
 
 
 def test_memory_that_goes_in_a_circle_of_owners_still_ends(namespace) -> None:

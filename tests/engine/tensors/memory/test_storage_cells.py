@@ -242,6 +242,27 @@ def test_arrays_are_matched_whatever_their_strides(session, sent) -> None:
     assert {reader.expression: reader.elements for reader in beside.readers}["pair"] == ((2, 1),)
 
 
+def test_a_stretched_array_lists_its_elements_in_order(session, sent) -> None:
+    run(session, sent, "x = torch.arange(3.)\nwide = np.broadcast_to(x.numpy(), (4, 3))")
+    found = ask(session, sent, LocateCommand(expression="x", cell=1))
+    elements = {reader.expression: reader.elements for reader in found.readers}
+    assert elements["wide"] == ((0, 1), (1, 1), (2, 1), (3, 1))
+
+
+def test_tensors_without_memory_share_cells_only_with_their_views(session, sent) -> None:
+    run(
+        session,
+        sent,
+        "x = torch.empty(3, device='meta')\nview = x[1:]\nother = torch.empty(3, device='meta')\n"
+        "real = torch.zeros(3)\narray = np.zeros(3, np.float32)",
+    )
+    found = ask(session, sent, LocateCommand(expression="x", cell=1))
+    assert {reader.expression: reader.elements for reader in found.readers} == {
+        "x": ((1,),), "view": ((0,),)}  # fmt: skip
+    found = ask(session, sent, LocateCommand(expression="real", cell=1))
+    assert [reader.expression for reader in found.readers] == ["real"]
+
+
 def test_what_is_inside_modules_lists_and_dicts_is_named(session, sent) -> None:
     run(
         session,
@@ -278,7 +299,7 @@ def test_more_readers_than_are_listed_are_told(session, sent) -> None:
     [
         (ReadStorageCommand(expression="nothing"), "no variable named"),
         (ReadStorageCommand(expression="text"), "not a tensor"),
-        (LocateCommand(expression="x", index=(9,)), "no element"),
+        (LocateCommand(expression="x", index=(9,)), "not an element"),
         (LocateCommand(expression="x", cell=4), "4 cells, not 4"),
         (LocateCommand(expression="s", cell=0), "no cells"),
     ],

@@ -53,6 +53,11 @@ def test_contiguity_is_torchs(print_: Footprint) -> None:
     assert told.copy_bytes == copied
 
 
+def test_a_cell_of_two_stretched_dimensions_holds_every_element_over_them() -> None:
+    found = list(Footprint((2, 3, 2), (0, 0, 1)).elements_at(1))
+    assert found == [(i, j, 1) for i in range(2) for j in range(3)]
+
+
 def test_positions_count_row_by_row() -> None:
     t = torch.arange(24).view(2, 3, 4)
     print_ = Footprint((2, 3, 4), (12, 4, 1))
@@ -63,10 +68,10 @@ def test_positions_count_row_by_row() -> None:
 @pytest.mark.parametrize(
     ("t", "dim", "words"),
     [
-        (torch.zeros(3, 4).T, 1, "neighbours are 4 cells apart"),
+        (torch.zeros(3, 4).T, 1, "neighbours in dim 1 are 4 cells apart"),
         (torch.zeros(3, 1).expand(3, 4), 1, "stride 0"),
-        (torch.zeros(6, 8)[:, :4], 0, "its stride is 8; row by row it would be 4"),
-        (torch.zeros(2, 3, 4).transpose(0, 1), 1, "its stride is 12; row by row it would be 4"),
+        (torch.zeros(6, 8)[:, :4], 0, "dim 0 has stride 8; row by row it would be 4"),
+        (torch.zeros(2, 3, 4).transpose(0, 1), 1, "dim 1 has stride 12; row by row it would be 4"),
     ],
 )
 def test_the_dimension_that_breaks_the_order_is_named(t, dim, words) -> None:

@@ -1,3 +1,5 @@
+"""Broadcasting step by step, against torch."""
+
 from __future__ import annotations
 
 import pytest
@@ -165,6 +167,17 @@ def test_of_several_operands_the_dimension_torch_names_is_named(namespace: Names
     assert snapshot.fails_at == -2 and "fail at dimension -2" in snapshot.error.hint
     others = ask(namespace, "(8, 3, 6)", "(4, 6)", "(2, 5)", in_place=True)
     assert others.fails_at == -1
+
+
+def test_in_place_the_dimension_torch_names_is_named_before_one_that_would_grow(
+    namespace: Namespace,
+) -> None:
+    snapshot = ask(namespace, "(3, 1)", "(4, 2)", in_place=True)
+    with pytest.raises(RuntimeError, match="at non-singleton dimension 0") as fact:
+        torch.zeros(3, 1).add_(torch.zeros(4, 2))
+    assert snapshot.error is not None and snapshot.error.message == str(fact.value)
+    assert snapshot.fails_at == -2
+    assert "fail at dimension -2: a has 3 but b has 4: neither is 1" in snapshot.error.hint
 
 
 def test_in_place_refusal_is_torchs_and_says_what_to_write(namespace: Namespace) -> None:

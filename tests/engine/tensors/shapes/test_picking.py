@@ -1,3 +1,5 @@
+"""Indexing: the elements that an index reads or writes, against torch and numpy."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -8,6 +10,7 @@ from hypothesis import strategies as st
 
 from engine.console.namespace import Namespace
 from engine.errors import LabError
+from engine.tensors.shapes import picking
 from engine.tensors.shapes.index_plan import plan_of
 from engine.tensors.shapes.index_text import parse
 from engine.tensors.shapes.picking import pick
@@ -248,12 +251,12 @@ def test_a_mask_is_a_copy_and_says_so(namespace: Namespace) -> None:
 @pytest.mark.parametrize(
     ("source", "says"),
     [
-        ("x[5]", "Choose one from -2 to 1"),
+        ("x[5]", "Choose one from 0 to 1"),
         ("x[0, 0, 0, 0]", "at most 3 indices"),
         ("x[::-1]", "flip"),
         ("x[mask]", "mask has the shape"),
         ("x[[0, 1], [0, 1, 2]]", "shapes [2], [3] do not broadcast"),
-        ("x[[9]]", "Choose one from -2 to 1"),
+        ("x[[9]]", "Choose one from 0 to 1"),
         ("a.gather(1, rows)", "as many dimensions as the tensor"),
         ("a.gather(1, torch.tensor([[0], [0], [0]]))", "index [3, 1] must be no larger"),
         ("x.narrow(0, 5, 1)", "choose from -2 to 2"),
@@ -389,7 +392,7 @@ def test_places_named_twice_are_told_with_their_values(namespace) -> None:
     assert told.others == ((0, 0),) and told.value == "a * 1"
     assert told.after is not None and told.after.texts[0] == str(0 + 0 + 1)
     assert "sum" in told.why
-    assert "one value stays" in pick(namespace, "a[[0, 0]] = 1").why
+    assert "one of the values stays" in pick(namespace, "a[[0, 0]] = 1").why
     assert "do not add up" in pick(namespace, "a[[0, 0]] += 1").why
     assert "stays as it is" in pick(namespace, "a.scatter(1, i, 0)").why
 
@@ -409,10 +412,13 @@ def test_of_many_values_for_one_place_the_first_are_named(namespace) -> None:
         ("a.index_add_(0, rows, a)", "index"),
         ("a.scatter_add_(1, i, a)", "single memory location"),
         ("x[:, mask, :2] = torch.ones(3)", "shape mismatch"),
+        ("x[0, 0] = [1.0, 2.0, 3.0, 4.0]", "can't assign a list"),
+        ("x[0, 0, 0] = (1.0,)", "can't assign a tuple"),
+        ("x[0, 0] += [1.0, 2.0, 3.0, 4.0]", "unsupported operand"),
     ],
 )
 def test_what_torch_refuses_to_write_is_told_in_its_words(namespace, source, words) -> None:
-    with pytest.raises((RuntimeError, IndexError)) as refused:
+    with pytest.raises((RuntimeError, IndexError, TypeError)) as refused:
         exec(source, namespace.variables)
     told = pick(namespace, source)
     assert told.error is not None and words in told.error.message
@@ -431,3 +437,28 @@ def test_a_large_tensor_is_not_copied_to_be_written(namespace) -> None:
     namespace.variables["big"] = torch.zeros(1).expand(10**9)
     told = pick(namespace, "big[5:10] = 1")
     assert told.after is None and told.picked[:12] == (0,) * 5 + (1,) * 5
+    refused = pick(namespace, "big[5:7] = [1, 2]")
+    assert refused.error is not None and "can't assign a list" in refused.error.message
+
+
+def test_the_rule_of_gather_and_scatter_says_which_place_the_index_takes(
+    namespace: Namespace,
+) -> None:
+    (read,) = pick(namespace, "a.gather(0, torch.tensor([[1]]))").parts
+    assert read.rule.startswith("result[i, j] = source[index[i, j], j]: ")
+    (written,) = pick(namespace, "a.scatter_(1, i, 9)").parts
+    assert written.rule.startswith("self[i, index[i, j]] = src[i, j]: ")
+    (added,) = pick(namespace, "a.scatter_add_(0, torch.tensor([[0, 0, 1]]), a * 3)").parts
+    assert added.rule.startswith("self[index[i, j], j] += src[i, j]: ")
+
+
+def test_a_result_that_is_large_is_planned_and_not_copied(
+    namespace: Namespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(picking, "MAX_PICKED", 24)
+    for source in ("x[[0, 1, 0]]", "x[0, :, ::2]", "x.index_select(0, torch.tensor([0, 1]))"):
+        shown = pick(namespace, source)
+        numbers = eval(source, dict(namespace.variables))
+        assert shown.shape == tuple(numbers.shape) and shown.result is not None
+        told = shown.result.texts is not None and len(shown.result.texts) > 0
+        assert told == (source != "x[[0, 1, 0]]"), source

@@ -1,3 +1,5 @@
+"""Products and einsums: shapes, terms and values, against torch."""
+
 from __future__ import annotations
 
 import pytest
@@ -156,8 +158,8 @@ def test_wrong_ranks_are_explained() -> None:
 @pytest.mark.parametrize(
     ("equation", "shapes", "says"),
     [
-        ("", [(2,)], "no einsum"),
-        ("i;j", [(2,)], "no einsum"),
+        ("", [(2,)], "not an einsum"),
+        ("i;j", [(2,)], "not an einsum"),
         ("ij", [(2,)], "does not fit"),
         ("i,j", [(2,)], "names 2 operands"),
         ("i->ii", [(2,)], "once"),

@@ -1,3 +1,5 @@
+"""Reductions: shapes, terms and values, against torch."""
+
 from __future__ import annotations
 
 import pytest

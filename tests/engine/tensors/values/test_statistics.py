@@ -79,6 +79,40 @@ def test_the_widest_range_there_is_has_no_histogram_but_statistics() -> None:
     assert found.histogram() is None
 
 
+@pytest.mark.parametrize(
+    ("t", "low", "width", "bins"),
+    [
+        (torch.tensor([0, 1, 1, 3]), 0, 1, 4),
+        (torch.arange(-3, module.SHOWN_BINS - 3), -3, 1, module.SHOWN_BINS),
+        (torch.arange(module.SHOWN_BINS + 1), 0, 2, module.SHOWN_BINS // 2 + 1),
+    ],
+)
+def test_bins_of_whole_numbers_are_whole_and_joined_only_when_too_many(
+    t: torch.Tensor, low: float, width: float, bins: int
+) -> None:
+    found = counted(t).histogram()
+    assert found is not None
+    assert (found.low, found.width, len(found.counts)) == (low, width, bins)
+    assert_equals_torch(t)
+
+
+def test_bins_of_fractions_are_as_narrow_as_their_range_needs() -> None:
+    for least in (0.0, 5.0):
+        t = torch.tensor([least, least + 0.25, least + 1.0])
+        found = counted(t).histogram()
+        assert found is not None and found.width < 2 / module.SHOWN_BINS
+        assert_equals_torch(t)
+
+
+def test_the_last_bin_holds_the_end_of_the_range(monkeypatch: pytest.MonkeyPatch) -> None:
+    rounded = torch.tensor([-1.0, -0.5, -1e-20], dtype=torch.float64)  # its end rounds to 0
+    found = counted(rounded).histogram()
+    assert found is not None and len(found.counts) == module.SHOWN_BINS
+    assert_equals_torch(rounded)
+    monkeypatch.setattr(module, "CHUNK", 2)
+    assert_equals_torch(torch.tensor([0, 2047, -28, 2046]))  # widened once, up to its last bin
+
+
 def test_complex_numbers_are_counted_by_magnitude() -> None:
     found = counted(torch.tensor([3 + 4j, 0j]))
     assert found.magnitudes and (found.minimum, found.maximum, found.zeros) == (0.0, 5.0, 1)

@@ -160,6 +160,19 @@ def test_nested_has_holes(layout: torch.layout) -> None:
     assert cells == (("1",) * 3, ("1",) * 3, ("5",) * 3, ("",) * 3)
 
 
+def test_a_nested_tensor_is_laid_out_up_to_a_size() -> None:
+    def cut(wide: int, high: int):
+        parts = [torch.ones(1, wide), torch.full((high, 1), 5.0)]
+        return cut_tensor(torch.nested.nested_tensor(parts), "")
+
+    fits = cut(4096, 2048)  # 2 * 2048 * 4096 is the limit
+    assert fits.shape == (2, 2048, 4096)
+    assert read_window(fits, 2047, 2, 0, 2) == (("", ""), ("5", ""))
+    too_large = cut(4096, 2049)
+    assert too_large.shape == (4096 + 2049,) and "too large to be laid out" in too_large.note
+    assert read_window(too_large, 0, 1, 4095, 2) == (("1", "5"),)
+
+
 def test_scalar_empty_meta_and_released() -> None:
     assert table(torch.tensor(2.5)) == [["2.5"]]
     empty = read(torch.empty(0, 3), row_count=5, column_count=5, picture=True)

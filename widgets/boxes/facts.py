@@ -1,21 +1,15 @@
-"""Sums over the nodes in each box of a graph's picture, and their texts."""
+"""The texts and numbers on the boxes and links of a graph's picture."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-
-import numpy as np
-from numpy.typing import NDArray
+from collections.abc import Callable, Collection, Mapping
 
 from engine.protocol import GraphNode, GraphSnapshot, StaleTensor
 from widgets.boxes.boxes import Box, VisibleGraph
-from widgets.graph.operation_words import CUTS, rule
+from widgets.boxes.numbers import GraphNumbers, Shown
+from widgets.boxes.operation_words import CUTS, rule
+from widgets.boxes.sums import WAITING, BoxSums
 from widgets.text import format_bytes, format_shape
-
-Bools = NDArray[np.bool_]
-
-WAITING, READY, EXECUTED, CURRENT = range(4)
-"""States of a node: not reached, the next to run, has run, ran last."""
 
 
 def node_title(node: GraphNode) -> str:
@@ -36,98 +30,32 @@ def variable_of(node: GraphNode) -> str:
     return node.label.rpartition(" = ")[0] if node.kind == "operation" else ""
 
 
+def _equation(node: GraphNode, value: Shown) -> str:
+    """`z = 5`: the variable that holds what a node's operation returned, or a leaf, and the
+    numbers in it."""
+    if node.kind == "leaf":
+        return f"leaf = {value.text}"
+    return f"{variable_of(node) or node.op} = {value.text}"
+
+
 def count_of(nodes: int) -> str:
     return f"{nodes:,} node{'s' * (nodes != 1)}"
 
 
-class GraphFacts:
-    """Sums over the nodes in each box of `visible`, by the box's index; states by node id.
+def leaves_of(leaves: int) -> str:
+    return f"{leaves:,} lea{'f' if leaves == 1 else 'ves'}"
 
-    `saved_bytes` counts a storage at every node that saves it: for a box with several nodes it is
-    an upper bound.
-    """
+
+class GraphFacts(BoxSums):
+    """The sums of a picture's boxes, and their texts. `numbers` are those of the nodes."""
 
     def __init__(
         self, graph: GraphSnapshot, visible: VisibleGraph, names: Mapping[str, str]
     ) -> None:
         """`names` are the blocks' names by id."""
-        self.graph, self.visible = graph, visible
+        super().__init__(graph, visible)
         self._names = names
-        nodes, boxes = graph.nodes, visible.boxes
-        self._box_of = visible.box_of[: len(nodes)]
-        self._parents = np.array(
-            [-1 if box.parent is None else box.parent for box in boxes], np.intp
-        )
-        self._levels = _levels(self._parents)
-        self.states: NDArray[np.int8] = np.zeros(len(nodes), np.int8)
-        self.nodes = np.array([box.nodes for box in boxes], np.int64)
-        self.saved_bytes = self.sums([node.saved_bytes for node in nodes])
-        self.leaves = self.sums([node.kind == "leaf" for node in nodes])
-        self.stale = self.sums([node.stale for node in nodes]) > 0
-        self.freed = self.sums([node.freed for node in nodes]) > 0
-        self.atom = np.array([box.kind in ("node", "cut") for box in boxes], bool)
-        self.cut = np.array([box.kind == "cut" for box in boxes], bool)
-        self.leaf = (self.leaves > 0) & self.atom
-        self.index_of = {box.key: index for index, box in enumerate(boxes)}
-        self._cut_owner = np.array([box.node or 0 for box in boxes], np.intp)
-        self._link_of_edge = np.array(
-            [number for number, link in enumerate(visible.links) for _ in link.edges], np.intp
-        )
-        edges = [edge for link in visible.links for edge in link.edges]
-        self._edge_sources = np.array([graph.edges[edge].source for edge in edges], np.intp)
-        self.widths = np.array([len(link.edges) for link in visible.links], np.int64)
-        self.link_sources = np.array([link.source for link in visible.links], np.intp)
-        self.to_cut = self.cut[[link.target for link in visible.links]]
-        self.show_states((), None, None)
-
-    def sums(self, values: Collection[float]) -> NDArray[np.float64]:
-        """Each box's sum of a value per node, over all nodes inside it."""
-        count = len(self.visible.boxes)
-        out = np.bincount(self._box_of, np.asarray(values, float), count).astype(np.float64)
-        for level in self._levels:
-            np.add.at(out, self._parents[level], out[level])
-        return out
-
-    def holds(self, nodes: Bools) -> Bools:
-        """Whether each box holds one of some nodes; a cut counts with its node."""
-        held = self.sums(nodes) > 0
-        held[self.cut] = nodes[self._cut_owner[self.cut]]
-        return held
-
-    def nodes_in(self, box: int) -> list[int]:
-        """The ids of the nodes in a box."""
-        inside = np.zeros(len(self.nodes), bool)
-        inside[box] = True
-        for child in range(box + 1, len(inside)):
-            parent = self._parents[child]
-            inside[child] = parent >= 0 and inside[parent]
-        return np.flatnonzero(inside[self._box_of]).tolist()
-
-    # -- the progress of backward -----------------------------------------------------------------
-
-    def show_states(self, executed: Collection[int], current: int | None, ready: int | None):
-        """Set the states of all nodes; ids of nodes beyond a truncated graph are ignored."""
-        known = len(self.graph.nodes)
-        done = np.fromiter(executed, np.intp, len(executed))
-        self.states[:] = WAITING
-        self.states[done[done < known]] = EXECUTED
-        if ready is not None and ready < known:
-            self.states[ready] = READY
-        if current is not None and current < known:
-            self.states[current] = CURRENT
-        has_run = (self.states == EXECUTED) | (self.states == CURRENT)
-        self.executed = self.sums(has_run)
-        self.box_states = np.where(self.executed == self.nodes, EXECUTED, WAITING).astype(np.int8)
-        self.box_states[(self.nodes == 0) | self.cut] = WAITING
-        for state in (READY, CURRENT):
-            self.box_states[self.sums(self.states == state) > 0] = state
-        passed = np.bincount(
-            self._link_of_edge, has_run[self._edge_sources], minlength=len(self.widths)
-        )
-        self.passed = passed == self.widths
-        self.passed[self.widths == 0] = (
-            self.box_states[self.link_sources[self.widths == 0]] >= EXECUTED
-        )
+        self.numbers = GraphNumbers()
 
     # -- words -----------------------------------------------------------------------------------
 
@@ -169,12 +97,65 @@ class GraphFacts:
 
     def _node_line(self, box: Box) -> str:
         node = self._node(box)
+        value = self.numbers.value(node.id)
+        if value is not None and value.norm is None:
+            return _equation(node, value)
         if box.parent is not None and node.kind != "leaf" and node.outputs:
             words = format_shape(node.outputs[0].shape)
         else:
             words = node_words(node)
             words = self._names.get(words, words)
         return " · ".join(filter(None, (variable_of(node), words)))
+
+    def tells_value(self, index: int) -> bool:
+        """Whether the second line tells all numbers of what a node's operation returned."""
+        value = self._number(index, self.numbers.value)
+        return value is not None and value.norm is None
+
+    def value(self, index: int) -> Shown | None:
+        """The norm of what a node's operation returned; a tiny tensor is in the second line."""
+        value = self._number(index, self.numbers.value)
+        return value if value is not None and value.norm is not None else None
+
+    def gradient(self, index: int) -> Shown | None:
+        """A leaf's `.grad`, or the gradient that another node is given."""
+        box = self.visible.boxes[index]
+        if box.kind != "node":
+            return None
+        grad = self._number(index, self.numbers.grad)
+        if grad is not None:
+            return grad
+        waits = self.states[self._node(box).id] == WAITING
+        return None if waits else self._number(index, self.numbers.incoming)
+
+    def gradient_word(self, index: int) -> str:
+        """`.grad` or `grad`, to stand before `gradient`; nothing before a norm, which has a
+        mark."""
+        if self._number(index, self.numbers.grad) is not None:
+            return ".grad"
+        gradient = self._number(index, self.numbers.incoming)
+        return "grad" if gradient is not None and gradient.norm is None else ""
+
+    def link_gradient(self, link: int) -> Shown | None:
+        """The gradient that has gone along a link of one edge."""
+        edges = self.visible.links[link].edges
+        if len(edges) != 1 or not self.passed[link]:
+            return None
+        edge = self.graph.edges[edges[0]]
+        return self.numbers.outgoing(edge.source, edge.input)
+
+    def numbered(self, boxes: Collection[int], links: Collection[int]) -> frozenset[int]:
+        """The nodes whose numbers are on these boxes and links."""
+        nodes = {self.visible.boxes[box].node for box in boxes if self.atom[box]}
+        for link in links:
+            edges = self.visible.links[link].edges
+            if len(edges) == 1:
+                nodes.add(self.graph.edges[edges[0]].source)
+        return frozenset(node for node in nodes if node is not None)
+
+    def _number(self, index: int, of: Callable[[int], Shown | None]) -> Shown | None:
+        box = self.visible.boxes[index]
+        return of(box.node) if box.kind == "node" and box.node is not None else None
 
     def badge(self, index: int) -> str:
         """`×12` on a repeat, else nothing."""
@@ -193,13 +174,17 @@ class GraphFacts:
         """The shape of the gradient on a link, the output it leads to if there are several, and the
         number of edges that it bundles."""
         found = self.visible.links[link]
-        target = self.visible.boxes[found.target]
-        outputs = ""
-        if target.kind == "node" and found.edges and len(self._node(target).outputs) > 1:
-            numbers = sorted({self.graph.edges[edge].output for edge in found.edges})
-            outputs = "output " + ", ".join(map(str, numbers))
         count = f"×{len(found.edges)}" if len(found.edges) > 1 else ""
-        return "  ".join(filter(None, (outputs, found.text, count)))
+        return "  ".join(filter(None, (self.link_output(link), found.text, count)))
+
+    def link_output(self, link: int) -> str:
+        """The output of forward that a link leads to, if its node has several."""
+        found = self.visible.links[link]
+        target = self.visible.boxes[found.target]
+        if target.kind != "node" or not found.edges or len(self._node(target).outputs) < 2:
+            return ""
+        numbers = sorted({self.graph.edges[edge].output for edge in found.edges})
+        return "output " + ", ".join(map(str, numbers))
 
     def _node(self, box: Box) -> GraphNode:
         assert box.node is not None
@@ -207,7 +192,10 @@ class GraphFacts:
 
     def spoken(self, index: int) -> str:
         """A box in one line, for screen readers and the status."""
-        words = (self.title(index), self.second_line(index), self.third_line(index))
+        words = [self.title(index), self.second_line(index), self.third_line(index)]
+        gradient = self.gradient(index)
+        if gradient is not None:
+            words.append(f"{self.gradient_word(index) or 'gradient'} {gradient.text}")
         return ", ".join(filter(None, words))
 
     def tooltip(self, index: int) -> str:
@@ -226,6 +214,7 @@ class GraphFacts:
         )
         if shapes:
             lines.append(f"Takes a gradient of {shapes} {node.device}".rstrip())
+        lines += self.numbers.lines(node.id)
         if node.saved_bytes:
             lines.append(f"Keeps {format_bytes(node.saved_bytes)} from forward")
         lines += [stale_words(save) for save in self.graph.stale if save.node == node.id]
@@ -248,10 +237,11 @@ class GraphFacts:
             (c for c in self.graph.cuts if [str(c.node), str(c.input)] == place),
             None,
         )
-        lines = ["Cut: the gradient goes no further on this way"]
+        is_data = cut is not None and cut.reason in ("input", "integer")
+        lines = ["Data" if is_data else "Cut: the gradient goes no further on this way"]
         if cut is not None:
             lines.append(CUTS[cut.reason])
-            if cut.label:
+            if cut.label and not is_data:
                 lines.append(f"It would have gone to {cut.label}")
             if cut.source:
                 lines.append(f"{cut.source.file}, line {cut.source.line}: {cut.source.text}")
@@ -263,7 +253,7 @@ class GraphFacts:
             lines.append("The nodes that this module's forward recorded")
         elif box.kind == "repeat":
             lines.append(f"The same {box.repeat} times over, one after another")
-        lines.append(f"{count_of(box.nodes)}, {int(self.leaves[index]):,} of them leaves")
+        lines.append(f"{count_of(box.nodes)} ({leaves_of(int(self.leaves[index]))})")
         if self.saved_bytes[index]:
             lines.append(
                 f"They keep at most {format_bytes(self.saved_bytes[index])} from forward"
@@ -303,13 +293,3 @@ def stale_words(save: StaleTensor) -> str:
 
 def _is_in(path: str, outer: str) -> bool:
     return path == outer or path.startswith(f"{outer}.")
-
-
-def _levels(parents: NDArray[np.intp]) -> list[NDArray[np.intp]]:
-    """The boxes that have a parent, by depth, deepest first."""
-    depths = np.zeros(len(parents), np.intp)
-    for box, parent in enumerate(parents.tolist()):
-        if parent >= 0:
-            depths[box] = depths[parent] + 1
-    deepest = int(depths.max(initial=0))
-    return [np.flatnonzero(depths == depth) for depth in range(deepest, 0, -1)]

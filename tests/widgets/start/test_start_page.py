@@ -1,3 +1,5 @@
+"""The Start page: cards of templates, recent files, and buttons."""
+
 from __future__ import annotations
 
 import pytest
@@ -6,7 +8,8 @@ from PySide6.QtGui import QPixmap
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QFrame, QLabel, QPushButton
 
-from widgets.start_page import StartPage
+from widgets.start.cards import Way
+from widgets.start.start_page import StartPage
 
 
 @pytest.fixture
@@ -40,8 +43,8 @@ def test_a_card_is_chosen_by_mouse_and_by_keyboard(page, qtbot):
 def test_showing_other_templates_replaces_the_cards(page, qtbot):
     page.show_templates([("attention", "Tiny attention", "Looks around.")])
     qtbot.waitUntil(page.findChild(QFrame, "template_attention").isVisible)
-    cards = [card for card in page.findChildren(QFrame) if card.property("role") == "card"]
-    assert [card.objectName() for card in cards if card.isVisible()] == ["template_attention"]
+    names = [card.objectName() for card in page.findChildren(QFrame) if card.isVisible()]
+    assert [n for n in names if n.startswith("template_")] == ["template_attention"]
 
 
 def test_recent_files_open_unless_they_are_gone(page, qtbot, tmp_path):
@@ -54,7 +57,7 @@ def test_recent_files_open_unless_they_are_gone(page, qtbot, tmp_path):
     with qtbot.waitSignal(page.recent_chosen) as told:
         QTest.mouseClick(first, Qt.MouseButton.LeftButton)
     assert told.args == [str(here)]
-    assert not second.isEnabled() and "not there" in second.toolTip()
+    assert not second.isEnabled() and "does not exist any more" in second.toolTip()
 
 
 def test_new_and_open(page, qtbot):
@@ -62,3 +65,34 @@ def test_new_and_open(page, qtbot):
         QTest.mouseClick(page.new_button, Qt.MouseButton.LeftButton)
     with qtbot.waitSignal(page.open_requested):
         QTest.keyClick(page.open_button, Qt.Key.Key_Space)
+
+
+def test_a_way_shows_its_first_entries_and_a_menu_has_all(page, qtbot):
+    entries = tuple((f"k{n}", f"Number {n} & more", f"tip {n}") for n in range(6))
+    page.show_ways(
+        [
+            Way("long", "Long", "Six of them.", "mdi6.matrix", entries, "All 6"),
+            Way("short", "Short", "Four of them.", "mdi6.matrix", entries[:4], "All 4"),
+        ]
+    )
+    chosen = []
+    page.way_chosen.connect(lambda *keys: chosen.append(keys))
+    texts = [
+        button.text().replace("&&", "&")
+        for button in page.findChildren(QPushButton)
+        if button.objectName().startswith("start_long_")
+    ]
+    assert texts == [*(title for _, title, _ in entries[:4]), "All 6"]
+    assert page.findChild(QPushButton, "start_short_all") is None
+    button = page.findChild(QPushButton, "start_short_k2")
+    assert button.accessibleName() == "Number 2 & more" and button.toolTip() == "tip 2"
+    QTest.mouseClick(button, Qt.MouseButton.LeftButton)
+    actions = page.findChild(QPushButton, "start_long_all").menu().actions()
+    assert [action.toolTip() for action in actions] == [tip for _, _, tip in entries]
+    actions[5].trigger()
+    assert chosen == [("short", "k2"), ("long", "k5")]
+
+
+def test_the_first_steps_begin(page, qtbot):
+    with qtbot.waitSignal(page.first_steps_requested):
+        QTest.mouseClick(page.first_steps.button, Qt.MouseButton.LeftButton)

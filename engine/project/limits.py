@@ -1,0 +1,25 @@
+"""The bounds of what a project may hold. Files are checked against them; edits stay within them."""
+
+from __future__ import annotations
+
+MAX_FILE_BYTES = 64 * 2**20
+MAX_DEPTH = 32
+"""How deep a project file may be nested; its own structs take ten levels."""
+MAX_NAME_CHARS = 1000
+"""The length of names, ids and words of parameters. A cell's Python may be longer."""
+MAX_ENTRIES = 1000
+"""The number of entries of one parameter."""
+MAX_INT = 2**63 - 1
+"""Torch's integers and the messages between the processes have 64 bits."""
+MAX_POSITION = 1e7
+"""The farthest coordinate of a block, in scene pixels. Beyond it Qt's integers overflow."""
+MIN_ZOOM, MAX_ZOOM = 0.01, 100.0
+MAX_SEED = 2**32 - 1
+"""The largest seed that torch, numpy and scikit-learn all take."""
+MAX_EPOCHS = 1_000_000
+MAX_BATCH_SIZE = 1_000_000
+
+
+def clamped(coordinate: float) -> float:
+    """The coordinate, or the nearest one that a block may have."""
+    return min(max(float(coordinate), -MAX_POSITION), MAX_POSITION)

@@ -1,0 +1,63 @@
+"""Files that are opened as a project and are something else: what they are, what can be done."""
+
+from __future__ import annotations
+
+from pathlib import PurePath
+from typing import Literal
+
+Kind = Literal["python", "notebook", "weights", "safetensors", "array", "picture", "onnx", "table"]
+
+_WORDS: dict[Kind, str] = {
+    "python": "This is a Python file, not a project. Open it in the console of Tensors, cell by"
+    " cell; or run it whole with `tensorlab exec`.",
+    "notebook": "This is a notebook, not a project. Save it as a Python file (`jupyter nbconvert"
+    " --to script`), and open that in the console of Tensors.",
+    "weights": "This is a file of PyTorch's (weights or a checkpoint), not a project. Load it in"
+    ' the console of Tensors: saved = torch.load("{name}", weights_only=True)',
+    "safetensors": "This is a file of weights, not a project. Load it in the console of Tensors:"
+    ' from safetensors.torch import load_file; saved = load_file("{name}")',
+    "array": "This is a NumPy array, not a project. Load it in the console of Tensors:"
+    ' x = torch.from_numpy(np.load("{name}"))',
+    "picture": "This is a picture, not a project. With Pillow installed (`pip install pillow`),"
+    " load it in the console of Tensors:"
+    ' from PIL import Image; x = torch.from_numpy(np.array(Image.open("{name}")))',
+    "onnx": "This is an ONNX model, not a project. Tensor Lab cannot read its graph: build the"
+    " model from blocks, or open its Python.",
+    "table": "This is a table, not a project. Load it in the console of Tensors:"
+    ' x = torch.from_numpy(np.genfromtxt("{name}", delimiter=","))',
+}
+_STARTS: dict[bytes, Kind] = {
+    b"\x80": "weights",  # a pickle, as torch.save wrote it before 1.6
+    b"\x93NUMPY": "array",
+    b"\x89PNG": "picture",
+    b"\xff\xd8\xff": "picture",
+    b"GIF8": "picture",
+}
+_SUFFIXES: dict[str, Kind] = {
+    ".py": "python",
+    ".pyw": "python",
+    ".ipynb": "notebook",
+    ".onnx": "onnx",
+    ".csv": "table",
+    ".tsv": "table",
+}
+HEAD_BYTES = 1024
+
+
+def kind_of(name: str, head: bytes) -> Kind | None:
+    """What a file is that begins with `head`; None if it may be a project, or is not known."""
+    for start, kind in _STARTS.items():
+        if head.startswith(start):
+            return kind
+    if head.startswith(b"PK\x03\x04"):  # a zip archive
+        return "array" if name.endswith(".npz") else "weights" if b"/data.pkl" in head else None
+    if head[8:9] == b"{" and b"\0" in head[:8]:  # the length of a header in 8 bytes
+        return "safetensors"
+    kind = _SUFFIXES.get(PurePath(name).suffix.lower())
+    looks_like_a_project = head.lstrip().startswith(b"{")
+    return None if looks_like_a_project and kind != "notebook" else kind
+
+
+def in_words(kind: Kind, name: str) -> str:
+    """What it is, and what can be done with it."""
+    return _WORDS[kind].replace("{name}", name)

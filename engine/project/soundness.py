@@ -1,0 +1,184 @@
+"""Whether a decoded project file is sound: plain bounded data, and fields that fit together.
+
+Everything that comes from outside passes here once: files, recovered work, the clipboard. What is
+behind need not look again.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Mapping
+from typing import TypeVar
+
+from . import catalogue, limits
+from .document import Block, Model, ParamValue, Project, TrainingSetup, ViewState
+from .names import identifier_problem
+
+Each = TypeVar("Each")
+
+
+class FileProblem(ValueError):
+    """A project file cannot be read. `field` is the path of the field at fault, if one is."""
+
+    def __init__(self, message: str, field: str = "") -> None:
+        super().__init__(f"{field}: {message}" if field else message)
+        self.field = field
+
+
+def require_plain(document: object) -> None:
+    """Raise FileProblem unless decoded JSON is of bounded depth, with finite numbers of 64 bits and
+    valid text. Recursion over it is safe afterwards."""
+    waiting: list[tuple[str, object, int]] = [("", document, 0)]
+    while waiting:
+        place, value, depth = waiting.pop()
+        if depth > limits.MAX_DEPTH:
+            raise FileProblem("The file is nested too deeply for a Tensor Lab project.")
+        if isinstance(value, str):
+            _require_text(value, place)
+        elif isinstance(value, int | float):
+            _require_number(value, place)
+        elif isinstance(value, dict):
+            for key, item in value.items():
+                _require_text(key, place)
+                waiting.append((f"{place}.{key}".lstrip("."), item, depth + 1))
+        elif isinstance(value, list):
+            waiting += [(f"{place}[{i}]", item, depth + 1) for i, item in enumerate(value)]
+
+
+def check(project: Project) -> None:
+    """Raise FileProblem where a field is out of its bounds, or fields do not fit together."""
+    _check_text(project.name, "name")
+    _check_model(project.model)
+    _check_training(project.training)
+    for i, cell in enumerate(project.cells):
+        _check_text(cell.id, f"cells[{i}].id")
+    _check_view(project.view)
+
+
+# -- the parts of a project ------------------------------------------------------------------------
+
+
+def _check_model(model: Model) -> None:
+    ports: dict[str, tuple[set[str], set[str]]] = {}
+    names: set[str] = set()
+    for i, block in enumerate(model.blocks):
+        _check_block(block, ports, names, f"model.blocks[{i}]")
+        inputs, outputs = catalogue.ports(block)
+        ports[block.id] = {port.name for port in inputs}, {port.name for port in outputs}
+        names.add(block.name)
+    ends = set()
+    for i, wire in enumerate(model.wires):
+        at = f"model.wires[{i}]"
+        for field, block_id in (("source", wire.source), ("target", wire.target)):
+            if block_id not in ports:
+                raise FileProblem(f"There is no block “{_short(block_id)}”.", f"{at}.{field}")
+        if wire.source_port not in ports[wire.source][1]:
+            message = f"There is no output “{_short(wire.source_port)}”."
+            raise FileProblem(message, f"{at}.source_port")
+        if wire.target_port not in ports[wire.target][0]:
+            message = f"There is no input “{_short(wire.target_port)}”."
+            raise FileProblem(message, f"{at}.target_port")
+        if (wire.target, wire.target_port) in ends:
+            raise FileProblem("Another wire ends at the same port.", at)
+        ends.add((wire.target, wire.target_port))
+
+
+def _check_block(block: Block, ids: Collection[str], names: Collection[str], at: str) -> None:
+    _check_text(block.id, f"{at}.id")
+    if not block.id:
+        raise FileProblem("A block needs an id.", f"{at}.id")
+    if block.id in ids:
+        raise FileProblem(f"Another block has the id “{block.id}” already.", f"{at}.id")
+    _check_text(block.name, f"{at}.name")
+    if reason := identifier_problem(block.name):
+        raise FileProblem(reason, f"{at}.name")
+    if block.name in names:
+        raise FileProblem(f"Another block is named “{block.name}” already.", f"{at}.name")
+    try:
+        kind = catalogue.kind(block.kind)
+    except KeyError:
+        raise FileProblem(f"There is no block “{_short(block.kind)}”.", f"{at}.kind") from None
+    _check_params(block.params, kind.params, block.kind, f"{at}.params")
+    for field, value in (("x", block.x), ("y", block.y)):
+        _check_between(value, -limits.MAX_POSITION, limits.MAX_POSITION, f"{at}.{field}")
+
+
+def _check_training(setup: TrainingSetup) -> None:
+    at = "training"
+    data = _known(catalogue.datasets(), setup.data.kind, "data set", f"{at}.data.kind")
+    _check_params(setup.data.params, data.params, setup.data.kind, f"{at}.data.params")
+    fraction = setup.data.validation_fraction
+    if not 0.0 <= fraction < 1.0:
+        message = f"It must be between 0 and 1, such as 0.2, not {fraction:g}."
+        raise FileProblem(message, f"{at}.data.validation_fraction")
+    _known(catalogue.losses(), setup.loss, "loss", f"{at}.loss")
+    options = _known(catalogue.optimizers(), setup.optimizer, "optimizer", f"{at}.optimizer")
+    _check_params(setup.optimizer_params, options, setup.optimizer, f"{at}.optimizer_params")
+    _check_between(setup.batch_size, 1, limits.MAX_BATCH_SIZE, f"{at}.batch_size")
+    _check_between(setup.epochs, 1, limits.MAX_EPOCHS, f"{at}.epochs")
+    _check_between(setup.seed, 0, limits.MAX_SEED, f"{at}.seed")
+    _check_text(setup.device, f"{at}.device")
+
+
+def _check_view(view: ViewState) -> None:
+    _check_between(view.canvas_zoom, limits.MIN_ZOOM, limits.MAX_ZOOM, "view.canvas_zoom")
+    for i, value in enumerate(view.canvas_center):
+        at = f"view.canvas_center[{i}]"
+        _check_between(value, -limits.MAX_POSITION, limits.MAX_POSITION, at)
+
+
+def _check_params(
+    params: Mapping[str, ParamValue], known: Iterable[catalogue.Param], owner: str, at: str
+) -> None:
+    names = {param.name for param in known}
+    for name, value in params.items():
+        if name not in names:
+            raise FileProblem(f"{owner} has no such parameter.", f"{at}.{_short(name)}")
+        if isinstance(value, str):
+            _check_text(value, f"{at}.{name}")
+        elif isinstance(value, tuple) and len(value) > limits.MAX_ENTRIES:
+            message = f"It has {len(value):,} entries; at most {limits.MAX_ENTRIES:,} are allowed."
+            raise FileProblem(message, f"{at}.{name}")
+
+
+# -- one value -------------------------------------------------------------------------------------
+
+
+def _require_text(text: str, place: str) -> None:
+    """`place` is valid text itself: the keys that it is made of were looked at before."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        message = "This text holds half of a character (a lone surrogate)."
+        raise FileProblem(message, place) from None
+
+
+def _require_number(number: int | float, place: str) -> None:
+    if isinstance(number, int):
+        if abs(number) > limits.MAX_INT:
+            raise FileProblem("This whole number has more than 64 bits.", place)
+    elif not math.isfinite(number):
+        raise FileProblem("This number is not finite.", place)
+
+
+def _check_text(text: str, field: str) -> None:
+    if len(text) > limits.MAX_NAME_CHARS:
+        raise FileProblem(
+            f"It has {len(text):,} characters; at most {limits.MAX_NAME_CHARS:,} are allowed.",
+            field,
+        )
+
+
+def _check_between(value: float, low: float, high: float, field: str) -> None:
+    if not low <= value <= high:  # NaN is not between either
+        raise FileProblem(f"It must be between {low:,.12g} and {high:,.12g}, not {value:g}.", field)
+
+
+def _known(known: Mapping[str, Each], key: str, what: str, field: str) -> Each:
+    if key not in known:
+        raise FileProblem(f"There is no {what} “{_short(key)}”.", field)
+    return known[key]
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 60 else f"{text[:60]}…"

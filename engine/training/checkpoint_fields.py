@@ -1,0 +1,197 @@
+"""A checkpoint as plain types and tensors, and back; what is read is checked field by field."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+import torch
+from torch import Tensor
+
+from ..project.document import TrainingSetup
+from ..protocol import EpochRow
+from ..tensors.plain import described, is_name, tensor_problem
+from .metrics import StepRow
+
+FORMAT = 1
+_MAX_INT = 2**63 - 1
+_MAX_NAME_CHARS = 200
+_COUNTS = ("epoch", "batch", "step", "correct", "samples")
+
+
+class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
+    """A run between two optimizer steps.
+
+    `model` and `optimizer` are state_dicts. `rng` is the state of each generator as a uint8 tensor,
+    by device type. `epoch` and `batch` (0-based) are those of the next batch; `step` is the number
+    of steps done. `loss_sum`, `correct` and `samples` are totals over the current epoch.
+    """
+
+    run: str
+    setup: TrainingSetup
+    model: dict[str, Tensor]
+    optimizer: dict[str, Any]
+    rng: dict[str, Tensor]
+    epoch: int
+    batch: int
+    step: int
+    loss_sum: float
+    correct: int
+    samples: int
+    history: tuple[StepRow, ...]
+    epoch_rows: tuple[EpochRow, ...]
+
+
+class FieldProblem(ValueError):
+    """A field of a checkpoint is missing, or is not what it must be. The message names it."""
+
+    def __init__(self, field: str, message: str) -> None:
+        super().__init__(f"{field}: {message}")
+
+
+def encode(checkpoint: Checkpoint) -> dict[str, Any]:
+    """Only plain types and tensors, so that the file loads with weights_only=True."""
+    fields = {name: getattr(checkpoint, name) for name in checkpoint.__struct_fields__}
+    fields["format"] = FORMAT
+    fields["setup"] = msgspec.json.encode(checkpoint.setup).decode()
+    fields["history"] = torch.tensor(checkpoint.history, dtype=torch.float64)
+    fields["epoch_rows"] = [msgspec.structs.astuple(row) for row in checkpoint.epoch_rows]
+    return fields
+
+
+def decode(fields: Mapping[str, Any]) -> Checkpoint:
+    """The inverse of `encode`. Raises FieldProblem."""
+    for name in ("format", *Checkpoint.__struct_fields__):
+        if name not in fields:
+            raise FieldProblem(name, "it is missing")
+    if type(fields["format"]) is not int or fields["format"] != FORMAT:
+        raise FieldProblem("format", f"{FORMAT} is expected, not {described(fields['format'])}")
+    values: dict[str, Any] = {name: _count(fields[name], name) for name in _COUNTS}
+    loss_sum = fields["loss_sum"]
+    if not isinstance(loss_sum, float | int) or not math.isfinite(loss_sum):
+        raise FieldProblem("loss_sum", f"a finite number is expected, not {described(loss_sum)}")
+    return Checkpoint(
+        **values,
+        run=_run(fields["run"]),
+        setup=_setup(fields["setup"]),
+        model=_tensors(fields["model"], "model"),
+        optimizer=_optimizer(fields["optimizer"]),
+        rng=_rng(fields["rng"]),
+        loss_sum=float(loss_sum),
+        history=_history(fields["history"]),
+        epoch_rows=_epoch_rows(fields["epoch_rows"]),
+    )
+
+
+def _count(value: object, field: str) -> int:
+    if type(value) is not int or not 0 <= value <= _MAX_INT:
+        raise FieldProblem(field, f"a whole number from 0 on is expected, not {described(value)}")
+    return value
+
+
+def _run(value: object) -> str:
+    if (
+        not isinstance(value, str)
+        or not 0 < len(value) <= _MAX_NAME_CHARS
+        or not value.isprintable()
+        or value in (".", "..")
+        or "/" in value
+        or "\\" in value
+    ):
+        raise FieldProblem("run", f"{described(value)} is not a name of a folder")
+    return value
+
+
+def _setup(value: object) -> TrainingSetup:
+    if not isinstance(value, str):
+        raise FieldProblem("setup", f"JSON is expected, not {described(value)}")
+    try:
+        return msgspec.json.decode(value, type=TrainingSetup)
+    except (msgspec.MsgspecError, UnicodeEncodeError, RecursionError) as error:
+        raise FieldProblem("setup", str(error)) from error
+
+
+def _tensors(value: object, field: str) -> dict[str, Tensor]:
+    if not isinstance(value, dict):
+        raise FieldProblem(field, f"tensors by name are expected, not {described(value)}")
+    for name, tensor in value.items():
+        if not is_name(name):
+            raise FieldProblem(field, f"the name of a tensor is {described(name)}")
+        if reason := tensor_problem(tensor):
+            raise FieldProblem(f"{field}.{name}", reason)
+    return dict(value)
+
+
+def _optimizer(value: object) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise FieldProblem("optimizer", f"a state_dict is expected, not {described(value)}")
+    states = value.get("state")
+    if not isinstance(states, dict):
+        raise FieldProblem("optimizer.state", f"a dict is expected, not {described(states)}")
+    for index, state in states.items():
+        at = f"optimizer.state[{described(index)}]"
+        _count(index, "optimizer.state, the number of a parameter")
+        if not isinstance(state, dict):
+            raise FieldProblem(at, f"a dict is expected, not {described(state)}")
+        for name, entry in state.items():
+            if not is_name(name):
+                raise FieldProblem(at, f"the name of an entry is {described(name)}")
+            plain = entry is None or isinstance(entry, float | int)
+            if not plain and (reason := tensor_problem(entry)):
+                raise FieldProblem(f"{at}.{name}", reason)
+    return value
+
+
+def _rng(value: object) -> dict[str, Tensor]:
+    states = _tensors(value, "rng")
+    for name, state in states.items():
+        if state.dtype != torch.uint8 or state.dim() != 1:
+            raise FieldProblem(f"rng.{name}", "a uint8 tensor of one dimension is expected")
+        if name == "cpu":
+            try:
+                torch.Generator().set_state(state.contiguous())
+            except RuntimeError as error:
+                message = "this is not a state of a random generator"
+                raise FieldProblem(f"rng.{name}", message) from error
+    return states
+
+
+def _history(value: object) -> tuple[StepRow, ...]:
+    width = len(StepRow._fields)
+    reason = tensor_problem(value)
+    if reason or not isinstance(value, Tensor):
+        raise FieldProblem("history", reason)
+    if value.dtype != torch.float64 or (value.numel() and value.shape[1:] != (width,)):
+        raise FieldProblem("history", f"a float64 tensor of shape (steps, {width}) is expected")
+    rows = []
+    for i, (step, *figures, rss, allocated, reserved) in enumerate(
+        value.reshape(-1, width).tolist()
+    ):
+        whole = []
+        for number in (step, rss, allocated, reserved):
+            if not 0 <= number <= _MAX_INT or not number.is_integer():
+                raise FieldProblem(f"history[{i}]", f"a whole number is expected, not {number}")
+            whole.append(int(number))
+        rows.append(StepRow(whole[0], *figures, *whole[1:]))
+    return tuple(rows)
+
+
+def _epoch_rows(value: object) -> tuple[EpochRow, ...]:
+    if not isinstance(value, list):
+        raise FieldProblem("epoch_rows", f"a list is expected, not {described(value)}")
+    names = EpochRow.__struct_fields__
+    rows = []
+    for i, row in enumerate(value):
+        at = f"epoch_rows[{i}]"
+        if not isinstance(row, tuple | list) or len(row) != len(names):
+            raise FieldProblem(at, f"{len(names)} numbers are expected, not {described(row)}")
+        figures = []
+        for name, figure in zip(names[2:], row[2:], strict=True):
+            if type(figure) is not float:
+                raise FieldProblem(f"{at}.{name}", f"a float is expected, not {described(figure)}")
+            figures.append(figure)
+        epoch, step = _count(row[0], f"{at}.epoch"), _count(row[1], f"{at}.step")
+        rows.append(EpochRow(epoch, step, *figures))
+    return tuple(rows)

@@ -1,0 +1,37 @@
+"""Fixtures for tests of a real engine process."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+
+import pytest
+
+from engine.process import EngineProcess
+from tests.engine.processes import WAIT_S
+
+
+@pytest.fixture
+def own_engine() -> Iterator[EngineProcess]:
+    """A new engine process: for tests that end it or watch it start."""
+    engine = EngineProcess()
+    engine.start()
+    yield engine
+    engine.close()
+
+
+@pytest.fixture(scope="module")
+def shared_engine() -> Iterator[EngineProcess]:
+    """One engine process for all tests of a module that leave it running and idle."""
+    engine = EngineProcess()
+    engine.start()
+    yield engine
+    engine.close()
+
+
+@pytest.fixture
+def listener() -> Iterator[socket.socket]:
+    """A server on this machine. Code in the engine connects to it to say how far it has come."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.settimeout(WAIT_S)
+        yield server

@@ -1,0 +1,105 @@
+"""Random numbers: a stream of a run's own, and states that a line of Python restores."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from engine.random_states import random_states, restoring_line
+from engine.randomness import RandomStream
+
+CPU = torch.device("cpu")
+
+
+def after_seed(seed: int, count: int) -> torch.Tensor:
+    generator = torch.Generator().manual_seed(seed)
+    return torch.rand(count, generator=generator)
+
+
+def test_a_stream_draws_as_after_its_seed_and_leaves_the_usual_numbers_alone() -> None:
+    stream, usual = RandomStream(5, CPU), after_seed(1, 4)
+    torch.manual_seed(1)
+    drawn = [torch.rand(1)]
+    with stream:
+        own = [torch.rand(2)]
+        with stream.suspended():
+            drawn.append(torch.rand(2))
+        own.append(torch.rand(1))
+    with stream.suspended():  # outside of the stream it changes nothing
+        drawn.append(torch.rand(1))
+    with stream:
+        own.append(torch.rand(1))
+    assert torch.equal(torch.cat(drawn), usual)
+    assert torch.equal(torch.cat(own), after_seed(5, 4))
+
+
+def test_an_error_gives_the_usual_numbers_back() -> None:
+    stream = RandomStream(5, CPU)
+    torch.manual_seed(1)
+    with pytest.raises(ValueError), stream, stream.suspended():
+        raise ValueError
+    assert torch.equal(torch.rand(2), after_seed(1, 2))
+
+
+def test_a_stream_goes_on_from_a_saved_state() -> None:
+    stream = RandomStream(5, CPU)
+    before = stream.state()
+    with stream:
+        torch.rand(2)
+        inside = stream.state()
+    assert torch.equal(inside["cpu"], stream.state()["cpu"])
+    assert not torch.equal(before["cpu"], inside["cpu"])
+    other = RandomStream(8, CPU)
+    other.restore({**inside, "cuda": torch.zeros(1, dtype=torch.uint8)})
+    assert other.state().keys() == {"cpu"}
+    with other:
+        assert torch.equal(torch.rand(2), after_seed(5, 4)[2:])
+
+
+DRAWS = {
+    "torch": lambda: torch.rand(3).tolist(),
+    "numpy": lambda: np.random.rand(3).tolist(),
+    "random": lambda: [random.random() for _ in range(3)],
+}
+
+
+@pytest.mark.parametrize("generator", DRAWS)
+@pytest.mark.parametrize("drawn_before", [0, 2])
+def test_a_line_restores_the_state_of_a_generator(generator: str, drawn_before: int) -> None:
+    torch.manual_seed(3)
+    np.random.seed(3)
+    random.seed(3)
+    for _ in range(drawn_before):
+        DRAWS[generator]()
+    np.random.standard_normal()  # one more waits inside the generator
+    state, data = random_states()[generator], {"torch 1": torch.zeros(1)}
+    expected = DRAWS[generator]()
+    assert random_states()[generator] != state
+    line = restoring_line(generator, state, data, "kept")
+    scope: dict[str, Any] = {"torch": torch, "np": np, "random": random, "kept": data}
+    exec(line, scope)
+    assert DRAWS[generator]() == expected
+    if generator == "torch" and not drawn_before:
+        assert line == "torch.manual_seed(3)" and len(data) == 1
+    else:
+        assert list(data)[1] == f"{generator} 2"
+
+
+def test_the_line_of_the_gpus_has_a_state_for_each() -> None:
+    data: dict[str, torch.Tensor] = {}
+    line = restoring_line("cuda", (bytes([1, 2]), bytes([3, 4])), data, "kept")
+    assert line == 'torch.cuda.set_rng_state_all(list(kept["cuda 1"]))'
+    assert data["cuda 1"].tolist() == [[1, 2], [3, 4]] and data["cuda 1"].dtype == torch.uint8
+
+
+def test_states_are_equal_only_while_nothing_is_drawn() -> None:
+    before = random_states()
+    assert random_states() == before
+    for draw in DRAWS.values():
+        held = random_states()
+        draw()
+        assert random_states() != held
