@@ -14,12 +14,12 @@ from PySide6.QtWidgets import QApplication
 from app.autosave import Autosave, find_recoveries, recovery_folder
 from app.files import ProjectFiles
 from app.history import History
-from app.layout_worker import LayoutWorker
-from app.link import EngineLink, Link
 from app.presenters.cells import CellsPresenter
 from app.presenters.engine import EnginePresenter
 from app.presenters.export import ExportPresenter
 from app.presenters.window import WindowPresenter, apply_theme
+from app.processes.layout_worker import LayoutWorker
+from app.processes.link import EngineLink, Link
 from app.selection import Selection
 from app.settings import Settings
 from app.store import Store

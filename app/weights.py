@@ -13,7 +13,7 @@ from pathlib import Path
 
 from PySide6.QtCore import QObject, Signal
 
-from app.link import Link
+from app.processes.link import Link
 from app.store import Store
 from engine.project.files import weights_file
 from engine.protocol import (

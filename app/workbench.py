@@ -9,8 +9,8 @@ from typing import TypeVar
 from app.actions import Actions
 from app.files import ProjectFiles
 from app.history import History
-from app.layout_worker import LayoutWorker
-from app.link import Link
+from app.processes.layout_worker import LayoutWorker
+from app.processes.link import Link
 from app.selection import Selection
 from app.settings import Settings
 from app.store import Store

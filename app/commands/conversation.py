@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from app.commands.failures import CommandFailure
-from app.exit_reasons import ExitReason, explain_exit
+from app.processes.exit_reasons import ExitReason, explain_exit
 from engine.process import EngineLost, EngineProcess
 from engine.protocol import (
     Command,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtCore import QObject, Signal
 
-from app.exit_reasons import ExitReason
+from app.processes.exit_reasons import ExitReason
 from app.window.banners import Choice
 from app.workbench import Workbench
 from engine.protocol import (

@@ -7,8 +7,8 @@ from datetime import datetime
 
 from PySide6.QtCore import QObject, Signal
 
-from app.link import LinkState
 from app.presenters.questions import NO_ENGINE, Questions, in_words
+from app.processes.link import LinkState
 from app.workbench import Workbench
 from engine.project import edits
 from engine.project.document import Model, Project, TrainingSetup, replace

@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QWidget
 from app.actions import Actions
 from app.files import ProjectFiles
 from app.history import History
-from app.link import Link
+from app.processes.link import Link
 from app.selection import Selection
 from app.settings import Settings
 from app.store import Store

@@ -50,7 +50,7 @@ def test_the_first_window_lies_inside_its_screen():
         from PySide6.QtCore import QTimer
         from PySide6.QtWidgets import QApplication
         from app import application
-        from app.link import EngineLink
+        from app.processes.link import EngineLink
 
         def look():
             window = next(w for w in QApplication.topLevelWidgets() if w.isVisible())

@@ -13,7 +13,7 @@ from typing import cast
 from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QApplication
 
-from app.layout_worker import LayoutWorker
+from app.processes.layout_worker import LayoutWorker
 from engine.protocol import GraphSnapshot
 from tests.engine.autograd.recorded_graphs import recorded, snapshot
 from tests.engine.autograd.shaped_models import chain, gpt2

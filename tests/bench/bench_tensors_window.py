@@ -26,7 +26,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QToolButton, QWidget
 
 from app.application import build
-from app.inline_link import InlineLink
+from app.processes.inline_link import InlineLink
 from app.settings import Settings
 from app.window.dialogs import Dialogs, UnsavedAnswer
 from app.window.tensors_page import TensorsPage

@@ -8,7 +8,7 @@ import pytest
 from PySide6.QtCore import QSettings
 
 from app.application import Application, build
-from app.inline_link import InlineLink
+from app.processes.inline_link import InlineLink
 from app.settings import Settings
 from app.window.dialogs import Dialogs, UnsavedAnswer
 

@@ -11,7 +11,7 @@ from PySide6.QtCore import QSettings
 from PySide6.QtWidgets import QPushButton
 
 from app.application import Application, build
-from app.link import EngineLink
+from app.processes.link import EngineLink
 from app.settings import Settings
 
 WAIT_MS = 60_000

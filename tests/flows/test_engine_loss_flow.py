@@ -11,7 +11,7 @@ from PySide6.QtCore import QSettings
 
 from app import templates
 from app.application import Application, build
-from app.link import EngineLink
+from app.processes.link import EngineLink
 from app.settings import Settings
 from engine.project.document import replace
 from engine.protocol import ModelSnapshot, TrainingSnapshot

@@ -22,7 +22,7 @@ from PySide6.QtWidgets import (
 
 from app import templates
 from app.application import Application, build
-from app.inline_link import InlineLink
+from app.processes.inline_link import InlineLink
 from app.settings import Settings
 from engine.project.examples import trace_examples
 from widgets import theme

@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QApplication, QWidget
 
 from app import templates
 from app.application import Application, build
-from app.inline_link import InlineLink
+from app.processes.inline_link import InlineLink
 from app.settings import Settings, ThemeChoice
 from engine.project.examples import trace_examples
 from tests.pictures import differing_spots

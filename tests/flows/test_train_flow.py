@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QPushButton
 
 from app import templates
 from app.application import build
-from app.inline_link import InlineLink
+from app.processes.inline_link import InlineLink
 from app.settings import Settings
 from engine.project.document import replace
 from engine.protocol import EpochRow, ExportSnapshot, TrainingSnapshot

@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QApplication, QPushButton
 from app.actions import SPECS, TRACE_ACTIONS
 from app.application import Application, build
 from app.autosave import Autosave
-from app.inline_link import InlineLink
+from app.processes.inline_link import InlineLink
 from app.settings import Settings
 from app.store import Store
 from engine.project import edits, files

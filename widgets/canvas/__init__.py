@@ -1,4 +1,4 @@
-"""The canvas of blocks and wires, and the view, zoom bar and map that other pictures use, too.
+"""The canvas of a model: its blocks and wires, and the gestures, keys and menus that edit them.
 
-Not here: the positions of blocks (`layout`), the picture of an autograd graph (`graph`).
+Not here: the positions of blocks (`layout`), panning and zooming (`diagram`).
 """

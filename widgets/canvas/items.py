@@ -14,10 +14,11 @@ from engine.project.document import Block
 from engine.project.problems import Problem
 from engine.protocol import BlockReport
 from widgets import theme
+from widgets.diagram import style
 from widgets.layout import BLOCK_WIDTH, BODY_HEIGHT, SIDES, Side, block_size, port_y
 from widgets.text import format_shape
 
-from . import describe, style
+from . import describe
 
 PORT_RADIUS = 5.0
 GLOW_RADIUS = 11.0

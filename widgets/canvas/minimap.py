@@ -1,90 +1,19 @@
-"""A small map of the whole canvas: it shows which part is visible, and a click moves there."""
+"""The map of a model: its blocks as coloured boxes."""
 
 from __future__ import annotations
 
-from PySide6.QtCore import QPoint, QPointF, QRectF, QSize, QSizeF, Qt
-from PySide6.QtGui import QMouseEvent, QPainter, QPaintEvent, QPen, QTransform
-from PySide6.QtWidgets import QWidget
+from PySide6.QtCore import QPoint, QPointF, QRectF, QSizeF, Qt
+from PySide6.QtGui import QPainter, QPen, QTransform
 
-from widgets import make, theme
+from widgets import theme
+from widgets.diagram import style
+from widgets.diagram.map import DiagramMap
+from widgets.diagram.view import DiagramView
 
-from . import style
 from .scene import ModelScene
-from .view import CanvasView
 
 
-class CanvasMap(QWidget):
-    """A map of a canvas, with a frame around the visible part. A click or drag moves the visible
-    part. Subclasses paint the content.
-    """
-
-    SIZE = QSize(176, 112)
-    MARGIN_PX = 8.0
-
-    def __init__(self, view: CanvasView, words: str) -> None:
-        """`words` is the tooltip."""
-        super().__init__(view)
-        make.named(self, "minimap", "Map of the canvas", words)
-        self.setFixedSize(self.SIZE)
-        self.setCursor(Qt.CursorShape.PointingHandCursor)
-        self._view = view
-        self._drag_transform: QTransform | None = None
-        view.view_changed.connect(lambda *_: self.update())
-        theme.notifier.changed.connect(self.update)
-
-    def world(self) -> QRectF:
-        """What the map shows, in scene coordinates: the content and the visible part."""
-        return self._view.content_rect() | self._view.visible_rect()
-
-    def paint_content(self, painter: QPainter, to_map: QTransform) -> None:
-        """Paint the canvas's content; `to_map` transforms scene to map coordinates."""
-        raise NotImplementedError
-
-    def _to_map(self) -> QTransform:
-        """The transform from scene to map coordinates. It does not change during a drag."""
-        if self._drag_transform is not None:
-            return self._drag_transform
-        world = self.world()
-        room = QRectF(self.rect()).adjusted(*(self.MARGIN_PX * s for s in (1, 1, -1, -1)))
-        scale = min(room.width() / world.width(), room.height() / world.height())
-        transform = QTransform.fromTranslate(room.center().x(), room.center().y())
-        transform.scale(scale, scale)
-        return transform.translate(-world.center().x(), -world.center().y())
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        colors = theme.current()
-        painter = QPainter(self)
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        painter.setPen(QPen(colors.color("border"), 1))
-        painter.setBrush(colors.color("surface", 225))
-        painter.drawRoundedRect(QRectF(self.rect()).adjusted(0.5, 0.5, -0.5, -0.5), 6, 6)
-        if not self.world().isEmpty():
-            to_map = self._to_map()
-            self.paint_content(painter, to_map)
-            painter.setPen(QPen(colors.color("accent"), 1.5))
-            painter.setBrush(colors.color("accent", 22))
-            painter.drawRect(to_map.mapRect(self._view.visible_rect()))
-        painter.end()
-
-    def mousePressEvent(self, event: QMouseEvent) -> None:
-        self._drag_transform = self._to_map()
-        self._go(event)
-
-    def mouseMoveEvent(self, event: QMouseEvent) -> None:
-        if event.buttons() & Qt.MouseButton.LeftButton:
-            self._go(event)
-
-    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
-        self._drag_transform = None
-        self.update()
-
-    def _go(self, event: QMouseEvent) -> None:
-        inverse, _ = self._to_map().inverted()
-        there = inverse.map(event.position())
-        self._view.set_view(self._view.zoom, there.x(), there.y())
-
-
-class Minimap(CanvasMap):
+class Minimap(DiagramMap):
     """The blocks of a model as coloured boxes.
 
     It is hidden while all blocks are in sight, and goes from the lower right corner to the upper
@@ -93,7 +22,7 @@ class Minimap(CanvasMap):
 
     EDGE_PX = 16
 
-    def __init__(self, view: CanvasView, scene: ModelScene) -> None:
+    def __init__(self, view: DiagramView, scene: ModelScene) -> None:
         super().__init__(
             view, "The whole model. The frame is what you see: drag it to look elsewhere."
         )

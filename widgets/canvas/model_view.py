@@ -12,15 +12,15 @@ from engine.project import wiring
 from engine.project.document import Model, Wire
 from engine.protocol import ModelSnapshot
 from widgets import make, theme
+from widgets.diagram.edge_pan import EdgePan
+from widgets.diagram.view import DiagramView
+from widgets.diagram.zoom_bar import ZoomBar
 from widgets.layout import GRID, Side
 
-from .edge_pan import EdgePan
 from .minimap import Minimap
 from .name_editor import NameEditor
 from .overlays import Note
 from .scene import ModelScene, Thing
-from .view import CanvasView
-from .zoom_bar import ZoomBar
 
 NOTE_MS = 3000
 EMPTY = (
@@ -32,7 +32,7 @@ EMPTY = (
 Selection = tuple[frozenset[str], frozenset[Wire]]
 
 
-class ModelView(CanvasView):
+class ModelView(DiagramView):
     """Blocks and wires, the selection among them, and the gesture in progress.
 
     The view does not change the model. A gesture shows a preview and ends in one signal; the owner

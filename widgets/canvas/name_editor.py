@@ -10,9 +10,9 @@ from PySide6.QtWidgets import QLineEdit
 
 from engine.project.names import name_problem
 from widgets import make, theme
+from widgets.diagram.view import DiagramView
 
 from .items import BlockItem
-from .view import CanvasView
 
 _MIN_WIDTH_PX, _HEIGHT_PX = 160, 28
 
@@ -27,7 +27,7 @@ class NameEditor(QLineEdit):
     renamed = Signal(str, str)
     """(block id, name)."""
 
-    def __init__(self, view: CanvasView) -> None:
+    def __init__(self, view: DiagramView) -> None:
         super().__init__(view)
         make.named(self, "block_name_editor", "New name of the block")
         self._view = view

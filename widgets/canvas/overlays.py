@@ -8,9 +8,9 @@ from PySide6.QtWidgets import QGraphicsItem, QGraphicsPathItem, QStyleOptionGrap
 
 from engine.project.problems import Problem
 from widgets import theme
+from widgets.diagram import style
 from widgets.layout import BLOCK_WIDTH
 
-from . import style
 from .items import FAR_ZOOM, BlockItem
 
 PADDING = 8.0

@@ -12,10 +12,10 @@ from PySide6.QtWidgets import QGraphicsItem, QStyleOptionGraphicsItem
 from engine.project.document import Wire
 from engine.protocol import TensorSpec
 from widgets import theme
+from widgets.diagram import style
 from widgets.layout import PORT_LINE
 from widgets.text import format_shape
 
-from . import style
 from .items import NEAR_ZOOM
 
 LABEL_ZOOM = 0.45

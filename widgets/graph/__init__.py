@@ -1,4 +1,5 @@
 """The picture of an autograd graph: boxes that open in place, search, marks, files.
 
-Not here: the positions of its boxes (`layout`), stepping through it (`backward`).
+Not here: how it is painted (`painting`), the positions of its boxes (`layout`), stepping through it
+(`backward`).
 """

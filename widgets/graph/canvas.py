@@ -13,11 +13,11 @@ from PySide6.QtWidgets import QGraphicsScene, QToolTip, QWidget
 from widgets import theme
 from widgets.boxes.boxes import NODE_HEIGHT
 from widgets.boxes.facts import GraphFacts
-from widgets.canvas.view import CanvasView
-from widgets.canvas.zoom_bar import ZoomBar
-from widgets.graph.item import GraphItem
+from widgets.diagram.view import DiagramView
+from widgets.diagram.zoom_bar import ZoomBar
 from widgets.graph.map import GraphMap
-from widgets.graph.paint import paint_chip, paint_legend
+from widgets.graph.painting.item import GraphItem
+from widgets.graph.painting.paint import paint_chip, paint_legend
 from widgets.theme import GRID
 
 EMPTY_TEXT = (
@@ -43,7 +43,7 @@ class Anchor(NamedTuple):
     width: float = inf
 
 
-class GraphCanvas(CanvasView):
+class GraphCanvas(DiagramView):
     """Shows a picture of boxes, finds boxes by place, and can keep one in its place while the
     picture changes. A legend, the zoom bar and a map lie over it."""
 

@@ -8,18 +8,18 @@ from PySide6.QtCore import QRectF, Qt
 from PySide6.QtGui import QPainter, QPixmap, QTransform
 
 from widgets import make, theme
-from widgets.canvas.minimap import CanvasMap
+from widgets.diagram.map import DiagramMap
 
 if TYPE_CHECKING:
-    from widgets.canvas.view import CanvasView
-    from widgets.graph.item import GraphItem
+    from widgets.diagram.view import DiagramView
+    from widgets.graph.painting.item import GraphItem
 
 
-class GraphMap(CanvasMap):
+class GraphMap(DiagramMap):
     """Boxes in the colours of their states. They are painted once until `refresh`: a pan only moves
     the frame over them."""
 
-    def __init__(self, view: CanvasView, item: GraphItem) -> None:
+    def __init__(self, view: DiagramView, item: GraphItem) -> None:
         super().__init__(
             view, "The whole graph. The frame is what you see: drag it to look elsewhere."
         )

@@ -10,7 +10,7 @@ from engine.protocol import GraphSnapshot
 from widgets.boxes.facts import GraphFacts
 from widgets.boxes.sums import Bools
 from widgets.graph.finder import Finder, Reach
-from widgets.graph.item import GraphItem
+from widgets.graph.painting.item import GraphItem
 
 
 class GraphMarks:

@@ -9,7 +9,7 @@ from engine.protocol import GraphNumbersSnapshot
 from widgets.boxes.facts import GraphFacts
 from widgets.boxes.numbers import GraphNumbers
 from widgets.graph.canvas import EMPTY_TEXT
-from widgets.graph.geometry import TEXT_MIN_ZOOM
+from widgets.graph.painting.geometry import TEXT_MIN_ZOOM
 from widgets.graph.picture import GraphPicture
 
 MOST_NUMBERED = 400

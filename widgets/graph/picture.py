@@ -13,7 +13,7 @@ from widgets.boxes.facts import GraphFacts
 from widgets.boxes.hierarchy import Hierarchy
 from widgets.graph import work
 from widgets.graph.canvas import BUSY_TEXT, EMPTY_TEXT, Anchor, GraphCanvas
-from widgets.graph.geometry import GraphGeometry
+from widgets.graph.painting.geometry import GraphGeometry
 from widgets.later import Later
 from widgets.layout import Direction, EdgeStyle, NestedLayout
 

@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QMenu, QWidget
 from engine.protocol import BackwardSnapshot, GraphSnapshot
 from widgets import make
 from widgets.boxes.facts import GraphFacts
-from widgets.canvas.view import WHEEL_STEP
+from widgets.diagram.view import WHEEL_STEP
 from widgets.graph import commands
 from widgets.graph.canvas import EMPTY_TEXT, LEGIBLE_ZOOM
 from widgets.graph.marks import GraphMarks

@@ -8,8 +8,8 @@ from engine.protocol import GraphSnapshot
 from widgets.boxes.boxes import VisibleGraph
 from widgets.boxes.facts import GraphFacts
 from widgets.boxes.hierarchy import Hierarchy
-from widgets.graph.geometry import GraphGeometry
-from widgets.graph.link_painter import FAR, FARTHEST
+from widgets.graph.painting.geometry import GraphGeometry
+from widgets.graph.painting.link_painter import FAR, FARTHEST
 from widgets.layout import Direction, NestedLayout
 
 SMALL_GRAPH_NODES = 60

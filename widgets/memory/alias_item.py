@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QGraphicsItem, QStyleOptionGraphicsItem, QWidget
 
 from engine.protocol import AliasesSnapshot, AliasNode, StorageNode
 from widgets import theme
-from widgets.canvas.style import elided, font, text_width
+from widgets.diagram.style import elided, font, text_width
 from widgets.memory.storage_color import paint_storage_chip, storage_color
 from widgets.memory.written import cell_words
 from widgets.text import format_bytes, format_shape

@@ -19,8 +19,8 @@ from PySide6.QtWidgets import (
 
 from engine.protocol import AliasesSnapshot, AliasNode, StorageNode
 from widgets import make, theme
-from widgets.canvas.view import CanvasView
-from widgets.canvas.zoom_bar import ZoomBar
+from widgets.diagram.view import DiagramView
+from widgets.diagram.zoom_bar import ZoomBar
 from widgets.memory.alias_item import AliasItem, strides_text, title_of
 from widgets.memory.written import written_words
 from widgets.text import format_bytes, format_shape
@@ -40,7 +40,7 @@ KINDS = {
 }
 
 
-class AliasMapView(CanvasView):
+class AliasMapView(DiagramView):
     """Shows an `AliasesSnapshot`. A click or the arrow keys choose a tensor."""
 
     tensor_selected = Signal(str)

@@ -10,7 +10,7 @@ from PySide6.QtGui import QBrush, QColor, QPainter, QPainterPath, QPen
 
 from engine.protocol import StorageSnapshot
 from widgets import theme
-from widgets.canvas.style import elided, font, text_width
+from widgets.diagram.style import elided, font, text_width
 from widgets.memory.layout_sums import Index, index_of_position, neighbours
 
 MARGIN = 16

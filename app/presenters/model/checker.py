@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from PySide6.QtCore import QObject
 
-from app.exit_reasons import ExitReason
 from app.presenters.questions import Questions
+from app.processes.exit_reasons import ExitReason
 from app.workbench import Workbench
 from engine.project.document import Project
 from engine.protocol import CheckModelCommand

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from PySide6.QtWidgets import QLabel, QWidget
 
-from app.exit_reasons import explain_exit
 from app.presenters.model.checker import ModelChecker
+from app.processes.exit_reasons import explain_exit
 from engine.project import edits
 from engine.protocol import CheckModelCommand
 

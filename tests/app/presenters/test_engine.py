@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from PySide6.QtWidgets import QPushButton
 
-from app.exit_reasons import ExitReason
 from app.presenters.engine import EnginePresenter
+from app.processes.exit_reasons import ExitReason
 from engine.project.document import Model, TrainingSetup
 from engine.protocol import CheckModelCommand, HelloCommand, RunCellCommand
 

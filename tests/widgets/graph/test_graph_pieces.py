@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.widgets.graph.random_hierarchies import opened
-from widgets.graph import geometry as graph_geometry
-from widgets.graph.geometry import GraphGeometry
+from widgets.graph.painting import geometry as graph_geometry
+from widgets.graph.painting.geometry import GraphGeometry
 from widgets.layout import layout_nested
 
 

@@ -21,11 +21,11 @@ from widgets.boxes.facts import GraphFacts
 from widgets.boxes.hierarchy import Hierarchy
 from widgets.boxes.operation_words import rule
 from widgets.boxes.sums import CURRENT, EXECUTED, READY, WAITING
-from widgets.canvas.scene_picture import MAX_PICTURE_AREA_PX
+from widgets.diagram.scene_picture import MAX_PICTURE_AREA_PX
 from widgets.graph import picture as graph_picture
 from widgets.graph.canvas import LEGIBLE_ZOOM, Anchor
 from widgets.graph.finder import filtered
-from widgets.graph.geometry import TEXT_MIN_ZOOM, GraphGeometry
+from widgets.graph.painting.geometry import TEXT_MIN_ZOOM, GraphGeometry
 from widgets.graph.pane import GraphPane
 from widgets.graph.view import GraphView
 from widgets.layout import NestedLayout, layout_nested

@@ -9,7 +9,7 @@ from PySide6.QtGui import QGuiApplication
 
 from engine.tensors.memory.storage import read_window
 from widgets import theme
-from widgets.canvas.style import font, text_width
+from widgets.diagram.style import font, text_width
 from widgets.memory.storage_strip import StorageStrip
 from widgets.memory.strip_picture import MARGIN, MAX_CELL_WIDTH, MIN_CELL_WIDTH, ROW_HEIGHT
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from PySide6.QtCore import QObject, QTimer
 
-from app.link import Link
+from app.processes.link import Link
 from engine.protocol import (
     AnySignal,
     Command,

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from PySide6.QtCore import QPoint, QPointF, QTimer
 
-from .view import CanvasView
+from .view import DiagramView
 
 EDGE_PX = 24
 TICK_MS = 16
@@ -16,7 +16,7 @@ class EdgePan(QTimer):
     """Pans a view while the pointer is within EDGE_PX of an edge or beyond it, the faster the
     farther out. After every step it calls `panned` with the pointer's viewport point."""
 
-    def __init__(self, view: CanvasView, panned: Callable[[QPointF], None]) -> None:
+    def __init__(self, view: DiagramView, panned: Callable[[QPointF], None]) -> None:
         super().__init__(view, interval=TICK_MS)
         self._view, self._panned = view, panned
         self._pointer = QPointF()

@@ -11,10 +11,10 @@ from PySide6.QtGui import QBrush, QFont, QPainter, QPixmap, QPolygonF
 from widgets import theme
 from widgets.boxes.facts import GraphFacts
 from widgets.boxes.sums import CURRENT, EXECUTED, READY, WAITING
-from widgets.canvas.style import font, icon, text_width
-from widgets.graph.geometry import GraphGeometry, Ints
-from widgets.graph.number_painter import draw_number, number_width
-from widgets.graph.paint import PAD, draw_rects, pen, shortened
+from widgets.diagram.style import font, icon, text_width
+from widgets.graph.painting.geometry import GraphGeometry, Ints
+from widgets.graph.painting.number_painter import draw_number, number_width
+from widgets.graph.painting.paint import PAD, draw_rects, pen, shortened
 
 SECOND_LINE_MIN_ZOOM = 0.55
 STAMP_MARGIN = 6.0

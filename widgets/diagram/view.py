@@ -1,4 +1,4 @@
-"""The base of every canvas: pan, zoom, fit, the grid, and pictures of the content."""
+"""The base of every diagram: pan, zoom, fit, the grid, and pictures of the content."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QFrame, QGraphicsScene, QGraphicsView, QMenu, QWidget
 
 from widgets import save_picture, theme
-from widgets.canvas.scene_picture import scene_picture
+from widgets.diagram.scene_picture import scene_picture
 from widgets.theme import GRID
 
 # The scene is so large that panning never reaches its end.
@@ -37,7 +37,7 @@ def _lattice(step: int, columns: int, rows: int) -> QPolygonF:
     return QPolygonF([QPointF(x * step, y * step) for y in range(rows) for x in range(columns)])
 
 
-class CanvasView(QGraphicsView):
+class DiagramView(QGraphicsView):
     """Pan, zoom and fit over a scene.
 
     Wheel: zoom at the cursor. Touch pad: pan (pinch or Ctrl zooms). Middle button, or Space and

@@ -1,4 +1,4 @@
-"""Zoom out, the zoom in percent, zoom in, fit: in the canvas's lower left corner."""
+"""Zoom out, the zoom in percent, zoom in, fit: in a diagram's lower left corner."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from PySide6.QtWidgets import QFrame, QToolButton
 
 from widgets import make, theme
 
-from .view import WHEEL_STEP, CanvasView
+from .view import WHEEL_STEP, DiagramView
 
 
 class ZoomBar(QFrame):
     """Buttons that zoom out, to 100 %, in, and fit; the middle one shows the zoom."""
 
-    def __init__(self, view: CanvasView) -> None:
+    def __init__(self, view: DiagramView) -> None:
         super().__init__(view)
         self.setObjectName("zoom_bar")
         self._row = make.row(on=self, gap=0, margins=2)

@@ -10,8 +10,8 @@ from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QFont, QPainter, QPen
 
 from widgets import theme
-from widgets.canvas.style import elided, font, text_width
-from widgets.graph.geometry import Floats
+from widgets.diagram.style import elided, font, text_width
+from widgets.graph.painting.geometry import Floats
 
 PAD = 8.0
 """The gap between a box's edge and its words."""

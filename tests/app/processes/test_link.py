@@ -10,9 +10,9 @@ import threading
 import psutil
 import pytest
 
-from app import link as link_module
-from app.inline_link import InlineLink
-from app.link import EngineLink
+from app.processes import link as link_module
+from app.processes.inline_link import InlineLink
+from app.processes.link import EngineLink
 from engine.protocol import (
     CellSnapshot,
     CompleteCommand,

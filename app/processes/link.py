@@ -12,8 +12,8 @@ from typing import Literal
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from app.exit_reasons import ExitReason, explain_exit, explain_no_start
-from app.inbox import Inbox
+from app.processes.exit_reasons import ExitReason, explain_exit, explain_no_start
+from app.processes.inbox import Inbox
 from engine.process import EngineLost, EngineProcess, Exit
 from engine.protocol import (
     AnySignal,

@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-from app.exit_reasons import explain_exit
+from app.processes.exit_reasons import explain_exit
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Fonts, icons and group colours of the canvas."""
+"""Fonts, icons and group colours of the diagrams."""
 
 from __future__ import annotations
 

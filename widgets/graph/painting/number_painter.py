@@ -7,9 +7,9 @@ from PySide6.QtGui import QColor, QFont, QPainter
 
 from widgets import theme
 from widgets.boxes.numbers import Shown, strength
-from widgets.canvas.style import elided, text_width
 from widgets.colormap import SIZE, sequential
-from widgets.graph.paint import pen
+from widgets.diagram.style import elided, text_width
+from widgets.graph.painting.paint import pen
 
 MARK = 7.0
 _GAP = 4.0

@@ -11,12 +11,12 @@ from PySide6.QtWidgets import QGraphicsItem, QStyleOptionGraphicsItem, QWidget
 from widgets import theme
 from widgets.boxes.facts import GraphFacts
 from widgets.boxes.sums import Bools
-from widgets.canvas.style import font, icon, text_width
-from widgets.graph.box_painter import BoxPainter
-from widgets.graph.frame_painter import FramePainter
-from widgets.graph.geometry import TEXT_MIN_ZOOM, Floats, GraphGeometry, Ints
-from widgets.graph.link_painter import LinkPainter
-from widgets.graph.paint import draw_rects, pen
+from widgets.diagram.style import font, icon, text_width
+from widgets.graph.painting.box_painter import BoxPainter
+from widgets.graph.painting.frame_painter import FramePainter
+from widgets.graph.painting.geometry import TEXT_MIN_ZOOM, Floats, GraphGeometry, Ints
+from widgets.graph.painting.link_painter import LinkPainter
+from widgets.graph.painting.paint import draw_rects, pen
 
 Counts = NDArray[np.int64]
 

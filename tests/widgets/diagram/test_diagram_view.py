@@ -11,14 +11,14 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QGraphicsScene
 
 from widgets import theme
-from widgets.canvas.view import WHEEL_STEP, CanvasView
+from widgets.diagram.view import WHEEL_STEP, DiagramView
 
 
 @pytest.fixture
-def view(qtbot) -> CanvasView:
+def view(qtbot) -> DiagramView:
     scene = QGraphicsScene()
     scene.addRect(0, 0, 400, 200, brush=QColor("#123456"))
-    view = CanvasView(scene)
+    view = DiagramView(scene)
     scene.setParent(view)
     qtbot.addWidget(view)
     view.resize(800, 600)
@@ -26,7 +26,7 @@ def view(qtbot) -> CanvasView:
     return view
 
 
-def wheel(view: CanvasView, at: QPointF, *, notches: float = 0, pixels=(0, 0), phase=None) -> None:
+def wheel(view: DiagramView, at: QPointF, *, notches: float = 0, pixels=(0, 0), phase=None) -> None:
     event = QWheelEvent(
         at,
         view.viewport().mapToGlobal(at),

@@ -9,10 +9,10 @@ from PySide6.QtGui import QColor, QPainter, QPen, QPolygonF
 from widgets import theme
 from widgets.boxes.facts import GraphFacts
 from widgets.boxes.numbers import Shown
-from widgets.canvas.style import font, text_width
-from widgets.graph.geometry import GraphGeometry, Ints
-from widgets.graph.number_painter import draw_number, number_width
-from widgets.graph.paint import draw_lines, draw_rects, mixed, pen
+from widgets.diagram.style import font, text_width
+from widgets.graph.painting.geometry import GraphGeometry, Ints
+from widgets.graph.painting.number_painter import draw_number, number_width
+from widgets.graph.painting.paint import draw_lines, draw_rects, mixed, pen
 
 CURVE_MIN_ZOOM = 0.15
 """Below this zoom the pieces of a link's way are straight."""

@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from app.layout_worker import WORKERS, LayoutWorker
+from app.processes.layout_worker import WORKERS, LayoutWorker
 
 
 @pytest.fixture
@@ -140,7 +140,7 @@ def test_a_worker_that_dies_is_replaced(qtbot, worker):
 _WINDOW = """
 import os
 from PySide6.QtCore import QCoreApplication
-from app.layout_worker import LayoutWorker
+from app.processes.layout_worker import LayoutWorker
 
 if __name__ == "__main__":
     application = QCoreApplication([])

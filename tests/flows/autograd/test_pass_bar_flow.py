@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QAbstractButton, QComboBox, QTabWidget
 from app import templates
 from engine.project.examples import graph_examples
 from engine.protocol import BackwardSnapshot, ComparisonSnapshot, ForwardSnapshot
-from tests.flows.test_graph_examples_flow import choose
+from tests.flows.autograd.test_graph_examples_flow import choose
 from widgets import theme
 
 

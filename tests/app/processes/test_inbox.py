@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtCore import QObject
 
-from app.inbox import Inbox
+from app.processes.inbox import Inbox
 from engine.protocol import (
     DoneSnapshot,
     OutputPiece,
@@ -60,13 +60,13 @@ def test_text_that_waits_is_one_snapshot_and_of_a_tail_only_the_newest_stays(qtb
 
 
 def test_what_takes_long_is_handed_over_in_several_frames(qtbot, monkeypatch):
-    monkeypatch.setattr("app.inbox.BUDGET_S", -1.0)  # no time at all
+    monkeypatch.setattr("app.processes.inbox.BUDGET_S", -1.0)  # no time at all
     taken = Taken()
     for number in range(5):
         taken.inbox.put("engine", DoneSnapshot(reply_to=number))
     taken.inbox._hand_over()
     assert taken.items == []
-    monkeypatch.setattr("app.inbox.BUDGET_S", 60.0)
+    monkeypatch.setattr("app.processes.inbox.BUDGET_S", 60.0)
     qtbot.waitUntil(lambda: len(taken.items) == 5)
 
 

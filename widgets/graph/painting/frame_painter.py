@@ -7,9 +7,9 @@ from PySide6.QtGui import QPainter, QPen, QPolygonF
 
 from widgets import theme
 from widgets.boxes.facts import GraphFacts
-from widgets.canvas.style import elided, font, text_width
-from widgets.graph.geometry import TEXT_MIN_ZOOM, GraphGeometry, Ints, title_height
-from widgets.graph.paint import PAD, draw_rects, pen, shortened
+from widgets.diagram.style import elided, font, text_width
+from widgets.graph.painting.geometry import TEXT_MIN_ZOOM, GraphGeometry, Ints, title_height
+from widgets.graph.painting.paint import PAD, draw_rects, pen, shortened
 from widgets.layout import TITLE_HEIGHT
 
 ROUND_MIN_ZOOM = 0.15

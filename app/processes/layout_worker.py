@@ -7,7 +7,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 from PySide6.QtCore import QObject, Qt, Signal
 
-from app.worker_processes import WorkerProcesses
+from app.processes.worker_processes import WorkerProcesses
 
 WORKERS = 2
 """One lays out the newest graph while the other may still work on a dropped request."""
