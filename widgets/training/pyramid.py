@@ -41,6 +41,15 @@ class _Column:
         return self._data[: self.size]
 
 
+def check_rising(last: Floats, x: Floats) -> None:
+    """Raises ValueError when x (n) is not finite or falls; `last` holds the number before it, if
+    there is one."""
+    ends = [*last, *x[:1], *x[-1:]]
+    rises = all(a <= b for a, b in pairwise(ends)) and bool((x[:-1] <= x[1:]).all())
+    if not rises or not np.isfinite(ends).all():  # a NaN neither rises nor falls
+        raise ValueError("x must be finite and may not fall")
+
+
 class Pyramid:
     """Points (x, y) in order of x. NaN in y is a gap, ignored by minimum and maximum."""
 
@@ -71,10 +80,7 @@ class Pyramid:
             raise ValueError(f"x and y differ: {new_x.shape} and {new_y.shape}")
         if not len(new_x):
             return
-        ends = [*self._x.view[-1:], new_x[0], new_x[-1]]
-        rises = all(a <= b for a, b in pairwise(ends)) and bool((new_x[:-1] <= new_x[1:]).all())
-        if not rises or not np.isfinite(ends).all():  # a NaN neither rises nor falls
-            raise ValueError("x must be finite and may not fall")
+        check_rising(self._x.view[-1:], new_x)
         self._x.extend(new_x)
         self._y.extend(new_y)
         self._complete_blocks()

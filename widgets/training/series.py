@@ -10,12 +10,14 @@ from typing import TextIO
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from widgets.training.pyramid import Floats, Pyramid
+from widgets.training.pyramid import Floats, Pyramid, check_rising
 
 SMOOTHING = 0.9
 """Weight of the past in the exponential moving average."""
 CAPACITY = 1 << 16
 """The most points of one series; more than a plot has pixels, so that zooming shows details."""
+_PORTION = 1 << 17
+"""So many points are appended at a time, so that their averages stay in the processor's cache."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,7 @@ class Track:
     all are, None if the newest is finite.
 
     At most CAPACITY points are kept: beyond, the older half of them keeps the lowest and the
-    highest of each four points.
+    highest point of each of CAPACITY // 8 blocks.
     """
 
     def __init__(self) -> None:
@@ -50,31 +52,35 @@ class Track:
         self._count = 0
 
     def extend(self, x: ArrayLike, y: ArrayLike) -> None:
-        """Append points; raises ValueError as `Pyramid.extend` does."""
-        steps = np.atleast_1d(np.asarray(x, np.float64))
-        values = np.atleast_1d(np.asarray(y, np.float64))
+        """Append points. Raises ValueError as `Pyramid.extend` does, for the points from
+        a multiple of _PORTION on; those before it are kept."""
+        steps, values = np.atleast_1d(x), np.atleast_1d(y)
+        if steps.shape != values.shape or steps.ndim != 1:
+            raise ValueError(f"x and y differ: {steps.shape} and {values.shape}")
+        for start in range(0, len(steps), _PORTION):
+            part = slice(start, start + _PORTION)
+            self._extend(np.asarray(steps[part], np.float64), np.asarray(values[part], np.float64))
+
+    def _extend(self, steps: Floats, values: Floats) -> None:
         bad = ~np.isfinite(values)
-        self.raw.extend(steps, np.where(bad, np.nan, values))
+        self.raw = _bounded(self.raw, steps, np.where(bad, np.nan, values))
         if bad.any():
             self.bad_count += int(bad.sum())
             if self.first_bad is None:
                 self.first_bad = float(steps[bad][0])
-        if len(bad):
-            good = np.flatnonzero(~bad)
-            begin = int(good[-1]) + 1 if len(good) else 0
-            if begin == len(bad):
-                self.all_bad_since = None
-            elif self.all_bad_since is None or len(good):
-                self.all_bad_since = float(steps[begin])
-        self.smooth.extend(steps, self._smoothed(values, bad))
-        while len(self.raw) > CAPACITY:
-            self.raw, self.smooth = _thinned(self.raw), _thinned(self.smooth)
+        good = np.flatnonzero(~bad)
+        begin = int(good[-1]) + 1 if len(good) else 0
+        if begin == len(bad):
+            self.all_bad_since = None
+        elif self.all_bad_since is None or len(good):
+            self.all_bad_since = float(steps[begin])
+        self.smooth = _bounded(self.smooth, steps, self._smoothed(values, bad))
 
     def _smoothed(self, values: Floats, bad: NDArray[np.bool_]) -> Floats:
         """The exponential moving average with bias correction (D. Kingma and J. Ba, "Adam", 2015,
         section 3). Gaps do not change it."""
-        good = values[~bad]
-        averages = np.append(self._sum, _moving_sums(self._sum, good))
+        good = values[~bad] if bad.any() else values
+        averages = _moving_sums(self._sum, good)
         self._sum = float(averages[-1])
         early = averages[: max(0, _CORRECTED - self._count)]  # later corrections are below rounding
         weights = 1 - SMOOTHING ** (self._count + np.arange(len(early)))
@@ -85,45 +91,46 @@ class Track:
 
 _CORRECTED = 400
 """So many numbers have a bias that float64 can hold: SMOOTHING**400 is 5e-19."""
-_BLOCK = 128
-_POWERS = SMOOTHING ** np.arange(_BLOCK + 1)
-_AGES = np.subtract.outer(np.arange(_BLOCK), np.arange(_BLOCK))
-_WEIGHTS = np.where(_AGES >= 0, (1 - SMOOTHING) * SMOOTHING ** np.maximum(_AGES, 0), 0.0).T
 
 
 def _moving_sums(start: float, values: Floats) -> Floats:
-    """s(k) = SMOOTHING s(k-1) + (1 - SMOOTHING) values(k), with `start` before the first.
+    """`start`, then s(k) = SMOOTHING s(k-1) + (1 - SMOOTHING) values(k).
 
-    Within blocks this is one matrix product; only from block to block it goes number by number.
+    Each round doubles how many numbers are in a sum, until the weight of older ones is zero.
     """
-    padded = np.zeros(-(-len(values) // _BLOCK) * _BLOCK)
-    padded[: len(values)] = values
-    sums = padded.reshape(-1, _BLOCK) @ _WEIGHTS
-    starts = np.empty(len(sums))
-    for block, end in enumerate(sums[:, -1].tolist()):
-        starts[block] = start
-        start = _POWERS[_BLOCK] * start + end
-    sums += np.multiply.outer(starts, _POWERS[1:])
-    return sums.ravel()[: len(values)]
+    sums = np.append(start, values)
+    sums[1:] *= 1 - SMOOTHING
+    shift, weight, older = 1, SMOOTHING, np.empty_like(sums)
+    while shift < len(sums) and weight:
+        sums[shift:] += np.multiply(sums[:-shift], weight, out=older[shift:])
+        shift, weight = 2 * shift, weight * weight
+    return sums
 
 
-def _thinned(points: Pyramid) -> Pyramid:
-    """The older half of the points thinned to the lowest and the highest of each four, in their
-    order; the first point and the newer half as they are."""
-    blocks = len(points) // 8
-    old = 1 + blocks * 4
-    x, y = points.x[1:old].reshape(-1, 4), points.y[1:old].reshape(-1, 4)
-    low = np.where(np.isnan(y), np.inf, y).argmin(axis=1)
-    high = np.where(np.isnan(y), -np.inf, y).argmax(axis=1)
+def _bounded(points: Pyramid, x: Floats, y: Floats) -> Pyramid:
+    """`points` with (x, y) after them, thinned when they are more than CAPACITY.
+
+    The first point, the newest half of CAPACITY and what fills no block stay; each block of older
+    points keeps its lowest and its highest, in their order. Raises ValueError as `Pyramid.extend`.
+    """
+    if len(points) + len(x) <= CAPACITY:
+        points.extend(x, y)
+        return points
+    check_rising(points.x[-1:], x)
+    x, y = np.append(points.x, x), np.append(points.y, y)
+    blocks = CAPACITY // 8
+    width = (len(x) - 1 - CAPACITY // 2) // blocks
+    old = 1 + blocks * width
+    rows = y[1:old].reshape(blocks, width)
+    low = np.where(np.isnan(rows), np.inf, rows).argmin(axis=1)
+    high = np.where(np.isnan(rows), -np.inf, rows).argmax(axis=1)
     same = low == high  # one point stands for all: take a second one, so that a gap stays
-    high = np.where(same, (low + 3) % 4, high)
-    kept = np.sort(np.stack([low, high], axis=1), axis=1)
-    rows = np.arange(blocks)[:, None]
+    high = np.where(same, (low + width - 1) % width, high)
+    kept = np.stack([np.minimum(low, high), np.maximum(low, high)], axis=1)
+    kept += np.arange(1, old, width)[:, None]
+    kept = np.concatenate([[0], kept.ravel(), np.arange(old, len(x))])
     thin = Pyramid()
-    thin.extend(
-        np.concatenate([points.x[:1], x[rows, kept].ravel(), points.x[old:]]),
-        np.concatenate([points.y[:1], y[rows, kept].ravel(), points.y[old:]]),
-    )
+    thin.extend(x[kept], y[kept])
     return thin
 
 

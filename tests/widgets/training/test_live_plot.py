@@ -246,6 +246,18 @@ def test_the_average_is_that_of_one_number_after_the_other(at_once: int) -> None
     np.testing.assert_allclose(track.smooth.y, expected, rtol=1e-12, atol=1e-12)
 
 
+def test_the_average_forgets_a_huge_number_as_slowly_as_one_by_one() -> None:
+    values = np.ones(8000)
+    values[0] = 1e300
+    track, total = Track(), 0.0
+    track.extend(range(8000), values)
+    expected = []
+    for count, value in enumerate(values, 1):
+        total = 0.9 * total + 0.1 * value
+        expected.append(total / (1 - 0.9**count))
+    np.testing.assert_allclose(track.smooth.y, expected, rtol=1e-11)
+
+
 def test_smoothing_starts_late_when_the_first_numbers_are_bad() -> None:
     track = Track()
     track.extend([1, 2, 3], [math.nan, 4.0, math.nan])
@@ -578,14 +590,15 @@ def test_the_legend_fits_its_plot(plot: LivePlot, qapp, width: int) -> None:
     assert "0.01235" in legend.text() and "0.2346" in legend.text()
 
 
-def test_a_long_run_takes_no_more_memory_and_keeps_its_extremes() -> None:
+@pytest.mark.parametrize("at_once", [4096, 1_000_000])
+def test_a_long_run_takes_no_more_memory_and_keeps_its_extremes(at_once: int) -> None:
     track = Track()
     steps = np.arange(1_000_000)
     values = np.sin(steps / 1000)
     values[123_456], values[777_777] = 9.0, -9.0
     values[500_000:600_000] = math.nan
-    for first in range(0, len(steps), 4096):
-        track.extend(steps[first : first + 4096], values[first : first + 4096])
+    for first in range(0, len(steps), at_once):
+        track.extend(steps[first : first + at_once], values[first : first + at_once])
     x, y = track.raw.x, track.raw.y
     assert len(track.raw) <= CAPACITY and len(track.smooth) <= CAPACITY
     assert (x[0], x[-1]) == (0, 999_999)
@@ -595,3 +608,22 @@ def test_a_long_run_takes_no_more_memory_and_keeps_its_extremes() -> None:
     assert (np.diff(x) > 0).all()
     kept = np.isfinite(y)
     assert (y[kept] == values[x[kept].astype(int)]).all()
+    assert (x[-CAPACITY // 2 :] == steps[-CAPACITY // 2 :]).all()  # the newest are all there
+    total, averages = 0.0, []
+    for value in values.tolist():
+        total = total if math.isnan(value) else 0.9 * total + 0.1 * value
+        averages.append(total)
+    at = track.smooth.x.astype(int)
+    late = at > 400  # without a correction of the bias
+    np.testing.assert_allclose(track.smooth.y[late], np.array(averages)[at[late]], atol=1e-14)
+
+
+def test_falling_steps_are_refused_in_a_full_plot() -> None:
+    track = Track()
+    steps = np.arange(CAPACITY + 100.0)
+    track.extend(steps, steps)
+    kept = track.raw.x.copy()
+    for broken in (steps[::-1], np.full(CAPACITY, np.nan)):
+        with pytest.raises(ValueError, match="fall"):
+            track.extend(broken, broken)
+    assert (track.raw.x == kept).all()
