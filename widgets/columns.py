@@ -1,0 +1,36 @@
+"""The columns of a model of rows, and what its header says of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from PySide6.QtCore import Qt
+
+LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
+
+
+@dataclass(frozen=True)
+class Column:
+    """`text` makes the text of a cell from the model's row; `right` aligns it to the right."""
+
+    title: str
+    hint: str
+    text: Callable[..., str]
+    right: bool = False
+
+
+def header_data(
+    columns: Sequence[Column], section: int, orientation: Qt.Orientation, role: int
+) -> object:
+    """What a model's `headerData` returns: the titles of its columns and their tooltips."""
+    if orientation == Qt.Orientation.Vertical:
+        return None
+    column = columns[section]
+    aligned = None if column.right else LEFT
+    roles = Qt.ItemDataRole
+    return {
+        roles.DisplayRole: column.title,
+        roles.ToolTipRole: column.hint,
+        roles.TextAlignmentRole: aligned,
+    }.get(roles(role))
