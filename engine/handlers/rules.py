@@ -76,10 +76,7 @@ def tell_rule(lab: Lab, command: RuleCommand) -> Iterator[Snapshot]:
         inputs=tuple(_input(backward, node, rule, i) for i in rule.inputs),
         input=number,
         formula=rule.formula(number),
-        symbols=tuple(
-            RuleSymbol(s.name, s.meaning, s.saved, s.shape, s.text, s.note)
-            for s in rule.symbols(number)
-        ),
+        symbols=rule.symbols(number),
         note=_NOT_RUN if step is None else "",
     )
     if step is not None:

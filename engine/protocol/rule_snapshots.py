@@ -22,9 +22,9 @@ class RuleInput(Struct, frozen=True):
 
 
 class RuleSymbol(Struct, frozen=True):
-    """What a letter of the formula stands for. `saved` is torch's name of a saved tensor or
-    parameter. `shape` is None for a number, whose value is then `text`. `note` says why a saved
-    tensor cannot be read, or that it was overwritten since."""
+    """A letter of a formula: a gradient, a saved tensor or a parameter (`saved` is torch's name of
+    it), or a value computed from these. `shape` is None for a number, whose value is then `text`.
+    `note` says why a saved tensor cannot be read, or that it was overwritten since."""
 
     name: str
     meaning: str

@@ -2,28 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, Qt
 from PySide6.QtGui import QFont
 
 from engine.protocol import Variable
 from widgets import theme
+from widgets.columns import Column, header_data
 from widgets.text import format_bytes, format_shape
 
 VARIABLE_ROLE = Qt.ItemDataRole.UserRole
 CHANGED_ROLE = Qt.ItemDataRole.UserRole + 1
-
-
-@dataclass(frozen=True)
-class Column:
-    """A column of the table. `text` makes the text of a cell; `right` aligns it to the right."""
-
-    title: str
-    hint: str
-    text: Callable[[Variable], str]
-    right: bool = False
 
 
 def _shape(variable: Variable) -> str:
@@ -105,15 +93,7 @@ class VariablesModel(QAbstractTableModel):
     def headerData(
         self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole
     ) -> object:
-        if orientation != Qt.Orientation.Horizontal:
-            return None
-        if role == Qt.ItemDataRole.DisplayRole:
-            return COLUMNS[section].title
-        if role == Qt.ItemDataRole.ToolTipRole:
-            return COLUMNS[section].hint
-        if role == Qt.ItemDataRole.TextAlignmentRole and not COLUMNS[section].right:
-            return Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
-        return None
+        return header_data(COLUMNS, section, orientation, role)
 
     def data(self, index: QModelIndex, role: int = Qt.ItemDataRole.DisplayRole) -> object:
         variable, column = self.variables[index.row()], COLUMNS[index.column()]

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-
 from PySide6.QtCore import QAbstractItemModel, QModelIndex, QObject, QPersistentModelIndex, Qt
 from PySide6.QtGui import QFont
 
 from engine.protocol import TraceCall, TraceSnapshot
 from widgets import theme
+from widgets.columns import Column, header_data
 from widgets.layout import without_collection
 
 MARK_WORDS = {
@@ -34,14 +32,6 @@ _KINDS = {
 }
 
 Index = QModelIndex | QPersistentModelIndex
-
-
-@dataclass(frozen=True)
-class Column:
-    title: str
-    hint: str
-    text: Callable[[TraceModel, TraceCall], str]
-    right: bool = False
 
 
 def _marks(model: TraceModel, call: TraceCall) -> str:
@@ -143,13 +133,7 @@ class TraceModel(QAbstractItemModel):
     def headerData(
         self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole
     ) -> object:
-        if orientation != Qt.Orientation.Horizontal:
-            return None
-        if role == Qt.ItemDataRole.DisplayRole:
-            return COLUMNS[section].title
-        if role == Qt.ItemDataRole.ToolTipRole:
-            return COLUMNS[section].hint
-        return None
+        return header_data(COLUMNS, section, orientation, role)
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> object:
         number = index.internalId()

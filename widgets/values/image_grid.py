@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import QRectF, QSize, Qt
-from PySide6.QtGui import QImage, QPainter
+from PySide6.QtGui import QPainter
 from PySide6.QtWidgets import QWidget
 
 from engine.protocol import Picture
@@ -16,6 +16,7 @@ from widgets.painted_widget import PaintedWidget, set_small_font
 from widgets.text import format_number
 from widgets.theme import GRID
 from widgets.values.picture_grid import fit_grid, values_of
+from widgets.values.picture_paint import paint_cells
 
 _FOOT = 24
 
@@ -66,16 +67,7 @@ class ImageGrid(PaintedWidget):
         room = QRectF(self.rect()).adjusted(GRID, GRID, -GRID, -_FOOT)
         grid = fit_grid(self._images.shape[:3], max(1.0, room.width()), max(1.0, room.height()))
         grid = replace(grid, x=grid.x + room.x(), y=grid.y + room.y())
-        for number, image_HWC in enumerate(self._images):
-            image = QImage(
-                np.ascontiguousarray(image_HWC).data,
-                grid.columns,
-                grid.rows,
-                3 * grid.columns,
-                QImage.Format.Format_RGB888,
-            )
-            x, y = grid.tile_origin(number)
-            painter.drawImage(QRectF(x, y, grid.tile_w, grid.tile_h), image)
+        paint_cells(painter, grid, self._images)
         set_small_font(painter, self.font())
         painter.setPen(colors.color("muted"))
         foot = QRectF(GRID, self.height() - _FOOT + 4, self.width() - 2 * GRID, 16)

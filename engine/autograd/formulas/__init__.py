@@ -15,6 +15,6 @@ from . import families  # noqa: F401 - its files enter their formulas into the b
 from .book import names, words_of
 from .given import MissingValue
 from .numbers import Numbers
-from .rule import Rule, Symbol, rule_of
+from .rule import Rule, rule_of
 
-__all__ = ["MissingValue", "Numbers", "Rule", "Symbol", "names", "rule_of", "words_of"]
+__all__ = ["MissingValue", "Numbers", "Rule", "names", "rule_of", "words_of"]

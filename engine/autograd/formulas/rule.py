@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
+from ...protocol import RuleSymbol
 from ..graph.engine_run import run_node
 from ..graph.reading import Node
 from .book import Formula, choose
@@ -28,20 +28,6 @@ _CUSTOM = (
     " vector-Jacobian product of its forward."
 )
 _VJP = "Σ g · ∂y/∂x, over all elements of y"
-
-
-@dataclass(frozen=True)
-class Symbol:
-    """A letter of a formula: a gradient, a saved tensor (torch's name for it is `saved`), a
-    parameter, or a value computed from these. A number has no `shape`; `text` is its value. `note`
-    says why a value is missing."""
-
-    name: str
-    meaning: str
-    saved: str = ""
-    shape: tuple[int, ...] | None = None
-    text: str = ""
-    note: str = ""
 
 
 class Rule:
@@ -90,7 +76,7 @@ class Rule:
             return ""
         return f"Σ {rule.text_in_sum}, over dim{'s' * (len(dims) > 1)} {', '.join(map(str, dims))}"
 
-    def symbols(self, number: int) -> tuple[Symbol, ...]:
+    def symbols(self, number: int) -> tuple[RuleSymbol, ...]:
         """The letters of the formula, in order of appearance."""
         return tuple(map(self._symbol, dict.fromkeys(self._input_rule(number).symbols)))
 
@@ -139,30 +125,30 @@ class Rule:
         rule = self._formula.rule_for(number) if self._formula is not None else None
         return rule or TextOnly("x" if len(self.inputs) == 1 else f"x{number}", _VJP)
 
-    def _symbol(self, name: str) -> Symbol:
+    def _symbol(self, name: str) -> RuleSymbol:
         formula, given = self._formula, self._given
         meaning = (formula.meanings or {}).get(name, "") if formula else ""
         let = formula.setting.lets.get(name) if formula else None
         if let is not None:
-            return Symbol(pretty(name), let.text)
+            return RuleSymbol(pretty(name), let.text)
         output = gradient_number(name)
         if output is not None:
             shape = tuple(given.gradient(output).shape)
-            return Symbol(name, meaning or "the gradient that comes in", shape=shape)
+            return RuleSymbol(name, meaning or "the gradient that comes in", shape=shape)
         saved = given.torch_name(name)
         try:
             value = given[name]
         except MissingValue as missing:
             default = _default(formula, name)
             if default is not None:
-                return Symbol(
+                return RuleSymbol(
                     pretty(name), meaning or "none given", saved, text=number_text(default)
                 )
-            return Symbol(pretty(name), meaning or _meaning(saved), saved, note=str(missing))
+            return RuleSymbol(pretty(name), meaning or _meaning(saved), saved, note=str(missing))
         if torch.is_tensor(value):
             stale = given.stale.get(saved, "")
             shape = tuple(value.shape)
-            return Symbol(pretty(name), meaning or _meaning(saved), saved, shape, note=stale)
+            return RuleSymbol(pretty(name), meaning or _meaning(saved), saved, shape, note=stale)
         meaning = meaning or "a parameter of the operation"
         if value is None:
             value = _default(formula, name)
@@ -171,7 +157,7 @@ class Rule:
             if value is None
             else (number_text(value) if isinstance(value, int | float | complex) else str(value))
         )
-        return Symbol(pretty(name), meaning, saved, text=text)
+        return RuleSymbol(pretty(name), meaning, saved, text=text)
 
 
 def _default(formula: Formula | None, name: str) -> float | None:
