@@ -18,6 +18,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import psutil
 import pytest
@@ -129,15 +130,21 @@ def interruptible() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def nothing_left_behind(own_settings: Path) -> Iterator[None]:
-    """Fail a test that leaves top-level widgets, threads or child processes behind.
+    """Fail a test that leaves top-level widgets, threads, child processes or an entered random
+    stream behind.
 
     This runs around all other fixtures of the test: they may clean up first.
     """
     threads = set(threading.enumerate())
     processes = _child_processes()
     widgets = _top_level_widgets()
-    yield
+    with _watched_streams() as streams:
+        yield
+        if streams:
+            gc.collect()
     faults: list[str] = []
+    if streams:
+        faults.append("a RandomStream that was not left: close the generator that entered it")
     left_widgets = _left_widgets(widgets)
     if left_widgets:
         faults.append("top-level widgets: " + ", ".join(sorted(map(_described, left_widgets))))
@@ -159,6 +166,24 @@ def nothing_left_behind(own_settings: Path) -> Iterator[None]:
     _release_mouse()
     if faults:
         pytest.fail("left behind: " + "; ".join(faults), pytrace=False)
+
+
+@contextlib.contextmanager
+def _watched_streams() -> Iterator[set]:
+    """The random streams that are entered in this context and not left. torch's generator keeps
+    the numbers of such a stream until garbage collection ends it, during some later test."""
+    randomness, streams = sys.modules.get("engine.randomness"), set()
+    if randomness is None:
+        yield streams
+        return
+    swap = randomness.RandomStream._swap
+
+    def watched(stream) -> None:
+        swap(stream)
+        (streams.add if stream._active else streams.discard)(stream)
+
+    with mock.patch.object(randomness.RandomStream, "_swap", watched):
+        yield streams
 
 
 def _child_processes() -> set[psutil.Process]:
@@ -230,10 +255,15 @@ def _described(widget) -> str:
 
 def _delete(widgets: set) -> None:
     import shiboken6
+    from PySide6.QtCore import QEvent
 
     for widget in widgets:
         if shiboken6.isValid(widget):
-            shiboken6.delete(widget)
+            widget.hide()
+            widget.deleteLater()
+    application = _application()
+    assert application is not None
+    application.sendPostedEvents(None, QEvent.Type.DeferredDelete)
 
 
 def _restore_theme() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
 
@@ -84,8 +84,10 @@ class Client:
 
 
 @pytest.fixture
-def client() -> Client:
-    return Client()
+def client() -> Iterator[Client]:
+    client = Client()
+    yield client
+    client.session.close()
 
 
 def trained(make: Callable[[Client], None]) -> dict[str, torch.Tensor]:
