@@ -17,6 +17,7 @@ from PySide6.QtWidgets import (
 )
 
 from engine.project import catalogue
+from tests.words import assert_same_words
 from widgets.autograd.autograd_view import AutogradView
 from widgets.autograd.mistakes_view import MistakesView
 from widgets.canvas.model_canvas import ModelCanvas
@@ -76,3 +77,10 @@ def test_it_has_a_name_and_a_tooltip(qtbot, make_view) -> None:
         or not (control.accessibleName() or getattr(control, "text", str)())
     }
     assert mute == set()
+
+
+@pytest.mark.parametrize("make_view", VIEWS)
+def test_its_words_are_as_they_were(qtbot, make_view) -> None:
+    view = make_view()
+    qtbot.addWidget(view)
+    assert_same_words(view, view.objectName() or type(view).__name__)
