@@ -25,6 +25,8 @@ MAX_CHARACTERS = 32 * 1024
 """The longest piece of text that is sent: at most 128 KiB of UTF-8."""
 FULL_CHARACTERS = 256 * 1024
 """Code that prints faster than its output is taken waits while there is more to be taken."""
+ROOM_S = 0.005
+"""How often it looks again."""
 
 Emit = Callable[[OutputSnapshot | OutputTailSnapshot], None]
 
@@ -49,7 +51,7 @@ class Output:
         self._long = None if all_output else LongOutput()
         self._tail_at = 0.0
         # Text that waits to be taken, by `flush`.
-        self._changed = threading.Condition()
+        self._taking = threading.Lock()
         self._waiting: list[tuple[Stream, str]] = []
         self._characters = 0
         self._full = threading.Event()
@@ -63,16 +65,21 @@ class Output:
     def write(self, stream: Stream, text: str) -> None:
         # Garbage collection runs finalizers that print in any thread, also in the one that flushes.
         inside = self._flushing_thread == threading.get_ident()
-        with self._changed:
-            while self._characters >= FULL_CHARACTERS and self._is_open and not inside:
-                self._changed.wait()
+        while self._characters >= FULL_CHARACTERS and self._is_open and not inside:
+            time.sleep(ROOM_S)
+        is_main = threading.get_ident() == self._main_thread
+        # An interrupt inside would leave a lock held, and the flusher would wait for it for ever.
+        with self._shield() if is_main else nullcontext():
+            self._put(stream, text, inside)
+
+    def _put(self, stream: Stream, text: str, inside: bool) -> None:
+        with self._taking:
             self._waiting.append((stream, text))
             self._characters += len(text)
             is_prompt = text.endswith("\n") and self._prompt_lines > 0 and not inside
             self._prompt_lines -= is_prompt
         if is_prompt:
-            with self._shield() if threading.get_ident() == self._main_thread else nullcontext():
-                self.flush()
+            self.flush()
         elif self._characters >= MAX_CHARACTERS:
             self._full.set()
 
@@ -91,9 +98,8 @@ class Output:
                 self._flushing_thread = 0
 
     def _take(self) -> None:
-        with self._changed:
+        with self._taking:
             waiting, self._waiting, self._characters = self._waiting, [], 0
-            self._changed.notify_all()
         for stream, text in _joined(waiting):
             self._send(stream, text)
         if self._process is not None:
