@@ -109,6 +109,15 @@ def _command_parser() -> argparse.ArgumentParser:
         "--out", metavar="WEIGHTS", type=Path,
         help="write the trained state_dict here: a name that ends in .pt or .safetensors",
     )  # fmt: skip
+    begins = train.add_mutually_exclusive_group()
+    begins.add_argument(
+        "--fresh", dest="begin_from", action="store_const", const="fresh",
+        help="begin with fresh weights (default: those saved beside the project, if any)",
+    )  # fmt: skip
+    begins.add_argument(
+        "--resume", dest="begin_from", action="store_const", const="checkpoint",
+        help="go on from the last checkpoint of this model and set-up",
+    )  # fmt: skip
     train.add_argument("--json", action="store_true", help="print the result as JSON")
 
     export = command("export", _export, "The file is loaded back and compared with its source.")
@@ -191,7 +200,13 @@ def _tour(options: argparse.Namespace) -> int:
 def _train(options: argparse.Namespace) -> None:
     from app.commands.projects import TrainOptions, train
 
-    chosen = TrainOptions(options.epochs, options.device, options.seed, options.out)
+    chosen = TrainOptions(
+        options.epochs,
+        options.device,
+        options.seed,
+        options.out,
+        options.begin_from or "weights",
+    )
     train(options.project, chosen, options.json)
 
 

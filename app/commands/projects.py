@@ -9,12 +9,14 @@ import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, TextIO
+from typing import Literal
 
 import msgspec
 
 from app.commands.conversation import Conversation, EngineEnded, failure
 from app.commands.failures import BAD_ARGUMENTS, CommandFailure
+from app.commands.progress import Progress
+from app.commands.run_beginnings import BeginFrom, Beginning, begin
 from engine.project import files
 from engine.project.atomic import regular_target
 from engine.project.document import Project, TrainingSetup
@@ -28,7 +30,6 @@ from engine.protocol import (
 )
 
 Format = Literal["pt", "safetensors", "py"]
-_REDRAW_S = 0.1
 
 
 def load_project(path: Path) -> Project:
@@ -82,6 +83,7 @@ class TrainOptions:
     device: str | None = None
     seed: int | None = None
     out: Path | None = None
+    begin_from: BeginFrom = "weights"
 
     def applied_to(self, setup: TrainingSetup) -> TrainingSetup:
         chosen = {"epochs": self.epochs, "device": self.device, "seed": self.seed}
@@ -91,7 +93,8 @@ class TrainOptions:
 
 
 def train(path: Path, options: TrainOptions, as_json: bool) -> None:
-    """Train a project, report, and write the weights. Ctrl+C, SIGTERM and SIGHUP stop at the next
+    """Train a project, from the weights saved beside it if there are any; report, and write the
+    weights. Ctrl+C, SIGTERM and SIGHUP stop at the next
     step, and the weights so far are written. Raises CommandFailure."""
     project = load_project(path)
     weights_format = format_of(options.out, ("pt", "safetensors")) if options.out else None
@@ -103,7 +106,10 @@ def train(path: Path, options: TrainOptions, as_json: bool) -> None:
     try:
         with Conversation("training") as engine:
             _require_device(setup.device, [d.name for d in engine.ready().devices], options, path)
-            for snapshot in engine.ask(TrainCommand(model=project.model, training=setup)):
+            beginning = begin(engine, path, project, setup, options.begin_from)
+            checkpoint = beginning.path if beginning.kind == "checkpoint" else ""
+            command = TrainCommand(model=project.model, training=setup, checkpoint=checkpoint)
+            for snapshot in engine.ask(command):
                 if isinstance(snapshot, ErrorSnapshot):
                     raise failure(path, snapshot)
                 if isinstance(snapshot, TrainingSnapshot):
@@ -126,11 +132,15 @@ def train(path: Path, options: TrainOptions, as_json: bool) -> None:
     except EngineEnded as end:
         progress.end()
         raise CommandFailure(f"{path}: {end}\n{_way_on(end.checkpoint_step)}") from None
-    report = _training_report(path, setup, run, progress.last_epoch, weights)
+    report = _training_report(path, setup, beginning, run, progress.last_epoch, weights)
     report["seconds"] = round(time.monotonic() - started_s, 3)
-    print(json.dumps(report, indent=2, allow_nan=False) if as_json else _in_words(report))
+    words = _in_words(report, beginning)
+    print(json.dumps(report, indent=2, allow_nan=False) if as_json else words)
     if run.state == "stopped":
-        raise CommandFailure(f"{path}: stopped after {run.step:,} of {run.total_steps:,} steps.")
+        way_on = " Go on with --resume." if run.checkpoint else ""
+        raise CommandFailure(
+            f"{path}: stopped after {run.step:,} of {run.total_steps:,} steps.{way_on}"
+        )
 
 
 def export(
@@ -169,53 +179,9 @@ def _way_on(checkpoint_step: int | None) -> str:
     if checkpoint_step is None:
         return "Train again: the run had written no checkpoint yet."
     return (
-        f"The run's last checkpoint is step {checkpoint_step:,}. Open the project in the window: "
-        "there Train resumes from it."
+        f"The run's last checkpoint is step {checkpoint_step:,}. Go on from it with the same"
+        " command and --resume."
     )
-
-
-class Progress:
-    """Shows training on one line of a terminal; elsewhere with one line per epoch."""
-
-    def __init__(self, stream: TextIO) -> None:
-        self.last: TrainingSnapshot | None = None
-        self.last_epoch: EpochRow | None = None
-        self._stream = stream
-        self._redrawn_s = -math.inf
-        self._width = 0
-
-    def show(self, snapshot: TrainingSnapshot) -> None:
-        self.last = snapshot
-        for row in snapshot.epoch_rows:
-            self.last_epoch = row
-            if not self._stream.isatty():
-                print(_epoch_words(row, snapshot.epochs), file=self._stream, flush=True)
-        if self._stream.isatty() and time.monotonic() - self._redrawn_s >= _REDRAW_S:
-            self._redraw(snapshot)
-
-    def end(self) -> None:
-        if self._width and self.last is not None:
-            self._redraw(self.last)
-            print(file=self._stream)
-            self._width = 0
-
-    def _redraw(self, snapshot: TrainingSnapshot) -> None:
-        self._redrawn_s = time.monotonic()
-        parts = [
-            f"epoch {snapshot.epoch}/{snapshot.epochs}",
-            f"step {snapshot.step:,}/{snapshot.total_steps:,}",
-            f"{snapshot.steps_per_second:,.0f} steps/s",
-        ]
-        if self.last_epoch is not None:
-            parts.append(f"loss {self.last_epoch.train_loss:.4g}")
-            if not math.isnan(self.last_epoch.validation_accuracy):
-                parts.append(f"validation accuracy {self.last_epoch.validation_accuracy:.1%}")
-        if snapshot.remaining_s is not None and snapshot.state == "running":
-            parts.append(f"{snapshot.remaining_s:,.0f} s left")
-        line = " · ".join(parts)
-        self._stream.write("\r" + line.ljust(self._width))
-        self._stream.flush()
-        self._width = len(line)
 
 
 def _require_device(device: str, known: list[str], options: TrainOptions, path: Path) -> None:
@@ -246,6 +212,7 @@ def _exported(engine: Conversation, command: ExportCommand, place: Path) -> dict
 def _training_report(
     path: Path,
     setup: TrainingSetup,
+    beginning: Beginning,
     run: TrainingSnapshot,
     row: EpochRow | None,
     weights: dict | None,
@@ -253,6 +220,7 @@ def _training_report(
     return {
         "project": str(path),
         "state": run.state,
+        "begins": beginning.report(),
         "device": setup.device,
         "seed": setup.seed,
         "epochs": row.epoch if row else 0,
@@ -275,21 +243,10 @@ def _number(value: float) -> float | str | None:
     return value if math.isfinite(value) else str(value)
 
 
-def _epoch_words(row: EpochRow, epochs: int) -> str:
-    words = f"epoch {row.epoch}/{epochs}: loss {row.train_loss:.4g}"
-    if not math.isnan(row.train_accuracy):
-        words += f", accuracy {row.train_accuracy:.1%}"
-    if not math.isnan(row.validation_loss):
-        words += f"; validation loss {row.validation_loss:.4g}"
-    if not math.isnan(row.validation_accuracy):
-        words += f", accuracy {row.validation_accuracy:.1%}"
-    return words
-
-
-def _in_words(report: dict) -> str:
+def _in_words(report: dict, beginning: Beginning) -> str:
     words = [
         f"{report['state']} after {report['steps']:,} steps in {report['seconds']:.1f} s "
-        f"on {report['device']}"
+        f"on {report['device']}, {beginning}"
     ]
     if isinstance(report["val_accuracy"], float):
         words.append(f"validation accuracy {report['val_accuracy']:.2%}")

@@ -240,7 +240,7 @@ def test_an_engine_that_dies_while_training_is_told_with_a_way_on_that_there_is(
             process.kill()
         _, errors = program.communicate(timeout=120)
     assert program.returncode == 1
-    assert "Open the project in the window" in errors or "Train again: the run had" in errors
+    assert "same command and --resume" in errors or "Train again: the run had" in errors
     assert "Restart the engine" not in errors
 
 
@@ -260,8 +260,52 @@ def test_a_signal_while_training_keeps_what_was_learnt(interruptible, tmp_path, 
         output, errors = program.communicate(timeout=120)
     assert program.returncode == 1
     assert json.loads(output)["state"] == "stopped"
-    assert "stopped after" in errors
+    assert "stopped after" in errors and "Go on with --resume." in errors
     assert torch.load(weights, weights_only=True)
+
+
+def train_report(capsys, *arguments: object) -> dict:
+    assert run("train", *arguments, "--json") == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_training_begins_from_the_saved_weights_or_from_fresh_ones(tmp_path, capsys):
+    project, beside = tmp_path / "net.tlab", tmp_path / "net.safetensors"
+    project.write_bytes(MLP.read_bytes())
+    first = train_report(capsys, project, "--epochs", 3, "--out", beside)
+    assert first["begins"] == {"from": "fresh", "path": None, "step": 0}
+    again = train_report(capsys, project, "--epochs", 1)
+    assert again["begins"] == {"from": "weights", "path": str(beside), "step": 0}
+    assert again["train_loss"] < first["train_loss"]  # it goes on from what three epochs gave
+    fresh = train_report(capsys, project, "--epochs", 1, "--fresh")
+    assert fresh["begins"]["from"] == "fresh"
+    plain = train_report(capsys, MLP, "--epochs", 1)
+    assert fresh["train_loss"] == plain["train_loss"] > again["train_loss"]
+    assert run("train", project, "--epochs", 1) == 0
+    assert "from the weights in net.safetensors" in capsys.readouterr().out
+
+
+def test_weights_beside_the_project_that_do_not_fit_are_told(tmp_path, capsys):
+    project = tmp_path / "net.tlab"
+    project.write_bytes(MLP.read_bytes())
+    save_file({"other.weight": torch.ones(2)}, tmp_path / "net.safetensors")
+    assert run("train", project, "--epochs", 1) == 1
+    errors = capsys.readouterr().err
+    assert "net.safetensors" in errors and "add --fresh" in errors
+
+
+def test_training_goes_on_from_the_last_checkpoint(capsys, monkeypatch, tmp_path):
+    monkeypatch.setenv("TENSORLAB_DATA_DIR", str(tmp_path))
+    assert run("train", MLP, "--epochs", 2, "--resume") == 1
+    assert "there is no checkpoint of this model" in capsys.readouterr().err
+    first = train_report(capsys, MLP, "--epochs", 2)
+    resumed = train_report(capsys, MLP, "--epochs", 3, "--resume")
+    assert resumed["begins"] == {
+        "from": "checkpoint", "path": first["checkpoint"], "step": first["steps"],
+    }  # fmt: skip
+    whole = train_report(capsys, MLP, "--epochs", 3)
+    assert (resumed["steps"], resumed["train_loss"]) == (whole["steps"], whole["train_loss"])
+    assert run("train", MLP, "--resume", "--fresh") == 2
 
 
 def test_a_model_that_does_not_fit_fails_and_names_the_block(tmp_path, capsys):

@@ -1,0 +1,73 @@
+"""What a run of `tensorlab train` begins from: fresh weights, the project's, or a checkpoint."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from app.commands.conversation import Conversation, failure
+from app.commands.failures import CommandFailure
+from engine.project import files
+from engine.project.document import Project, TrainingSetup
+from engine.protocol import (
+    CheckpointSnapshot,
+    ErrorSnapshot,
+    FindCheckpointCommand,
+    OpenWeightsCommand,
+)
+
+BeginFrom = Literal["weights", "fresh", "checkpoint"]
+
+
+class Beginning(NamedTuple):
+    """`path` is the file of the weights or the checkpoint, `step` that of the checkpoint."""
+
+    kind: BeginFrom
+    path: str = ""
+    step: int = 0
+
+    def report(self) -> dict[str, str | int | None]:
+        path = os.fsencode(self.path).decode(errors="replace")
+        return {"from": self.kind, "path": path or None, "step": self.step}
+
+    def __str__(self) -> str:
+        name = os.fsencode(Path(self.path).name).decode(errors="replace")
+        if self.kind == "checkpoint":
+            return f"from step {self.step:,} ({self.path})"
+        return f"from the weights in {name}" if self.kind == "weights" else "from fresh weights"
+
+
+def begin(
+    engine: Conversation, path: Path, project: Project, setup: TrainingSetup, wanted: BeginFrom
+) -> Beginning:
+    """Find what the run begins from. "weights" are those beside the project, which the engine then
+    has; without such a file they are fresh. Raises CommandFailure if the weights do not fit, or
+    there is no checkpoint that fits."""
+    if wanted == "checkpoint":
+        return _checkpoint(engine, path, project, setup)
+    beside = files.weights_file(path)
+    if wanted == "fresh" or not beside.is_file():
+        return Beginning("fresh")
+    command = OpenWeightsCommand(
+        model=project.model, training=setup, path=os.fsencode(beside.absolute())
+    )
+    for snapshot in engine.ask(command):
+        if isinstance(snapshot, ErrorSnapshot):
+            told = failure(beside, snapshot)
+            raise CommandFailure(f"{told}\nTo train without these weights, add --fresh.")
+    return Beginning("weights", str(beside))
+
+
+def _checkpoint(
+    engine: Conversation, path: Path, project: Project, setup: TrainingSetup
+) -> Beginning:
+    for snapshot in engine.ask(FindCheckpointCommand(model=project.model, training=setup)):
+        if isinstance(snapshot, ErrorSnapshot):
+            raise failure(path, snapshot)
+        if isinstance(snapshot, CheckpointSnapshot) and snapshot.path:
+            return Beginning("checkpoint", snapshot.path, snapshot.step)
+    raise CommandFailure(
+        f"{path}: --resume: there is no checkpoint of this model with this data, batch size, seed"
+        " and optimizer. Train without --resume."
+    )
