@@ -180,11 +180,16 @@ class Workspaces(QObject):
         rules.trace_requested.connect(trace.trace_rule)
         rules.code_requested.connect(page.show_code)
         page.derivatives.trace_requested.connect(page.show_code)
-        mistakes.graph_requested.connect(self.show_graph_of)
+        page.derivatives.example_trace_requested.connect(page.show_example_code)
+        mistakes.graph_requested.connect(lambda root: self.at_passes().show_graph_beside(root))
         mistakes.node_requested.connect(page.show_lesson)
-        examples.graph_wanted.connect(passes.show_example)
-        for asks_for_python in (derivatives, mistakes):
-            asks_for_python.run_requested.connect(self.run_python)
+        for asks in (
+            examples.graph_wanted,
+            trace.example_graph_wanted,
+            mistakes.example_graph_requested,
+        ):
+            asks.connect(passes.show_example)
+        derivatives.run_requested.connect(self.run_python)
         page.currentChanged.connect(self._give_step_keys)
         self._window.workspace_changed.connect(self._give_step_keys)
         self._window.add_page("autograd", page)

@@ -58,6 +58,11 @@ class AutogradPage(QTabWidget):
         self.setCurrentWidget(self.trace)
         self.trace.trace_code(source)
 
+    def show_example_code(self, source: str) -> None:
+        """Show the tab of the trace, and trace this code of an example."""
+        self.setCurrentWidget(self.trace)
+        self.trace.trace_code(source, example=True)
+
     def show_trace(self) -> None:
         """Show the tab of the trace."""
         self.setCurrentWidget(self.trace)

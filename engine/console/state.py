@@ -4,20 +4,31 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from ..errors import LabError
 from .namespace import Namespace
 
 
 @dataclass
 class ConsoleState:
-    """The namespace that cells run in, and that of the example that ran last."""
+    """The namespace that cells run in, and those of the examples that ran last, one for each tab of
+    the window that has examples."""
 
     namespace: Namespace = field(default_factory=Namespace)
-    example: Namespace | None = None
+    examples: dict[str, Namespace] = field(default_factory=dict)
 
-    def begin_example(self) -> Namespace:
-        """A new namespace for an example, with a journal of its own."""
-        self.example = Namespace()
-        return self.example
+    def begin_example(self, tab: str) -> Namespace:
+        """A new namespace for an example of this tab, with a journal of its own."""
+        self.examples[tab] = Namespace()
+        return self.examples[tab]
+
+    def of(self, tab: str) -> Namespace:
+        """The namespace of this tab's example; of "", the console's. Raises LabError if no example
+        of the tab has run in this engine."""
+        if not tab:
+            return self.namespace
+        if tab not in self.examples:
+            raise LabError("The example's tensors are gone.", hint="Run the example again.")
+        return self.examples[tab]
 
     def begin_namespace(self) -> None:
         """Replace the namespace by a new one, but keep the journal and the folder."""

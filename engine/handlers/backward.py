@@ -43,13 +43,12 @@ def start_backward(lab: Lab, command: StartBackwardCommand) -> Iterator[Snapshot
         subject = _gradient_subject(lab, command)
         lab.backward.close()
     elif command.root.strip():
-        lab.backward.of_example = command.example
-        namespace = namespace_of(lab)
+        namespace = lab.console.of(command.example)
         subject = ConsoleSubject(namespace, lab.control, command.root, command.gradient)
         lab.backward.close()
+        lab.backward.namespace = namespace
     else:
         forward = lab.models.require_forward()
-        lab.backward.of_example = False
         before = lab.backward.under_way
         if before is not None and not before.subject.root and before.graph_is_freed:
             forward.reset()
@@ -60,6 +59,7 @@ def start_backward(lab: Lab, command: StartBackwardCommand) -> Iterator[Snapshot
                 yield None
             yield forward.snapshot()
         subject = ModelSubject(forward)
+        lab.backward.namespace = lab.console.namespace
     backward = lab.backward.under_way = BackwardPass(
         subject,
         debugger_maker(lab, subject.defaults),

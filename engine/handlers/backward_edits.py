@@ -72,13 +72,8 @@ def export_backward(lab: Lab, command: ExportBackwardCommand) -> Iterator[Snapsh
 
 
 def namespace_of(lab: Lab) -> Namespace:
-    """The namespace of the pass under way: the example's or the console's. Raises LabError if the
-    example has not run in this engine."""
-    if not lab.backward.of_example:
-        return lab.console.namespace
-    if lab.console.example is None:
-        raise LabError("The example's tensors are gone.", hint="Choose the example again.")
-    return lab.console.example
+    """The namespace of the pass under way: an example's or the console's."""
+    return lab.backward.namespace or lab.console.namespace
 
 
 def debugger_maker(

@@ -53,7 +53,7 @@ def run_cell(lab: Lab, command: RunCellCommand) -> Iterator[Snapshot]:
 
 
 def run_example(lab: Lab, command: RunExampleCommand) -> Iterator[Snapshot]:
-    namespace = lab.console.begin_example()
+    namespace = lab.console.begin_example(command.tab)
     error, name = namespace.run(command.source, EXAMPLE, output_of(lab), lab.control)
     yield ExampleSnapshot(
         variables=list_variables(namespace, lab.control).variables,

@@ -60,7 +60,7 @@ _RANDOM = (
 def differentiate(lab: Lab, command: DerivativeCommand) -> Iterator[Snapshot | None]:
     """Answer with DerivativeSnapshots; the last has all comparisons. Raises LabError for a function
     that cannot be called or differentiated."""
-    function, inputs = _function_and_inputs(lab, command.function, command.inputs)
+    function, inputs = _function_and_inputs(lab, command)
     at = at_point(function, inputs, command.argument)
     kind = command.kind
     with _user_code(lab):
@@ -128,7 +128,7 @@ def read_entry(lab: Lab, command: ReadEntryCommand) -> Iterator[Snapshot]:
 
 def check_gradient(lab: Lab, command: GradcheckCommand) -> Iterator[Snapshot]:
     """Answer with a GradcheckSnapshot. Raises LabError for a function that cannot be called."""
-    function, inputs = _function_and_inputs(lab, command.function, command.inputs)
+    function, inputs = _function_and_inputs(lab, command)
     with _user_code(lab):
         at = at_point(function, inputs, 0)
         if command.double:
@@ -158,8 +158,9 @@ def check_gradient(lab: Lab, command: GradcheckCommand) -> Iterator[Snapshot]:
 
 
 def _function_and_inputs(
-    lab: Lab, function: str, inputs: tuple[str, ...]
+    lab: Lab, command: DerivativeCommand | GradcheckCommand
 ) -> tuple[Function, tuple[Tensor, ...]]:
+    function, inputs = command.function, command.inputs
     if not function.strip():
         forward = lab.models.forward
         if forward is None:
@@ -168,7 +169,7 @@ def _function_and_inputs(
                 hint="Build a model that can run, or give a function of the console.",
             )
         return copy.deepcopy(forward.module).eval(), (forward.x[:1],)
-    namespace = lab.console.namespace
+    namespace = lab.console.of(command.example)
     found = namespace.evaluate(function.strip(), lab.control)
     if not callable(found):
         raise LabError(
@@ -192,7 +193,7 @@ def _vector(lab: Lab, command: DerivativeCommand, at: At, out: Tensor) -> Tensor
         return None
     if not command.vector.strip():
         return torch.ones_like(out if command.kind == "vjp" else at.x)
-    vector = lab.console.namespace.evaluate(command.vector.strip(), lab.control)
+    vector = lab.console.of(command.example).evaluate(command.vector.strip(), lab.control)
     if not isinstance(vector, Tensor):
         raise LabError(f"`{command.vector.strip()}` is {type(vector).__name__}, not a tensor.")
     return vector.detach()

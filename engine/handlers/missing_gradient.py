@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from torch import Tensor
 from torch.autograd.graph import get_gradient_edge
 
-from ..autograd.backward.roots import ConsoleSubject
+from ..autograd.backward.roots import ConsoleSubject, Subject
 from ..autograd.graph.reading import Graph, read_graph
 from ..lab import Lab
 from ..protocol import (
@@ -18,6 +18,7 @@ from ..protocol import (
     WhyNoGradientSnapshot,
 )
 from ..recording.recording import source_line
+from .backward_edits import namespace_of
 
 MAX_NAMED_CUTS = 3
 
@@ -25,11 +26,15 @@ MAX_NAMED_CUTS = 3
 def why_no_gradient(lab: Lab, command: WhyNoGradientCommand) -> Iterator[Snapshot]:
     """Answer with a WhyNoGradientSnapshot. Raises LabError if the name is not that of a tensor, or
     the root has no graph."""
-    namespace = lab.console.namespace
+    namespace = lab.console.of(command.example) if command.example else namespace_of(lab)
     name, root = command.name.strip(), command.root.strip()
-    tensor = namespace.tensor(name)
+    shown = None if command.example or root else lab.backward.under_way
+    named = {} if shown is None else shown.subject.names  # of a model, its parameters
+    tensor = named[name] if name in named else namespace.tensor(name)
     answer = _by_itself(name, tensor)
-    if answer is None and root:
+    if answer is None and shown is not None:
+        answer = _by_graph(name, tensor, shown.subject)
+    elif answer is None and root:
         answer = _by_graph(name, tensor, ConsoleSubject(namespace, lab.control, root, "0"))
     if answer is None:
         answer = WhyNoGradientSnapshot(
@@ -72,8 +77,8 @@ def _by_itself(name: str, t: Tensor) -> WhyNoGradientSnapshot | None:
     return None
 
 
-def _by_graph(name: str, t: Tensor, subject: ConsoleSubject) -> WhyNoGradientSnapshot:
-    graph, root = read_graph(subject.roots, names=subject.names), subject.root
+def _by_graph(name: str, t: Tensor, subject: Subject) -> WhyNoGradientSnapshot:
+    graph, root = read_graph(subject.roots, names=subject.names), subject.root or "loss"
     node = _node_of(graph, t)
     if node is not None:
         return WhyNoGradientSnapshot(

@@ -17,6 +17,7 @@ from ..errors import LabError, error_report
 from ..lab import Lab
 from ..protocol import (
     ErrorReport,
+    ExampleSnapshot,
     MoveTraceCommand,
     Snapshot,
     StartTraceCommand,
@@ -30,11 +31,12 @@ from .console import cell_error, output_of
 from .rules import HELD
 
 if TYPE_CHECKING:
+    from ..console.namespace import Namespace
     from ..models.forward import ForwardPass
 
 
 _NO_ROOT = (
-    "No variable of the console leads to this node: its result is no more, or needed no gradient."
+    "No variable leads to this node: its result is no more, or needed no gradient."
     " Keep what it computes under a name, and trace again."
 )
 
@@ -42,19 +44,24 @@ _NO_ROOT = (
 def start_trace(lab: Lab, command: StartTraceCommand) -> Iterator[Snapshot | None]:
     """Run code, the batch or a rule, and answer with TraceSnapshots and a TraceStepSnapshot.
 
-    After code the console's variables follow too. Raises LabError if there is no forward pass to
-    take a batch from, or the node's rule cannot run.
+    After code the variables follow too, the console's or the example's. Raises LabError if there is
+    no forward pass to take a batch from, or the node's rule cannot run.
     """
     lab.trace.drop()
     if command.node >= 0:
         trace = _of_rule(lab, command.node)
     elif command.source.strip():
-        trace = _of_code(lab, command.source)
+        console = lab.console
+        namespace = console.begin_example("trace") if command.example else console.namespace
+        trace = _of_code(lab, command.source, namespace)
+        lab.trace.namespace = namespace
     else:
         trace = yield from _of_batch(lab)
     lab.trace.current = trace
-    if trace.source:
-        yield list_variables(lab.console.namespace, lab.control)
+    if trace.source and lab.trace.namespace is not None:
+        told = list_variables(lab.trace.namespace, lab.control)
+        is_example = command.example
+        yield ExampleSnapshot(variables=told.variables, error=trace.error) if is_example else told
     yield from trace.snapshots()
     yield trace.step_snapshot()
 
@@ -79,12 +86,12 @@ def find_root(lab: Lab, command: TraceRootCommand) -> Iterator[Snapshot]:
             f"There is no call {command.position} in the trace.", hint=f"It has {len(calls):,}."
         )
     call = calls[command.position]
-    root = root_over(call, lab.console.namespace.reached().tensors())
+    namespace = lab.trace.namespace or lab.console.namespace
+    root = root_over(call, namespace.reached().tensors())
     yield TraceRootSnapshot(position=command.position, root=root, note="" if root else _NO_ROOT)
 
 
-def _of_code(lab: Lab, source: str) -> Trace:
-    namespace = lab.console.namespace
+def _of_code(lab: Lab, source: str, namespace: Namespace) -> Trace:
     output = output_of(lab)
     recordings: list[Recording] = []
 

@@ -7,7 +7,7 @@ from typing import Literal
 from msgspec import field
 
 from ..project.document import Model, ParamValue, TrainingSetup
-from .commands import Command
+from .commands import Command, ExampleTab
 from .derivative_snapshots import DerivativeKind
 from .flow_snapshots import Initialisation
 from .stepping import Breakpoint
@@ -38,7 +38,7 @@ class StartBackwardCommand(Command, frozen=True, kw_only=True):
     """Read the graph of a root and start a backward pass before its first node -> GraphSnapshots,
     then BackwardSnapshot.
 
-    With `example`, the expressions are those of the example that ran last, not of the console.
+    With `example`, the expressions are those of that tab's example, not of the console.
 
     Without `root`, the root is the loss of the forward pass, which is finished first if need be (->
     ForwardSnapshot). With `root`, it is an expression of the console (`loss`, `y[0]`, `model.out`),
@@ -63,7 +63,7 @@ class StartBackwardCommand(Command, frozen=True, kw_only=True):
 
     handler = "backward:start_backward"
     root: str = ""
-    example: bool = False
+    example: ExampleTab = ""
     gradient: str = ""
     create_graph: bool = False
     accumulate: bool = False
@@ -94,15 +94,17 @@ class StartTraceCommand(Command, frozen=True, kw_only=True):
     """Run code and record every call of torch in it -> OutputSnapshots and OutputTailSnapshots as
     it prints, then TraceSnapshots and a TraceStepSnapshot before the first call.
 
-    `source` runs like a cell of the console, and the variables that it sets stay. Without `source`,
-    the batch of the forward pass runs through the model, in a pass of its own. With `node` (an id),
-    the rule of that node of the backward pass runs once more on copies, and the trace stands at its
-    first call. An exception or an InterruptSignal ends the trace; what was recorded until then is
-    kept.
+    `source` runs like a cell of the console, and the variables that it sets stay; a
+    VariablesSnapshot follows. An `example` runs in a new namespace instead, and an ExampleSnapshot
+    follows. Without `source`, the batch of the forward pass runs through the model, in a pass of
+    its own. With `node` (an id), the rule of that node of the backward pass runs once more on
+    copies, and the trace stands at its first call. An exception or an InterruptSignal ends the
+    trace; what was recorded until then is kept.
     """
 
     handler = "trace:start_trace"
     source: str = ""
+    example: bool = False
     node: int = -1
 
 
@@ -127,8 +129,8 @@ class MoveTraceCommand(Command, frozen=True, kw_only=True):
 
 
 class TraceRootCommand(Command, frozen=True, kw_only=True):
-    """Find the tensor of the console whose graph contains the nodes that call `position` of the
-    trace made -> TraceRootSnapshot."""
+    """Find the tensor, of the console or of the example, whose graph contains the nodes that call
+    `position` of the trace made -> TraceRootSnapshot."""
 
     handler = "trace:find_root"
     position: int
@@ -222,19 +224,26 @@ class InspectCommand(Command, frozen=True, kw_only=True):
 
 
 class WhyNoGradientCommand(Command, frozen=True, kw_only=True):
-    """Ask why `name`, a tensor of the console, has no `.grad` after backward from `root` (an
-    expression; empty if it is not known) -> WhyNoGradientSnapshot."""
+    """Ask why the tensor `name` has no `.grad` after backward from `root` (an expression; empty if
+    it is not known) -> WhyNoGradientSnapshot.
+
+    Both are looked up in the namespace of the tab `example`. Without it they are looked up where
+    the graph on screen came from, and an empty root is that of this graph; without a graph, in the
+    console.
+    """
 
     handler = "missing_gradient:why_no_gradient"
     name: str
     root: str = ""
+    example: ExampleTab = ""
 
 
 # -- autograd: derivatives of a function ---------------------------------------------------------
 #
 # `function` is an expression of the console that can be called (`f`, `model`, `torch.tanh`, `lambda
 # x: (x @ w).sum()`); `inputs` are expressions for its tensors. If `function` is empty, it is the
-# model of the forward pass, in evaluation mode, at the first sample of its batch.
+# model of the forward pass, in evaluation mode, at the first sample of its batch. With `example`,
+# the expressions are those of that tab's example.
 
 
 class DerivativeCommand(Command, frozen=True, kw_only=True):
@@ -249,6 +258,7 @@ class DerivativeCommand(Command, frozen=True, kw_only=True):
     argument: int = 0
     vector: str = ""
     mode: Literal["reverse", "forward"] = "reverse"
+    example: ExampleTab = ""
 
 
 class ReadEntryCommand(Command, frozen=True, kw_only=True):
@@ -273,6 +283,7 @@ class GradcheckCommand(Command, frozen=True, kw_only=True):
     inputs: tuple[str, ...] = ()
     second: bool = False
     double: bool = True
+    example: ExampleTab = ""
     eps: float = 1e-6
     atol: float = 1e-5
     rtol: float = 1e-3

@@ -12,6 +12,9 @@ from msgspec import Struct
 
 from ..project.document import Model, TrainingSetup
 
+ExampleTab = Literal["", "steps", "trace", "derivatives", "mistakes"]
+"""A tab of the window whose examples have a namespace of their own; "" means the console."""
+
 
 class Command(Struct, frozen=True, kw_only=True, tag=True):
     """`handler` is `module:function` in `engine.handlers`, imported at its first use; "" means that
@@ -149,11 +152,12 @@ class RunCellCommand(Command, frozen=True, kw_only=True):
 
 
 class RunExampleCommand(Command, frozen=True, kw_only=True):
-    """Run an example in a new namespace of its own -> its output, then an ExampleSnapshot. The
-    console's variables stay as they are."""
+    """Run an example of a tab in a new namespace -> its output, then an ExampleSnapshot. The
+    console's variables and those of other tabs' examples stay as they are."""
 
     handler = "console:run_example"
     source: str
+    tab: ExampleTab
 
 
 class EnterFolderCommand(Command, frozen=True, kw_only=True):

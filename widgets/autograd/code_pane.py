@@ -17,9 +17,7 @@ class CodePane(QWidget):
 
     def __init__(self, name: str, title: str, run_tip: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.run = make.button(
-            f"{name}_run", "Run in console", "mdi6.console-line", self._run, tip=run_tip
-        )
+        self.run = make.button(f"{name}_run", "Run", "mdi6.play", self._run, tip=run_tip)
         self.run.setAccessibleName(f"Run: {title}")
         self._text = make.named(QPlainTextEdit(readOnly=True), name, title)
         self._text.setFont(mono_font())

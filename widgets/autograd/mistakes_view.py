@@ -16,14 +16,18 @@ from widgets.shapes.operand_fields import ExpressionField
 from widgets.theme import GRID
 from widgets.vertical_scroll import VerticalScroll
 
+_APART = "It has variables of its own; those of the console stay as they are."
+
 
 class MistakesView(QWidget):
-    """Signals: `run_requested(source)` for Python to run in the console, `graph_requested(root,
+    """Signals: `run_requested(source)` for Python to run, `graph_requested(root,
     node, words)` to see a node (its id, or its name) of the graph under an expression, with what
-    is the matter there, `why_requested(name, root)` to hear why a tensor has no gradient."""
+    is the matter there, `where_requested(root, node, words)` to see where a gradient ends, and
+    `why_requested(name, root)` to hear why a tensor has no gradient."""
 
     run_requested = Signal(str)
     graph_requested = Signal(str, object, str)
+    where_requested = Signal(str, int, str)
     why_requested = Signal(str, str)
 
     def __init__(self, parent: QWidget | None = None) -> None:
@@ -41,14 +45,15 @@ class MistakesView(QWidget):
             self.list.addItem(mistake.title)
         self.list.setSpacing(GRID // 2)
         self.list.currentRowChanged.connect(lambda row: self.show_mistake(self._mistakes[row]))
-        self.code = CodePane(
-            "mistake_code", "The mistake", "Run this in the console, where its tensors stay."
-        )
+        self.code = CodePane("mistake_code", "The mistake", f"Run this. {_APART}")
         self.code.run_requested.connect(self._make)
         self.instead = CodePane(
-            "mistake_instead", "What to write instead", "Run this in the console instead."
+            "mistake_instead", "What to write instead", f"Run this instead. {_APART}"
         )
         self.instead.run_requested.connect(self.run_requested)
+        self._ran = make.text("mistake_instead_ran", "muted", wrap=True)
+        self._printed = make.text("mistake_printed", "muted", wrap=True, mono=9)
+        self._printed.setToolTip("What the code printed.")
         self._happens = make.text("mistake_happens", wrap=True)
         self._error = make.text("mistake_error", "error", wrap=True, mono=9)
         self._error.setToolTip("PyTorch's own message, whole.")
@@ -58,7 +63,7 @@ class MistakesView(QWidget):
             "mistake_graph", "Show on the graph", "mdi6.sitemap-outline", self._show_graph
         )
         self.name = ExpressionField(
-            "why_name", "Tensor without a gradient", "A tensor of the console whose .grad is None."
+            "why_name", "Tensor without a gradient", "A tensor whose .grad is None."
         )
         self.root = ExpressionField(
             "why_root", "What backward was called on", "The loss: what backward was called on."
@@ -93,11 +98,13 @@ class MistakesView(QWidget):
         page = make.page(
             self.code,
             self._happens,
+            self._printed,
             self._error,
             self._why,
             make.row(self._graph, (self._look, 1)),
             GRID,
             self.instead,
+            self._ran,
             GRID,
             make.label("A gradient that is missing", "heading"),
             question,
@@ -132,11 +139,21 @@ class MistakesView(QWidget):
         self._graph.setToolTip("Run the mistake first: then its graph can be read.")
         self.name.show_text(mistake.missing)
         self.root.show_text(mistake.root)
+        make.tell(self._ran, "")
+        make.tell(self._printed, "")
         self.show_error(None)
         self._show_answer("", "")
 
-    def show_made(self, error: ErrorReport | None) -> None:
-        """Show that the mistake has run, and the `error` that it raised."""
+    def show_ran(self, source: str, error: ErrorReport | None, printed: str = "") -> None:
+        """Show that code of this page has run, the `error` that it raised, and what it printed."""
+        if source == self.instead.code():
+            ending = "It ran without an error." if error is None else _words(error)
+            make.tell(self._ran, f"{ending}\n{printed}".rstrip())
+        elif source == self.code.code():
+            make.tell(self._printed, printed.rstrip())
+            self._show_made(error)
+
+    def _show_made(self, error: ErrorReport | None) -> None:
         self._graph.setEnabled(True)
         self._graph.setToolTip(
             f"Draw the graph of {self._mistake.root} in the tab Step through, and choose the node"
@@ -146,8 +163,7 @@ class MistakesView(QWidget):
 
     def show_error(self, error: ErrorReport | None) -> None:
         """Show torch's message under the code; None for none."""
-        self._error.setText("" if error is None else f"{error.type}: {error.message}")
-        self._error.setVisible(error is not None)
+        make.tell(self._error, "" if error is None else _words(error))
 
     def show_why(self, snapshot: WhyNoGradientSnapshot, root: str = "") -> None:
         """Show why a tensor has no gradient; `root` is the expression that was asked about."""
@@ -177,14 +193,18 @@ class MistakesView(QWidget):
 
     def _show_where(self) -> None:
         assert self._told is not None
-        self.graph_requested.emit(self._told_root, self._told.node, self._told.text)
+        self.where_requested.emit(self._told_root, self._told.node, self._told.text)
 
     def _ask(self) -> None:
         name = self.name.text().strip()
         if not name:
             self._show_answer(
                 "Name the tensor whose gradient is missing.",
-                "A variable of the console: w, net.weight, x.",
+                "A variable: w, net.weight, x.",
             )
             return
         self.why_requested.emit(name, self.root.text().strip())
+
+
+def _words(error: ErrorReport) -> str:
+    return f"{error.type}: {error.message}"

@@ -31,6 +31,9 @@ from widgets.derivatives.result import DerivativeResult
 from widgets.theme import GRID
 
 _RUN_TIP = "Run this line in the console, where its result stays as a variable."
+_RUN_EXAMPLE_TIP = (
+    "The example has variables of its own, not in the console: this line is to be read."
+)
 _RUN_MODEL_TIP = "The model on the canvas is no variable of the console: this line is to be read."
 EMPTY_TEXT = (
     "Give a function and the tensors to call it with, then Compute. With both left empty, it is the"
@@ -40,18 +43,23 @@ EMPTY_TEXT = (
 
 class DerivativeView(QWidget):
     """Emits `asked(Command)`, `interrupt_requested()`, `run_requested(source)` for Python to be run
-    in the console, and `trace_requested(source)` for Python to be stepped through."""
+    in the console, `trace_requested(source)` for Python of the console to be stepped through, and
+    `example_trace_requested(source)` for that of an example."""
 
     asked = Signal(object)
     interrupt_requested = Signal()
     trace_requested = Signal(str)
+    example_trace_requested = Signal(str)
     run_requested = Signal(str)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("derivative_view")
         self.form = DerivativeForm()
+        self.example: DerivativeExample | None = None
+        """The example that the function in the form belongs to; None for one of the console."""
         self.form.asked.connect(self._ask)
+        self.form.function.textEdited.connect(self._leave_example)
         self.form.problem.connect(self._show_problem)
         self._code = make.text("derivative_code", mono=10)
         self._code.setToolTip("The Python line that gives the same.")
@@ -95,11 +103,11 @@ class DerivativeView(QWidget):
         words.setAlignment(Qt.AlignmentFlag.AlignCenter)
         gelu = derivative_examples()["custom_gelu"]
         example = make.button("derivative_example", "Try a custom GELU", "mdi6.school-outline")
-        example.setToolTip("Define GELU as an autograd.Function in the console, and check it.")
+        example.setToolTip("Define GELU as an autograd.Function, and check it.")
         example.clicked.connect(lambda: self._try(gelu))
         steps = make.button("derivative_trace", "Step through its lines", "mdi6.debug-step-over")
         steps.setToolTip("Run the same GELU, forward and backward, op by op beside its lines.")
-        steps.clicked.connect(lambda: self.trace_requested.emit(gelu.code + gelu.call))
+        steps.clicked.connect(lambda: self.example_trace_requested.emit(gelu.code + gelu.call))
         row = make.row(make.STRETCH, example, steps, make.STRETCH)
         page = QWidget()
         column = QVBoxLayout(page)
@@ -109,7 +117,9 @@ class DerivativeView(QWidget):
 
     def _make_examples(self) -> QPushButton:
         button = make.button("derivative_examples", "Examples", "mdi6.school-outline")
-        button.setToolTip("Define something in the console and ask about it.")
+        button.setToolTip(
+            "Define something and ask about it. The console's variables stay as they are."
+        )
         menu = make.menu(button, tips=True)
         for example in derivative_examples().values():
             make.action(menu, example.title, lambda each=example: self._try(each), tip=example.tip)
@@ -118,7 +128,7 @@ class DerivativeView(QWidget):
         make.action(
             menu,
             "Step through the GELU's lines",
-            lambda: self.trace_requested.emit(gelu.code + gelu.call),
+            lambda: self.example_trace_requested.emit(gelu.code + gelu.call),
             tip="Forward and backward, op by op beside the code.",
         )
         return button
@@ -134,8 +144,9 @@ class DerivativeView(QWidget):
         self._show_running(isinstance(snapshot, DerivativeSnapshot) and not snapshot.complete)
         self._show_problem("")
         self._code.setText(snapshot.code)
-        self._run.setEnabled(not self._of_model)
-        self._run.setToolTip(_RUN_MODEL_TIP if self._of_model else _RUN_TIP)
+        self._run.setEnabled(not self._of_model and self.example is None)
+        tip = _RUN_TIP if self.example is None else _RUN_EXAMPLE_TIP
+        self._run.setToolTip(_RUN_MODEL_TIP if self._of_model else tip)
         if isinstance(snapshot, GradcheckSnapshot):
             self.check.show_check(snapshot)
             self._pages.setCurrentWidget(self.check)
@@ -182,7 +193,9 @@ class DerivativeView(QWidget):
 
     def _trace(self) -> None:
         code = self.form.code_to_trace()
-        if code:
+        if code and self.example is not None:
+            self.example_trace_requested.emit(self.example.code + code)
+        elif code:
             self.trace_requested.emit(code)
         else:
             self._show_problem(
@@ -200,6 +213,9 @@ class DerivativeView(QWidget):
         self.asked.emit(command)
 
     def _try(self, example: DerivativeExample) -> None:
-        self.run_requested.emit(example.code)
+        self.example = example
         self.form.show_question(example.kind, example.function, example.inputs)
         self.form.ask()
+
+    def _leave_example(self) -> None:
+        self.example = None

@@ -36,7 +36,7 @@ class TraceInput(CodeInput):
         make.named(self, "trace_input", "Python to trace")
         self.setToolTip(
             "Python, run among the variables of the console. Shift+Enter starts the trace, Tab"
-            " completes. What it makes stays there."
+            " completes. What it makes stays there; an unchanged example has variables of its own."
         )
         self.setPlaceholderText("y = model(x)")
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)

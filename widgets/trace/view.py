@@ -53,10 +53,12 @@ _EMPTY_TEXT = (
 
 
 class TraceView(QWidget):
-    """Emits `started(source)` ("" for the batch of the model), `moved(move, call)`,
-    `interrupt_requested()` and `graph_requested()` for the call that the trace stands at."""
+    """Emits `started(source)` ("" for the batch of the model), `example_started(source)`,
+    `moved(move, call)`, `interrupt_requested()` and `graph_requested()` for the call that the trace
+    stands at."""
 
     started = Signal(str)
+    example_started = Signal(str)
     moved = Signal(str, int)
     interrupt_requested = Signal()
     graph_requested = Signal()
@@ -70,7 +72,8 @@ class TraceView(QWidget):
         self._is_running = False
         self._had_focus = False
         self.source = TraceSource()
-        self.source.input.set_source(next(iter(trace_examples().values())).code)
+        self._example = next(iter(trace_examples().values())).code
+        self.source.input.set_source(self._example)
         self.source.input.submitted.connect(lambda _: self.start())
         self.source.line_chosen.connect(lambda call: self.moved.emit("to", call))
         self.tree = TraceTree()
@@ -233,17 +236,22 @@ class TraceView(QWidget):
         """Ask to run and trace the code or the batch."""
         if not self._start.isEnabled():
             return
+        source = self.source.input.source()
         if self.what.currentData() == "batch":
             self.started.emit("")
-        elif self.source.input.source().strip():
-            self.started.emit(self.source.input.source())
+        elif source == self._example:
+            self.example_started.emit(source)
+        elif source.strip():
+            self.started.emit(source)
         else:
             self._show_problem("", "There is no code yet: write some, or choose an example.")
 
-    def trace_code(self, source: str) -> None:
-        """Replace the reader's code by this one (undo restores it), and run it."""
+    def trace_code(self, source: str, *, example: bool = False) -> None:
+        """Replace the reader's code by this one (undo restores it), and run it: in the console, or
+        as an example."""
         self.what.setCurrentIndex(self.what.findData("code"))
-        self._try(source)
+        self._show_code(source)
+        self._example = source if example else ""
         self.start()
 
     def _on_mode(self) -> None:
@@ -252,5 +260,9 @@ class TraceView(QWidget):
         self.source.show_mode(self.what.currentData())
 
     def _try(self, example: str) -> None:
-        self.source.input.set_source(example)
+        self._example = example
+        self._show_code(example)
+
+    def _show_code(self, source: str) -> None:
+        self.source.input.set_source(source)
         self.source.edit(True)

@@ -7,11 +7,13 @@ from PySide6.QtCore import QObject, Signal
 from app.presenters.autograd.passes import require_forward
 from app.presenters.questions import Questions
 from app.workbench import Workbench
+from engine.project.document import replace
 from engine.protocol import (
     Command,
     DerivativeCommand,
     GradcheckCommand,
     ReadEntryCommand,
+    RunExampleCommand,
     Snapshot,
     VariablesSnapshot,
 )
@@ -45,6 +47,12 @@ class DerivativesPresenter(QObject):
         elif isinstance(command, DerivativeCommand | GradcheckCommand) and not command.function:
             # The model is that of the forward pass.
             require_forward(self._bench, self._questions, self._view.show_error)
+        else:
+            example = self._view.example
+            if example is not None and isinstance(command, DerivativeCommand | GradcheckCommand):
+                run = RunExampleCommand(source=example.code, tab="derivatives")
+                self._questions.ask(run, lambda _: None, self._view.show_error)
+                command = replace(command, example="derivatives")
         self._questions.ask(command, show, self._view.show_error)
 
     def _on_snapshot(self, snapshot: Snapshot) -> None:

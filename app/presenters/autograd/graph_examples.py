@@ -22,9 +22,10 @@ from widgets.autograd.autograd_view import AutogradView
 
 
 class GraphExamplesPresenter(QObject):
-    """Signal `graph_wanted(root, variables)`: the example has run; read the graph of its root."""
+    """Signal `graph_wanted(root, variables, tab)`: the example has run; read the graph of its
+    root."""
 
-    graph_wanted = Signal(str, object)
+    graph_wanted = Signal(str, object, str)
 
     def __init__(self, bench: Workbench, view: AutogradView, parent: QObject) -> None:
         super().__init__(parent)
@@ -44,7 +45,7 @@ class GraphExamplesPresenter(QObject):
                 self._on_run(example, snapshot.variables, snapshot.error)
 
         self._questions.ask(
-            RunExampleCommand(source=example.code),
+            RunExampleCommand(source=example.code, tab="steps"),
             answered,
             lambda error: self._on_run(example, (), error),
         )
@@ -56,7 +57,7 @@ class GraphExamplesPresenter(QObject):
             self._view.show_problem(in_words(error))
             return
         self._read = example
-        self.graph_wanted.emit(example.root, variables)
+        self.graph_wanted.emit(example.root, variables, "steps")
 
     def _on_snapshot(self, snapshot: Snapshot) -> None:
         if isinstance(snapshot, BackwardSnapshot) and self._read is not None:

@@ -19,6 +19,7 @@ from engine.protocol import (
     CompareGradientsCommand,
     ComparisonSnapshot,
     ErrorReport,
+    ExampleTab,
     ForwardSnapshot,
     GraphSnapshot,
     InspectCommand,
@@ -46,7 +47,7 @@ class AutogradPresenter(QObject):
         self._view = view = page.steps
         self._under_way = False
         self._suggested = self._default_root = ""
-        self._example = ""  # the root, while it is a tensor of an example
+        self._example: tuple[str, ExampleTab] = "", ""  # the root of an example, and its tab
         self._questions = Questions(bench, self)
         self._failed = 0
         self.drawn: GraphSnapshot | None = None
@@ -96,12 +97,20 @@ class AutogradPresenter(QObject):
         if not root and self._bench.newest(ForwardSnapshot) is None:
             forward = self.start_forward()
         command = self._view.backward.options.command(root)
-        is_example = bool(root) and root == self._example
-        return self._send(replace(command, example=is_example), follows=forward)
+        of, tab = self._example
+        return self._send(replace(command, example=tab if root == of else ""), follows=forward)
 
     def show_graph_of(self, root: str) -> None:
         """Read and draw the graph of an expression of the console."""
         self._view.roots.choose(root)
+
+    def show_graph_beside(self, root: str) -> None:
+        """Read and draw the graph of an expression from where the graph on screen came."""
+        _, tab = self._example
+        if tab:
+            self.show_example(root, (), tab)
+        else:
+            self.show_graph_of(root)
 
     def step_backward(self) -> None:
         """Run the next node, or begin the backward pass when there is none."""
@@ -156,15 +165,15 @@ class AutogradPresenter(QObject):
         roots.show_root(self._default_root)
         self._suggest_gradient(self._default_root)
 
-    def show_example(self, root: str, variables: Sequence[Variable]) -> None:
-        """Read and draw the graph of a tensor of the example that has run."""
-        self._default_root, self._example = "", root
+    def show_example(self, root: str, variables: Sequence[Variable], tab: ExampleTab) -> None:
+        """Read and draw the graph of a tensor of the tab's example, which has run."""
+        self._default_root, self._example = "", (root, tab)
         self._view.roots.show_root(root)
         self._suggest_gradient(root, variables)
         self.start_backward()
 
     def _on_root(self, root: str) -> None:
-        self._default_root = self._example = ""
+        self._default_root, self._example = "", ("", "")
         self._suggest_gradient(root)
         self.start_backward()
 
@@ -269,7 +278,7 @@ class AutogradPresenter(QObject):
         self._under_way = False
         self._questions.drop()
         self.drawn = None
-        self._default_root = self._example = ""
+        self._default_root, self._example = "", ("", "")
         self._view.roots.show_root("")
         self._suggest_gradient("")
         self._view.clear()

@@ -14,6 +14,7 @@ from engine.protocol import (
     CompleteCommand,
     ErrorReport,
     ErrorSnapshot,
+    ExampleSnapshot,
     GraphSnapshot,
     ModelSnapshot,
     MoveTraceCommand,
@@ -27,6 +28,7 @@ from engine.protocol import (
     TraceRootSnapshot,
     TraceSnapshot,
     TraceStepSnapshot,
+    Variable,
     join_trace,
 )
 from widgets.trace.view import TraceView
@@ -37,10 +39,11 @@ _CHANGED = "The model or its data has changed: trace the batch again."
 class TracePresenter(QObject):
     """Signals: `node_requested(node)`: show a node of the graph in the tab Step through;
     `graph_wanted(root)`: read the graph of an expression of the console, or "" for the model's
-    loss."""
+    loss; `example_graph_wanted(root, variables, tab)`: of an expression of the traced example."""
 
     node_requested = Signal(int)
     graph_wanted = Signal(str)
+    example_graph_wanted = Signal(str, object, str)
 
     def __init__(
         self, bench: Workbench, cells: CellsPresenter, view: TraceView, parent: QObject
@@ -50,11 +53,13 @@ class TracePresenter(QObject):
         self._questions = Questions(bench, self)
         self._parts: list[TraceSnapshot] = []
         self._step: TraceStepSnapshot | None = None
+        self._variables: tuple[Variable, ...] | None = None  # of the example that was traced
         self._awaited_call = -1  # this call's node is shown when its graph arrives
         self._is_running = False
         if bench.settings.trace_code:
             view.source.input.set_source(bench.settings.trace_code)
         view.started.connect(self._start)
+        view.example_started.connect(self._start_example)
         view.moved.connect(self._move)
         view.interrupt_requested.connect(bench.link.stop_job)
         view.graph_requested.connect(self._show_on_graph)
@@ -75,6 +80,9 @@ class TracePresenter(QObject):
         else:
             require_forward(self._bench, self._questions, self._fail)
         self._run(StartTraceCommand(source=source))
+
+    def _start_example(self, source: str) -> None:
+        self._run(StartTraceCommand(source=source, example=True))
 
     def trace_rule(self, node: int) -> None:
         """Step through the rule of a node of the current backward pass."""
@@ -111,7 +119,10 @@ class TracePresenter(QObject):
             self._view.show_problem(found.note)
             return
         self._awaited_call = found.position
-        self.graph_wanted.emit(found.root)
+        if self._variables is None:
+            self.graph_wanted.emit(found.root)
+        else:
+            self.example_graph_wanted.emit(found.root, self._variables, "trace")
 
     # -- from the engine -------------------------------------------------------------------------
 
@@ -120,6 +131,8 @@ class TracePresenter(QObject):
         match snapshot:
             case OutputSnapshot() | OutputTailSnapshot():
                 self._view.add_output(snapshot)
+            case ExampleSnapshot(variables=variables):
+                self._variables = variables
             case TraceSnapshot():
                 self._parts.append(snapshot)
             case TraceStepSnapshot():
@@ -144,10 +157,16 @@ class TracePresenter(QObject):
         self._view.show_error(error)
 
     def _keep(self, trace: TraceSnapshot) -> None:
-        """Add the traced code to the project's cells, once, if it ran without an error."""
+        """Add the traced code to the project's cells, once, if it ran without an error and is no
+        example."""
         source = trace.source.strip("\n")
         cells = self._cells.cells
-        if source and trace.error is None and (not cells or cells[-1].source != source):
+        if (
+            self._variables is None
+            and source
+            and trace.error is None
+            and (not cells or cells[-1].source != source)
+        ):
             self._cells.keep(source)
 
     def _node(self) -> int | None:
@@ -193,4 +212,5 @@ class TracePresenter(QObject):
     def _forget(self) -> None:
         self._questions.drop()
         self._parts, self._step, self._is_running = [], None, False
+        self._variables = None
         self._awaited_call = -1

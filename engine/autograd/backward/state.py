@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from ...errors import LabError
 from .backward_pass import BackwardPass
 from .breakpoints import Breakpoints
 
+if TYPE_CHECKING:
+    from ...console.namespace import Namespace
+
 
 @dataclass
 class BackwardState:
-    """The pass under way, whether it is of an example, and the breakpoints, which outlive it."""
+    """The pass under way, the namespace that it looks names up in (None before the first pass), and
+    the breakpoints, which outlive it."""
 
     under_way: BackwardPass | None = None
-    of_example: bool = False
+    namespace: Namespace | None = None
     breakpoints: Breakpoints = field(default_factory=Breakpoints)
 
     def require(self) -> BackwardPass:

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from .trace import Trace
+
+if TYPE_CHECKING:
+    from ...console.namespace import Namespace
 
 
 @dataclass
 class TraceState:
-    """The trace that is stepped through."""
+    """The trace that is stepped through, and the namespace that its code ran in."""
 
     current: Trace | None = None
+    namespace: Namespace | None = None
 
     def drop(self) -> None:
         """Drop the trace and the values in its recording."""

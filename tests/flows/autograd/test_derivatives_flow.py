@@ -136,6 +136,39 @@ def test_the_examples_show_what_they_say(program, view):
     assert program.window.page("autograd").trace.trace.error is None
 
 
+def test_examples_leave_the_console_and_the_project_alone(program, view):
+    console = program.bench.link._session.lab.console.namespace.variables
+    before, kept = dict(console), program.bench.project.cells
+    choose_example(program, view, "A Jacobian by hand")
+    choose_example(program, view, "Step through the GELU")
+    choose_example(program, view, "A Jacobian by hand")
+    run = view.findChild(QPushButton, "derivative_run")
+    assert not run.isEnabled() and "not in the console" in run.toolTip()
+    QTest.mouseClick(view.findChild(QPushButton, "derivative_steps"), Qt.MouseButton.LeftButton)
+    program.bench.link.drain()
+    trace = program.window.page("autograd").trace.trace
+    assert trace.error is None and "traced = f(" in trace.source
+    assert dict(console) == before and all(console[n] is before[n] for n in before)
+    assert program.bench.project.cells == kept
+
+
+def test_a_function_typed_after_an_example_is_the_consoles(program, view):
+    choose_example(program, view, "A Jacobian by hand")
+    type_into(view, "derivative_function", "f")
+    type_into(view, "derivative_inputs", "x")
+    ask(program, view, "jacobian")
+    assert label(view, "derivative_title") == "Jacobian, (2, 4): output (2,) by input (2, 2)"
+    assert view.findChild(QPushButton, "derivative_run").isEnabled()
+
+
+def test_an_example_is_asked_again_in_a_new_engine(program, view):
+    choose_example(program, view, "A Jacobian by hand")
+    program.bench.link.close()
+    program.bench.link.start()
+    ask(program, view, "jacobian")
+    assert view.result._snapshot.texts == ("2", "1", "8", "12")
+
+
 def test_a_long_computation_can_be_interrupted(program, view):
     button = view.findChild(QPushButton, "derivative_interrupt")
     assert not button.isVisible()
@@ -167,7 +200,7 @@ def test_a_function_of_ones_own_is_stepped_line_by_line(program, view):
     QTest.mouseClick(steps, Qt.MouseButton.LeftButton)
     assert label(view, "derivative_hint").startswith("Give a function whose lines")
     choose_example(program, view, "A backward with a mistake")
-    x = program.bench.link._session.lab.console.namespace.variables["x"]
+    x = program.bench.link._session.lab.console.examples["derivatives"].variables["x"]
     QTest.mouseClick(steps, Qt.MouseButton.LeftButton)
     program.bench.link.drain()
     page = program.window.page("autograd")
@@ -175,7 +208,8 @@ def test_a_function_of_ones_own_is_stepped_line_by_line(program, view):
     trace = page.trace.trace
     assert trace.error is None and x.grad is None and not x.requires_grad
     stops = [trace.lines[call.line].text for call in trace.calls if call.kind == "line"]
-    assert stops == [
+    assert stops[0].startswith("class Cube")  # the example's own code comes first
+    assert stops[-6:] == [
         "traced = Cube.apply(x.detach().requires_grad_())",
         "ctx.save_for_backward(x)",
         "return x**3",
@@ -183,10 +217,10 @@ def test_a_function_of_ones_own_is_stepped_line_by_line(program, view):
         "(x,) = ctx.saved_tensors",
         "return g * 3 * x",
     ]
-    for _ in range(2):
+    for _ in stops[:-4]:
         QTest.mouseClick(page.trace.bar.buttons["line"], Qt.MouseButton.LeftButton)
         program.bench.link.drain()
-    reader = page.trace.source.reader  # the cell that the Function was typed in
+    reader = page.trace.source.reader
     (line,) = reader.marked_lines()
     assert reader.toPlainText().splitlines()[line - 1].strip() == "ctx.save_for_backward(x)"
 
@@ -211,6 +245,7 @@ def test_gradcheck_of_the_example(program, view):
     assert label(view, "gradcheck_verdict") == "✓ The gradients agree."
     assert label(view, "gradcheck_worst").startswith("largest difference")
     type_into(view, "derivative_function", "Bad.apply")
+    type_into(view, "derivative_inputs", "x.flatten()")
     ask(program, view, "gradcheck")
     assert label(view, "gradcheck_verdict") == "✗ The check fails."
     worst = label(view, "gradcheck_worst")

@@ -45,7 +45,7 @@ def run_all(program) -> BackwardSnapshot:
 
 
 def variables(program) -> dict:
-    return program.bench.link._session.lab.console.example.variables
+    return program.bench.link._session.lab.console.examples["steps"].variables
 
 
 def test_an_example_leaves_the_console_and_the_project_alone(program):
@@ -66,7 +66,8 @@ def test_an_example_leaves_the_console_and_the_project_alone(program):
     settle(program)
     assert program.bench.store.newest(GraphSnapshot).root == "z"
     run_all(program)
-    assert not program.bench.link._session.lab.backward.of_example
+    lab = program.bench.link._session.lab
+    assert lab.backward.namespace is lab.console.namespace
 
 
 @pytest.mark.parametrize("example", BY_TITLE.values(), ids=BY_TITLE)

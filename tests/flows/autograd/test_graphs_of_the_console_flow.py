@@ -168,6 +168,38 @@ def test_each_mistake_runs_and_is_drawn(qtbot, program, page, mistake):
         assert [cut.node for cut in graph.cuts] == [node.id]
 
 
+def test_mistakes_leave_the_console_and_the_project_alone(qtbot, program, page):
+    program.workspaces.run_python("w = torch.ones(5)")
+    program.bench.link.drain()
+    console = program.bench.link._session.lab.console.namespace.variables
+    before, kept = dict(console), program.bench.project.cells
+    page.setCurrentWidget(page.mistakes)
+    page.mistakes.choose("detached")
+    press(page, "mistake_code_run")
+    program.bench.link.drain()
+    press(page, "mistake_instead_run")
+    program.bench.link.drain()
+    assert label(page, "mistake_instead_ran") == "It ran without an error."
+    press(page, "why_ask")
+    program.bench.link.drain()
+    assert label(page, "why_answer") == "`w.grad` is there."  # in the code that ran last
+    assert set(console) == set(before) and console["w"] is before["w"]
+    assert program.bench.project.cells == kept
+
+
+def test_why_looks_where_the_graph_on_screen_came_from(qtbot, program, page):
+    program.workspaces.run_python("x = torch.ones(5)")  # the example has an x, too
+    program.bench.link.drain()
+    program.workspaces.show_example("cuts")
+    drawn(qtbot, program)
+    page.setCurrentWidget(page.mistakes)
+    page.mistakes.name.show_text("x")
+    page.mistakes.root.show_text("")
+    press(page, "why_ask")
+    program.bench.link.drain()
+    assert label(page, "why_answer").startswith("A way leads from ")
+
+
 def test_what_is_to_be_seen_goes_with_its_graph(qtbot, program, page):
     page.setCurrentWidget(page.mistakes)
     press(page, "mistake_code_run")

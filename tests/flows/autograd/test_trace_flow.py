@@ -115,7 +115,7 @@ def test_each_turn_of_a_loop_has_the_values_that_torch_computes(program, view):
     assert branches[9] and branches[11]  # it took both
     go(program, view, "gt", 7, turn)
     assert label(view, "where").endswith(f" time of {turn}")
-    y = program.bench.link._session.lab.console.namespace.variables["y"]
+    y = program.bench.link._session.lab.console.examples["trace"].variables["y"]
     assert torch.equal(y.detach(), x)
 
 
@@ -254,7 +254,7 @@ def test_a_node_whose_result_was_thrown_away_is_told(program, view):
     trace(program, view, "w = torch.ones(3, requires_grad=True)\n(w * 2).exp().sum()\nk = 1\n")
     go(program, view, "exp")
     press(program, view, "show_node")
-    assert label(view, "problem").startswith("No variable of the console leads to this node")
+    assert label(view, "problem").startswith("No variable leads to this node")
     assert program.window.page("autograd").currentWidget() is view
     go(program, view, "mul")  # and it is no hindrance
     move(program, view, "line")
@@ -370,3 +370,31 @@ def test_the_operands_of_a_call_that_failed(program, view):
     assert [operand.text for operand in failed.operands] == ["x", "x"]
     move(program, view, "start")
     assert not view.call.failed.isVisible()
+
+
+def test_an_unchanged_example_leaves_the_console_and_the_project_alone(program, view):
+    program.workspaces.run_python("x = torch.ones(5)")
+    program.bench.link.drain()
+    console = program.bench.link._session.lab.console.namespace.variables
+    before, kept = dict(console), program.bench.project.cells
+    menu = view.findChild(QPushButton, "trace_examples").menu()
+    titles = [example.title for example in trace_examples().values()]
+    next(a for a in menu.actions() if a.text() == titles[-1]).trigger()
+    press(program, view, "start")
+    assert view.trace.error is None and view.trace.calls
+    assert set(console) == set(before) and console["x"] is before["x"]
+    assert program.bench.project.cells == kept
+    number = max(n for n, call in enumerate(view.trace.calls) if call.name == "mean")
+    view.tree.setCurrentIndex(view.tree.calls.index_of(number))
+    program.bench.link.drain()
+    press(program, view, "show_node")
+    lab = program.bench.link._session.lab
+    assert lab.backward.namespace is lab.console.examples["trace"]
+
+
+def test_an_example_that_was_changed_is_the_readers_code(program, view):
+    program.workspaces.run_python("k = 3")
+    program.bench.link.drain()
+    trace(program, view, "y = torch.ones(k)")
+    console = program.bench.link._session.lab.console.namespace.variables
+    assert view.trace.error is None and console["y"].shape == (3,)
