@@ -128,7 +128,7 @@ class Weights(QObject):
         if command_id:
             self._writing[command_id] = self._current, path
         else:
-            self._fail_to_save(path, "there is no engine")
+            self._fail_to_save(path, self._link.unsent)
 
     # -- the engine ------------------------------------------------------------------------------
 

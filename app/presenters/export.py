@@ -40,7 +40,7 @@ class ExportPresenter(QObject):
         if self._bench.send(command):
             self._bench.say(f"Exporting to {path} …")
         else:
-            self._bench.say("Nothing was exported: there is no engine. Restart it first.")
+            self._bench.say(f"Nothing was exported. {self._bench.link.unsent}")
 
     def _on_snapshot(self, snapshot: Snapshot) -> None:
         if isinstance(snapshot, ExportSnapshot):

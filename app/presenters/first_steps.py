@@ -7,7 +7,7 @@ from collections.abc import Callable
 from PySide6.QtCore import QObject, Signal
 
 from app import templates
-from app.presenters.questions import NO_ENGINE, in_words
+from app.presenters.questions import in_words
 from app.window.banners import Choice
 from app.workbench import Workbench
 from engine.project import files
@@ -180,7 +180,7 @@ class FirstStepsPresenter(QObject):
 
     def _send(self, retry: Callable[[], None], *commands: Command) -> None:
         if not all(self._bench.send(command) for command in commands):
-            self._show_problem(NO_ENGINE, retry)
+            self._show_problem(retry)
 
     def _show_problem(self, text: str, retry: Callable[[], None]) -> None:
         self._show(self._stage, text, ("Try again", "Do the same once more.", retry))

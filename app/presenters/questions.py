@@ -14,8 +14,6 @@ from PySide6.QtCore import QObject
 from app.workbench import Workbench
 from engine.protocol import Command, ErrorReport, ErrorSnapshot, Snapshot
 
-NO_ENGINE = "There is no engine: restart it from the status bar."
-
 Answered = Callable[[Any], object]
 Failed = Callable[[ErrorReport], object]
 
@@ -32,7 +30,7 @@ class Questions(QObject):
     def ask(self, command: Command, answered: Answered, failed: Failed) -> int:
         """Send a command. `answered(snapshot)` is called for each answer, or `failed(error)`, until
         a command of the same kind is sent. Returns the command's id; 0, and nothing is called, if
-        there is no engine."""
+        nothing was sent: `Link.unsent` says why."""
         command_id = self._bench.send(command)
         self._newest[type(command)] = command_id, answered, failed
         return command_id

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from PySide6.QtCore import QObject, Signal
 
-from app.presenters.questions import NO_ENGINE, Questions, in_words
+from app.presenters.questions import Questions, in_words
 from app.processes.link import LinkState
 from app.workbench import Workbench
 from engine.project import edits
@@ -121,7 +121,7 @@ class TrainPresenter(QObject):
         project = self._bench.project
         command = FindCheckpointCommand(model=project.model, training=project.training)
         if not self._questions.ask(command, found, failed):
-            self._view.show_problem(NO_ENGINE)
+            self._view.show_problem(self._bench.link.unsent)
 
     def _resume_from(self, found: CheckpointSnapshot) -> None:
         if found.path:
@@ -156,7 +156,7 @@ class TrainPresenter(QObject):
 
     def _send(self, command: Command) -> None:
         if not self._bench.send(command):
-            self._view.show_problem(NO_ENGINE)
+            self._view.show_problem(self._bench.link.unsent)
 
     # -- what is to be shown ---------------------------------------------------------------------
 

@@ -38,6 +38,12 @@ from engine.protocol import (
 
 LinkState = Literal["starting", "ready", "lost"]
 
+NO_ENGINE = "There is no engine: restart it from the status bar."
+DOES_NOT_READ = (
+    "The engine is busy and has not read the commands sent to it. Stop what it runs, or restart it"
+    " from the status bar."
+)
+
 INTERRUPT_AFTER_MS = 1000
 KILL_AFTER_MS = 3000
 
@@ -74,6 +80,8 @@ class Link(QObject):
         super().__init__(parent)
         self.state: LinkState = "lost"
         self._unanswered: dict[int, Command] = {}
+        self.unsent = NO_ENGINE
+        """Why the last command that was not sent was not."""
         self._checkpoint_step: int | None = None  # of the newest run's last checkpoint
         self._interrupt_timer = self._timer(INTERRUPT_AFTER_MS, self._interrupt)
         self._kill_timer = self._timer(KILL_AFTER_MS, self._give_up)
@@ -93,7 +101,7 @@ class Link(QObject):
         self.start()
 
     def send(self, command: Command) -> int:
-        """Send a command and return its id; 0, and nothing is sent, if there is no engine."""
+        """Send a command and return its id. 0 means that nothing was sent; `unsent` says why."""
         raise NotImplementedError
 
     def signal(self, signal: AnySignal) -> None:
@@ -219,13 +227,15 @@ class EngineLink(Link):
         self._reader.start()
 
     def send(self, command: Command) -> int:
+        self.unsent = NO_ENGINE
         if self._process is None:
             return 0
         try:
             self._last_id = self._process.send(command)
         except EngineLost:  # the reader reports it
             return 0
-        except BufferError:  # it has not read for long; the user can stop it
+        except BufferError:
+            self.unsent = DOES_NOT_READ
             return 0
         self._sent(self._last_id, command)
         return self._last_id

@@ -8,7 +8,7 @@ from typing import Literal, cast
 
 from PySide6.QtCore import QObject, QSignalBlocker
 
-from app.presenters.questions import NO_ENGINE, Questions, in_words
+from app.presenters.questions import Questions, in_words
 from app.window.autograd_page import AutogradPage
 from app.workbench import Workbench
 from engine.project.document import replace
@@ -228,7 +228,7 @@ class AutogradPresenter(QObject):
         command_id = 0
         command_id = self._questions.ask(command, _shown_by_the_store, failed)
         if not command_id:
-            self._view.show_problem(NO_ENGINE)
+            self._view.show_problem(self._bench.link.unsent)
         return command_id
 
     # -- what is to be shown ---------------------------------------------------------------------

@@ -9,7 +9,7 @@ from pathlib import Path
 from PySide6.QtCore import QObject
 
 from app.presenters.cells import CellsPresenter
-from app.presenters.questions import NO_ENGINE, Questions
+from app.presenters.questions import Questions
 from app.workbench import Workbench
 from engine.protocol import (
     CellSnapshot,
@@ -69,7 +69,7 @@ class ConsolePresenter(QObject):
         if self._questions.ask(command, partial(self._take, to_keep), self._view.finish_cell):
             self._cells.note_run()
         else:
-            self._view.abandon(NO_ENGINE)
+            self._view.abandon(self._bench.link.unsent)
 
     def _complete(self, source: str, cursor: int) -> None:
         self._questions.ask(

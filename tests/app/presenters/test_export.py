@@ -37,7 +37,9 @@ def test_a_dialog_that_is_left_exports_nothing(export, bench, link):
 
 def test_without_an_engine_nothing_is_exported_and_that_is_told(export, bench, link):
     export.export("pt", "/a.pt")
-    assert bench.window.said == ["Nothing was exported: there is no engine. Restart it first."]
+    assert bench.window.said == [
+        "Nothing was exported. There is no engine: restart it from the status bar."
+    ]
 
 
 def test_what_was_written_is_shown(export, bench, link):

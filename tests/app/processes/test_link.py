@@ -13,6 +13,7 @@ import pytest
 from app.processes import link as link_module
 from app.processes.inline_link import InlineLink
 from app.processes.link import EngineLink
+from engine import outbox
 from engine.protocol import (
     CellSnapshot,
     CompleteCommand,
@@ -102,6 +103,23 @@ def test_restart_forgets_and_counts_on(link, qtbot):
     qtbot.waitUntil(lambda: heard.of(CellSnapshot) != [], timeout=WAIT_MS)
     assert heard.of(CellSnapshot)[-1].error.type == "NameError"
     assert heard.states == ["lost", "starting", "lost", "starting", "ready"]
+
+
+def test_an_engine_that_does_not_read_is_told_apart_from_none(process_link, monkeypatch):
+    assert process_link.send(HelloCommand()) == 0
+    assert process_link.unsent == link_module.NO_ENGINE
+    process_link.start()
+    process = process_link._process
+    monkeypatch.setattr(outbox, "MOST_WAITING", 3)
+    psutil.Process(process.pid).suspend()
+    try:
+        large = RunCellCommand(source="#" * 4_000_000)  # more than the pipe holds
+        sent = [process_link.send(large) for _ in range(9)]
+        assert 3 <= sum(map(bool, sent)) < 9 and sent[-1] == 0
+        assert process_link.unsent == link_module.DOES_NOT_READ
+        assert process_link.state == "starting"
+    finally:
+        psutil.Process(process.pid).resume()
 
 
 def test_draining_works_without_an_event_loop(inline_link):
