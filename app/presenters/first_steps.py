@@ -180,7 +180,7 @@ class FirstStepsPresenter(QObject):
 
     def _send(self, retry: Callable[[], None], *commands: Command) -> None:
         if not all(self._bench.send(command) for command in commands):
-            self._show_problem(retry)
+            self._show_problem(self._bench.link.unsent, retry)
 
     def _show_problem(self, text: str, retry: Callable[[], None]) -> None:
         self._show(self._stage, text, ("Try again", "Do the same once more.", retry))

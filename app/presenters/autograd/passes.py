@@ -167,13 +167,15 @@ class AutogradPresenter(QObject):
 
     def show_example(self, root: str, variables: Sequence[Variable], tab: ExampleTab) -> None:
         """Read and draw the graph of a tensor of the tab's example, which has run."""
-        self._default_root, self._example = "", (root, tab)
+        self._default_root = ""
+        self._example = root, tab
         self._view.roots.show_root(root)
         self._suggest_gradient(root, variables)
         self.start_backward()
 
     def _on_root(self, root: str) -> None:
-        self._default_root, self._example = "", ("", "")
+        self._default_root = ""
+        self._example = "", ""
         self._suggest_gradient(root)
         self.start_backward()
 
@@ -278,7 +280,8 @@ class AutogradPresenter(QObject):
         self._under_way = False
         self._questions.drop()
         self.drawn = None
-        self._default_root, self._example = "", ("", "")
+        self._default_root = ""
+        self._example = "", ""
         self._view.roots.show_root("")
         self._suggest_gradient("")
         self._view.clear()
