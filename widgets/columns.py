@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 from PySide6.QtCore import Qt
 
-LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
-
 
 @dataclass(frozen=True)
 class Column:
@@ -27,10 +25,10 @@ def header_data(
     if orientation == Qt.Orientation.Vertical:
         return None
     column = columns[section]
-    aligned = None if column.right else LEFT
-    roles = Qt.ItemDataRole
-    return {
-        roles.DisplayRole: column.title,
-        roles.ToolTipRole: column.hint,
-        roles.TextAlignmentRole: aligned,
-    }.get(roles(role))
+    if role == Qt.ItemDataRole.DisplayRole:
+        return column.title
+    if role == Qt.ItemDataRole.ToolTipRole:
+        return column.hint
+    if role == Qt.ItemDataRole.TextAlignmentRole and not column.right:
+        return Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
+    return None

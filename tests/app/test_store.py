@@ -18,20 +18,7 @@ from engine.protocol import (
     TrainingSnapshot,
     VariablesSnapshot,
 )
-
-
-def model_snapshot(revision: int) -> ModelSnapshot:
-    return ModelSnapshot(
-        revision=revision,
-        blocks=(),
-        parameters=0,
-        parameter_bytes=0,
-        activation_bytes=0,
-        problems=(),
-        runnable=True,
-        code="",
-        lines={},
-    )
+from tests.model_snapshots import model_snapshot
 
 
 def with_linear() -> tuple[Project, str]:
@@ -61,10 +48,10 @@ def test_moving_a_block_is_nothing_to_the_engine(qtbot):
 def test_an_answer_about_an_older_model_is_dropped(qtbot):
     store = Store()
     store.set_project(with_linear()[0])
-    assert not store.take(model_snapshot(1))
+    assert not store.take(model_snapshot(revision=1))
     assert store.newest(ModelSnapshot) is None
-    assert store.take(model_snapshot(2))
-    assert store.newest(ModelSnapshot) == model_snapshot(2)
+    assert store.take(model_snapshot(revision=2))
+    assert store.newest(ModelSnapshot) == model_snapshot(revision=2)
 
 
 def test_a_run_goes_on_being_shown_while_the_model_is_edited(training_snapshot):
@@ -79,7 +66,7 @@ def test_a_run_goes_on_being_shown_while_the_model_is_edited(training_snapshot):
 
 def test_an_edit_ends_the_pass_but_leaves_the_model_report_to_be_replaced(qtbot):
     store = Store()
-    store.take(model_snapshot(1))
+    store.take(model_snapshot(revision=1))
     store.take(ForwardSnapshot(revision=1, order=(), position=0, activations=()))
     store.set_project(with_linear()[0])
     assert store.newest(ForwardSnapshot) is None
@@ -140,8 +127,9 @@ def test_a_dropped_snapshot_is_not_announced_and_the_newest_stays():
     store = Store()
     told: list = []
     store.snapshot.connect(told.append)
-    newest = model_snapshot(1)
-    assert store.take(newest) and not store.take(model_snapshot(2)) and not store.take(forward(0))
+    newest = model_snapshot(revision=1)
+    assert store.take(newest) and not store.take(model_snapshot(revision=2))
+    assert not store.take(forward(0))
     assert told == [newest] and store.newest(ModelSnapshot) is newest
 
 
@@ -170,7 +158,7 @@ def test_an_edit_ends_the_pass_of_the_model():
 def test_the_end_of_the_engine_takes_what_only_it_knew(training_snapshot):
     store = Store()
     ready = ReadySnapshot(torch_version="2", python_version="3", pid=1, devices=(), torch_threads=1)
-    run, report = training_snapshot(revision=1), model_snapshot(1)
+    run, report = training_snapshot(revision=1), model_snapshot(revision=1)
     variables = VariablesSnapshot(variables=())
     for snapshot in (ready, run, report, variables, forward(), graph(root="y"), comparison()):
         assert store.take(snapshot)
@@ -183,6 +171,6 @@ def test_the_end_of_the_engine_takes_what_only_it_knew(training_snapshot):
 
 def test_what_is_forgotten_is_no_more():
     store = Store()
-    store.take(model_snapshot(1))
+    store.take(model_snapshot(revision=1))
     store.forget(ModelSnapshot, ForwardSnapshot)
     assert store.newest(ModelSnapshot) is None

@@ -4,33 +4,21 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
 
 import pytest
-from PySide6.QtCore import QSettings
 from PySide6.QtWidgets import QPushButton
 
-from app.application import Application, build
+from app.application import Application
 from app.processes.link import EngineLink
-from app.settings import Settings
 
 WAIT_MS = 60_000
 
 
 @pytest.fixture
-def lab(forked_processes, qtbot, tmp_path, answers) -> Iterator[Application]:
-    """The program in its Tensors workspace, with an engine process that is ready."""
-    settings = Settings(QSettings(str(tmp_path / "settings.ini"), QSettings.Format.IniFormat))
-    application = build(EngineLink, answers, settings, tmp_path / "recovery")
-    application.window.show()
-    application.start()
-    application.window.show_workspace("tensors")
-    qtbot.waitUntil(lambda: application.bench.link.state == "ready", timeout=WAIT_MS)
-    yield application
-    application.window.close()
-    application.bench.link.wait_closed()
-    application.window.deleteLater()
-    application.deleteLater()
+def lab(real_program: Application) -> Application:
+    """The program in its Tensors workspace."""
+    real_program.window.show_workspace("tensors")
+    return real_program
 
 
 def run(qtbot, lab: Application, source: str) -> None:

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
 
 import pytest
-from PySide6.QtCore import QSettings
 
 from app import templates
-from app.application import Application, build
+from app.application import Application
 from app.processes.link import EngineLink
-from app.settings import Settings
 from engine.project.document import replace
 from engine.protocol import ModelSnapshot, TrainingSnapshot
 
@@ -21,21 +18,13 @@ KILLS = int(os.environ.get("TENSORLAB_KILLS", "2"))
 
 
 @pytest.fixture
-def lab(forked_processes, qtbot, tmp_path, answers) -> Iterator[Application]:
-    """The program with an engine process, ready, and the MLP template open for a long run."""
-    settings = Settings(QSettings(str(tmp_path / "settings.ini"), QSettings.Format.IniFormat))
-    application = build(EngineLink, answers, settings, tmp_path / "recovery")
-    application.window.show()
-    application.start()
-    application.bench.files.new(templates.load_template("mlp"))
-    setup = replace(application.bench.store.project.training, epochs=100_000)
-    application.window.page("train").form.setup_edited.emit(setup, "Set epochs to 100,000")
-    qtbot.waitUntil(lambda: application.bench.link.state == "ready", timeout=WAIT_MS)
-    yield application
-    application.window.close()
-    application.bench.link.wait_closed()
-    application.window.deleteLater()
-    application.deleteLater()
+def lab(real_program: Application) -> Application:
+    """The MLP template, open for a long run."""
+    real_program.bench.files.new(templates.load_template("mlp"))
+    setup = replace(real_program.bench.store.project.training, epochs=100_000)
+    form = real_program.window.page("train").form
+    form.setup_edited.emit(setup, "Set epochs to 100,000")
+    return real_program
 
 
 def run_of(lab: Application) -> TrainingSnapshot | None:

@@ -19,6 +19,7 @@ from engine.protocol import (
     TrainCommand,
     TrainingSnapshot,
 )
+from tests.model_snapshots import model_snapshot
 from widgets.training.train_view import TrainView
 
 
@@ -42,17 +43,7 @@ def sent(link) -> list[type]:
 
 
 def report(revision: int, *problems: Problem, runnable: bool = False) -> ModelSnapshot:
-    return ModelSnapshot(
-        revision=revision,
-        blocks=(),
-        parameters=0,
-        parameter_bytes=0,
-        activation_bytes=0,
-        problems=problems,
-        runnable=runnable,
-        code="",
-        lines={},
-    )
+    return model_snapshot(revision=revision, problems=problems, runnable=runnable)
 
 
 def test_a_run_is_of_the_model_and_the_set_up_as_they_are(desk, bench, link):

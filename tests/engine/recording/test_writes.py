@@ -11,16 +11,12 @@ from engine.console.namespace import Namespace
 from engine.console.output import Output
 from engine.control import Control
 from engine.recording.writes import index_text
+from tests.engine.namespaces import run
 
 
 @pytest.fixture
 def namespace() -> Namespace:
     return Namespace()
-
-
-def run(namespace: Namespace, source: str) -> None:
-    error, _ = namespace.run(source, "<cell>", Output(lambda told: None), Control())
-    assert error is None, error
 
 
 def last(namespace: Namespace, name: str) -> tuple[str, str, int | None] | None:

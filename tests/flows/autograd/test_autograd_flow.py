@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 import torch
 
-from app import templates
 from engine.protocol import (
     BackwardSnapshot,
     ComparisonSnapshot,
@@ -15,14 +14,6 @@ from engine.protocol import (
     GraphSnapshot,
     ValueSnapshot,
 )
-
-
-@pytest.fixture
-def mlp(program):
-    program.bench.files.new(templates.load_template("mlp"))
-    program.window.show_workspace("autograd")
-    program.bench.link.drain()
-    return program
 
 
 def view(program):

@@ -6,22 +6,18 @@ import pytest
 import torch
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QAction, QGuiApplication
-from PySide6.QtWidgets import QAbstractButton, QLabel, QLineEdit, QTreeWidget
+from PySide6.QtWidgets import QAbstractButton, QLineEdit, QTreeWidget
 
-from app import templates
 from engine.protocol import BackwardSnapshot, Breakpoint, GraphSnapshot
 from tests.engine.autograd.script.script_runs import run_here
+from tests.labels import said
 from widgets.backward.next_node import as_expression
 
 
 @pytest.fixture
-def mlp(program):
-    program.bench.files.new(templates.load_template("mlp"))
-    program.window.show_workspace("autograd")
-    program.window.page("autograd").steps.show_more(True)
-    program.window.show_workspace("autograd")
-    program.bench.link.drain()
-    return program
+def mlp(mlp):
+    mlp.window.page("autograd").steps.show_more(True)
+    return mlp
 
 
 def backward(program):
@@ -49,9 +45,7 @@ def trigger(program, name: str) -> None:
 
 
 def text(program, name: str) -> str:
-    label = backward(program).findChild(QLabel, name)
-    assert label is not None
-    return label.text() if label.isVisibleTo(backward(program)) else ""
+    return said(backward(program), name)
 
 
 def parameters(program) -> dict[str, torch.Tensor]:

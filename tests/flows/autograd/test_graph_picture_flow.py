@@ -8,24 +8,20 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QToolButton
 
-from app import templates
 from app.presenters.autograd import graph_picture
 from engine.protocol import GraphSnapshot
 from widgets.graph.files import save_graph
 
 
 @pytest.fixture
-def drawn(program, qtbot):
+def drawn(mlp, qtbot):
     """The MLP template with its graph drawn."""
-    program.bench.files.new(templates.load_template("mlp"))
-    program.window.show_workspace("autograd")
-    program.bench.link.drain()
-    view = program.window.page("autograd").steps
+    view = mlp.window.page("autograd").steps
     view.forward.start_requested.emit(0)
     view.backward.start_requested.emit()
-    program.bench.link.drain()
+    mlp.bench.link.drain()
     qtbot.waitUntil(lambda: view.graph.laid_out, timeout=30_000)
-    return program, view.graph_pane
+    return mlp, view.graph_pane
 
 
 def test_boxes_close_and_open_through_the_layout_worker(drawn, qtbot):

@@ -11,7 +11,8 @@ from PySide6.QtWidgets import QLabel, QPushButton
 from app import templates
 from engine.project import edits
 from engine.project.examples import mistakes
-from engine.protocol import BackwardSnapshot, GraphSnapshot
+from engine.protocol import BackwardSnapshot
+from tests.flows.autograd.drawn import drawn
 from widgets.boxes.facts import stale_words
 
 CELL = """
@@ -26,15 +27,6 @@ def page(program):
     program.workspaces.run_python(CELL)
     program.bench.link.drain()
     return program.window.page("autograd")
-
-
-def drawn(qtbot, program) -> GraphSnapshot:
-    program.bench.link.drain()
-    store, presenter = program.bench.store, program.workspaces.autograd
-    qtbot.waitUntil(
-        lambda: presenter.drawn is store.newest(GraphSnapshot) is not None, timeout=30_000
-    )
-    return store.newest(GraphSnapshot)
 
 
 def press(page, name: str) -> None:

@@ -15,7 +15,8 @@ from torch import nn
 from app import templates
 from engine.project import edits
 from engine.project.examples import trace_examples
-from engine.protocol import ForwardSnapshot, GraphSnapshot, InterruptSignal, StopSignal
+from engine.protocol import ForwardSnapshot, InterruptSignal, StopSignal
+from tests.flows.autograd.drawn import drawn
 from widgets.trace.view import TraceView
 
 LOOP, GELU, NAN, IN_PLACE, DESCENT = (example.code for example in trace_examples().values())
@@ -78,16 +79,6 @@ def result(view) -> np.ndarray:
 
 def given(view) -> list[np.ndarray]:
     return [value for key, value in shown(view).items() if not key.startswith("result")]
-
-
-def drawn(qtbot, program) -> GraphSnapshot:
-    """The graph of the tab Step through, once it is there to be seen."""
-    program.bench.link.drain()
-    store, presenter = program.bench.store, program.workspaces.autograd
-    qtbot.waitUntil(
-        lambda: presenter.drawn is store.newest(GraphSnapshot) is not None, timeout=30_000
-    )
-    return store.newest(GraphSnapshot)
 
 
 def run(source: str) -> dict:

@@ -17,6 +17,7 @@ from engine.protocol import (
     GradientEdit,
     ValueSnapshot,
 )
+from tests.labels import said
 from tests.pictures import assert_same_picture
 from tests.widgets.backward.autograd_snapshots import (
     BIAS_GRAD,
@@ -46,12 +47,6 @@ def view(qtbot) -> AutogradView:
     view.show()
     qtbot.waitExposed(view)
     return view
-
-
-def text(view: AutogradView, name: str) -> str:
-    label = view.findChild(QLabel, name)
-    assert label is not None
-    return label.text() if label.isVisibleTo(view) else ""
 
 
 def click(view: AutogradView, qtbot, name: str) -> None:
@@ -93,8 +88,8 @@ def test_start_asks_for_the_batch_chosen(view: AutogradView, qtbot) -> None:
 
 
 def test_empty_states_say_what_to_do(view: AutogradView) -> None:
-    assert "Start brings a batch" in text(view, "forward_line")
-    assert "loss.grad_fn" in text(view, "backward_line")
+    assert "Start brings a batch" in said(view, "forward_line")
+    assert "loss.grad_fn" in said(view, "backward_line")
     assert enabled(view, "forward") == set() == enabled(view, "backward")
 
 
@@ -116,12 +111,12 @@ def test_rows_show_state_shape_and_statistics(view: AutogradView) -> None:
         "",
     ]
     assert {row.scale for row in rows} == {4.0}
-    assert text(view, "forward_line") == "2 of 4 blocks run · batch 3 (2 samples)"
+    assert said(view, "forward_line") == "2 of 4 blocks run · batch 3 (2 samples)"
 
 
 def test_the_loss_is_told_when_it_is_reached(view: AutogradView) -> None:
     view.show_forward(forward(4), NAMES)
-    assert text(view, "forward_line").endswith("loss = 0.1875")
+    assert said(view, "forward_line").endswith("loss = 0.1875")
     assert view.forward.blocks.rows()[-1].numbers_text() == "= 0.1875"
 
 
@@ -213,9 +208,9 @@ def test_backward_asks(view: AutogradView, qtbot) -> None:
 
 def test_a_step_shows_the_rule_and_its_gradients(view: AutogradView) -> None:
     started(view, 3)
-    assert text(view, "backward_line") == "3 of 6 nodes have run."
-    assert text(view, "node_title") == "AddmmBackward0 · linear1"
-    assert "xᵀ·g for W" in text(view, "node_about")
+    assert said(view, "backward_line") == "3 of 6 nodes have run."
+    assert said(view, "node_title") == "AddmmBackward0 · linear1"
+    assert "xᵀ·g for W" in said(view, "node_about")
     # norms: sqrt(2)/4, sqrt(0.0625 + 0.25), none, sqrt(0.5625 + 1 + 0.25 + 0.0625)
     assert cards(view, "backward_values") == [
         ("gradient in", "0.3536"),
@@ -228,8 +223,8 @@ def test_a_step_shows_the_rule_and_its_gradients(view: AutogradView) -> None:
 
 def test_the_root_waits_for_the_first_step(view: AutogradView) -> None:
     started(view, 0)
-    assert text(view, "node_title") == "MeanBackward0 · loss"
-    assert "which is 1" in text(view, "node_about")
+    assert said(view, "node_title") == "MeanBackward0 · loss"
+    assert "which is 1" in said(view, "node_about")
     assert enabled(view, "backward") == {"step", "end"}
 
 
@@ -263,7 +258,7 @@ def test_parameters_fill_with_gradients(view: AutogradView, qtbot) -> None:
             of="gradient", key="linear1.bias", values=(value_of("linear1.bias.grad", BIAS_GRAD),)
         )
     )
-    assert text(view, "node_title") == "linear1.bias.grad"
+    assert said(view, "node_title") == "linear1.bias.grad"
     assert cards(view, "backward_values") == [("linear1.bias.grad", "0.559")]
 
 
@@ -279,13 +274,13 @@ def test_a_node_that_has_run_is_inspected(view: AutogradView, qtbot) -> None:
     with qtbot.waitSignal(view.inspect_requested) as asked:
         view.graph.select(0)
     assert asked.args == ["gradient", "0"]
-    assert text(view, "node_title") == "MeanBackward0 · loss"
+    assert said(view, "node_title") == "MeanBackward0 · loss"
     array = np.full((2, 2), 0.25, np.float32)
     view.show_value(ValueSnapshot(of="gradient", key="0", values=(value_of("to relu", array),)))
     assert cards(view, "backward_values") == [("to relu", "0.5")]
     with qtbot.assertNotEmitted(view.inspect_requested):
         view.graph.select(5)
-    assert text(view, "node_about").endswith("It has not run yet.")
+    assert said(view, "node_about").endswith("It has not run yet.")
     # A late answer about the node before is dropped.
     view.show_value(ValueSnapshot(of="gradient", key="0", values=(value_of("late", array),)))
     assert cards(view, "backward_values") == []
@@ -297,7 +292,7 @@ def test_comparison_is_told_in_words_and_per_parameter(view: AutogradView, qtbot
     started(view, 3)
     assert not compare.isEnabled()
     view.show_backward(backward(6))
-    assert "Every .grad is filled in" in text(view, "backward_line")
+    assert "Every .grad is filled in" in said(view, "backward_line")
     with qtbot.waitSignal(view.backward.compare_requested):
         click(view, qtbot, "backward_compare")
     view.show_comparison(
@@ -305,7 +300,7 @@ def test_comparison_is_told_in_words_and_per_parameter(view: AutogradView, qtbot
             max_difference=0.0, differences={"linear1.weight": 0.0, "linear1.bias": 0.0}
         )
     )
-    assert text(view, "backward_comparison") == (
+    assert said(view, "backward_comparison") == (
         "Equals loss.backward(): max difference 0 over all parameters."
     )
     view.show_comparison(
@@ -313,7 +308,7 @@ def test_comparison_is_told_in_words_and_per_parameter(view: AutogradView, qtbot
             max_difference=1.5e-7, differences={"linear1.weight": 1.5e-7, "linear1.bias": 0.0}
         )
     )
-    assert text(view, "backward_comparison") == (
+    assert said(view, "backward_comparison") == (
         "Differs from loss.backward(): max difference 1.5e-07, in linear1.weight."
     )
     item = view.backward.table.item(0, 4)
@@ -323,24 +318,24 @@ def test_comparison_is_told_in_words_and_per_parameter(view: AutogradView, qtbot
     edited = structs.replace(backward(6), edits=(GradientEdit(0, "g * 2"),))
     view.show_backward(edited)
     view.show_comparison(ComparisonSnapshot(max_difference=2.0, differences={}))
-    assert text(view, "backward_comparison") == (
+    assert said(view, "backward_comparison") == (
         "Differs because you edited a gradient. Max difference 2."
     )
     view.show_comparison(
         ComparisonSnapshot(max_difference=float("inf"), differences={"x": float("inf")})
     )
-    assert text(view, "backward_comparison") == (
+    assert said(view, "backward_comparison") == (
         "Differs because you edited a gradient: only one of the two passes has a gradient, in x."
     )
     view.show_comparison(
         ComparisonSnapshot(max_difference=float("inf"), differences={}, zeroed=True)
     )
-    assert text(view, "backward_comparison") == (
+    assert said(view, "backward_comparison") == (
         "Differs from loss.backward() because zero_grad emptied .grad during this pass."
     )
     assert label.property("role") == "warning"
     view.show_backward(backward(3))
-    assert text(view, "backward_comparison") == ""
+    assert said(view, "backward_comparison") == ""
 
 
 # -- the page --------------------------------------------------------------------------------------
@@ -362,15 +357,15 @@ def test_a_layout_of_an_older_graph_is_dropped(qtbot) -> None:
 
 def test_backward_before_a_graph_is_ignored(view: AutogradView) -> None:
     view.show_backward(backward(3))
-    assert "loss.grad_fn" in text(view, "backward_line")
+    assert "loss.grad_fn" in said(view, "backward_line")
 
 
 def test_a_lost_engine_empties_the_page(view: AutogradView) -> None:
     view.show_forward(forward(4), NAMES)
     started(view, 6)
     view.show_engine_state("lost")
-    assert "Start brings a batch" in text(view, "forward_line")
-    assert "loss.grad_fn" in text(view, "backward_line")
+    assert "Start brings a batch" in said(view, "forward_line")
+    assert "loss.grad_fn" in said(view, "backward_line")
     for name in ("forward_start", "backward_start"):
         button = view.findChild(QPushButton, name)
         assert button is not None and not button.isEnabled()
@@ -378,9 +373,9 @@ def test_a_lost_engine_empties_the_page(view: AutogradView) -> None:
 
 def test_problems_are_shown_and_taken_back_by_the_next_step(view: AutogradView) -> None:
     view.show_problem("linear1 expects 512 features, gets 576.")
-    assert text(view, "autograd_problem") == "linear1 expects 512 features, gets 576."
+    assert said(view, "autograd_problem") == "linear1 expects 512 features, gets 576."
     view.show_forward(forward(1), NAMES)
-    assert text(view, "autograd_problem") == ""
+    assert said(view, "autograd_problem") == ""
 
 
 def test_every_button_has_a_name_a_tooltip_and_an_accessible_name(view: AutogradView) -> None:

@@ -11,6 +11,7 @@ from PySide6.QtTest import QTest
 from engine.project.document import Model
 from engine.project.problems import Problem
 from engine.protocol import BlockReport, ModelSnapshot, TensorSpec
+from tests.model_snapshots import model_snapshot
 from tests.widgets.small_model import SMALL_MODEL
 from widgets.canvas.model_canvas import ModelCanvas
 
@@ -84,13 +85,9 @@ def snapshot(model: Model) -> ModelSnapshot:
             Problem("relu leads nowhere", "relu", severity="warning"),
         ),
     )
-    return ModelSnapshot(
+    return model_snapshot(
         blocks=tuple(reports.values()),
         parameters=330,
         parameter_bytes=1320,
-        activation_bytes=0,
-        problems=(),
         runnable=False,
-        code="",
-        lines={},
     )

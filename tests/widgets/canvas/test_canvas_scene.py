@@ -10,7 +10,8 @@ from PySide6.QtGui import QColor
 
 from engine.project.document import Block, Model, Wire, replace
 from engine.project.problems import Problem
-from engine.protocol import BlockReport, ModelSnapshot, TensorSpec
+from engine.protocol import BlockReport, TensorSpec
+from tests.model_snapshots import model_snapshot
 from widgets import theme
 
 
@@ -109,18 +110,7 @@ def test_an_input_that_is_not_wired_yet_is_no_fault(canvas, snapshot):
 
 def test_warnings_are_warnings(canvas, model):
     report = BlockReport("b", problems=(Problem("leads nowhere", "b", severity="warning"),))
-    canvas.show_report(
-        ModelSnapshot(
-            blocks=(report,),
-            parameters=0,
-            parameter_bytes=0,
-            activation_bytes=0,
-            problems=(),
-            runnable=True,
-            code="",
-            lines={},
-        )
-    )
+    canvas.show_report(model_snapshot(blocks=(report,)))
     assert canvas.model_scene.blocks["b"].problem_role() == "warning"
 
 

@@ -14,13 +14,13 @@ from engine.protocol import (
     Completion,
     CompletionsSnapshot,
     ErrorReport,
-    FailedOperand,
     FailedOperands,
     OutputPiece,
     OutputSnapshot,
     OutputTailSnapshot,
 )
 from tests.pictures import assert_same_picture
+from tests.widgets.failed_operands import OPERANDS
 from widgets import theme
 from widgets.console.code_input import is_complete
 from widgets.console.console_view import ConsoleView
@@ -544,17 +544,6 @@ def test_an_empty_file_is_told(console):
 
 
 # -- pictures of failed operands -----------------------------------------------------------------
-
-OPERANDS = FailedOperands(
-    "broadcast",
-    "add",
-    (
-        FailedOperand("x", (3, 4), (0, 1), (1,), "float32", "cpu"),
-        FailedOperand("y", (3,), (1,), (0,), "float32", "cpu"),
-    ),
-    ("-2", "-1"),
-    "x has 4, y has 3: neither is 1.",
-)
 
 
 def fail(console, operands: FailedOperands | None = OPERANDS) -> None:

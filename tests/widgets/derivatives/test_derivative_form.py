@@ -6,7 +6,7 @@ import pytest
 import torch
 from msgspec.structs import replace
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QComboBox, QLabel, QPushButton
+from PySide6.QtWidgets import QComboBox, QPushButton
 
 from engine.protocol import (
     CheckedPair,
@@ -19,6 +19,7 @@ from engine.protocol import (
     MatrixEntry,
     Variable,
 )
+from tests.labels import said
 from tests.pictures import assert_same_picture
 from tests.widgets.backward.autograd_snapshots import WEIGHT_GRAD, value_of
 from widgets.derivatives.form import KINDS, DerivativeForm, split_inputs, traced_code
@@ -61,12 +62,6 @@ def view(qtbot) -> DerivativeView:
 
 def choose(form: DerivativeForm, kind: str) -> None:
     form.kind.setCurrentIndex(form.kind.findData(kind))
-
-
-def said(view: DerivativeView, name: str) -> str:
-    label = view.findChild(QLabel, name)
-    assert label is not None
-    return label.text() if label.isVisible() else ""
 
 
 def state(view: DerivativeView) -> tuple[bool, bool, bool]:

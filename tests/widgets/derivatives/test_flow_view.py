@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from msgspec.structs import replace
-from PySide6.QtWidgets import QLabel
 
 from engine.protocol import (
     ErrorReport,
@@ -14,6 +13,7 @@ from engine.protocol import (
     FlowSnapshot,
     Picture,
 )
+from tests.labels import said
 from tests.pictures import assert_same_picture
 from widgets.derivatives.flow_view import FlowView
 
@@ -46,12 +46,6 @@ def view(qtbot) -> FlowView:
     view.resize(1200, 700)
     view.show()
     return view
-
-
-def said(view: FlowView, name: str) -> str:
-    label = view.findChild(QLabel, name)
-    assert label is not None
-    return label.text() if label.isVisible() else ""
 
 
 def flow(view: FlowView, column: int, **changes) -> FlowSnapshot:

@@ -10,9 +10,9 @@ from PySide6.QtCore import QPointF
 from engine.protocol import GraphEdge, GraphNode, GraphSnapshot, TensorSpec
 from widgets.graph import picture as graph_picture
 from widgets.graph import work as graph_work
+from widgets.graph.pane import GraphPane
 from widgets.graph.view import GraphView
 from widgets.later import Later
-from widgets.layout import layout_nested
 
 SPEC = (TensorSpec((4,), "float32"),)
 
@@ -72,16 +72,8 @@ def test_what_the_work_raises_is_raised_in_the_window(later, qtbot) -> None:
 
 
 @pytest.fixture
-def view(qtbot) -> GraphView:
-    view = GraphView()
-    view.layout_requested.connect(
-        lambda v, d, s: view.show_layout(v, layout_nested(v.outline, d, s))
-    )
-    qtbot.addWidget(view)
-    view.resize(900, 840)
-    view.show()
-    qtbot.waitExposed(view)
-    return view
+def view(pane: GraphPane) -> GraphView:
+    return pane.view
 
 
 def test_a_large_graph_does_not_hold_the_window(view, qtbot, monkeypatch) -> None:

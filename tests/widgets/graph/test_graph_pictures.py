@@ -10,24 +10,16 @@ from tests.pictures import assert_same_picture
 from tests.widgets.graph.nested_graph import NESTED
 from widgets import theme
 from widgets.graph.pane import GraphPane
-from widgets.layout import layout_nested
 
 THEMES = {"light": theme.LIGHT, "dark": theme.DARK}
 
 
 @pytest.fixture(params=THEMES)
-def themed(request, qtbot, qapp) -> tuple[GraphPane, str]:
+def themed(request, qapp, pane) -> tuple[GraphPane, str]:
     """NESTED with all its boxes open, four nodes into backward; and the theme's name."""
     theme.apply(qapp, THEMES[request.param])
-    pane = GraphPane()
-    view = pane.view
-    view.layout_requested.connect(
-        lambda v, d, s: view.show_layout(v, layout_nested(v.outline, d, s))
-    )
-    qtbot.addWidget(pane)
     pane.resize(800, 840)
-    pane.show()
-    qtbot.waitExposed(pane)
+    view = pane.view
     view.setFocus()  # away from the search field, whose caret blinks
     view.show_graph(NESTED)
     view.show_backward(BackwardSnapshot(position=4, step=None, gradients=()))

@@ -32,21 +32,6 @@ from widgets.layout import NestedLayout, layout_nested
 
 
 @pytest.fixture
-def pane(qtbot) -> GraphPane:
-    """Laid out at once: the tests' worker is the window's own thread."""
-    pane = GraphPane()
-    view = pane.view
-    view.layout_requested.connect(
-        lambda v, d, s: view.show_layout(v, layout_nested(v.outline, d, s))
-    )
-    qtbot.addWidget(pane)
-    pane.resize(900, 840)
-    pane.show()
-    qtbot.waitExposed(pane)
-    return pane
-
-
-@pytest.fixture
 def view(pane: GraphPane) -> GraphView:
     """All of GRAPH is open: it is small."""
     pane.view.show_graph(GRAPH, NAMES)

@@ -16,6 +16,7 @@ from engine.protocol import (
     TensorSummary,
     Value,
 )
+from tests.labels import said
 from tests.pictures import assert_same_picture
 from tests.widgets.backward.autograd_snapshots import WEIGHT_GRAD, value_of
 from widgets.rules.node_page import EMPTY_TEXT, NodePage
@@ -51,12 +52,6 @@ def page(qtbot) -> NodePage:
     page.resize(384, 600)
     page.show()
     return page
-
-
-def said(page: NodePage, name: str) -> str:
-    label = page.findChild(QLabel, name)
-    assert label is not None
-    return label.text() if label.isVisible() else ""
 
 
 def test_an_empty_page_says_what_to_do(page: NodePage) -> None:

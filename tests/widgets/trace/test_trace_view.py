@@ -13,8 +13,6 @@ from PySide6.QtWidgets import QApplication, QComboBox, QLabel, QPushButton, QToo
 from engine.project.examples import trace_examples
 from engine.protocol import (
     ErrorReport,
-    FailedOperand,
-    FailedOperands,
     OutputSnapshot,
     Picture,
     SourceLine,
@@ -24,6 +22,7 @@ from engine.protocol import (
     TraceStepSnapshot,
     Value,
 )
+from tests.widgets.failed_operands import OPERANDS
 from widgets import theme
 from widgets.shapes.failure_view import FailureView
 from widgets.trace.call_view import PASSED_ON, facts
@@ -399,18 +398,6 @@ def test_a_long_trace(traced):
     assert tree.currentIndex().data() == "op19999"
     assert tree.viewport().rect().intersects(tree.visualRect(tree.currentIndex()))
     assert not tree.isExpanded(tree.calls.index_of(0))
-
-
-OPERANDS = FailedOperands(
-    "broadcast",
-    "add",
-    (
-        FailedOperand("x", (3, 4), (0, 1), (1,), "float32", "cpu"),
-        FailedOperand("y", (3,), (1,), (0,), "float32", "cpu"),
-    ),
-    ("-2", "-1"),
-    "x has 4, y has 3: neither is 1.",
-)
 
 
 def test_the_operands_of_a_call_that_failed_are_drawn_at_that_call(view):

@@ -21,6 +21,7 @@ from engine.protocol import (
     TrainingMemory,
     TrainingSnapshot,
 )
+from tests.labels import said
 from tests.pictures import assert_same_picture
 from widgets.fields import TextField
 from widgets.forms import ParamForm
@@ -69,12 +70,6 @@ def view(qtbot) -> TrainView:
     view.show()
     qtbot.waitExposed(view)
     return view
-
-
-def text(view: TrainView, name: str) -> str:
-    label = view.findChild(QLabel, name)
-    assert label is not None
-    return label.text() if label.isVisibleTo(view) else ""
 
 
 def drawn_points(view: TrainView) -> int:
@@ -157,7 +152,7 @@ def test_cuda_memory_is_shown_where_there_is_some(view: TrainView) -> None:
 
 def test_progress_says_where_the_run_is(view: TrainView) -> None:
     view.show_training(snapshot(steps=STEPS, epoch_rows=ROWS))
-    assert text(view, "train_line") == (
+    assert said(view, "train_line") == (
         "epoch 4 of 12 · step 30 of 120 · 1,500 steps/s · 1 min 5 s left"
         " · best validation accuracy 87.5 % (epoch 2) · on cpu"
     )
@@ -172,7 +167,7 @@ def test_a_new_run_clears_the_plots_and_the_same_one_goes_on(view: TrainView) ->
     view.show_training(snapshot(run="b", steps=StepColumns(step=(1,), loss=(9.0,))))
     assert view.plots["loss"].tracks["loss"].raw.x.tolist() == [1]
     assert len(view.plots["accuracy"].tracks["accuracy"].raw) == 0
-    assert "best" not in text(view, "train_line")
+    assert "best" not in said(view, "train_line")
 
 
 def test_plots_are_painted_at_the_next_frame_only(view: TrainView, qtbot) -> None:
@@ -206,7 +201,7 @@ def test_a_hidden_page_paints_when_it_is_shown_again(view: TrainView, qtbot) -> 
 def test_buttons_follow_the_state(view: TrainView) -> None:
     view.show_engine_state("starting")
     assert enabled(view) == set()
-    assert "torch is loading" in text(view, "train_line")
+    assert "torch is loading" in said(view, "train_line")
     view.show_engine_state("ready")
     assert enabled(view) == {"train", "step"}
     view.show_training(snapshot("running"))
@@ -247,24 +242,24 @@ def test_buttons_ask(view: TrainView, qtbot, state, name, signal) -> None:
 
 def test_result_in_words(view: TrainView) -> None:
     view.show_training(snapshot("finished", step=120, epoch=12, epoch_rows=ROWS))
-    assert text(view, "train_result") == (
+    assert said(view, "train_result") == (
         "Finished 12 epochs, 120 steps. Validation accuracy 85.0 %, at best 87.5 % in epoch 2."
         " Next: export the weights, or train again."
     )
     view.show_training(snapshot("stopped", checkpoint="/c.pt", checkpoint_step=25))
-    assert text(view, "train_result") == (
+    assert said(view, "train_result") == (
         "Stopped after 30 of 120 steps. Validation accuracy 85.0 %, at best 87.5 % in epoch 2."
         " The last checkpoint is of step 25: Resume goes on from there."
     )
     view.show_training(snapshot("running"))
-    assert text(view, "train_result") == ""
+    assert said(view, "train_result") == ""
 
 
 def test_an_end_at_chance_level_is_said_and_offers_no_export(view: TrainView) -> None:
     rows = (EpochRow(1, 10, 2.3, 0.1, 2.3, 0.11),)
     end = {"epoch_rows": rows, "guess_accuracy": 0.1, "validation_samples": 400}
     view.show_training(snapshot("finished", **end))
-    result = text(view, "train_result")
+    result = said(view, "train_result")
     assert "Always guessing the most frequent class reaches 10.0 %" in result
     assert "fresh weights" in result and "export" not in result
     assert view.bar.fresh
@@ -301,7 +296,7 @@ def test_fresh_weights_after_a_spoilt_run_are_for_one_run(view: TrainView) -> No
 def test_a_failure_says_what_and_what_to_try(view: TrainView) -> None:
     error = ErrorReport("RuntimeError", "mat1 and mat2 differ.", "Set in_features to 64.")
     view.show_training(snapshot("failed", error=error))
-    assert text(view, "train_result") == (
+    assert said(view, "train_result") == (
         "Failed after 30 of 120 steps. RuntimeError: mat1 and mat2 differ. Set in_features to 64."
     )
     label = view.findChild(QLabel, "train_result")
@@ -322,7 +317,7 @@ def test_a_run_that_diverges_at_once_says_so_in_its_plot(view: TrainView) -> Non
 def test_a_lost_engine_ends_its_run_but_not_its_checkpoint(view: TrainView) -> None:
     view.show_training(snapshot("running", checkpoint="/c.pt", checkpoint_step=25))
     view.show_engine_state("lost")
-    assert text(view, "train_result") == (
+    assert said(view, "train_result") == (
         "The engine stopped after 30 of 120 steps."
         " The last checkpoint is of step 25: Resume goes on from there."
     )
@@ -331,20 +326,20 @@ def test_a_lost_engine_ends_its_run_but_not_its_checkpoint(view: TrainView) -> N
     assert enabled(view) == {"train", "step", "resume", "export"}
     view.show_training(snapshot("running", run="b"))
     assert enabled(view) == {"pause", "stop"}
-    assert text(view, "train_result") == ""
+    assert said(view, "train_result") == ""
 
 
 def test_a_run_that_was_over_is_not_cut_off(view: TrainView) -> None:
     view.show_training(snapshot("finished", step=120, epoch=12))
     view.show_engine_state("lost")
-    assert text(view, "train_result").startswith("Finished 12 epochs")
+    assert said(view, "train_result").startswith("Finished 12 epochs")
 
 
 def test_a_warning_is_shown_while_the_run_goes_on(view: TrainView) -> None:
     warning = ErrorReport("OSError", "The checkpoint could not be written.", "Free some space.")
     view.show_training(snapshot("running", error=warning))
     words = "The checkpoint could not be written. Free some space."
-    assert text(view, "train_result") == words
+    assert said(view, "train_result") == words
     assert enabled(view) == {"pause", "stop"}
 
 
@@ -358,15 +353,15 @@ def test_what_training_keeps_is_told_beside_the_memory(view: TrainView) -> None:
 
 def test_a_problem_is_shown_and_taken_back(view: TrainView) -> None:
     view.show_problem("The model has no output. Add an Output block.")
-    assert text(view, "train_result") == "The model has no output. Add an Output block."
+    assert said(view, "train_result") == "The model has no output. Add an Output block."
     view.show_problem("")
-    assert text(view, "train_result") == ""
+    assert said(view, "train_result") == ""
 
 
 def test_runs_without_accuracy_stay_quiet_about_it(view: TrainView) -> None:
     row = EpochRow(1, 10, 2.0, math.nan, 2.0, math.nan)
     view.show_training(snapshot("finished", epoch_rows=(row,)))
-    assert "accuracy" not in text(view, "train_line") + text(view, "train_result")
+    assert "accuracy" not in said(view, "train_line") + said(view, "train_result")
 
 
 # -- the set-up ------------------------------------------------------------------------------------
@@ -384,7 +379,7 @@ def test_shows_the_setup(view: TrainView) -> None:
     assert combo(view, "setup_data").currentText() == "Spirals"
     assert combo(view, "setup_loss").currentData() == "nn.MSELoss"
     assert combo(view, "setup_optimizer").currentText() == "SGD"
-    assert "one-hot" in text(view, "setup_loss_words")
+    assert "one-hot" in said(view, "setup_loss_words")
     shown = {}
     for form, name in (
         ("setup_data_form", "turns"),
@@ -488,12 +483,12 @@ def test_a_loss_block_on_the_canvas_decides(view: TrainView) -> None:
     view.show_setup(TrainingSetup(loss="nn.CrossEntropyLoss"), "nn.MSELoss")
     assert combo(view, "setup_loss").currentData() == "nn.MSELoss"
     assert not combo(view, "setup_loss").isEnabled()
-    assert "canvas" in text(view, "setup_loss_words")
+    assert "canvas" in said(view, "setup_loss_words")
 
 
 def test_devices_are_named_and_a_missing_one_is_told(view: TrainView) -> None:
     view.show_setup(TrainingSetup(device="cuda:1"), None)
-    assert text(view, "setup_device_words") == ""
+    assert said(view, "setup_device_words") == ""
     view.show_devices((Device("cpu", "CPU"), Device("cuda:0", "NVIDIA H200", 141 * 2**30)))
     box = combo(view, "setup_device")
     assert [box.itemText(i) for i in range(box.count())] == [
@@ -502,7 +497,7 @@ def test_devices_are_named_and_a_missing_one_is_told(view: TrainView) -> None:
         "cuda:1",
     ]
     assert box.currentData() == "cuda:1"
-    assert "no cuda:1" in text(view, "setup_device_words")
+    assert "no cuda:1" in said(view, "setup_device_words")
 
 
 def test_every_control_has_a_name_a_tooltip_and_an_accessible_name(view: TrainView) -> None:
@@ -552,8 +547,8 @@ def test_a_choice_that_this_version_does_not_know_is_offered_once(view: TrainVie
         name: count + 1 for name, count in counts.items()
     }
     assert {box.currentData() for box in boxes.values()} == {unknown}
-    assert text(view, "setup_data_words") == "This version does not know this data set."
-    assert text(view, "setup_optimizer_words") == ""
+    assert said(view, "setup_data_words") == "This version does not know this data set."
+    assert said(view, "setup_optimizer_words") == ""
     view.show_setup(TrainingSetup(), None)
     assert boxes["optimizer"].currentData() == TrainingSetup().optimizer
 
@@ -561,12 +556,12 @@ def test_a_choice_that_this_version_does_not_know_is_offered_once(view: TrainVie
 def test_the_set_up_is_told_in_words(view: TrainView) -> None:
     view.show_setup(TrainingSetup(data=DataSetup("moons"), optimizer="optim.SGD"), None)
     moons = datasets()["moons"]
-    assert text(view, "setup_data_words") == (
+    assert said(view, "setup_data_words") == (
         f"{moons.summary} Shape of a sample: {moons.sample_shape}. {moons.classes} classes."
     )
-    assert text(view, "setup_loss_words").startswith("Takes raw scores")
+    assert said(view, "setup_loss_words").startswith("Takes raw scores")
     rule = update_rule("optim.SGD", {})
-    assert text(view, "setup_optimizer_words") == f"new = {rule.step}\n{rule.words}".strip()
+    assert said(view, "setup_optimizer_words") == f"new = {rule.step}\n{rule.words}".strip()
     words = view.findChild(QLabel, "setup_optimizer_words")
     assert words is not None and words.toolTip().startswith(
         "How the optimizer updates each element"
@@ -698,10 +693,10 @@ def test_a_failed_or_warned_run_is_red_and_a_good_one_is_not(view: TrainView) ->
     view.show_problem("The model has no output.")
     assert label.property("role") == "error"
     view.show_training(snapshot("paused"))
-    assert text(view, "train_result").startswith("Paused.")
+    assert said(view, "train_result").startswith("Paused.")
     view.show_engine_state("lost")
     assert label.property("role") == "error"
-    assert text(view, "train_result").startswith("The engine stopped after 30 of 120 steps.")
+    assert said(view, "train_result").startswith("The engine stopped after 30 of 120 steps.")
 
 
 def test_a_long_line_or_result_does_not_widen_the_bar(view: TrainView) -> None:
@@ -719,20 +714,20 @@ def test_the_best_epoch_is_the_first_with_the_highest_accuracy(view: TrainView) 
             EpochRow(3, 3, 1, 0, 1, 0.75), EpochRow(4, 4, 1, 0, 1, 0.75))  # fmt: skip
     for row in rows:
         view.show_training(snapshot(epoch_rows=(row,)))
-    assert "best validation accuracy 75.0 % (epoch 3)" in text(view, "train_line")
+    assert "best validation accuracy 75.0 % (epoch 3)" in said(view, "train_line")
 
 
 def test_changes_while_a_run_goes_on_are_said_to_come_later(view: TrainView) -> None:
     for state, note in (("running", True), ("paused", True), ("stopped", False)):
         view.show_training(snapshot(state))
-        assert (text(view, "setup_note") != "") == note
+        assert (said(view, "setup_note") != "") == note
 
 
 def test_the_page_says_what_to_do_until_a_run_is_shown(view: TrainView) -> None:
     empty = view.findChild(QLabel, "train_empty")
     assert empty is not None and empty.isVisible() and not view.plots["loss"].isVisible()
     assert not view.findChild(QProgressBar, "train_progress").isVisible()
-    assert text(view, "train_line") == "Ready to train"
+    assert said(view, "train_line") == "Ready to train"
     view.show_training(snapshot())
     assert not empty.isVisible() and view.plots["loss"].isVisible()
     assert view.findChild(QProgressBar, "train_progress").isVisible()

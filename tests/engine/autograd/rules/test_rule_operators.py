@@ -52,6 +52,14 @@ def test_a_leaf_has_nothing_inside():
     assert x.grad == 2
 
 
+class Same(torch.autograd.Function):
+    """Functions with a backward of their own derive from it."""
+
+    @staticmethod
+    def forward(ctx, x):
+        return x * 1
+
+
 class Gelu(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x):
@@ -79,11 +87,7 @@ def test_a_python_function_is_stepped_by_its_lines():
     assert [names[n] for n in found.lines[3].ops] == ["aten::mul.Tensor"]
 
 
-class Many(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x):
-        return x * 1
-
+class Many(Same):
     @staticmethod
     def backward(ctx, g):
         for _ in range(MAX_OPS + 5):
@@ -156,11 +160,7 @@ def test_the_numbers_of_a_small_tensor_are_told(count, told):
     assert product.results[0].text == told and product.results[0].shape[-1] == count
 
 
-class Sparse(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x):
-        return x * 1
-
+class Sparse(Same):
     @staticmethod
     def backward(ctx, g):
         return (g.to_sparse() * 2).to_dense()
@@ -195,11 +195,7 @@ def test_looking_inside_changes_no_gradient_and_keeps_a_debugger():
     assert x.grad is None
 
 
-class Writes(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x):
-        return x * 1
-
+class Writes(Same):
     @staticmethod
     def backward(ctx, g):
         return g.mul_(0)
@@ -216,11 +212,7 @@ def test_a_rule_that_writes_into_its_gradient_writes_into_a_copy():
 def test_only_the_lines_of_the_functions_own_file_are_told():
     """`F.gelu`'s rule has none; a helper of torch that a backward() calls is left out."""
 
-    class Helped(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx, x):
-            return x * 1
-
+    class Helped(Same):
         @staticmethod
         def backward(ctx, g):
             return nn.functional.softmax(g, 0)

@@ -6,21 +6,15 @@ import pytest
 import torch
 
 from engine.console.namespace import Namespace
-from engine.console.output import Output
-from engine.control import Control
 from engine.protocol import AliasesCommand, AliasesSnapshot, AliasNode, encode_snapshot
 from engine.session import Session
 from engine.tensors.memory.aliases import MAX_NODES, read_aliases
+from tests.engine.namespaces import run
 
 
 @pytest.fixture
 def namespace() -> Namespace:
     return Namespace()
-
-
-def run(namespace: Namespace, source: str) -> None:
-    error, _ = namespace.run(source, "<cell>", Output(lambda told: None), Control())
-    assert error is None, error
 
 
 def told(aliases: AliasesSnapshot) -> dict[str, AliasNode]:

@@ -2,22 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
 import torch
 from PySide6.QtWidgets import QLabel
 
-from app import templates
 from engine.project.document import replace
 from engine.protocol import GraphSnapshot
 from widgets.text import format_number
-
-
-@pytest.fixture
-def mlp(program):
-    program.bench.files.new(templates.load_template("mlp"))
-    program.window.show_workspace("autograd")
-    program.bench.link.drain()
-    return program
 
 
 def use(program, optimizer: str, **params) -> None:
