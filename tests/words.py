@@ -29,7 +29,7 @@ from PySide6.QtWidgets import (
 )
 
 FOLDER = Path(__file__).parent / "words"
-MAX_ROWS = 20
+MAX_ROWS = 100
 """The rows of a list or a table that are kept."""
 
 
@@ -138,4 +138,4 @@ def _rows(kind: str, model: QAbstractItemModel, columns: int) -> Iterator[tuple[
             index = model.index(row, column)
             roles = (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.ToolTipRole)
             told = [index.data(role) for role in roles]
-            yield kind, " | ".join(str(text) for text in told if text)
+            yield kind, " | ".join(dict.fromkeys(str(text) for text in told if text))

@@ -42,9 +42,10 @@ from widgets.trace.view import TraceView
 from widgets.training.train_view import TrainView
 from widgets.values.values_view import ValuesView
 
+SOME_KINDS = tuple(catalogue.kinds().values())[:12]
 VIEWS: tuple[Callable[[], QWidget], ...] = (
     AutogradView, MistakesView, ModelCanvas, ConsoleView, VariablesView, FlowView, DerivativeView,
-    AliasMapView, StorageView, CodeView, lambda: BlockPalette(catalogue.kinds().values()),
+    AliasMapView, StorageView, CodeView, lambda: BlockPalette(SOME_KINDS),
     BlockProperties, CreateForm, OperationView, NodePage, RuleCard, BroadcastView, PickView,
     ProductView, ReductionView, TraceView, TrainView, ValuesView,
 )  # fmt: skip

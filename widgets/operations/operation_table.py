@@ -106,7 +106,7 @@ GROUPS: dict[str, tuple[Operation, ...]] = {
         Operation("long", "{x}.long()", "Whole numbers: what is behind the point goes"),
         Operation("bool", "{x}.bool()", "True where it is not 0"),
         Operation("cpu", "{x}.cpu()", "In the processor's memory: itself when it is there"),
-        Operation("promotion", "{x} + 0.5", "Two dtypes meet: which one does the result have?"),
+        Operation("promotion", "{x} + 0.5", "Two dtypes meet: the result has one that holds both"),
     ),
 }
 """Group -> its operations."""

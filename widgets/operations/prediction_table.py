@@ -103,8 +103,7 @@ class PredictionTable(QWidget):
     def _add_layout(
         self, name: str, layout: LayoutSpec, role: str = "", against: LayoutSpec | None = None
     ) -> int:
-        heading = "heading" if name.startswith((PREDICTION, TORCH)) and not role else role
-        row = self._add(name, heading)
+        row = self._add(name, role or "heading")
         wanted = None if against is None else _texts(against)
         for column, text in enumerate(_texts(layout)):
             differs = wanted is not None and text != wanted[column]

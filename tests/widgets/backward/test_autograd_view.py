@@ -29,6 +29,7 @@ from tests.widgets.backward.autograd_snapshots import (
     summary_of,
     value_of,
 )
+from tests.words import assert_same_words
 from widgets.autograd.autograd_view import AutogradView
 from widgets.autograd.block_list import rows_of
 from widgets.boxes.sums import CURRENT
@@ -391,6 +392,7 @@ def test_the_forward_pass_looks_as_it_did(view: AutogradView, qapp) -> None:
     view.show_forward(forward(3), NAMES)
     qapp.processEvents()
     assert_same_picture(view.forward, "forward_view")
+    assert_same_words(view.forward, "forward_view")
 
 
 def test_before_the_first_block_none_is_chosen_and_the_list_begins_at_its_top(view) -> None:

@@ -5,12 +5,19 @@ from __future__ import annotations
 import pytest
 import torch
 
-from engine.protocol import AliasesCommand, AliasesSnapshot, RunCellCommand
+from engine.protocol import (
+    AliasesCommand,
+    AliasesSnapshot,
+    AliasNode,
+    RunCellCommand,
+    StorageNode,
+)
 from engine.session import Session
 from engine.tensors.memory.locating import locate
 from engine.tensors.memory.storage import read_window
 from engine.tensors.reach import Reached
 from tests.pictures import assert_same_picture
+from tests.words import assert_same_words
 from widgets import theme
 from widgets.memory.alias_map import AliasMapView
 from widgets.memory.storage_view import StorageView
@@ -44,6 +51,8 @@ def test_strip(qtbot, qapp, kind, name) -> None:
     view.show_location(locate("x", t, Reached({"x": t}), index=index))
     qapp.processEvents()
     assert_same_picture(view, f"storage_{kind}_{name}")
+    if name == "light":
+        assert_same_words(view, f"storage_{kind}")
 
 
 @pytest.mark.parametrize("name", THEMES)
@@ -89,3 +98,16 @@ def test_names_too_long_for_the_map_are_cut(qtbot, qapp) -> None:
     view.show_aliases(sent[-1])
     qapp.processEvents()
     assert_same_picture(view, "alias_map_long_names")
+
+
+@pytest.mark.parametrize("left_out", [0, 1234])
+def test_a_map_without_tensors_and_one_that_leaves_some_out_say_so(qtbot, qapp, left_out) -> None:
+    view = AliasMapView()
+    qtbot.addWidget(view)
+    view.resize(700, 260)
+    view.show()
+    tensors = (AliasNode(("x",), "base", 1, (12,), "float32", (1,), 0),) if left_out else ()
+    storages = (StorageNode(1, 48, "cpu", 0),) if left_out else ()
+    view.show_aliases(AliasesSnapshot(storages=storages, tensors=tensors, left_out=left_out))
+    qapp.processEvents()
+    assert_same_picture(view, "alias_map_cut" if left_out else "alias_map_empty")

@@ -76,6 +76,16 @@ def test_a_clicked_cell_is_told_with_its_element(view, qtbot) -> None:
     assert cells == [9]
     assert [int(t[index]) for index in elements] == [9]
     assert view.text("sum").endswith("= 9")
+    click_cell(qtbot, view, 0)
+    assert elements[-1] == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("shape", "by"), [((1, 3, 4), 1), ((3, 1, 4), 0), ((1, 5), BY_POSITION), ((), BY_POSITION)]
+)
+def test_cells_are_coloured_by_the_outermost_of_two_long_dimensions(view, shape, by) -> None:
+    view.show_storage(shown("x", torch.zeros(shape)))
+    assert view.findChild(QComboBox, "storage_color_by").currentData() == by
 
 
 def test_the_right_button_chooses_no_cell(view, qtbot) -> None:
@@ -242,6 +252,18 @@ def test_only_what_is_in_sight_is_asked_for(view, qtbot) -> None:
     view.show_element((5_000_000,))
     assert 0 <= view.strip.cell_rect(5_000_000).top() < view.strip.viewport().height()
     assert asked[-1][0] <= 5_000_000 < asked[-1][0] + asked[-1][1]
+
+
+def test_a_window_that_ends_within_sight_is_asked_for_again(view) -> None:
+    t = torch.zeros(100_000)
+    view.show_storage(shown("t", t, 0, 1024))
+    asked = []
+    view.window_requested.connect(lambda first, count: asked.append((first, count)))
+    view.show_storage(shown("t", t, 0, 1024))
+    assert asked == []
+    first, count = view.wanted()
+    view.show_storage(shown("t", t, 0, first + count - 1))
+    assert asked == [(first, count)]
 
 
 def test_rows_do_not_break_elsewhere_while_one_scrolls(view) -> None:

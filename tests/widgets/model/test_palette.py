@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QWidget
 
 from engine.project import catalogue
 from tests.pictures import assert_same_picture
+from tests.words import assert_same_words
 from widgets.model.palette import BlockPalette
 from widgets.model.palette_row import KIND_ROLE
 
@@ -173,6 +174,7 @@ def test_a_search_looks_as_it_did(palette, qapp):
     QTest.keyClicks(palette.search, "norm")
     qapp.processEvents()
     assert_same_picture(palette, "palette")
+    assert_same_words(palette, "palette_searched")
 
 
 def test_a_kind_is_found_by_its_key(palette):

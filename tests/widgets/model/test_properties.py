@@ -12,6 +12,7 @@ from engine.project.document import Block
 from engine.project.problems import Fix, Problem
 from engine.protocol import BlockReport, ModelSnapshot, TensorSpec
 from tests.pictures import assert_same_picture
+from tests.words import assert_same_words
 from widgets.model.problems import ProblemCard
 from widgets.model.properties import BlockProperties
 
@@ -189,6 +190,7 @@ def test_a_block_at_fault_looks_as_it_did(panel, qapp):
     panel.show_name_error("A name is letters, digits and _.")
     qapp.processEvents()
     assert_same_picture(panel, "properties")
+    assert_same_words(panel, "properties")
 
 
 def test_the_model_looks_as_it_did(panel, qapp):
@@ -196,6 +198,7 @@ def test_the_model_looks_as_it_did(panel, qapp):
     panel.show_block(None, None, None, snapshot(problems=(long,)))
     qapp.processEvents()
     assert_same_picture(panel, "properties_of_the_model")
+    assert_same_words(panel, "properties_of_the_model")
 
 
 def test_a_problem_says_where_a_click_leads_and_torchs_own_words(qtbot):

@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QLabel
 from engine.project.factories import FACTORIES
 from engine.protocol import Variable, VariablesSnapshot
 from tests.pictures import assert_same_picture
+from tests.words import assert_same_words
 from widgets.operations.create_form import CreateForm
 
 
@@ -114,6 +115,7 @@ def test_the_form_looks_as_it_did(form, qapp):
     form.editors["size"].setText("2, q")
     qapp.processEvents()
     assert_same_picture(form, "create_form")
+    assert_same_words(form, "create_form_filled")
 
 
 def test_what_was_chosen_stays_when_the_lists_are_filled_anew(form):

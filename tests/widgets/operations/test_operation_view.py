@@ -21,6 +21,7 @@ from engine.protocol import (
 )
 from engine.session import Session
 from tests.pictures import assert_same_picture
+from tests.words import assert_same_words
 from widgets import theme
 from widgets.operations.kind_mark import KINDS, KindMark
 from widgets.operations.operation_table import GROUPS, line_for
@@ -320,6 +321,8 @@ def test_an_explanation_looks_as_it_did(qapp, view, colors: theme.Theme) -> None
     view.show_snapshot(ExplanationSnapshot(source=view.source, steps=steps, ran=True))
     view.setFocus()
     assert_same_picture(view, f"operation_{colors.name}")
+    if colors is theme.LIGHT:
+        assert_same_words(view, "operation_explained")
 
 
 @pytest.mark.parametrize(

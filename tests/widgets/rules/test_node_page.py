@@ -19,6 +19,7 @@ from engine.protocol import (
 from tests.labels import said
 from tests.pictures import assert_same_picture
 from tests.widgets.backward.autograd_snapshots import WEIGHT_GRAD, value_of
+from tests.words import assert_same_words
 from widgets.rules.node_page import EMPTY_TEXT, NodePage
 
 LINE = SourceLine("<cell 2>", 3, "y = net(x)")
@@ -104,6 +105,7 @@ def test_the_page_looks_as_it_did(page: NodePage, qapp) -> None:
     page.show_detail(replace(DETAIL, saved=(drawn, *DETAIL.saved[1:])))
     qapp.processEvents()
     assert_same_picture(page, "node_page")
+    assert_same_words(page, "node_page_shown")
 
 
 def test_a_table_of_many_rows_scrolls_and_one_of_few_is_as_high_as_they_are(page: NodePage) -> None:

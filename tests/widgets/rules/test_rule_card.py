@@ -22,6 +22,7 @@ from engine.protocol import (
     RuleSymbol,
 )
 from tests.widgets.backward.autograd_snapshots import value_of
+from tests.words import assert_same_words
 from widgets import theme
 from widgets.rules.rule_card import RuleCard
 from widgets.rules.rule_formula import parse_element
@@ -134,6 +135,13 @@ def test_a_rule_shows_formula_letters_and_numbers(card: RuleCard) -> None:
     assert card.formula.element.text() == "0, 0"
     assert [card.formula.inputs.itemText(i) for i in range(2)] == ["a, to x", "b, to relu"]
     assert said(card, "rule_general") == ""
+
+
+def test_a_rule_checked_and_stepped_into_says_all_that_it_did(card: RuleCard) -> None:
+    card.show_rule(rule())
+    card.show_check(CHECK)
+    card.show_ops(OPS)
+    assert_same_words(card, "rule_card_filled")
 
 
 def test_before_the_node_ran_there_is_the_formula_alone(card: RuleCard) -> None:

@@ -212,7 +212,16 @@ def test_lines_of_calls_that_know_no_turn():
 
 @pytest.mark.parametrize(
     ("number", "word"),
-    [(1, "1st"), (2, "2nd"), (3, "3rd"), (4, "4th"), (12, "12th"), (21, "21st"), (1113, "1,113th")],
+    [
+        (1, "1st"),
+        (2, "2nd"),
+        (3, "3rd"),
+        (4, "4th"),
+        (10, "10th"),
+        (12, "12th"),
+        (21, "21st"),
+        (1113, "1,113th"),
+    ],
 )
 def test_ordinals(number, word):
     assert ordinal(number) == word

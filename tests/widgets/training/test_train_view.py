@@ -23,6 +23,7 @@ from engine.protocol import (
 )
 from tests.labels import said
 from tests.pictures import assert_same_picture
+from tests.words import assert_same_words
 from widgets.fields import TextField
 from widgets.forms import ParamForm
 from widgets.training.run_bar import at_chance, cut_off_text, progress_text, result_text
@@ -514,6 +515,7 @@ def test_a_run_looks_as_it_did(view: TrainView, qapp) -> None:
         plot.refresh()
     qapp.processEvents()
     assert_same_picture(view, "train_run")
+    assert_same_words(view.bar, "train_run")
 
 
 @pytest.mark.parametrize(
