@@ -15,8 +15,9 @@ from ..autograd.formulas.numbers import at, item, number_text
 from ..autograd.graph.hooks import hooks_on
 from ..autograd.graph.reading import Node
 from ..autograd.graph.snapshot import title
-from ..autograd.rules.finite_differences import CannotCheck, RuleCheck, check_rule
+from ..autograd.rules.finite_differences import RuleCheck, check_rule
 from ..autograd.rules.operators import OpValue, ops_inside
+from ..autograd.rules.recorded_operation import CannotCheck
 from ..errors import LabError
 from ..lab import Lab
 from ..protocol import (

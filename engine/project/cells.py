@@ -16,12 +16,6 @@ class FileCell:
     source: str
     first_line: int
 
-    @property
-    def padded_source(self) -> str:
-        """The source after as many empty lines as precede it, so that its line numbers are the
-        file's."""
-        return "\n" * (self.first_line - 1) + self.source
-
 
 def split_cells(text: str) -> tuple[FileCell, ...]:
     """The cells of a file. A cell without code is left out; a file without marks is one cell.

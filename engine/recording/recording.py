@@ -192,10 +192,6 @@ class Recordings:
         while total > self.max_calls and len(self.kept) > 1:
             total -= len(self.kept.pop(0).calls)
 
-    def recording_of(self, sequence: int) -> Recording | None:
-        """The recording whose span holds this sequence number."""
-        return find_recording(self.kept, sequence)
-
     @property
     def classes(self) -> dict[str, str]:
         return {path: name for each in self.kept for path, name in each.classes.items()}

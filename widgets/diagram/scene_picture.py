@@ -20,18 +20,17 @@ MAX_PICTURE_AREA_PX = 16_000_000
 """The largest area of such an image: at PNG_SCALE it takes 256 MB, the limit of Qt's reader."""
 
 
-def scene_picture(
-    scene: QGraphicsScene, rect: QRectF, scale: float, bounded: bool = True
-) -> tuple[QSize, Paint]:
+def scene_picture(scene: QGraphicsScene, rect: QRectF, bounded: bool = True) -> tuple[QSize, Paint]:
     """The part `rect` of a scene with a margin: its size in pixels, and a function that paints it.
 
-    `scale` is in pixels per scene pixel; with `bounded`, it is reduced until the picture fits in
-    MAX_PICTURE_PX and MAX_PICTURE_AREA_PX.
+    A pixel of the scene is one of the picture; with `bounded`, it is smaller if the picture would
+    not fit in MAX_PICTURE_PX and MAX_PICTURE_AREA_PX.
     """
     if rect.isEmpty():
         rect = QRectF(0, 0, 16 * GRID, 16 * GRID)
     margin = 2 * GRID
     rect = QRectF(rect.marginsAdded(QMarginsF(margin, margin, margin, margin)).toAlignedRect())
+    scale = 1.0
     if bounded:
         width, height = rect.width(), rect.height()
         by_area = math.sqrt(MAX_PICTURE_AREA_PX / (width * height))

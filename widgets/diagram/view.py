@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from pathlib import Path
 
 from PySide6.QtCore import QEvent, QMarginsF, QPoint, QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import (
@@ -295,22 +294,14 @@ class DiagramView(QGraphicsView):
 
     # -- pictures --------------------------------------------------------------------------------
 
-    def _picture(self, scale: float, bounded: bool = True) -> tuple[QSize, save_picture.Paint]:
-        return scene_picture(self.scene(), self.content_rect(), scale, bounded)
-
-    def save_png(self, path: str | Path, scale: float = save_picture.PNG_SCALE) -> None:
-        """Write the whole content at `scale` image pixels per scene pixel (the longer side held
-        to 16,384, the area to 64 million); raises OSError when the file cannot be written."""
-        size, paint = self._picture(scale / save_picture.PNG_SCALE)
-        save_picture.save_picture(str(path), size, paint)
-
-    def save_svg(self, path: str | Path) -> None:
-        """Write the whole content as SVG; raises OSError when the file cannot be written."""
-        save_picture.save_picture(str(path), *self._picture(1.0, bounded=False))
+    def picture(self, bounded: bool = True) -> tuple[QSize, save_picture.Paint]:
+        """The whole content: its size in pixels, and a function that paints it. With `bounded`, it
+        is made smaller until a PNG can hold it."""
+        return scene_picture(self.scene(), self.content_rect(), bounded)
 
     def copy_picture(self) -> None:
         """Put the whole content on the clipboard as a picture."""
-        save_picture.copy_picture(*self._picture(1.0))
+        save_picture.copy_picture(*self.picture())
 
     def add_picture_actions(self, menu: QMenu) -> None:
         """Add Copy picture, Save as PNG and Save as SVG."""
@@ -319,6 +310,6 @@ class DiagramView(QGraphicsView):
             menu.addAction(
                 f"Save as {suffix.upper()}…",
                 lambda suffix=suffix, bounded=bounded: save_picture.ask_and_save(
-                    self, suffix, *self._picture(1.0, bounded)
+                    self, suffix, *self.picture(bounded)
                 ),
             )

@@ -10,15 +10,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor
 
-from ...recording.argument_values import Kept, Other
 from ...recording.recording import Call
 from ..backward.stepping import Step
 from ..graph.reading import Node
+from .recorded_operation import Argument, CannotCheck, Operation, operation_of, tensors_in
 
 MAX_ELEMENTS = 64
 """Elements of an argument that are checked; of a larger argument, this many drawn at random."""
@@ -29,15 +29,6 @@ TOLERANCES = {torch.float64: 1e-6, torch.float32: 2e-4, torch.float16: 5e-3, tor
 """The largest error of a rule, relative to the gradient's size: the rounding of its dtype."""
 
 Verdict = Literal["right", "wrong", "kink", "edge"]
-
-
-class CannotCheck(Exception):
-    """No check is possible. The message says why, `hint` what to do. With `unrecorded`, a trace of
-    the code would make it possible."""
-
-    def __init__(self, message: str, hint: str = "", unrecorded: bool = False) -> None:
-        super().__init__(message)
-        self.hint, self.unrecorded = hint, unrecorded
 
 
 @dataclass(frozen=True)
@@ -76,80 +67,11 @@ class RuleCheck:
         return all(each.verdict != "wrong" for each in self.elements)
 
 
-@dataclass
-class _Argument:
-    """A tensor argument that the node may have an input for; without a `value` if not given."""
-
-    value: Tensor | None
-
-
-class _Operation:
-    """The recorded call, which can be run again with changed arguments."""
-
-    def __init__(self, call: Call, func: Any) -> None:
-        self.func = func
-        self.arguments: list[_Argument] = []
-        """The tensors that autograd may differentiate by, in the order of the node's inputs."""
-        schema = self.func._schema.arguments
-        names = [argument.name for argument in schema]
-        given = dict(zip(names, call.args, strict=False)) | call.kwargs
-        self._given = {
-            argument.name: self._take(given[argument.name], "Tensor" in str(argument.type))
-            for argument in schema
-            if argument.name in given
-        }
-        self._by_name = {a.name for a in schema if a.kwarg_only}
-
-    def _take(self, value: Any, is_tensor: bool) -> Any:
-        if isinstance(value, Kept):
-            if value.tensor is None:
-                raise CannotCheck(f"A value of forward was not kept: {value.note}.")
-            t = value.tensor.detach()
-            if not (t.is_floating_point() or t.is_complex()):
-                return t
-            found = _Argument(t.to(torch.promote_types(t.dtype, torch.float64)))
-            self.arguments.append(found)
-            return found
-        if isinstance(value, list | tuple) and is_tensor:
-            return [self._take(item, True) for item in value]
-        if isinstance(value, torch.dtype) and value.is_floating_point:
-            return torch.float64
-        if is_tensor:
-            self.arguments.append(_Argument(None))
-        return value
-
-    def run(self) -> list[Tensor]:
-        """The results, on copies of the arguments: the operation may write to them."""
-        given = {name: _copied(value) for name, value in self._given.items()}
-        by_name = {name: given.pop(name) for name in self._by_name if name in given}
-        result = self.func(*given.values(), **by_name)
-        return [t for t in _flat(result) if t.is_floating_point() or t.is_complex()]
-
-
-class _CustomFunction(_Operation):
-    """A Python Function: its node has an input for each tensor argument."""
-
-    def __init__(self, call: Call, function: type[torch.autograd.Function]) -> None:
-        self.func = function.apply
-        self.arguments = []
-        self._given = {str(i): self._take(value, False) for i, value in enumerate(call.args)}
-        self._by_name = set()
-
-    def _take(self, value: Any, is_tensor: bool) -> Any:
-        found = super()._take(value, is_tensor)
-        if isinstance(found, Tensor):  # an integer tensor: the node has an input for it too
-            found = _Argument(found)
-            self.arguments.append(found)
-        if isinstance(found, Other):
-            raise CannotCheck(f"An argument of type {found.text} was not kept.")
-        return found
-
-
 def check_rule(step: Step, call: Call | None, seed: int = 0) -> Iterator[RuleCheck | None]:
     """Compare one step of backward with differences of the call that made its node. Yields None
     after each element, and the RuleCheck at the end. Raises CannotCheck."""
     node = step.node
-    operation = _operation_of(node, call)
+    operation = operation_of(node, call)
     assert call is not None
     try:
         with torch.no_grad():
@@ -203,30 +125,10 @@ def node_dtype(node: Node, gradient: Tensor) -> torch.dtype:
     return max(dtypes, key=lambda dtype: TOLERANCES.get(dtype, 0.0))
 
 
-def _operation_of(node: Node, call: Call | None) -> _Operation:
-    if node.is_leaf:
-        raise CannotCheck("A leaf has no rule: its gradient is added to .grad.")
-    if call is None or call.result is None:
-        raise CannotCheck(
-            "The operation that made this node was not recorded with its values.",
-            "A trace of the code records them; then step backward here again. The model's batch is"
-            " always recorded, and the tab Derivatives checks any function by gradcheck.",
-            unrecorded=True,
-        )
-    if node.is_custom:
-        return _CustomFunction(call, type(node.fn)._forward_cls)
-    if call.kind != "op" or not isinstance(call.func, torch._ops.OpOverload):
-        raise CannotCheck(
-            f"{call.name} is no single operator of torch, so there is none to run again.",
-            "Check a Python function with gradcheck in the tab Derivatives.",
-        )
-    return _Operation(call, call.func)
-
-
 def _weights(step: Step, results: Sequence[Tensor], call: Call) -> list[Tensor | None]:
     """The incoming gradients in float64. Raises CannotCheck if the operation gives other results
     than it gave in forward."""
-    recorded = [t for t in _flat(call.result) if t.is_floating_point() or t.is_complex()]
+    recorded = [t for t in tensors_in(call.result) if t.is_floating_point() or t.is_complex()]
     for again, then in zip(results, recorded, strict=False):
         if again.shape != then.shape or not _equal_but_rounding(again, then):
             raise CannotCheck(
@@ -254,10 +156,10 @@ def _equal_but_rounding(again: Tensor, then: Tensor) -> bool:
     return torch.allclose(again, wide, rtol=relative, atol=relative * (1 + size), equal_nan=True)
 
 
-def _matched(node: Node, operation: _Operation, step: Step) -> list[tuple[int, _Argument]]:
+def _matched(node: Node, operation: Operation, step: Step) -> list[tuple[int, Argument]]:
     """The argument of each of the node's inputs, with the input's number. Raises CannotCheck if
     they do not fit."""
-    found: list[tuple[int, _Argument]] = []
+    found: list[tuple[int, Argument]] = []
     for number, (fn, output) in enumerate(node.fn.next_functions):
         if fn is None:
             continue
@@ -272,9 +174,9 @@ def _matched(node: Node, operation: _Operation, step: Step) -> list[tuple[int, _
 
 
 def _check_element(
-    operation: _Operation,
+    operation: Operation,
     weights: Sequence[Tensor | None],
-    argument: _Argument,
+    argument: Argument,
     number: int,
     element: tuple[int, ...],
     claimed: float,
@@ -315,7 +217,7 @@ def _finite(t: Tensor) -> Tensor:
     return t.nan_to_num(0.0, 0.0, 0.0)
 
 
-def _loss(operation: _Operation, weights: Sequence[Tensor | None]) -> float:
+def _loss(operation: Operation, weights: Sequence[Tensor | None]) -> float:
     """Σ result · gradient, or its real part if the results are complex. NaN and infinity are left
     out: no step changes them."""
     total = 0.0
@@ -333,24 +235,3 @@ def _sample(count: int, generator: torch.Generator) -> list[int]:
     if count <= MAX_ELEMENTS:
         return list(range(count))
     return sorted(torch.randint(count, (MAX_ELEMENTS,), generator=generator).unique().tolist())
-
-
-def _copied(value: Any) -> Any:
-    """A copy of an argument of a call. An `_Argument` becomes a copy of its tensor."""
-    if isinstance(value, _Argument):
-        return None if value.value is None else value.value.clone()
-    if isinstance(value, Tensor):
-        return value.clone()
-    if isinstance(value, list):
-        return [_copied(item) for item in value]
-    return value
-
-
-def _flat(value: Any) -> list[Tensor]:
-    if isinstance(value, Kept):
-        return [] if value.tensor is None else [value.tensor]
-    if isinstance(value, Tensor):
-        return [value]
-    if isinstance(value, list | tuple):
-        return [t for item in value for t in _flat(item)]
-    return []

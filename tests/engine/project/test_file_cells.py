@@ -29,12 +29,11 @@ def test_marks_begin_cells_and_empty_ones_are_dropped():
     assert cells[2].source == "# %%\nz = 1"
 
 
-def test_line_numbers_of_the_padded_source_are_the_files():
+def test_each_cell_is_the_files_text_from_its_first_line_on():
     lines = FILE.split("\n")
     for cell in split_cells(FILE):
-        padded = cell.padded_source.split("\n")
-        assert padded[cell.first_line - 1 :] == lines[cell.first_line - 1 : len(padded)]
-        assert not any(padded[: cell.first_line - 1])
+        source = cell.source.split("\n")
+        assert lines[cell.first_line - 1 :][: len(source)] == source
 
 
 @pytest.mark.parametrize("end", ["\r\n", "\r"])

@@ -17,7 +17,7 @@ from torch.nn import functional as F
 from engine.autograd.graph.reading import Node, read_graph
 from engine.recording.argument_values import Keeper, Kept
 from engine.recording.recorder import Recorder
-from engine.recording.recording import Call, GradientCut, Recording, Recordings
+from engine.recording.recording import Call, GradientCut, Recording, Recordings, find_recording
 from tests.engine.autograd import backward_cases
 
 
@@ -334,9 +334,9 @@ def test_recordings_are_found_by_number_and_the_oldest_go_first() -> None:
             roots.append(x.sin().cos())
         x.exp()  # between two recordings
         kept.add(recorder.recording)
-    found = [kept.recording_of(y.grad_fn._sequence_nr()) for y in roots]
+    found = [find_recording(kept.kept, y.grad_fn._sequence_nr()) for y in roots]
     assert found[:2] == [None, None] and found[2:] == kept.kept
-    assert kept.recording_of(x.exp().grad_fn._sequence_nr()) is None
+    assert find_recording(kept.kept, x.exp().grad_fn._sequence_nr()) is None
 
 
 def test_cutting_a_recording_forgets_the_end() -> None:

@@ -13,6 +13,7 @@ from engine.project.problems import Problem
 from engine.protocol import BlockReport, TensorSpec
 from tests.model_snapshots import model_snapshot
 from widgets import theme
+from widgets.save_picture import save_picture
 
 
 def test_items_follow_the_model_and_only_what_changed_is_touched(canvas, model):
@@ -177,7 +178,7 @@ def test_the_empty_canvas_says_what_to_do(canvas):
 
 def test_pictures_of_the_model_are_vector_text(canvas, snapshot, tmp_path):
     canvas.show_report(snapshot)
-    canvas.save_svg(tmp_path / "model.svg")
+    save_picture(str(tmp_path / "model.svg"), *canvas.picture(bounded=False))
     svg = (tmp_path / "model.svg").read_text()
     for words in ("Linear", "64 → 32", "(B, 64)", "b is wrong"):
         assert words in svg

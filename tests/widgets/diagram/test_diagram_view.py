@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QApplication, QGraphicsScene
 
 from widgets import theme
 from widgets.diagram.view import WHEEL_STEP, DiagramView
+from widgets.save_picture import PNG_SCALE, save_picture
 
 
 @pytest.fixture
@@ -153,22 +154,24 @@ def test_set_view_is_told_and_can_be_restored(view):
 
 def test_pictures_hold_the_whole_content_whatever_is_in_view(view, tmp_path):
     view.set_view(3, 5000, 5000)
-    view.save_png(tmp_path / "all.png", scale=1)
+    save_picture(str(tmp_path / "all.png"), *view.picture())
     image = QImage(str(tmp_path / "all.png"))
     margin = 16
-    assert (image.width(), image.height()) == pytest.approx((400 + 32, 200 + 32), abs=4)
-    assert image.pixelColor(margin + 200, margin + 100) == QColor("#123456")
+    size = (PNG_SCALE * (400 + 32), PNG_SCALE * (200 + 32))
+    assert (image.width(), image.height()) == pytest.approx(size, abs=4 * PNG_SCALE)
+    middle = QPointF(margin + 200, margin + 100) * PNG_SCALE
+    assert image.pixelColor(middle.toPoint()) == QColor("#123456")
     assert image.pixelColor(2, 2) == QColor(theme.current().canvas)
-    view.save_svg(tmp_path / "all.svg")
+    save_picture(str(tmp_path / "all.svg"), *view.picture(bounded=False))
     assert "#123456" in (tmp_path / "all.svg").read_text()
     view.copy_picture()
     assert not QGuiApplication.clipboard().image().isNull()
 
 
 def test_a_picture_that_cannot_be_written_says_so(view, tmp_path):
-    for save, name in ((view.save_png, "a.png"), (view.save_svg, "a.svg")):
+    for name in ("a.png", "a.svg"):
         with pytest.raises(OSError, match="No such file"):
-            save(tmp_path / "nowhere" / name)
+            save_picture(str(tmp_path / "nowhere" / name), *view.picture())
 
 
 def test_background_follows_the_theme(qapp, view):

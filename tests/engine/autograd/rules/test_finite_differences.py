@@ -13,9 +13,9 @@ from engine.autograd import BackwardStepper
 from engine.autograd.rules.finite_differences import (
     MAX_ARGUMENTS,
     MAX_ELEMENTS,
-    CannotCheck,
     check_rule,
 )
+from engine.autograd.rules.recorded_operation import CannotCheck
 from engine.recording.argument_values import Keeper
 from engine.recording.recorder import Recorder
 from tests.engine.autograd.formulas.rule_cases import CASES
