@@ -12,15 +12,14 @@ from msgspec import structs
 from torch import Tensor
 
 from ..autograd.derivatives.code import check_code_of, code_of
+from ..autograd.derivatives.differences import compare, numerical_entry
 from ..autograd.derivatives.functions import (
     MATRIX_KINDS,
     At,
     Derivative,
     Function,
     at_point,
-    compare,
     derivative,
-    numerical_entry,
     shortened,
 )
 from ..autograd.derivatives.gradient_check import Pair, gradcheck

@@ -3,29 +3,20 @@
 from __future__ import annotations
 
 import linecache
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ..project import catalogue, wiring
-from ..project.catalogue import Port
-from ..project.document import Block, Model, ParamValue
+from ..project.document import Block, Model
 from ..protocol import TensorSpec
-from .build import BlockGraph, block_graph, explicit, has_module, has_valid_arguments
+from .build import BlockGraph, block_graph, has_module, has_valid_arguments
+from .expressions import call, constructor, grouped, sample
 from .problems import shape_text
 
 Specs = Mapping[tuple[str, str], TensorSpec]
 
 MODEL_FILE = "<model>"
 """The file name of a model's Python in lines that a recording refers to."""
-
-_INFIX = {
-    "residual": "+",
-    "torch.add": "+",
-    "torch.sub": "-",
-    "torch.mul": "*",
-    "torch.matmul": "@",
-}
-_BY_POSITION = frozenset(("torch.transpose", "torch.squeeze", "torch.unsqueeze", "torch.select"))
 
 
 @dataclass
@@ -177,7 +168,7 @@ class _Writer:
         names = [self.names.of.get(self.graph.values[block.id, port.name], "_") for port in outputs]
         if len(names) == 1:
             return names[0]
-        return ", ".join(_grouped(outputs, names, lambda group: f"({', '.join(group)})"))
+        return ", ".join(grouped(outputs, names, lambda group: f"({', '.join(group)})"))
 
     def _return(self) -> None:
         add = self.page.add
@@ -202,7 +193,7 @@ class _Writer:
         add('if __name__ == "__main__":')
         add("    model = Model()")
         for block in self.inputs:
-            add(f"    {block.name} = {_sample(block)}", block)
+            add(f"    {block.name} = {sample(block)}", block)
         names = ", ".join(block.name for block in self.inputs)
         add(f"    y = model({names})")
         if self.loss is not None:
@@ -257,91 +248,3 @@ class _Names:
                         other += "_"
                     self.of[node] = other
                     live[other] = last_use[node]
-
-
-# -- expressions ----------------------------------------------------------------------------------
-
-
-def constructor(block: Block) -> str:
-    """Return the expression that makes a block's module: `nn.Conv2d(1, 6, kernel_size=5)`.
-
-    The first two arguments that torch requires are passed by position, all others by name.
-    """
-    params = {param.name: param for param in catalogue.kind(block.kind).params}
-    values = explicit(block)
-    leading = [name for name, param in params.items() if param.required and name != "dim"][:2]
-    if list(params)[: len(leading)] != leading:
-        leading = []
-    written = [_literal(values[name]) for name in leading]
-    written += [
-        f"{name}={_literal(value)}" for name, value in values.items() if name not in leading
-    ]
-    return f"{block.kind}({', '.join(written)})"
-
-
-def call(block: Block, args: list[str]) -> str:
-    """Return the expression that runs a block on these variables, one for each wired input."""
-    kind = catalogue.kind(block.kind)
-    values = explicit(block)
-    inputs = catalogue.ports(block)[0][: len(args)]
-    if kind.call == "module":
-        packed = _grouped(inputs, args, lambda group: f"({', '.join(group)})")
-        return f"self.{block.name}({', '.join(packed)})"
-    if block.kind in _INFIX and not values:
-        return f"{args[0]} {_INFIX[block.kind]} {args[1]}"
-    if inputs[0].pack:
-        return f"{kind.torch_name}(({', '.join(args)}), {_keywords(values)})".replace(", )", ")")
-    if len(args) > 1:
-        return f"{kind.torch_name}({', '.join(args)}, {_keywords(values)})"
-    return _method(block, args[0], values)
-
-
-def _method(block: Block, x: str, values: dict[str, ParamValue]) -> str:
-    name = block.kind.rpartition(".")[2]
-    match block.kind:
-        case "Tensor.reshape":
-            shape = values["shape"]
-            assert isinstance(shape, tuple)
-            return f"{x}.reshape({x}.shape[0], {', '.join(map(str, shape))})"
-        case "torch.permute":
-            dims = values["dims"]
-            return f"{x}.permute({', '.join(map(str, dims)) if isinstance(dims, tuple) else dims})"
-        case "torch.select" if values["dim"] == 1:
-            return f"{x}[:, {values['index']}]"
-    if block.kind in _BY_POSITION:
-        return f"{x}.{name}({', '.join(map(repr, values.values()))})"
-    return f"{x}.{name}({_keywords(values)})"
-
-
-def _keywords(values: dict[str, ParamValue]) -> str:
-    return ", ".join(f"{name}={_literal(value)}" for name, value in values.items())
-
-
-def _literal(value: ParamValue) -> str:
-    """Return a value as formatters write it: strings in double quotes."""
-    return f'"{value}"' if isinstance(value, str) else repr(value)
-
-
-def _grouped(ports: Iterable[Port], names: list[str], pack) -> list[str]:
-    """Return `names`, with the names of ports that share a `pack` joined by `pack`."""
-    groups: dict[str, list[str]] = {}
-    packed = set()
-    for port, name in zip(ports, names, strict=True):
-        groups.setdefault(port.pack or port.name, []).append(name)
-        if port.pack:
-            packed.add(port.pack)
-    return [
-        ("_" if set(group) == {"_"} else pack(group)) if key in packed else group[0]
-        for key, group in groups.items()
-    ]
-
-
-def _sample(block: Block) -> str:
-    """Return the expression of a batch of four random samples for an Input."""
-    values = catalogue.arguments(block)
-    shape = values["shape"]
-    sizes = ", ".join(map(str, (4, *(shape if isinstance(shape, tuple) else ()))))
-    if values["dtype"] == "int64":
-        return f"torch.randint(2, ({sizes}))"
-    dtype = f", dtype=torch.{values['dtype']}" if values["dtype"] != "float32" else ""
-    return f"torch.randn({sizes}{dtype})"

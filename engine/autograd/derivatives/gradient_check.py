@@ -12,7 +12,8 @@ from torch import Tensor
 from torch.autograd.gradcheck import GradcheckError
 
 from ...errors import LabError
-from .functions import MAX_ENTRIES, central_difference, units, vjp_of
+from .differences import central_difference
+from .functions import MAX_ENTRIES, units, vjp_of
 
 
 @dataclass(frozen=True)

@@ -10,14 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from engine.autograd.derivatives.functions import (
-    Kind,
-    at_point,
-    compare,
-    derivative,
-    numerical,
-    numerical_entry,
-)
+from engine.autograd.derivatives.differences import compare, numerical, numerical_entry
+from engine.autograd.derivatives.functions import Kind, at_point, derivative
 from engine.autograd.derivatives.gradient_check import gradcheck
 from engine.errors import LabError
 
