@@ -316,19 +316,19 @@ def _checked_pair(pair: Pair, inputs: tuple[Tensor, ...], command: GradcheckComm
 def _check_hint(message: str, command: GradcheckCommand, random: bool) -> str:
     if random:
         return (
-            "The function draws random numbers, so no two calls are of the same function: put a"
-            " model in eval(), or begin the function with torch.manual_seed(0)."
+            "The function draws random numbers, so each call gives another result: put a"
+            " model in eval(), or start the function with torch.manual_seed(0)."
         )
     if "Jacobian mismatch" in message and not command.double:
-        return "In float32 numeric derivatives are coarse: check in float64 before the backward."
+        return "In float32, numeric derivatives are inexact. Check in float64 first."
     if "Jacobian mismatch" in message:
         what = "the backward of the backward" if command.second else "the backward"
-        return f"The entry marked differs most: look at {what} of the operation it belongs to."
+        return f"The framed entry differs most: look at {what} of the operation it belongs to."
     if "expected to be zero" in message:
         return (
-            "The result moves when the input does, and for autograd it does not depend on it: look"
+            "The result depends on the input, but autograd has no record of that: look"
             " for detach(), item() or numpy()."
         )
     if "not differentiable" in message or "does not require grad" in message:
-        return "Nothing leads from the inputs to the output: look for detach(), item() or numpy()."
+        return "No graph leads from the output to the inputs: look for detach(), item() or numpy()."
     return explain_error(RuntimeError(message))

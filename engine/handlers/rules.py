@@ -42,7 +42,7 @@ from ..tensors.summary import value
 
 _NOT_RUN = "It has not run yet, so there are no numbers: step backward until it has."
 HELD = (
-    "The real engine is held in the midst of backward, and cannot run a node a second time. Choose"
+    "The real engine is paused inside backward, and cannot run a node a second time. Choose"
     " stepping node by node for this."
 )
 MAX_COMPARED = 1 << 22
@@ -110,7 +110,9 @@ def check_step(lab: Lab, command: CheckRuleCommand) -> Iterator[Snapshot | None]
     assert found is not None
     notes = list(found.notes)
     if hooks := _hooks(backward, node):
-        notes.append(f"What goes out has passed {hooks}: a hook may change it after the rule.")
+        notes.append(
+            f"The outgoing gradient has passed {hooks}, which may have changed it after the rule."
+        )
     elements = sorted(
         found.elements,
         key=lambda e: (
@@ -182,7 +184,8 @@ def _with_numbers(
     outgoing = step.outgoing[number]
     if outgoing is None:
         return structs.replace(
-            snapshot, note="No gradient came out for this input: it is undefined, which is zero."
+            snapshot,
+            note="No gradient came out for this input: it is undefined, which counts as zero.",
         )
     dense = outgoing.detach().to_dense() if outgoing.layout != torch.strided else outgoing.detach()
     shown = value(f"∂L/∂{rule.label(number)}", outgoing)
@@ -252,7 +255,7 @@ def _leaf_rule(
         inputs=(RuleInput(0, name, f"{name}.grad", shape),),
         input=0,
         formula=f"{name}.grad ← {name}.grad + g",
-        symbols=(RuleSymbol("g", "the gradient that comes in", shape=shape),),
+        symbols=(RuleSymbol("g", "the incoming gradient", shape=shape),),
         note=_NOT_RUN if step is None else "",
     )
     gradient = step.incoming[0] if step is not None else None

@@ -21,12 +21,18 @@ from widgets.values.histogram_view import HistogramView
 from widgets.values.picture_view import PictureView
 
 INITIALISATIONS = {
-    "default": ("torch's default", "What each layer does by itself: Kaiming uniform for Linear"),
+    "default": (
+        "torch's default",
+        "Each layer's own reset_parameters(): Kaiming uniform for Linear",
+    ),
     "kaiming_normal": ("Kaiming normal", "Normal with std √(2/fan_in): keeps ReLU nets in scale"),
     "xavier_uniform": ("Xavier uniform", "Uniform within √(6/(fan_in+fan_out)): for tanh, sigmoid"),
-    "orthogonal": ("orthogonal", "Weights that keep lengths"),
-    "normal_0.01": ("normal, std 0.01", "Small weights: signals and gradients shrink by layer"),
-    "normal_1": ("normal, std 1", "Large weights: signals and gradients grow by layer"),
+    "orthogonal": ("orthogonal", "Orthogonal weight matrices: they keep the length of a vector"),
+    "normal_0.01": (
+        "normal, std 0.01",
+        "Small weights: signals and gradients shrink from layer to layer",
+    ),
+    "normal_1": ("normal, std 1", "Large weights: signals and gradients grow from layer to layer"),
     "zeros": ("zeros", "All weights zero: no gradient gets past the last layer"),
 }
 MOSTLY_DEAD = 0.5
@@ -34,11 +40,15 @@ MOSTLY_DEAD = 0.5
 _COLUMNS = (
     ("layer", "A module with parameters of its own, or an activation with flat parts."),
     ("‖grad‖", "2-norm of its gradients in the last step."),
-    ("dead", "Units that stand on a flat part for every sample of the batch."),
+    (
+        "dead",
+        "Share of the units whose activation is flat, with gradient 0, for every sample of"
+        " the batch.",
+    ),
     (
         "",
-        "vanishing: under a thousandth of the largest layer's (RMS); exploding: 1,000 or more;"
-        " dying: half of the units are dead, or more.",
+        "vanishing: the gradient (RMS) is at most 1/1000 of the largest layer's; exploding: its"
+        " norm is 1,000 or more; dying: at least half of the units are dead.",
     ),
 )
 
@@ -56,26 +66,29 @@ class FlowColumn(QWidget):
         self._box = make.combo(
             f"flow_initialisation_{number}",
             f"Initialisation of run {number}",
-            "How the weights begin. The biases begin at zero but for the default.",
+            "How the weights are initialised. Biases start at 0, except with torch's default.",
             ((title, key, f"{tip}.") for key, (title, tip) in INITIALISATIONS.items()),
         )
         self._box.setCurrentIndex(self._box.findData(initialisation))
-        self._box.currentIndexChanged.connect(lambda: self.clear())  # the data is another run's
+        # what is shown belongs to the old choice
+        self._box.currentIndexChanged.connect(lambda: self.clear())
         self._loss = make.text(f"flow_loss_{number}", "muted")
-        self._loss.setToolTip("The loss of the first batch, and that of the last one.")
+        self._loss.setToolTip("The loss of the first batch and of the last.")
         self._ended = make.text(f"flow_ended_{number}", "error", wrap=True)
-        words = "log₁₀ of each layer's gradient (RMS), a column a step"
+        words = "log₁₀ of each layer's gradient (RMS), one column per step"
         caption = make.label(words, "muted", wrap=True)
-        caption.setToolTip("All three heat maps share one scale: a colour is one size of gradient.")
+        caption.setToolTip("All three heat maps share one colour scale.")
         self.picture = PictureView()
         self.picture.setObjectName(f"flow_picture_{number}")
-        self.picture.setToolTip("Click a layer's step to see how its gradients are spread.")
+        self.picture.setToolTip(
+            "Click a cell for a histogram of this layer's gradients in this step."
+        )
         self.picture.set_cell_names(self._cell_name)
         self.picture.cell_chosen.connect(self._choose)
         self.table = self._make_table(number)
         self.histogram = HistogramView()
         self.histogram.setToolTip(
-            "How many gradients are of which size, by powers of ten; exact zeros are left out."
+            "The number of gradient elements by size, in powers of ten; exact zeros are left out."
         )
         shown = ((self.picture, 3), (self.table, 3), (self.histogram, 2))
         make.column(self._box, self._loss, self._ended, caption, *shown, on=self, gap=GRID // 2)
@@ -109,7 +122,9 @@ class FlowColumn(QWidget):
             f"loss {ends[0]} → {ends[1]} after {snapshot.step:,} of {snapshot.steps:,} steps"
         )
         make.tell(self._ended, snapshot.ended)
-        self.picture.show_picture(log10(snapshot.rms), "This model has no parameters")
+        self.picture.show_picture(
+            log10(snapshot.rms), "This model has no parameters: add a Linear block"
+        )
         self.measured.emit()
         self._show_table()
 
@@ -122,7 +137,7 @@ class FlowColumn(QWidget):
     def show_histogram(self, run: FlowHistogram | None, low: float, high: float) -> None:
         """Show the histogram of a layer's gradients, in log10."""
         if run is None:
-            self.histogram.show_histogram(None, "This run has no such step")
+            self.histogram.show_histogram(None, "This run ended before this step")
             return
         width = (high - low) / len(run.counts)
         words = f"All {run.zeros:,} gradients are exactly zero" if not sum(run.counts) else ""
@@ -137,7 +152,7 @@ class FlowColumn(QWidget):
         self.picture.show_picture(None, "Press Run")
         self.measured.emit()
         self.table.setRowCount(0)
-        self.histogram.show_histogram(None, "Click a layer's step above")
+        self.histogram.show_histogram(None, "Click a cell of the heat map above")
 
     def _show_table(self) -> None:
         snapshot = self._snapshot

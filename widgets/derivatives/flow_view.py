@@ -29,8 +29,8 @@ class FlowView(QWidget):
         self.setObjectName("flow_view")
         self._running = False
         words = make.label(
-            "The model on the canvas is trained from three initialisations, on the same batches;"
-            " your own weights are left alone.",
+            "Run trains copies of the model on the canvas from three initialisations, on the same"
+            " batches. Your own weights do not change.",
             "muted",
             wrap=True,
         )
@@ -40,7 +40,7 @@ class FlowView(QWidget):
         self.run.setAccessibleName("Run three trainings")
         self.run.setToolTip("Train from each initialisation and watch the gradients.")
         self.stop = make.button("flow_stop", "Stop", "mdi6.stop", self.stop_requested)
-        self.stop.setToolTip("End the runs; what was measured stays.")
+        self.stop.setToolTip("Stop the three runs. Their results so far stay visible.")
         self._problem = make.text("flow_problem", "error", wrap=True)
         self._chosen = make.text("flow_chosen", "muted")
         self.columns = [FlowColumn(i + 1, key) for i, key in enumerate(FIRST_CHOICE)]
@@ -81,7 +81,7 @@ class FlowView(QWidget):
             column.show_histogram(run, snapshot.low, snapshot.high)
             column.mark(snapshot.layer, snapshot.step)
         self._chosen.setText(
-            f"The histograms: log₁₀ |gradient| of {snapshot.layer} in step {snapshot.step + 1}."
+            f"Histograms: log₁₀ |gradient| of {snapshot.layer} in step {snapshot.step + 1}."
         )
 
     def show_problem(self, text: str) -> None:

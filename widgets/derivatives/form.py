@@ -18,13 +18,22 @@ from widgets.shapes.operand_fields import ExpressionField
 from widgets.theme import GRID
 
 KINDS = {
-    "jacobian": ("Jacobian", "All of ∂output/∂input: a row an output element, a column an input's"),
-    "hessian": ("Hessian", "Second derivatives of one number by each pair of input elements"),
-    "jvp": ("JVP", "Jacobian · v: how the output moves when the input moves along v"),
-    "vjp": ("VJP", "v · Jacobian: what backward computes, v being the gradient that comes in"),
+    "jacobian": (
+        "Jacobian",
+        "All of ∂output/∂input: a row per output element, a column per input element",
+    ),
+    "hessian": (
+        "Hessian",
+        "Second derivatives of a scalar output, for each pair of input elements",
+    ),
+    "jvp": ("JVP", "Jacobian · v: how the output changes when the input moves along v"),
+    "vjp": ("VJP", "v · Jacobian: what backward computes, with v as the incoming gradient"),
     "hvp": ("HVP", "Hessian · v, without building the Hessian"),
-    "gradcheck": ("gradcheck", "Is the backward right? Analytic against numeric Jacobian"),
-    "gradgradcheck": ("gradgradcheck", "Is the backward of the backward right?"),
+    "gradcheck": ("gradcheck", "Is backward right? Compares its Jacobian with a numeric one"),
+    "gradgradcheck": (
+        "gradgradcheck",
+        "Is double backward right? Compares second derivatives with numeric ones",
+    ),
 }
 _TOLERANCES = {
     "eps": ("1e-6", "Step of the numeric derivative: how far each input element is moved"),
@@ -34,7 +43,7 @@ _TOLERANCES = {
 
 
 class DerivativeForm(QWidget):
-    """Emits `asked(Command)` for a question, or `problem(text)` if the fields make none."""
+    """Emits `asked(Command)` for a question, or `problem(text)` if a field is wrong."""
 
     asked = Signal(object)
     problem = Signal(str)
@@ -44,34 +53,36 @@ class DerivativeForm(QWidget):
         self.kind = make.combo(
             "derivative_kind",
             "Derivative",
-            "Which derivative to take, or which check to make.",
+            "The derivative to compute, or the check to make.",
             ((title, key, f"{tip}.") for key, (title, tip) in KINDS.items()),
         )
         self.function = ExpressionField(
             "derivative_function",
             "Function",
-            "What to differentiate: f, torch.tanh, net, Gelu.apply, lambda x: (x @ w).sum()."
-            " Empty: the model on the canvas.",
+            "The function to differentiate, such as f, torch.tanh, net, Gelu.apply or lambda x:"
+            " (x @ w).sum(). Empty: the model on the canvas.",
         )
         self.function.setPlaceholderText("the model on the canvas")
         self.inputs = ExpressionField(
             "derivative_inputs",
             "Inputs",
-            "The tensors to call it with, with commas between: x, or x, w. Empty: the first sample"
-            " of the batch.",
+            "The tensors to call the function with, separated by commas: x, w. Empty: the first"
+            " sample of the model's batch.",
         )
-        self.inputs.setPlaceholderText("its first sample")
+        self.inputs.setPlaceholderText("the first sample of its batch")
         self.argument = make.spin("derivative_argument", "By input number")
-        self.argument.setToolTip("Which of the inputs to differentiate by, from 0 (argnums)")
+        self.argument.setToolTip(
+            "The input to differentiate by: 0 is the first (argnums in torch.func)"
+        )
         self.compute = make.button(
             "derivative_compute", "Compute", "mdi6.function-variant", self.ask, primary=True
         )
         self.compute.setAccessibleName("Compute the derivative")
-        self.compute.setToolTip("Ask the engine (Enter in any field)")
+        self.compute.setToolTip("Compute this derivative (Enter in any field)")
         self.vector = ExpressionField(
             "derivative_vector",
             "Vector",
-            "What to multiply by, of the input's shape (JVP, HVP) or the output's (VJP). Empty:"
+            "The vector v, in the shape of the input (JVP, HVP) or of the output (VJP). Empty:"
             " ones.",
         )
         self.vector.setPlaceholderText("ones")
@@ -83,7 +94,8 @@ class DerivativeForm(QWidget):
         )
         self.double = make.check("derivative_double", "float64", checked=True)
         self.double.setToolTip(
-            "Check in float64: in float32 a numeric derivative is too coarse to judge by."
+            "Check in float64. In float32, rounding makes numeric derivatives too inexact to"
+            " compare with."
         )
         self.tolerances = {name: self._tolerance(name) for name in _TOLERANCES}
         self._lay_out()
@@ -200,9 +212,10 @@ class DerivativeForm(QWidget):
             number = float(text)
         except ValueError:
             example = _TOLERANCES[name][0]
-            raise ValueError(f"{name} is a number such as {example}, not “{text}”.") from None
+            message = f"{name} must be a number such as {example}, not “{text}”."
+            raise ValueError(message) from None
         if not 0 < number < float("inf"):
-            raise ValueError(f"{name} is above zero; {text} is not.")
+            raise ValueError(f"{name} must be above zero, not {text}.")
         return number
 
 
@@ -228,7 +241,7 @@ _CALLED = frozenset({"function", "builtin_function_or_method", "type", "Function
 
 
 def split_inputs(text: str) -> tuple[str, ...]:
-    """`"x, w[0, 1]"` -> `("x", "w[0, 1]")`; a text that is no Python stays whole."""
+    """`"x, w[0, 1]"` -> `("x", "w[0, 1]")`; a text that is not Python stays whole."""
     text = text.strip().rstrip(",")
     if not text:
         return ()

@@ -17,9 +17,9 @@ from widgets.values.picture_grid import matrix_steps
 from widgets.values.picture_view import PictureView
 
 _PICTURES = (
-    ("analytic", "What backward says: row by row, by vector-Jacobian products"),
-    ("numeric", "What the function does: central differences, column by column"),
-    ("difference", "The absolute difference of the two"),
+    ("analytic", "The Jacobian from backward, row by row, by vector-Jacobian products"),
+    ("numeric", "The Jacobian from the function, column by column, by central differences"),
+    ("difference", "The absolute difference of the two Jacobians"),
 )
 
 
@@ -32,14 +32,14 @@ class GradcheckResult(QWidget):
         self._verdict = make.text("gradcheck_verdict", "heading")
         self._hint = make.text("gradcheck_hint", wrap=True)
         self._pair = make.combo("gradcheck_pair", "Output and input")
-        self._pair.setToolTip("Which output's Jacobian by which input is shown.")
+        self._pair.setToolTip("The pair of output and input whose Jacobian is shown.")
         self._pair.currentIndexChanged.connect(self._show_pair)
         self._worst = make.text("gradcheck_worst", wrap=True, mono=10)
         self.pictures = {name: PictureView() for name, _ in _PICTURES}
         self.message = QPlainTextEdit(readOnly=True)
         make.named(self.message, "gradcheck_message", "PyTorch's own message")
         self.message.setFont(mono_font(9))
-        self.message.setToolTip("PyTorch's own message, whole.")
+        self.message.setToolTip("PyTorch's own message in full.")
         upper = QWidget()
         grid = make.grid(upper)
         grid.addWidget(self._verdict, 0, 0, 1, 2)
@@ -50,7 +50,8 @@ class GradcheckResult(QWidget):
             label = make.label(name, tip=f"{tip}.")
             self.pictures[name].setObjectName(f"gradcheck_{name}")
             self.pictures[name].setToolTip(
-                f"{tip}. Rows: output elements; columns: input's. The entry that fails is framed."
+                f"{tip}. Rows are output elements, columns input elements. The entry that fails"
+                " has a frame."
             )
             grid.addWidget(label, 3, column)
             grid.addWidget(self.pictures[name], 4, column)
@@ -83,7 +84,7 @@ class GradcheckResult(QWidget):
         pair = snapshot.pairs[place] if snapshot is not None and some else None
         shown = (None,) * 3 if pair is None else (pair.analytic, pair.numeric, pair.difference)
         for view, picture in zip(self.pictures.values(), shown, strict=True):
-            view.show_picture(picture, "There is nothing to compare")
+            view.show_picture(picture, "There are no Jacobians to compare")
             view.mark_cell(None if pair is None else _worst_cell(pair, picture), "error")
         # One scale for all three: equal colours are equal numbers.
         ranges = [view.value_range() for view in self.pictures.values()]
@@ -107,6 +108,6 @@ def worst_text(pair: CheckedPair) -> str:
         return f"largest difference {format_number(pair.max_difference)}"
     difference = abs(pair.worst.value - pair.worst.numeric)
     return (
-        f"{entry_text(pair.worst)}: differs by {format_number(difference)}, allowed is"
+        f"{entry_text(pair.worst)}: differs by {format_number(difference)}, allowed:"
         f" {format_number(pair.allowed)}"
     )

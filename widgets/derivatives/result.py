@@ -29,7 +29,7 @@ _SIDE_WIDTH = 384
 _COLUMNS = (
     ("computed", "How the derivative was computed."),
     ("max difference", "Largest absolute difference from the analytic derivative in float64."),
-    ("relative", "That difference relative to the largest entry."),
+    ("relative", "The max difference divided by the largest entry."),
 )
 
 
@@ -51,7 +51,7 @@ class DerivativeResult(QWidget):
         )
         self.picture.cell_chosen.connect(self._choose)
         self._entry = make.text("derivative_entry", wrap=True, mono=10)
-        self._entry.setToolTip("The entry chosen, by torch and by a central difference.")
+        self._entry.setToolTip("The chosen entry: by torch, and by a central difference.")
         self.values = ValueStack("derivative_values")
         what = "Analytic against numeric, float32 against float64"
         self._ways = ReadTable("derivative_ways", what, _COLUMNS, tight=False)
@@ -79,7 +79,7 @@ class DerivativeResult(QWidget):
         matrix = snapshot.result is None
         self._entry.setVisible(matrix)
         shown = snapshot.picture if matrix else snapshot.result and snapshot.result.picture
-        self.picture.show_picture(shown or None, "The matrix is empty")
+        self.picture.show_picture(shown or None, "The matrix is empty: the output has no elements")
         self.picture.mark_cell(None)
         if snapshot.entry is not None:
             self._show_entry(snapshot.entry)
@@ -95,7 +95,7 @@ class DerivativeResult(QWidget):
         assert snapshot is not None
         products = () if snapshot.result is None else (snapshot.result,)
         sections = [("", products, ""), ("Row and column of the entry", moved, "")]
-        at = ("The point", (snapshot.input, snapshot.output), "")
+        at = ("Input and output", (snapshot.input, snapshot.output), "")
         self.values.show_sections([s for s in (*sections, at) if s[1]])
 
     def _show_entry(self, entry: MatrixEntry) -> None:

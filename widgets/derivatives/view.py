@@ -30,14 +30,16 @@ from widgets.derivatives.gradcheck_result import GradcheckResult
 from widgets.derivatives.result import DerivativeResult
 from widgets.theme import GRID
 
-_RUN_TIP = "Run this line in the console, where its result stays as a variable."
+_RUN_TIP = "Run this line in the console. Its result stays there as a variable."
 _RUN_EXAMPLE_TIP = (
-    "The example has variables of its own, not in the console: this line is to be read."
+    "This line is for reading only: the example has its own variables, not the console's."
 )
-_RUN_MODEL_TIP = "The model on the canvas is no variable of the console: this line is to be read."
+_RUN_MODEL_TIP = (
+    "This line is for reading only: the model on the canvas is not a variable of the console."
+)
 EMPTY_TEXT = (
-    "Give a function and the tensors to call it with, then Compute. With both left empty, it is the"
-    " model on the canvas, at the first sample of its batch."
+    "Type a function and the tensors to call it with, then press Compute. Leave both empty for"
+    " the model on the canvas, at the first sample of its batch."
 )
 
 
@@ -62,7 +64,7 @@ class DerivativeView(QWidget):
         self.form.function.textEdited.connect(self._leave_example)
         self.form.problem.connect(self._show_problem)
         self._code = make.text("derivative_code", mono=10)
-        self._code.setToolTip("The Python line that gives the same.")
+        self._code.setToolTip("The line of Python that computes the same.")
         self._run = make.button(
             "derivative_run", "Run in console", "mdi6.console-line", self._run_code, tip=_RUN_TIP
         )
@@ -78,7 +80,9 @@ class DerivativeView(QWidget):
         self._interrupt = make.button(
             "derivative_interrupt", "Interrupt", "mdi6.stop", self.interrupt_requested
         )
-        self._interrupt.setToolTip("Stop a function that takes too long; what has come stays.")
+        self._interrupt.setToolTip(
+            "Stop a function that takes too long. Results so far stay visible."
+        )
         self._problem = make.text("derivative_problem", "error", wrap=True)
         self._hint = make.text("derivative_hint", wrap=True)
         self.result = DerivativeResult()
@@ -118,7 +122,8 @@ class DerivativeView(QWidget):
     def _make_examples(self) -> QPushButton:
         button = make.button("derivative_examples", "Examples", "mdi6.school-outline")
         button.setToolTip(
-            "Define something and ask about it. The console's variables stay as they are."
+            "Define a function and compute its derivative, or check it. The console's variables do"
+            " not change."
         )
         menu = make.menu(button, tips=True)
         for example in derivative_examples().values():
@@ -163,7 +168,7 @@ class DerivativeView(QWidget):
         self.result.show_entry(snapshot)
 
     def show_error(self, error: ErrorReport) -> None:
-        """Show why the question cannot be answered; the last answer stays."""
+        """Show why the question cannot be answered; the last result stays."""
         self.form.compute.setEnabled(True)
         self._show_running(False)
         name = "" if error.type == "LabError" else error.type
@@ -200,8 +205,8 @@ class DerivativeView(QWidget):
         else:
             self._show_problem(
                 "",
-                "Give a function whose lines to step. The model on the canvas is traced in the tab"
-                " Forward, op by op: choose Batch of the model there.",
+                "Type a function first. To step through the model on the canvas, choose Batch of"
+                " the model in the tab Forward.",
             )
 
     def _ask(self, command: Command) -> None:

@@ -11,8 +11,8 @@ from widgets.text import format_bytes, format_shape
 from widgets.theme import GRID
 from widgets.values.value_card import ValueCard
 
-NODE_TEXT = "What the node keeps from forward, its ends, and the calls that made it"
-EMPTY_TEXT = "Choose a node in the graph, or step: all that is known of it stands here."
+NODE_TEXT = "The tensors that the node saved in forward, its edges, and the calls that made it"
+EMPTY_TEXT = "Choose a node in the graph, or step: its saved tensors, edges and calls appear here."
 CARD_HEIGHT = 264
 MAX_ROWS = 24
 """The most rows of a table without a scroll bar of its own."""
@@ -32,10 +32,10 @@ class NodePage(QScrollArea):
             "node_saved",
             "Tensors saved for backward",
             (
-                ("saved", "What the rule calls this tensor"),
+                ("saved", "The name that the rule gives this tensor"),
                 ("shape", "Its shape and dtype"),
-                ("storage", "Bytes of the storage that it keeps alive"),
-                ("also held by", "Who else holds this storage: variables, parameters, nodes"),
+                ("storage", "The bytes of the storage that it keeps alive"),
+                ("also held by", "Variables, parameters and nodes that hold the same storage"),
             ),
             mono=True,
         )
@@ -44,8 +44,8 @@ class NodePage(QScrollArea):
         self.card.setFixedHeight(CARD_HEIGHT)
         self.facts = ReadTable(
             "node_facts",
-            "Ends, settings and hooks of the node",
-            (("", "What it is"), ("", "What is known of it: hover for all of it")),
+            "Edges, settings and hooks of the node",
+            (("", "Edge, setting or hook"), ("", "Its value: hover for the whole text")),
             mono=True,
         )
         self.facts.horizontalHeader().hide()
@@ -90,7 +90,7 @@ class NodePage(QScrollArea):
             self.card.hide()
             return
         saved = self._saved[row]
-        self.card.show_value(saved.value, saved.note or "It cannot be read")
+        self.card.show_value(saved.value, saved.note or "This tensor cannot be read")
         pictured = saved.value is not None and saved.value.picture is not None
         self.card.setFixedHeight(CARD_HEIGHT if pictured else max(6 * GRID, ROW_HEIGHT))
         self.card.show()

@@ -78,7 +78,7 @@ class RuleCard(QTabWidget):
             self.ops.show_ops(snapshot)
 
     def forget_step(self) -> None:
-        """Note that the pass has moved: the numbers shown are no longer those of its step."""
+        """Note that the pass has moved: the numbers shown belong to an earlier step."""
         self._has_run = False
 
     def clear(self, text: str = EMPTY_TEXT) -> None:

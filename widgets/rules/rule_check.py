@@ -21,13 +21,13 @@ from widgets.text import format_number, format_shape
 from widgets.theme import GRID
 
 CHECK_TEXT = (
-    "Moves each element of the operation's inputs a little, in float64, and sees how much the"
-    " result changes: the derivative without any rule."
+    "Changes each element of the operation's inputs a little, in float64, and measures how the"
+    " result changes. This derivative does not use the rule, so it can check it."
 )
 OPS_TEXT = "Runs the rule once more, on copies, and lists the operators that torch runs for it."
 TRACE_TEXT = (
     "Runs the rule once more, on copies, and steps through it with all values: line by line where"
-    " it is Python, op by op everywhere (Ctrl+F11)."
+    " it is written in Python, op by op everywhere (Ctrl+F11)."
 )
 _MARGINS = (GRID // 2, GRID, GRID // 2, 0)
 _VERDICTS = {"right": "success", "wrong": "error", "kink": "warning", "edge": "warning"}
@@ -52,8 +52,8 @@ class RuleCheck(QWidget):
         self.trace = make.button("rule_check_trace", "Trace its code", "mdi6.debug-step-over")
         self.trace.setAccessibleName("Trace the code that made the graph")
         self.trace.setToolTip(
-            "Runs the cells that made this graph once more, in the tab Forward, op by op, which"
-            " records what each operation was given. Show on graph leads back to the graph."
+            "Runs the cells that made this graph again, in the tab Forward, and records the"
+            " inputs of each operation. Show on graph leads back to the graph."
         )
         self.trace.clicked.connect(lambda: self.code_requested.emit(self._code))
         self._verdict = make.paragraph("rule_verdict")
@@ -64,9 +64,9 @@ class RuleCheck(QWidget):
             (
                 ("element", "The element of an input whose gradient this is"),
                 ("rule", "The gradient by the rule, from the engine"),
-                ("difference", "The same by central differences in float64"),
-                ("off by", "How far the two are apart"),
-                ("", "Whether that is within the rounding of the dtype"),
+                ("difference", "The gradient by central differences in float64"),
+                ("off by", "The absolute difference of the two"),
+                ("", "Whether the difference is within the dtype's rounding"),
             ),
             mono=True,
         )
@@ -147,7 +147,10 @@ class RuleOps(QWidget):
                 ("", "The number of the operator; %3 is the result of number 3"),
                 ("ran", "The operator, or the line of Python"),
                 ("gave", "The shape of its result, with the numbers if they are few"),
-                ("on", "Its arguments: g comes in, saved tensors were kept in forward"),
+                (
+                    "on",
+                    "Its arguments: g is the incoming gradient, saved tensors come from forward",
+                ),
             ),
             mono=True,
         )
@@ -207,26 +210,30 @@ class RuleOps(QWidget):
 
 
 def verdict_text(snapshot: RuleCheckSnapshot) -> str:
-    """`Right: 12 elements of (3, 4) agree with the differences of aten::mul.`"""
+    """`Right: 12 elements of (3, 4) agree with the finite differences of aten::mul.`"""
     checked, total = len(snapshot.elements), sum(snapshot.counts.values())
     if not checked:
-        return "Nothing here can be held against differences."
+        return "No element could be checked by finite differences."
     wrong = sum(each.verdict == "wrong" for each in snapshot.elements)
     kinks = sum(each.verdict == "kink" for each in snapshot.elements)
     of = (
-        f"{checked:,} elements" if checked == total else f"{checked:,} of {total:,} elements, drawn"
+        f"{checked:,} elements"
+        if checked == total
+        else f"{checked:,} of {total:,} elements, chosen"
     )
     if checked != total:
         of += " at random,"
     words = (
-        f"Wrong: {wrong:,} of {of} differ from those of {snapshot.op}."
+        f"Wrong: {wrong:,} of {of} differ from the finite differences of {snapshot.op}."
         if wrong
-        else f"Right: {of} agree with the differences of {snapshot.op}."
+        else f"Right: {of} agree with the finite differences of {snapshot.op}."
     )
     if kinks:
         words += f" {kinks:,} at a kink, where there is no derivative."
     if edges := sum(each.verdict == "edge" for each in snapshot.elements):
-        words += f" {edges:,} where the rule gives inf or NaN: no difference can tell."
+        words += (
+            f" {edges:,} where the rule gives inf or NaN: finite differences cannot check these."
+        )
     return words
 
 

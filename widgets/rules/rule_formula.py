@@ -20,7 +20,7 @@ from widgets.values.picture_view import PictureView
 FORMULA_POINTS = 13
 PICTURE_HEIGHT = 15 * GRID
 EMPTY_TEXT = (
-    "Step backward, or choose a node of the graph: here stands its rule as a formula, with the"
+    "Step backward, or choose a node in the graph: its rule appears here as a formula with the"
     " numbers of this pass."
 )
 
@@ -37,7 +37,7 @@ class RuleFormula(QScrollArea):
 
         self.inputs = make.combo("rule_input", "Input of the operation")
         self.inputs.setToolTip(
-            "The operation had several inputs, and each gets a gradient by a formula of its own."
+            "The operation had several inputs. Each gets a gradient by its own formula."
         )
         self.inputs.activated.connect(self._choose_input)
         self._copy = make.tool_button(
@@ -53,14 +53,15 @@ class RuleFormula(QScrollArea):
         font.setBold(True)
         self._formula.setFont(font)
         self._formula.setToolTip(
-            "L is the loss, g the gradient that comes in. Elementwise, unless the words say more."
+            "L is the loss, g the incoming gradient. Products are elementwise unless the text"
+            " says otherwise."
         )
         self._general = make.paragraph("rule_general", "muted")
         self._symbols = _Symbols()
         self.element = make.field("rule_element", "Element of the outgoing gradient", mono=True)
         self.element.setToolTip(
-            "The index of an element of the outgoing gradient, as 0, 2: Enter shows its numbers."
-            " Or click it in the picture."
+            "The index of an element of the outgoing gradient, such as 0, 2. Press Enter to see"
+            " its numbers, or click the element in the picture."
         )
         self.element.setMaximumWidth(16 * GRID)
         self.element.returnPressed.connect(self._choose_typed)
@@ -69,8 +70,8 @@ class RuleFormula(QScrollArea):
         self._numbers = make.paragraph("rule_numbers")
         self._numbers.setFont(mono_font())
         self._numbers.setToolTip(
-            "The same formula with the indices of this element, then with the numbers that the node"
-            " keeps, then what they give."
+            "The formula for this element: with its indices, then with the node's numbers, then"
+            " the result."
         )
         self._agreement = make.paragraph("rule_agreement")
         self._note = make.paragraph("rule_note", "muted")
@@ -111,7 +112,9 @@ class RuleFormula(QScrollArea):
         self._copy.show()
         self._formula.setText(snapshot.formula)
         self._formula.setAccessibleName(f"Rule: {snapshot.formula}")
-        self._general.setText("The library has no formula for this node: this holds for any.")
+        self._general.setText(
+            "The program has no formula of its own for this node. This one holds for every node."
+        )
         self._general.setVisible(snapshot.general)
         self._symbols.show_symbols(snapshot.symbols)
         self._show_numbers(snapshot)
@@ -181,7 +184,7 @@ class RuleFormula(QScrollArea):
             return
         element = source_element(picture, cell)
         if element is None:
-            make.tell(self._note, "The picture leaves elements out here: type the index instead.")
+            make.tell(self._note, "The picture leaves out elements here. Type the index instead.")
         else:
             self.rule_requested.emit(snapshot.node, snapshot.input, element)
 
@@ -190,7 +193,7 @@ class RuleFormula(QScrollArea):
             return
         element = parse_element(self.element.text())
         if element is None:
-            make.tell(self._note, "An index is numbers with commas between: 0, 2.")
+            make.tell(self._note, "Type an index as numbers separated by commas: 0, 2.")
         else:
             self.rule_requested.emit(self._snapshot.node, self._snapshot.input, element)
 
@@ -251,7 +254,7 @@ def agreement(snapshot: RuleSnapshot) -> str:
 
 
 def parse_element(text: str) -> tuple[int, ...] | None:
-    """`"0, 2"` or `"[0, 2]"` -> (0, 2); None if the text is no index."""
+    """`"0, 2"` or `"[0, 2]"` -> (0, 2); None if the text is not an index."""
     parts = [part.strip() for part in text.strip().strip("[]()").split(",")]
     if parts and not parts[-1]:
         parts.pop()

@@ -11,8 +11,8 @@ from app.workbench import Workbench
 from engine.protocol import FlowCommand, ReadFlowCommand
 from widgets.derivatives.flow_view import FlowView
 
-_CHANGED = "The model or its data has changed: run again to see its gradients."
-_ENDED = "The engine has ended, and its runs with it: run again."
+_CHANGED = "The model or its data has changed: press Run to see its gradients."
+_ENDED = "The engine has ended, and the runs with it. Press Run to train again."
 
 
 class FlowPresenter(QObject):

@@ -83,13 +83,13 @@ def at_point(function: Function, inputs: tuple[Tensor, ...], argument: int) -> A
     if not 0 <= argument < len(inputs):
         raise LabError(
             f"There is no input {argument}: {len(inputs)} were given.",
-            hint="Inputs count from 0.",
+            hint="Inputs are counted from 0.",
         )
     x = inputs[argument]
     if not x.is_floating_point():
         raise LabError(
-            f"Input {argument} is {str(x.dtype).removeprefix('torch.')}: derivatives are taken by"
-            " real floating tensors.",
+            f"Input {argument} is {str(x.dtype).removeprefix('torch.')}: a derivative needs a"
+            " real floating-point input.",
             hint="Take a function of torch.view_as_real(x), or differentiate by another input."
             if x.is_complex()
             else "Convert it with .float(), or differentiate by another input.",
@@ -136,7 +136,7 @@ def derivative(
     out = at.value()
     if kind in ("hessian", "hvp") and out.numel() != 1:
         raise LabError(
-            f"A Hessian is that of one number; the function gives {tuple(out.shape)}.",
+            f"A Hessian needs a function that returns one number, not {tuple(out.shape)}.",
             hint="Reduce first: lambda x: f(x).sum().",
         )
     if kind in MATRIX_KINDS:
@@ -144,18 +144,18 @@ def derivative(
     else:
         wanted = out if kind == "vjp" else at.x
         if vector is None or vector.shape != wanted.shape:
-            got = "none was given" if vector is None else f"it has {tuple(vector.shape)}"
+            got = "there is none" if vector is None else f"it has {tuple(vector.shape)}"
             raise LabError(
-                f"The vector of a {kind.upper()} has the shape of the"
+                f"The vector of a {kind.upper()} must have the shape of the"
                 f" {'output' if kind == 'vjp' else 'input'}, {tuple(wanted.shape)}; {got}.",
-                hint="torch.ones_like or torch.randn_like make one.",
+                hint="Make one with torch.ones_like or torch.randn_like.",
             )
         vector = vector.to(wanted.dtype)
     try:
         return Derivative(_by_func(at, kind, vector, mode).detach())
     except RuntimeError as error:  # an error of the function itself is raised again below
         note = (
-            "torch.func cannot transform this function, so autograd was asked row by row: "
+            "torch.func cannot transform this function, so autograd computed the rows one by one: "
             + shortened(str(error))
         )
         return Derivative(_by_rows(at, kind, vector).detach(), note)
@@ -220,16 +220,16 @@ def _real_tensor(out: object) -> Tensor:
         what = f"{type(out).__name__} of {len(out)}" if many else type(out).__name__
         key = repr(next(iter(out), 0)) if isinstance(out, Mapping) else "0"
         raise LabError(
-            f"The function returns {what}; a derivative is that of one tensor.",
+            f"The function returns {what}; a derivative needs one tensor.",
             hint=f"Choose one: lambda x: f(x)[{key}]."
             if many
-            else "Return the tensor itself: item(), numpy() and float() lose the way back.",
+            else "Return the tensor itself: item(), numpy() and float() cut it off from the graph.",
         )
     if not out.is_floating_point():
         raise LabError(
-            f"The function returns {str(out.dtype).removeprefix('torch.')}: only real floating"
-            " outputs have a derivative here.",
-            hint="Return .real, .abs() or the like of a complex result.",
+            f"The function returns {str(out.dtype).removeprefix('torch.')}: a derivative needs a"
+            " real floating-point output.",
+            hint="Return a real part of a complex result: .real or .abs().",
         )
     return out
 
@@ -243,6 +243,6 @@ def shortened(message: str, most: int = 240) -> str:
 def _check_size(rows: int, columns: int) -> None:
     if rows * columns > MAX_ENTRIES:
         raise LabError(
-            f"The matrix would have {rows:,} x {columns:,} entries; {MAX_ENTRIES:,} are the most.",
+            f"The matrix would have {rows:,} × {columns:,} entries; the limit is {MAX_ENTRIES:,}.",
             hint="Take a JVP, VJP or HVP instead: they never build the matrix.",
         )

@@ -124,11 +124,11 @@ def _check_outputs(result: object, second: bool) -> None:
         what = f"{other} among its results" if outs is result else other
         raise LabError(
             f"The function returns {what}; a check takes one tensor or several.",
-            hint="Choose those to check: lambda x: f(x)[0].",
+            hint="Return only those to check: lambda x: f(x)[0].",
         )
     if second and not any(isinstance(out, Tensor) and out.requires_grad for out in outs):
         raise LabError(
-            "Nothing leads from the result back to the inputs, so there is no backward to check.",
+            "No graph leads from the result back to the inputs, so there is no backward to check.",
             hint="Look for detach(), item() or numpy() in the function.",
         )
 

@@ -99,7 +99,7 @@ class Given:
         except AttributeError:
             value = None
             if default is MissingValue:
-                raise MissingValue(f"torch does not tell {name}") from None
+                raise MissingValue(f"torch does not show {name}") from None
         except RuntimeError as error:
             raise MissingValue(f"{name}: {'freed' if 'freed' in str(error) else error}") from None
         return default if value is None and default is not MissingValue else value

@@ -139,8 +139,8 @@ def linear_numbers(
         coefficients = torch.autograd.grad(one, live, allow_unused=True)
     if item(one) != 0 and all(weights is None for weights in coefficients):
         raise MissingValue(
-            "the rule does not tell autograd how it uses the gradient (once_differentiable, or"
-            " computed outside torch)"
+            "autograd cannot differentiate this rule (once_differentiable, or computed outside"
+            " torch)"
         )
     weights = [
         torch.zeros_like(g) if w is None else w for g, w in zip(live, coefficients, strict=True)

@@ -20,12 +20,12 @@ from .numbers import Element, Numbers, number_text
 from .pointwise import Pointwise
 
 _GENERAL = (
-    "A vector-Jacobian product: each input gets the incoming gradient times the derivatives of the"
-    " outputs with respect to it. How this node works it out is not in the library of formulas."
+    "A vector-Jacobian product: each input gets the incoming gradient times the derivatives of"
+    " the outputs with respect to it. The program has no formula for how this node computes it."
 )
 _CUSTOM = (
-    "A Python Function: its own backward() works out what goes to each input, which ought to be the"
-    " vector-Jacobian product of its forward."
+    "A Python Function: its own backward() computes the gradient of each input. It should be the"
+    " vector-Jacobian product of forward()."
 )
 _VJP = "Σ g · ∂y/∂x, over all elements of y"
 
@@ -134,7 +134,7 @@ class Rule:
         output = gradient_number(name)
         if output is not None:
             shape = tuple(given.gradient(output).shape)
-            return RuleSymbol(name, meaning or "the gradient that comes in", shape=shape)
+            return RuleSymbol(name, meaning or "the incoming gradient", shape=shape)
         saved = given.torch_name(name)
         try:
             value = given[name]

@@ -111,11 +111,11 @@ def check_rule(step: Step, call: Call | None, seed: int = 0) -> Iterator[RuleChe
             yield None
     if call.name == "aten::embedding" and any(each.verdict == "wrong" for each in checked):
         notes.append(
-            "On purpose: padding_idx gets no gradient, scale_grad_by_freq divides by how often a"
-            " row was looked up. Neither is the derivative."
+            "This is on purpose: padding_idx gets no gradient, and scale_grad_by_freq divides by"
+            " the number of look-ups of a row. Neither is the derivative."
         )
     if len(inputs) > MAX_ARGUMENTS:
-        notes.append(f"The first {MAX_ARGUMENTS} of {len(inputs)} inputs are checked.")
+        notes.append(f"Only the first {MAX_ARGUMENTS} of {len(inputs)} inputs are checked.")
     yield RuleCheck(call.name, tuple(checked), counts, tuple(notes))
 
 
@@ -168,7 +168,7 @@ def _matched(node: Node, operation: Operation, step: Step) -> list[tuple[int, Ar
         argument = operation.arguments[number]
         shape = tuple(fn._input_metadata[output].shape)
         if argument.value is None or tuple(argument.value.shape) != shape:
-            raise CannotCheck(f"Which argument input {number} belongs to cannot be told.")
+            raise CannotCheck(f"It is unclear which argument input {number} belongs to.")
         found.append((number, argument))
     return found
 

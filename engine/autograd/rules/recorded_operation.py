@@ -24,7 +24,7 @@ class CannotCheck(Exception):
 
 @dataclass
 class Argument:
-    """A tensor argument that the node may have an input for; without a `value` if not given."""
+    """A tensor argument that the node may have an input for; `value` is None if not given."""
 
     value: Tensor | None
 
@@ -93,21 +93,21 @@ class _CustomFunction(Operation):
 
 def operation_of(node: Node, call: Call | None) -> Operation:
     """The operation that made the node. Raises CannotCheck if it was not recorded with its values,
-    or is no single operator."""
+    or is not a single operator."""
     if node.is_leaf:
         raise CannotCheck("A leaf has no rule: its gradient is added to .grad.")
     if call is None or call.result is None:
         raise CannotCheck(
             "The operation that made this node was not recorded with its values.",
-            "A trace of the code records them; then step backward here again. The model's batch is"
-            " always recorded, and the tab Derivatives checks any function by gradcheck.",
+            "Trace the code: that records its values. Then step backward here again. The model's"
+            " batch is always recorded, and the tab Derivatives checks any function by gradcheck.",
             unrecorded=True,
         )
     if node.is_custom:
         return _CustomFunction(call, type(node.fn)._forward_cls)
     if call.kind != "op" or not isinstance(call.func, torch._ops.OpOverload):
         raise CannotCheck(
-            f"{call.name} is no single operator of torch, so there is none to run again.",
+            f"{call.name} is not a single operator of torch, so it cannot be run again alone.",
             "Check a Python function with gradcheck in the tab Derivatives.",
         )
     return Operation(call, call.func)

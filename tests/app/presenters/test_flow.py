@@ -56,8 +56,8 @@ def test_a_run_is_of_the_model_as_it_is_and_a_layer_is_read_from_it(desk, link) 
 @pytest.mark.parametrize(
     ("end", "words"),
     [
-        ("model", "The model or its data has changed: run again to see its gradients."),
-        ("engine", "The engine has ended, and its runs with it: run again."),
+        ("model", "The model or its data has changed: press Run to see its gradients."),
+        ("engine", "The engine has ended, and the runs with it. Press Run to train again."),
         ("project", ""),
     ],
 )

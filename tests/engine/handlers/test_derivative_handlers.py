@@ -201,7 +201,7 @@ def test_a_function_that_draws_random_numbers_has_a_derivative(talk):
     got = talk.ask(
         DerivativeCommand(kind="jacobian", function="net", inputs=("x",)), DerivativeSnapshot
     )
-    assert "row by row" in got.note and "random numbers" in got.note
+    assert "one by one" in got.note and "random numbers" in got.note
     numeric = next(c for c in got.comparisons if c.way == "numeric, float64")
     assert numeric.max_difference < 1e-6
     entry = talk.ask(ReadEntryCommand(row=0, column=0), EntrySnapshot).entry
@@ -260,7 +260,7 @@ class Once(torch.autograd.Function):
         (GradcheckCommand(function="Bad.apply"), "look at the backward of the operation"),
         (GradcheckCommand(function="Bad.apply", double=False), "check in float64 before"),
         (GradcheckCommand(function="Once.apply", second=True), "look at the backward of the back"),
-        (GradcheckCommand(function="lambda x: x.detach() * 2"), "The result moves when the input"),
+        (GradcheckCommand(function="lambda x: x.detach() * 2"), "The result depends on the input"),
         (GradcheckCommand(function="lambda x: torch.special.zeta(x, x)"), "knows no derivative of"),
         (GradcheckCommand(function="lambda x: x > 0"), "bool tensors cannot be subtracted"),
     ],

@@ -198,7 +198,7 @@ def test_the_example_is_stepped_through(program, view):
 def test_a_function_of_ones_own_is_stepped_line_by_line(program, view):
     steps = view.findChild(QPushButton, "derivative_steps")
     QTest.mouseClick(steps, Qt.MouseButton.LeftButton)
-    assert label(view, "derivative_hint").startswith("Give a function whose lines")
+    assert label(view, "derivative_hint").startswith("Type a function first")
     choose_example(program, view, "A backward with a mistake")
     x = program.bench.link._session.lab.console.examples["derivatives"].variables["x"]
     QTest.mouseClick(steps, Qt.MouseButton.LeftButton)
@@ -249,7 +249,7 @@ def test_gradcheck_of_the_example(program, view):
     ask(program, view, "gradcheck")
     assert label(view, "gradcheck_verdict") == "✗ The check fails."
     worst = label(view, "gradcheck_worst")
-    assert worst.startswith("∂output[1] / ∂input[1] = ") and "allowed is" in worst
+    assert worst.startswith("∂output[1] / ∂input[1] = ") and "allowed: " in worst
     assert [p.marked_cell() for p in view.check.pictures.values()] == [(1, 1)] * 3
     assert "Jacobian mismatch" in view.check.message.toPlainText()
 
@@ -264,7 +264,7 @@ def test_bad_input_is_told_in_place_and_nothing_is_lost(program, view):
     assert label(view, "derivative_title").startswith("Jacobian")
     type_into(view, "derivative_atol", "small")
     ask(program, view, "gradcheck")
-    assert label(view, "derivative_problem") == "atol is a number such as 1e-5, not “small”."
+    assert label(view, "derivative_problem") == "atol must be a number such as 1e-5, not “small”."
     assert view.form.compute.isEnabled()
 
 

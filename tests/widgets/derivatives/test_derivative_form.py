@@ -126,11 +126,11 @@ def test_a_check_is_asked_for_with_its_tolerances(form, kind, double):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("much", "eps is a number such as 1e-6, not “much”."),
-        ("0", "eps is above zero; 0 is not."),
-        ("-1", "eps is above zero; -1 is not."),
-        ("inf", "eps is above zero; inf is not."),
-        ("nan", "eps is above zero; nan is not."),
+        ("much", "eps must be a number such as 1e-6, not “much”."),
+        ("0", "eps must be above zero, not 0."),
+        ("-1", "eps must be above zero, not -1."),
+        ("inf", "eps must be above zero, not inf."),
+        ("nan", "eps must be above zero, not nan."),
     ],
 )
 def test_a_tolerance_that_is_none_is_told(form, text, words):
@@ -273,7 +273,7 @@ FAILING = replace(
     ("pairs", "chosen", "words"),
     [
         ((PAIR, PAIR), 0, "largest difference 0.25"),
-        ((PAIR, FAILING, FAILING), 1, "differs by 0.5, allowed is 0.001"),
+        ((PAIR, FAILING, FAILING), 1, "differs by 0.5, allowed: 0.001"),
         ((), -1, ""),
     ],
 )
@@ -327,7 +327,7 @@ def test_the_lines_of_a_function_can_be_stepped_and_those_of_the_model_elsewhere
     view.trace_requested.connect(traced.append)
     steps = view.findChild(QPushButton, "derivative_steps")
     qtbot.mouseClick(steps, Qt.MouseButton.LeftButton)
-    assert traced == [] and said(view, "derivative_hint").startswith("Give a function")
+    assert traced == [] and said(view, "derivative_hint").startswith("Type a function")
     view.form.function.setText("f")
     view.form.inputs.setText("x")
     qtbot.mouseClick(steps, Qt.MouseButton.LeftButton)

@@ -40,7 +40,7 @@ def rule(node: int = 7, **changes) -> RuleSnapshot:
         "input": 0,
         "formula": "∂L/∂a = g · b",
         "symbols": (
-            RuleSymbol("g", "the gradient that comes in", shape=(2, 3)),
+            RuleSymbol("g", "the incoming gradient", shape=(2, 3)),
             RuleSymbol("b", "the other operand, as it was in forward", "other", (2, 3)),
         ),
         "element": (0, 0),
@@ -174,7 +174,7 @@ def test_a_typed_element_is_asked_for(card: RuleCard, qtbot) -> None:
     assert asked == [(7, 0, (1, 2))]
     card.formula.element.setText("one")
     qtbot.keyClick(card.formula.element, Qt.Key.Key_Return)
-    assert len(asked) == 1 and "numbers with commas" in said(card, "rule_note")
+    assert len(asked) == 1 and "separated by commas" in said(card, "rule_note")
 
 
 def test_a_clicked_element_is_asked_for(card: RuleCard, qtbot) -> None:
@@ -219,7 +219,7 @@ def test_a_check_names_the_worst_first_and_says_how_many(card: RuleCard) -> None
         ["a[0, 0]", "1.5", "1.5", "0", "right"],
     ]
     verdict = said(card, "rule_verdict")
-    assert verdict.startswith("Wrong: 1 of 3 of 7 elements, drawn at random,")
+    assert verdict.startswith("Wrong: 1 of 3 of 7 elements, chosen at random,")
     assert "1 at a kink" in verdict and label(card, "rule_verdict").property("role") == "error"
     assert said(card, "rule_check_notes") == "A note."
     card.check.table.copy()
@@ -232,7 +232,7 @@ def test_edges_and_nothing_at_all_are_said(card: RuleCard) -> None:
     card.show_check(replace(CHECK, elements=(*CHECK.elements[1:], edge), passed=True))
     assert "1 where the rule gives inf or NaN" in said(card, "rule_verdict")
     card.show_check(replace(CHECK, elements=(), counts={}, passed=True))
-    assert said(card, "rule_verdict").startswith("Nothing")
+    assert said(card, "rule_verdict").startswith("No element")
     assert label(card, "rule_verdict").property("role") == "muted"
 
 

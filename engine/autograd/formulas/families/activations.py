@@ -95,19 +95,19 @@ pointwise(
 )
 pointwise(
     "HardsigmoidBackward0",
-    "g / 6 between -3 and 3, nothing beyond.",
+    "g / 6 between -3 and 3, 0 elsewhere.",
     x="where(x > -3 and x < 3, g / 6, 0)",
 )
 pointwise(
     "SoftplusBackward0",
-    "g · σ(β·x): g where the input is large, nothing where it is very negative.",
+    "g · σ(β·x): g where the input is large, almost 0 where it is very negative.",
     saved={"c": "threshold"},
     x="where(beta * x > c, g, g * sigmoid(beta * x))",
 )
 pointwise("LogSigmoidBackward0", "g · σ(-x).", x="g * sigmoid(-x)")
 pointwise(
     "PreluKernelBackward0",
-    "g where the input was above zero, elsewhere g times the learnt slope, which gets g · x.",
+    "g where the input was above zero, elsewhere g times the learned slope. The slope gets g · x.",
     saved={"w": "weight"},
     x="where(x > 0, g, g * w)",
     w="where(x > 0, 0, g * x)",
@@ -120,14 +120,14 @@ pointwise(
 )
 pointwise(
     "RreluWithNoiseBackward0",
-    "g where the input was above zero, elsewhere g times the slope that was drawn.",
+    "g where the input was above zero, elsewhere g times the random slope of forward.",
     saved={"r": "noise"},
     when=lambda given: bool(given["training"]),
     x="g * r",
 )
 pointwise(
     "NativeDropoutBackward0",
-    "Lets the gradient through where the value was kept, scaled alike.",
+    "Lets the gradient through where the value was kept, scaled as in forward.",
     saved={"m": "result1"},
     lets={"s": Let("1 / (1 - p)", lambda v: _scale(v.given))},
     x="g * m * s",
@@ -138,7 +138,7 @@ pointwise(
     "y · (g - Σ g·y): raising one probability lowers the others.",
     lets={
         "s": Let(
-            "Σ g·y along the softmax's dim",
+            "Σ g·y along the softmax's `dim`",
             lambda v: (v.g * v.y).sum(v.given["dim"], keepdim=True),
         )
     },
@@ -147,7 +147,9 @@ pointwise(
 pointwise(
     "LogSoftmaxBackward0",
     "g - softmax(x) · Σ g.",
-    lets={"s": Let("Σ g along the softmax's dim", lambda v: v.g.sum(v.given["dim"], keepdim=True))},
+    lets={
+        "s": Let("Σ g along the softmax's `dim`", lambda v: v.g.sum(v.given["dim"], keepdim=True))
+    },
     x="g - exp(y) * s",
 )
 

@@ -49,7 +49,7 @@ pointwise(
     b="-alpha * g",
 )
 pointwise("RsubBackward0", "y = b - α · a: passes -α · g to a and g to b.", a="-alpha * g", b="g")
-pointwise("RsubBackward1", "y = number - α · x: turns the gradient's sign.", x="-alpha * g")
+pointwise("RsubBackward1", "y = number - α · x: -α · g.", x="-alpha * g")
 pointwise(
     "MulBackward0",
     "Each factor gets the gradient times the other factor.",
@@ -66,7 +66,7 @@ pointwise(
     b="-g * a / b**2",
 )
 pointwise("DivBackward1", "g divided by the number.", saved={"c": "other"}, x="g / c")
-pointwise("NegBackward0", "Turns the sign of the gradient.", x="-g")
+pointwise("NegBackward0", "Changes the sign of the gradient.", x="-g")
 pointwise(
     "PowBackward0",
     "g times the slope: exponent · x to the power of (exponent - 1).",
@@ -76,7 +76,7 @@ pointwise(
 )
 pointwise(
     "PowBackward0",
-    "A power of 0 is 1 everywhere: no gradient comes back.",
+    "x⁰ is 1 everywhere, so x gets no gradient.",
     saved={"n": "exponent"},
     x="0",
 )
@@ -113,14 +113,14 @@ pointwise(
 )
 pointwise(
     "LerpBackward0",
-    "y = a + w · (b - a): each end gets its share of g.",
+    "y = a + w · (b - a): g · (1 - w) for a, g · w for b.",
     saved={"a": "self", "b": "end", "w": "weight"},
     a="g * (1 - w)",
     b="g * w",
 )
 pointwise(
     "LerpBackward1",
-    "y = a + w · (b - a): each end gets its share of g, the weight g times the distance.",
+    "y = a + w · (b - a): g · (1 - w) for a, g · w for b, g · (b - a) for w.",
     saved={"a": "self", "b": "end", "w": "weight"},
     a="g * (1 - w)",
     b="g * w",
@@ -128,19 +128,19 @@ pointwise(
 )
 pointwise(
     "FmodBackward0 RemainderBackward0",
-    "The remainder moves as its dividend does: g.",
+    "The remainder changes as its dividend does: g.",
     x="g",
 )
 pointwise(
     "FmodBackward1",
-    "The remainder moves as its dividend does (g), and falls with each whole divisor taken off.",
+    "g for the dividend, -g times the quotient rounded toward zero for the divisor.",
     saved=_AB,
     a="g",
     b="-g * trunc(a / b)",
 )
 pointwise(
     "RemainderBackward1",
-    "The remainder moves as its dividend does (g), and falls with each whole divisor taken off.",
+    "g for the dividend, -g times the quotient rounded down for the divisor.",
     saved=_AB,
     a="g",
     b="-g * floor(a / b)",
@@ -157,7 +157,7 @@ for _name, _sign, _word in (("Maximum", ">", "larger"), ("Minimum", "<", "smalle
 for _name, _sign in (("Fmax", ">="), ("Fmin", "<=")):
     pointwise(
         f"{_name}Backward0",
-        "The chosen one of the two gets the gradient: a number is chosen before NaN.",
+        "The chosen one of the two gets the gradient. NaN is chosen only if both are NaN.",
         saved=_AB,
         holomorphic=False,
         a=f"where(a {_sign} b or isnan(b), g, 0)",
@@ -173,7 +173,8 @@ pointwise(
 )
 pointwise(
     "MaskedFillBackward0 MaskedFillBackward1",
-    "Stops the gradient where the mask filled in the value; the value gets the sum of those.",
+    "Stops the gradient where the mask filled in the value. The value gets the sum of the"
+    " gradients there.",
     saved={"m": "mask"},
     x="where(m, 0, g)",
     v="where(m, g, 0)",
@@ -214,7 +215,7 @@ pointwise(
 )
 pointwise(
     "ClampBackward0",
-    "The gradient goes to the input within its limits, and beyond one to that limit.",
+    "The gradient goes to the input within the limits. Beyond a limit it goes to that limit.",
     saved={"lo": "min", "hi": "max"},
     defaults={"lo": -_INF, "hi": _INF},
     x="where(x >= lo and x <= hi, g, 0)",
@@ -223,7 +224,7 @@ pointwise(
 )
 pointwise(
     "HypotBackward0",
-    "y = √(a² + b²): each side gets g times its share of y.",
+    "y = √(a² + b²): g · a / y for a, g · b / y for b.",
     saved=_AB,
     a="g * a / y",
     b="g * b / y",
@@ -244,16 +245,16 @@ pointwise(
 )
 pointwise(
     "LogaddexpBackward0",
-    "y = log(eᵃ + eᵇ): each gets the part of g that is its share of the sum.",
+    "y = log(eᵃ + eᵇ): each gets g times its share of the sum.",
     saved=_AB,
     a="g / (1 + exp(b - a))",
     b="g / (1 + exp(a - b))",
 )
 pointwise(
     "CopysignBackward0",
-    "g, with its sign turned where the sign of x was turned.",
+    "g, with its sign changed where forward changed the sign of x.",
     holomorphic=False,
-    lets={"s": Let("1 where the sign was kept, -1 where it was turned", lambda v: _ratio(v))},
+    lets={"s": Let("1 where the sign was kept, -1 where it was changed", lambda v: _ratio(v))},
     x="g * s",
     other="0",
 )

@@ -46,8 +46,8 @@ def _value(given: Given) -> Tensor:
 _SYMBOLS = ("g", "q", "k", "v")
 enter(
     "ScaledDotProductFlashAttentionForCpuBackward0",
-    "Through y = P·v with P = softmax(q·kᵀ / √d): v gets Pᵀ·g, and the scores, through the softmax,"
-    " what q and k then share.",
+    "y = P·v with P = softmax(q·kᵀ / √d): v gets Pᵀ·g. The gradient D of the scores goes on to q"
+    " and k.",
     Computed("q", "D · k / √d,  D = P · (g·vᵀ - Σ P · g·vᵀ)", _query, _SYMBOLS),
     Computed("k", "Dᵀ · q / √d,  D = P · (g·vᵀ - Σ P · g·vᵀ)", _key, _SYMBOLS),
     Computed("v", "Pᵀ · g,  P = softmax(q·kᵀ / √d)", _value, _SYMBOLS),

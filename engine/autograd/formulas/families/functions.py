@@ -34,7 +34,7 @@ _SLOPES = (
     (
         "SigmoidBackward0",
         "g * y * (1 - y)",
-        "g · y · (1 - y): small where the output is near 0 or 1, so deep stacks starve.",
+        "g · y · (1 - y): small where the output is near 0 or 1, so many layers make it vanish.",
     ),
 )
 for _name, _source, _words in _SLOPES:
@@ -67,18 +67,18 @@ for _name, _source, _words in _REAL_SLOPES:
 pointwise(
     "SignBackward0 FloorBackward0 CeilBackward0 RoundBackward0 RoundBackward1 TruncBackward0"
     " ZeroBackward0",
-    "Nothing: the result is flat, or does not depend on the input.",
+    "No gradient: the result is flat, or does not depend on the input.",
     x="0",
 )
 pointwise(
     "FillBackward0 FillBackward1 FillBackward2 FillBackward3",
-    "Everything was overwritten: the input gets nothing, the value the sum of g.",
+    "Everything was overwritten: the input gets no gradient, the value gets the sum of g.",
     x="0",
     v="g",
 )
 pointwise(
     "SgnBackward0",
-    "Nothing: the sign is flat.",
+    "No gradient: the sign is flat.",
     when=lambda given: not given.gradient().is_complex(),
     x="0",
 )

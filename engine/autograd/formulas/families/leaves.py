@@ -1,4 +1,4 @@
-"""Nodes that are no single operation: leaves, Python Functions, whole recurrent layers."""
+"""Nodes that are not a single operation: leaves, Python Functions, whole recurrent layers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ pointwise(
 )
 enter(
     "MkldnnRnnLayerBackward0",
-    "A whole recurrent layer in one node: back through time, step by step, inside.",
+    "A whole recurrent layer in one node: it goes back through all time steps.",
     *(
         TextOnly(
             label, "the sum of what each time step's own rule gives, from the last to the first"

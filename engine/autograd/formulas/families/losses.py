@@ -32,7 +32,8 @@ pointwise(
 )
 pointwise(
     "SmoothL1LossBackward0",
-    "(prediction - target) / β while they are close, the sign of it beyond: no outlier pulls more.",
+    "(prediction - target) / β while they are close, beyond that only its sign: an outlier's"
+    " gradient is bounded.",
     saved=_T,
     lets=_N,
     holomorphic=False,
@@ -41,7 +42,8 @@ pointwise(
 )
 pointwise(
     "HuberLossBackward0",
-    "(prediction - target) while they are close, δ with its sign beyond: no outlier pulls more.",
+    "(prediction - target) while they are close, beyond that δ times its sign: an outlier's"
+    " gradient is bounded.",
     saved=_T,
     lets=_N,
     holomorphic=False,
@@ -50,7 +52,7 @@ pointwise(
 )
 pointwise(
     "BinaryCrossEntropyBackward0",
-    "(p - t) / (p · (1 - p)), so that a confident mistake pulls hard, but not without bound.",
+    "(p - t) / (p · (1 - p)): large for a confident mistake, but bounded.",
     saved={**_T, "w": "weight"},
     defaults={"w": 1.0},
     lets=_N,
@@ -60,7 +62,7 @@ pointwise(
 )
 pointwise(
     "BinaryCrossEntropyWithLogitsBackward0",
-    "σ(x) - t: the probability too much, weighted and over the number of elements.",
+    "σ(x) - t: the probability minus the target, weighted, over the number of elements.",
     saved={**_T, "w": "weight", "k": "pos_weight"},
     defaults={"w": 1.0, "k": 1.0},
     lets={**_N, "s": Let("σ(x)", lambda v: torch.sigmoid(v.x))},
@@ -71,7 +73,7 @@ pointwise(
 )
 pointwise(
     "SoftMarginLossBackward0",
-    "-t · σ(-t · x): the less sure of the right sign, the harder the pull.",
+    "-t · σ(-t · x): the further x is from the sign of its target, the larger.",
     saved=_T,
     lets=_N,
     holomorphic=False,
@@ -94,12 +96,12 @@ def _nll(given: Given) -> Tensor:
 
 enter(
     "NllLossBackward0 NllLoss2DBackward0",
-    "Puts -1/batch at each sample's class and zero elsewhere.",
+    "-1/batch at each sample's class, 0 elsewhere.",
     Computed("x", "-g · w[t] / W at the class t of each sample, 0 elsewhere", _nll, ("g", "t")),
     saved={"t": "target", "w": "weight", "W": "total_weight"},
     meanings={
-        "t": "the right classes",
-        "w": "the weight of each class, 1 without",
-        "W": "the sum of the samples' weights; 1 unless the mean was taken",
+        "t": "the target classes",
+        "w": "the weight of each class, 1 by default",
+        "W": "the sum of the samples' weights; 1 unless the loss is a mean",
     },
 )

@@ -17,7 +17,7 @@ def _g(given: Given) -> Tensor:
 
 enter(
     "LinalgInvExBackward0",
-    "-yᵀ · g · yᵀ, y the inverse: it grows as the matrix comes near to a singular one.",
+    "-yᵀ · g · yᵀ, y the inverse: it grows as the matrix gets close to a singular one.",
     Computed("x", "-yᵀ · g · yᵀ", lambda v: -v["y"].mH @ _g(v) @ v["y"].mH, ("g", "y")),
     saved={"y": "inverse"},
     meanings={"y": "the inverse"},
@@ -79,7 +79,7 @@ enter(
 )
 pointwise(
     "DistBackward0",
-    "The distance of a and b: each is pulled along the line between them, a by g, b by -g.",
+    "The distance of a and b: g times the direction from b to a for a, the opposite for b.",
     saved={"a": "self", "b": "other"},
     when=lambda given: given["p"] == 2,
     holomorphic=False,
@@ -98,7 +98,8 @@ def _cdist(given: Given, *, of_first: bool) -> Tensor:
 
 enter(
     "CdistBackward0",
-    "The distances of all pairs: each row is pulled along its lines to the others.",
+    "The distances of all pairs: each row sums g times the directions to it from the other"
+    " matrix's rows.",
     Computed(
         "a",
         "Σ g · (a - b) / y over the rows of b",
@@ -124,7 +125,7 @@ pointwise(
 )
 pointwise(
     "Logaddexp2Backward0",
-    "y = log2(2ᵃ + 2ᵇ): each gets the part of g that is its share of the sum.",
+    "y = log2(2ᵃ + 2ᵇ): each gets g times its share of the sum.",
     saved={"a": "self", "b": "other"},
     holomorphic=False,
     a="g / (1 + 2**(b - a))",

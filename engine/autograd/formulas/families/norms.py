@@ -14,7 +14,7 @@ from ..pointwise import Let
 # The rule of every normalisation y = w · h + b with h = (x - m) · r, where m is the mean and r is
 # 1 / std of a group: with u = g · w, x gets r · (u - mean(u) - h · mean(u · h)) over the group.
 _X = "r * (u - e - h * f)"
-_MEANINGS = {"w": "the learnt scale", "b": "the learnt shift", "r": "1 / std of each group"}
+_MEANINGS = {"w": "the learned scale", "b": "the learned shift", "r": "1 / std of each group"}
 
 
 def channel(given: Given, t: Tensor) -> tuple[Tensor, tuple[int, ...]]:
@@ -31,7 +31,7 @@ _SCALE = Let("(x - m) · r: the normalised input", lambda v: (v.x - v.m) * v.r)
 _U = Let("g · w", lambda v: v.g * v.w)
 pointwise(
     "NativeBatchNormBackward0",
-    "g through the normalisation of each channel; also for its scale and shift.",
+    "Goes back through the normalisation of each channel, and to its scale and shift.",
     saved={"x": "input", "w": "weight", "m": "result1", "r": "result2"},
     align={"w": channel, "b": channel, "m": channel, "r": channel},
     defaults={"w": 1.0},
@@ -76,7 +76,7 @@ def _last(v: Any) -> list[int]:
 
 pointwise(
     "NativeLayerNormBackward0",
-    "g through the normalisation of each sample; also for its scale and shift.",
+    "Goes back through the normalisation of each sample, and to its scale and shift.",
     saved={"x": "input", "w": "weight", "m": "result1", "r": "result2"},
     defaults={"w": 1.0},
     holomorphic=False,
@@ -108,7 +108,7 @@ def _group_mean(given: Given, t: Tensor) -> Tensor:
 
 pointwise(
     "NativeGroupNormBackward0",
-    "g through the normalisation of each group of channels; also for its scale and shift.",
+    "Goes back through the normalisation of each group of channels, and to its scale and shift.",
     saved={"x": "input", "w": "weight", "m": "result1", "r": "result2"},
     align={"w": channel, "b": channel, "m": _per_group, "r": _per_group},
     defaults={"w": 1.0},
@@ -141,7 +141,7 @@ def _direction(given: Given) -> Tensor:
 
 enter(
     "WeightNormInterfaceBackward0",
-    "y = s · v / |v|: the direction v gets what is at right angles to it, its length s the rest.",
+    "y = s · v / |v|: v gets the part of g at right angles to it, the length s gets the rest.",
     Computed("v", "s / |v| · (g - v · Σ g·v / |v|²)", _direction, ("g", "v", "s", "n")),
     Computed(
         "s",
@@ -152,5 +152,5 @@ enter(
         ("g", "v", "n"),
     ),
     saved={"v": "v", "s": "g", "n": "result1"},
-    meanings={"n": "|v|, the norms that forward worked out"},
+    meanings={"n": "|v|, the norms that forward computed"},
 )

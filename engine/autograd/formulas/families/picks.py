@@ -112,7 +112,7 @@ for _name, _again in (
 def _adds(name: str, read: Callable[[Given], Tensor], when: Any = None) -> None:
     enter(
         name,
-        "What is added to passes its gradient on; what was added gets g at its places.",
+        "The tensor that was added to gets g. What was added gets g at its places.",
         Pointwise("x", "g", Setting()),
         Computed("v", "g at the places where it was added", read),
         when=when,

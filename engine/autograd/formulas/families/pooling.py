@@ -78,7 +78,7 @@ def _resize(mode: str) -> Callable[[Given, Tensor], Tensor]:
     return again
 
 
-_SHARES = "Σ g · the share that x had in it"
+_SHARES = "Σ g · the share of x in each output"
 for _node, _mode in (
     ("UpsampleNearest1D", "nearest"),
     ("UpsampleNearest2D", "nearest"),
@@ -90,7 +90,8 @@ for _node, _mode in (
 ):
     linear(
         f"{_node}Backward0",
-        "Each pixel gets back the gradients of all that were made from it, by its share in them.",
+        "Each pixel gets the gradients of all outputs that were made from it, by its share in"
+        " them.",
         _SHARES,
         _resize(_mode),
     )

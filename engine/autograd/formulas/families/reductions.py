@@ -33,12 +33,12 @@ def folded(given: Given) -> int:
 
 
 _GY = {"g": spread, "y": spread}
-_COUNT = Let("how many elements fold into one", lambda v: folded(v.given))
+_COUNT = Let("the number of elements reduced to one", lambda v: folded(v.given))
 
 pointwise("SumBackward0", "Spreads the gradient: each element gets g.", x="g")
 pointwise(
     "SumBackward1",
-    "Spreads the gradient: each element gets that of the sum it went into.",
+    "Spreads the gradient: each element gets the gradient of its sum.",
     align=_GY,
     x="g",
 )
@@ -107,7 +107,7 @@ pointwise(
 )
 pointwise(
     "VarMeanBackward0",
-    "That of the variance (twice the distance from the mean) and that of the mean (g / n), summed.",
+    "Through the variance (twice the distance from the mean) plus through the mean (g / n).",
     align=_ALIGN,
     lets={**_MOMENTS, "n": _COUNT},
     holomorphic=False,
@@ -115,7 +115,7 @@ pointwise(
 )
 pointwise(
     "StdMeanBackward0",
-    "That of the standard deviation and that of the mean (g / n), summed.",
+    "Through the standard deviation plus through the mean (g / n).",
     saved={"y": "result0"},
     align=_ALIGN,
     lets={**_MOMENTS, "n": _COUNT},
@@ -159,7 +159,7 @@ pointwise(
     holomorphic=False,
     lets={
         "N": Let(
-            "how many are the largest",
+            "how many elements are the largest",
             lambda v: (v.x.abs() == v.y).sum(v.given.dims(), keepdim=True),
         )
     },
@@ -185,7 +185,7 @@ pointwise(
     "The gradient goes to the elements that equal the result; several share it.",
     align=_GY,
     holomorphic=False,
-    lets={"N": Let("how many equal the result", _equal)},
+    lets={"N": Let("how many elements equal the result", _equal)},
     x="where(x == y, g / N, 0)",
 )
 pointwise(

@@ -184,7 +184,7 @@ def test_what_is_missing_is_named() -> None:
     a = torch.rand(3, requires_grad=True)
     given = Given(node_of(a * torch.ones(3)), [None], {"a": "self", "b": "other"})
     assert given.has("b") and not given.has("a") and not given.has("c")
-    for symbol, words in (("a", "self: never set"), ("nothing", "torch does not tell nothing")):
+    for symbol, words in (("a", "self: never set"), ("nothing", "torch does not show nothing")):
         with pytest.raises(MissingValue, match=words):
             given[symbol]
     with pytest.raises(MissingValue, match="indices was not saved"):
@@ -229,7 +229,7 @@ def test_symbols_of_every_kind_are_explained() -> None:
     weight, bias = torch.rand(4, 3, requires_grad=True), torch.rand(4, requires_grad=True)
     linear = rule_for(F.linear(x, weight, bias), torch.ones(2, 4))
     told = {s.name: s for i in linear.inputs for s in linear.symbols(i)}
-    assert told["g"].meaning == "the gradient that comes in" and told["g"].shape == (2, 4)
+    assert told["g"].meaning == "the incoming gradient" and told["g"].shape == (2, 4)
     product = {s.name: s for s in rule_for(x * x.detach(), torch.ones(2, 3)).symbols(0)}
     assert (product["b"].meaning, product["b"].saved) == (
         "the other operand, as it was in forward", "other",

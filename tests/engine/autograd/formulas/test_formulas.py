@@ -174,7 +174,7 @@ def test_symbols_are_told_with_shape_value_and_meaning():
     assert power["x"].saved == "self" and power["x"].shape == (2, 3)
     assert power["n"].text == "3" and power["g"].shape == (2, 3)
     softmax = {s.name: s for s in rule_for(x.softmax(-1), torch.ones(2, 3)).symbols(0)}
-    assert softmax["s"].meaning == "Σ g·y along the softmax's dim"
+    assert softmax["s"].meaning == "Σ g·y along the softmax's `dim`"
 
 
 def test_negative_dims_are_put_right():

@@ -195,7 +195,7 @@ def test_padding_rows_of_an_embedding_differ_on_purpose():
     weight = torch.randn(4, 2, dtype=torch.float64, requires_grad=True)
     index = torch.tensor([0, 1, 1])
     result = one(lambda: F.embedding(index, weight, padding_idx=1))
-    assert not result.passed and "On purpose" in result.notes[0]
+    assert not result.passed and "on purpose" in result.notes[0]
     assert {e.element[0] for e in result.elements if e.verdict == "wrong"} == {1}
 
 
@@ -356,7 +356,7 @@ def test_the_first_of_many_inputs_are_checked(count):
     parts = [torch.randn(2, requires_grad=True) for _ in range(count)]
     result = one(lambda: torch.cat(parts))
     assert result.counts == dict.fromkeys(range(MAX_ARGUMENTS), 2) and result.passed
-    note = f"The first {MAX_ARGUMENTS} of {count} inputs are checked."
+    note = f"Only the first {MAX_ARGUMENTS} of {count} inputs are checked."
     assert result.notes == ((note,) if count > MAX_ARGUMENTS else ())
 
 
@@ -436,7 +436,9 @@ def test_a_function_of_several_operators_is_none_to_run_again():
     call = recording.chain_of(step.node.sequence)[0]
     assert call.kind == "function"
     refused = refusal(step, call)
-    assert str(refused).startswith("softmax is no single operator") and "gradcheck" in refused.hint
+    assert (
+        str(refused).startswith("softmax is not a single operator") and "gradcheck" in refused.hint
+    )
 
 
 def test_a_call_that_does_not_fit_the_node_is_refused():
