@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 
 
 _NO_ROOT = (
-    "No variable leads to this node: its result is no more, or needed no gradient."
-    " Keep what it computes under a name, and trace again."
+    "No variable leads to this node: its result is gone, or needs no gradient. Assign its result"
+    " to a name, and trace again."
 )
 
 
@@ -83,7 +83,8 @@ def find_root(lab: Lab, command: TraceRootCommand) -> Iterator[Snapshot]:
     calls = [] if trace is None else trace.recording.calls
     if not 0 <= command.position < len(calls):
         raise LabError(
-            f"There is no call {command.position} in the trace.", hint=f"It has {len(calls):,}."
+            f"There is no call {command.position} in the trace.",
+            hint=f"The trace has {len(calls):,} calls.",
         )
     call = calls[command.position]
     namespace = lab.trace.namespace or lab.console.namespace

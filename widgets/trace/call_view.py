@@ -23,8 +23,8 @@ _MADE = {
     "made_inf": "Infinity is made here: only finite numbers went in.",
 }
 _WORDS = ("return", "yield", "goes on at")
-"""Keys of a line's result that are no names, but verbs before its value."""
-PASSED_ON = "Its NaN or infinity came in already: another call made it."
+"""Keys of a line's result that are verbs before its value, not names."""
+PASSED_ON = "The NaN or infinity was in its input already: another call made it."
 
 
 class CallView(QWidget):
@@ -41,10 +41,10 @@ class CallView(QWidget):
         self._mark = make.text("trace_call_mark", "error", wrap=True)
         self._error = make.text("trace_call_error", "error", wrap=True)
         self._arguments = make.text("trace_call_arguments", wrap=True, mono=9)
-        self._arguments.setToolTip("Its arguments that are no tensors.")
+        self._arguments.setToolTip("Its arguments that are not tensors.")
         self._note = make.text("trace_call_note", "muted", wrap=True)
         self._results = make.text("trace_call_results", wrap=True, mono=9)
-        self._results.setToolTip("What came out that is no tensor.")
+        self._results.setToolTip("Its results that are not tensors.")
         self._words = (self._results, self._arguments, self._note)
         self._labels = (self._title, self._facts, self._mark, self._error, *self._words)
         self.failed = FailureView()
@@ -88,19 +88,21 @@ class CallView(QWidget):
         self._graph.setToolTip(
             "Go to the node that this call made, in the tab Step through."
             if is_there
-            else "Read the graph that this call's node is in, under the loss of the model or the"
-            " variable that leads to it, and go to the node. It takes the place of the graph in"
-            " the tab Step through."
+            else "Read the graph of the model's loss, or of a variable, that has this call's"
+            " node, and go to the node. This graph replaces the one in the tab Step through."
         )
 
     def _show_nothing(self, trace: TraceSnapshot | None) -> None:
         for label in self._labels:
             label.setText("")
-        words = "The values that go into a call and come out of it are shown here."
+        words = (
+            "Press Start, then choose a call: the values that go into it and come out of it"
+            " appear here."
+        )
         if trace is not None:
-            words = "Next line goes to the first line: what it sets comes here."
+            words = "Press Next line to go to the first line: the values that it sets appear here."
             if not trace.calls:
-                words = "Nothing of this code ran."
+                words = "No line of this code ran."
         self._facts.setText(words)
         self._graph.hide()
         self.failed.hide()

@@ -9,7 +9,7 @@ from engine.protocol import TraceSnapshot
 
 
 class Mark(NamedTuple):
-    """Lines to mark (from 1) in a file, the theme's role for them, and words on the place."""
+    """Lines to mark (from 1) in a file, the theme's role for them, and a text on the place."""
 
     lines: tuple[int, ...] = ()
     role: str = "accent"
@@ -71,7 +71,7 @@ class TraceLines:
             return Mark((line,), "error", f"The code ended at line {line}", trace.file)
         call = trace.calls[position]
         if call.line < 0:
-            return Mark(text="Under no line of the code", file=trace.file)
+            return Mark(text="Not made by a line of this code", file=trace.file)
         place = trace.lines[call.line]
         role = "error" if call.mark == "error" else "accent"
         file = self._file(place.file)

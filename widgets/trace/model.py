@@ -50,8 +50,8 @@ def name_of(trace: TraceSnapshot, call: TraceCall) -> str:
 COLUMNS = (
     Column(
         "Call",
-        "What ran, in order: the lines of the code, the modules and functions of torch called in"
-        " them, and the operators (aten) that compute.",
+        "What ran, in order: the lines of the code, the modules and functions of torch that they"
+        " call, and the operators (aten) that compute.",
         lambda model, call: name_of(model.trace, call),
     ),
     Column(
@@ -62,7 +62,7 @@ COLUMNS = (
     ),
     Column(
         "Result",
-        "Shape and dtype of what came out; of a line the names that it bound or changed.",
+        "Shape and dtype of the result. For a line: the names that it bound or changed.",
         lambda model, call: call.result,
     ),
     Column(
@@ -75,7 +75,8 @@ COLUMNS = (
     Column(
         "Marks",
         "in place: it wrote into a tensor. makes NaN: only finite numbers went in, and NaN came"
-        " out. passes it on: it came in already. raises: it ended with an error.",
+        " out. passes it on: NaN or infinity went in and came out. raises: it ended with an"
+        " error.",
         _marks,
     ),
 )

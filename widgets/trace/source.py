@@ -23,8 +23,8 @@ from widgets.trace.lines import TraceLines
 
 OUTPUT_HEIGHT = 96
 BATCH_TEXT = (
-    "Start runs the batch of the forward pass under way through the model, and records all that"
-    " torch does in it. Without a pass, one begins."
+    "Start runs the current batch through the model and records everything that torch does. If no"
+    " forward pass is under way, one begins."
 )
 
 
@@ -35,8 +35,8 @@ class TraceInput(CodeInput):
         super().__init__(History())
         make.named(self, "trace_input", "Python to trace")
         self.setToolTip(
-            "Python, run among the variables of the console. Shift+Enter starts the trace, Tab"
-            " completes. What it makes stays there; an unchanged example has variables of its own."
+            "Python code. It runs with the console's variables, and what it defines stays there; an"
+            " unchanged example has its own variables. Shift+Enter starts the trace, Tab completes."
         )
         self.setPlaceholderText("y = model(x)")
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
@@ -70,8 +70,8 @@ class TraceSource(QWidget):
         self.reader = CodeEditor(
             "trace_code",
             "The code that was traced",
-            "The code that ran. Click a line to go to the next time it runs; from the last, to the"
-            " first.",
+            "The code that ran. Click a line to go to the next time it runs; after the last time"
+            " comes the first.",
         )
         self.reader.line_clicked.connect(self._on_line)
         hint = make.empty(BATCH_TEXT, "trace_batch_hint")
@@ -84,7 +84,7 @@ class TraceSource(QWidget):
         self._where.setTextFormat(Qt.TextFormat.PlainText)
         self._where.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
         self._where.setToolTip(
-            "The line under which the current call ran, and which time the line ran then."
+            "The line that the current call belongs to, and which time the line ran."
         )
         self._edit = make.tool_button("trace_edit")
         self._edit.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
@@ -173,7 +173,7 @@ class TraceSource(QWidget):
         self._edit.setToolTip(
             "Go back to the code that ran."
             if shows_input
-            else "Change the code; the trace stays until another is started."
+            else "Change the code. The last trace stays until you start another."
         )
         set_icon(self._edit, icon)
 

@@ -27,14 +27,14 @@ from widgets.trace.call_view import CallView
 from widgets.trace.source import TraceSource
 from widgets.trace.tree import TraceTree
 
-_LINE_TIP = "Go to the next line that ran, into functions of the code too"
+_LINE_TIP = "Go to the next line that ran, also inside functions of the code"
 _NAN_TIP = "Go to the operator that made the first NaN or infinity from finite numbers"
 _LINE_BACK = Move("Line back", "arrow-up-bold-outline", "Go to the line that ran before", "back")
-_INTO = Move("Into", "debug-step-into", "Go to the next call, of torch inside it too", "on")
-_OVER = Move("Over", "debug-step-over", "Go to the next line or call that is not inside", "on")
-_OUT = Move("Out", "debug-step-out", "Go to what ran after the call around", "on", folds=1)
+_INTO = Move("Into", "debug-step-into", "Go to the next call, also inside this one", "on")
+_OVER = Move("Over", "debug-step-over", "Go to the next line or call outside this one", "on")
+_OUT = Move("Out", "debug-step-out", "Leave the enclosing call", "on", folds=1)
 MOVES: Mapping[str, Move] = {
-    "start": Move("First", "skip-backward", "Stand before all that ran", "back", folds=4),
+    "start": Move("First", "skip-backward", "Go before the first call", "back", folds=4),
     "back_line": _LINE_BACK._replace(window_keys="Shift+F12", folds=2),
     "line": Move("Next line", "arrow-down-bold-outline", _LINE_TIP, "on", "", "F12"),
     "back": Move("Back", "step-backward", "Go to the call before", "back", "", "Shift+F10"),
@@ -47,8 +47,8 @@ MOVES: Mapping[str, Move] = {
 CALL_WIDTH = 43 * GRID
 """The width in pixels of a card of values with a scroll bar."""
 _EMPTY_TEXT = (
-    "Start runs the code once, and records each line and every call of torch in it with its values."
-    " Then step through them, forth and back, as often as you like."
+    "Press Start: the code runs once, and each line and every call of torch is recorded with its"
+    " values. Then step through them, forward and back, as often as you like."
 )
 
 
@@ -85,14 +85,14 @@ class TraceView(QWidget):
         self._examples = self._make_examples()
         self._start = make.button("trace_start", "Start", "mdi6.play", self.start, primary=True)
         self._start.setToolTip(
-            "Run it once and record all that torch does (F6; Shift+Enter in the code)"
+            "Run the code once and record all that torch does (F6; Shift+Enter in the code)"
         )
         self._interrupt = make.button(
             "trace_interrupt", "Interrupt", "mdi6.stop", self.interrupt_requested, ink="error"
         )
         self.source.input.interrupt_wanted.connect(self._on_interrupt_key)
         self._interrupt.setToolTip(
-            "Stop code that does not end. What ran until then can be stepped through."
+            "Stop code that does not end. You can step through what ran until then."
         )
         self._state = make.text("trace_state", "muted")
         self._problem = make.text("trace_problem", "error", wrap=True)
@@ -106,13 +106,13 @@ class TraceView(QWidget):
     def _make_choice(self) -> QComboBox:
         choices = (("Code", "code"), ("Batch of the model", "batch"))
         choice = make.combo("trace_what", "What to trace", choices=choices)
-        choice.setToolTip("Trace code of your own, or the batch that runs through the model.")
+        choice.setToolTip("Trace your own code, or one batch through the model on the canvas.")
         choice.currentIndexChanged.connect(self._on_mode)
         return choice
 
     def _make_examples(self) -> QPushButton:
         examples = make.button("trace_examples", "Examples", "mdi6.school-outline")
-        examples.setToolTip("Put an example in place of the code; undo brings the code back.")
+        examples.setToolTip("Replace the code by an example. Undo brings your code back.")
         menu = make.menu(examples, tips=True)
         for example in trace_examples().values():
             code = example.code
@@ -244,7 +244,7 @@ class TraceView(QWidget):
         elif source.strip():
             self.started.emit(source)
         else:
-            self._show_problem("", "There is no code yet: write some, or choose an example.")
+            self._show_problem("", "There is no code yet. Write some, or choose an example.")
 
     def trace_code(self, source: str, *, example: bool = False) -> None:
         """Replace the reader's code by this one (undo restores it), and run it: in the console, or

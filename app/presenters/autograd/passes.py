@@ -36,7 +36,7 @@ from widgets.derivatives.form import split_inputs
 from widgets.layout import Direction, EdgeStyle, NestedLayout, layout_nested
 
 Move = Literal["step", "back", "to", "end", "reset"]
-_INTERRUPTED = "Interrupted. What was under way has not run."
+_INTERRUPTED = "Interrupted. The step that was running is not done: step again."
 _CHANGED = "The model or its data has changed, so this pass has ended: start a new one."
 
 

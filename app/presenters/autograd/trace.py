@@ -201,7 +201,7 @@ class TracePresenter(QObject):
 
     def _on_engine_ended(self) -> None:
         if self._is_running or self._view.trace is not None:
-            self._end("The engine has ended, and the trace with it.")
+            self._end("The engine has ended, and the trace with it. Press Start to trace again.")
 
     def _end(self, why: str) -> None:
         self._forget()

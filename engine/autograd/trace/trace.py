@@ -94,13 +94,14 @@ class Trace:
                 if self.origin < 0:
                     raise LabError(
                         "No call made NaN or inf from finite numbers.",
-                        hint="Those that only passed them on are marked in the list of calls.",
+                        hint="Calls that only passed it on are marked in the list of calls.",
                     )
                 self.position = self.origin
             case "to":
                 if not -1 <= target <= last:
                     raise LabError(
-                        f"There is no call {target} in the trace.", hint=f"It has {last + 1:,}."
+                        f"There is no call {target} in the trace.",
+                        hint=f"The trace has {last + 1:,} calls.",
                     )
                 self.position = target
 
@@ -197,7 +198,7 @@ class Trace:
         outputs = tuple(value for value in shown[len(tensors) :] if value is not None)
         missing = {f"{n}: {kept.note}" for n, kept in (*tensors, *made) if kept.tensor is None}
         if is_line and call.turn > MAX_TURNS:
-            missing.add(f"its names are kept the first {MAX_TURNS:,} times that it runs")
+            missing.add(f"values are kept for the first {MAX_TURNS:,} times that the line runs")
         return TraceStepSnapshot(
             position=self.position,
             inputs=values,

@@ -157,7 +157,7 @@ def test_an_interrupt_and_errors_of_others(desk, link):
     desk.passes.start_forward()
     interrupt = ErrorReport("KeyboardInterrupt", "")
     link.answer(ErrorSnapshot(command="StartForwardCommand", error=interrupt))
-    assert desk.problem == "Interrupted. What was under way has not run."
+    assert desk.problem == "Interrupted. The step that was running is not done: step again."
     other = ErrorSnapshot(command="CheckModelCommand", error=ErrorReport("E", "Other."))
     desk.take(other)
     assert "Other" not in desk.problem

@@ -59,7 +59,9 @@ def test_an_error_ends_the_run_and_is_told(trace, link):
 def test_a_trace_ends_with_its_engine(trace, link):
     trace.view.started.emit("x = 1")
     link.close()
-    assert trace.told == ["The engine has ended, and the trace with it."]
+    assert trace.told == [
+        "The engine has ended, and the trace with it. Press Start to trace again."
+    ]
 
 
 def test_another_project_interrupts_the_code_that_runs(trace, bench, link):

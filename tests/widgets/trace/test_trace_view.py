@@ -252,7 +252,7 @@ def test_code_that_cannot_begin_stays_in_the_editor_at_its_error(view):
     view.show_trace(TraceSnapshot(calls=(), source="x = 1\ny = = 2\n", file=FILE, error=error))
     assert view.source.input.isVisible()
     assert view.source.input.textCursor().blockNumber() == 1
-    assert text(view, "trace_call_facts") == "Nothing of this code ran."
+    assert text(view, "trace_call_facts") == "No line of this code ran."
 
 
 # -- the call

@@ -92,7 +92,7 @@ def test_no_move_leads_out_of_the_trace() -> None:
     for target in (-2, last + 1):
         with pytest.raises(LabError, match=f"no call {target} ") as refusal:
             trace.go("to", target)
-        assert refusal.value.hint == f"It has {last + 1}."
+        assert refusal.value.hint == f"The trace has {last + 1} calls."
         assert trace.position == outermost[2]
     trace.go("to", last)
     assert trace.position == last
