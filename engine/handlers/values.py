@@ -124,7 +124,7 @@ def bits(lab: Lab, command: BitsCommand) -> Iterator[Snapshot]:
     if cut.shape:
         raise LabError(
             f"`{command.expression}` has {len(cut.dims)} dimensions: {len(command.index)} indices"
-            " name no single element."
+            " do not name one element."
         )
     known = None if cut.data is None else readable(cut.data)
     there = cut.present is None or bool(cut.present)

@@ -27,16 +27,16 @@ from widgets.text import format_bytes, format_shape
 from widgets.theme import GRID
 
 EMPTY_TEXT = (
-    "No tensors yet.\n\nMake some in the console or with Create: x = torch.arange(6.), then"
-    " y = x.view(2, 3). What shares memory hangs together here."
+    "No tensors yet.\n\nMake some in the console or with Create: x = torch.arange(6.), then y ="
+    " x.view(2, 3). Lines join the tensors that share memory."
 )
 LEGIBLE_ZOOM = 0.75
 KINDS = {
     "base": "owns the storage",
     "view": "view: the same cells through other strides",
     "detached": "detached: the same cells and version, cut off from the graph",
-    "shared": "shares the cells by another way than a view",
-    "numpy": "NumPy array over the same bytes: its writes do not count versions",
+    "shared": "shares the cells, but not as a view",
+    "numpy": "NumPy array over the same bytes: torch does not count its writes as versions",
 }
 
 

@@ -14,8 +14,8 @@ COLORS = 48
 
 
 def storage_color(number: int) -> QColor:
-    """The colour of storage `number` (from 1): one of the theme's series, then others. They begin
-    anew after COLORS, so that a colour alone does not identify a storage."""
+    """The colour of storage `number` (from 1): one of the theme's series, then others. They repeat
+    after COLORS storages: a colour alone does not identify a storage."""
     current = theme.current()
     colors = distinct_colors(current.series, current.surface, COLORS)
     return QColor(colors[(number - 1) % len(colors)])

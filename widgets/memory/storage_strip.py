@@ -37,7 +37,7 @@ from widgets.save_picture import add_picture_actions, copy_picture
 
 EMPTY_TEXT = (
     "No tensor chosen.\n\nChoose one in the list of variables: the memory under it appears here,"
-    " cell by cell, in the order in which it lies."
+    " cell by cell, in the order of the storage."
 )
 _ARROWS = {Qt.Key.Key_Left: (0, -1), Qt.Key.Key_Right: (0, 1), Qt.Key.Key_Up: (-1, 0),
            Qt.Key.Key_Down: (1, 0)}  # fmt: skip
@@ -80,7 +80,7 @@ class StorageStrip(QAbstractScrollArea):
         same = before is not None and snapshot is not None and _same_ground(before, snapshot)
         self._changed = _changed(before, snapshot) if same else frozenset()
         self._snapshot, self._empty_text, self._asked = snapshot, empty_text, None
-        # During scrolling, cells only become wider, so that rows do not break anew at each window.
+        # While the user scrolls, cells only become wider: rows must not break at other cells.
         self._cell_width = max(cell_width_of(snapshot), self._cell_width if same else 0)
         if not same:
             self._cell = self._anchor = None
@@ -282,7 +282,7 @@ class StorageStrip(QAbstractScrollArea):
             lines.append(f"Read by {element_name(snapshot.expression, index)}")
         if count > 1:
             many = f"{MANY} or more" if count == MANY else str(count)
-            lines.append(f"{many} elements read this one cell: writing one writes them all.")
+            lines.append(f"{many} elements read this one cell: a write to one changes all of them.")
         return "\n".join(lines)
 
     # -- painting --------------------------------------------------------------------------------

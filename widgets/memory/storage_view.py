@@ -35,8 +35,8 @@ _TARGET = Qt.ItemDataRole.UserRole
 
 
 _NUMPY_TIP = (
-    "An element of a NumPy array over the same bytes: it is no tensor, so there is nothing to go"
-    " to. torch.from_numpy(array) makes a tensor of it that shares them."
+    "An element of a NumPy array over the same bytes. Only tensors can be shown:"
+    " torch.from_numpy(array) makes a tensor over these bytes."
 )
 
 
@@ -80,8 +80,8 @@ class StorageView(QWidget):
         self.strip = StorageStrip()
         self._color = make.combo("storage_color_by", "Colour cells by")
         self._color.setToolTip(
-            "What a cell's colour tells: its element's index along a dimension, or its place when"
-            " elements are counted row by row (the later, the darker)."
+            "A cell's colour shows the index of its element along a dimension, or the number of"
+            " its element, counted row by row (later is darker)."
         )
         self._wrap = make.spin("storage_wrap", "Cells in a row", high=MAX_WRAP)
         self._wrap.setToolTip(
@@ -115,7 +115,7 @@ class StorageView(QWidget):
         options.setSpacing(GRID // 2)
         options.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.AllNonFixedFieldsGrow)
         options.addRow("Colour by", self._color)
-        options.addRow("Cells a row", self._wrap)
+        options.addRow("Cells per row", self._wrap)
         parts = (self._readers_title, (self.readers, 1), options)
         right = make.page(*parts, gap=GRID // 2, margins=(GRID, 0, 0, 0))
         splitter = make.splitter(left, right, shares=(1,), sizes=(720, 200))
@@ -156,7 +156,7 @@ class StorageView(QWidget):
         self.readers.clear()
         if location is None:
             self._readers_title.setText("Read by")
-            self.readers.addItem(_plain_item("Choose a cell or an element."))
+            self.readers.addItem(_plain_item("Choose a cell or an element to see what reads it."))
             return
         self._readers_title.setText(f"Cell {location.cell} is read by")
         for reader in location.readers:
@@ -172,7 +172,7 @@ class StorageView(QWidget):
             if reader.more:
                 self.readers.addItem(_plain_item(f"{reader.expression}: and more"))
         if not location.readers:
-            self.readers.addItem(_plain_item("Nothing reads it: a gap."))
+            self.readers.addItem(_plain_item("No element reads it: a gap."))
         if location.note:
             self.readers.addItem(_plain_item(location.note))
 
@@ -239,7 +239,7 @@ class StorageView(QWidget):
         with QSignalBlocker(self._color):
             self._color.clear()
             for dim in range(len(shape)):
-                self._color.addItem(f"dimension {dim}", dim)
+                self._color.addItem(f"dim {dim}", dim)
             self._color.addItem("position", BY_POSITION)
             self._color.setCurrentIndex(long[0] if len(long) > 1 else len(shape))
         self.strip.color_by(self._color.currentData())

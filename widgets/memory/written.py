@@ -16,7 +16,7 @@ def cell_words(cell: str) -> str:
 
 def written_words(where: WrittenBy) -> str:
     """The line in words: `add_ in cell 3, line 1: x.add_(1)`."""
-    op = where.op or "backward, or a write that was not seen,"
+    op = where.op or "backward, or a write that was not recorded,"
     line = f", line {where.line}" if where.line is not None else ""
     text = f": {where.text}" if where.text else ""
     return f"{op} in {cell_words(where.cell)}{line}{text}"

@@ -132,7 +132,7 @@ def assignment(expression: str, element: Index, literal: str, under_no_grad: boo
 
 def literal_for(dtype: str, text: str) -> str:
     """The typed text as a Python literal for an element of `dtype`. Raises ValueError, with the
-    reason in words, for a text that is no value of `dtype`."""
+    reason in words, for a text that is not a value of `dtype`."""
     text = text.strip()
     if dtype == "bool":
         if text.lower() in ("true", "1"):
@@ -150,7 +150,7 @@ def literal_for(dtype: str, text: str) -> str:
         real = float(text)
     except ValueError:
         example = "1+2j" if dtype.startswith("complex") else "0.5, 1e-3, nan or inf"
-        raise ValueError(f"`{text}` is no number. Write one such as {example}.") from None
+        raise ValueError(f"`{text}` is not a number. Write one such as {example}.") from None
     return _real_literal(real)
 
 
@@ -162,7 +162,7 @@ def _whole(dtype: str, text: str) -> str:
     try:
         number = int(text, 0)
     except ValueError:
-        raise ValueError(f"`{text}` is no whole number, and {dtype} holds no others.") from None
+        raise ValueError(f"`{text}` is not a whole number: {dtype} holds no others.") from None
     signed = dtype.startswith("int")
     bits = int(dtype.removeprefix("u").removeprefix("int"))
     low = -(1 << (bits - 1)) if signed else 0

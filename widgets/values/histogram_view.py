@@ -30,12 +30,12 @@ class HistogramView(PaintedWidget):
         super().__init__(parent)
         make.named(self, "histogram_view", "Histogram of the elements")
         self.setToolTip(
-            "How many elements lie in each range of values. NaN and infinities are left out."
+            "The number of elements in each range of values. NaN and infinities are left out."
         )
         self.setMouseTracking(True)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self._histogram: Histogram | None = None
-        self._empty_text = "Nothing to count yet"
+        self._empty_text = "No numbers to count yet"
         self._bar: int | None = None
 
     def show_histogram(self, histogram: Histogram | None, empty_text: str = "") -> None:

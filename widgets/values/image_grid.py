@@ -29,7 +29,7 @@ class ImageGrid(PaintedWidget):
         super().__init__(parent)
         make.named(self, "image_grid", "The tensor as images")
         self.setToolTip(
-            "Takes the last three dimensions as channels, height and width (CHW), all before as a"
+            "The last three dimensions are channels, height and width (CHW), all before them a"
             " batch. Three channels make a colour image."
         )
         self._images: NDArray[np.uint8] = np.zeros((0, 0, 0, 3), np.uint8)
@@ -41,7 +41,7 @@ class ImageGrid(PaintedWidget):
         self._empty_text = empty_text or "Nothing to show"
         if picture is None or len(picture.source_shape) < 2:
             if picture is not None:
-                self._empty_text = "An image has two dimensions at least: height and width"
+                self._empty_text = "An image needs at least two dimensions: height and width"
             self._images = np.zeros((0, 0, 0, 3), np.uint8)
         else:
             self._images, self._words = _as_images(picture)
@@ -91,7 +91,7 @@ def _as_images(picture: Picture) -> tuple[NDArray[np.uint8], str]:
         there = int(np.prod(shape[:-2], dtype=np.int64))
     count = f"{len(images):,} of {there:,}" if len(images) < there else f"{there:,}"
     plural = "image" if there == 1 else "images"
-    thinned = " · thinned out" if values.shape[-2:] != shape[-2:] else ""
+    thinned = " · some pixels left out" if values.shape[-2:] != shape[-2:] else ""
     return images, f"{count} {plural} {kind} · {words}{thinned}"
 
 

@@ -43,10 +43,10 @@ class LineView(PaintedWidget):
         super().__init__(parent)
         make.named(self, "line_view", "Rows of the tensor as lines")
         self.setToolTip(
-            f"Each row is a line over the last dimension, the first {MAX_LINES} rows at most. Where"
-            " columns are too many to be drawn apart, neighbours share a point that spans from the"
-            " smallest to the largest of them. The pointer or the arrow keys read a point, a click"
-            " or Enter selects its element."
+            f"Each row is a line over the last dimension: the first {MAX_LINES} rows at most. If"
+            " there are too many columns, neighbours share a point, drawn from their smallest to"
+            " their largest number. Move the pointer or the arrow keys to read a point; click or"
+            " press Enter to select its element."
         )
         self.setMouseTracking(True)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
@@ -261,5 +261,5 @@ def _notes(found: LinesSnapshot) -> str:
     if found.not_finite:
         notes.append(f"{found.not_finite:,} not finite")
     if found.done < found.total:
-        notes.append(f"{found.done / found.total:.0%} seen")
+        notes.append(f"{found.done / found.total:.0%} read")
     return " · ".join(notes)

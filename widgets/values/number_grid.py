@@ -209,7 +209,7 @@ class NumberGrid(QAbstractScrollArea):
         if not self._rows or not self._columns:
             painter.setPen(colors.color("muted"))
             flags = int(Qt.AlignmentFlag.AlignCenter) | int(Qt.TextFlag.TextWordWrap)
-            text = self._empty_text or "No elements: one of the dimensions is empty."
+            text = self._empty_text or "No elements: one dimension has size 0."
             painter.setFont(QGuiApplication.font())
             painter.drawText(self.viewport().rect().adjusted(GRID, 0, -GRID, 0), flags, text)
             return

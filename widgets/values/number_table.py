@@ -34,8 +34,8 @@ class NumberTable(NumberGrid):
         super().__init__(parent)
         make.named(self, "number_table", "Elements of the tensor")
         self.setToolTip(
-            "One number a cell; rows and columns carry their indices. Click a cell to see it in"
-            " every view; double click or type to change it."
+            "One number per cell, with its indices at the edges. Click a cell to select the"
+            " element in every view; double-click or type to change it."
         )
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self._check: Callable[[str], str] | None = None

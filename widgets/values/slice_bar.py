@@ -33,14 +33,14 @@ class SliceBar(QWidget):
         self._before, self._after = _mono("slice_before"), _mono("slice_after")
         self.edit = make.field("slice_edit", "Slice", mono=True)
         self.edit.setToolTip(
-            "What is shown of each dimension: an index (3, -1), a slice (2:8, ::2) or : for all;"
-            " ... stands for the dimensions left out. Press Enter."
+            "The part of each dimension to show: an index (3, -1), a slice (2:8, ::2) or : for"
+            " all; ... stands for the dimensions left out. Press Enter to show it."
         )
         self.edit.returnPressed.connect(lambda: self.slice_changed.emit(self.edit.text()))
         self._all = make.tool_button(
             "slice_all", text="Show all", accessible="Show the whole tensor", framed=True
         )
-        self._all.setToolTip("Show all of every dimension again.")
+        self._all.setToolTip("Show the whole of every dimension again.")
         self._all.clicked.connect(lambda: self.slice_changed.emit(""))
         self._error = make.label("", "error", "slice_error", wrap=True)
         self._error.setTextFormat(Qt.TextFormat.PlainText)
@@ -111,7 +111,7 @@ class _DimControl(QWidget):
         self._number = number
         self._name = make.label(f"dim {number}", "muted")
         self.slider = QSlider(Qt.Orientation.Horizontal)
-        make.named(self.slider, f"dim_slider_{number}", f"Index along dimension {number}")
+        make.named(self.slider, f"dim_slider_{number}", f"Index along dim {number}")
         self.slider.setMinimumWidth(8 * GRID)
         self.slider.valueChanged.connect(lambda at: self.fixed.emit(self._number, at))
         self.shown = make.tool_button(f"dim_shown_{number}")
@@ -122,11 +122,13 @@ class _DimControl(QWidget):
 
     def show_dim(self, dim: DimCut) -> None:
         self.slider.setToolTip(
-            f"Drag to show one index of dimension {self._number} ({dim.size:,} elements): indexing"
-            " by an integer removes the dimension."
+            f"Drag to show one index of dim {self._number} ({dim.size:,} elements). An integer"
+            " index removes the dimension."
         )
-        self.shown.setToolTip(f"What is shown of dimension {self._number}. Click to show all.")
-        self.shown.setAccessibleName(f"Dimension {self._number}: {dim_text(dim)}. Show all")
+        self.shown.setToolTip(
+            f"The part of dim {self._number} that is shown. Click to show all of it."
+        )
+        self.shown.setAccessibleName(f"dim {self._number}: {dim_text(dim)}. Show all")
         self.shown.setText(dim_text(dim))
         self.shown.setEnabled(dim.fixed or dim.count < dim.size)
         self.slider.setEnabled(dim.size > 1)

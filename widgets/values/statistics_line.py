@@ -28,7 +28,8 @@ class StatisticsLine(QWidget):
         self._text.setAccessibleName("Statistics")
         self._text.setToolTip(
             "Over the finite elements of the slice, in float64; std is the sample standard"
-            " deviation (divides by N - 1), as torch.std. NaN and infinities are counted apart."
+            " deviation (divides by N - 1), as torch.std. NaN and infinities are counted"
+            " separately."
         )
         self._bad = make.label("", "error", "statistics_bad", tip=BAD_TIP)
         self._progress = make.named(
@@ -72,7 +73,7 @@ class StatisticsLine(QWidget):
         self._button.setToolTip(
             "Count the rest of the elements."
             if self._stopped
-            else "Stop counting: what has been found so far stays."
+            else "Stop counting. The statistics so far stay visible."
         )
 
 

@@ -29,8 +29,8 @@ class TensorBar(QWidget):
             "tensor_expression", "Tensor shown", placeholder="x, x.grad, net.weight …", mono=True
         )
         self.expression.setToolTip(
-            "The tensor that all views show: a variable, an attribute of one or a constant index "
-            "of one (x, x.grad, net[0].weight, xs[1]). Type another and press Enter."
+            "The tensor that all views show: a variable, an attribute of a variable, or an item"
+            " of one (x, x.grad, net[0].weight, xs[1]). Type another and press Enter."
         )
         self.expression.setFixedWidth(_EXPRESSION_WIDTH)
         self.expression.returnPressed.connect(self._enter)
@@ -57,7 +57,9 @@ class TensorBar(QWidget):
         elif expression:
             self._facts.clear()
         else:
-            self._facts.setText("Choose a tensor in the list of variables, or make one.")
+            self._facts.setText(
+                "Choose a tensor in the list of variables, or make one with the form Create."
+            )
         self._facts.setToolTip(self._facts.text())
 
     def show_element(self, index: tuple[int, ...] | None) -> None:

@@ -33,7 +33,7 @@ class ValueTabs(QTabWidget):
             (self.table, "Table", "Every element as a number"),
             (self.heat_map, "Heat map", "Every element as a colour"),
             (self.images, "Images", images),
-            (self.histogram, "Histogram", "How many elements have which value"),
+            (self.histogram, "Histogram", "The number of elements in each range of values"),
             (self.line, "Line", "Each row over the last dimension"),
         )
         make.tabs("values_tabs", pages, "Ways to see the elements", tabs=self)
@@ -73,7 +73,7 @@ class ValueTabs(QTabWidget):
     def show_pictures(self, values: ValuesSnapshot) -> None:
         """Show the picture of a snapshot. Without one, say why, if the current tab is a picture."""
         if values.picture is not None or self.picture_in_sight:
-            why = values.note or "There is nothing to paint"
+            why = values.note or "There are no numbers to paint"
             self.heat_map.show_picture(values.picture, why)
             self.images.show_picture(values.picture, why)
 

@@ -30,7 +30,7 @@ def locate(
     Raises LabError for an index or cell outside the tensor, and for a tensor without a storage."""
     placement = placement_of(t)
     if isinstance(placement, str):
-        raise LabError(f"`{expression}` has no cells to point at. {placement}")
+        raise LabError(f"`{expression}` has no cells to show. {placement}")
     if index is not None:
         try:
             cell = placement.footprint.cell_of(index)

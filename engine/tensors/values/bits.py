@@ -146,7 +146,7 @@ def _is_nan(bits: str, form: FloatFormat, stored: int, fraction: int) -> bool:
 
 def _exponent_meaning(stored: int, form: FloatFormat, ordinary: bool) -> str:
     if not ordinary:
-        return f"{stored}: set aside for infinity and NaN"
+        return f"{stored}: reserved for infinity and NaN"
     if stored == 0 and form.mantissa_bits:
         return f"0: the smallest, 1 - bias {form.bias} = {1 - form.bias}"
     return f"{stored} - bias {form.bias} = {stored - form.bias}"

@@ -47,7 +47,7 @@ def _items(text: str, expression: str) -> list[object]:
     except (SyntaxError, ValueError):
         node = None
     if not isinstance(node, ast.Subscript) or not isinstance(node.value, ast.Name):
-        raise LabError(f"`{text}` is no slice.", hint=_HINT)
+        raise LabError(f"`{text}` is not a slice.", hint=_HINT)
     parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
     return [_item(part) for part in parts]
 
@@ -67,8 +67,8 @@ def _whole_number(node: ast.expr) -> int:
         number = None
     if type(number) is not int:
         raise LabError(
-            f"`{ast.unparse(node)}` cannot stand in a slice here.",
-            hint=f"{_HINT} Masks, lists and None are shown in the tab Index.",
+            f"`{ast.unparse(node)}` cannot be used in a slice here.",
+            hint=f"{_HINT} The tab Index shows masks, lists and None.",
         )
     return number
 
@@ -77,15 +77,15 @@ def _cut(item: object, size: int, dim: int) -> DimCut:
     if isinstance(item, int):
         if not -size <= item < size:
             raise LabError(
-                f"Index {item} is out of range: dimension {dim} has {size:,} elements.",
-                hint=f"Write {-size} to {size - 1}." if size else "The dimension is empty.",
+                f"Index {item} is out of range: dim {dim} has {size:,} elements.",
+                hint=f"Write {-size} to {size - 1}." if size else "This dimension is empty.",
             )
         return DimCut(size=size, start=item % size, step=1, count=1, fixed=True)
     assert isinstance(item, slice)
     if item.step is not None and item.step <= 0:
         raise LabError(
             "The step of a slice must be positive: torch has no negative strides.",
-            hint=f"torch.flip(x, ({dim},)) reverses a dimension, as a copy.",
+            hint=f"torch.flip(x, ({dim},)) reverses a dimension; it makes a copy.",
         )
     chosen = range(size)[item]
     return DimCut(size=size, start=chosen.start, step=chosen.step, count=len(chosen))

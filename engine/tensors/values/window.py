@@ -70,7 +70,9 @@ def cut_tensor(t: Tensor, slice_text: str, expression: str = "x") -> Cut:
         if known.partial:
             assert known.dense is not None
             dims = parse_slice(slice_text, expression, tuple(known.dense.shape))
-            return Cut(dims, _sliced(known.dense, dims), f"{known.note}: these are the stored ones")
+            return Cut(
+                dims, _sliced(known.dense, dims), f"{known.note}: these are the stored numbers"
+            )
         dims = parse_slice(slice_text, expression, known.shape)
         data = None if known.dense is None else _sliced(known.dense.reshape(known.shape), dims)
         return Cut(dims, data, known.note or _note(t))
@@ -152,7 +154,7 @@ def _per_channel(t: Tensor) -> bool:
 def _note(t: Tensor) -> str:
     if t.is_quantized:
         if _per_channel(t):
-            return f"quantised per channel along dimension {t.q_per_channel_axis()}"
+            return f"quantised per channel along dim {t.q_per_channel_axis()}"
         return f"quantised: (stored - {t.q_zero_point()}) · {t.q_scale():.6g}"
     if t.layout != torch.strided:
         return f"layout {str(t.layout).removeprefix('torch.')}: zeros are not stored"

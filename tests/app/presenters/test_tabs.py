@@ -70,7 +70,7 @@ def test_an_element_that_is_selected_is_located(storage, link) -> None:
     storage.presenter.select("x", (0, 1))
     asked = newest(link, LocateCommand)
     link.fail("It is gone.", to=asked.id)
-    assert storage.readers() == ["Choose a cell or an element."]
+    assert storage.readers() == ["Choose a cell or an element to see what reads it."]
 
 
 def test_a_cell_that_no_element_reads_is_located_by_its_number(storage, link) -> None:
@@ -78,7 +78,7 @@ def test_a_cell_that_no_element_reads_is_located_by_its_number(storage, link) ->
     asked = newest(link, LocateCommand)
     assert (asked.expression, asked.index, asked.cell) == ("x", None, 3)
     link.answer(locate("x", X, Reached({"x": X}), cell=3), to=asked.id)
-    assert storage.readers() == ["Nothing reads it: a gap."]
+    assert storage.readers() == ["No element reads it: a gap."]
 
 
 def test_a_late_answer_about_another_tensor_is_not_shown(storage, link) -> None:

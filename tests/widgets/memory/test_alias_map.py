@@ -252,7 +252,7 @@ def test_the_menu_fits_the_map_and_copies_it(view, menu_of) -> None:
         (WRITE, "add_ in cell 2, line 1: y.add_(1)"),
         (
             WrittenBy("", "/home/me/model.py", None, ""),
-            "backward, or a write that was not seen, in model.py",
+            "backward, or a write that was not recorded, in model.py",
         ),
         (WrittenBy("mul_", "<cell 3>", 7, ""), "mul_ in cell 3, line 7"),
         (WrittenBy("mul_", "<cell 3>", None, "x *= 2"), "mul_ in cell 3: x *= 2"),

@@ -124,7 +124,8 @@ def test_a_cell_tells_its_value_and_its_readers_under_the_pointer(strip, hover) 
     assert hover(view, QPoint(3, 3)) == ""
     show(strip, torch.zeros(1).expand(2))
     assert strip.tooltip(0) == (
-        "Cell 0 holds 0\nRead by x[0]\n2 elements read this one cell: writing one writes them all."
+        "Cell 0 holds 0\nRead by x[0]\n"
+        "2 elements read this one cell: a write to one changes all of them."
     )
     show(strip, torch.zeros(1).expand(1000))
     assert "99 or more elements read this one cell" in strip.tooltip(0)

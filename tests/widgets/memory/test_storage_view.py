@@ -149,7 +149,7 @@ def test_readers_of_a_cell_are_listed_and_can_be_gone_to(view, qtbot) -> None:
 
 def test_a_gap_without_readers_and_more_readers_than_listed_say_so(view) -> None:
     view.show_location(LocationSnapshot(expression="x", index=None, cell=3, readers=()))
-    assert view.readers.item(0).text() == "Nothing reads it: a gap."
+    assert view.readers.item(0).text() == "No element reads it: a gap."
     t = torch.zeros(1).expand(1000)
     view.show_location(locate("t", t, Reached({"t": t}), cell=0))
     assert view.readers.item(view.readers.count() - 1).text() == "t: and more"

@@ -127,7 +127,7 @@ def test_quantised_per_tensor_and_per_channel() -> None:
     assert table(c) == [["0.5", "-1", "2"], ["1", "0", "-0.5"]]
     assert table(c, "1") == [["1", "0", "-0.5"]]
     assert cut_tensor(q, "").note == "quantised: (stored - 10) · 0.5"
-    assert cut_tensor(c, "").note == "quantised per channel along dimension 0"
+    assert cut_tensor(c, "").note == "quantised per channel along dim 0"
     bits = answer({"x": c}, BitsCommand(expression="x", index=(1, 2)), BitsSnapshot)
     assert bits.text == "-0.5" and bits.parts[0].exact == "-2"
     assert "0.25" in bits.note
@@ -260,12 +260,12 @@ def test_a_window_is_bounded_and_fits_into_a_snapshot() -> None:
         ("5", "out of range"),
         ("0, 0, 0, 0", "4 indices"),
         ("::-1", "negative strides"),
-        ("[0, 1]", "cannot stand"),
-        ("x > 0", "cannot stand"),
+        ("[0, 1]", "cannot be used"),
+        ("x > 0", "cannot be used"),
         ("..., ...", "Only one"),
-        ("1.5", "cannot stand"),
-        ("):", "no slice"),
-        ("0](", "no slice"),
+        ("1.5", "cannot be used"),
+        ("):", "not a slice"),
+        ("0](", "not a slice"),
     ],
 )
 def test_a_slice_that_does_not_fit_is_told_in_words(text: str, words: str) -> None:
