@@ -61,7 +61,9 @@ class CreateForm(QWidget):
         self.preview = _Preview()
         self.create_button = make.button("create_run", "Create", slot=self._run, primary=True)
         self.create_button.setAccessibleName("Create the tensor")
-        self.create_button.setToolTip("Run this Python in the console, where it stays to be seen.")
+        self.create_button.setToolTip(
+            "Run this line in the console. It stays in the console's history."
+        )
 
         for widget in (self.factory_box, self.name_edit, self.preview, self.create_button):
             widget.setParent(self)  # Tab order follows the parents: these before the function's
@@ -279,7 +281,7 @@ class _Preview(QPlainTextEdit):
         super().__init__()
         tip = "The Python that Create runs in the console."
         make.named(self, "create_preview", "Python that Create runs", tip)
-        self.setPlaceholderText("Something above is wrong.")
+        self.setPlaceholderText("No line yet: correct the marked field above.")
         self.setReadOnly(True)
         self.setTabChangesFocus(True)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)

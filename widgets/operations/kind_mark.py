@@ -11,8 +11,12 @@ from widgets import theme
 KINDS = {
     "view": ("VIEW", "storage", "A new tensor over the same memory: nothing is copied."),
     "same": ("SAME", "intermediate", "The tensor itself: there was nothing to do."),
-    "copy": ("COPY", "success", "New memory: the two no longer know of each other."),
-    "in place": ("IN PLACE", "warning", "The operand itself is changed, for all who share it."),
+    "copy": ("COPY", "success", "New memory: changing one tensor does not change the other."),
+    "in place": (
+        "IN PLACE",
+        "warning",
+        "The operand itself changes, and so do all tensors that share its memory.",
+    ),
     "refused": ("REFUSED", "error", "PyTorch raises an error."),
 }
 """Kind -> (word, the theme's role, meaning)."""

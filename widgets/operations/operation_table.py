@@ -25,28 +25,30 @@ class Operation:
 GROUPS: dict[str, tuple[Operation, ...]] = {
     "View-like": (
         Operation("view", "{x}.view({last}, -1)", "Another shape over the same cells, or an error"),
-        Operation("reshape", "{x}.reshape(-1)", "Another shape, by a view if it can be"),
-        Operation("flatten", "{x}.flatten()", "One dimension, by a view if it can be"),
+        Operation("reshape", "{x}.reshape(-1)", "Another shape: a view if possible, else a copy"),
+        Operation("flatten", "{x}.flatten()", "One dimension: a view if possible, else a copy"),
         Operation("squeeze", "{x}.squeeze()", "Without the dimensions of size 1"),
         Operation("unsqueeze", "{x}.unsqueeze(0)", "With one more dimension, of size 1"),
-        Operation("transpose", "{x}.transpose(0, -1)", "Two dimensions change places"),
+        Operation("transpose", "{x}.transpose(0, -1)", "Swaps two dimensions"),
         Operation("permute", "{x}.permute({reversed})", "The dimensions in another order"),
         Operation("T", "{x}.T", "The transpose of a matrix"),
         Operation("mT", "{x}.mT", "The transpose of each matrix: the last two dimensions"),
-        Operation("movedim", "{x}.movedim(0, -1)", "One dimension goes elsewhere"),
+        Operation("movedim", "{x}.movedim(0, -1)", "Moves one dimension to another place"),
         Operation("expand", "{x}.expand({twice})", "Repeated without a copy, by stride 0"),
         Operation("narrow", "{x}.narrow(0, 0, 1)", "Some neighbouring indices of a dimension"),
         Operation("select", "{x}.select(0, 0)", "One index of a dimension, which disappears"),
-        Operation("chunk", "{x}.chunk(2)", "So many pieces along a dimension"),
-        Operation("split", "{x}.split(1)", "Pieces of so many indices each"),
-        Operation("unbind", "{x}.unbind(0)", "Every index of a dimension, one by one"),
+        Operation("chunk", "{x}.chunk(2)", "A given number of pieces along a dimension"),
+        Operation("split", "{x}.split(1)", "Pieces of a given size along a dimension"),
+        Operation("unbind", "{x}.unbind(0)", "One tensor for each index of a dimension"),
         Operation("unfold", "{x}.unfold(-1, 2, 1)", "Windows that slide along a dimension"),
-        Operation("as_strided", "{x}.as_strided((2, 2), (1, 1))", "Any strides that you like"),
-        Operation("detach", "{x}.detach()", "The same memory, outside of autograd's graph"),
+        Operation("as_strided", "{x}.as_strided((2, 2), (1, 1))", "Any shape and strides"),
+        Operation("detach", "{x}.detach()", "The same memory, without autograd's graph"),
     ),
     "Copies": (
         Operation("clone", "{x}.clone()", "A copy in memory of its own"),
-        Operation("contiguous", "{x}.contiguous()", "In C order: itself when it is already"),
+        Operation(
+            "contiguous", "{x}.contiguous()", "In C order: the tensor itself if it is already"
+        ),
         Operation("repeat", "{x}.repeat({ones}2)", "Repeated for real, in new memory"),
     ),
     "Index": (
@@ -67,33 +69,45 @@ GROUPS: dict[str, tuple[Operation, ...]] = {
             "As gather, with an index that broadcasts",
         ),
         Operation(
-            "index_select", "{x}.index_select(0, torch.tensor([0]))", "Whole slices, by number"
+            "index_select",
+            "{x}.index_select(0, torch.tensor([0]))",
+            "Whole slices, by their indices",
         ),
     ),
     "In place": (
-        Operation("+=", "{x} += 1", "Writes into its own cells: all who share them see it", True),
-        Operation("[0] =", "{x}[0] = 0", "Writes to a part of it", True),
+        Operation("+=", "{x} += 1", "Adds to its own cells: tensors that share them change", True),
+        Operation("[0] =", "{x}[0] = 0", "Writes to a part of the tensor", True),
         Operation("mul_", "{x}.mul_(2)", "A name that ends in _ changes the tensor itself", True),
         Operation("zero_", "{x}.zero_()", "Every element becomes 0", True),
         Operation("fill_", "{x}.fill_(1)", "Every element becomes one number", True),
-        Operation("copy_", "{x}.copy_({other})", "The elements of another, broadcast", True),
-        Operation("clamp_", "{x}.clamp_(min=0)", "No element lies outside of the limits", True),
         Operation(
-            "masked_fill_", "{x}.masked_fill_({x} < 0, 0)", "One number where a mask is True", True
+            "copy_",
+            "{x}.copy_({other})",
+            "Copies the elements of another tensor, broadcast",
+            True,
+        ),
+        Operation("clamp_", "{x}.clamp_(min=0)", "Limits every element to a range", True),
+        Operation(
+            "masked_fill_",
+            "{x}.masked_fill_({x} < 0, 0)",
+            "Writes one number where a mask is True",
+            True,
         ),
         Operation(
             "scatter_",
             "{x}.scatter_(0, torch.zeros_like({x}, dtype=torch.int64), 0)",
-            "Writes to the places that an index names: gather's way back",
+            "Writes to the places that an index names: the reverse of gather",
             True,
         ),
         Operation("unsqueeze_", "{x}.unsqueeze_(0)", "Changes the shape, not the cells", True),
     ),
     "Combine": (
         Operation("cat", "torch.cat([{x}, {other}])", "One after the other along a dimension"),
-        Operation("stack", "torch.stack([{x}, {other}])", "One upon the other: a new dimension"),
+        Operation("stack", "torch.stack([{x}, {other}])", "Joined along a new dimension"),
         Operation("+", "{x} + {other}", "Element by element, broadcast"),
-        Operation("where", "torch.where({x} > 0, {x}, {other})", "One or the other, by a mask"),
+        Operation(
+            "where", "torch.where({x} > 0, {x}, {other})", "One or the other, chosen by a mask"
+        ),
         Operation(
             "scatter",
             "{x}.scatter(0, torch.zeros_like({x}, dtype=torch.int64), {other})",
@@ -102,10 +116,10 @@ GROUPS: dict[str, tuple[Operation, ...]] = {
     ),
     "Dtype and device": (
         Operation("to", "{x}.to(torch.float64)", "Another dtype or device"),
-        Operation("half", "{x}.half()", "16 bits for each: half the memory, 3 digits"),
-        Operation("long", "{x}.long()", "Whole numbers: what is behind the point goes"),
-        Operation("bool", "{x}.bool()", "True where it is not 0"),
-        Operation("cpu", "{x}.cpu()", "In the processor's memory: itself when it is there"),
+        Operation("half", "{x}.half()", "16 bits per element: half the memory, 3 digits"),
+        Operation("long", "{x}.long()", "Whole numbers: the fraction is dropped"),
+        Operation("bool", "{x}.bool()", "True where an element is not 0"),
+        Operation("cpu", "{x}.cpu()", "On the CPU: the tensor itself if it is there already"),
         Operation("promotion", "{x} + 0.5", "Two dtypes meet: the result has one that holds both"),
     ),
 }

@@ -27,8 +27,8 @@ from widgets.theme import GRID
 PAUSE_MS = 150
 """The line is explained after this pause in typing, in milliseconds."""
 EMPTY_TEXT = (
-    "Pick an operation, or type a line such as y = x.T.reshape(-1): what it will give, and whether"
-    " that is a view or a copy, is told here before it runs."
+    "Pick an operation, or type a line such as y = x.T.reshape(-1). Its result is explained here"
+    " before it runs: shape, strides, and whether it is a view or a copy."
 )
 NO_TENSOR_TEXT = "There is no tensor yet: make one in the console or with the form Create."
 
@@ -55,8 +55,8 @@ class OperationView(QWidget):
         self.line = ExpressionField(
             "operation_line",
             "Line to explain",
-            "One line of Python: an operation or several in one another, an assignment to an"
-            " element, or an operation in place (x += 1). Nothing runs while you type.",
+            "One line of Python: one operation or a chain of them, an assignment to an element,"
+            " or an in-place operation (x += 1). Nothing runs while you type.",
         )
         self.line.setPlaceholderText("y = x.view(3, -1)")
         self.line.textEdited.connect(self._on_typed)
@@ -65,8 +65,8 @@ class OperationView(QWidget):
             "operation_check", "Check against torch", "mdi6.check-all", self._check
         )
         self.check_button.setToolTip(
-            "Run the line aside, on copies where it writes, and hold the prediction against what"
-            " PyTorch gives. No variable changes."
+            "Run the line without changing any variable, and compare the prediction with"
+            " PyTorch's result. A line that writes runs on copies."
         )
         self.run_button = make.button("operation_run", "Run in the console", "mdi6.play")
         self.run_button.setToolTip("Run this line in the console, and keep it in its history.")
@@ -228,7 +228,7 @@ class OperationView(QWidget):
         self.verdict.setText(
             "✓ PyTorch does what was predicted."
             if agrees
-            else "✗ PyTorch does otherwise: see the lines with a cross."
+            else "✗ PyTorch gives something else: see the rows with a cross."
         )
         make.set_role(self.verdict, "success" if agrees else "error")
         self.verdict.setVisible(snapshot.ran)

@@ -11,16 +11,16 @@ from widgets import make
 from widgets.theme import GRID, mono_font
 
 PROPERTIES = {
-    "shape": "How many elements each dimension has",
-    "stride": "Cells to walk in the storage for one step along each dimension",
+    "shape": "The size of each dimension",
+    "stride": "The storage cells from one element to the next along each dimension",
     "offset": "The cell of the storage where the first element lies",
     "dtype": "The type of each element",
-    "device": "Where the memory is",
+    "device": "The device that holds the memory",
 }
 FACTS = {
     "kind": "A view, a copy, the same tensor, or changed in place",
-    "results": "How many tensors the operation gives",
-    "shares with": "What of this line lies over the same memory as the result",
+    "results": "The number of tensors that the operation gives",
+    "shares with": "The tensors of this line over the same memory as the result",
 }
 PREDICTION, TORCH = "prediction", "PyTorch"
 MAX_TEXT = 32

@@ -12,7 +12,7 @@ from widgets.operations.prediction_table import PredictionTable
 from widgets.shapes.failure_view import FailureView
 from widgets.theme import GRID, mono_font
 
-TO_COME = "Check against torch to read its own words."
+TO_COME = "Press Check against torch to read PyTorch's own message."
 
 
 class StepCard(QFrame):
@@ -33,7 +33,7 @@ class StepCard(QFrame):
         self.refusal = _wrapped("step_refusal", "error")
         self.words = _wrapped("step_words", "error")
         self.words.setFont(mono_font(9))
-        self.words.setToolTip("PyTorch's own message, whole.")
+        self.words.setToolTip("PyTorch's own message in full.")
         self.hint = _wrapped("step_hint")
         self.operands = FailureView()
         self.verdict = make.text("step_verdict")
@@ -54,7 +54,7 @@ class StepCard(QFrame):
         make.tell(self.shares, _shares(step))
         make.tell(self.reasoning, "\n".join(f"· {line}" for line in step.reasoning))
         make.tell(self.refusal, step.refusal)
-        make.tell(self.hint, f"Usually: {step.hint}" if step.hint else "")
+        make.tell(self.hint, f"Try: {step.hint}" if step.hint else "")
         self.operands.show_failed(step.failed)
         self.operands.setVisible(step.failed is not None)
         words = step.error or (TO_COME if refused and not step.facts else "")
@@ -87,7 +87,7 @@ def _shares(step: ExplainedStep) -> str:
     if step.kind not in ("view", "copy"):
         return ""
     if not step.shares_with:
-        return "Shares memory with nothing in this line."
+        return "Shares memory with no tensor of this line."
     return f"Shares memory with {', '.join(step.shares_with)}."
 
 

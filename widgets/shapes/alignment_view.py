@@ -20,7 +20,7 @@ HEADER = 20
 _MEANINGS = {
     "same": "as it is",
     "stretched": "a 1, stretched",
-    "added": "not there: counts as 1",
+    "added": "missing: counts as 1",
     "conflict": "does not fit",
 }
 
@@ -43,8 +43,9 @@ class AlignmentView(PaintedWidget):
             self,
             "broadcast_alignment",
             "Shapes aligned from the right",
-            "Shapes are aligned at their last dimension. Going left, sizes must be equal, or 1, or"
-            " not there. Left and Right step through the dimensions; a click goes to one.",
+            "Shapes are aligned at their last dimension. Going left, sizes must be equal, or one"
+            " of them 1 or missing. The keys Left and Right step through the dimensions; click a"
+            " dimension to go to it.",
         )
         self._snapshot: BroadcastSnapshot | None = None
         self._steps = 0

@@ -22,10 +22,10 @@ ROW_WIDTH = 800
 """Operands and result are side by side if they fit this width in pixels."""
 EXAMPLE = ("(8, 1, 6, 1)", "(7, 1, 5)")
 STEPS = (
-    ("start", "skip-backward", "Before the first.", -99),
-    ("back", "chevron-left", "One dimension back.", -1),
-    ("next", "chevron-right", "Next dimension.", 1),
-    ("all", "skip-forward", "All dimensions.", 99),
+    ("start", "skip-backward", "Go before the first dimension.", -99),
+    ("back", "chevron-left", "Go back one dimension.", -1),
+    ("next", "chevron-right", "Go to the next dimension.", 1),
+    ("all", "skip-forward", "Go to the end: all dimensions.", 99),
 )
 """The buttons, each with the number of dimensions by which it steps."""
 
@@ -55,14 +55,14 @@ class BroadcastView(ShapeView):
         self._strides = text(
             "broadcast_strides",
             "muted",
-            tip="Steps in memory, in elements. A stretched dimension has stride 0: the same element"
-            " is read again, nothing is copied.",
+            tip="Strides, in elements. A stretched dimension has stride 0: the same element is"
+            " read again, nothing is copied.",
         )
         self._sum = text("broadcast_sum", mono=10)
         self.operand_cells = [
             CellsView(f"broadcast_cells_{name}", chosen=self._ask, parent=self) for name in NAMES
         ]
-        tip = "Click an element to see what it is made of."
+        tip = "Click an element to see which elements it is computed from."
         self.result_cells = CellsView("broadcast_cells_result", tip, self._ask, self)
         self._buttons = [
             tool_button(f"broadcast_{name}", f"mdi6.{icon}", tip, partial(self._step, by))
@@ -112,7 +112,7 @@ class BroadcastView(ShapeView):
             self._rule.setText("Align the shapes at their last dimension, then go left.")
         else:
             dim = dims[self._steps - 1]
-            self._rule.setText(f"Dimension {dim.dim}: {dim.text}")
+            self._rule.setText(f"Dim {dim.dim}: {dim.text}")
 
     def _show_cells(self, snapshot: BroadcastSnapshot) -> None:
         result = snapshot.result
@@ -141,7 +141,7 @@ class BroadcastView(ShapeView):
         strides = [
             f"{name} {stride}" for name, stride in zip(names, snapshot.strides, strict=False)
         ]
-        told = f"strides once stretched:  {',   '.join(strides)}"
+        told = f"strides after stretching:  {',   '.join(strides)}"
         tell(self._strides, told if strides else "")
         tell(self._sum, _sum(snapshot, names))
 

@@ -25,11 +25,13 @@ CROSS = "✗"
 
 _KINDS = {
     "broadcast": "Shapes are aligned at their last dimension: sizes must be equal, or 1.",
-    "product": "What is multiplied and summed stands under each other: its sizes must be equal.",
-    "join": "What must agree stands under each other.",
-    "elements": "The sizes asked for, under those that are there.",
-    "index": "The index, under the numbers that each dimension's elements have.",
-    "dimension": "The dimensions that are there, and the one that was asked for.",
+    "product": (
+        "Dimensions that are multiplied and summed are in one column: their sizes must be equal."
+    ),
+    "join": "Sizes that must be equal are in one column.",
+    "elements": "The sizes asked for, under the sizes of the tensor.",
+    "index": "The index, under the valid indices of each dimension.",
+    "dimension": "The dimensions of the tensor, and the one that was asked for.",
     "dtype": "The operands with their dtypes.",
     "device": "The operands with their devices.",
     "other": "The operands of the operation that failed.",

@@ -70,8 +70,8 @@ class OperandFields(QWidget):
             field = ExpressionField(
                 f"operand_{letter}",
                 f"Operand {letter}",
-                f"Operand {letter}: a variable (x, layer.weight), or a shape that need not exist,"
-                " such as (8, 1, 6, 1). () is a scalar.",
+                f"Operand {letter}: a variable (x, layer.weight), or only a shape, such as (8, 1,"
+                " 6, 1). () is a scalar.",
             )
             field.setText(texts[k] if k < len(texts) else "(1,)")
             field.textChanged.connect(self.changed)

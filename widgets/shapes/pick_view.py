@@ -35,11 +35,12 @@ class PickView(ShapeView):
         super().__init__("pick_view", parent)
         self.source = ExpressionField(
             "pick_source",
-            "Index of a tensor, or a line that writes by one",
+            "Index of a tensor, or a line that writes through one",
             "Integers take one index, slices (start:stop:step) keep some, ... stands for all"
-            " dimensions not named, None makes one of size 1, lists and masks pick one by one."
-            " Assignments (x[i] = v), scatter_, scatter_add_, index_add_, index_copy_, index_fill_,"
-            " index_put_ and masked_fill_ show what they would write: only Run writes it.",
+            " dimensions not named, None adds a dimension of size 1, lists and masks pick"
+            " elements one by one. Assignments (x[i] = v), scatter_, scatter_add_, index_add_,"
+            " index_copy_, index_fill_, index_put_ and masked_fill_ show what they would write:"
+            " only Run writes it.",
         )
         self.source.setPlaceholderText("x[0, :, ::2]")
         self.source.textChanged.connect(self.refresh)
@@ -52,7 +53,7 @@ class PickView(ShapeView):
         self.source_cells = CellsView("pick_cells_source", tip, self._choose_source)
         tip = "Click an element to see where it comes from or goes to."
         self.result_cells = CellsView("pick_cells_result", tip, self._ask)
-        tip = "The tensor once this line has run: it has not run yet."
+        tip = "The tensor after this line. The line has not run yet."
         self.after_cells = CellsView("pick_cells_after", tip)
         self._cells = CellsRow((self.source_cells, self.result_cells, self.after_cells))
         self._fill(
@@ -98,7 +99,7 @@ class PickView(ShapeView):
                 shown.setVisible(row < len(snapshot.parts))
         for (typed, rule), part in zip(self._part_rows, snapshot.parts, strict=False):
             dims = part.result_dims
-            made = f"dimension{'s' if len(dims) > 1 else ''} {', '.join(map(str, dims))}"
+            made = f"dim{'s' if len(dims) > 1 else ''} {', '.join(map(str, dims))}"
             where = f"  →  {made} of the {'values' if snapshot.write else 'result'}" if dims else ""
             typed.setText(part.text or "(not named)")
             rule.setText(f"{part.rule}{where}")

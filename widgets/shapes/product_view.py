@@ -20,7 +20,7 @@ EXAMPLE = ("(2, 3)", "(3, 4)")
 EQUATION = "ik,kj->ij"
 OPS = {
     "matmul": "a @ b: rows of a times columns of b; dimensions in front are batches and broadcast.",
-    "mm": "A product of two matrices, nothing else.",
+    "mm": "A product of two matrices, without broadcasting.",
     "bmm": "Matrix by matrix over one batch dimension of equal size; nothing broadcasts.",
     "mv": "A matrix times a vector.",
     "dot": "Two vectors: the sum of products.",
@@ -56,7 +56,9 @@ class ProductView(ShapeView):
         )
         self._meaning = text("product_meaning", "muted", wrap=True)
         self._sum = text("product_sum", wrap=True, mono=10)
-        tip = "What the selected element of the result is made of is lit."
+        tip = (
+            "The elements that the selected element of the result is computed from are highlighted."
+        )
         self.operand_cells = [
             CellsView(f"product_cells_{name}", tip, partial(self._choose_operand, number), self)
             for number, name in enumerate(NAMES)
@@ -177,7 +179,7 @@ def _meaning(snapshot: ProductSnapshot) -> str:
     batch = [c for c in snapshot.result_letters if all(c in own for own in snapshot.letters)]
     said = [f"{', '.join(summed)}: multiplied pair by pair and summed"] if summed else []
     if batch and len(snapshot.letters) > 1:
-        said.append(f"{', '.join(batch)}: batch, each one a product of its own")
+        said.append(f"{', '.join(batch)}: batch, one product for each index")
     return "; ".join([*said, *([snapshot.note] if snapshot.note else [])])
 
 

@@ -21,13 +21,13 @@ OPS = {
     "prod": "Multiplies the elements. One dimension, or all.",
     "amax": "The largest; over several dimensions at once. Ties share the gradient.",
     "amin": "The smallest; over several dimensions at once.",
-    "max": "The largest, and where it stands (values, indices). One dimension, or all.",
-    "min": "The smallest, and where it stands (values, indices). One dimension, or all.",
-    "argmax": "Where the largest stands along the dimension: the predicted class.",
-    "argmin": "Where the smallest stands along the dimension.",
-    "median": "The middle one in order; of an even count the lower.",
-    "any": "Whether one of them is not zero.",
-    "all": "Whether none of them is zero.",
+    "max": "The largest, and its index (values, indices). One dimension, or all.",
+    "min": "The smallest, and its index (values, indices). One dimension, or all.",
+    "argmax": "The index of the largest along the dimension, such as the predicted class.",
+    "argmin": "The index of the smallest along the dimension.",
+    "median": "The middle number in order; of two middle numbers the lower.",
+    "any": "Whether any element is not zero.",
+    "all": "Whether no element is zero.",
     "std": "Standard deviation, divided by n - 1.",
     "var": "Variance, divided by n - 1.",
     "norm": "The square root of the sum of squares.",
@@ -55,17 +55,17 @@ class ReductionView(ShapeView):
         self._keepdim = check(
             "reduction_keepdim",
             "keepdim",
-            "Leave each folded dimension with size 1, so that the result broadcasts against the"
-            " source again.",
+            "Keep each reduced dimension with size 1, so that the result broadcasts with the"
+            " source.",
         )
         self._keepdim.clicked.connect(self.refresh)
         self._dims: list[QCheckBox] = []
         self._dims_row = row()
         self._summary = text("reduction_summary", wrap=True)
         self._fold = text("reduction_fold", wrap=True, mono=10)
-        tip = "Click an element to see where it goes."
+        tip = "Click an element to see which element of the result it goes to."
         self.source_cells = CellsView("reduction_source", tip, self._choose_source)
-        tip = "Click an element to see which elements fold into it."
+        tip = "Click an element to see which elements it is computed from."
         self.result_cells = CellsView("reduction_result", tip, self._ask)
         self._cells = CellsRow((self.source_cells, self.result_cells))
         fold = label("fold", "muted")
@@ -123,8 +123,8 @@ class ReductionView(ShapeView):
         return before != self._dims_chosen()
 
     def _dim_box(self, d: int) -> QCheckBox:
-        tip = f"dim={d}: fold this dimension. With none ticked, all are folded."
-        box = named(QCheckBox(), f"reduction_dim_{d}", f"Fold dimension {d}", tip)
+        tip = f"dim={d}: reduce this dimension. With no box ticked, all dimensions are reduced."
+        box = named(QCheckBox(), f"reduction_dim_{d}", f"Reduce dim {d}", tip)
         box.clicked.connect(self.refresh)
         self._dims_row.addWidget(box)
         return box
@@ -164,11 +164,11 @@ def _summary(snapshot: ReductionSnapshot) -> str:
     if snapshot.shape is None:
         return ""
     which = ", ".join(map(str, snapshot.folded))
-    what = "No dimension to fold" if not snapshot.folded else f"Folds dimension {which}"
+    what = "No dimension to reduce" if not snapshot.folded else f"Reduces dim {which}"
     if len(snapshot.folded) > 1:
-        what = f"Folds dimensions {which}"
+        what = f"Reduces dims {which}"
     shapes = f"{snapshot.source_shape} → {snapshot.shape}"
-    each = f"each element of the result is made of {snapshot.count:,}"
+    each = f"each element of the result is computed from {snapshot.count:,}"
     return f"{what}: {shapes}, {snapshot.dtype}; {each}. {snapshot.note}".rstrip()
 
 

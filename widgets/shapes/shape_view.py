@@ -58,7 +58,7 @@ class ShapeView(QWidget):
         self.controls = row()
         self._code = text(
             PYTHON_NAME,
-            tip="The Python line for what is shown. Run leaves it in the console.",
+            tip="The line of Python for what is shown. Run runs it in the console.",
             mono=10,
         )
         self._run = button(
@@ -70,7 +70,7 @@ class ShapeView(QWidget):
             accessible="Run the Python line",
         )
         self._run.setEnabled(False)
-        tip = "PyTorch's own message, whole."
+        tip = "PyTorch's own message in full."
         self._error = text("shape_error", "error", tip=tip, wrap=True, mono=9)
         self._hint = text("shape_hint", wrap=True)
         self.failed = FailureView()

@@ -49,10 +49,10 @@ def _joined(step: Step, done: Outcome) -> Words:
     lines = [_promoted(layouts, [], done.result.dtype)]
     if step.operation == "stack":
         dim = dim % done.result.ndim
-        return f"a new dimension {dim} counts the tensors; all are copied into new memory.", lines
+        return f"the new dim {dim} counts the tensors; all are copied into new memory.", lines
     if not done.result.numel:
-        return "nothing joined with nothing.", lines
-    return f"all are written one after the other along dimension {dim} into new memory.", lines
+        return "there are no elements to join.", lines
+    return f"all are written one after the other along dim {dim} into new memory.", lines
 
 
 # -- element by element --------------------------------------------------------------------------
@@ -147,15 +147,18 @@ def _reduced(step: Step, done: Outcome) -> str | Words:
     count = 1
     for d in placed:
         count *= x.shape[d] if x.ndim else 1
-    along = f"dimension {', '.join(map(str, placed))}"
+    along = f"dim {', '.join(map(str, placed))}"
     where = "all dimensions" if len(placed) >= x.ndim else along
+    number = "1 element is" if count == 1 else f"{count} elements are"
     lines = [_folded_dtype(name, x.dtype, made.dtype, step.kwargs.get("dtype"))]
     if len(done.results) > 1:
-        lines.append(f"{name} with a dim gives values and their indices.")
+        lines.append(f"{name} with the argument dim gives values and their indices.")
     elif name in ("argmax", "argmin") and not dims:
-        lines.append("without dim it counts through the whole tensor, in C order.")
+        lines.append(
+            "without the argument dim, the index counts through the whole tensor, in C order."
+        )
     return (
-        f"{count} elements fold into each one of the result, along {where}: a new tensor.",
+        f"{number} reduced to each element of the result, along {where}: a new tensor.",
         lines,
     )
 
@@ -164,7 +167,7 @@ def _folded_dtype(name: str, old: torch.dtype, new: torch.dtype, asked: object) 
     if asked is not None:
         return f"{asked} was asked for."
     if name in ("argmax", "argmin", "count_nonzero"):
-        return f"a {'count' if name == 'count_nonzero' else 'place'} is int64."
+        return f"{'a count' if name == 'count_nonzero' else 'an index'} is int64."
     if name in ("any", "all"):
         old_form = "uint8 once was torch's bool: the answer is uint8."
         return "the answer is true or false: bool." if new == torch.bool else old_form
@@ -188,7 +191,7 @@ def _along(what: str) -> Why:
         x, made = step.operands[0].layout, done.result
         asked = step.kwargs.get("dtype")
         return (
-            f"{what} along dimension {_placed(step)}, which stays: new numbers, in C order.",
+            f"{what} along dim {_placed(step)}, which stays: new numbers, in C order.",
             [_folded_dtype(step.operation, x.dtype, made.dtype, asked)],
         )
 
@@ -197,11 +200,11 @@ def _along(what: str) -> Why:
 
 def _sorted(step: Step, done: Outcome) -> str:
     dim = _placed(step)
-    return f"sorted along dimension {dim}: new numbers, in x's own order in memory."
+    return f"sorted along dim {dim}: new numbers, in x's own order in memory."
 
 
 def _topk(step: Step, done: Outcome) -> str:
-    return f"the {step.given(1, 'k')} first along dimension {_placed(step, 2)}: a new tensor."
+    return f"the {step.given(1, 'k')} first along dim {_placed(step, 2)}: a new tensor."
 
 
 # -- products ------------------------------------------------------------------------------------
@@ -220,13 +223,11 @@ def _product(step: Step, done: Outcome) -> Words:
         lines.append("linear is input @ weight.mT + bias.")
     if made.stride != contiguous_strides(made.shape) and b.ndim > 2:
         lines.append("because the first requires grad, torch multiplies the transposed matrices.")
-    return "every element is a sum of products, a number that lay nowhere before: a new tensor.", (
-        lines
-    )
+    return "every element is a new number, a sum of products: a new tensor.", lines
 
 
 def _outer(step: Step, done: Outcome) -> Words:
-    why = "each element of the one times each of the other: a new tensor."
+    why = "each element of one times each element of the other: a new tensor."
     return why, [_dtype_words(step, done)]
 
 
@@ -248,7 +249,7 @@ def _einsum(step: Step, done: Outcome) -> str | Words:
 def _taken_along(step: Step, done: Outcome) -> str | Words:
     dim, x = step.given(2, "dim"), step.operands[0].layout
     if type(dim) is not int:
-        return "without dim both are read as flat lists."
+        return "without the argument dim, both are read as flat lists."
     return (
         "gather, with both broadcast along all other dimensions.",
         [f"an index i reads i % {x.shape[dim]}: beyond an end it starts again at the other"],
@@ -256,7 +257,7 @@ def _taken_along(step: Step, done: Outcome) -> str | Words:
 
 
 def _selected(step: Step, done: Outcome) -> str:
-    return f"whole slices along dimension {_placed(step)} are copied, one per index."
+    return f"whole slices along dim {_placed(step)} are copied, one per index."
 
 
 _FOLDS = (

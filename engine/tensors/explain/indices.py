@@ -126,9 +126,9 @@ def index_words(step: Step) -> list[str]:
         value = item.value
         is_number = isinstance(value, int) and not isinstance(value, bool)
         if value is None:
-            lines.append(f"None: a new dimension {place} of one element")
+            lines.append(f"None: a new dimension, dim {place}, of size 1")
         elif isinstance(value, bool):
-            kept = "is kept: all is picked"
+            kept = "is kept: everything is picked"
             lines.append(
                 f"{value}: a mask without dimensions; its one place"
                 f" {kept if value else 'is not kept: nothing is picked'}"
@@ -150,7 +150,7 @@ def index_words(step: Step) -> list[str]:
 def _picked_words(item: Item) -> str:
     mask = item.value.layout
     if not item.is_mask:
-        return f"an index tensor of shape {mask.shape} in place of dimension {item.dim}"
+        return f"an index tensor of shape {mask.shape} in place of dim {item.dim}"
     return f"a mask of shape {mask.shape}: {_true_count(item.value)} of {mask.numel} are True"
 
 
@@ -219,7 +219,7 @@ def _check_range(asked: _Asked) -> str:
     values, size = asked.index.read(MAX_CHECKED), asked.size
     if values is None:
         return (
-            f"an index lies outside dimension {asked.dim}, which has {size} elements (the"
+            f"an index lies outside dim {asked.dim}, which has {size} elements (the"
             f" {asked.index.layout.numel:,} indices are too many to be checked beforehand)"
         )
     least = -size if asked.from_end else 0
@@ -228,12 +228,11 @@ def _check_range(asked: _Asked) -> str:
         return ""
     place = tuple(int(at) for at in places[0])
     where = f", the index's element {place if len(place) != 1 else place[0]}," if place else ""
-    hint = f"Choose from {least} to {size - 1}." if size else "It has none to choose from."
+    hint = f"Choose from {least} to {size - 1}." if size else "This dimension is empty."
     if int(values[place]) < 0 and not asked.from_end:
-        hint += " Negative ones do not count from the end here."
+        hint += " Negative indices do not count from the end here."
     raise Refusal(
-        f"index {int(values[place])}{where} is out of range: dimension {asked.dim} has {size}"
-        " elements.",
+        f"index {int(values[place])}{where} is out of range: dim {asked.dim} has {size} elements.",
         hint,
         raises=asked.raises,
     )

@@ -29,8 +29,9 @@ _PLAIN = (int, float, complex, str, torch.dtype, torch.device, torch.layout, tup
 def read(source: str, variables: Mapping[str, object]) -> list[Step]:
     """The operations of one line, innermost first, up to the first that torch would refuse.
 
-    Raises LabError when the line is no Python or has an unknown name, NoRule when its result cannot
-    be predicted. Small tensors are copied to try it; of large ones only masks and indices are read.
+    Raises LabError when the line is not Python or has an unknown name, NoRule when its result
+    cannot be predicted. Small tensors are copied to try it; of large ones only masks and indices
+    are read.
     """
     statement = _parse(source)
     reader = _Reader(variables)
@@ -124,13 +125,13 @@ class _Reader:
         if not isinstance(target, ast.Subscript):
             owner = self._value(ast.parse(ast.unparse(target), mode="eval").body)
             if not isinstance(owner, Term):
-                raise NoRule("changing what is no tensor")
+                raise NoRule("changing something that is not a tensor")
             self._step(name, in_place(kind), [owner, self._value(node.value)], {}, source)
             return
         # Python reads the part, changes it in place, and assigns it back.
         whole, index = self._value(target.value), self._value(target.slice)
         if not isinstance(whole, Term):
-            raise NoRule("changing what is no tensor")
+            raise NoRule("changing something that is not a tensor")
         written = ast.unparse(target)
         part = self._step("__getitem__", operator.getitem, [whole, index], {}, written)
         changed = self._step(name, in_place(kind), [part, self._value(node.value)], {}, source)
@@ -266,7 +267,7 @@ class _Reader:
         if step.outcome is None:
             if all(isinstance(value, _PLAIN) for value in ran.tensors):
                 return ran.given
-            raise NoRule(f"`{name}`, which gives no ordinary tensor")
+            raise NoRule(f"`{name}`, which does not give an ordinary tensor")
         if shown:
             self.steps.append(step)
         return self._result(step, ran.tensors[0] if ran.tensors else None, ran.operands, tried)

@@ -18,8 +18,8 @@ def check_strided(t: torch.Tensor, text: str) -> None:
     known = readable(t.conj() if t.is_conj() else t)  # reading a conjugate view would copy it
     if t.layout != torch.strided or t.is_nested or t.is_quantized or "packed" in known.note:
         raise LabError(
-            f"`{text}` is no ordinary strided tensor: operations on it are not explained.",
-            hint="Run the line in the console to see what torch makes of it.",
+            f"`{text}` is not an ordinary strided tensor: operations on it are not explained.",
+            hint="Run the line in the console to see its result.",
         )
     if known.dense is None and t.device.type != "meta":
         raise LabError(f"`{text}` cannot be read: {known.note}.")

@@ -41,11 +41,13 @@ def _strides_found(step: Step, done: Outcome) -> Words:
     name = step.operation.removesuffix("_as")
     if x.numel and done.kind == "view":
         stride = done.result.stride
-        lines.append(f"Each dim of the new shape lies within dims that merge: strides {stride}.")
+        lines.append(
+            f"Each dimension of the new shape lies within dimensions that merge: strides {stride}."
+        )
     elif x.numel and done.kind == "copy":
-        lines.append(f"A dim of the new shape {shape} spans dims that cannot merge.")
+        lines.append(f"A dimension of the new shape {shape} spans dimensions that cannot merge.")
     if done.kind == "same":
-        return "a tensor of one dim has nothing to merge: the tensor itself.", ()
+        return "a tensor of one dimension has nothing to merge: the tensor itself.", ()
     if done.kind == "copy":
         return (
             f"{name}() has to copy: no strides describe shape {shape} in this order.",
@@ -84,8 +86,8 @@ def _view(step: Step, done: Outcome) -> str | Words:
 
 def _squeeze(step: Step, done: Outcome) -> str:
     if done.result.ndim == step.operands[0].layout.ndim:
-        return "no dimension asked for has one element, so none goes: a view of the same shape."
-    return "a dimension of one element never moves the cell: it can be left out."
+        return "none of these dimensions has size 1, so none is removed: a view of the same shape."
+    return "a dimension of size 1 never uses its stride: it can be removed."
 
 
 _REORDERED = "only shape and strides are permuted; no element moves in memory."
@@ -131,7 +133,7 @@ def _bracketed(step: Step, done: Outcome) -> Words:
     if done.kind == "view":
         why = "whole numbers, slices, None and ... only move strides and offset."
     else:
-        why = "a mask or an index tensor may pick any cells in any order: no strides can say that."
+        why = "a mask or an index tensor may pick any cells in any order: no strides describe that."
     return why, index_words(step)
 
 
@@ -145,8 +147,8 @@ def _contiguous(step: Step, done: Outcome) -> str:
         return f"it {held} already: the tensor itself, nothing is copied."
     dim = max(x.strides_off(wanted), default=0)
     return (
-        f"dimension {dim} has stride {x.stride[dim]} where {order} has {wanted[dim]}:"
-        f" {x.nbytes:,} bytes are copied."
+        f"dim {dim} has stride {x.stride[dim]} where {order} has {wanted[dim]}: {x.nbytes:,}"
+        " bytes are copied."
     )
 
 
@@ -167,7 +169,7 @@ WORDS: dict[str, Why] = {
     **dict.fromkeys(("conj", "H", "mH", "adjoint"), _conjugated),
     **dict.fromkeys(("real", "imag"), _part),
     "squeeze": _squeeze,
-    "unsqueeze": "a dimension of one element needs no cell: its stride is never used.",
+    "unsqueeze": "a dimension of size 1 needs no cell: its stride is never used.",
     **dict.fromkeys(
         ("expand", "expand_as", "broadcast_to"),
         "a stretched dimension has stride 0: all its elements read the same cell, nothing is"
@@ -178,13 +180,15 @@ WORDS: dict[str, Why] = {
         "the same storage, without a graph: writing to one is seen in the other.",
     ),
     "narrow": "the same cells from a later start on.",
-    "select": "one index is fixed: its dimension goes, the offset moves.",
+    "select": "one index is fixed: its dimension disappears, the offset changes.",
     "unbind": "each part fixes one index: all are views.",
     **dict.fromkeys(("split", "tensor_split", "hsplit", "vsplit", "dsplit"), _PIECES),
     "chunk": _chunks,
     "unfold": _windows,
     "diagonal": "one step leads along all the dimensions at once: their strides add up.",
-    "as_strided": "the cells are read exactly as you say, whatever the tensor's own shape.",
+    "as_strided": (
+        "the cells are read with exactly these sizes and strides, whatever the tensor's own shape."
+    ),
     "__getitem__": _bracketed,
     "contiguous": _contiguous,
 }

@@ -73,7 +73,7 @@ def refusal_of(step: Step, error: Exception, certain: bool) -> Refusal:
         message = f"view() cannot copy, and no strides describe shape {asked} in this order."
         reasoning = [
             *view_words.breaks_words(x.shape, x.stride),
-            f"A dim of the new shape {asked} spans dims that cannot merge.",
+            f"A dimension of the new shape {asked} spans dimensions that cannot merge.",
         ]
     elif (met := _not_met(step)) is not None:
         message, hint = met
@@ -104,12 +104,12 @@ def _not_met(step: Step) -> tuple[str, str] | None:
     inner = b[-min(2, len(b))]
     if a[-1] == inner:
         return None
-    where = "last but one" if len(b) > 1 else "only one"
+    where = "second to last" if len(b) > 1 else "only one"
     hint = "Make these two sizes equal."
     if len(b) > 1 and a[-1] == b[-1]:
-        hint = "The second one's mT would fit."
+        hint = "Transpose the second: its .mT would fit."
     elif len(a) > 1 and a[-2] == inner:
-        hint = "The first one's mT would fit."
+        hint = "Transpose the first: its .mT would fit."
     return (
         f"{a} and {b} do not fit: the first has {a[-1]} elements along its last dimension, the"
         f" second {inner} along its {where}, and a product pairs them.",

@@ -39,11 +39,11 @@ def elements_marks(call: Call) -> FailedOperands | None:
         text = "torch infers one size only: more than one is -1."
     elif -1 in asked:
         failing = [d for d, size in enumerate(asked) if size != -1]
-        note = f"{there} is no multiple of {known}"
-        text = f"{seen.text} has {counted(there, 'element')}, which {known} does not divide."
+        note = f"{there} is not a multiple of {known}"
+        text = f"{seen.text} has {counted(there, 'element')}, not a multiple of {known}."
     else:
         failing, note = list(range(len(asked))), f"{product}{counted(known, 'element')}"
-        text = f"{seen.text} has {counted(there, 'element')}, and {known:,} were asked for."
+        text = f"{seen.text} has {counted(there, 'element')}, but {known:,} were asked for."
     rows = (
         row(seen, note=counted(there, "element"), wrong=("note",)),
         FailedOperand(
@@ -79,7 +79,7 @@ def split_marks(call: Call) -> FailedOperands | None:
         wrong=("note",),
     )  # fmt: skip
     rows = (row(seen, failing=[dim]), asked)
-    text = f"The pieces add up to {total}, and dimension {dim} has {seen.shape[dim]}."
+    text = f"The pieces add up to {total}, but dim {dim} has {seen.shape[dim]}."
     return FailedOperands("elements", call.name, rows, headings_of(rows), text)
 
 
@@ -94,5 +94,5 @@ def permute_marks(call: Call) -> FailedOperands | None:
         row(seen),
         FailedOperand("dims", asked, tuple(range(len(asked))), tuple(failing)),
     )
-    text = f"Each of the {counted(len(seen.shape), 'dimension')} of {seen.text} is named once."
+    text = f"Each of the {counted(len(seen.shape), 'dimension')} of {seen.text} must be named once."
     return FailedOperands("dimension", call.name, rows, headings_of(rows), text)

@@ -58,10 +58,10 @@ def _indexed(call: Call, seen: CallTensor, items: Sequence[Any]) -> FailedOperan
     there = tuple(f"0…{size - 1}" if size else "none" for size in seen.shape)
     at = columns[failing[0]]
     if at >= ndim:
-        text = f"{seen.text} has {counted(ndim, 'dimension')}, and {taken} are indexed."
+        text = f"{seen.text} has {counted(ndim, 'dimension')}, but {taken} are indexed."
     else:
         text = (
-            f"Dimension {at} of {seen.text} has {counted(seen.shape[at], 'element')}, numbered"
+            f"Dim {at} of {seen.text} has {counted(seen.shape[at], 'element')}, numbered"
             f" {there[at].replace('…', ' to ')}: {asked_for} is not one of them."
         )
     numbered = FailedOperand("numbered", there, tuple(range(ndim)))
@@ -143,13 +143,13 @@ def gather_marks(call: Call) -> FailedOperands | None:
     if len(index.shape) != len(seen.shape):
         failing = range(len(index.shape))
         rows = (row(seen), row(index, failing=failing))
-        text = "The index has as many dimensions as the tensor."
+        text = "The index must have as many dimensions as the tensor."
         return FailedOperands("index", call.name, rows, headings_of(rows), text)
     failing = [d for d, size in enumerate(index.shape) if d != dim and size > seen.shape[d]]
     headings = tuple("dim" if d == dim else str(d) for d in range(len(seen.shape)))
     if failing:
         rows = (row(seen, failing=failing), row(index, failing=failing))
-        text = f"Beside dimension {dim} the index is no larger than {seen.text}."
+        text = f"Except along dim {dim}, the index must not be larger than {seen.text}."
         return FailedOperands("index", call.name, rows, headings, text)
     if all(0 <= end < seen.shape[dim] for end in _ends(index) or ()):
         return None
@@ -158,9 +158,7 @@ def gather_marks(call: Call) -> FailedOperands | None:
         row(seen, failing=[dim], note=f"numbered 0…{seen.shape[dim] - 1}"),
         row(index, note=f"holds {asked}", wrong=("note",)),
     )
-    text = (
-        f"Dimension {dim} of {seen.text} has {seen.shape[dim]} elements: the index holds {asked}."
-    )
+    text = f"Dim {dim} of {seen.text} has {seen.shape[dim]} elements: the index holds {asked}."
     if asked.startswith("-"):
         text += f" In {call.name} a negative index does not count from the end."
     return FailedOperands("index", call.name, rows, headings, text)

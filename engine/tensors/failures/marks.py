@@ -55,7 +55,7 @@ def _dtypes(call: Call) -> FailedOperands | None:
         wanted = "An index tensor is int64 or bool"
     else:
         wrong = seen if len({s.dtype for s in seen}) > 1 else []
-        wanted = "The dtypes do not go together"
+        wanted = "The dtypes do not match"
     if not wrong:
         return None
     rows = [row(s, wrong=("dtype",) if s in wrong else ()) for s in seen]
@@ -83,7 +83,7 @@ def _dimension(call: Call) -> FailedOperands | None:
     headings = [str(d - shift) if d >= shift else "" for d in range(max(ndim, column + 1) + shift)]
     if asked < 0:
         headings = [str(d - shift - ndim) for d in range(ndim + shift)]
-    text = f"{seen.text} has no dimension {asked}: it has {counted(ndim, 'dimension')}."
+    text = f"{seen.text} has no dim {asked}: it has {counted(ndim, 'dimension')}."
     return FailedOperands("dimension", call.name, (tensor, wanted), tuple(headings), text)
 
 
@@ -94,7 +94,7 @@ def _batches(call: Call) -> FailedOperands | None:
         return None
     seen = call.tensors[:2]
     rows = [row(s, failing=[0] if s.shape else []) for s in seen]
-    text = f"{seen[0].text} holds {match[1]} samples, and {seen[1].text} {match[2]}."
+    text = f"{seen[0].text} holds {match[1]} samples, but {seen[1].text} {match[2]}."
     return FailedOperands("join", call.name, tuple(rows), headings_of(rows), text)
 
 

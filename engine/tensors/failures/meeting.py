@@ -46,7 +46,7 @@ def aligned(call: Call, tensors: Sequence[CallTensor], in_place: bool) -> Failed
     else:
         why = "a tensor written in place is not stretched"
     dim = first_conflict.dim
-    text = f"At dimension {dim}, counted from the right, {', '.join(parts)}: {why}."
+    text = f"At dim {dim}, counted from the right, {', '.join(parts)}: {why}."
     headings = tuple(str(d - len(dims)) for d in range(len(dims)))
     return FailedOperands("broadcast", call.name, tuple(rows), headings, text)
 
@@ -76,8 +76,8 @@ def expand_marks(call: Call) -> FailedOperands | None:
             rows.append(FailedOperand(text, tuple(sizes), tuple(columns), tuple(bad)))
     dim = failing[0]
     text = (
-        f"At dimension {dim}, counted from the right, {tensor.text} has {there[dim]}: only a 1 can"
-        " be stretched."
+        f"At dim {dim}, counted from the right, {tensor.text} has {there[dim]}: only a 1 can be"
+        " stretched."
     )
     headings = tuple(str(d - count) for d in range(count))
     return FailedOperands("broadcast", call.name, tuple(rows), headings, text)
@@ -117,7 +117,11 @@ def join_marks(call: Call) -> FailedOperands | None:
     count = max(len(seen.shape) for seen in tensors)
     headings = tuple("joined" if d == joined else str(d) for d in range(count))
     places = ", ".join(map(str, sorted(differing)))
-    rule = "All shapes must be equal" if stacks else f"Beside dimension {joined} all must be equal"
-    word = "dimension" if len(differing) == 1 else "dimensions"
-    text = f"{rule}, and they differ in {word} {places}."
+    rule = (
+        "All shapes must be equal"
+        if stacks
+        else f"All sizes except those of dim {joined} must be equal"
+    )
+    word = "dim" if len(differing) == 1 else "dims"
+    text = f"{rule}, but they differ in {word} {places}."
     return FailedOperands("join", call.name, tuple(rows), headings, text)

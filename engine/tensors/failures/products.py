@@ -106,8 +106,8 @@ def convolution_marks(call: Call) -> FailedOperands | None:
     if len(seen.shape) not in (spatial + 1, spatial + 2):
         rows = [row(seen, failing=range(len(seen.shape))), row(weight)]
         text = (
-            f"{seen.text} has {counted(len(seen.shape), 'dimension')}: (batch, channels,"
-            f" {', '.join(places[2:])}) are wanted."
+            f"{seen.text} has {counted(len(seen.shape), 'dimension')}, but (batch, channels,"
+            f" {', '.join(places[2:])}) are needed."
         )
         return FailedOperands("product", call.name, tuple(rows), headings_of(rows), text)
     wanted = weight.shape[0] if transposed else weight.shape[1] * groups
@@ -125,6 +125,6 @@ def convolution_marks(call: Call) -> FailedOperands | None:
         row(seen, seen.shape, columns, [channel]),
         row(weight, weight.shape, placed, [inner], note=note),
     ]
-    text = f"{seen.text} has {seen.shape[channel]} channels, and the weight is for {wanted}."
+    text = f"{seen.text} has {seen.shape[channel]} channels, but the weight is for {wanted}."
     headings = ("batch/out", *places[1:])
     return FailedOperands("product", call.name, tuple(rows), headings, text)

@@ -53,7 +53,7 @@ def broadcast(
 ) -> BroadcastSnapshot:
     """All that a view shows of two to four operands. Raises LabError for another number of them."""
     if not 2 <= len(operands) <= 4:
-        raise LabError("Broadcasting takes two to four operands.")
+        raise LabError("This view takes two to four operands.")
     shapes = tuple(operand.shape for operand in operands)
     dims = broadcast_dims(shapes, in_place)
     fails_at = failing_dim(shapes, in_place)
@@ -162,12 +162,12 @@ def _hint(shapes: Sequence[Shape], dims: Sequence[BroadcastDim], fails_at: int) 
     at = dims[-fails_at - 1]
     met = " and ".join(f"{name} {shape}" for name, shape in zip(NAMES, shapes, strict=False))
     fix = (
-        "Check which dimension was meant to line up: unsqueeze adds one of size 1, transpose swaps"
-        " two, keepdim=True keeps one that a reduction folds."
+        "Check which dimensions should be aligned: unsqueeze adds one of size 1, transpose swaps"
+        " two, keepdim=True keeps a reduced one."
     )
     if at.roles[0] == "conflict" and at.roles.count("conflict") == 1:
         fix = "Write a = a + b, which makes a new tensor, or reduce b to a's shape first."
-    return f"{met} fail at dimension {at.dim}: {at.text} {fix}"
+    return f"{met} do not broadcast at dim {at.dim}: {at.text} {fix}"
 
 
 def _read_by(result: Cells | None, shape: Shape) -> Cells:

@@ -178,24 +178,24 @@ def _rule(
         return "makes a new dimension of size 1"
     d, at = dims[0], places[dims[0]]
     if isinstance(item, int):
-        return f"takes index {item % shape[d]} of dimension {d}, which disappears"
+        return f"takes index {item % shape[d]} of dim {d}, which disappears"
     if isinstance(at, range):
         if len(at) == shape[d]:
-            return f"keeps all {len(at)} of dimension {d}"
+            return f"keeps all {len(at)} of dim {d}"
         if not at:
-            return f"keeps nothing of dimension {d}"
+            return f"keeps nothing of dim {d}"
         steps = f" in steps of {at.step}" if at.step != 1 else ""
-        return f"keeps {len(at)} of {shape[d]} of dimension {d}, from {at.start}{steps}"
+        return f"keeps {len(at)} of {shape[d]} of dim {d}, from {at.start}{steps}"
     if item.dtype == torch.bool:
-        where = f"dimension {d}" if len(dims) == 1 else f"dimensions {d} to {dims[-1]}"
+        where = f"dim {d}" if len(dims) == 1 else f"dims {d} to {dims[-1]}"
         return f"picks the {at.shape[-1]} True places of {where}, which become one dimension"
     listed = ", ".join(str(int(number)) for number in item.reshape(-1)[:6])
     more = ", …" if item.numel() > 6 else ""
-    return f"picks {listed}{more} of dimension {d}, in this order; it may repeat"
+    return f"picks {listed}{more} of dim {d}, in this order; an index may repeat"
 
 
 def _gather_plan(indexing: Indexing, shape: Shape, index: torch.Tensor, d: int) -> Plan:
-    """The plan of gather; for dimension 1, result[i, j, k] = source[i, index[i, j, k], k]."""
+    """The plan of gather; for dim 1, result[i, j, k] = source[i, index[i, j, k], k]."""
     places = list(_stretched(torch.meshgrid(*map(torch.arange, index.shape), indexing="ij"), shape))
     places[d] = _from_start(index, shape[d])
     letters = "ijklmnop"[: len(shape)]
@@ -204,7 +204,7 @@ def _gather_plan(indexing: Indexing, shape: Shape, index: torch.Tensor, d: int) 
     rule = f"result[{place}] = source[{at}]"
     if indexing.write is not None:
         rule = f"self[{at}] {'+=' if indexing.write.adds else '='} src[{place}]"
-    rule = f"{rule}: the index says where along dimension {d}"
+    rule = f"{rule}: the index gives the place along dim {d}"
     everywhere = tuple(range(index.ndim))
     part = PickPart(", ".join(indexing.texts), rule, (d,), everywhere)
     return Plan(tuple(index.shape), tuple(places), (everywhere,) * len(shape), (part,))

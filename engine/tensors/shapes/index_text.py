@@ -109,7 +109,7 @@ def parse(namespace: Namespace, source: str) -> Indexing:
             return _subscript(namespace, node)
         case [ast.Expr(value=ast.Call(func=ast.Attribute() as function) as node)]:
             return _call(namespace, node, function)
-    raise LabError(f"`{source}` picks nothing.", hint=_EXAMPLES)
+    raise LabError(f"`{source}` is not an index of a tensor.", hint=_EXAMPLES)
 
 
 def _subscript(namespace: Namespace, node: ast.Subscript) -> Indexing:
@@ -123,7 +123,7 @@ def _subscript(namespace: Namespace, node: ast.Subscript) -> Indexing:
 def _assignment(namespace: Namespace, target: ast.expr, sign: str, value: ast.expr) -> Indexing:
     if not isinstance(target, ast.Subscript):
         raise LabError(
-            f"`{ast.unparse(target)}` is given another value, and no element is written.",
+            f"`{ast.unparse(target)} {sign} …` writes to no element.",
             hint="Write x[...] = 0 to write to the elements of x.",
         )
     write = Write(ast.unparse(value), _value(namespace, value), operator=sign)
@@ -139,7 +139,7 @@ def _call(namespace: Namespace, node: ast.Call, function: ast.Attribute) -> Inde
     names = _WRITES[method] if writes else _CALLS.get(name)
     if names is None:
         raise LabError(
-            f"`{name}` is not a way of picking that can be shown here.",
+            f"`{name}` is not an index that can be shown here.",
             hint=f"{', '.join((*_CALLS, *_WRITES))}, or brackets. {_EXAMPLES}",
         )
     given = dict(zip(names, arguments, strict=False))
@@ -183,12 +183,12 @@ def _item_of(value: Any, text: str) -> Item:
         if not all(isinstance(item, int) for item in value):
             raise LabError(
                 f"`{text}` is not a flat list of whole numbers.",
-                hint="Write torch.tensor([[...], [...]]) for an index of more dimensions.",
+                hint="Write torch.tensor([[...], [...]]) for an index with more dimensions.",
             )
         value = torch.tensor(list(value)) if value else torch.tensor([], dtype=torch.int64)
     if not isinstance(value, torch.Tensor):
         if isinstance(value, bool) or not (isinstance(value, int) or value in (None, Ellipsis)):
-            raise LabError(f"`{text}` cannot stand in an index.", hint=_EXAMPLES)
+            raise LabError(f"`{text}` cannot be used in an index.", hint=_EXAMPLES)
         return value
     if value.dtype not in (torch.bool, torch.int64, torch.int32):
         raise LabError(
@@ -233,7 +233,7 @@ def _value(namespace: Namespace, node: ast.expr) -> Any:
 def _made(namespace: Namespace, node: ast.Call) -> torch.Tensor | float:
     text, make = ast.unparse(node), _MAKERS[ast.unparse(node.func)]
     if node.keywords:
-        raise LabError(f"`{text}`: keywords cannot be read here.", hint=_EXAMPLES)
+        raise LabError(f"`{text}`: keyword arguments cannot be used here.", hint=_EXAMPLES)
     arguments = [_value(namespace, argument) for argument in node.args]
     sizes = [max(abs(a), 1) for a in arguments if isinstance(a, int | float)]
     if make is not float and math.prod(sizes) > MAX_COMPUTED:

@@ -60,7 +60,7 @@ def operand(namespace: Namespace, text: str) -> Operand:
     tensor or number."""
     text = text.strip()
     if not text:
-        raise LabError("An operand is empty.", hint=_EXAMPLES)
+        raise LabError("A field for an operand is empty.", hint=_EXAMPLES)
     if _SHAPE.fullmatch(text):
         return Operand(text, _checked(tuple(map(int, re.findall(r"-?\d+", text))), text))
     if _NUMBER.fullmatch(text):
@@ -86,7 +86,8 @@ def _checked(shape: Shape, text: str) -> Shape:
         )
     if any(size < 0 for size in shape):
         raise LabError(
-            f"`{text}` has a negative size.", hint="Sizes are 0 or more; -1 only means one in view."
+            f"`{text}` has a negative size.",
+            hint="Sizes are 0 or more. Only view and reshape take -1.",
         )
     if math.prod(max(size, 1) for size in shape) > MAX_ELEMENTS:
         raise LabError(f"`{text}` is larger than any tensor.", hint="Try smaller sizes.")

@@ -176,7 +176,7 @@ def _read(equation: str, shapes: Sequence[Shape], spare: str = "") -> Letters:
     if len(parts) != len(shapes):
         raise LabError(
             f"`{equation}` names {len(parts)} operands, and there are {len(shapes)}.",
-            hint="Commas stand between the operands' letters.",
+            hint="Write the letters of each operand, with a comma between operands.",
         )
     under = [len(s) - len(p.replace("...", "")) for p, s in zip(parts, shapes, strict=True)]
     for part, count, shape, name in zip(parts, under, shapes, ascii_lowercase, strict=False):
@@ -196,7 +196,7 @@ def _read(equation: str, shapes: Sequence[Shape], spare: str = "") -> Letters:
         result = dots + "".join(sorted(c for c in letters if letters.count(c) == 1))
     if not set(result) <= set("".join(named)) or len(set(result)) < len(result):
         raise LabError(
-            f"The result's `{right}` must name each of its letters once, from the operands'.",
+            f"Each letter of the result `{right}` must come from an operand, and only once.",
             hint="For a result with a diagonal, or a new dimension, use diag_embed or unsqueeze.",
         )
     return Letters(named, result, dots)
@@ -258,7 +258,7 @@ def _hint(operands: Sequence[Operand], op: str, letters: Letters | None, conflic
     if conflicts:
         letter = conflicts[0]
         met = " but ".join(
-            f"{NAMES[k]}'s dimension {d} has {shape[d]}"
+            f"{NAMES[k]}'s dim {d} has {shape[d]}"
             for k, (own, shape) in enumerate(zip(letters.operands, shapes, strict=True))
             for d, c in enumerate(own)
             if c == letter

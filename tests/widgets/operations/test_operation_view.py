@@ -237,7 +237,7 @@ def test_a_refusal_tells_the_usual_fix_and_then_torchs_words(view) -> None:
     card = view.cards[1]
     assert card.mark.word == "REFUSED" and card.mark.role == "error"
     assert card.refusal.text() == "view must not copy." and card.table.isHidden()
-    assert card.hint.text() == "Usually: reshape copies where it must."
+    assert card.hint.text() == "Try: reshape copies where it must."
     assert card.words.text() == TO_COME and "no stride fits" in card.reasoning.text()
     fact = FactRow("torch", "is refused", "is refused: RuntimeError: no", True)
     step = with_facts(REFUSED, (fact,), "RuntimeError: no")
@@ -404,7 +404,7 @@ def test_a_card_in_a_narrow_column_is_no_higher_than_its_text(view) -> None:
     ("kind", "shares", "told"),
     [
         ("view", ("x", "y"), "Shares memory with x, y."),
-        ("copy", (), "Shares memory with nothing in this line."),
+        ("copy", (), "Shares memory with no tensor of this line."),
         ("in place", ("x",), ""),
         ("same", ("x",), ""),
     ],

@@ -105,16 +105,16 @@ def test_stepping_goes_leftwards_by_buttons_keys_and_clicks(qtbot, show: Show) -
     qtbot.mouseClick(view.findChild(QToolButton, "broadcast_start"), Qt.MouseButton.LeftButton)
     assert text(view, "broadcast_rule").startswith("Align the shapes")
     qtbot.mouseClick(view.findChild(QToolButton, "broadcast_next"), Qt.MouseButton.LeftButton)
-    assert text(view, "broadcast_rule") == "Dimension -1: a's 1 is stretched to 5."
+    assert text(view, "broadcast_rule") == "Dim -1: a's 1 is stretched to 5."
     qtbot.keyClick(view.alignment, Qt.Key.Key_Left)
-    assert text(view, "broadcast_rule") == "Dimension -2: b's 1 is stretched to 6."
+    assert text(view, "broadcast_rule") == "Dim -2: b's 1 is stretched to 6."
     qtbot.keyClick(view.alignment, Qt.Key.Key_Right)
-    assert text(view, "broadcast_rule").startswith("Dimension -1")
+    assert text(view, "broadcast_rule").startswith("Dim -1")
     place = view.alignment.box(1, -3).center()
     qtbot.mouseClick(view.alignment, Qt.MouseButton.LeftButton, pos=place)
-    assert text(view, "broadcast_rule").startswith("Dimension -3")
+    assert text(view, "broadcast_rule").startswith("Dim -3")
     qtbot.mouseClick(view.findChild(QToolButton, "broadcast_all"), Qt.MouseButton.LeftButton)
-    assert text(view, "broadcast_rule").startswith("Dimension -4: b has no such dimension")
+    assert text(view, "broadcast_rule").startswith("Dim -4: b has no such dimension")
     assert not view.findChild(QToolButton, "broadcast_next").isEnabled()
 
 
@@ -137,7 +137,7 @@ def test_a_failing_dimension_is_shown_with_torchs_message(qtbot, show: Show) -> 
     view = show(BroadcastView)
     enter(qtbot, view, "operand_a", "(8, 3, 6)")
     enter(qtbot, view, "operand_b", "(4, 6)")
-    assert text(view, "broadcast_rule").startswith("Dimension -2: a has 3 but b has 4")
+    assert text(view, "broadcast_rule").startswith("Dim -2: a has 3 but b has 4")
     assert "size of tensor a (3) must match" in text(view, "shape_error")
     assert view.result_cells.isHidden()
     enter(qtbot, view, "operand_b", "(3, 6)")
@@ -308,7 +308,7 @@ def test_picked_elements_are_coloured_and_parts_told(qtbot, show: Show) -> None:
     assert text(view, "pick_read") == "result[1, 1] = x[0, 1, 2] = 6"
     assert view.source_cells.marks()[(0, 1, 2)] == "selected"
     assert text(view, "pick_kind") == "(2, 3, 4) → (3, 2), a view"
-    assert text(view, "pick_rule_0") == "takes index 0 of dimension 0, which disappears"
+    assert text(view, "pick_rule_0") == "takes index 0 of dim 0, which disappears"
     enter(qtbot, view, "pick_source", "x[x > 20]")
     assert text(view, "pick_kind") == "(2, 3, 4) → (3,), a copy"
     assert view.findChild(QLabel, "pick_rule_1").isHidden()

@@ -168,12 +168,12 @@ def test_predicts_the_class_of_an_error(line: str) -> None:
 @pytest.mark.parametrize(
     ("line", "named"),
     [
-        ("x[:, [0, 7]]", "index 7, the index's element 1, is out of range: dimension 1 has 4"),
+        ("x[:, [0, 7]]", "index 7, the index's element 1, is out of range: dim 1 has 4"),
         (
             "x[0][torch.tensor([[1, 2], [3, 4]])]",
             "index 4, the index's element (1, 1), is out of range",
         ),
-        ("x.gather(0, i + 1)", "index 3, the index's element (0, 1), is out of range: dimension 0"),
+        ("x.gather(0, i + 1)", "index 3, the index's element (0, 1), is out of range: dim 0"),
         ("x.index_select(1, -i[0])", "index -2"),
     ],
 )

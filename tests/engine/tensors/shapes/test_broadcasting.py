@@ -155,7 +155,7 @@ def test_torchs_message_is_kept_whole_and_the_dimension_is_named(namespace: Name
     assert snapshot.error is not None
     assert snapshot.error.message == str(fact.value)
     assert "(8, 3, 6)" in snapshot.error.hint and "(4, 6)" in snapshot.error.hint
-    assert "dimension -2: a has 3 but b has 4" in snapshot.error.hint
+    assert "dim -2: a has 3 but b has 4" in snapshot.error.hint
     assert snapshot.shape is None and snapshot.dims[1].size is None
 
 
@@ -164,7 +164,7 @@ def test_of_several_operands_the_dimension_torch_names_is_named(namespace: Names
     with pytest.raises(RuntimeError, match="at non-singleton dimension 1") as fact:
         torch.zeros(8, 3, 6) + torch.zeros(4, 6) + torch.zeros(2, 3, 4)
     assert snapshot.error is not None and snapshot.error.message == str(fact.value)
-    assert snapshot.fails_at == -2 and "fail at dimension -2" in snapshot.error.hint
+    assert snapshot.fails_at == -2 and "do not broadcast at dim -2" in snapshot.error.hint
     others = ask(namespace, "(8, 3, 6)", "(4, 6)", "(2, 5)", in_place=True)
     assert others.fails_at == -1
 
@@ -177,7 +177,7 @@ def test_in_place_the_dimension_torch_names_is_named_before_one_that_would_grow(
         torch.zeros(3, 1).add_(torch.zeros(4, 2))
     assert snapshot.error is not None and snapshot.error.message == str(fact.value)
     assert snapshot.fails_at == -2
-    assert "fail at dimension -2: a has 3 but b has 4: neither is 1" in snapshot.error.hint
+    assert "do not broadcast at dim -2: a has 3 but b has 4: neither is 1" in snapshot.error.hint
 
 
 def test_in_place_refusal_is_torchs_and_says_what_to_write(namespace: Namespace) -> None:

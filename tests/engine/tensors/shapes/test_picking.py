@@ -230,22 +230,22 @@ def test_parts_are_told_with_the_dimensions_they_make(namespace: Namespace) -> N
     ]
     assert snapshot.reads == (0, 1, 2)
     assert snapshot.is_view and "shares x's memory" in snapshot.why
-    assert snapshot.parts[2].rule == "keeps 2 of 4 of dimension 2, from 0 in steps of 2"
+    assert snapshot.parts[2].rule == "keeps 2 of 4 of dim 2, from 0 in steps of 2"
     many = pick(namespace, "x[[0, 1, 0, 1, 0, 1, 0], rows[[0, 1, 2, 0, 1, 2, 0]]]")
     assert [p.rule for p in many.parts] == [
-        "picks 0, 1, 0, 1, 0, 1, … of dimension 0, in this order; it may repeat",
-        "picks 1, 0, 1, 1, 0, 1, … of dimension 1, in this order; it may repeat",
-        "keeps all 4 of dimension 2",
+        "picks 0, 1, 0, 1, 0, 1, … of dim 0, in this order; an index may repeat",
+        "picks 1, 0, 1, 1, 0, 1, … of dim 1, in this order; an index may repeat",
+        "keeps all 4 of dim 2",
     ]
     few = pick(namespace, "x[[1, 0]]").parts[0]
-    assert few.rule == "picks 1, 0 of dimension 0, in this order; it may repeat"
+    assert few.rule == "picks 1, 0 of dim 0, in this order; an index may repeat"
 
 
 def test_a_mask_is_a_copy_and_says_so(namespace: Namespace) -> None:
     snapshot = pick(namespace, "x[x > 20]")
     assert snapshot.shape == (3,) and not snapshot.is_view
     assert snapshot.result is not None and snapshot.result.texts == ("21", "22", "23")
-    assert "3 True places of dimensions 0 to 2" in snapshot.parts[0].rule
+    assert "3 True places of dims 0 to 2" in snapshot.parts[0].rule
 
 
 @pytest.mark.parametrize(
@@ -276,12 +276,12 @@ def test_torchs_errors_are_kept_and_explained(namespace: Namespace, source: str,
     ("source", "says"),
     [
         ("", "not an expression"),
-        ("x", "picks nothing"),
+        ("x", "not an index of a tensor"),
         ("x[", "not an expression"),
-        ("x.sum()", "not a way of picking"),
+        ("x.sum()", "not an index that can be shown"),
         ("x[torch.randn(3) > 0]", "computes something"),
         ("x[print(1)]", "computes something"),
-        ("x[1.5]", "cannot stand"),
+        ("x[1.5]", "cannot be used"),
         ("x[[[0, 1], [1, 0]]]", "flat list"),
         ("x[x]", "int64"),
         ("missing[0]", "no variable"),

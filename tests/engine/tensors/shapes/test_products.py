@@ -125,7 +125,7 @@ def test_the_inner_mismatch_is_named_and_the_transpose_that_fits() -> None:
         tensors[0] @ tensors[1]
     assert snapshot.error is not None and snapshot.conflicts == "k"
     assert snapshot.error.message == str(fact.value)
-    assert "a's dimension 1 has 3 but b's dimension 0 has 4" in snapshot.error.hint
+    assert "a's dim 1 has 3 but b's dim 0 has 4" in snapshot.error.hint
     assert "b.mT is (3, 4), and would fit" in snapshot.error.hint
 
 
