@@ -1,11 +1,11 @@
 # title: Backward twice through one graph
 # happens: The second backward raises: the saved tensors have been freed.
-# why: Each node frees what it saved as soon as backward has run it, so that memory is there again.
-#   The nodes remain, their saved tensors do not.
+# why: backward frees a node's saved tensors as soon as the node has run, to save memory. The nodes
+#   stay; their saved tensors are gone.
 # error: RuntimeError
 # root: y
 # node: PowBackward0
-# look: PowBackward0 is flagged: what it saved was freed by the first backward.
+# look: PowBackward0 is flagged: the first backward freed its saved tensors.
 
 import torch
 

@@ -1,7 +1,7 @@
 # title: A leaf changed in place
 # happens: The write raises: a leaf that requires grad is used in an in-place operation.
-# why: A leaf is where gradients end. Were the write recorded, w would be the result of an
-#   operation and no leaf any more.
+# why: Gradients end at leaves. If the write were recorded, w would be the result of an operation,
+#   not a leaf.
 # error: RuntimeError
 # root: loss
 # node: w

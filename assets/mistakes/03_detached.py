@@ -1,10 +1,10 @@
 # title: No gradient: a detached path
 # happens: w.grad is None, and nothing is raised.
-# why: detach() gives the same numbers without their history: for autograd h is data, and no way
+# why: detach() returns the same numbers without a graph. For autograd h is plain data, so no edge
 #   leads from loss to w.
 # root: loss
 # node: MulBackward0
-# look: The way from MulBackward0 ends in a cut where h came in.
+# look: The edge from MulBackward0 to h ends in a cut.
 # missing: w
 
 import torch

@@ -1,10 +1,9 @@
 # title: No gradient: through item() or numpy()
 # happens: w.grad is None, and nothing is raised.
-# why: item() gives a Python number, and Python keeps no graph. The same holds for numpy() and
-#   tolist().
+# why: item() returns a Python number, which has no graph. numpy() and tolist() lose the graph too.
 # root: loss
 # node: b
-# look: The graph has one leaf, b: nothing of w is in it.
+# look: The graph has only one leaf, b. w is not in it.
 # missing: w
 
 import torch

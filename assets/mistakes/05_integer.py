@@ -1,10 +1,10 @@
 # title: No gradient: a tensor of integers
 # happens: i.grad is None; requires_grad=True for it would raise.
-# why: A derivative asks what a very small change would do, and integers have none. Only floating
-#   and complex tensors can require grad.
+# why: A derivative measures the effect of a very small change, and integers have no small changes.
+#   Only floating-point and complex tensors can require grad.
 # root: loss
 # node: MulBackward0
-# look: MulBackward0 passes a gradient on to w alone: the way to i is cut.
+# look: MulBackward0 passes a gradient to w only: the edge to i is cut.
 # missing: i
 
 import torch

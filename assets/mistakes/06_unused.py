@@ -1,9 +1,9 @@
 # title: No gradient: not used at all
-# happens: unused.grad is None, and nothing is raised; an optimizer leaves it as it is.
+# happens: unused.grad is None, and nothing is raised. An optimizer does not change it.
 # why: The loss was computed without it. In a model it is a layer that forward never calls.
 # root: loss
 # node: used
-# look: Count the leaves: there is one.
+# look: Count the leaves: there is only one.
 # missing: unused
 
 import torch

@@ -1,10 +1,10 @@
 # title: No gradient: requires_grad set too late
 # happens: w.grad is None, and nothing is raised.
-# why: The graph is recorded as the operations run. When w was multiplied it did not require grad,
-#   and what is recorded later does not reach back.
+# why: The graph is recorded while the operations run. w did not require grad when it was
+#   multiplied, and setting it later does not change the recorded graph.
 # root: loss
 # node: MulBackward0
-# look: The way to w is cut at MulBackward0, though w requires grad now.
+# look: The edge to w is cut at MulBackward0, although w requires grad now.
 # missing: w
 
 import torch

@@ -1,11 +1,11 @@
 # title: No gradient: not a leaf
-# happens: h.grad is None (asking for it warns), x.grad is there.
-# why: A gradient passes through h on its way to x and is not kept: memory is spent on leaves
-#   alone.
+# happens: h.grad is None (reading it warns); x.grad has its value.
+# why: The gradient passes through h on its way to x, but autograd keeps .grad only for leaves, to
+#   save memory.
 # root: loss
 # node: MulBackward0
-# look: h is MulBackward0, in the midst of the graph: its incoming gradient is what h.grad would
-#   hold.
+# look: h is the result of MulBackward0, inside the graph: the node's incoming gradient is what
+#   h.grad would hold.
 # missing: h
 
 import torch

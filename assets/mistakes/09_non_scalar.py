@@ -1,7 +1,7 @@
 # title: Backward of more than one number
 # happens: backward raises: a gradient can be created implicitly only for scalar outputs.
-# why: Backward computes vector · Jacobian. For a scalar the vector is 1; for more numbers you have
-#   to say which.
+# why: Backward computes vector · Jacobian. For a scalar the vector is 1; for more numbers you must
+#   give it.
 # error: RuntimeError
 # root: y
 # node: PowBackward0

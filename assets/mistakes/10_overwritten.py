@@ -1,12 +1,13 @@
 # title: A saved tensor overwritten
 # happens: backward raises: a variable needed for gradient computation has been modified by an
 #   inplace operation.
-# why: The slope of exp is its result, so ExpBackward0 saved y. The write changed it and raised its
-#   version from 0 to 1; backward compares.
+# why: The derivative of exp is its result, so ExpBackward0 saved y. The write changed y and raised
+#   its version from 0 to 1; backward compares the versions.
 # error: RuntimeError
 # root: z
 # node: ExpBackward0
-# look: ExpBackward0 is marked as stale before backward is called, with the line that wrote.
+# look: ExpBackward0 is marked as stale even before backward is called, with the line that wrote to
+#   y.
 
 import torch
 

@@ -1,6 +1,6 @@
 # title: optimizer.step() between forward and backward
 # happens: The second backward raises: a weight has been modified by an inplace operation.
-# why: step() writes into the weights. The second graph saved them as they were before.
+# why: step() writes to the weights in place. The second graph had saved them before that.
 # error: RuntimeError
 # root: second
 # node: AddmmBackward0

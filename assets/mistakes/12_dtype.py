@@ -1,7 +1,7 @@
 # title: Dtypes that do not match
 # happens: The product raises: both must have the same dtype.
-# why: NumPy's arrays are float64 and torch's parameters float32. Sums and products of elements
-#   convert; matrix products and layers do not.
+# why: NumPy arrays are float64 by default, torch's parameters float32. Elementwise operations
+#   convert dtypes; matrix products and layers do not.
 # error: RuntimeError
 # root: h
 # node: MulBackward0

@@ -1,11 +1,11 @@
 # title: Devices that do not match
 # happens: The sum raises: the tensors are on different devices.
-# why: An operation runs on one device and reads its memory only. Model and batch have to be moved
-#   to the same one.
+# why: An operation runs on one device and reads only that device's memory. Move the model and the
+#   batch to the same device.
 # error: RuntimeError
 # root: h
 # node: MulBackward0
-# look: Each node says on which device its result is.
+# look: Each node shows the device of its result.
 
 import torch
 

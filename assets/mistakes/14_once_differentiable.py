@@ -1,8 +1,8 @@
 # title: Double backward of a function that has none
 # happens: The second backward raises: trying to differentiate twice a function marked with
 #   @once_differentiable.
-# why: This backward was written not to be recorded, so its result has no graph that leads on. Its
-#   node only says so.
+# why: once_differentiable keeps this backward from being recorded, so its result has no graph for a
+#   second backward. The Error node says so.
 # error: RuntimeError
 # root: g
 # node: Error

@@ -1,6 +1,6 @@
 # title: zero_grad() forgotten
 # happens: The gradient is 6, then 12, then 18: nothing is raised.
-# why: backward adds to .grad. That is wanted when a batch is split, and a mistake between steps.
+# why: backward adds to .grad. That is useful when a batch is split, and a mistake between steps.
 # root: loss
 # node: w
 # look: w's node is an AccumulateGrad: it adds to w.grad and never replaces it.

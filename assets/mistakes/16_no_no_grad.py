@@ -1,10 +1,10 @@
 # title: Evaluation without no_grad()
 # happens: Nothing is raised; memory grows with each batch.
-# why: total holds the graphs of all batches with everything that they saved, and none of it will
-#   ever be used.
+# why: total holds the graphs of all batches with all their saved tensors, and none of them will be
+#   used.
 # root: total
 # node: AddBackward0
-# look: Three times the model's graph hang under total.
+# look: The graph under total contains the model's graph three times.
 
 import torch
 from torch import nn

@@ -1,10 +1,10 @@
 # title: A list of losses, each with its graph
 # happens: Nothing is raised; the list grows by a graph with each step.
-# why: A tensor holds its grad_fn, and that the whole graph under it. backward freed what the nodes
-#   saved, not the nodes.
+# why: A tensor holds its grad_fn, and the grad_fn holds the whole graph under it. backward frees
+#   the saved tensors, not the nodes.
 # root: total
 # node: AddBackward0
-# look: The graphs of all three steps hang under total, freed and yet kept.
+# look: The nodes of all three steps are still under total, without their saved tensors.
 
 import torch
 

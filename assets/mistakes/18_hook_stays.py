@@ -1,7 +1,7 @@
 # title: A hook that was not removed
 # happens: w.grad is 6 at first, then 12: nothing is raised.
-# why: Each register_hook adds one more. Hooks stay until their handle removes them, and each is
-#   given what the one before made.
+# why: Each register_hook adds another hook. Hooks stay until their handle removes them, and each
+#   gets the result of the one before.
 # root: loss
 # node: w
 # look: Step to w: its tab Node lists the hooks, two of them.

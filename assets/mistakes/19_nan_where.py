@@ -1,10 +1,10 @@
 # title: NaN from the branch not taken
 # happens: x.grad[0] is NaN, though y is finite.
-# why: where computes both branches. The slope of the square root at 0 is infinite, and backward
-#   multiplies it by the zero of the branch not taken: 0 · inf = NaN.
+# why: where computes both branches. The derivative of sqrt at 0 is infinite, and backward
+#   multiplies it by the zero gradient of the branch not taken: 0 · inf = NaN.
 # root: y
 # node: SqrtBackward0
-# look: Give a gradient of ones and stop where a NaN is made: at SqrtBackward0.
+# look: Give a gradient of ones in Options, and stop where a NaN is made: at SqrtBackward0.
 
 import torch
 

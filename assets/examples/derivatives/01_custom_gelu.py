@@ -1,5 +1,5 @@
 # title: Is a custom GELU right?
-# tip: An autograd.Function with a backward written by hand, by gradcheck.
+# tip: An autograd.Function with a hand-written backward, checked by gradcheck.
 # kind: gradcheck
 # function: Gelu.apply
 # inputs: x

@@ -1,5 +1,5 @@
 # title: A backward with a mistake
-# tip: The slope of the cube written as 3x instead of 3x²: gradcheck shows where.
+# tip: The derivative of x³ is written as 3x instead of 3x²: gradcheck shows where it is wrong.
 # kind: gradcheck
 # function: Cube.apply
 # inputs: x

@@ -1,5 +1,5 @@
 # title: The Jacobian of softmax
-# tip: Each output moves with every input: diag(s) - s sᵀ.
+# tip: Each output depends on every input: diag(s) - s sᵀ.
 # kind: jacobian
 # function: lambda z: z.softmax(0)
 # inputs: z

@@ -1,5 +1,5 @@
 # title: A mean: 2x + 1 of two elements
-# tip: The mean of n elements gives each 1/n: here 2 · 1/2 = 1 for each.
+# tip: The mean of n elements gives each element 1/n: here 2 · 1/2 = 1 for each.
 # root: m
 
 import torch

@@ -1,6 +1,5 @@
 # title: Gradients add up: 6, 12, 18
-# tip: Run all, then Another pass, twice: each adds its 6 to what .grad holds. zero_grad empties
-#   it.
+# tip: Run all, then Another pass, twice: each pass adds its 6 to .grad. zero_grad resets it.
 # root: y
 
 import torch

@@ -1,6 +1,6 @@
 # title: Three derivatives of x³ at 3: 27, 18, 6
-# tip: Set create_graph in Options, Start, Run all. Then right-click x under Gradients to step
-#   through its gradient's own graph; and again.
+# tip: Set create_graph in Options, then Start and Run all. Then right-click x under Gradients to
+#   step through the gradient's own graph. Do it again for the third derivative.
 # root: y
 
 import torch

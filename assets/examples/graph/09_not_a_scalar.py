@@ -1,5 +1,6 @@
 # title: More than one number: backward needs a gradient
-# tip: Options hold the gradient to start with, one number for each of y's: ones give the sum's.
+# tip: In Options, give the gradient to start with: one number per element of y. Ones give the
+#   gradient of the sum.
 # root: y
 
 import torch

@@ -1,5 +1,5 @@
 # title: Cuts: detach() and no_grad()
-# tip: Two of three ways back are cut: only the one left brings a gradient, 1 instead of 9.
+# tip: Two of the three paths to x are cut. The third gives x the gradient 1 instead of 9.
 # root: y
 
 import torch

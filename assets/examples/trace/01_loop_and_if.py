@@ -1,7 +1,7 @@
 # title: A model with a loop and an if
-# tip: How often the loop turns, and which branch is taken, depends on the numbers: the graph is
-#   made anew in each pass (define-by-run). A static graph, as TensorFlow 1 had it, is declared
-#   before there are numbers.
+# tip: The number of turns of the loop, and the branch taken, depend on the numbers: the graph is
+#   built again in each pass (define-by-run). A static graph, as in TensorFlow 1, is declared before
+#   there are numbers.
 
 import torch
 from torch import nn

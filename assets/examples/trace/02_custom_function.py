@@ -1,5 +1,5 @@
 # title: A custom autograd.Function, forward and backward
-# tip: GELU with a backward written by hand: both run, line by line.
+# tip: GELU with a hand-written backward: forward and backward run line by line.
 
 import torch
 

@@ -1,5 +1,5 @@
 # title: Where does the NaN come from?
-# tip: One operator makes it, the others pass it on. First NaN leads there.
+# tip: One operator makes it, the others pass it on. Press First NaN to go there.
 
 import torch
 

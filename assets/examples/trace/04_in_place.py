@@ -1,5 +1,6 @@
 # title: Writing in place
-# tip: A view shares its memory: each write is marked, and values stay as they were.
+# tip: A view shares memory with its tensor. Each write is marked, and earlier values stay as they
+#   were.
 
 import torch
 

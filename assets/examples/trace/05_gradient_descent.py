@@ -1,6 +1,6 @@
 # title: Gradient descent, written out
-# tip: new = old − lr · grad, three times: w goes from 0 towards 2. The update runs under no_grad,
-#   or autograd would record it too.
+# tip: new = old − lr · grad, three times: w goes from 0 towards 2. The update runs under no_grad;
+#   otherwise autograd would record it too.
 
 import torch
 
