@@ -124,18 +124,18 @@ def _command_parser() -> argparse.ArgumentParser:
     _add_project(export)
     export.add_argument(
         "--weights", metavar="FILE", type=Path,
-        help="state_dict (.pt or .safetensors) to export; none: those saved beside the project,"
-        " else its initial weights",
+        help="state_dict (.pt or .safetensors) to export; without it, the weights saved beside"
+             " the project, else its initial weights",
     )  # fmt: skip
     export.add_argument(
-        "--format", choices=("pt", "safetensors", "py"), help="default: what --out ends in"
+        "--format", choices=("pt", "safetensors", "py"), help="default: the suffix of --out"
     )
     export.add_argument("--out", metavar="FILE", type=Path, required=True, help="file to write")
     export.add_argument("--json", action="store_true", help="print the result as JSON")
 
     exec_ = command(
         "exec", _exec,
-        "torch, nn, F (torch.nn.functional) and np stand ready. Exits with 1 when the code raised.",
+        "torch, nn, F (torch.nn.functional) and np are imported. Exits with 1 if the code raised.",
     )  # fmt: skip
     exec_.add_argument("file", metavar="FILE.py", type=Path, help="Python file to run")
     exec_.add_argument(
@@ -183,7 +183,8 @@ def _window(options: argparse.Namespace) -> int:
     if options.project is not None and not options.project.is_file():
         names = ", ".join(COMMANDS)
         raise CommandFailure(
-            f"{options.project}: no such project file, and no command (there are {names}).",
+            f"{options.project}: there is no such project file, and no such command (commands:"
+            f" {names}).",
             BAD_ARGUMENTS,
         )
     from app.application import run

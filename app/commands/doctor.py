@@ -86,7 +86,7 @@ def _torch_and_devices() -> list[Check]:
             "devices",
             "ok",
             devices,
-            "No GPU that torch can use; the CPU does for everything here." if only_cpu else "",
+            "No GPU that torch can use. The CPU is enough for everything here." if only_cpu else "",
         ),
     ]
 
@@ -103,7 +103,7 @@ def _qt_and_fonts() -> list[Check]:
         text=True,
     )
     if probe.returncode != 0:
-        why = (probe.stderr.strip().splitlines() or ["it ended without a word"])[-1]
+        why = (probe.stderr.strip().splitlines() or ["it ended without a message"])[-1]
         library = re.search(r"(lib[\w.+-]+\.so[\w.]*)", why)
         remedy = _apt_line([library[1]]) if library else "Reinstall PySide6-Essentials."
         return [Check("Qt", "missing", f"PySide6 {version} does not start: {why}", remedy)]

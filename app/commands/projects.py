@@ -58,7 +58,7 @@ def require_utf8(path: Path, option: str = "") -> None:
         str(path).encode()
     except UnicodeEncodeError:
         shown = os.fsencode(path).decode(errors="replace")
-        message = f"{option} {shown}: the name is no UTF-8. Rename it.".strip()
+        message = f"{option} {shown}: the name is not valid UTF-8. Rename it.".strip()
         raise CommandFailure(message, BAD_ARGUMENTS) from None
 
 
@@ -187,7 +187,7 @@ def _way_on(checkpoint_step: int | None) -> str:
 def _require_device(device: str, known: list[str], options: TrainOptions, path: Path) -> None:
     if device in known:
         return
-    message = f"there is no device “{device}” here; there are: {', '.join(known)}."
+    message = f"there is no device “{device}” on this machine; it has: {', '.join(known)}."
     if options.device is not None:
         raise CommandFailure(f"--device: {message}", BAD_ARGUMENTS)
     raise CommandFailure(f"{path}: training.device: {message} Choose one with --device.")

@@ -45,11 +45,17 @@ class ExportPanel(QFrame):
         self._grid.setHorizontalSpacing(2 * GRID)
         self._values: dict[str, QLabel] = {}
         self._row("path", "Path", "The file that was written.", copy=True)
-        self._row("size", "Size", "Its size in bytes.")
-        self._row("sha256", "SHA-256", "Its checksum: equal files have equal ones.", copy=True)
-        self._row("error", "Max error", "Largest difference between live model and the file.")
-        self._row("keys", "Keys", "The names in the state_dict, as the Python code has them.")
-        self._row("load", "Load it", "How a script of yours reads it.", copy=True)
+        self._row("size", "Size", "The file's size in bytes.")
+        self._row(
+            "sha256", "SHA-256", "The file's checksum: equal files have equal checksums.", copy=True
+        )
+        self._row(
+            "error", "Max error", "The largest difference between the live model and the file."
+        )
+        self._row("keys", "Keys", "The names of the tensors in the state_dict.")
+        self._row(
+            "load", "Load it", "The lines with which your own script loads the file.", copy=True
+        )
         folder = make.button("export_open_folder", "Open folder", slot=self._open_folder)
         folder.setToolTip("Show the file in the system's file manager.")
         head = make.row((self._title, 1), close, gap=-1)

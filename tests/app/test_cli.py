@@ -353,7 +353,7 @@ def test_names_that_are_no_utf_8_are_told(tmp_path, capsys):
         ("export", MLP, "--out", f"{odd}.pt"),
     ):
         assert run(*arguments) == 2
-        assert "the name is no UTF-8. Rename it." in capsys.readouterr().err
+        assert "the name is not valid UTF-8. Rename it." in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
