@@ -51,7 +51,7 @@ class DerivativeResult(QWidget):
         )
         self.picture.cell_chosen.connect(self._choose)
         self._entry = make.text("derivative_entry", wrap=True, mono=10)
-        self._entry.setToolTip("The chosen entry: by torch, and by a central difference.")
+        self._entry.setToolTip("The chosen entry, computed by torch and by a central difference.")
         self.values = ValueStack("derivative_values")
         what = "Analytic against numeric, float32 against float64"
         self._ways = ReadTable("derivative_ways", what, _COLUMNS, tight=False)
