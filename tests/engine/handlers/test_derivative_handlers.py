@@ -258,7 +258,7 @@ class Once(torch.autograd.Function):
     ("command", "hint"),
     [
         (GradcheckCommand(function="Bad.apply"), "look at the backward of the operation"),
-        (GradcheckCommand(function="Bad.apply", double=False), "check in float64 before"),
+        (GradcheckCommand(function="Bad.apply", double=False), "Check in float64 first"),
         (GradcheckCommand(function="Once.apply", second=True), "look at the backward of the back"),
         (GradcheckCommand(function="lambda x: x.detach() * 2"), "The result depends on the input"),
         (GradcheckCommand(function="lambda x: torch.special.zeta(x, x)"), "knows no derivative of"),
