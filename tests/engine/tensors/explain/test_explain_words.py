@@ -364,4 +364,4 @@ def test_a_refused_product_names_the_sizes_that_meet() -> None:
     )
     assert "second 3 along its only one, and" in str(read("x @ y[:3]", variables())[-1].refusal)
     batches = str(read("images @ images", variables())[-1].refusal)
-    assert "has 5 elements along its last dimension, the second 4 along its last but" in batches
+    assert "has 5 elements along its last dimension, the second 4 along its second to" in batches
