@@ -90,4 +90,4 @@ class TraceLines:
 def ordinal(number: int) -> str:
     """`1st`, `2nd`, `3rd`, `4th`, `11th`, `21st`."""
     ending = {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
-    return f"{number:,}{'th' if 10 <= number % 100 <= 20 else ending}"
+    return f"{number:,}{'th' if number // 10 % 10 == 1 else ending}"

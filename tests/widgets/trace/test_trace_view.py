@@ -99,6 +99,8 @@ def test_the_tree_has_each_call_at_its_place(qtmodeltester):
     model = TraceModel()
     model.show_trace(TRACE)
     qtmodeltester.check(model)
+    assert model.rowCount(model.index(0, 0)) == 1 and model.rowCount(model.index(0, 1)) == 0
+    assert not model.index(-1, 0).isValid() and not model.index(0, -1).isValid()
     assert [model.index(row, 0).data() for row in range(model.rowCount())] == [
         "log", "mul", "log", "mul", "log", "mul", "net · Net",
     ]  # fmt: skip
@@ -217,7 +219,7 @@ def test_lines_of_calls_that_know_no_turn():
         (2, "2nd"),
         (3, "3rd"),
         (4, "4th"),
-        (10, "10th"),
+        (11, "11th"),
         (12, "12th"),
         (21, "21st"),
         (1113, "1,113th"),
