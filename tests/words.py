@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from PySide6.QtCore import QAbstractItemModel, Qt
-from PySide6.QtGui import QAction, QShortcut
+from PySide6.QtGui import QAction, QFontInfo, QShortcut
 from PySide6.QtWidgets import (
     QAbstractButton,
     QAbstractSpinBox,
@@ -75,6 +75,7 @@ def _facts(widget: QWidget, view: QWidget) -> Iterator[tuple[str, str]]:
         "description": widget.accessibleDescription(),
         "tooltip": widget.toolTip(),
         "role": str(widget.property("role") or ""),
+        "face": "monospace" if QFontInfo(widget.font()).fixedPitch() else "",
         **_texts(widget),
     }
     yield from ((kind, text) for kind, text in texts.items() if text)
@@ -100,7 +101,11 @@ def _facts(widget: QWidget, view: QWidget) -> Iterator[tuple[str, str]]:
 
 def _texts(widget: QWidget) -> dict[str, str]:
     if isinstance(widget, QLabel):
-        return {"text": widget.text(), "buddy": getattr(widget.buddy(), "objectName", str)()}
+        return {
+            "text": widget.text(),
+            "buddy": getattr(widget.buddy(), "objectName", str)(),
+            "wraps": "yes" if widget.wordWrap() else "",
+        }
     if isinstance(widget, QAbstractButton):
         return {"text": widget.text(), "checked": "yes" if widget.isChecked() else ""}
     if isinstance(widget, QLineEdit):

@@ -214,11 +214,11 @@ def tooltip(param: Param) -> str:
         lines.append(f"Default: {value_text(param.default)}")
     low, high = param.minimum, param.maximum
     if low is not None and high is not None:
-        lines.append(f"Between {low:g} and {high:g}.")
+        lines.append(f"Between {_bound(low)} and {_bound(high)}.")
     elif low is not None:
-        lines.append(f"At least {low:g}.")
+        lines.append(f"At least {_bound(low)}.")
     elif high is not None:
-        lines.append(f"At most {high:g}.")
+        lines.append(f"At most {_bound(high)}.")
     if param.type == "ints":
         lines.append("One number for all dimensions, or one each: 3 or (3, 5).")
     elif param.type == "shape":
@@ -230,6 +230,10 @@ def tooltip(param: Param) -> str:
     if param.optional:
         lines.append("None, or empty, leaves it out.")
     return f"{param.name}\n" + "\n".join(lines)
+
+
+def _bound(bound: float) -> str:
+    return f"{bound:,.0f}" if bound == int(bound) else f"{bound:g}"
 
 
 def _step(param: Param) -> float | None:

@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QApplication, QLabel, QToolButton
 
 from engine.project import catalogue
 from engine.project.catalogue import Param
-from widgets.fields import CheckField, ChoiceField, TextField
+from widgets.fields import CheckField, ChoiceField, TextField, tooltip
 from widgets.forms import ParamForm
 
 PARAMS = (
@@ -207,6 +207,33 @@ def test_tooltips_teach(form):
     tip = form.field("in_features").toolTip()
     assert "size of each sample" in tip and "At least 1" in tip
     assert "Default: 0.001" in form.field("lr").toolTip()
+
+
+@pytest.mark.parametrize(
+    ("param", "lines"),
+    [
+        (Param("n", "int", required=True, minimum=1), ["At least 1."]),
+        (Param("p", "float", default=0.5, maximum=0.75), ["Default: 0.5", "At most 0.75."]),
+        (
+            Param("seed", "int", default=0, minimum=0, maximum=2**32 - 1),
+            ["Default: 0", "Between 0 and 4,294,967,295."],
+        ),
+        (
+            Param("k", "ints", required=True, choices=("same",), doc="The window."),
+            ["The window.", "One number for all dimensions, or one each: 3 or (3, 5).",
+             "Or one of same."],
+        ),
+        (Param("s", "shape", required=True), ["Sizes with commas, such as 1, 8, 8."]),
+        (Param("b", "floats", required=True), ["Numbers with commas, such as 0.9, 0.999."]),
+        (Param("m", "choice", required=True, choices=("mean", "sum")), []),
+        (
+            Param("d", "int", optional=True),
+            ["Default: None", "None, or empty, leaves it out."],
+        ),
+    ],
+)  # fmt: skip
+def test_a_tooltip_says_the_meaning_the_bounds_and_how_to_type(param, lines):
+    assert tooltip(param).split("\n") == [param.name, *(lines or [""])]
 
 
 def test_every_parameter_of_the_catalogue_takes_its_own_default_back(qtbot):

@@ -58,6 +58,7 @@ def test_format_number_keeps_the_digits_asked_for() -> None:
         (512 * 2**20, "512 MiB"),
         (2**20 - 1, "1 MiB"),
         (139 * 2**30, "139 GiB"),
+        (3 * 2**60, "3145728 TiB"),
         (None, "–"),
     ],
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from msgspec import structs
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QLabel, QPushButton, QWidget
@@ -186,6 +187,32 @@ def test_a_clicked_element_is_asked_for(card: RuleCard, qtbot) -> None:
     x, y, w, h = picture._grid().cell_rect((1, 2))
     qtbot.mouseClick(picture, Qt.MouseButton.LeftButton, pos=QPoint(int(x + w / 2), int(y + h / 2)))
     assert asked == [(7, 0, (1, 2))]
+
+
+def test_a_picture_that_leaves_elements_out_asks_to_type_the_index(card: RuleCard) -> None:
+    value = value_of("∂L/∂a", GRADIENT)
+    assert value.picture is not None
+    few = structs.replace(value, picture=structs.replace(value.picture, sampled=True))
+    card.show_rule(rule(outgoing=few))
+    asked = []
+    card.rule_requested.connect(lambda *args: asked.append(args))
+    card.formula.picture.cell_chosen.emit((1, 2))
+    assert asked == []
+    assert said(card, "rule_note") == (
+        "The picture leaves elements out here: type the index instead."
+    )
+
+
+def test_only_a_rule_that_has_run_is_stepped_into(card: RuleCard) -> None:
+    asked = []
+    card.trace_requested.connect(asked.append)
+    card.ask_trace()
+    card.show_rule(before_it_ran())
+    card.ask_trace()
+    assert asked == []
+    card.show_rule(rule())
+    card.ops.trace.click()
+    assert asked == [7]
 
 
 def test_another_input_is_asked_for(card: RuleCard, qtbot) -> None:

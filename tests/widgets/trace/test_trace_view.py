@@ -470,6 +470,16 @@ def test_modules_are_bold_and_operators_in_the_face_of_code(qapp, kind, bold, fi
     assert (font is not None and QFontInfo(font).fixedPitch()) == fixed
 
 
+def test_where_there_is_no_room_the_rarer_moves_fold_first(traced):
+    bar, folded = traced.bar, []
+    widest, least = bar.sizeHint().width(), bar.minimumSizeHint().width()
+    for width in range(widest, least - 1, -10):
+        bar.setFixedWidth(width)
+        QApplication.processEvents()
+        folded += [key for key in bar.buttons if bar.buttons[key].isHidden() and key not in folded]
+    assert folded == ["end", "start", "origin", "back_line", "out"]
+
+
 def test_the_bar_asks_for_its_moves(traced):
     asked = []
     traced.moved.connect(lambda *move: asked.append(move))

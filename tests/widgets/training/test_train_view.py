@@ -7,7 +7,7 @@ import math
 import pytest
 from PySide6.QtCore import QPoint, QPointF, Qt
 from PySide6.QtGui import QWheelEvent
-from PySide6.QtWidgets import QApplication, QComboBox, QLabel, QProgressBar, QPushButton
+from PySide6.QtWidgets import QApplication, QComboBox, QLabel, QProgressBar, QPushButton, QSplitter
 
 from engine.project.catalogue import datasets, optimizers
 from engine.project.document import DataSetup, TrainingSetup
@@ -368,6 +368,15 @@ def test_runs_without_accuracy_stay_quiet_about_it(view: TrainView) -> None:
 # -- the set-up ------------------------------------------------------------------------------------
 
 
+def test_the_set_up_can_be_folded_away_the_run_cannot(view: TrainView) -> None:
+    splitter = view.form.parentWidget()
+    assert isinstance(splitter, QSplitter)
+    splitter.setSizes([0, 1400])
+    assert splitter.sizes()[0] == 0
+    splitter.setSizes([1400, 0])
+    assert splitter.sizes()[1] > 0
+
+
 def test_shows_the_setup(view: TrainView) -> None:
     setup = TrainingSetup(
         data=DataSetup("spirals", {"turns": 2.5}, 0.25),
@@ -592,9 +601,9 @@ def test_every_field_of_a_run_is_shown_and_bounded(view: TrainView) -> None:
         assert isinstance(field, TextField)
         shown[name] = (field.text_value(), field.toolTip().splitlines()[-1])
     assert shown == {
-        "batch_size": ("7", f"Between 1 and {MAX_BATCH_SIZE:g}."),
-        "epochs": ("8", f"Between 1 and {MAX_EPOCHS:g}."),
-        "seed": ("9", f"Between 0 and {MAX_SEED:g}."),
+        "batch_size": ("7", f"Between 1 and {MAX_BATCH_SIZE:,}."),
+        "epochs": ("8", f"Between 1 and {MAX_EPOCHS:,}."),
+        "seed": ("9", f"Between 0 and {MAX_SEED:,}."),
     }
     split = view.findChild(ParamForm, "setup_split_form")
     assert split is not None
