@@ -199,7 +199,7 @@ def test_a_picture_that_leaves_elements_out_asks_to_type_the_index(card: RuleCar
     card.formula.picture.cell_chosen.emit((1, 2))
     assert asked == []
     assert said(card, "rule_note") == (
-        "The picture leaves elements out here: type the index instead."
+        "The picture leaves out elements here. Type the index instead."
     )
 
 
