@@ -56,13 +56,12 @@ from .backward.held_engine import BreakMode
 from .backward.stepper import BackwardStepper
 from .backward.stepping import Step, SteppedPass
 from .formulas import Rule, rule_of
-from .graph.reading import Edge, Graph, Node, SavedTensor, read_graph
+from .graph.reading import Graph, Node, SavedTensor, read_graph
 
 __all__ = [
     "BackwardStepper",
     "BreakMode",
     "Call",
-    "Edge",
     "Graph",
     "Node",
     "Recorder",

@@ -17,7 +17,6 @@ from ..protocol import (
     WhyNoGradientCommand,
     WhyNoGradientSnapshot,
 )
-from ..recording.recording import source_line
 from .backward_edits import namespace_of
 
 MAX_NAMED_CUTS = 3
@@ -92,8 +91,8 @@ def _by_graph(name: str, t: Tensor, subject: Subject) -> WhyNoGradientSnapshot:
     cuts = [cut for each in graph.nodes for cut in subject.provenance.cuts(each)]
     late = next((cut for cut in cuts if cut.label == known and cut.reason == "input"), None)
     if late is not None:
-        place = subject.provenance.origin(graph.nodes[late.node]).place
-        used = "" if place is None else _line_words(source_line(place))
+        call = subject.provenance.call(graph.nodes[late.node])
+        used = "" if call is None or call.source is None else _line_words(call.source)
         return WhyNoGradientSnapshot(
             reason="late",
             text=f"`{name}` requires grad now, and did not when it was used{used}: what is"

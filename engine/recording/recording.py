@@ -9,7 +9,7 @@ from __future__ import annotations
 import linecache
 import weakref
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -126,29 +126,30 @@ class Recording:
 
     def call_of(self, sequence: int) -> Call | None:
         """The innermost call that made the node of this sequence number."""
-        return next(self._around(sequence), None)
+        made_by = self.made_by.get(sequence)
+        if made_by is not None:
+            return self._holding(self.calls[made_by], sequence)
+        # Calls nest, so what was open when the node was made is the last call that had begun
+        # by then, or around it.
+        place = bisect_right(self._firsts, sequence) - 1
+        return None if place < 0 else self._holding(self._brackets[place], sequence)
 
     def chain_of(self, sequence: int) -> list[Call]:
         """All calls of torch that ran while the node was made, the outermost first."""
-        return list(self._around(sequence))[::-1]
+        chain: list[Call] = []
+        call = self.call_of(sequence)
+        while call is not None:
+            chain.append(call)
+            call = None if call.parent < 0 else self._holding(self.calls[call.parent], sequence)
+        return chain[::-1]
 
-    def _around(self, sequence: int) -> Iterator[Call]:
-        made_by = self.made_by.get(sequence)
-        if made_by is not None:
-            call = self.calls[made_by]
-        else:
-            # Calls nest, so what was open when the node was made is the last call that had begun
-            # by then, or around it.
-            place = bisect_right(self._firsts, sequence) - 1
-            if place < 0:
-                return
-            call = self._brackets[place]
-        while True:
-            if call.kind != "line" and call.holds(sequence):
-                yield call
+    def _holding(self, call: Call, sequence: int) -> Call | None:
+        """The call, or else the innermost one around it, that made the node."""
+        while call.kind == "line" or not call.first <= sequence < call.end:
             if call.parent < 0:
-                return
+                return None
             call = self.calls[call.parent]
+        return call
 
     @property
     def span(self) -> tuple[int, int]:
@@ -199,10 +200,12 @@ class Recordings:
 
 def find_recording(recordings: Sequence[Recording], sequence: int) -> Recording | None:
     """The recording whose span holds a sequence number; `recordings` are in the order they ran."""
+    for newest in recordings[-1:]:  # most nodes are its
+        first, end = newest.span
+        if first <= sequence:
+            return newest if sequence < end else None
     place = bisect_right(recordings, sequence, key=lambda each: each.span[0]) - 1
-    if place < 0:
-        return None
-    return recordings[place] if sequence < recordings[place].span[1] else None
+    return recordings[place] if place >= 0 and sequence < recordings[place].span[1] else None
 
 
 def source_line(place: Place) -> SourceLine:

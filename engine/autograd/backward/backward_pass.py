@@ -85,7 +85,7 @@ class BackwardPass:
         self.debugger = debug(self._begin, modules={})
         graph, provenance = self.stepper.graph, subject.provenance
         self.debugger.modules.update(
-            {n.id: module for n in graph.nodes if (module := provenance.origin(n).module)}
+            {n.id: module for n in graph.nodes if (module := provenance.module(n))}
         )
         self._freed = released_bytes(graph, self.stepper.plan)
         self._values = ForwardValues(graph, subject.held(), provenance.chain)

@@ -19,9 +19,9 @@ def released_bytes(graph: Graph, plan: Sequence[Node]) -> list[int]:
     of_leaves = set(map(storage_id, leaves))
     freed_at: dict[int, tuple[int, int]] = {}
     for place, node in enumerate(plan):
-        for saved in node.saved:
-            if saved.storage_id not in of_leaves:
-                freed_at[saved.storage_id] = place, saved.storage_bytes
+        for storage, size_bytes in node.storages.items():
+            if storage not in of_leaves:
+                freed_at[storage] = place, size_bytes
     freed = [0] * len(plan)
     for place, size in freed_at.values():
         freed[place] += size

@@ -199,8 +199,8 @@ class ConsoleSubject(Subject):
         the cells that made the graph."""
         reached = {id(t) for t in self.shown.values()}
         modules = {owners[key].partition(".")[0] for key in reached if key in owners}
-        places = {self.provenance.origin(node).place for node in graph.nodes}
-        cells = {place[0] for place in places if place is not None}
+        calls = filter(None, map(self.provenance.call, graph.nodes))
+        cells = {call.place[0] for call in calls if call.place is not None}
         words = {
             word
             for cell in cells

@@ -77,9 +77,9 @@ class SteppedPass(ABC):
         """Entered inside of `guard` around code that must not be interrupted."""
         self._edits: dict[int, Edit] = {}
         self._targets: dict[int, list[tuple[int, int, int]]] = {n.id: [] for n in self.graph.nodes}
-        for source, input_nr, target, output_nr in self.graph.edges:
-            if target in self._plan_index:
-                self._targets[source].append((input_nr, target, output_nr))
+        for edge in self.graph.edges:
+            if edge.target in self._plan_index:
+                self._targets[edge.source].append((edge.input, edge.target, edge.output))
         self.arrived: Counter[int] = Counter(
             node_id for node_id, _ in self.graph.roots if node_id in self._plan_index
         )

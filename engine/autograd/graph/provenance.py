@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
 import torch
@@ -18,30 +17,15 @@ from ...protocol import GraphCut
 from ...recording.recording import (
     Call,
     GradientCut,
-    Place,
     Recording,
     Slot,
     find_recording,
     source_line,
 )
-from .reading import Graph, Node
+from .reading import Graph, Kind, Node
 
 NameOf = Callable[[torch.Tensor], str]
 """The name of a tensor, or ""."""
-
-
-@dataclass(frozen=True, slots=True)
-class Origin:
-    """What made a node: the path of the innermost module, the torch function, the operator (""
-    where operators were not recorded), and the line of the user's code."""
-
-    module: str
-    function: str
-    aten: str
-    place: Place | None
-
-
-NOWHERE = Origin("", "", "", None)
 
 
 class Provenance:
@@ -67,39 +51,42 @@ class Provenance:
         """The class name of each module path that ran."""
         return {path: name for each in self._recordings for path, name in each.classes.items()}
 
+    def call(self, node: Node) -> Call | None:
+        """The innermost call in which the node was made; None if that was not recorded."""
+        return self.call_of(node.sequence, node.kind)
+
+    def call_of(self, sequence: int, kind: Kind) -> Call | None:
+        """`call`, of a node of this number and kind."""
+        recording = self._recording(sequence)
+        call = None if recording is None else recording.call_of(sequence)
+        # Another thread's node may have the number of a node of this thread.
+        return call if call is not None and _agree(call, kind) else None
+
     def chain(self, node: Node) -> list[Call]:
         """The calls in which the node was made, outermost first; empty if none was recorded."""
-        if not self._recordings or node.is_leaf:
-            return []
-        sequence = node.sequence
-        if sequence < self._shared_below:
-            return []
-        recording = find_recording(self._recordings, sequence)
-        chain = [] if recording is None else recording.chain_of(sequence)
-        # Another thread's node may have the number of a node of this thread.
-        return chain if chain and _agree(chain[-1], node) else []
+        recording = None if self.call(node) is None else self._recording(node.sequence)
+        return [] if recording is None else recording.chain_of(node.sequence)
 
-    def origin(self, node: Node, chain: Sequence[Call] | None = None) -> Origin:
-        """Where the node was made; NOWHERE if that was not recorded. For a leaf, only the module.
-        `chain` is `self.chain(node)`, if the caller has it."""
+    def _recording(self, sequence: int) -> Recording | None:
+        if not self._recordings or sequence < self._shared_below:
+            return None
+        return find_recording(self._recordings, sequence)
+
+    def module(self, node: Node) -> str:
+        """The path of the innermost module in which the node was made, or which holds the leaf;
+        "" if that was not recorded."""
         variable = node.variable
         if variable is not None:
-            return Origin(self._owner_of(variable), "", "", None)
-        chain = self.chain(node) if chain is None else chain
-        if not chain:
-            return NOWHERE
-        last = chain[-1]
-        function = next((call.name for call in reversed(chain) if call.kind == "function"), "")
-        return Origin(last.module, function, last.name if last.kind == "op" else "", last.place)
+            return self._owner_of(variable)
+        call = self.call(node)
+        return "" if call is None else call.module
 
-    def cuts(self, node: Node, chain: Sequence[Call] | None = None) -> Iterator[GraphCut]:
+    def cuts(self, node: Node) -> Iterator[GraphCut]:
         """The node's inputs that get no gradient, each with the reason that was recorded."""
-        chain = self.chain(node) if chain is None else chain
-        slots = _slots(chain[-1], node) if chain else ()
-        if not slots:
-            return
         targets = [fn is not None for fn, _ in node.fn.next_functions]
-        if all(targets):
+        call = None if all(targets) else self.call(node)
+        slots = () if call is None else _slots(call, node.op)
+        if not slots:
             return
         for input_nr, slot in enumerate(_aligned(slots, targets) or ()):
             if isinstance(slot, GradientCut):
@@ -118,13 +105,13 @@ class Provenance:
         )
 
 
-def _agree(call: Call, node: Node) -> bool:
+def _agree(call: Call, kind: Kind) -> bool:
     """Whether this operator makes this kind of node: `aten::nll_loss_forward`, NllLossBackward0."""
-    if call.kind == "function" and node.is_custom:
-        return f"{call.name}Backward" == node.name
+    if call.kind == "function" and kind.is_custom:
+        return f"{call.name}Backward" == kind.name
     if call.kind != "op":
         return True
-    return _is_made_by(node.op, call.name)
+    return _is_made_by(kind.op, call.name)
 
 
 @lru_cache(maxsize=4_096)
@@ -133,15 +120,15 @@ def _is_made_by(op: str, aten: str) -> bool:
     return name.replace("_", "").startswith(op.replace("_", ""))
 
 
-def _slots(call: Call, node: Node) -> Sequence[Slot]:
+def _slots(call: Call, op: str) -> Sequence[Slot]:
     """The call's tensor arguments in the order of the node's inputs; empty where it is unknown."""
     if call.kind == "function" and call.name == "linear":  # x, weight, bias
         x, weight, *bias = call.slots or (True, True)
         in_order = {"addmm": (*bias, x, weight), "mm": (x, weight)}
-        return in_order.get(node.op, ())
-    if call.kind == "function" and node.op == "convolution":  # x, weight, bias
+        return in_order.get(op, ())
+    if call.kind == "function" and op == "convolution":  # x, weight, bias
         return (*call.slots, *(False,) * (3 - len(call.slots)))
-    if call.kind == "function" and call.name == "matmul" and node.op in ("mm", "bmm", "mv", "dot"):
+    if call.kind == "function" and call.name == "matmul" and op in ("mm", "bmm", "mv", "dot"):
         return call.slots[:2]
     if call.kind == "op" or call.end - call.first == 1:
         return call.slots

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import torch
 from torch.autograd.graph import GradientEdge, get_gradient_edge
 
-from ...protocol import TensorSpec
+from ...protocol import GraphEdge, TensorSpec
 from ...recording.writes import storage_of
 from ...tensors.readable import dtype_name
 from .deep_graphs import LEAF_SEQUENCE, guard_release
@@ -23,16 +23,6 @@ MAX_NODES = 1_000_000
 
 AccumulateGrad = type(get_gradient_edge(torch.zeros((), requires_grad=True)).node)
 """torch's class of the node that adds to a leaf's `.grad`. torch does not export it."""
-
-
-class Edge(NamedTuple):
-    """The way of a gradient: `next_functions[input]` of node `source` is output `output` of node
-    `target`. Parallel edges (`x * x`) are separate entries."""
-
-    source: int
-    input: int
-    target: int
-    output: int
 
 
 class SavedTensor(NamedTuple):
@@ -50,6 +40,31 @@ class SavedTensor(NamedTuple):
     note: str = ""
 
 
+class Kind(NamedTuple):
+    """What nodes of one class and name have in common. `saves` are the attributes of the class with
+    the tensors that a node saved."""
+
+    name: str
+    op: str
+    is_leaf: bool
+    is_custom: bool
+    saves: tuple[str, ...]
+
+
+@lru_cache(maxsize=4_096)
+def kind_of(node_class: type, torch_name: str) -> Kind:
+    """The kind of a node: its class, and what its `name()` gives."""
+    name = torch_name.rpartition("::")[2]
+    is_custom = issubclass(node_class, torch.autograd.function.BackwardCFunction)
+    return Kind(
+        name,
+        operation(name, custom=is_custom),
+        issubclass(node_class, AccumulateGrad),
+        is_custom,
+        tuple(a for a in dir(node_class) if a.startswith("_raw_saved_")),
+    )
+
+
 @dataclass(eq=False, slots=True)
 class Node:
     """One node: `fn` is torch's own object, `label` the name of its variable (leaves only).
@@ -62,14 +77,19 @@ class Node:
     label: str = ""
 
     @property
+    def kind(self) -> Kind:
+        """What all nodes of the same class and name have in common."""
+        return kind_of(type(self.fn), self.fn.name())
+
+    @property
     def name(self) -> str:
         """torch's name without its namespace: `"AddmmBackward0"`, `"AccumulateGrad"`."""
-        return self.fn.name().rpartition("::")[2]
+        return self.kind.name
 
     @property
     def op(self) -> str:
         """The forward operation, taken from the name: `"addmm"`, or a Function's name."""
-        return operation(self.name, custom=self.is_custom)
+        return self.kind.op
 
     @property
     def is_leaf(self) -> bool:
@@ -79,7 +99,7 @@ class Node:
     @property
     def is_custom(self) -> bool:
         """True for the backward of a Python `torch.autograd.Function`."""
-        return isinstance(self.fn, torch.autograd.function.BackwardCFunction)
+        return self.kind.is_custom
 
     @property
     def variable(self) -> torch.Tensor | None:
@@ -117,41 +137,41 @@ class Node:
         return tuple(_saved(self.fn))
 
     @property
+    def storages(self) -> dict[int, int]:
+        """The storages that the node keeps alive: their bytes, by `SavedTensor.storage_id`."""
+        return storages_of(self.fn, self.kind.saves)
+
+    @property
     def saved_bytes(self) -> int:
         """Bytes of the storages this node keeps alive, each counted once."""
-        return storage_bytes(self.saved)
+        return sum(self.storages.values())
 
     @property
     def is_freed(self) -> bool:
         """Whether all tensors that it saved are freed: a backward pass has run it."""
-        return are_freed(self.saved)
+        saved = self.saved
+        return any(s.note == "freed" for s in saved) and all(s.data is None for s in saved)
 
     def __repr__(self) -> str:
         return f"<{self.id} {self.name}{' ' + self.label if self.label else ''}>"
-
-
-def storage_bytes(saved: Iterable[SavedTensor]) -> int:
-    """Bytes of the storages that these tensors keep alive, each counted once."""
-    return sum({s.storage_id: s.storage_bytes for s in saved}.values())
-
-
-def are_freed(saved: Sequence[SavedTensor]) -> bool:
-    """Whether all of these, and at least one, are freed."""
-    return any(s.note == "freed" for s in saved) and all(s.data is None for s in saved)
 
 
 @dataclass(eq=False)
 class Graph:
     """The nodes, whose ids count breadth first from the roots (0 is the first root), and the edges.
 
-    `roots` has (node id, output number) of each root. `truncated` is the number of nodes that were
-    seen and left out for `max_nodes`; the nodes below them are not counted.
+    An edge is the way of a gradient: `next_functions[input]` of node `source` is output `output`
+    of node `target`; parallel edges (`x * x`) are separate. `roots` has (node id, output number) of
+    each root. `truncated` is the number of nodes that were seen and left out for `max_nodes`; the
+    nodes below them are not counted. `cut` has the ids of the nodes with an input that needs no
+    gradient.
     """
 
     nodes: list[Node]
-    edges: list[Edge]
+    edges: list[GraphEdge]
     roots: list[tuple[int, int]]
     truncated: int = 0
+    cut: list[int] = field(default_factory=list)
     _ids: dict[Any, int] = field(default_factory=dict, repr=False)
 
     def node_of(self, fn: Any) -> Node:
@@ -166,7 +186,10 @@ class Graph:
     @property
     def saved_bytes(self) -> int:
         """Bytes of all storages that the graph keeps alive, each counted once."""
-        return storage_bytes(saved for node in self.nodes for saved in node.saved)
+        storages: dict[int, int] = {}
+        for node in self.nodes:
+            storages.update(node.storages)
+        return sum(storages.values())
 
     def __repr__(self) -> str:
         return f"<Graph of {len(self.nodes):,} nodes, {len(self.edges):,} edges>"
@@ -185,10 +208,11 @@ def read_graph(
     when a root does not require grad, and so has no graph.
     """
     label_of = {id(t): name for name, t in (names or {}).items()}
-    edges: list[Edge] = []
+    edges: list[GraphEdge] = []
     fns: list[Any] = []
     ids: dict[Any, int] = {}
     left_out: set[Any] = set()
+    cut: list[int] = []
     starts = [gradient_edge(r) for r in as_roots(root)]
     for start in starts:
         if start.node not in ids:
@@ -197,6 +221,7 @@ def read_graph(
     for source, fn in enumerate(fns):  # grows while it is walked
         for input_nr, (target_fn, output_nr) in enumerate(fn.next_functions):
             if target_fn is None:
+                cut.append(source)
                 continue
             target = ids.get(target_fn)
             if target is None:
@@ -205,7 +230,7 @@ def read_graph(
                     continue
                 target = ids[target_fn] = len(fns)
                 fns.append(target_fn)
-            edges.append(Edge(source, input_nr, target, output_nr))
+            edges.append(GraphEdge(source, target, input_nr, output_nr))
     guard_release(fns)
     nodes = list(map(Node, count(), fns))
     if label_of:
@@ -214,7 +239,12 @@ def read_graph(
             if variable is not None:
                 node.label = label_of.get(id(variable), "")
     return Graph(
-        nodes, edges, [(ids[s.node], s.output_nr) for s in starts], len(left_out), _ids=ids
+        nodes,
+        edges,
+        [(ids[s.node], s.output_nr) for s in starts],
+        len(left_out),
+        list(dict.fromkeys(cut)),
+        ids,
     )
 
 
@@ -264,11 +294,13 @@ def output_specs(metadata: Sequence[Any]) -> tuple[TensorSpec, ...]:
 
 
 def _spec(metadata: Any) -> TensorSpec:
+    if not metadata.is_nested_tensor:
+        return _known_spec(tuple(metadata.shape), metadata.dtype)
     try:
-        shape = metadata.shape
+        shape = tuple(n if isinstance(n, int) else str(n) for n in metadata.shape)
     except RuntimeError:  # a strided nested tensor has no one shape
-        return TensorSpec(("nested",), dtype_name(metadata.dtype))
-    return _known_spec(tuple(n if isinstance(n, int) else str(n) for n in shape), metadata.dtype)
+        shape = ("nested",)
+    return TensorSpec(shape, dtype_name(metadata.dtype))
 
 
 @lru_cache(maxsize=4_096)
@@ -295,13 +327,24 @@ def _is_undefined(metadata: Any) -> bool:
 _WORD_STARTS = re.compile(r"(?<=[a-z0-9])(?=[A-Z][a-z0-9])|(?<=[0-9][A-Z])(?=[A-Z])")
 
 
-@cache
-def _saved_attributes(kind: type) -> tuple[str, ...]:
-    return tuple(a for a in dir(kind) if a.startswith("_raw_saved_"))
+def storages_of(fn: Any, saves: tuple[str, ...]) -> dict[int, int]:
+    """`Node.storages`, of a node's attributes `saves`."""
+    found: dict[int, int] = {}
+    for attribute in saves:
+        try:
+            saved = getattr(fn, attribute)
+        except RuntimeError:  # freed
+            continue
+        for each in saved if isinstance(saved, tuple) else (saved,):
+            data = each.data
+            if isinstance(data, torch.Tensor):
+                storage, size_bytes = _storage(data)
+                found[storage] = size_bytes
+    return found
 
 
 def _saved(fn: Any) -> Iterator[SavedTensor]:
-    for attribute in _saved_attributes(type(fn)):
+    for attribute in kind_of(type(fn), fn.name()).saves:
         name = attribute.removeprefix("_raw_saved_")
         try:
             saved = getattr(fn, attribute)
@@ -329,14 +372,18 @@ def _saved_tensor(name: str, saved: Any) -> SavedTensor:
     if not isinstance(data, torch.Tensor):
         return SavedTensor(name, None, note="packed by hooks" if packed else _why_empty(saved))
     note = "packed by hooks" if packed else ""
-    storage = storage_of(data)
+    return SavedTensor(name, data, *_storage(data), note)
+
+
+def _storage(t: torch.Tensor) -> tuple[int, int]:
+    """A number that tells the tensor's storage from others, and its bytes. A sparse tensor has no
+    storage: its own id is used."""
+    storage = storage_of(t)
     if storage is None:
-        return SavedTensor(name, data, id(data), data.numel() * data.element_size(), note)
-    return SavedTensor(name, data, storage._cdata, storage.nbytes(), note)
+        return id(t), t.numel() * t.element_size()
+    return storage._cdata, storage.nbytes()
 
 
 def storage_id(t: torch.Tensor) -> int:
-    """A number that tells the tensor's storage from others. A sparse tensor has no storage: its
-    own id is used."""
-    storage = storage_of(t)
-    return id(t) if storage is None else storage._cdata
+    """A number that tells the tensor's storage from others."""
+    return _storage(t)[0]

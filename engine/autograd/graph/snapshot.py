@@ -8,20 +8,11 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from ...errors import sendable
-from ...protocol import GraphCut, GraphEdge, GraphNode, GraphSnapshot, SourceLine, StaleTensor
+from ...protocol import GraphNode, GraphSnapshot, SourceLine, StaleTensor
 from ...recording.recording import Place, source_line
 from .parts import in_parts
-from .provenance import Origin, Provenance
-from .reading import (
-    Graph,
-    Node,
-    SavedTensor,
-    are_freed,
-    device_name,
-    operation,
-    output_specs,
-    storage_bytes,
-)
+from .provenance import Provenance
+from .reading import Graph, Node, device_name, output_specs, storages_of
 
 MAX_SHOWN_NODES = 50_000
 MAX_CLASSES = 20_000
@@ -55,25 +46,22 @@ def graph_snapshots(
     is_stale = {save.node for save in stale}
     lines: dict[Place, SourceLine] = {}
     nodes: list[GraphNode] = []
-    cuts: list[GraphCut] = []
     storages: dict[int, int] = {}  # the bytes of each that a node keeps alive
     with _without_collection():
         for node in shown:
-            chain = provenance.chain(node)
-            origin = provenance.origin(node, chain)
-            saved = node.saved
-            storages.update((each.storage_id, each.storage_bytes) for each in saved)
-            block, stale_too = blocks.get(node.id), node.id in is_stale
-            nodes.append(_node(node, saved, origin, block, lines, stale_too))
-            if chain:
-                cuts.extend(provenance.cuts(node, chain))
-        edges = [
-            GraphEdge(source, target, input_nr, output_nr)
-            for source, input_nr, target, output_nr in graph.edges
-            if source < count and target < count
-        ]
+            stale_too = node.id in is_stale
+            nodes.append(_node(node, provenance, blocks.get(node.id), stale_too, lines, storages))
         for node in graph.nodes[count:]:
-            storages.update((each.storage_id, each.storage_bytes) for each in node.saved)
+            storages.update(node.storages)
+        cuts = [
+            cut
+            for node_id in graph.cut
+            if node_id < count
+            for cut in provenance.cuts(graph.nodes[node_id])
+        ]
+    edges = graph.edges
+    if count < len(graph.nodes):
+        edges = [each for each in edges if each.source < count and each.target < count]
     whole = GraphSnapshot(
         nodes=tuple(nodes),
         edges=tuple(edges),
@@ -107,36 +95,51 @@ def _without_collection() -> Iterator[None]:
 
 def _node(
     node: Node,
-    saved: Sequence[SavedTensor],
-    origin: Origin,
+    provenance: Provenance,
     block: str | None,
-    lines: dict[Place, SourceLine],
     stale: bool,
+    lines: dict[Place, SourceLine],
+    storages: dict[int, int],
 ) -> GraphNode:
-    place, source = origin.place, None
-    if place is not None:
-        source = lines.get(place)
-        if source is None:
-            source = lines[place] = source_line(place)
-    is_leaf, name, metadata = node.is_leaf, node.name, node.fn._input_metadata
-    op = operation(name, custom=node.is_custom)
-    saved_bytes = storage_bytes(saved) if saved else 0
-    return GraphNode(
-        id=node.id,
-        name=name,
-        label=sendable(title(node)) if node.label or is_leaf else op,
-        kind="leaf" if is_leaf else "operation",
-        block=block,
-        sequence=node.sequence,
-        outputs=output_specs(metadata),
-        saved_bytes=saved_bytes,
-        op=op,
-        module=sendable(origin.module),
-        aten=origin.aten,
-        source=source,
-        device=device_name(metadata[0].device) if metadata else "",
-        stale=stale,
-        freed=bool(saved) and not saved_bytes and are_freed(saved),
+    """The node as the window gets it. `lines` and `storages` get what it has of these."""
+    fn, kind, sequence, saved_bytes = node.fn, node.kind, -1, 0
+    label, module, aten, source = kind.op, "", "", None
+    if kind.is_leaf:
+        label, module = sendable(title(node)), sendable(provenance.module(node))
+    else:
+        sequence = node.sequence
+        if node.label:
+            label = sendable(title(node))
+        call = provenance.call_of(sequence, kind)
+        if call is not None:
+            module, place = sendable(call.module), call.place
+            if call.kind == "op":
+                aten = call.name
+            if place is not None:
+                source = lines.get(place)
+                if source is None:
+                    source = lines[place] = source_line(place)
+    if kind.saves:
+        kept = storages_of(fn, kind.saves)
+        storages.update(kept)
+        saved_bytes = sum(kept.values())
+    metadata = fn._input_metadata
+    return GraphNode(  # by position, which takes half as long
+        node.id,
+        kind.name,
+        label,
+        "leaf" if kind.is_leaf else "operation",
+        block,
+        sequence,
+        output_specs(metadata),
+        saved_bytes,
+        kind.op,
+        module,
+        aten,
+        source,
+        device_name(metadata[0].device) if metadata else "",
+        stale,
+        not saved_bytes and bool(kind.saves) and node.is_freed,
     )
 
 

@@ -16,20 +16,24 @@ from engine.recording.recorder import Recorder
 
 def recorded(model: nn.Module, run: Callable[[], Tensor], name: str = "net") -> GraphSnapshot:
     """Run forward under a Recorder; the model is called `name`, as a console variable would be."""
+    loss, provenance = record_forward(model, run, name)
+    graph = read_graph(loss, names={f"{name}.{path}": p for path, p in model.named_parameters()})
+    return join_graph(graph_snapshots(graph, graph.nodes, provenance))
+
+
+def record_forward(
+    model: nn.Module, run: Callable[[], Tensor], name: str = "net"
+) -> tuple[Tensor, Provenance]:
+    """The loss of `run`, and where its graph's nodes were made."""
     paths = {m: f"{name}.{path}" if path else name for path, m in model.named_modules()}
     with Recorder(modules=paths) as recorder:
         loss = run()
     labels = {id(p): f"{name}.{path}" for path, p in model.named_parameters()}
-    provenance = Provenance(
+    return loss, Provenance(
         [recorder.recording],
         name_of=lambda tensor: labels.get(id(tensor), ""),
         owner_of=lambda tensor: labels.get(id(tensor), "").rpartition(".")[0],
     )
-    graph = read_graph(loss)
-    for node in graph.nodes:
-        if node.is_leaf:
-            node.label = labels.get(id(node.variable), "")
-    return join_graph(graph_snapshots(graph, graph.nodes, provenance))
 
 
 def snapshot(root: Tensor) -> GraphSnapshot:

@@ -16,7 +16,7 @@ from torch.utils.checkpoint import checkpoint
 from engine.autograd import read_graph
 from engine.autograd.graph.provenance import origins
 from engine.autograd.graph.reading import operation
-from engine.protocol import TensorSpec
+from engine.protocol import GraphEdge, TensorSpec
 from tests.engine.autograd import backward_cases as cases
 
 
@@ -55,6 +55,11 @@ def test_every_node_and_edge_is_there(name: str) -> None:
         assert node.is_leaf == (node.fn.name() == "torch::autograd::AccumulateGrad")
         assert node.sequence == (-1 if node.is_leaf else node.fn._sequence_nr())
         assert node.outputs and node.saved_bytes >= 0 and node.op
+        assert node.storages == {
+            each.storage_id: each.storage_bytes for each in node.saved if each.data is not None
+        }
+    without = [n.id for n in graph.nodes if any(fn is None for fn, _ in n.fn.next_functions)]
+    assert graph.cut == without
     assert [graph.nodes[i].fn for i, _ in graph.roots] == [
         torch.autograd.graph.get_gradient_edge(r).node for r in roots
     ]
@@ -100,7 +105,7 @@ def test_linear_and_loss_read_as_expected() -> None:
 def test_parallel_edges_are_kept() -> None:
     x = torch.ones(2, requires_grad=True)
     graph = read_graph((x * x).sum())
-    assert [tuple(e) for e in graph.edges] == [(0, 0, 1, 0), (1, 0, 2, 0), (1, 1, 2, 0)]
+    assert graph.edges == [GraphEdge(0, 1, 0, 0), GraphEdge(1, 2, 0, 0), GraphEdge(1, 2, 1, 0)]
 
 
 def test_shared_storage_counts_once() -> None:
