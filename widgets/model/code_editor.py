@@ -43,7 +43,7 @@ class CodeEditor(QPlainTextEdit):
         self._numbers = _LineNumbers(self)
         self._highlighter = PythonHighlighter(self.document())
         self.blockCountChanged.connect(self._make_room)
-        self.updateRequest.connect(self._follow)
+        self.updateRequest.connect(lambda *_: self._numbers.update())
         theme.notifier.changed.connect(self._use_theme)
         self._use_theme()
 
@@ -107,12 +107,6 @@ class CodeEditor(QPlainTextEdit):
 
     def _make_room(self) -> None:
         self.setViewportMargins(self._numbers.sizeHint().width(), 0, 0, 0)
-
-    def _follow(self, rect: QRect, moved_y: int) -> None:
-        if moved_y:
-            self._numbers.scroll(0, moved_y)
-        else:
-            self._numbers.update(0, rect.y(), self._numbers.width(), rect.height())
 
     def _use_theme(self) -> None:
         self.setFont(theme.mono_font(FONT_POINTS))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QEvent, Qt, Signal
-from PySide6.QtGui import QFont, QKeyEvent
+from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import (
     QLabel,
     QLineEdit,
@@ -44,22 +44,22 @@ class BlockProperties(QScrollArea):
 
         self._icon = QLabel()
         self._icon.setFixedSize(28, 28)
-        self._title = _label("heading", "properties_title")
-        self._torch_name = _label("muted", "properties_torch_name")
+        self._title = make.label("", "heading", "properties_title", wrap=True)
+        self._torch_name = make.label("", "muted", "properties_torch_name", wrap=True)
         self._torch_name.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        self._summary = _label("muted", "properties_summary")
+        self._summary = make.label("", "muted", "properties_summary", wrap=True)
         self.problems = ProblemList()
         self.problems.setObjectName("properties_problems")
         self.problems.fix_requested.connect(self.fix_requested)
         self.problems.problem_activated.connect(self.problem_activated)
         self.name = _NameField()
         self.name.committed.connect(self._rename)
-        self._name_error = _label("error", "block_name_error")
+        self._name_error = make.label("", "error", "block_name_error", wrap=True)
         self.name.textChanged.connect(self._check_name)
         name_label = make.label("name", of=self.name, tip=self.name.toolTip())
         self.form = ParamForm()
         self.form.value_edited.connect(self._edit_param)
-        self._no_params = _label("muted", "properties_no_params")
+        self._no_params = make.label("", "muted", "properties_no_params", wrap=True)
         self._no_params.setText("This block has no parameters.")
         self.facts = _Facts()
 
@@ -250,7 +250,7 @@ class _Facts(QWidget):
     def show_facts(self, facts: list[tuple[str, str, str]]) -> None:
         """Show (word, number, tooltip) rows."""
         while len(self._rows) < len(facts):
-            word, figure = _label("muted", ""), QLabel()
+            word, figure = make.label("", "muted", "", wrap=True), QLabel()
             figure.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
             figure.setWordWrap(True)
             row = len(self._rows)
@@ -292,12 +292,3 @@ def _cost(parameters: int, parameter_bytes: int, activation_bytes: int):
 
 def _spec_text(spec: TensorSpec) -> str:
     return f"{format_shape(spec.shape)}  {spec.dtype}"
-
-
-def _label(role: str, object_name: str) -> QLabel:
-    label = make.label("", role, object_name, wrap=True)
-    if role == "heading":
-        font = label.font()
-        font.setWeight(QFont.Weight.DemiBold)
-        label.setFont(font)
-    return label

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from PySide6.QtCore import QPoint, Qt
+from PySide6.QtCore import QPoint, QRect, Qt
 from PySide6.QtGui import QGuiApplication, QTextDocument
 from PySide6.QtTest import QTest
 
@@ -56,6 +56,15 @@ def test_marking_does_not_scroll_away_from_a_line_in_view(view):
     bar.setValue(145)
     view.highlight_block("a")
     assert bar.value() == 145
+
+
+def test_the_numbers_scroll_with_their_lines(view, qapp):
+    qapp.processEvents()
+    before = view.editor.grab().toImage()
+    view.editor.verticalScrollBar().setValue(50)
+    qapp.processEvents()
+    numbers = QRect(0, 0, view.editor.viewport().x(), view.editor.height())
+    assert view.editor.grab().toImage().copy(numbers) != before.copy(numbers)
 
 
 def test_new_code_keeps_place_and_marks(view):

@@ -185,6 +185,23 @@ def test_a_problem_is_reached_by_keyboard_and_keeps_torchs_words(qtbot):
         QTest.mouseClick(alone, Qt.MouseButton.LeftButton)
 
 
+def test_keys_that_the_panel_does_not_need_scroll_it(panel):
+    show_linear(panel)
+    panel.resize(320, 200)
+    panel.setFocus()
+    QTest.keyClick(panel, Qt.Key.Key_PageDown)
+    assert panel.verticalScrollBar().value() > 0
+
+
+def test_the_focus_is_seen_on_a_problem(panel, qtbot):
+    show_linear(panel)
+    card = panel.findChild(ProblemCard)
+    panel.name.setFocus()
+    without = card.grab().toImage()
+    card.setFocus()
+    assert card.hasFocus() and card.grab().toImage() != without
+
+
 def test_a_block_at_fault_looks_as_it_did(panel, qapp):
     show_linear(panel)
     panel.show_name_error("A name is letters, digits and _.")

@@ -89,6 +89,12 @@ def test_picking_writes_the_line_for_the_selected_tensor(view, asked) -> None:
     assert view.line.text() == "x += 1"
 
 
+def test_a_narrow_list_cuts_its_names_and_does_not_scroll_sideways(view) -> None:
+    view.list.setFixedWidth(60)
+    QApplication.processEvents()
+    assert not view.list.horizontalScrollBar().isVisible()
+
+
 def test_what_was_typed_comes_back_by_undo(view) -> None:
     QTest.keyClicks(view.line, "x[0]")
     pick(view, "T")
