@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from PySide6.QtCore import QPoint, Qt
+from PySide6.QtCore import QEvent, QObject, QPoint, Qt
 from PySide6.QtGui import QGuiApplication
 
 from engine.tensors.memory.storage import read_window
@@ -174,3 +174,33 @@ def test_cells_are_as_wide_as_their_longest_value_within_bounds(strip, value) ->
     assert MIN_CELL_WIDTH <= width <= MAX_CELL_WIDTH
     assert width in (MIN_CELL_WIDTH, MAX_CELL_WIDTH) or widest + 11 <= width <= widest + 12
     assert (width == MIN_CELL_WIDTH) == (widest + 12 < MIN_CELL_WIDTH + 1)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda strip: strip.show_cell(3, (3,)),
+        lambda strip: strip.show_cell(None, None),
+        lambda strip: strip.color_by(0),
+        lambda strip: strip.set_wrap(4),
+        lambda strip: show(strip, torch.arange(500) + 1),
+        lambda strip: strip.verticalScrollBar().setValue(1),
+    ],
+)
+def test_each_change_is_painted(strip, qapp, qtbot, change) -> None:
+    show(strip, torch.arange(500))
+    strip.show_cell(7, (7,))
+    qapp.processEvents()
+    painted: list[QEvent.Type] = []
+
+    class Watch(QObject):
+        def eventFilter(self, _watched, event) -> bool:
+            if event.type() == QEvent.Type.Paint:
+                painted.append(event.type())
+            return False
+
+    watch = Watch()
+    strip.viewport().installEventFilter(watch)
+    change(strip)
+    qapp.processEvents()
+    assert painted
