@@ -55,11 +55,12 @@ class RandomStream:
         return {name: generator.get_state() for name, generator in self._generators.items()}
 
     def restore(self, state: dict[str, Tensor]) -> None:
-        """Go on from a saved state; not inside `with stream:`. A device type that is not in the
-        saved state keeps its own."""
-        self._inactive.update(
-            {name: value for name, value in state.items() if name in self._inactive}
-        )
+        """Go on from a saved state. A device type that is not in it keeps its own."""
+        for name in state.keys() & self._generators.keys():
+            if self._active:
+                self._generators[name].set_state(state[name])
+            else:
+                self._inactive[name] = state[name]
 
     def _swap(self) -> None:
         for name, generator in self._generators.items():

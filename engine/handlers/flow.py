@@ -32,6 +32,7 @@ from ..protocol import (
     Snapshot,
 )
 from ..randomness import RandomStream
+from ..training.objective import CatalogueObjective
 from .models import require_runnable
 
 MAX_CELLS = 12_000
@@ -48,7 +49,7 @@ def gradient_flow(lab: Lab, command: FlowCommand) -> Iterator[Snapshot | None]:
     require_runnable(command.model, command.training)
     runs = lab.derivatives.flow = {}
     block = loss_block(command.model)
-    loss = block.kind if block else command.training.loss
+    loss, params = (block.kind, block.params) if block else ("", None)
     for name in command.initialisations:
         module = LiveModel(command.model, command.training.seed).module
         device = next((p.device for p in module.parameters()), None)
@@ -59,8 +60,7 @@ def gradient_flow(lab: Lab, command: FlowCommand) -> Iterator[Snapshot | None]:
             module,
             command.training,
             command.steps,
-            loss=loss,
-            loss_params=block.params if block else {},
+            CatalogueObjective(module, command.training, loss, params),
         )
         rows = max(len(run.layers), len(run.activations), 1)
         if rows * run.steps > MAX_CELLS:

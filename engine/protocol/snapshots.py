@@ -94,7 +94,8 @@ class StepColumns(Struct, frozen=True):
     the 2-norm over all parameters. `step_ms` is wall clock, on CUDA the time on the device.
     `rss_bytes` of the engine process is read once per snapshot; so are `cuda_allocated_bytes` and
     `cuda_reserved_bytes` on CUDA (empty columns elsewhere). `step` has all of the first thousand
-    steps; of later, faster ones it has 500 a second.
+    steps; of later, faster ones it has 500 a second. `accuracy` is NaN for a task without one;
+    `figures` are the figures that the user's step names, NaN where it gave none.
     """
 
     step: tuple[int, ...] = ()
@@ -106,11 +107,13 @@ class StepColumns(Struct, frozen=True):
     rss_bytes: tuple[int, ...] = ()
     cuda_allocated_bytes: tuple[int, ...] = ()
     cuda_reserved_bytes: tuple[int, ...] = ()
+    figures: dict[str, tuple[float, ...]] = {}
 
 
 class EpochRow(Struct, frozen=True):
     """Means over one epoch; accuracies are 0 to 1, NaN for a task without one. `step` is the global
-    step at the epoch's end."""
+    step at the epoch's end. `train_figures` and `validation_figures` are named by the user's step.
+    """
 
     epoch: int
     step: int
@@ -118,6 +121,8 @@ class EpochRow(Struct, frozen=True):
     train_accuracy: float
     validation_loss: float
     validation_accuracy: float
+    train_figures: dict[str, float] = {}
+    validation_figures: dict[str, float] = {}
 
 
 class TrainingMemory(Struct, frozen=True):
@@ -132,6 +137,7 @@ class TrainingMemory(Struct, frozen=True):
 
 class TrainingSnapshot(Snapshot, frozen=True, kw_only=True):
     """Progress of the run: `step` of `total_steps` done, in epoch `epoch` of `epochs` (1-based).
+    `total_steps` is 0 if the data does not say how many batches it has.
 
     `steps` and `epoch_rows` hold only what is new since the last snapshot of this run (after a
     resume, the first one holds all). `checkpoint` is the path of the last checkpoint,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Mapping
 from typing import Any
@@ -13,12 +14,12 @@ from torch import Tensor
 from ..project.document import TrainingSetup
 from ..protocol import EpochRow
 from ..tensors.plain import described, is_name, tensor_problem
-from .metrics import StepRow
+from .metrics import EpochTotals, StepRow
 
-FORMAT = 1
+FORMAT = 2
 _MAX_INT = 2**63 - 1
 _MAX_NAME_CHARS = 200
-_COUNTS = ("epoch", "batch", "step", "correct", "samples")
+_COUNTS = ("epoch", "batch", "step")
 
 
 class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
@@ -26,7 +27,7 @@ class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
 
     `model` and `optimizer` are state_dicts. `rng` is the state of each generator as a uint8 tensor,
     by device type. `epoch` and `batch` (0-based) are those of the next batch; `step` is the number
-    of steps done. `loss_sum`, `correct` and `samples` are totals over the current epoch.
+    of steps done. `totals` are over the current epoch; `epoch_rng` is `rng` at its beginning.
     """
 
     run: str
@@ -34,12 +35,11 @@ class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
     model: dict[str, Tensor]
     optimizer: dict[str, Any]
     rng: dict[str, Tensor]
+    epoch_rng: dict[str, Tensor]
     epoch: int
     batch: int
     step: int
-    loss_sum: float
-    correct: int
-    samples: int
+    totals: EpochTotals
     history: tuple[StepRow, ...]
     epoch_rows: tuple[EpochRow, ...]
 
@@ -56,31 +56,31 @@ def encode(checkpoint: Checkpoint) -> dict[str, Any]:
     fields = {name: getattr(checkpoint, name) for name in checkpoint.__struct_fields__}
     fields["format"] = FORMAT
     fields["setup"] = msgspec.json.encode(checkpoint.setup).decode()
-    fields["history"] = torch.tensor(checkpoint.history, dtype=torch.float64)
+    fields["totals"] = dataclasses.asdict(checkpoint.totals)
+    fields["history"] = torch.tensor([row[:-1] for row in checkpoint.history], dtype=torch.float64)
+    fields["figures"] = [dict(row.figures) for row in checkpoint.history]
     fields["epoch_rows"] = [msgspec.structs.astuple(row) for row in checkpoint.epoch_rows]
     return fields
 
 
 def decode(fields: Mapping[str, Any]) -> Checkpoint:
     """The inverse of `encode`. Raises FieldProblem."""
-    for name in ("format", *Checkpoint.__struct_fields__):
+    for name in ("format", *Checkpoint.__struct_fields__, "figures"):
         if name not in fields:
             raise FieldProblem(name, "it is missing")
     if type(fields["format"]) is not int or fields["format"] != FORMAT:
         raise FieldProblem("format", f"{FORMAT} is expected, not {described(fields['format'])}")
     values: dict[str, Any] = {name: _count(fields[name], name) for name in _COUNTS}
-    loss_sum = fields["loss_sum"]
-    if not isinstance(loss_sum, float | int) or not math.isfinite(loss_sum):
-        raise FieldProblem("loss_sum", f"a finite number is expected, not {described(loss_sum)}")
     return Checkpoint(
         **values,
         run=_run(fields["run"]),
         setup=_setup(fields["setup"]),
         model=_tensors(fields["model"], "model"),
         optimizer=_optimizer(fields["optimizer"]),
-        rng=_rng(fields["rng"]),
-        loss_sum=float(loss_sum),
-        history=_history(fields["history"]),
+        rng=_rng(fields["rng"], "rng"),
+        epoch_rng=_rng(fields["epoch_rng"], "epoch_rng"),
+        totals=_totals(fields["totals"]),
+        history=_history(fields["history"], fields["figures"]),
         epoch_rows=_epoch_rows(fields["epoch_rows"]),
     )
 
@@ -144,29 +144,60 @@ def _optimizer(value: object) -> dict[str, Any]:
     return value
 
 
-def _rng(value: object) -> dict[str, Tensor]:
-    states = _tensors(value, "rng")
+def _rng(value: object, field: str) -> dict[str, Tensor]:
+    states = _tensors(value, field)
     for name, state in states.items():
         if state.dtype != torch.uint8 or state.dim() != 1:
-            raise FieldProblem(f"rng.{name}", "a uint8 tensor of one dimension is expected")
+            raise FieldProblem(f"{field}.{name}", "a uint8 tensor of one dimension is expected")
         if name == "cpu":
             try:
                 torch.Generator().set_state(state.contiguous())
             except RuntimeError as error:
                 message = "this is not a state of a random generator"
-                raise FieldProblem(f"rng.{name}", message) from error
+                raise FieldProblem(f"{field}.{name}", message) from error
     return states
 
 
-def _history(value: object) -> tuple[StepRow, ...]:
-    width = len(StepRow._fields)
+def _totals(value: object) -> EpochTotals:
+    names = [field.name for field in dataclasses.fields(EpochTotals)]
+    if not isinstance(value, dict) or sorted(map(str, value)) != sorted(names):
+        raise FieldProblem("totals", f"{', '.join(names)} are expected, not {described(value)}")
+    loss_sum = value["loss_sum"]
+    if not isinstance(loss_sum, float | int) or not math.isfinite(loss_sum):
+        message = f"a finite number is expected, not {described(loss_sum)}"
+        raise FieldProblem("totals.loss_sum", message)
+    if not isinstance(value["counted"], bool):
+        message = f"True or False is expected, not {described(value['counted'])}"
+        raise FieldProblem("totals.counted", message)
+    return EpochTotals(
+        loss_sum=float(loss_sum),
+        correct=_count(value["correct"], "totals.correct"),
+        samples=_count(value["samples"], "totals.samples"),
+        figure_sums=_figures(value["figure_sums"], "totals.figure_sums"),
+        counted=value["counted"],
+    )
+
+
+def _figures(value: object, field: str) -> dict[str, float]:
+    if not isinstance(value, dict):
+        raise FieldProblem(field, f"figures by name are expected, not {described(value)}")
+    for name, figure in value.items():
+        if not is_name(name):
+            raise FieldProblem(field, f"the name of a figure is {described(name)}")
+        if type(figure) is not float:
+            raise FieldProblem(f"{field}.{name}", f"a float is expected, not {described(figure)}")
+    return dict(value)
+
+
+def _history(value: object, figures: object) -> tuple[StepRow, ...]:
+    width = len(StepRow._fields) - 1
     reason = tensor_problem(value)
     if reason or not isinstance(value, Tensor):
         raise FieldProblem("history", reason)
     if value.dtype != torch.float64 or (value.numel() and value.shape[1:] != (width,)):
         raise FieldProblem("history", f"a float64 tensor of shape (steps, {width}) is expected")
     rows = []
-    for i, (step, *figures, rss, allocated, reserved) in enumerate(
+    for i, (step, *numbers, rss, allocated, reserved) in enumerate(
         value.reshape(-1, width).tolist()
     ):
         whole = []
@@ -174,8 +205,13 @@ def _history(value: object) -> tuple[StepRow, ...]:
             if not 0 <= number <= _MAX_INT or not number.is_integer():
                 raise FieldProblem(f"history[{i}]", f"a whole number is expected, not {number}")
             whole.append(int(number))
-        rows.append(StepRow(whole[0], *figures, *whole[1:]))
-    return tuple(rows)
+        rows.append(StepRow(whole[0], *numbers, *whole[1:]))
+    if not isinstance(figures, list) or len(figures) != len(value):
+        raise FieldProblem(
+            "figures", f"one dict for each step is expected, not {described(figures)}"
+        )
+    named = [_figures(each, f"figures[{i}]") for i, each in enumerate(figures)]
+    return tuple(row._replace(figures=each) for row, each in zip(rows, named, strict=True))
 
 
 def _epoch_rows(value: object) -> tuple[EpochRow, ...]:
@@ -186,12 +222,13 @@ def _epoch_rows(value: object) -> tuple[EpochRow, ...]:
     for i, row in enumerate(value):
         at = f"epoch_rows[{i}]"
         if not isinstance(row, tuple | list) or len(row) != len(names):
-            raise FieldProblem(at, f"{len(names)} numbers are expected, not {described(row)}")
-        figures = []
-        for name, figure in zip(names[2:], row[2:], strict=True):
+            raise FieldProblem(at, f"{len(names)} entries are expected, not {described(row)}")
+        for name, figure in zip(names[2:6], row[2:6], strict=True):
             if type(figure) is not float:
                 raise FieldProblem(f"{at}.{name}", f"a float is expected, not {described(figure)}")
-            figures.append(figure)
         epoch, step = _count(row[0], f"{at}.epoch"), _count(row[1], f"{at}.step")
-        rows.append(EpochRow(epoch, step, *figures))
+        train, validation = (_figures(row[i], f"{at}.{names[i]}") for i in (6, 7))
+        rows.append(
+            EpochRow(epoch, step, *row[2:6], train_figures=train, validation_figures=validation)
+        )
     return tuple(rows)

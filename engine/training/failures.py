@@ -8,6 +8,7 @@ import torch
 from ..errors import error_report
 from ..project.document import TrainingSetup
 from ..protocol import ErrorReport
+from ..recording.user_files import is_user_file
 from ..tensors.error_help import explain_error
 from .metrics import Diverged
 
@@ -17,7 +18,7 @@ HIGH_LEARNING_RATE = 0.1
 
 def explain(error: Exception, setup: TrainingSetup, learning_rate: float) -> ErrorReport:
     """Return the exception as plain data, with a hint where the cause is known."""
-    report = error_report(error)
+    report = error_report(error, is_user_file)
     return msgspec.structs.replace(report, hint=report.hint or _hint(error, setup, learning_rate))
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Mapping
 from functools import partial
-from math import isfinite, nan
+from math import isfinite
 from time import perf_counter
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -13,12 +14,12 @@ from torch import Tensor, nn
 from ..errors import LabError
 from ..project.document import ParamValue, TrainingSetup, replace
 from ..randomness import RandomStream
-from . import data
 from .checkpoint_fields import Checkpoint, FieldProblem
 from .checkpoint_match import check_match
-from .components import find_device, make_loss, make_optimizer
+from .components import find_device, make_optimizer
 from .memory import cuda_bytes, rss_bytes
-from .metrics import Diverged, Measured, Metrics, UnreducedStep
+from .metrics import Diverged, EpochTotals, Measured, Metrics
+from .objective import CatalogueObjective, Objective, Outcome
 from .optimizer_state import check_optimizer_state
 
 ALWAYS_MEASURED_STEPS = 1000
@@ -28,11 +29,10 @@ that measuring costs little even if steps are short. Epoch means are over all st
 
 
 class TrainingLoop:
-    """A model, its data, loss and optimizer, and the progress of its training.
+    """A model, its objective and optimizer, and the progress of its training.
 
-    `model` is any nn.Module from x (B, *sample_shape) to a prediction (B, classes). It is moved to
-    the set-up's device; `close` moves it back to the CPU. If `loss` is given (a loss block is on
-    the canvas), `loss` and `loss_params` replace `setup.loss`.
+    `model` is any nn.Module. It is moved to the set-up's device; `close` moves it back. Without an
+    `objective` it is trained on the set-up's data set, with the set-up's loss.
 
     `step` is the number of optimizer steps done; `epoch` and `batch` (0-based) are those of the
     next batch. Raises LabError, before the model is touched, if the set-up cannot be trained with.
@@ -42,9 +42,7 @@ class TrainingLoop:
         self,
         model: nn.Module,
         setup: TrainingSetup,
-        *,
-        loss: str = "",
-        loss_params: Mapping[str, ParamValue] | None = None,
+        objective: Objective | None = None,
     ) -> None:
         for name, value in {"batch size": setup.batch_size, "epochs": setup.epochs}.items():
             if value < 1:
@@ -53,21 +51,22 @@ class TrainingLoop:
         self.model = model
         self.parameters = [p for p in model.parameters() if p.requires_grad]
         self.device = find_device(setup.device)
-        self.loss_fn = make_loss(loss or setup.loss, loss_params or {})
+        self.objective = objective or CatalogueObjective(model, setup)
         self.optimizer = make_optimizer(setup.optimizer, setup.optimizer_params, self.parameters)
-        try:
-            self.dataset = data.load(setup.data).to(self.device)
-        except ValueError as error:
-            raise LabError(str(error), hint="Change the data set's parameters.") from error
+        self.objective.to(self.device)
+        self._home = next((p.device for p in model.parameters()), torch.device("cpu"))
         self.random = RandomStream(setup.seed, self.device)
         self.metrics = Metrics()
         self._measured_s = 0.0
         self.step = self.epoch = self.batch = 0
+        self.epoch_rng = self.random.state()
         self.model.to(self.device)  # in place, so the optimizer keeps its parameters
 
     @property
-    def total_steps(self) -> int:
-        return self.setup.epochs * self.dataset.batches(self.setup.batch_size)
+    def total_steps(self) -> int | None:
+        """None if the data does not say how many batches it has."""
+        per_epoch = self.objective.batches_per_epoch
+        return None if per_epoch is None else self.setup.epochs * per_epoch
 
     @property
     def learning_rate(self) -> float:
@@ -100,67 +99,67 @@ class TrainingLoop:
         """
         with self.random:
             while self.epoch < self.setup.epochs:
-                for x, y in self._batches():
-                    self._train_step(x, y)
+                for batch in self._batches():
+                    self._train_step(batch)
                     yield
                 yield from self._end_epoch()
 
-    def _train_step(self, x: Tensor, y: Tensor) -> None:
+    def _train_step(self, batch: Any) -> None:
         """One step as in every course: zero_grad, forward, loss, backward, step."""
         if not self.model.training:  # a command between two steps may have changed it
             self.model.train()
         measured = self._is_measured()
         start = self._now() if measured else None
         self.optimizer.zero_grad()
-        prediction = self.model(x)
-        loss = self.loss_fn(prediction, y)
-        self._check(loss)
-        loss.backward()
+        outcome = self.objective.outcome(batch)
+        self._check(outcome.loss)
+        outcome.loss.backward()
         self.optimizer.step()
         timing = (start, self._now()) if measured else None
         self.step += 1
         self.batch += 1
-        self._record(prediction, y, loss, timing)
+        self._record(outcome, timing)
 
     def _end_epoch(self) -> Iterator[None]:
         """Validate under eval() and no_grad, then begin the next epoch."""
         self.flush()
-        x_val, y_val = self.dataset.x_val, self.dataset.y_val
-        loss_sum, correct, samples, size = 0.0, 0, len(y_val), self.setup.batch_size
+        totals = EpochTotals()
         random = RandomStream(self.setup.seed, self.device)  # training's own stream is not used
-        for first in range(0, samples, size):
-            x, y = x_val[first : first + size], y_val[first : first + size]
+        with random:
+            batches = self.objective.validation_batches()
+        while True:
             if self.model.training:
                 self.model.eval()
             with random, torch.no_grad():
-                prediction = self.model(x)
-                loss_sum += self.loss_fn(prediction, y).item() * len(y)
-                correct += int(_count_correct(prediction, y))
+                batch = next(batches, None)
+                if batch is None:
+                    break
+                totals.add_outcome(self.objective.outcome(batch))
             yield
         self.model.train()
         self.epoch += 1
         self.batch = 0
-        validation = (loss_sum / samples, correct / samples) if samples else (nan, nan)
-        self.metrics.end_epoch(self.epoch, self.step, validation)
+        self.metrics.end_epoch(self.epoch, self.step, totals)
         if self.epoch < self.setup.epochs:
             yield
 
-    def _batches(self) -> Iterator[tuple[Tensor, Tensor]]:
-        """The remaining batches of the current epoch, as in `Dataset.train_batch`.
-
-        The whole epoch is shuffled once, so that each batch is a slice without a copy.
-        """
-        order = data.epoch_order(len(self.dataset), self.setup.seed, self.epoch).to(self.device)
-        x_epoch, y_epoch = self.dataset.x_train[order], self.dataset.y_train[order]
-        size = self.setup.batch_size
-        for first in range(self.batch * size, len(order), size):
-            yield x_epoch[first : first + size], y_epoch[first : first + size]
+    def _batches(self) -> Iterator[Any]:
+        """The remaining batches of the current epoch. In the middle of an epoch they are made as
+        at its beginning: the generators go back for it to the states of then."""
+        if self.batch == 0:
+            self.epoch_rng = self.random.state()
+            return self.objective.batches(self.epoch, 0)
+        now = self.random.state()
+        self.random.restore(self.epoch_rng)
+        batches = self.objective.batches(self.epoch, self.batch)
+        self.random.restore(now)
+        return batches
 
     def close(self) -> None:
-        """Move the model back to the CPU, in training mode, for export and stepping."""
+        """Move the model back to where it was, in training mode, for export and stepping."""
         self.model.train()
-        if self.device.type != "cpu":
-            self.model.to("cpu")
+        if self.device != self._home:
+            self.model.to(self._home)
 
     # -- figures ---------------------------------------------------------------------------------
 
@@ -193,14 +192,14 @@ class TrainingLoop:
         self._measured_s = now
         return True
 
-    def _record(self, prediction: Tensor, y: Tensor, loss: Tensor, timing: tuple | None) -> None:
+    def _record(self, outcome: Outcome, timing: tuple | None) -> None:
         measured = None
         if timing is not None:
             gradients = [p.grad for p in self.parameters if p.grad is not None]
             if any(gradient.is_sparse for gradient in gradients):
                 gradients = [g.coalesce().values() if g.is_sparse else g for g in gradients]
             measured = Measured(self.learning_rate, timing, gradients)
-        self.metrics.add(UnreducedStep(self.step, loss.detach(), prediction.detach(), y, measured))
+        self.metrics.add(self.step, outcome, measured)
 
     def flush(self) -> None:
         """Read the figures of the steps since the last flush. Raises Diverged."""
@@ -219,12 +218,11 @@ class TrainingLoop:
             model=self.model.state_dict(),
             optimizer=self.optimizer.state_dict(),
             rng=self.random.state(),
+            epoch_rng=self.epoch_rng,
             epoch=self.epoch,
             batch=self.batch,
             step=self.step,
-            loss_sum=self.metrics.loss_sum,
-            correct=self.metrics.correct,
-            samples=self.metrics.samples,
+            totals=self.metrics.totals,
             history=tuple(self.metrics.history),
             epoch_rows=tuple(self.metrics.epochs),
         )
@@ -252,12 +250,5 @@ class TrainingLoop:
         self.model.load_state_dict(saved.model)
         self.random.restore(saved.rng)
         self.epoch, self.batch, self.step = saved.epoch, saved.batch, saved.step
-        self.metrics.restore(saved.history, saved.epoch_rows)
-        self.metrics.loss_sum = saved.loss_sum
-        self.metrics.correct = saved.correct
-        self.metrics.samples = saved.samples
-
-
-def _count_correct(prediction: Tensor, y: Tensor) -> Tensor:
-    """The number of samples whose largest score is at the label, a 0-dim int64 tensor."""
-    return (prediction.argmax(1) == y).sum()
+        self.epoch_rng = saved.epoch_rng
+        self.metrics.restore(saved.history, saved.epoch_rows, saved.totals)

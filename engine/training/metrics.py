@@ -7,14 +7,20 @@ computed together, which saves most of the calls of torch. They are read once pe
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from itertools import accumulate, islice
-from math import hypot, isfinite
+from math import hypot, isfinite, nan
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from ..protocol import EpochRow, StepColumns
+from .objective import Outcome
+
+ACCURACY = "accuracy"
+"""A figure of this name has the place of the accuracy that is counted from scores and labels."""
 
 ROWS_PER_SNAPSHOT = 200
 MAX_UNREDUCED_BYTES = 1 << 20
@@ -24,7 +30,8 @@ HISTORY_EPOCHS = 500
 
 
 class StepRow(NamedTuple):
-    """One optimizer step; the fields are the columns of `StepColumns`."""
+    """One optimizer step; the fields are the columns of `StepColumns`. `accuracy` is NaN for a task
+    without one; `figures` are all other named figures."""
 
     step: int
     loss: float
@@ -35,6 +42,7 @@ class StepRow(NamedTuple):
     rss_bytes: int
     cuda_allocated_bytes: int
     cuda_reserved_bytes: int
+    figures: Mapping[str, float] = {}
 
 
 class Measured(NamedTuple):
@@ -49,25 +57,65 @@ class Measured(NamedTuple):
 
 
 class UnreducedStep(NamedTuple):
-    """The tensors of a step, not reduced yet. Without `measured` the step counts for its epoch but
-    gets no row."""
+    """The tensors of a step, not reduced yet."""
 
     step: int
-    loss: Tensor
-    prediction_BC: Tensor
-    labels_B: Tensor
+    outcome: Outcome
     measured: Measured | None
 
 
 class ReducedSteps(NamedTuple):
-    """Some steps without their tensors: (step, samples, measured, number of gradients) each.
+    """Some steps without their tensors: (step, samples, names of its figures, measured, number of
+    gradients) each.
 
-    `figures` is a float32 vector on the device: first the loss of each step, then the number of
-    correct samples up to and including each step, then the norm of each gradient.
+    `numbers` is a float32 vector on the device: first the loss of each step, then, if `counted`,
+    the number of correct samples up to and including each step, then the named figures of each
+    step, then the norm of each gradient.
     """
 
-    steps: list[tuple[int, int, Measured | None, int]]
-    figures: Tensor
+    steps: list[tuple[int, int, tuple[str, ...], Measured | None, int]]
+    counted: bool
+    numbers: Tensor
+
+
+@dataclass
+class EpochTotals:
+    """Sums over the samples of an epoch; `figure_sums` those of named figures. `correct` counts
+    right predictions where there are scores and labels (`counted`)."""
+
+    loss_sum: float = 0.0
+    correct: int = 0
+    samples: int = 0
+    figure_sums: dict[str, float] = field(default_factory=dict)
+    counted: bool = False
+
+    def add(
+        self, loss: float, samples: int, correct: int | None, figures: Mapping[str, float]
+    ) -> None:
+        self.loss_sum += loss * samples
+        self.samples += samples
+        if correct is not None:
+            self.correct += correct
+            self.counted = True
+        for name, value in figures.items():
+            self.figure_sums[name] = self.figure_sums.get(name, 0.0) + value * samples
+
+    def add_outcome(self, outcome: Outcome) -> None:
+        """Add a batch, and wait for its numbers."""
+        correct = None
+        if outcome.scores is not None:
+            prediction, labels = outcome.scores
+            correct = int((prediction.argmax(1) == labels).sum())
+        figures = {name: float(value) for name, value in outcome.figures.items()}
+        self.add(outcome.loss.item(), outcome.samples, correct, figures)
+
+    def means(self) -> tuple[float, float, dict[str, float]]:
+        """Loss, accuracy and figures; NaN for what there is none of."""
+        if not self.samples:
+            return nan, nan, {}
+        figures = {name: total / self.samples for name, total in self.figure_sums.items()}
+        counted = self.correct / self.samples if self.counted else nan
+        return self.loss_sum / self.samples, figures.pop(ACCURACY, counted), figures
 
 
 class Diverged(Exception):
@@ -79,17 +127,14 @@ class Diverged(Exception):
 
 class Metrics:
     """Collects steps and epochs. `drain` returns those that no snapshot has had yet. `history` and
-    `epochs` cover the whole run, and are thinned out as they grow.
-
-    `loss_sum`, `correct` and `samples` are totals over the current epoch.
+    `epochs` cover the whole run, and are thinned out as they grow. `totals` are of the current
+    epoch.
     """
 
     def __init__(self) -> None:
         self.history: list[StepRow] = []
         self.epochs: list[EpochRow] = []
-        self.loss_sum = 0.0
-        self.correct = 0
-        self.samples = 0
+        self.totals = EpochTotals()
         self._unreduced: list[UnreducedStep] = []
         self._unreduced_bytes = 0
         self._reduced: list[ReducedSteps] = []
@@ -97,11 +142,16 @@ class Metrics:
         self._unsent_epochs: list[EpochRow] = []
         self._resumed = False
 
-    def add(self, step: UnreducedStep) -> None:
-        self._unreduced.append(step)
-        self._unreduced_bytes += step.prediction_BC.nbytes
-        if step.measured is not None:
-            self._unreduced_bytes += sum(gradient.nbytes for gradient in step.measured.gradients)
+    def add(self, step: int, outcome: Outcome, measured: Measured | None) -> None:
+        """Add a step. Without `measured` it counts for its epoch but gets no row."""
+        outcome = outcome._replace(loss=outcome.loss.detach())
+        if outcome.scores is not None:
+            prediction, labels = outcome.scores
+            outcome = outcome._replace(scores=(prediction.detach(), labels))
+            self._unreduced_bytes += prediction.nbytes
+        self._unreduced.append(UnreducedStep(step, outcome, measured))
+        if measured is not None:
+            self._unreduced_bytes += sum(gradient.nbytes for gradient in measured.gradients)
         if self._unreduced_bytes > MAX_UNREDUCED_BYTES:
             self._reduce()
 
@@ -112,31 +162,33 @@ class Metrics:
         """
         self._reduce()
         reduced, self._reduced = self._reduced, []
-        for steps, figures in reduced:
-            numbers = figures.tolist()
-            losses, totals = numbers[: len(steps)], numbers[len(steps) : 2 * len(steps)]
-            norms = iter(numbers[2 * len(steps) :])
-            before = 0
-            for (step, samples, measured, gradients), loss, total in zip(
-                steps, losses, totals, strict=True
-            ):
-                if not isfinite(loss):
-                    raise Diverged(step, loss)
-                correct, before = int(total) - before, int(total)
-                self.loss_sum += loss * samples
-                self.correct += correct
-                self.samples += samples
+        for steps, counted, numbers in reduced:
+            values = iter(numbers.tolist())
+            losses = list(islice(values, len(steps)))
+            totals = [int(t) for t in islice(values, len(steps))] if counted else []
+            figures = [
+                dict(zip(names, islice(values, len(names)), strict=True))
+                for _, _, names, *_ in steps
+            ]
+            for i, (step, samples, _, measured, gradients) in enumerate(steps):
+                norm = hypot(*islice(values, gradients))
+                if not isfinite(losses[i]):
+                    raise Diverged(step, losses[i])
+                correct = totals[i] - (totals[i - 1] if i else 0) if counted else None
+                self.totals.add(losses[i], samples, correct, figures[i])
                 if measured is None:
                     continue
+                accuracy = nan if correct is None else correct / samples
                 row = StepRow(
                     step,
-                    loss,
-                    correct / samples,
-                    hypot(*islice(norms, gradients)),
+                    losses[i],
+                    figures[i].pop(ACCURACY, accuracy),
+                    norm,
                     measured.learning_rate,
                     _elapsed_ms(measured.timing),
                     rss_bytes,
                     *cuda_bytes,
+                    figures[i],
                 )
                 self._unsent.append(row)
                 self.history.append(row)
@@ -149,13 +201,17 @@ class Metrics:
         if not self._unreduced:
             return
         waiting, self._unreduced, self._unreduced_bytes = self._unreduced, [], 0
-        right = torch.cat([step.prediction_BC for step in waiting]).argmax(1)
-        right = right == torch.cat([step.labels_B for step in waiting])
-        ends = [end - 1 for end in accumulate(len(step.labels_B) for step in waiting)]
-        parts = [
-            torch.stack([step.loss for step in waiting]).float(),
-            right.cumsum(0)[torch.tensor(ends, device=right.device)].float(),
-        ]
+        outcomes = [step.outcome for step in waiting]
+        parts = [torch.stack([outcome.loss for outcome in outcomes]).float()]
+        scores = [outcome.scores for outcome in outcomes if outcome.scores is not None]
+        if scores:  # then every step of the run has them
+            right = torch.cat([prediction for prediction, _ in scores]).argmax(1)
+            right = right == torch.cat([labels for _, labels in scores])
+            ends = [end - 1 for end in accumulate(len(labels) for _, labels in scores)]
+            parts.append(right.cumsum(0)[torch.tensor(ends, device=right.device)].float())
+        figures = [value for outcome in outcomes for value in outcome.figures.values()]
+        if figures:
+            parts.append(torch.stack([value.float() for value in figures]))
         steps, gradients = [], []
         for step in waiting:
             before = len(gradients)
@@ -163,23 +219,29 @@ class Metrics:
             if measured is not None:
                 gradients += measured.gradients
                 measured = measured._replace(gradients=[])
-            steps.append((step.step, len(step.labels_B), measured, len(gradients) - before))
+            names = tuple(step.outcome.figures)
+            count = len(gradients) - before
+            steps.append((step.step, step.outcome.samples, names, measured, count))
         if gradients:
             parts.append(torch.stack(torch._foreach_norm(gradients)).float())
-        self._reduced.append(ReducedSteps(steps, torch.cat(parts)))
+        self._reduced.append(ReducedSteps(steps, bool(scores), torch.cat(parts)))
 
-    def end_epoch(self, epoch: int, step: int, validation: tuple[float, float]) -> None:
-        """Add the row of epoch `epoch` (1-based) with its validation loss and accuracy, and reset
-        the totals. `flush` must be called before."""
+    def end_epoch(self, epoch: int, step: int, validation: EpochTotals) -> None:
+        """Add the row of epoch `epoch` (1-based), and reset the totals. `flush` must be called
+        before."""
+        loss, accuracy, figures = self.totals.means()
+        validation_loss, validation_accuracy, validation_figures = validation.means()
         row = EpochRow(
             epoch=epoch,
             step=step,
-            train_loss=self.loss_sum / self.samples,
-            train_accuracy=self.correct / self.samples,
-            validation_loss=validation[0],
-            validation_accuracy=validation[1],
+            train_loss=loss,
+            train_accuracy=accuracy,
+            validation_loss=validation_loss,
+            validation_accuracy=validation_accuracy,
+            train_figures=figures,
+            validation_figures=validation_figures,
         )
-        self.loss_sum, self.correct, self.samples = 0.0, 0, 0
+        self.totals = EpochTotals()
         self._unsent_epochs.append(row)
         self.epochs.append(row)
         if len(self.epochs) > 2 * HISTORY_EPOCHS:
@@ -193,8 +255,11 @@ class Metrics:
         self._resumed = False
         return columns(thin(steps, limit), with_cuda), tuple(spread(epochs, HISTORY_EPOCHS))
 
-    def restore(self, history: tuple[StepRow, ...], epochs: tuple[EpochRow, ...]) -> None:
+    def restore(
+        self, history: tuple[StepRow, ...], epochs: tuple[EpochRow, ...], totals: EpochTotals
+    ) -> None:
         """Take over an earlier run's rows; the next `drain` returns them all."""
+        self.totals = replace(totals, figure_sums=dict(totals.figure_sums))
         self.history, self.epochs = list(history), list(epochs)
         self._unsent, self._unsent_epochs = list(history), list(epochs)
         self._resumed = True
@@ -204,10 +269,13 @@ def columns(rows: list[StepRow], cuda: bool) -> StepColumns:
     """Turn rows into columns. On other devices than CUDA the columns of CUDA memory are empty."""
     if not rows:
         return StepColumns()
-    by_name = dict(zip(StepRow._fields, zip(*rows, strict=True), strict=True))
+    *numbers, figures = zip(*rows, strict=True)
+    by_name = dict(zip(StepRow._fields[:-1], numbers, strict=True))
     if not cuda:
         by_name["cuda_allocated_bytes"] = by_name["cuda_reserved_bytes"] = ()
-    return StepColumns(**by_name)
+    names = dict.fromkeys(name for named in figures for name in named)
+    named = {name: tuple(step.get(name, nan) for step in figures) for name in names}
+    return StepColumns(**by_name, figures=named)
 
 
 def thin(rows: list[StepRow], limit: int) -> list[StepRow]:

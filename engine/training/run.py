@@ -138,12 +138,14 @@ class TrainingRun:
             run=self.id,
             state=state,
             step=self.step,
-            total_steps=loop.total_steps,
+            total_steps=loop.total_steps or 0,
             epoch=min(loop.epoch + 1, setup.epochs),
             epochs=setup.epochs,
             steps_per_second=steps_per_second,
             remaining_s=(
-                (loop.total_steps - self.step) / steps_per_second if steps_per_second else None
+                (loop.total_steps - self.step) / steps_per_second
+                if steps_per_second and loop.total_steps is not None
+                else None
             ),
             steps=steps,
             epoch_rows=epoch_rows,
@@ -152,8 +154,8 @@ class TrainingRun:
             checkpoint_step=self.checkpoint_step,
             error=self.failure or warning,
             memory=self._memory,
-            guess_accuracy=loop.dataset.guess_accuracy,
-            validation_samples=len(loop.dataset.y_val),
+            guess_accuracy=loop.objective.guess_accuracy,
+            validation_samples=loop.objective.validation_samples,
         )
 
     def _steps_per_second(self, state: TrainingState) -> float:

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from ...project.document import TrainingSetup
 from ...training.loop import TrainingLoop
 from ...training.metrics import Diverged
+from ...training.objective import CatalogueObjective
 
 VANISHING = 1e-3
 """At this fraction of the largest layer's gradient (root mean square) or less, gradients vanish."""
@@ -78,12 +79,10 @@ class FlowRun:
         module: nn.Module,
         setup: TrainingSetup,
         steps: int,
-        *,
-        loss: str,
-        loss_params: dict,
+        objective: CatalogueObjective,
     ) -> None:
-        self.loop = TrainingLoop(module, setup, loss=loss, loss_params=loss_params)
-        self.steps = min(steps, self.loop.total_steps)
+        self.loop = TrainingLoop(module, setup, objective)
+        self.steps = min(steps, self.loop.total_steps or steps)
         self.layers = [
             name
             for name, part in module.named_modules()
@@ -105,7 +104,7 @@ class FlowRun:
         self.dead: Floats = np.full((len(found), self.steps), np.nan, np.float32)
         self.ended = ""
         self._alive: dict[int, Tensor] = {}
-        self._hooks = [self.loop.loss_fn.register_forward_hook(self._see_loss)]
+        self._hooks = [objective.loss_fn.register_forward_hook(self._see_loss)]
         for row, (_, part) in enumerate(found):
             self._hooks.append(part.register_forward_hook(self._see_activation(row)))
 

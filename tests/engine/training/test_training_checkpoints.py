@@ -81,7 +81,7 @@ def test_a_checkpoint_comes_back_as_it_was(
     assert path == data_folder / "runs" / "run" / "step-00000005.pt"
     read = checkpoints.load(path)
     for field in Checkpoint.__struct_fields__:
-        if field not in ("model", "optimizer", "rng"):
+        if field not in ("model", "optimizer", "rng", "epoch_rng"):
             assert getattr(read, field) == getattr(written, field), field
     assert checkpoints.load(path).model.keys() == loop.model.state_dict().keys()
     assert torch.load(path, weights_only=True)["run"] == "run"
@@ -218,6 +218,10 @@ def changed(path: Path, **changes: object) -> Path:
     return path
 
 
+TOTALS = {"loss_sum": 0.5, "correct": 1, "samples": 2, "figure_sums": {}, "counted": True}
+ROW = (1, 2, 0.0, 0.0, 0.0, 0.0, {}, {})
+
+
 @pytest.mark.parametrize(
     ("field", "value", "words"),
     [
@@ -227,8 +231,16 @@ def changed(path: Path, **changes: object) -> Path:
         ("step", 2.5, "step: a whole number from 0 on is expected, not 2.5"),
         ("step", 2**70, "step: .* not a whole number of more than 64 bits"),
         ("batch", None, "batch: it is missing"),
-        ("loss_sum", "much", "loss_sum: a finite number is expected, not 'much'"),
-        ("loss_sum", math.nan, "loss_sum: a finite number is expected, not nan"),
+        ("totals", 3, "totals: loss_sum, correct, .* are expected, not 3"),
+        ("totals", TOTALS | {"loss_sum": "much"}, "totals.loss_sum: a finite number is expected"),
+        ("totals", TOTALS | {"loss_sum": math.nan}, "totals.loss_sum: a finite .* not nan"),
+        ("totals", TOTALS | {"correct": 0.5}, "totals.correct: a whole number from 0 on"),
+        ("totals", TOTALS | {"samples": -1}, "totals.samples: a whole number from 0 on"),
+        ("totals", TOTALS | {"counted": 1}, "totals.counted: True or False is expected, not 1"),
+        ("totals", TOTALS | {"figure_sums": {"f1": "x"}}, "totals.figure_sums.f1: a float is"),
+        ("totals", TOTALS | {"figure_sums": {1: 0.5}}, "figure_sums: the name of a figure is 1"),
+        ("figures", [{}], "figures: one dict for each step is expected"),
+        ("figures", 3, "figures: one dict for each step is expected, not 3"),
         ("run", 5, "run: 5 is not a name of a folder"),
         ("run", "..", r"run: '\.\.' is not a name of a folder"),
         ("run", "\ud800", "run: .* is not a name of a folder"),
@@ -247,6 +259,7 @@ def changed(path: Path, **changes: object) -> Path:
         ("optimizer", {"state": {0: {"m": "x"}}}, r"state\[0\].m: a tensor is expected, not 'x'"),
         ("rng", {"cpu": torch.zeros(8)}, "rng.cpu: a uint8 tensor of one dimension"),
         ("rng", {"cpu": torch.zeros(8, dtype=torch.uint8)}, "rng.cpu: this is not a state of"),
+        ("epoch_rng", {"cpu": torch.zeros(8)}, "epoch_rng.cpu: a uint8 tensor of one dimension"),
         ("history", [1, 2], "history: a tensor is expected, not a list"),
         ("history", torch.zeros(2, 9).double().to_sparse(), "history: a dense tensor is expected"),
         ("history", torch.zeros(2, 9), r"history: a float64 tensor of shape \(steps, 9\)"),
@@ -254,10 +267,11 @@ def changed(path: Path, **changes: object) -> Path:
         ("history", torch.full((1, 9), math.inf, dtype=torch.float64), r"history\[0\]: .* not inf"),
         ("history", torch.full((1, 9), math.nan, dtype=torch.float64), r"history\[0\]: .* not nan"),
         ("epoch_rows", 3, "epoch_rows: a list is expected, not 3"),
-        ("epoch_rows", [(1, 2)], r"epoch_rows\[0\]: 6 numbers are expected, not a tuple"),
-        ("epoch_rows", [("a", 2, 0.0, 0.0, 0.0, 0.0)], r"epoch_rows\[0\].epoch: a whole number"),
-        ("epoch_rows", [(1, 2, "a", 0.0, 0.0, 0.0)], r"epoch_rows\[0\].train_loss: a float is"),
-        ("format", "1", "format: 1 is expected, not '1'"),
+        ("epoch_rows", [(1, 2)], r"epoch_rows\[0\]: 8 entries are expected, not a tuple"),
+        ("epoch_rows", [("a", *ROW[1:])], r"epoch_rows\[0\].epoch: a whole number"),
+        ("epoch_rows", [(*ROW[:2], "a", *ROW[3:])], r"epoch_rows\[0\].train_loss: a float is"),
+        ("epoch_rows", [(*ROW[:7], 3)], r"epoch_rows\[0\].validation_figures: figures by name"),
+        ("format", "2", "format: 2 is expected, not '2'"),
     ],
 )
 def test_a_field_of_a_wrong_type_is_named_with_its_file(

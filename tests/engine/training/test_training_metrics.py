@@ -16,35 +16,38 @@ from engine.training.metrics import (
     HISTORY_ROWS,
     ROWS_PER_SNAPSHOT,
     Diverged,
+    EpochTotals,
     Measured,
     Metrics,
     StepRow,
-    UnreducedStep,
     spread,
     thin,
 )
+from engine.training.objective import Outcome
 
 
 def row(step: int, loss: float) -> StepRow:
     return StepRow(step, loss, 0.5, 1.0, 0.1, 0.3, 400_000_000, 10**10, 2 * 10**10)
 
 
-def added(step: int, loss: float = 1.0, gradients: tuple[float, ...] = (3.0, 4.0)) -> UnreducedStep:
-    """Two samples, of which the first is right."""
-    return UnreducedStep(
-        step=step,
-        loss=torch.tensor(loss),
-        prediction_BC=torch.tensor([[0.0, 1.0], [0.0, 1.0]]),
-        labels_B=torch.tensor([1, 0]),
-        measured=Measured(0.1, (1.0, 1.5), [torch.tensor([g]) for g in gradients]),
-    )
+def add(
+    metrics: Metrics,
+    step: int,
+    loss: float = 1.0,
+    gradients: tuple[float, ...] = (3.0, 4.0),
+    measured: Measured | None = None,
+) -> None:
+    """Add a step of two samples, of which the first is right."""
+    scores = torch.tensor([[0.0, 1.0], [0.0, 1.0]]), torch.tensor([1, 0])
+    measured = measured or Measured(0.1, (1.0, 1.5), [torch.tensor([g]) for g in gradients])
+    metrics.add(step, Outcome(torch.tensor(loss), 2, scores), measured)
 
 
 def test_a_row_has_the_figures_of_its_step() -> None:
     metrics = Metrics()
-    metrics.add(added(1))
-    metrics.add(added(2, loss=2.0, gradients=()))
-    metrics.add(added(3, gradients=(5.0, 12.0)))
+    add(metrics, 1)
+    add(metrics, 2, loss=2.0, gradients=())
+    add(metrics, 3, gradients=(5.0, 12.0))
     metrics.flush(rss_bytes=7)
     columns, _ = metrics.drain(with_cuda=False)
     assert columns.step == (1, 2, 3)
@@ -59,11 +62,11 @@ def test_a_row_has_the_figures_of_its_step() -> None:
 def test_many_steps_held_give_the_same_figures_as_few(monkeypatch: pytest.MonkeyPatch) -> None:
     together, apart = Metrics(), Metrics()
     for step in range(1, 6):
-        together.add(added(step, loss=step))
+        add(together, step, loss=step)
     together.flush(0)
     monkeypatch.setattr("engine.training.metrics.MAX_UNREDUCED_BYTES", 0)
     for step in range(1, 6):
-        apart.add(added(step, loss=step))
+        add(apart, step, loss=step)
     apart.flush(0)
     assert together.history == apart.history
     assert len(together.history) == 5
@@ -72,7 +75,7 @@ def test_many_steps_held_give_the_same_figures_as_few(monkeypatch: pytest.Monkey
 def test_large_gradients_are_not_held_until_the_flush() -> None:
     metrics, gradient = Metrics(), torch.ones(module.MAX_UNREDUCED_BYTES // 4)
     held = weakref.ref(gradient)
-    metrics.add(added(1)._replace(measured=Measured(0.1, (1.0, 1.5), [gradient])))
+    add(metrics, 1, measured=Measured(0.1, (1.0, 1.5), [gradient]))
     del gradient
     assert held() is None
     metrics.flush(0)
@@ -81,9 +84,9 @@ def test_large_gradients_are_not_held_until_the_flush() -> None:
 
 def test_what_was_drained_does_not_come_again() -> None:
     metrics = Metrics()
-    metrics.add(added(1))
+    add(metrics, 1)
     metrics.flush(0)
-    metrics.end_epoch(1, 1, (0.5, 0.9))
+    metrics.end_epoch(1, 1, EpochTotals(1.0, 2, 2))
     steps, epochs = metrics.drain(with_cuda=False)
     assert (steps.step, [e.epoch for e in epochs]) == ((1,), [1])
     steps, epochs = metrics.drain(with_cuda=False)
@@ -93,7 +96,7 @@ def test_what_was_drained_does_not_come_again() -> None:
 def test_the_rows_before_a_nan_are_kept() -> None:
     metrics = Metrics()
     for step, loss in ((1, 1.0), (2, nan), (3, nan)):
-        metrics.add(added(step, loss))
+        add(metrics, step, loss)
     with pytest.raises(Diverged, match="nan at step 2"):
         metrics.flush(0)
     assert metrics.drain(with_cuda=False)[0].step == (1,)
@@ -107,8 +110,8 @@ def test_thinning_keeps_order_ends_and_extremes() -> None:
     assert len(kept) <= ROWS_PER_SNAPSHOT
     assert kept == sorted(kept)
     assert (kept[0], kept[-1]) == (rows[0], rows[-1])
-    assert {rows[4321], rows[8765]} <= set(kept)
-    assert set(kept) <= set(rows)
+    assert rows[4321] in kept and rows[8765] in kept
+    assert {id(each) for each in kept} <= {id(each) for each in rows}
     assert thin(rows[:200], ROWS_PER_SNAPSHOT) == rows[:200]
 
 
@@ -125,9 +128,9 @@ def test_a_history_is_thinned_when_it_is_longer_than_twice_its_limit(
     monkeypatch.setattr(module, "HISTORY_EPOCHS", 10)
     metrics, lengths = Metrics(), []
     for step in range(1, 23):
-        metrics.add(added(step))
+        add(metrics, step)
         metrics.flush(0)
-        metrics.end_epoch(step, step, (0.5, 0.5))
+        metrics.end_epoch(step, step, EpochTotals())
         lengths.append((len(metrics.history), len(metrics.epochs)))
     assert lengths[:20] == [(n, n) for n in range(1, 21)]
     rows, epochs = lengths[20]
@@ -137,14 +140,14 @@ def test_a_history_is_thinned_when_it_is_longer_than_twice_its_limit(
 def test_a_long_history_stays_bounded_and_fits_one_snapshot() -> None:
     metrics = Metrics()
     for step in range(1, 3 * HISTORY_ROWS):
-        metrics.add(added(step, loss=1 / step))
+        add(metrics, step, loss=1 / step)
         metrics.flush(400_000_000, (10**10, 2 * 10**10))
-        metrics.end_epoch(step, step, (1 / step, 1 / 3))
+        metrics.end_epoch(step, step, EpochTotals(3 / step, 1, 3, counted=True))
     assert len(metrics.history) <= 2 * HISTORY_ROWS
     assert len(metrics.epochs) <= 2 * HISTORY_EPOCHS
 
     resumed = Metrics()
-    resumed.restore(tuple(metrics.history), tuple(metrics.epochs))
+    resumed.restore(tuple(metrics.history), tuple(metrics.epochs), metrics.totals)
     steps, epochs = resumed.drain(with_cuda=True)
     assert ROWS_PER_SNAPSHOT < len(steps.step) <= HISTORY_ROWS
     assert (steps.step[0], steps.step[-1]) == (1, 3 * HISTORY_ROWS - 1)
@@ -155,7 +158,7 @@ def test_a_long_history_stays_bounded_and_fits_one_snapshot() -> None:
     assert len(encode_snapshot(snapshot)) <= MAX_SNAPSHOT_BYTES
 
     for step in range(3 * HISTORY_ROWS, 3 * HISTORY_ROWS + 2 * ROWS_PER_SNAPSHOT):
-        resumed.add(added(step))
+        add(resumed, step)
     resumed.flush(0)
     later, _ = resumed.drain(with_cuda=False)  # after the history, as few rows as ever
     assert 4 < len(later.step) <= ROWS_PER_SNAPSHOT and later.step[0] == 3 * HISTORY_ROWS

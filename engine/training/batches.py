@@ -1,0 +1,124 @@
+"""Batches of any data that PyTorch's users have, and their move to a device."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset
+
+from ..errors import LabError
+
+KINDS = "Data is a Dataset, a DataLoader, a tuple of tensors, or a function that returns batches."
+
+
+def batches_of(data: object, batch_size: int) -> Iterable[Any]:
+    """An iterable over the batches of one epoch, made once for all epochs.
+
+    A Dataset, a tensor, and a tuple or list of tensors of one length get a DataLoader that
+    shuffles, as `DataLoader(dataset, batch_size, shuffle=True)`. A DataLoader and any other
+    iterable stay what they are; a function is called for every epoch. Raises LabError for anything
+    else.
+    """
+    if isinstance(data, Tensor):
+        data = TensorDataset(data)
+    if isinstance(data, tuple | list) and data and all(isinstance(part, Tensor) for part in data):
+        lengths = {len(part) if part.ndim else 0 for part in data}
+        if len(lengths) > 1:
+            shapes = " and ".join(str(tuple(part.shape)) for part in data)
+            raise LabError(
+                f"The tensors of the data have different numbers of samples: {shapes}.",
+                hint="Dimension 0 counts the samples; it must be the same for all.",
+            )
+        data = TensorDataset(*data)
+    if isinstance(data, IterableDataset):
+        return DataLoader(data, batch_size)
+    if isinstance(data, Dataset):
+        return DataLoader(data, batch_size, shuffle=True)
+    if callable(data) and not isinstance(data, Iterable):
+        return _Calls(data)
+    if isinstance(data, Iterable) and not isinstance(data, str | bytes | Mapping):
+        if isinstance(data, Iterator):
+            raise LabError(
+                f"A {type(data).__name__} can be read once only, and training reads its data every"
+                " epoch.",
+                hint="Give the function that makes it, or a DataLoader.",
+            )
+        return data
+    raise LabError(f"An object of type {type(data).__name__} has no batches.", hint=KINDS)
+
+
+def in_order(data: object, batch_size: int) -> Iterable[Any]:
+    """As `batches_of`, but a Dataset or tensors come in their own order, as for validation."""
+    if isinstance(data, Tensor | Dataset) and not isinstance(data, IterableDataset):
+        dataset = TensorDataset(data) if isinstance(data, Tensor) else data
+        return DataLoader(dataset, batch_size)
+    loader = batches_of(data, batch_size)
+    if isinstance(loader, DataLoader) and loader is not data:
+        return DataLoader(loader.dataset, batch_size)
+    return loader
+
+
+class _Calls:
+    """The batches that a function returns, called for each epoch."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._function = function
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._function())
+
+
+def length_of(batches: Iterable[Any]) -> int | None:
+    """The number of batches; None if the data does not say."""
+    if not isinstance(batches, Sized):
+        return None
+    try:
+        return len(batches)
+    except (TypeError, NotImplementedError):  # a DataLoader over an IterableDataset
+        return None
+
+
+def skipped(batches: Iterable[Any], first: int) -> Iterator[Any]:
+    """The batches from number `first` (0-based) on; those before it are read now."""
+    iterator = iter(batches)
+    for _ in itertools.islice(iterator, first):
+        pass
+    return iterator
+
+
+def samples_in(batch: Any) -> int:
+    """The size of dimension 0 of the first tensor in the batch; 1 without a tensor."""
+    first = next((tensor for tensor in tensors_in(batch) if tensor.ndim), None)
+    return 1 if first is None else len(first)
+
+
+def tensors_in(value: Any) -> Iterator[Tensor]:
+    """The tensors in nested tuples, lists, dicts and packed sequences, in their order."""
+    if isinstance(value, Tensor):
+        yield value
+    elif isinstance(value, Mapping):
+        for item in value.values():
+            yield from tensors_in(item)
+    elif isinstance(value, tuple | list):  # a PackedSequence is a tuple too
+        for item in value:
+            yield from tensors_in(item)
+    elif dataclass_fields := getattr(value, "__dataclass_fields__", None):
+        for name in dataclass_fields:
+            yield from tensors_in(getattr(value, name))
+
+
+def moved(value: Any, device: torch.device) -> Any:
+    """The value with its tensors on the device; pinned memory is copied without waiting."""
+    if hasattr(value, "to"):  # a tensor, a packed sequence, a batch of a library's own
+        return value.to(device, non_blocking=isinstance(value, Tensor) and value.is_pinned())
+    if isinstance(value, Mapping):
+        return {key: moved(item, device) for key, item in value.items()}
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return type(value)(*(moved(item, device) for item in value))
+    if isinstance(value, tuple | list):
+        return type(value)(moved(item, device) for item in value)
+    return value

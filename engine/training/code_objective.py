@@ -1,0 +1,124 @@
+"""Training on the user's own data with the user's own step."""
+
+from __future__ import annotations
+
+import ast
+import linecache
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from math import nan
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from ..errors import LabError
+from .batches import batches_of, in_order, length_of, moved, samples_in, skipped
+from .objective import Outcome
+
+STEP_FILE = "<step>"
+"""The name of the step's source in tracebacks."""
+LOSS = "loss"
+_SHAPE = "def step(batch): ... returns the loss, or a dict of figures with “loss” among them."
+
+Step = Callable[[Any], Any]
+
+
+class CodeObjective:
+    """The batches of `data` (see `batches_of`) and a step over one of them.
+
+    `step(batch)` runs the model and returns the loss, a scalar with a graph, or a dict of numbers
+    with the key `loss`. Batches are moved to the run's device. Raises LabError for data that has no
+    batches.
+    """
+
+    guess_accuracy = nan
+
+    def __init__(
+        self, step: Step, data: object, validation: object | None, batch_size: int
+    ) -> None:
+        self._step = step
+        self._batches = batches_of(data, batch_size)
+        self._validation: Iterable[Any] = (
+            () if validation is None else in_order(validation, batch_size)
+        )
+        self._device = torch.device("cpu")
+        self.validation_samples = 0 if validation is None else _samples(self._validation)
+
+    @property
+    def batches_per_epoch(self) -> int | None:
+        return length_of(self._batches)
+
+    def to(self, device: torch.device) -> None:
+        self._device = device
+
+    def batches(self, epoch: int, first: int) -> Iterator[Any]:
+        return (moved(batch, self._device) for batch in skipped(self._batches, first))
+
+    def validation_batches(self) -> Iterator[Any]:
+        return (moved(batch, self._device) for batch in self._validation)
+
+    def outcome(self, batch: Any) -> Outcome:
+        return outcome_of(self._step(batch), samples_in(batch))
+
+
+def outcome_of(result: object, samples: int) -> Outcome:
+    """What a step returned. Raises LabError unless it is a loss, or figures with a loss."""
+    figures = dict(result) if isinstance(result, Mapping) else {LOSS: result}
+    if LOSS not in figures:
+        names = ", ".join(map(str, figures)) or "nothing"
+        raise LabError(f"The step returned {names}, but no “loss”.", hint=_SHAPE)
+    loss = figures.pop(LOSS)
+    if not isinstance(loss, Tensor):
+        raise LabError(f"The step's loss is of type {type(loss).__name__}.", hint=_SHAPE)
+    if loss.numel() != 1:
+        raise LabError(
+            f"The step's loss has shape {tuple(loss.shape)}; it must be one number.",
+            hint="Reduce it: loss.mean() or loss.sum().",
+        )
+    if torch.is_grad_enabled() and not loss.requires_grad:
+        raise LabError(
+            "The step's loss has no graph, so no gradient can be computed.",
+            hint="Do not detach it, and compute it with gradients on.",
+        )
+    numbers = {str(name): _number(name, value, loss.device) for name, value in figures.items()}
+    return Outcome(loss.reshape(()), samples, figures=numbers)
+
+
+def _number(name: object, value: object, device: torch.device) -> Tensor:
+    if isinstance(value, Tensor) and value.numel() == 1:
+        return value.detach().reshape(()).to(device)
+    if isinstance(value, int | float):
+        return torch.tensor(float(value), device=device)
+    shown = str(tuple(value.shape)) if isinstance(value, Tensor) else type(value).__name__
+    raise LabError(f"The figure “{name}” of the step is no number: {shown}.", hint=_SHAPE)
+
+
+def compile_step(source: str, module: nn.Module, variables: Mapping[str, Any]) -> Step:
+    """The function `step` that the source defines. It sees `model`, `torch`, `nn` and `F`, and the
+    variables around the subject. Raises LabError, with the line, if the source does not define
+    it."""
+    linecache.cache[STEP_FILE] = (len(source), None, source.splitlines(keepends=True), STEP_FILE)
+    namespace: dict[str, Any] = {"torch": torch, "nn": nn, "F": F, **variables, "model": module}
+    namespace.pop("step", None)
+    try:
+        exec(compile(ast.parse(source, STEP_FILE), STEP_FILE, "exec"), namespace)
+    except SyntaxError as error:
+        raise LabError(f"Line {error.lineno} of the step: {error.msg}.", hint=_SHAPE) from error
+    except Exception as error:  # user code may raise anything
+        raise LabError(
+            f"The step's source raised {type(error).__name__}: {error}.", hint=_SHAPE
+        ) from error
+    step = namespace.get("step")
+    if not callable(step):
+        raise LabError("The source defines no function `step`.", hint=_SHAPE)
+    return step
+
+
+def _samples(batches: Iterable[Any]) -> int:
+    """The number of samples, if the data says it; else that of its batches, or 0."""
+    dataset = getattr(batches, "dataset", None)
+    try:
+        return len(dataset) if dataset is not None else length_of(batches) or 0
+    except TypeError:
+        return 0

@@ -1,0 +1,102 @@
+"""What a run trains for: where its batches come from, and what one of them costs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple, Protocol
+
+import torch
+from torch import Tensor, nn
+
+from ..errors import LabError
+from ..project.document import ParamValue, TrainingSetup
+from . import data
+from .components import make_loss
+
+
+class Outcome(NamedTuple):
+    """What one batch gives: the loss, a scalar with a graph; the number of its samples; class
+    scores (B, C) with labels (B,), from which accuracy is counted; and named figures, 0-dim."""
+
+    loss: Tensor
+    samples: int
+    scores: tuple[Tensor, Tensor] | None = None
+    figures: Mapping[str, Tensor] = {}
+
+
+class Objective(Protocol):
+    """`validation_samples` is 0 without validation data. `guess_accuracy` is the validation
+    accuracy of always guessing the most frequent class; NaN for a task without classes."""
+
+    validation_samples: int
+    guess_accuracy: float
+
+    @property
+    def batches_per_epoch(self) -> int | None:
+        """None if the data does not say."""
+        ...
+
+    def to(self, device: torch.device) -> None:
+        """Let batches be on the device from now on."""
+        ...
+
+    def batches(self, epoch: int, first: int) -> Iterator[Any]:
+        """The batches of an epoch (0-based) from batch `first` (0-based) on. Those before it are
+        skipped before this returns. Data that is shuffled draws from torch's global generator."""
+        ...
+
+    def validation_batches(self) -> Iterator[Any]: ...
+
+    def outcome(self, batch: Any) -> Outcome:
+        """Run the model and the loss on a batch."""
+        ...
+
+
+class CatalogueObjective:
+    """A data set and a loss of the catalogue. `loss` replaces the one of the set-up, if a loss
+    block is on the canvas. Raises LabError for an unknown one, or bad parameters."""
+
+    def __init__(
+        self,
+        model: nn.Module,
+        setup: TrainingSetup,
+        loss: str = "",
+        loss_params: Mapping[str, ParamValue] | None = None,
+    ) -> None:
+        self.loss_fn = make_loss(loss or setup.loss, loss_params or {})
+        try:
+            self.dataset = data.load(setup.data)
+        except ValueError as error:
+            raise LabError(str(error), hint="Change the data set's parameters.") from error
+        self.validation_samples = len(self.dataset.y_val)
+        self.guess_accuracy = self.dataset.guess_accuracy
+        self._model = model
+        self._size, self._seed = setup.batch_size, setup.seed
+
+    @property
+    def batches_per_epoch(self) -> int:
+        return self.dataset.batches(self._size)
+
+    def to(self, device: torch.device) -> None:
+        self.dataset = self.dataset.to(device)
+
+    def batches(self, epoch: int, first: int) -> Iterator[tuple[Tensor, Tensor]]:
+        """As `Dataset.train_batch` has them; the order is not drawn from the global generator.
+
+        The whole epoch is shuffled once, so that each batch is a slice without a copy.
+        """
+        dataset = self.dataset
+        order = data.epoch_order(len(dataset), self._seed, epoch).to(dataset.x_train.device)
+        return self._slices(dataset.x_train[order], dataset.y_train[order], first)
+
+    def validation_batches(self) -> Iterator[tuple[Tensor, Tensor]]:
+        return self._slices(self.dataset.x_val, self.dataset.y_val, 0)
+
+    def outcome(self, batch: tuple[Tensor, Tensor]) -> Outcome:
+        x, y = batch
+        prediction = self._model(x)
+        return Outcome(self.loss_fn(prediction, y), len(y), (prediction, y))
+
+    def _slices(self, x: Tensor, y: Tensor, first: int) -> Iterator[tuple[Tensor, Tensor]]:
+        for start in range(first * self._size, len(y), self._size):
+            yield x[start : start + self._size], y[start : start + self._size]
