@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from .autograd.trace.state import TraceState
     from .console.state import ConsoleState
     from .models.state import ModelState
+    from .subjects.state import SubjectState
     from .tensors.values.state import ValuesState
 
 
@@ -96,6 +97,12 @@ class Lab:
         from .models.state import ModelState
 
         return ModelState()
+
+    @cached_property
+    def subjects(self) -> SubjectState:
+        from .subjects.state import SubjectState
+
+        return SubjectState()
 
     @cached_property
     def backward(self) -> BackwardState:

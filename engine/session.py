@@ -25,6 +25,7 @@ from .protocol import (
     TrainCommand,
     TrainingSnapshot,
 )
+from .recording.user_files import is_user_file
 
 Handler = Callable[[Lab, Command], Iterable[Snapshot | None]]
 
@@ -191,7 +192,9 @@ class Session:
         self._answer(
             command,
             ErrorSnapshot(
-                command=type(command).__name__, error=error_report(error), problems=problems
+                command=type(command).__name__,
+                error=error_report(error, is_user_file),
+                problems=problems,
             ),
         )
 

@@ -7,14 +7,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
+from ..errors import LabError
 from ..exporting.code_export import save_code
 from ..exporting.weights import check_fits, load_weights, save_weights
 from ..lab import Lab
 from ..models.check import check
 from ..models.live import LiveModel
 from ..project import catalogue
+from ..project.subject import CanvasSubject
 from ..protocol import (
     ExportCommand,
     ExportSnapshot,
@@ -24,24 +26,31 @@ from ..protocol import (
     Snapshot,
     WeightsSnapshot,
 )
+from .subjects import find_subject
 
 SAMPLES = 4
 """Batch size of the inputs on which the exported Python is compared with the live model."""
 
 
 def export(lab: Lab, command: ExportCommand) -> Iterator[Snapshot]:
-    """Write the file and answer with an ExportSnapshot. The live model is not changed.
+    """Write the file and answer with an ExportSnapshot. A module of code takes over the weights of
+    `command.weights`; the canvas's live model is not changed.
 
     Raises LabError if the model cannot be built, `command.weights` does not fit it, or the path
     cannot be written.
     """
-    live = _source(lab, command)
     path = Path(command.path).expanduser()
     if command.format == "py":
+        if not isinstance(command.subject, CanvasSubject):
+            raise LabError(
+                "Only a model of blocks is written as Python: yours is Python already.",
+                hint="Export its weights: .pt or .safetensors.",
+            )
+        live = _canvas(lab, command)
         code = check(command.model, command.training).code
         written = save_code(code, live.module, example_inputs(live), path)
     else:
-        written = save_weights(live.module, path, command.format)
+        written = save_weights(_source(lab, command), path, command.format)
     yield ExportSnapshot(
         path=str(written.path),
         format=command.format,
@@ -102,13 +111,26 @@ def example_inputs(live: LiveModel) -> list[Tensor]:
     return inputs
 
 
-def _source(lab: Lab, command: ExportCommand) -> LiveModel:
+def _source(lab: Lab, command: ExportCommand) -> nn.Module:
+    if isinstance(command.subject, CanvasSubject):
+        return _canvas(lab, command).module
+    module = find_subject(lab, command.subject, command.model, command.training).module
+    if command.weights:
+        _load(command.weights, module)
+    return module
+
+
+def _canvas(lab: Lab, command: ExportCommand) -> LiveModel:
     seed = command.training.seed
     if not command.weights:
         return lab.models.live_model(command.model, seed)
-    source = Path(command.weights).expanduser()
     other = LiveModel(command.model, seed)
-    state = load_weights(source)
-    check_fits(state, other.module, str(source))
-    other.module.load_state_dict(state)
+    _load(command.weights, other.module)
     return other
+
+
+def _load(weights: str, module: nn.Module) -> None:
+    source = Path(weights).expanduser()
+    state = load_weights(source)
+    check_fits(state, module, str(source))
+    module.load_state_dict(state)

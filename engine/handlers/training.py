@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, nullcontext
 
 from ..errors import LabError
 from ..lab import Lab
-from ..project.edits import loss_block
+from ..project.subject import CanvasSubject
 from ..protocol import (
     AdjustTrainingCommand,
     CheckpointSnapshot,
@@ -16,16 +16,19 @@ from ..protocol import (
     Snapshot,
     TrainCommand,
 )
+from ..subjects.subject import CodeModel
 from ..training import checkpoints
 from ..training.checkpoint_match import check_match
 from ..training.loop import TrainingLoop
 from ..training.run import TrainingRun
+from .console import output_of
 from .models import require_runnable
+from .subjects import find_subject, forget_weights, objective_of
 
 
 def find_checkpoint(lab: Lab, command: FindCheckpointCommand) -> Iterator[Snapshot]:
     """Answer with a CheckpointSnapshot. Raises LabError if the model is not complete."""
-    model = lab.models.live_model(command.model, command.training.seed).module
+    model = find_subject(lab, command.subject, command.model, command.training).module
     for path in checkpoints.newest_of_each_run():
         try:
             saved = checkpoints.load(path)
@@ -39,32 +42,34 @@ def find_checkpoint(lab: Lab, command: FindCheckpointCommand) -> Iterator[Snapsh
 
 
 def train(lab: Lab, command: TrainCommand) -> Iterator[Snapshot | None]:
-    """Train the live model.
+    """Train the subject.
 
     The first `next` yields a snapshot before the first step. Each further `next` does one optimizer
     step, or one batch of a validation pass. The last snapshot says how the run ended. Raises
     LabError before the first snapshot if the model, the set-up or the checkpoint cannot be trained
     with.
     """
-    require_runnable(command.model, command.training)
+    if isinstance(command.subject, CanvasSubject):
+        require_runnable(command.model, command.training)
     resume = checkpoints.load(command.checkpoint) if command.checkpoint else None
-    live = lab.models.live_model(command.model, command.training.seed)
     if command.fresh:
-        live.reset(command.model, command.training.seed)
-    block = loss_block(command.model)
-    loop = TrainingLoop(
-        live.module,
-        command.training,
-        loss=block.kind if block else command.training.loss,
-        loss_params=block.params if block else {},
-    )
+        forget_weights(lab, command.subject, command.model, command.training)
+    subject = find_subject(lab, command.subject, command.model, command.training)
+    objective = objective_of(lab, subject, command.objective, command.model, command.training)
+    loop = TrainingLoop(subject.module, command.training, objective)
     run = TrainingRun(loop, resume, command.checkpoint)
     lab.run = run
     yield run.snapshot("running")
     state = "stopped"
-    with closing(run), closing(run.steps()) as steps:
+    is_code = isinstance(subject, CodeModel)
+    printed = output_of(lab).redirected() if is_code else nullcontext()
+    with printed, closing(run), closing(run.steps()) as steps:
         while not lab.control.stop.is_set():
-            due = next(steps, None)
+            try:
+                with lab.control.user_code() if is_code else nullcontext():
+                    due = next(steps, None)
+            except KeyboardInterrupt:  # the user's step took too long to wait for its end
+                break
             if due is None:
                 state = "finished"
                 break

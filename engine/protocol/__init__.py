@@ -14,6 +14,7 @@ from .rule_snapshots import *  # noqa: F403
 from .shape_snapshots import *  # noqa: F403
 from .snapshots import *  # noqa: F403
 from .stepping import *  # noqa: F403
+from .subject_commands import *  # noqa: F403
 from .tensor_commands import *  # noqa: F403
 from .trace_snapshots import *  # noqa: F403
 from .value_snapshots import *  # noqa: F403

@@ -11,6 +11,7 @@ from typing import ClassVar, Literal
 from msgspec import Struct
 
 from ..project.document import Model, TrainingSetup
+from ..project.subject import CanvasSubject, Objective, Subject
 
 ExampleTab = Literal["", "steps", "trace", "derivatives", "mistakes"]
 """A tab of the window whose examples have a namespace of their own; "" means the console."""
@@ -58,8 +59,9 @@ class InitialiseCommand(Command, frozen=True, kw_only=True):
 
 
 class TrainCommand(Command, frozen=True, kw_only=True):
-    """Train: answered with TrainingSnapshots, at most 30 a second, until the run has finished,
-    failed or been stopped.
+    """Train a subject: answered with TrainingSnapshots, at most 30 a second, until the run has
+    finished, failed or been stopped. A subject that is code is trained for `objective`; the canvas
+    has its own in `model` and `training`.
 
     The run begins with the live weights; with `fresh`, they are initialised from `training.seed`
     first. With `checkpoint` (a path), it goes on from that file instead. With `paused`, it waits
@@ -72,6 +74,8 @@ class TrainCommand(Command, frozen=True, kw_only=True):
     checkpoint: str = ""
     paused: bool = False
     fresh: bool = False
+    subject: Subject = CanvasSubject()
+    objective: Objective = Objective()
 
 
 class StepTrainingCommand(Command, frozen=True, kw_only=True):
@@ -84,11 +88,12 @@ class ContinueTrainingCommand(Command, frozen=True, kw_only=True):
 
 class FindCheckpointCommand(Command, frozen=True, kw_only=True):
     """Look for the newest checkpoint, of an earlier start of the program too, from which a run of
-    this model with this set-up can go on -> CheckpointSnapshot."""
+    this subject with this set-up can go on -> CheckpointSnapshot."""
 
     handler = "training:find_checkpoint"
     model: Model
     training: TrainingSetup
+    subject: Subject = CanvasSubject()
 
 
 class AdjustTrainingCommand(Command, frozen=True, kw_only=True):
@@ -103,8 +108,8 @@ class AdjustTrainingCommand(Command, frozen=True, kw_only=True):
 
 
 class ExportCommand(Command, frozen=True, kw_only=True):
-    """Write the live model's state_dict (or its Python) to `path`, load it back and compare ->
-    ExportSnapshot. With `weights` (a path), that file's state_dict is written, not the live one."""
+    """Write the subject's state_dict (or the canvas's Python) to `path`, load it back, and compare
+    -> ExportSnapshot. With `weights` (a path), that file's state_dict is written instead."""
 
     handler = "exporting:export"
     model: Model
@@ -112,6 +117,7 @@ class ExportCommand(Command, frozen=True, kw_only=True):
     format: Literal["pt", "safetensors", "py"]
     path: str
     weights: str = ""
+    subject: Subject = CanvasSubject()
 
 
 class SaveWeightsCommand(Command, frozen=True, kw_only=True):

@@ -1,0 +1,188 @@
+"""Answers about subjects: a Python file that runs, and the structure of a module."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import torch
+
+from ..errors import LabError
+from ..lab import Lab
+from ..project.document import Model, TrainingSetup
+from ..project.edits import loss_block
+from ..project.subject import (
+    CanvasSubject,
+    ConsoleSubject,
+    FileSubject,
+    Objective,
+    Subject,
+    split_reference,
+)
+from ..protocol import (
+    MAX_SNAPSHOT_BYTES,
+    FileSnapshot,
+    ModuleRow,
+    ReadStructureCommand,
+    RunFileCommand,
+    Snapshot,
+    StructureSnapshot,
+    WeightRow,
+)
+from ..subjects.python_file import objects_in
+from ..subjects.structure import calls_in, module_rows, totals, weight_rows
+from ..subjects.subject import CanvasModel, CodeModel, required_parameters
+from ..training.batches import batches_of
+from ..training.code_objective import CodeObjective, Step, compile_step
+from ..training.objective import CatalogueObjective
+from ..training.objective import Objective as RunObjective
+from ..training.usual_steps import UsualStep, described, write_step
+from .console import output_of
+
+
+def run_file(lab: Lab, command: RunFileCommand) -> Iterator[Snapshot]:
+    """Raises as `python_file.run_file` does."""
+    path = Path(command.path).expanduser()
+    file = lab.subjects.run_file(path, output_of(lab), lab.control)
+    yield FileSnapshot(path=str(file.path), digest=file.digest, objects=objects_in(file))
+
+
+def read_structure(lab: Lab, command: ReadStructureCommand) -> Iterator[Snapshot]:
+    """Raises LabError if there is no such subject, and what its code raises. A step that fails is
+    told in the answer."""
+    subject = find_subject(lab, command.subject, command.model, command.training)
+    calls, batch_text, unrun = {}, "", ""
+    if isinstance(subject, CanvasModel) or command.objective.data:
+        objective = objective_of(lab, subject, command.objective, command.model, command.training)
+        batch = next(objective.batches(0, 0), None)
+        if batch is None:
+            unrun = "The data has no batch."
+        else:
+            batch_text = described(batch)
+            try:
+                with lab.control.user_code():
+                    calls = calls_in(subject.module, lambda: objective.outcome(batch))
+            except Exception as error:  # the user's code may raise anything
+                unrun = f"{type(error).__name__}: {error}"
+    whole = StructureSnapshot(
+        title=subject.title, totals=totals(subject.module), batch=batch_text, unrun=unrun
+    )
+    yield from _in_parts(whole, module_rows(subject.module, calls), weight_rows(subject.module))
+
+
+def find_subject(
+    lab: Lab, subject: Subject, model: Model, training: TrainingSetup
+) -> CanvasModel | CodeModel:
+    """The subject of a command. Raises LabError if there is none, and what its code raises."""
+    match subject:
+        case CanvasSubject():
+            return CanvasModel(lab.models.live_model(model, training.seed))
+        case ConsoleSubject():
+            namespace = lab.console.namespace
+            return lab.subjects.of_console(subject, training.seed, namespace, lab.control)
+        case FileSubject():
+            return lab.subjects.of_file(subject, training.seed, output_of(lab), lab.control)
+
+
+def forget_weights(lab: Lab, subject: Subject, model: Model, training: TrainingSetup) -> None:
+    """Let the subject have fresh weights, from the training's seed. Raises LabError for an object
+    that the user's own code has made."""
+    if isinstance(subject, CanvasSubject):
+        lab.models.live_model(model, training.seed).reset(model, training.seed)
+    else:
+        find_subject(lab, subject, model, training)
+        lab.subjects.forget(subject)
+
+
+def objective_of(
+    lab: Lab,
+    subject: CanvasModel | CodeModel,
+    written: Objective,
+    model: Model,
+    training: TrainingSetup,
+) -> RunObjective:
+    """Where batches and loss of a run of the subject come from. Raises LabError if the data or the
+    step cannot be used, and what the user's code raises."""
+    if isinstance(subject, CanvasModel):
+        block = loss_block(model)
+        kind, params = (block.kind, block.params) if block else ("", None)
+        return CatalogueObjective(subject.module, training, kind, params)
+    if not written.data:
+        raise LabError(
+            f"There is no data to train {subject.title} on.",
+            hint="Name a Dataset, a DataLoader or tensors of your code.",
+        )
+    data = _value(lab, written.data, subject.variables)
+    validation = _value(lab, written.validation, subject.variables) if written.validation else None
+    step = _step(subject, written, data, training)
+    return CodeObjective(step, data, validation, training.batch_size)
+
+
+def _step(subject: CodeModel, written: Objective, data: object, training: TrainingSetup) -> Step:
+    """The step as it is written; else the function `step` of the subject's own code, if it has
+    one; else one that fits the first batch."""
+    own = subject.variables.get("step")
+    if written.step or not inspect.isfunction(own):
+        source = written.step or usual_step(subject, data, training).source
+        return compile_step(source, subject.module, subject.variables)
+    takes = len(required_parameters(own))
+    if takes == 2:
+        return functools.partial(own, subject.module)
+    if takes == 1:
+        return own
+    raise LabError(
+        f"`step` of your code takes {takes} arguments.",
+        hint="Write step(batch) or step(model, batch).",
+    )
+
+
+def usual_step(subject: CodeModel, data: object, training: TrainingSetup) -> UsualStep:
+    """The usual step for the first batch of the data. Raises LabError if none fits."""
+    with torch.random.fork_rng(devices=[]):
+        batch = next(iter(batches_of(data, training.batch_size)), None)
+    if batch is None:
+        raise LabError("The data has no batch.", hint="Give data with samples.")
+    return write_step(subject.module, batch)
+
+
+def _value(lab: Lab, expression: str, variables: Mapping[str, Any]) -> object:
+    """The value of an expression among the subject's variables, or in a file that it names."""
+    reference = split_reference(expression)
+    output = output_of(lab)
+    if reference is not None:
+        path, expression = reference
+        variables = lab.subjects.file(Path(path), output, lab.control).variables
+    return lab.subjects.value(expression, variables, output, lab.control)
+
+
+def _in_parts(
+    whole: StructureSnapshot, modules: list[ModuleRow], weights: list[WeightRow]
+) -> Iterator[StructureSnapshot]:
+    """The structure in snapshots that can be sent; the last has `left` 0."""
+    rows: list[ModuleRow | WeightRow] = [*modules, *weights]
+    part: list[ModuleRow | WeightRow] = []
+    size, left = 0, len(rows)
+    for row in rows:
+        row_bytes = len(msgspec.msgpack.encode(row))
+        if part and size + row_bytes > MAX_SNAPSHOT_BYTES // 2:
+            left -= len(part)
+            yield _with_rows(whole, part, left)
+            part, size = [], 0
+        part.append(row)
+        size += row_bytes
+    yield _with_rows(whole, part, 0)
+
+
+def _with_rows(
+    whole: StructureSnapshot, rows: list[ModuleRow | WeightRow], left: int
+) -> StructureSnapshot:
+    return msgspec.structs.replace(
+        whole,
+        modules=tuple(row for row in rows if isinstance(row, ModuleRow)),
+        weights=tuple(row for row in rows if isinstance(row, WeightRow)),
+        left=left,
+    )

@@ -1,0 +1,60 @@
+"""What a workspace works on, as the document keeps it: a reference, never the object. No torch."""
+
+from __future__ import annotations
+
+from pathlib import PurePath
+
+from msgspec import Struct
+
+
+class CanvasSubject(Struct, frozen=True, forbid_unknown_fields=True, tag="canvas"):
+    """The model of blocks on the canvas."""
+
+
+class ConsoleSubject(Struct, frozen=True, forbid_unknown_fields=True, tag="console"):
+    """`expression` names a module of the console (`model`, `model.encoder`), or makes one
+    (`Net(10)`)."""
+
+    expression: str
+
+
+class FileSubject(Struct, frozen=True, forbid_unknown_fields=True, tag="file"):
+    """`expression` names or makes a module in the Python file at `path`."""
+
+    path: str
+    expression: str
+
+
+Subject = CanvasSubject | ConsoleSubject | FileSubject
+
+
+class Objective(Struct, frozen=True, forbid_unknown_fields=True):
+    """How a subject that is code gets its batches and its loss.
+
+    `data` and `validation` are expressions in the subject's own namespace, or `FILE.py:EXPRESSION`:
+    a Dataset, a DataLoader, a tuple of tensors, or a function that returns an iterable of batches.
+    `step` is the source of `def step(batch)`, which returns the loss, or a dict of named figures
+    with `loss` among them; if it is empty, the program writes one that fits the first batch.
+    """
+
+    data: str = ""
+    validation: str = ""
+    step: str = ""
+
+
+def title(subject: Subject) -> str:
+    """The subject in a few words: "Canvas", `model`, `net.py: Net()`."""
+    match subject:
+        case CanvasSubject():
+            return "Canvas"
+        case ConsoleSubject():
+            return subject.expression
+        case FileSubject():
+            return f"{PurePath(subject.path).name}: {subject.expression}"
+
+
+def split_reference(text: str) -> tuple[str, str] | None:
+    """The path and the expression of `FILE.py:EXPRESSION`; None for any other text. Colons in the
+    path (a drive) and in the expression (a slice) are allowed."""
+    path, dot, rest = text.partition(".py:")
+    return (f"{path}.py", rest.strip()) if dot and path and rest.strip() else None

@@ -1,0 +1,120 @@
+"""Messages about subjects: what a Python file holds, and the structure of a module."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct
+
+from ..project.document import Model, TrainingSetup
+from ..project.subject import CanvasSubject, Objective, Subject
+from .commands import Command
+from .snapshots import Snapshot
+
+FileObjectKind = Literal["class", "module", "function", "data"]
+
+
+class FileObject(Struct, frozen=True):
+    """A name in a Python file that a workspace can work on: a class of modules, a module, a
+    function of the file's own, or data (a Dataset, DataLoader or tensors). `required` are the
+    parameters without a default."""
+
+    name: str
+    kind: FileObjectKind
+    type: str
+    required: tuple[str, ...] = ()
+
+
+class RunFileCommand(Command, frozen=True, kw_only=True):
+    """Run a Python file as a module -> its output, then a FileSnapshot. It runs again if it has
+    already run."""
+
+    handler = "subjects:run_file"
+    path: str
+
+
+class FileSnapshot(Snapshot, frozen=True, kw_only=True):
+    """A Python file has run. `digest` is the SHA-256 of its source."""
+
+    path: str
+    digest: str
+    objects: tuple[FileObject, ...]
+
+
+class ReadStructureCommand(Command, frozen=True, kw_only=True):
+    """Read a subject's modules, parameters and buffers -> StructureSnapshots, the last of which has
+    `left` 0. With data in `objective` (the canvas has its own), one step is run to see the shapes
+    that each module takes and gives."""
+
+    handler = "subjects:read_structure"
+    subject: Subject = CanvasSubject()
+    objective: Objective = Objective()
+    model: Model = Model()
+    training: TrainingSetup = TrainingSetup()
+
+
+class ModuleCall(Struct, frozen=True):
+    """One call of a module's forward: the shapes of the tensors that it took and gave, in the order
+    in which they stand in its arguments and result, and the multiply-accumulates inside (torch's
+    flop counter, halved)."""
+
+    inputs: tuple[tuple[int, ...], ...]
+    outputs: tuple[tuple[int, ...], ...]
+    macs: int = 0
+
+
+class ModuleRow(Struct, frozen=True):
+    """One module. `path` is "" for the subject itself. `parameters` and `parameter_bytes` count
+    those of the module and all inside it, shared ones once. `calls` is empty without a batch, and
+    for a module that the step does not run; it has the first of `call_count` calls."""
+
+    path: str
+    type: str
+    parameters: int
+    parameter_bytes: int
+    trainable: int
+    calls: tuple[ModuleCall, ...] = ()
+    call_count: int = 0
+    training: bool = True
+
+
+class WeightRow(Struct, frozen=True):
+    """A parameter or a buffer. `shared_with` are the other names of the same tensor; `persistent`
+    is False for a buffer that the state_dict leaves out."""
+
+    name: str
+    kind: Literal["parameter", "buffer"]
+    shape: tuple[int, ...]
+    dtype: str
+    device: str
+    elements: int
+    bytes: int
+    trainable: bool
+    shared_with: tuple[str, ...] = ()
+    persistent: bool = True
+    mean: float | None = None
+    std: float | None = None
+
+
+class StructureTotals(Struct, frozen=True):
+    """Counts over the whole subject, shared tensors once."""
+
+    modules: int
+    parameters: int
+    trainable: int
+    parameter_bytes: int
+    buffers: int
+    buffer_bytes: int
+
+
+class StructureSnapshot(Snapshot, frozen=True, kw_only=True):
+    """A part of a subject's structure; `left` rows follow in further parts. `title` is the
+    subject's, `batch` tells the batch that was run ("" if none was), and `unrun` why it was not."""
+
+    title: str
+    totals: StructureTotals
+    modules: tuple[ModuleRow, ...] = ()
+    weights: tuple[WeightRow, ...] = ()
+    left: int = 0
+    batch: str = ""
+    unrun: str = ""

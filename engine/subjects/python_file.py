@@ -1,0 +1,181 @@
+"""A Python file of the user's, run once as a module, and what it holds that can be worked on."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import inspect
+import linecache
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from torch import Tensor, nn
+from torch.utils.data import DataLoader, Dataset
+
+from ..console.output import Output
+from ..console.warning_places import warnings_at_users_lines
+from ..control import Control
+from ..errors import LabError
+from ..protocol import FileObject, FileObjectKind
+from ..recording.user_files import is_user_file
+from .subject import required_parameters
+
+_PREFIX = "tensorlab_file_"
+"""Before the name of a module whose own name a library has."""
+
+
+@dataclass(frozen=True)
+class PythonFile:
+    """A file that has run as a module, as `import` would run it: what stands under
+    `if __name__ == "__main__":` has not. `digest` is the SHA-256 of its source."""
+
+    path: Path
+    module: ModuleType
+    digest: str
+
+    @property
+    def variables(self) -> dict[str, Any]:
+        return self.module.__dict__
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the file still has the source that has run."""
+        try:
+            return digest_of(self.path) == self.digest
+        except OSError:
+            return False
+
+
+def digest_of(path: Path) -> str:
+    """The SHA-256 of a file. Raises OSError."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def run_file(path: Path, output: Output, control: Control) -> PythonFile:
+    """Run the file as a module. A file in a package runs as a module of that package.
+
+    While it runs, its folder (that of the outermost package) is first on `sys.path`; later it is
+    last there, so that functions can still import what lies beside it. The modules beside it that
+    an earlier run has imported run again too. Raises LabError if the file cannot be read, and
+    whatever its code raises.
+    """
+    path = path.absolute()
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise LabError(
+            f"{path} cannot be read: {error.strerror}.", hint="Choose a Python file."
+        ) from error
+    try:
+        source = importlib.util.decode_source(data)
+    except (SyntaxError, UnicodeDecodeError) as error:
+        raise LabError(
+            f"{path} is not Python source: {error}.", hint="Choose a Python file in UTF-8."
+        ) from error
+    root, name = _place(path)
+    _forget(root)
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None
+    module = importlib.util.module_from_spec(spec)
+    linecache.cache[str(path)] = (len(source), None, source.splitlines(keepends=True), str(path))
+    with (
+        output.redirected(),
+        warnings_at_users_lines(),
+        _as_program(path, root),
+        control.user_code(),
+    ):
+        for package in _packages(name):
+            importlib.import_module(package)
+        sys.modules[name] = module
+        try:
+            exec(compile(source, str(path), "exec"), module.__dict__)
+        except BaseException:
+            del sys.modules[name]
+            raise
+    return PythonFile(path, module, hashlib.sha256(data).hexdigest())
+
+
+def objects_in(file: PythonFile) -> tuple[FileObject, ...]:
+    """The classes of modules that the file defines, its functions, and the modules, data sets,
+    loaders and tensors that it holds, in the order of the file."""
+    found = []
+    for name, value in file.variables.items():
+        kind = None if name.startswith("_") else _kind_of(value, file.module.__name__)
+        if kind is not None:
+            shown = value if isinstance(value, type) else type(value)
+            found.append(FileObject(name, kind, shown.__name__, required_parameters(value)))
+    return tuple(found)
+
+
+def _kind_of(value: object, module: str) -> FileObjectKind | None:
+    if isinstance(value, type):
+        is_own = issubclass(value, nn.Module) and value.__module__ == module
+        return "class" if is_own else None
+    if isinstance(value, nn.Module):
+        return "module"
+    if isinstance(value, Dataset | DataLoader):
+        return "data"
+    if isinstance(value, tuple | list) and value and all(isinstance(v, Tensor) for v in value):
+        return "data"
+    if inspect.isfunction(value) and value.__module__ == module:
+        return "function"
+    return None
+
+
+# -- where the file stands among modules -----------------------------------------------------------
+
+
+def _place(path: Path) -> tuple[Path, str]:
+    """The folder to import from, and the dotted name of the file's module."""
+    root, parts = path.parent, [path.stem]
+    while (root / "__init__.py").is_file() and root.parent != root:
+        parts.insert(0, root.name)
+        root = root.parent
+    if path.stem == "__init__":
+        del parts[-1]
+    name = ".".join(parts)
+    known = sys.modules.get(parts[0])
+    if known is not None and not _lies_in(known, root):
+        name = f"{_PREFIX}{path.stem}"
+    return root, name
+
+
+def _packages(name: str) -> list[str]:
+    """The packages around a module, the outermost first."""
+    parts = name.split(".")[:-1]
+    return [".".join(parts[: n + 1]) for n in range(len(parts))]
+
+
+def _forget(root: Path) -> None:
+    """Drop the modules that lie in `root`, so that an import runs them again."""
+    for name, module in list(sys.modules.items()):
+        if name != "__main__" and _lies_in(module, root):
+            del sys.modules[name]
+
+
+def _lies_in(module: ModuleType, folder: Path) -> bool:
+    """Whether a module is the user's, with its file in the folder or below."""
+    file = getattr(module, "__file__", None)
+    if not isinstance(file, str) or not is_user_file(file):
+        return False
+    return Path(file).is_relative_to(folder)
+
+
+@contextmanager
+def _as_program(path: Path, folder: Path) -> Iterator[None]:
+    """The folder is first on `sys.path`, and `sys.argv` is the file, as for `python FILE`."""
+    entry, argv = str(folder), sys.argv
+    sys.path.insert(0, entry)
+    sys.argv = [str(path)]
+    try:
+        yield
+    finally:
+        sys.argv = argv
+        sys.path.remove(entry)
+        if entry not in sys.path:
+            sys.path.append(entry)

@@ -1,0 +1,127 @@
+"""The files that have run, and the modules that expressions have made, by what they came from."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from ..console.namespace import Namespace
+from ..console.output import Output
+from ..console.resolve import resolve
+from ..control import Control
+from ..errors import LabError
+from ..project.subject import ConsoleSubject, FileSubject, title
+from ..randomness import RandomStream
+from .python_file import PythonFile, run_file
+from .subject import CodeModel, made_module
+
+
+@dataclass(frozen=True)
+class _Made:
+    """A module, and the objects that the names of its expression stood for when it was made."""
+
+    module: nn.Module
+    named: Mapping[str, object]
+
+
+@dataclass
+class SubjectState:
+    """A class or a call is made into a module once, and that module is kept with its weights until
+    a name in the expression stands for another object, the file runs again, or the seed changes."""
+
+    files: dict[Path, PythonFile] = field(default_factory=dict)
+    _made: dict[tuple[ConsoleSubject | FileSubject, int], _Made] = field(default_factory=dict)
+
+    def run_file(self, path: Path, output: Output, control: Control) -> PythonFile:
+        """Run the file, also if it has run before. Raises as `python_file.run_file` does."""
+        file = run_file(path, output, control)
+        self.files[path.absolute()] = file
+        return file
+
+    def file(self, path: Path, output: Output, control: Control) -> PythonFile:
+        """The file as it ran last; it runs now if it has not. Raises as `run_file` does."""
+        known = self.files.get(path.absolute())
+        return known or self.run_file(path, output, control)
+
+    def of_console(
+        self, subject: ConsoleSubject, seed: int, namespace: Namespace, control: Control
+    ) -> CodeModel:
+        """The subject among the console's variables. Raises LabError if there is none."""
+
+        def call() -> object:
+            return namespace.evaluate(subject.expression, control)
+
+        return self._model(subject, seed, namespace.variables, call)
+
+    def of_file(
+        self, subject: FileSubject, seed: int, output: Output, control: Control
+    ) -> CodeModel:
+        """The subject in a file. Raises LabError if there is none, and whatever its code raises."""
+        variables = self.file(Path(subject.path), output, control).variables
+
+        def call() -> object:
+            return self.value(subject.expression, variables, output, control)
+
+        return self._model(subject, seed, variables, call)
+
+    def value(
+        self, expression: str, variables: Mapping[str, Any], output: Output, control: Control
+    ) -> object:
+        """The value of any expression among the variables. Raises LabError for a name that is not
+        there, and whatever its calls raise."""
+        if not _read(expression)[0]:
+            return resolve(expression, variables)
+        with output.redirected(), control.user_code():
+            return eval(expression, dict(variables))
+
+    def forget(self, subject: ConsoleSubject | FileSubject) -> None:
+        """Let the module of the subject be made again, with fresh weights. Raises LabError for an
+        object that the user's code has made itself."""
+        made = [key for key in self._made if key[0] == subject]
+        if not made:
+            raise LabError(
+                f"`{title(subject)}` was made by your code, so its weights cannot be made afresh.",
+                hint="Run the cell or file that makes it again, or choose its class.",
+            )
+        for key in made:
+            del self._made[key]
+
+    def _model(
+        self,
+        subject: ConsoleSubject | FileSubject,
+        seed: int,
+        variables: Mapping[str, Any],
+        call: Callable[[], object],
+    ) -> CodeModel:
+        """`call` computes the expression; it is used only if the expression calls something."""
+        expression = subject.expression.strip()
+        calls, names = _read(expression)
+        value = None if calls else resolve(expression, variables)
+        if isinstance(value, nn.Module):
+            return CodeModel(title(subject), value, variables)
+        named = {name: variables.get(name) for name in names}
+        made = self._made.get((subject, seed))
+        if made is None or any(made.named[name] is not named[name] for name in names):
+            if calls:
+                with RandomStream(seed, torch.device("cpu")):
+                    value = call()
+            made = self._made[subject, seed] = _Made(made_module(expression, value, seed), named)
+        return CodeModel(title(subject), made.module, variables)
+
+
+def _read(expression: str) -> tuple[bool, set[str]]:
+    """Whether an expression calls anything, and the names in it. Raises LabError."""
+    try:
+        nodes = list(ast.walk(ast.parse(expression, mode="eval")))
+    except (SyntaxError, ValueError):
+        raise LabError(
+            f"`{expression}` is not a Python expression.", hint="Write a name, or a call: Net(10)."
+        ) from None
+    calls = any(isinstance(node, ast.Call) for node in nodes)
+    return calls, {node.id for node in nodes if isinstance(node, ast.Name)}

@@ -1,0 +1,166 @@
+"""The structure of any module: its tree, its parameters and buffers, and what each call takes and
+gives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import islice
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
+from torch.utils.flop_counter import FlopCounterMode
+
+from ..protocol import ModuleCall, ModuleRow, StructureTotals, WeightRow
+from ..tensors.readable import dtype_name
+from ..training.batches import tensors_in
+
+MAX_CALLS = 8
+"""As many calls of one module are told; the rest are counted."""
+MAX_SHAPES = 8
+"""As many tensors of one call are told."""
+
+Calls = dict[str, list[ModuleCall]]
+
+
+def totals(module: nn.Module) -> StructureTotals:
+    """Counts; a lazy parameter, which has no shape yet, counts as 0."""
+    parameters = [p for p in module.parameters() if not is_lazy(p)]
+    buffers = [b for b in module.buffers() if not is_lazy(b)]
+    return StructureTotals(
+        modules=sum(1 for _ in module.modules()),
+        parameters=sum(p.numel() for p in parameters),
+        trainable=sum(p.numel() for p in parameters if p.requires_grad),
+        parameter_bytes=sum(p.nbytes for p in parameters),
+        buffers=sum(b.numel() for b in buffers),
+        buffer_bytes=sum(b.nbytes for b in buffers),
+    )
+
+
+def module_rows(module: nn.Module, calls: Calls | None = None) -> list[ModuleRow]:
+    """A row for every module in the order of `named_modules`, the subject itself first.
+
+    A module that stands under several names has a row for each. A lazy module's parameters without
+    a shape yet count as 0.
+    """
+    rows = []
+    for path, part in module.named_modules(remove_duplicate=False):
+        own = [p for p in part.parameters() if not is_lazy(p)]
+        seen = (calls or {}).get(path, [])
+        rows.append(
+            ModuleRow(
+                path=path,
+                type=type(part).__name__,
+                parameters=sum(p.numel() for p in own),
+                parameter_bytes=sum(p.nbytes for p in own),
+                trainable=sum(p.numel() for p in own if p.requires_grad),
+                calls=tuple(seen[:MAX_CALLS]),
+                call_count=len(seen),
+                training=part.training,
+            )
+        )
+    return rows
+
+
+def weight_rows(module: nn.Module) -> list[WeightRow]:
+    """A row for every name of a parameter or buffer, in the order of the state_dict; `shared_with`
+    names the other names of the same tensor. A lazy one has no shape yet, and no elements."""
+    named: list[tuple[str, str, Tensor]] = []
+    for kind, pairs in (
+        ("parameter", module.named_parameters(remove_duplicate=False)),
+        ("buffer", module.named_buffers(remove_duplicate=False)),
+    ):
+        named += [(name, kind, tensor) for name, tensor in pairs]
+    names: dict[int, list[str]] = {}
+    for name, _, tensor in named:
+        names.setdefault(id(tensor), []).append(name)
+    kept = module.state_dict().keys()
+    order = {name: place for place, name in enumerate(kept)}
+    named.sort(key=lambda row: order.get(row[0], len(order)))
+    return [
+        _weight_row(name, kind, tensor, names[id(tensor)], persistent=name in kept)
+        for name, kind, tensor in named
+    ]
+
+
+def _weight_row(
+    name: str, kind: str, tensor: Tensor, names: list[str], persistent: bool
+) -> WeightRow:
+    lazy = is_lazy(tensor)
+    mean, std = (None, None) if lazy else _mean_and_std(tensor.detach())
+    return WeightRow(
+        name=name,
+        kind="parameter" if kind == "parameter" else "buffer",
+        shape=() if lazy else tuple(tensor.shape),
+        dtype=dtype_name(tensor.dtype),
+        device=str(tensor.device),
+        elements=0 if lazy else tensor.numel(),
+        bytes=0 if lazy else tensor.nbytes,
+        trainable=tensor.requires_grad,
+        shared_with=tuple(other for other in names if other != name),
+        persistent=persistent,
+        mean=mean,
+        std=std,
+    )
+
+
+def _mean_and_std(tensor: Tensor) -> tuple[float | None, float | None]:
+    """The mean and torch's own (unbiased) standard deviation, in float64; None where torch has
+    none: complex numbers, no elements, and for the deviation one element only."""
+    if tensor.is_complex() or tensor.numel() == 0 or tensor.is_meta or tensor.is_quantized:
+        return None, None
+    numbers = tensor.double()
+    std = float(numbers.std()) if numbers.numel() > 1 else None
+    return float(numbers.mean()), std
+
+
+def calls_in(module: nn.Module, run: Callable[[], object]) -> Calls:
+    """The calls of each module while `run()` runs, by path, in the order in which they end.
+
+    The step runs as it would in training, but changes nothing: buffers, gradients of no parameter
+    and torch's random state on the CPU are as before. (What the user's own code changes besides
+    cannot be undone.) Raises whatever `run` raises.
+    """
+    calls: Calls = {}
+    counter = FlopCounterMode(display=False)
+    hooks = []
+    try:
+        for path, part in module.named_modules():
+            begun: list[int] = []
+
+            def before(part: nn.Module, args: Any, kwargs: Any, begun=begun) -> None:
+                begun.append(counter.get_total_flops())
+
+            def after(
+                part: nn.Module, args: Any, kwargs: Any, result: Any, path=path, begun=begun
+            ) -> None:
+                flops = counter.get_total_flops() - begun.pop()
+                call = ModuleCall(_shapes((args, kwargs)), _shapes(result), flops // 2)
+                calls.setdefault(path, []).append(call)
+
+            hooks.append(part.register_forward_pre_hook(before, with_kwargs=True))
+            hooks.append(part.register_forward_hook(after, with_kwargs=True))
+        with _buffers_as_before(module), torch.random.fork_rng(devices=[]), counter:
+            run()
+    finally:
+        for hook in hooks:
+            hook.remove()
+    return calls
+
+
+def _shapes(value: object) -> tuple[tuple[int, ...], ...]:
+    return tuple(tuple(tensor.shape) for tensor in islice(tensors_in(value), MAX_SHAPES))
+
+
+@contextmanager
+def _buffers_as_before(module: nn.Module) -> Iterator[None]:
+    kept = [(buffer, buffer.detach().clone()) for buffer in module.buffers()]
+    try:
+        yield
+    finally:
+        with torch.no_grad():
+            for buffer, before in kept:
+                if buffer.shape == before.shape:
+                    buffer.copy_(before)

@@ -1,0 +1,88 @@
+"""Subjects: one interface for the model on the canvas and for modules of the user's code."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import torch
+from torch import nn
+
+from ..errors import LabError
+from ..models.live import LiveModel
+from ..randomness import RandomStream
+
+_MODULES = "A subject is an nn.Module, a class of one, or a function that returns one."
+
+
+class Subject(Protocol):
+    """A module that a workspace works on. `title` is what the window calls it."""
+
+    @property
+    def title(self) -> str: ...
+
+    @property
+    def module(self) -> nn.Module: ...
+
+
+@dataclass(frozen=True)
+class CanvasModel:
+    """The model of blocks, as its live module."""
+
+    live: LiveModel
+    title: str = "Canvas"
+
+    @property
+    def module(self) -> nn.Module:
+        return self.live.module
+
+
+@dataclass(frozen=True)
+class CodeModel:
+    """A module of the user's code. `variables` are the names that stand around it."""
+
+    title: str
+    module: nn.Module
+    variables: Mapping[str, Any]
+
+
+def made_module(expression: str, value: object, seed: int) -> nn.Module:
+    """The module that the value of `expression` is or makes.
+
+    A class, or a function without required parameters, is called; random numbers then are those
+    after `torch.manual_seed(seed)`. Raises LabError if no module comes of it, and whatever the call
+    raises.
+    """
+    if isinstance(value, nn.Module):
+        return value
+    if not (isinstance(value, type) or inspect.isroutine(value)):
+        raise LabError(f"`{expression}` is of type {type(value).__name__}.", hint=_MODULES)
+    if isinstance(value, type) and not issubclass(value, nn.Module):
+        raise LabError(f"`{expression}` is a class, but of no nn.Module.", hint=_MODULES)
+    if missing := required_parameters(value):
+        written = ", ".join(f"{name}=..." for name in missing)
+        raise LabError(
+            f"`{expression}` needs arguments: {', '.join(missing)}.",
+            hint=f"Write them: {expression}({written}).",
+        )
+    with RandomStream(seed, torch.device("cpu")):
+        made = value()
+    if not isinstance(made, nn.Module):
+        raise LabError(
+            f"`{expression}()` returned an object of type {type(made).__name__}.", hint=_MODULES
+        )
+    return made
+
+
+def required_parameters(value: object) -> tuple[str, ...]:
+    """The parameters without a default of a class or function, as far as Python can tell."""
+    if not callable(value):
+        return ()
+    try:
+        parameters = inspect.signature(value).parameters.values()
+    except (TypeError, ValueError):  # made in C, or with a metaclass of its own
+        return ()
+    variadic = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    return tuple(p.name for p in parameters if p.default is p.empty and p.kind not in variadic)

@@ -1,0 +1,142 @@
+"""A subject of the console, of a file, of the canvas: one module each, with its weights."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+from app.templates import load_template
+from engine.errors import LabError
+from engine.handlers.subjects import find_subject, forget_weights
+from engine.lab import Lab
+from engine.project.document import Model, TrainingSetup
+from engine.project.subject import (
+    CanvasSubject,
+    ConsoleSubject,
+    FileSubject,
+    split_reference,
+    title,
+)
+from engine.protocol import RunCellCommand, RunFileCommand
+
+NET = """\
+class Net(nn.Module):
+    def __init__(self, size=3):
+        super().__init__()
+        self.layer = nn.Linear(size, 2)
+    def forward(self, x):
+        return self.layer(x)
+"""
+FILE = "from torch import nn\n" + NET
+
+
+@pytest.fixture
+def module(lab: Lab):
+    """The module of a subject, with a seed."""
+
+    def find(subject, seed: int = 0) -> nn.Module:
+        return find_subject(lab, subject, Model(), TrainingSetup(seed=seed)).module
+
+    return find
+
+
+def weights_after(seed: int, size: int = 3) -> torch.Tensor:
+    torch.manual_seed(seed)
+    return nn.Linear(size, 2).weight
+
+
+def test_a_variable_is_its_own_module(lab, ask, module):
+    ask(RunCellCommand(source=f"{NET}model = Net()\nparts = [model]"))
+    model = lab.console.namespace.variables["model"]
+    assert module(ConsoleSubject("model")) is model
+    assert module(ConsoleSubject("model.layer")) is model.layer
+    assert module(ConsoleSubject("parts[0]")) is model
+    ask(RunCellCommand(source="model = Net(5)"))
+    assert module(ConsoleSubject("model")) is lab.console.namespace.variables["model"]
+
+
+@pytest.mark.parametrize(("expression", "size"), [("Net", 3), ("Net()", 3), ("Net(5)", 5)])
+def test_a_class_or_call_makes_a_module_after_the_seed_and_keeps_it(ask, module, expression, size):
+    ask(RunCellCommand(source=NET))
+    before = torch.get_rng_state()
+    subject = ConsoleSubject(expression)
+    made = module(subject, seed=7)
+    assert torch.equal(torch.get_rng_state(), before)
+    assert torch.equal(made.layer.weight, weights_after(7, size))
+    assert module(subject, seed=7) is made
+    other = module(subject, seed=8)
+    assert torch.equal(other.layer.weight, weights_after(8, size))
+
+
+def test_it_is_made_again_when_its_class_is_another(ask, module):
+    ask(RunCellCommand(source=NET))
+    made = module(ConsoleSubject("Net()"))
+    ask(RunCellCommand(source=NET))
+    assert module(ConsoleSubject("Net()")) is not made
+
+
+def test_a_subject_of_a_file_runs_it_once(ask, module, write):
+    path = write("net.py", FILE + "count = Net()\n")
+    made = module(FileSubject(str(path), "Net"))
+    assert torch.equal(made.layer.weight, weights_after(0))
+    instance = module(FileSubject(str(path), "count"))
+    assert module(FileSubject(str(path), "count")) is instance
+    assert module(FileSubject(str(path), "Net")) is made
+    ask(RunFileCommand(path=str(path)))
+    assert module(FileSubject(str(path), "count")) is not instance
+    assert module(FileSubject(str(path), "Net")) is not made
+
+
+def test_the_canvas_is_a_subject_too(lab):
+    project = load_template("mlp")
+    found = find_subject(lab, CanvasSubject(), project.model, project.training)
+    assert found.module is lab.models.live_model(project.model, project.training.seed).module
+
+
+def test_fresh_weights_are_those_after_the_seed(lab, ask, module):
+    ask(RunCellCommand(source=f"{NET}model = Net()"))
+    subject, training = ConsoleSubject("Net"), TrainingSetup(seed=3)
+    with torch.no_grad():
+        module(subject, seed=3).layer.weight.zero_()
+    forget_weights(lab, subject, Model(), training)
+    assert torch.equal(module(subject, seed=3).layer.weight, weights_after(3))
+    with pytest.raises(LabError, match="made by your code"):
+        forget_weights(lab, ConsoleSubject("model"), Model(), training)
+
+
+@pytest.mark.parametrize(
+    ("expression", "words"),
+    [
+        ("missing", "no variable named `missing`"),
+        ("Net(", "is not a Python expression"),
+        ("Deep", r"`Deep` needs arguments: width, depth\."),
+        ("Other", "is a class, but of no nn.Module"),
+        ("number", "is of type int"),
+        ("make", r"`make\(\)` returned an object of type int"),
+        ("Net('x')", "cannot be computed: TypeError"),
+    ],
+)
+def test_what_makes_no_module_is_told(ask, module, expression, words):
+    ask(
+        RunCellCommand(
+            source=f"{NET}class Deep(nn.Module):\n    def __init__(self, width, depth): ...\n"
+            "class Other: ...\nnumber = 3\ndef make(): return 3"
+        )
+    )
+    with pytest.raises(LabError, match=words):
+        module(ConsoleSubject(expression))
+
+
+def test_a_reference_is_split_at_the_file():
+    assert split_reference("net.py:Net(10)") == ("net.py", "Net(10)")
+    assert split_reference("C:\\x\\net.py:parts[1:2]") == ("C:\\x\\net.py", "parts[1:2]")
+    assert split_reference("a.py:b.py:c") == ("a.py", "b.py:c")
+    for text in ("net.py", "net.py:", "net.py: ", ":Net", ".py:Net", "model", "x.tlab"):
+        assert split_reference(text) is None, text
+
+
+def test_titles_name_the_subject():
+    assert title(CanvasSubject()) == "Canvas"
+    assert title(ConsoleSubject("model")) == "model"
+    assert title(FileSubject("/home/x/net.py", "Net()")) == "net.py: Net()"

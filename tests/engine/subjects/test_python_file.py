@@ -1,0 +1,151 @@
+"""A file of the user's runs as `import` would run it, and says what it holds."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import sys
+from pathlib import Path
+
+import pytest
+
+from engine.errors import LabError
+from engine.lab import Lab
+from engine.protocol import FileSnapshot, OutputSnapshot, RunFileCommand
+from engine.subjects.python_file import PythonFile, objects_in
+
+
+@pytest.fixture
+def run(lab: Lab):
+    from engine.handlers.console import output_of
+
+    def run_file(path: Path) -> PythonFile:
+        return lab.subjects.run_file(path, output_of(lab), lab.control)
+
+    return run_file
+
+
+def test_what_stands_under_main_does_not_run(run, write):
+    file = run(write("net.py", 'name = __name__\nif __name__ == "__main__":\n    name = "ran"\n'))
+    assert file.variables["name"] == "net"
+    assert file.variables["__file__"] == str(file.path)
+
+
+def test_it_imports_what_lies_beside_it_also_later_in_a_function(run, write):
+    write("parts.py", "size = 3\n")
+    write("late.py", "size = 4\n")
+    file = run(
+        write(
+            "net.py",
+            """
+            import parts
+            size = parts.size
+            def later():
+                import late
+                return late.size
+            """,
+        )
+    )
+    assert file.variables["size"] == 3
+    assert file.variables["later"]() == 4
+    assert sys.path[0] != str(file.path.parent) and sys.path[-1] == str(file.path.parent)
+
+
+def test_a_file_of_a_package_runs_in_it(run, write):
+    write("zoo/__init__.py", "animals = 2\n")
+    write("zoo/deep/__init__.py", "")
+    write("zoo/deep/parts.py", "legs = 4\n")
+    file = run(write("zoo/deep/net.py", "from .parts import legs\nfrom .. import animals\n"))
+    assert file.module.__name__ == "zoo.deep.net"
+    assert (file.variables["legs"], file.variables["animals"]) == (4, 2)
+
+
+def test_classes_can_be_pickled_as_workers_need_it(run, write):
+    file = run(write("items.py", "class Item:\n    pass\n"))
+    item = file.variables["Item"]()
+    assert type(pickle.loads(pickle.dumps(item))) is type(item)
+
+
+def test_it_and_what_lies_beside_it_run_again(run, write):
+    write("parts.py", "size = 3\n")
+    path = write("net.py", "from parts import size\n")
+    first = run(path)
+    assert first.is_current
+    parts = write("parts.py", "size = 30\n")
+    os.utime(parts, (1, 1))  # its cached bytecode is told by time and size
+    path.write_text("from parts import size\nsize += 1\n")
+    assert not first.is_current
+    assert run(path).variables["size"] == 31
+
+
+def test_a_file_named_as_a_library_does_not_take_its_place(run, write):
+    import json
+
+    file = run(write("json.py", "here = True\n"))
+    assert file.variables["here"] and sys.modules["json"] is json
+    assert file.module.__name__ == "tensorlab_file_json"
+
+
+def test_a_file_that_raises_leaves_no_module(run, write):
+    path = write("broken.py", "x = 1\nraise KeyError('no')\n")
+    with pytest.raises(KeyError):
+        run(path)
+    assert "broken" not in sys.modules and sys.path[0] != str(path.parent)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [(None, "cannot be read: No such file"), (b"x = '\xff'\n", "is not Python source")],
+)
+def test_a_file_that_is_no_source_is_told(run, tmp_path, content, words):
+    path = tmp_path / "x.py"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(LabError, match=words):
+        run(path)
+
+
+def test_its_objects_are_listed(run, write):
+    file = run(
+        write(
+            "net.py",
+            """
+            import torch
+            from torch import nn
+            from torch.nn import Linear
+            from torch.utils.data import DataLoader, TensorDataset
+
+            class Net(nn.Linear):
+                def __init__(self, size, bias=True, **more):
+                    super().__init__(size, size, bias)
+
+            def make(width=3):
+                return Net(width)
+
+            model = make()
+            x = torch.zeros(4, 3)
+            pair = (x, x)
+            data = TensorDataset(x)
+            loader = DataLoader(data, 2)
+            number = 3
+            _hidden = make()
+            """,
+        )
+    )
+    told = [(o.name, o.kind, o.type, o.required) for o in objects_in(file)]
+    assert told == [
+        ("Net", "class", "Net", ("size",)),
+        ("make", "function", "function", ()),
+        ("model", "module", "Net", ()),
+        ("pair", "data", "tuple", ()),
+        ("data", "data", "TensorDataset", ()),
+        ("loader", "data", "DataLoader", ()),
+    ]
+
+
+def test_the_command_answers_with_objects_and_output(lab, ask, write):
+    told: list = []
+    lab.emit = told.append
+    (answer,) = ask(RunFileCommand(path=str(write("net.py", "print('hello')\nimport torch.nn\n"))))
+    assert isinstance(answer, FileSnapshot) and answer.objects == ()
+    assert "".join(s.text for s in told if isinstance(s, OutputSnapshot)) == "hello\n"
