@@ -20,8 +20,9 @@ from engine.project.limits import MAX_EPOCHS, MAX_SEED
 
 COMMANDS = {
     "tour": "drive the real window offscreen through the main job, and leave its pictures",
-    "train": "train a project and write its weights",
-    "export": "write a project's weights or its Python code",
+    "train": "train a project or a module of your code, and write its weights",
+    "export": "write the weights of a project or of your code, or a project's Python",
+    "inspect": "print the modules, parameters and buffers of a project or of your code",
     "exec": "run a Python file in the engine and report on its tensors",
     "doctor": "say what this machine has and lacks",
 }
@@ -94,7 +95,8 @@ def _command_parser() -> argparse.ArgumentParser:
     train = command(
         "train", _train, "Ctrl+C stops at the next step and keeps what was learnt by then."
     )
-    _add_project(train)
+    _add_subject(train)
+    _add_data(train)
     train.add_argument(
         "--epochs",
         metavar="N",
@@ -118,10 +120,10 @@ def _command_parser() -> argparse.ArgumentParser:
         "--resume", dest="begin_from", action="store_const", const="checkpoint",
         help="go on from the last checkpoint of this model and set-up",
     )  # fmt: skip
-    train.add_argument("--json", action="store_true", help="print the result as JSON")
+    _add_json(train)
 
     export = command("export", _export, "The file is loaded back and compared with its source.")
-    _add_project(export)
+    _add_subject(export)
     export.add_argument(
         "--weights", metavar="FILE", type=Path,
         help="state_dict (.pt or .safetensors) to export; without it, the weights saved beside"
@@ -131,7 +133,15 @@ def _command_parser() -> argparse.ArgumentParser:
         "--format", choices=("pt", "safetensors", "py"), help="default: the suffix of --out"
     )
     export.add_argument("--out", metavar="FILE", type=Path, required=True, help="file to write")
-    export.add_argument("--json", action="store_true", help="print the result as JSON")
+    _add_json(export)
+
+    inspect = command(
+        "inspect", _inspect,
+        "With data one step runs, and each module's input and output shapes are told.",
+    )  # fmt: skip
+    _add_subject(inspect)
+    _add_data(inspect)
+    _add_json(inspect)
 
     exec_ = command(
         "exec", _exec,
@@ -159,8 +169,26 @@ def version() -> str:
         return tomllib.loads(project.read_text())["project"]["version"]
 
 
-def _add_project(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("project", metavar="PROJECT", type=Path, help="project file (.tlab)")
+def _add_subject(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "subject", metavar="SUBJECT",
+        help="project file (.tlab), or an nn.Module of your code, as in net.py:Net(10)",
+    )  # fmt: skip
+
+
+def _add_data(parser: argparse.ArgumentParser) -> None:
+    what = "a Dataset, DataLoader or tensors"
+    parser.add_argument(
+        "--data", metavar="DATA", help=f"for code: {what}, FILE.py:NAME or a NAME of its own file"
+    )
+    parser.add_argument("--validation", metavar="DATA", help="for code: data to validate on")
+
+
+def _add_json(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--json", metavar="OUT", nargs="?", const="-",
+        help="report as JSON, to stdout or into the file OUT",
+    )  # fmt: skip
 
 
 def _between(minimum: int, maximum: int) -> Callable[[str], int]:
@@ -200,6 +228,7 @@ def _tour(options: argparse.Namespace) -> int:
 
 def _train(options: argparse.Namespace) -> None:
     from app.commands.projects import TrainOptions, train
+    from app.commands.target import target_of
 
     chosen = TrainOptions(
         options.epochs,
@@ -208,13 +237,23 @@ def _train(options: argparse.Namespace) -> None:
         options.out,
         options.begin_from or "weights",
     )
-    train(options.project, chosen, options.json)
+    target = target_of(options.subject, options.data, options.validation)
+    train(target, chosen, options.json)
 
 
 def _export(options: argparse.Namespace) -> None:
     from app.commands.projects import export
+    from app.commands.target import target_of
 
-    export(options.project, options.weights, options.format, options.out, options.json)
+    target = target_of(options.subject)
+    export(target, options.weights, options.format, options.out, options.json)
+
+
+def _inspect(options: argparse.Namespace) -> None:
+    from app.commands.inspect import inspect
+    from app.commands.target import target_of
+
+    inspect(target_of(options.subject, options.data, options.validation), options.json)
 
 
 def _exec(options: argparse.Namespace) -> None:

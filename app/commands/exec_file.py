@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import json
 import sys
 from pathlib import Path
 
@@ -12,7 +11,7 @@ import msgspec
 from app.commands.conversation import Conversation, EngineEnded
 from app.commands.failures import BAD_ARGUMENTS, CommandFailure
 from app.commands.projects import require_folder_of, require_utf8
-from engine.project.atomic import write_atomically
+from app.commands.report import write_report
 from engine.protocol import (
     CellSnapshot,
     ErrorReport,
@@ -52,11 +51,7 @@ def exec_file(path: Path, out: Path | None) -> None:
             "error": error and {"type": error.type, "message": error.message, "line": error.line},
             "tensors": msgspec.to_builtins(tensors),
         }
-        text = json.dumps(report, indent=2, allow_nan=False, ensure_ascii=False)
-        try:
-            write_atomically(out, f"{text}\n".encode())
-        except OSError as problem:
-            raise CommandFailure(f"--json {out}: {problem.strerror}.") from None
+        write_report(report, out)
     if error is not None:
         place = f"{path}:{error.line}" if error.line else str(path)
         raise CommandFailure(error.traceback.rstrip() or f"{place}: {error.type}: {error.message}")

@@ -1,12 +1,12 @@
-"""`tensorlab train` and `tensorlab export`: work on a project file without a window."""
+"""`tensorlab train` and `tensorlab export`: work on a project or on code without a window."""
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import sys
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -16,10 +16,12 @@ import msgspec
 from app.commands.conversation import Conversation, EngineEnded, failure
 from app.commands.failures import BAD_ARGUMENTS, CommandFailure
 from app.commands.progress import Progress
+from app.commands.report import write_report
 from app.commands.run_beginnings import BeginFrom, Beginning, begin
+from app.commands.target import Target, show_output
 from engine.project import files
 from engine.project.atomic import regular_target
-from engine.project.document import Project, TrainingSetup
+from engine.project.document import TrainingSetup
 from engine.protocol import (
     EpochRow,
     ErrorSnapshot,
@@ -30,17 +32,6 @@ from engine.protocol import (
 )
 
 Format = Literal["pt", "safetensors", "py"]
-
-
-def load_project(path: Path) -> Project:
-    """The project in a file. Raises CommandFailure that names the file, and the field at fault if
-    there is one."""
-    if not path.is_file():
-        raise CommandFailure(f"{path}: there is no such project file.", BAD_ARGUMENTS)
-    try:
-        return files.load(path)
-    except files.FileProblem as problem:
-        raise CommandFailure(f"{path}: {problem}") from None
 
 
 def format_of(path: Path, allowed: tuple[Format, ...], option: str = "--out") -> Format:
@@ -92,11 +83,17 @@ class TrainOptions:
         )
 
 
-def train(path: Path, options: TrainOptions, as_json: bool) -> None:
-    """Train a project, from the weights saved beside it if there are any; report, and write the
-    weights. Ctrl+C, SIGTERM and SIGHUP stop at the next
-    step, and the weights so far are written. Raises CommandFailure."""
-    project = load_project(path)
+def train(target: Target, options: TrainOptions, json_out: str | None) -> None:
+    """Train a subject, a project from the weights saved beside it if there are any; report, and
+    write the weights. Ctrl+C, SIGTERM and SIGHUP stop at the next step, and the weights so far are
+    written. Raises CommandFailure."""
+    path, project = target.path, target.project
+    if target.is_code and not target.objective.data:
+        raise CommandFailure(
+            f"{target.text}: which data? Add --data FILE.py:NAME, or --data NAME for one of the"
+            " same file.",
+            BAD_ARGUMENTS,
+        )
     weights_format = format_of(options.out, ("pt", "safetensors")) if options.out else None
     if options.out is not None:
         require_folder_of(options.out)
@@ -106,10 +103,16 @@ def train(path: Path, options: TrainOptions, as_json: bool) -> None:
     try:
         with Conversation("training") as engine:
             _require_device(setup.device, [d.name for d in engine.ready().devices], options, path)
-            beginning = begin(engine, path, project, setup, options.begin_from)
-            checkpoint = beginning.path if beginning.kind == "checkpoint" else ""
-            command = TrainCommand(model=project.model, training=setup, checkpoint=checkpoint)
+            beginning = begin(engine, target, setup, options.begin_from)
+            command = TrainCommand(
+                model=project.model,
+                training=setup,
+                checkpoint=beginning.path if beginning.kind == "checkpoint" else "",
+                subject=target.subject,
+                objective=target.objective,
+            )
             for snapshot in engine.ask(command):
+                show_output(snapshot)
                 if isinstance(snapshot, ErrorSnapshot):
                     raise failure(path, snapshot)
                 if isinstance(snapshot, TrainingSnapshot):
@@ -127,35 +130,38 @@ def train(path: Path, options: TrainOptions, as_json: bool) -> None:
                     training=setup,
                     format=weights_format,
                     path=str(options.out.absolute()),
+                    subject=target.subject,
                 )
                 weights = _exported(engine, command, options.out)
     except EngineEnded as end:
         progress.end()
         raise CommandFailure(f"{path}: {end}\n{_way_on(end.checkpoint_step)}") from None
-    report = _training_report(path, setup, beginning, run, progress.last_epoch, weights)
+    report = _training_report(target, setup, beginning, run, progress.last_epoch, weights)
     report["seconds"] = round(time.monotonic() - started_s, 3)
-    words = _in_words(report, beginning)
-    print(json.dumps(report, indent=2, allow_nan=False) if as_json else words)
+    if json_out is None:
+        print(_in_words(report, beginning))
+    else:
+        write_report(report, json_out)
     if run.state == "stopped":
         way_on = " Go on with --resume." if run.checkpoint else ""
-        raise CommandFailure(
-            f"{path}: stopped after {run.step:,} of {run.total_steps:,} steps.{way_on}"
-        )
+        of = f" of {run.total_steps:,}" if run.total_steps else ""
+        raise CommandFailure(f"{path}: stopped after {run.step:,}{of} steps.{way_on}")
 
 
 def export(
-    path: Path, weights: Path | None, format_: Format | None, out: Path, as_json: bool
+    target: Target, weights: Path | None, format_: Format | None, out: Path, json_out: str | None
 ) -> None:
-    """Write a project's weights or its Python. Raises CommandFailure.
+    """Write a subject's weights, or a project's Python. Raises CommandFailure.
 
-    Without `weights`, those beside the project are written; without these, its initial ones.
+    Without `weights`, those beside the project are written; without these, the initial ones.
     """
-    project = load_project(path)
+    path, project = target.path, target.project
     if weights is not None and not weights.is_file():
         raise CommandFailure(f"--weights {weights}: there is no such file.", BAD_ARGUMENTS)
     format_ = format_ or format_of(out, ("pt", "safetensors", "py"))
     require_folder_of(out)
-    if weights is None and format_ != "py" and files.weights_file(path).is_file():
+    has_own = not target.is_code and format_ != "py" and files.weights_file(path).is_file()
+    if weights is None and has_own:
         weights = files.weights_file(path)
     if weights is not None:
         require_utf8(weights, "--weights")
@@ -165,13 +171,17 @@ def export(
         format=format_,
         path=str(out.absolute()),
         weights=str(weights.absolute()) if weights else "",
+        subject=target.subject,
     )
     try:
         with Conversation("exporting") as engine:
             report = _exported(engine, command, weights or path)
     except EngineEnded as end:
         raise CommandFailure(f"{path}: {end}") from None
-    print(json.dumps(report, indent=2, allow_nan=False) if as_json else _export_words(report))
+    if json_out is None:
+        print(_export_words(report))
+    else:
+        write_report(report, json_out)
 
 
 def _way_on(checkpoint_step: int | None) -> str:
@@ -195,6 +205,7 @@ def _require_device(device: str, known: list[str], options: TrainOptions, path: 
 
 def _exported(engine: Conversation, command: ExportCommand, place: Path) -> dict:
     for snapshot in engine.ask(command):
+        show_output(snapshot)
         if isinstance(snapshot, ErrorSnapshot):
             raise failure(place, snapshot)
         if isinstance(snapshot, ExportSnapshot):
@@ -210,7 +221,7 @@ def _exported(engine: Conversation, command: ExportCommand, place: Path) -> dict
 
 
 def _training_report(
-    path: Path,
+    target: Target,
     setup: TrainingSetup,
     beginning: Beginning,
     run: TrainingSnapshot,
@@ -218,7 +229,8 @@ def _training_report(
     weights: dict | None,
 ) -> dict:
     return {
-        "project": str(path),
+        "subject": target.text,
+        **({"data": target.objective.data} if target.is_code else {"project": target.text}),
         "state": run.state,
         "begins": beginning.report(),
         "device": setup.device,
@@ -229,10 +241,16 @@ def _training_report(
         "train_accuracy": _number(row.train_accuracy) if row else None,
         "val_loss": _number(row.validation_loss) if row else None,
         "val_accuracy": _number(row.validation_accuracy) if row else None,
+        "train_figures": _numbers(row.train_figures) if row else {},
+        "val_figures": _numbers(row.validation_figures) if row else {},
         "steps_per_second": _number(run.steps_per_second),
         "checkpoint": run.checkpoint or None,
         "weights": weights,
     }
+
+
+def _numbers(figures: Mapping[str, float]) -> dict[str, float | str | None]:
+    return {name: _number(value) for name, value in figures.items()}
 
 
 def _number(value: float) -> float | str | None:

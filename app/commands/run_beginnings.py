@@ -8,8 +8,9 @@ from typing import Literal, NamedTuple
 
 from app.commands.conversation import Conversation, failure
 from app.commands.failures import CommandFailure
+from app.commands.target import Target, show_output
 from engine.project import files
-from engine.project.document import Project, TrainingSetup
+from engine.project.document import TrainingSetup
 from engine.protocol import (
     CheckpointSnapshot,
     ErrorSnapshot,
@@ -39,18 +40,18 @@ class Beginning(NamedTuple):
 
 
 def begin(
-    engine: Conversation, path: Path, project: Project, setup: TrainingSetup, wanted: BeginFrom
+    engine: Conversation, target: Target, setup: TrainingSetup, wanted: BeginFrom
 ) -> Beginning:
     """Find what the run begins from. "weights" are those beside the project, which the engine then
     has; without such a file they are fresh. Raises CommandFailure if the weights do not fit, or
     there is no checkpoint that fits."""
     if wanted == "checkpoint":
-        return _checkpoint(engine, path, project, setup)
-    beside = files.weights_file(path)
-    if wanted == "fresh" or not beside.is_file():
+        return _checkpoint(engine, target, setup)
+    beside = files.weights_file(target.path)
+    if wanted == "fresh" or target.is_code or not beside.is_file():
         return Beginning("fresh")
     command = OpenWeightsCommand(
-        model=project.model, training=setup, path=os.fsencode(beside.absolute())
+        model=target.project.model, training=setup, path=os.fsencode(beside.absolute())
     )
     for snapshot in engine.ask(command):
         if isinstance(snapshot, ErrorSnapshot):
@@ -59,15 +60,17 @@ def begin(
     return Beginning("weights", str(beside))
 
 
-def _checkpoint(
-    engine: Conversation, path: Path, project: Project, setup: TrainingSetup
-) -> Beginning:
-    for snapshot in engine.ask(FindCheckpointCommand(model=project.model, training=setup)):
+def _checkpoint(engine: Conversation, target: Target, setup: TrainingSetup) -> Beginning:
+    command = FindCheckpointCommand(
+        model=target.project.model, training=setup, subject=target.subject
+    )
+    for snapshot in engine.ask(command):
+        show_output(snapshot)
         if isinstance(snapshot, ErrorSnapshot):
-            raise failure(path, snapshot)
+            raise failure(target.path, snapshot)
         if isinstance(snapshot, CheckpointSnapshot) and snapshot.path:
             return Beginning("checkpoint", snapshot.path, snapshot.step)
     raise CommandFailure(
-        f"{path}: --resume: there is no checkpoint of this model with this data, batch size, seed"
-        " and optimizer. Train without --resume."
+        f"{target.path}: --resume: there is no checkpoint of this model with this data, batch size,"
+        " seed and optimizer. Train without --resume."
     )

@@ -395,7 +395,7 @@ def test_a_hostile_project_is_told_in_one_line(old, new, field, tmp_path, capsys
             "/dev/null: it is a device, not a regular file.",
         ),
         (("train", MLP, "--out", "nul\0.pt"), "no file can have this name"),
-        (("train",), "PROJECT"),
+        (("train",), "SUBJECT"),
         (("export", MLP), "--out"),
         (("export", MLP, "--out", "w.onnx"), "--out w.onnx"),
         (("export", MLP, "--format", "onnx", "--out", "w"), "--format"),

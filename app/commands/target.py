@@ -1,0 +1,83 @@
+"""What a command works on: `PROJECT.tlab`, or `FILE.py:EXPRESSION`, a module of the user's code."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+from app.commands.failures import BAD_ARGUMENTS, CommandFailure
+from engine.project import files
+from engine.project.document import Project
+from engine.project.subject import CanvasSubject, FileSubject, Objective, Subject, split_reference
+from engine.protocol import OutputSnapshot, Snapshot
+
+
+class Target(NamedTuple):
+    """`text` is what was written. `project` is that of the file, or a new one for a file of code;
+    `objective` says what code is trained for."""
+
+    text: str
+    path: Path
+    project: Project
+    subject: Subject = CanvasSubject()
+    objective: Objective = Objective()
+
+    @property
+    def is_code(self) -> bool:
+        return not isinstance(self.subject, CanvasSubject)
+
+
+def target_of(text: str, data: str | None = None, validation: str | None = None) -> Target:
+    """The target that an argument names. Raises CommandFailure for a file that is not there, and
+    for data that cannot go with it."""
+    reference = split_reference(text)
+    if reference is None:
+        if data or validation:
+            raise CommandFailure(
+                "--data and --validation are for a subject of code, FILE.py:EXPRESSION; a project"
+                " has its data set.",
+                BAD_ARGUMENTS,
+            )
+        path = Path(text)
+        if path.suffix == ".py":
+            raise CommandFailure(
+                f"{text}: which module of the file? Write {text}:NAME, or {text}:Net(10).",
+                BAD_ARGUMENTS,
+            )
+        return Target(text, path, load_project(path))
+    file, expression = reference
+    path = Path(file)
+    if not path.is_file():
+        raise CommandFailure(f"{file}: there is no such file.", BAD_ARGUMENTS)
+    subject = FileSubject(str(path.absolute()), expression)
+    objective = Objective(_absolute(data or ""), _absolute(validation or ""))
+    return Target(text, path, Project(name=path.stem), subject, objective)
+
+
+def load_project(path: Path) -> Project:
+    """The project in a file. Raises CommandFailure that names the file, and the field at fault if
+    there is one."""
+    if not path.is_file():
+        raise CommandFailure(f"{path}: there is no such project file.", BAD_ARGUMENTS)
+    try:
+        return files.load(path)
+    except files.FileProblem as problem:
+        raise CommandFailure(f"{path}: {problem}") from None
+
+
+def show_output(snapshot: Snapshot) -> None:
+    """Print what the user's code printed to stderr: stdout is for the command's own report."""
+    if isinstance(snapshot, OutputSnapshot):
+        print(snapshot.text, end="", flush=True, file=sys.stderr)
+
+
+def _absolute(expression: str) -> str:
+    """The expression, with the file that it names by its whole path."""
+    reference = split_reference(expression)
+    if reference is None:
+        return expression
+    path = Path(reference[0])
+    if not path.is_file():
+        raise CommandFailure(f"{path}: there is no such file.", BAD_ARGUMENTS)
+    return f"{path.absolute()}:{reference[1]}"

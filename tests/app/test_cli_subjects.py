@@ -1,0 +1,128 @@
+"""`tensorlab inspect`, `train` and `export` on a module of code."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from tests.app.test_cli import MLP, run
+
+pytestmark = pytest.mark.usefixtures("forked_processes")
+
+NET = """
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+class Net(nn.Module):
+    def __init__(self, hidden=8):
+        super().__init__()
+        self.body = nn.Sequential(nn.Linear(4, hidden), nn.ReLU(), nn.Dropout(0.1))
+        self.head = nn.Linear(hidden, 3)
+        self.register_buffer("scale", torch.ones(()))
+
+    def forward(self, x):
+        return self.head(self.body(x)) * self.scale
+
+x = torch.linspace(-1, 1, 160).reshape(40, 4)
+data = TensorDataset(x, torch.arange(40) % 3)
+print("loading")
+"""
+
+
+@pytest.fixture
+def net(tmp_path):
+    file = tmp_path / "net.py"
+    file.write_text(NET)
+    return file
+
+
+def test_inspect_tells_modules_parameters_and_buffers(net, tmp_path, capsys):
+    out = tmp_path / "structure.json"
+    assert run("inspect", f"{net}:Net(16)", "--data", "data", "--json", out) == 0
+    report = json.loads(out.read_text())
+    assert capsys.readouterr().err == "loading\n"
+    modules = {row["path"]: row for row in report["modules"]}
+    assert list(modules) == ["", "body", "body.0", "body.1", "body.2", "head"]
+    assert modules["body.0"]["class"] == "Linear" and modules["body.0"]["parameters"] == 4 * 16 + 16
+    assert modules["head"]["calls"] == [
+        {"inputs": [[40, 16]], "outputs": [[40, 3]], "macs": 40 * 16 * 3}
+    ]
+    assert [(row["name"], row["shape"]) for row in report["parameters"]] == [
+        ("body.0.weight", [16, 4]), ("body.0.bias", [16]), ("head.weight", [3, 16]),
+        ("head.bias", [3]),
+    ]  # fmt: skip
+    assert [row["name"] for row in report["buffers"]] == ["scale"]
+    assert report["totals"]["parameters"] == 80 + 51 and report["unrun"] is None
+
+
+def test_inspect_tells_them_in_words_and_of_a_project_too(net, capsys):
+    assert run("inspect", f"{net}:Net") == 0
+    assert "6 modules · 67 parameters" in capsys.readouterr().out
+    assert run("inspect", MLP, "--json") == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["totals"]["parameters"] == sum(
+        row["elements"] for row in report["parameters"] if not row["shared_with"]
+    )
+    assert report["modules"][0]["calls"][0]["outputs"] == [[64, 10]]
+
+
+def test_a_module_of_code_is_trained_and_exported_as_a_plain_loop_would(net, tmp_path, capsys):
+    weights, told = tmp_path / "net.pt", tmp_path / "run.json"
+    arguments = ("--data", "data", "--validation", f"{net}:data", "--epochs", 2, "--seed", 3)
+    assert run("train", f"{net}:Net", *arguments, "--out", weights, "--json", told) == 0
+    report = json.loads(told.read_text())
+    assert (report["state"], report["steps"], report["data"]) == ("finished", 2, "data")
+    assert 0 <= report["val_accuracy"] <= 1
+
+    names: dict = {"__name__": "net"}
+    exec(compile(NET, "net.py", "exec"), names)
+    torch.manual_seed(3)
+    model = names["Net"]()
+    torch.manual_seed(3)
+    optimizer = torch.optim.Adam(model.parameters())
+    for _ in range(2):
+        for x, y in names["DataLoader"](names["data"], 64, shuffle=True):
+            optimizer.zero_grad()
+            torch.nn.functional.cross_entropy(model(x), y).backward()
+            optimizer.step()
+    learnt = torch.load(weights)
+    assert learnt.keys() == model.state_dict().keys()
+    assert all(torch.equal(value, learnt[key]) for key, value in model.state_dict().items())
+
+    copy = tmp_path / "net.safetensors"
+    assert run("export", f"{net}:Net", "--weights", weights, "--out", copy) == 0
+    assert all(torch.equal(value, learnt[key]) for key, value in load_file(copy).items())
+    capsys.readouterr()
+    assert run("export", f"{net}:Net", "--out", tmp_path / "x.py") == 1
+    assert "Only a model of blocks is written as Python" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (("inspect", "{net}"), 2, "which module of the file? Write"),
+        (("inspect", "gone.py:Net"), 2, "gone.py: there is no such file"),
+        (("inspect", MLP, "--data", "x"), 2, "--data and --validation are for a subject of code"),
+        (("train", "{net}:Net"), 2, "which data? Add --data"),
+        (("train", "{net}:Net", "--data", "gone.py:x"), 2, "gone.py: there is no such file"),
+        (("train", "{net}:Net", "--data", "gone"), 1, "There is no variable named `gone`"),
+        (("train", "{net}:Net", "--data", "x"), 1, "No usual task fits"),
+        (("inspect", "{net}:Gone"), 1, "There is no variable named `Gone`"),
+    ],
+)
+def test_a_wrong_subject_is_told(net, capsys, arguments, code, words):
+    written = [str(argument).format(net=net) for argument in arguments]
+    assert run(*written) == code
+    assert words in capsys.readouterr().err
+
+
+def test_an_error_of_the_code_shows_its_own_lines_only(net, capsys):
+    net.write_text(NET + "raise ValueError('no')\n")
+    assert run("inspect", f"{net}:Net") == 1
+    told = capsys.readouterr().err
+    assert "ValueError: no" in told and f'File "{net}", line' in told
+    assert "engine/" not in told
