@@ -24,7 +24,7 @@ from engine.protocol import (
 from tests.pictures import assert_same_picture
 from widgets import theme
 from widgets.autograd.autograd_view import AutogradView
-from widgets.autograd.graph_code import GraphCode, line_of
+from widgets.autograd.graph_code import MOST_LINES, GraphCode, line_of
 from widgets.autograd.root_bar import RootBar
 from widgets.boxes.numbers import shown, strength
 from widgets.graph.view import GraphView
@@ -232,6 +232,14 @@ def test_the_current_line_is_lit(code):
         seen.append(code.lit)
     assert seen == [(0, 4), (4, 3), (3, 2), (2, 1), (1, 0)]
     assert [mark.cursor.blockNumber() + 1 for mark in code.text.extraSelections()] == [1]
+
+
+def test_it_is_as_high_as_its_code_up_to_a_few_lines(code):
+    line, frame = code.text.fontMetrics().lineSpacing(), 8 * theme.GRID
+    assert code.sizeHint().height() == 4 * line + frame
+    assert code.sizeHint().width() == code.layout().sizeHint().width()
+    code.show_graph(replace(GRAPH, sources={CELL: CODE + 50 * "pass\n"}))
+    assert code.sizeHint().height() == MOST_LINES * line + frame
 
 
 def test_a_graph_without_cells_has_no_code(code):
