@@ -94,7 +94,7 @@ def test_a_block_dropped_on_a_short_wire_makes_itself_room(program):
     page.canvas.block_dropped_on_wire.emit("nn.Dropout", there.x - 60, there.y, wire)
     boxes = [item.rect() for item in page.canvas.model_scene.blocks.values()]
     assert not [pair for pair in itertools.combinations(boxes, 2) if pair[0].intersects(pair[1])]
-    assert model(program).block(ids[-1]).x == end.x + 288
+    assert model(program).block(ids[-1]).x == end.x + 304
     assert [(w.source, w.target) for w in model(program).wires[-2:]] == [("b3", "b7"), ("b7", "b4")]
     program.bench.actions["edit.undo"].trigger()
     assert model(program).block(ids[-1]) == end and wire in model(program).wires

@@ -14,7 +14,7 @@ from .blocks import (
     port_y,
     snap,
 )
-from .model_layout import layout_model
+from .model_layout import LAYER_GAP, layout_model
 from .nested_layout import TITLE_HEIGHT, layout_nested
 from .outline import Direction, EdgeStyle, NestedLayout, Outline
 from .without_collection import without_collection
@@ -23,6 +23,7 @@ __all__ = [
     "BLOCK_WIDTH",
     "BODY_HEIGHT",
     "GRID",
+    "LAYER_GAP",
     "PORT_LINE",
     "SIDES",
     "TITLE_HEIGHT",

@@ -108,7 +108,7 @@ def _heights(
         at_top = index == 0 and graph.level.tops
         at_bottom = index + 2 == len(rows) and graph.level.bottoms
         gap = PORT_GAP if at_top or at_bottom else graph.level.layer_gap
-        y = bottoms[-1] + min(gap + round(STEEPNESS * shift[index]), WIDEST_GAP)
+        y = bottoms[-1] + max(gap, min(gap + round(STEEPNESS * shift[index]), WIDEST_GAP))
     return tops, bottoms
 
 

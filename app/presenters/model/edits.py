@@ -129,7 +129,8 @@ class ModelEdits:
 
     def duplicate(self, blocks: Sequence[str]) -> None:
         piece = edits.fragment(self._bench.project, blocks)
-        self._add_piece("Duplicate", piece, _PASTE_PX, _PASTE_PX)
+        dx, dy = placing.shift_clear(self._bench.project, piece, _PASTE_PX, _PASTE_PX)
+        self._add_piece("Duplicate", piece, dx, dy)
 
     def _add_piece(self, text: str, piece: Model, dx: float, dy: float) -> None:
         added = self._bench.edit_with(

@@ -6,11 +6,10 @@ from PySide6.QtCore import QRectF
 
 from engine.project import catalogue, edits, wiring
 from engine.project.document import Block, Model, Project, Wire
-from widgets.layout import block_size, snap
+from widgets.layout import BLOCK_WIDTH, LAYER_GAP, block_size, snap
 
-_BESIDE_PX = 288.0
-"""The distance between the left edges of neighbouring blocks, with room for a wire and its
-shape."""
+_BESIDE_PX = BLOCK_WIDTH + LAYER_GAP
+"""The distance between the left edges of neighbouring blocks."""
 _DOWN_PX = 32.0
 
 

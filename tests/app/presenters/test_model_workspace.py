@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 from PySide6.QtCore import QMimeData, QPoint
 from PySide6.QtGui import QGuiApplication
@@ -106,6 +108,14 @@ def test_an_edit_that_is_refused_sets_the_canvas_back_and_says_why(desk, bench):
     assert desk.model == SMALL_MODEL and len(bench.window.said) == 1
     assert desk.canvas.model_scene.blocks["a"].pos() == item.pos()
     assert (item.pos().x(), item.pos().y()) == (288, 0)
+
+
+def test_a_duplicate_covers_no_block(desk):
+    desk.canvas.duplicate_requested.emit(("a", "b"))
+    desk.canvas.duplicate_requested.emit(("a", "b"))
+    boxes = [item.rect() for item in desk.canvas.model_scene.blocks.values()]
+    assert len(boxes) == len(SMALL_MODEL.blocks) + 4
+    assert not [pair for pair in itertools.combinations(boxes, 2) if pair[0].intersects(pair[1])]
 
 
 def test_what_is_copied_is_pasted_and_selected(desk, bench):

@@ -48,7 +48,7 @@ def test_a_block_stands_where_it_was_wanted_or_as_far_below_as_it_needs():
 def test_a_block_after_another_stands_to_its_right_and_is_wired(line):
     project, (source, middle, end) = line
     xs = [project.model.block(block).x for block in (source, middle, end)]
-    assert xs == [0, 288, 576] and {b.y for b in project.model.blocks} == {0}
+    assert xs == [0, 304, 608] and {b.y for b in project.model.blocks} == {0}
     ends = [(wire.source, wire.target) for wire in project.model.wires]
     assert ends == [(source, middle), (middle, end)] and clear(project)
 
@@ -58,7 +58,7 @@ def test_a_block_without_an_input_is_not_wired(line):
     wires = project.model.wires
     project, added = placing.add_after(project, "Input", project.model.block(end))
     assert project.model.wires == wires
-    assert project.model.block(added).x == 3 * 288
+    assert project.model.block(added).x == 3 * 304
 
 
 def test_a_block_on_a_wire_with_room_stands_there_and_moves_nothing(line):
@@ -75,9 +75,9 @@ def test_a_block_on_a_wire_with_room_stands_there_and_moves_nothing(line):
 
 def test_a_block_on_a_wire_without_room_moves_what_comes_after(line):
     project, (source, middle, end) = line
-    project, aside = edits.add_block(project, "nn.ReLU", 288, 600)  # no wire leads to it
+    project, aside = edits.add_block(project, "nn.ReLU", 304, 600)  # no wire leads to it
     wire = next(w for w in project.model.wires if w.source == source)
     after, added = placing.insert(project, "nn.ReLU", wire, 280, 0)
     at = {block: after.model.block(block).x for block in (source, added, middle, end, aside)}
-    assert at == {source: 0, added: 288, middle: 576, end: 864, aside: 288}
+    assert at == {source: 0, added: 304, middle: 608, end: 912, aside: 304}
     assert clear(after)

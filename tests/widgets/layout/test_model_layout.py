@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from itertools import combinations
+from itertools import combinations, pairwise
 from pathlib import Path
 
 import pytest
@@ -13,7 +13,15 @@ from hypothesis import strategies as st
 from engine.project import catalogue, files
 from engine.project.document import Block, Model, Wire, replace
 from tests.widgets.small_model import SMALL_MODEL, make_block, make_wire
-from widgets.layout import GRID, PORT_LINE, block_size, layout_model, port_y
+from widgets.layout import (
+    BLOCK_WIDTH,
+    GRID,
+    LAYER_GAP,
+    PORT_LINE,
+    block_size,
+    layout_model,
+    port_y,
+)
 
 Places = dict[str, tuple[float, float]]
 KINDS = ("nn.Linear", "torch.add", "torch.cat")
@@ -92,7 +100,7 @@ def test_a_wire_twice_and_a_wire_to_its_own_block_change_nothing(model: Model) -
 def test_a_chain_is_one_straight_line() -> None:
     places = layout_model(SMALL_MODEL)
     assert len({places[key][1] for key in ("x", "a", "b", "out")}) == 1
-    assert [places[key][0] for key in ("x", "a", "b", "out")] == [0, 288, 576, 864]
+    assert [places[key][0] for key in ("x", "a", "b", "out")] == [0, 304, 608, 912]
 
 
 def test_wires_meet_their_own_ports_without_a_bend_wider_than_the_grid() -> None:
@@ -109,6 +117,26 @@ def test_wires_meet_their_own_ports_without_a_bend_wider_than_the_grid() -> None
     above = port_place(model, places, "a", "output")
     assert above == places["a"][1] + PORT_LINE
     assert abs(port_place(model, places, "sum", "input") - above) <= GRID / 2
+
+
+def test_neighbours_leave_room_for_the_shape_on_their_wire() -> None:
+    steep = Model(
+        (
+            make_block("x", "Input", 0, 0, shape=(4,)),
+            *(make_block(key, "nn.Linear", 0, 0) for key in "abcd"),
+        ),
+        tuple(make_wire("x", key) for key in "abcd"),
+    )
+    for model, room in ((steep, None), (SMALL_MODEL, None), (SMALL_MODEL, (600.0, 600.0))):
+        lefts = sorted({x for x, _ in layout_model(model, room).values()})
+        assert lefts[1] - lefts[0] - BLOCK_WIDTH >= LAYER_GAP
+
+
+@pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.stem)
+def test_the_blocks_of_a_template_do_so_too(path) -> None:
+    model = files.load(path).model
+    lefts = sorted({block.x for block in model.blocks})
+    assert all(b - a - BLOCK_WIDTH >= LAYER_GAP for a, b in pairwise(lefts))
 
 
 def test_an_empty_model_has_no_places() -> None:
