@@ -148,12 +148,15 @@ class ModelScene(QGraphicsScene):
         moved = set(blocks)
         self._moved()
         touched = []
-        keys = list(self.blocks)
+        row = {key: number for number, key in enumerate(self.blocks)}
+        others = np.ones(len(row), bool)
         bodies = boxes([item.rect() for item in self.blocks.values()])
         for wire, item in self.wires.items():
             if (wire.source in moved or wire.target in moved) and (ends := self._ends(wire)):
-                others = [key not in (wire.source, wire.target) for key in keys]
+                own = [row[wire.source], row[wire.target]]
+                others[own] = False
                 item.run(*ends, bodies[others])
+                others[own] = True
                 touched.append(item)
         self.place_labels(touched)
 
@@ -166,10 +169,14 @@ class ModelScene(QGraphicsScene):
         for item in self.wires.values():
             if id(item) not in placed:
                 obstacles += [rect for rect in item.label_rects.values() if not rect.isEmpty()]
-        taken = boxes(obstacles)
+        count = len(obstacles)
+        taken = np.empty((count + 2 * len(wires), 4))
+        taken[:count] = boxes(obstacles)
         for item in wires:
-            item.place_label(taken)
-            taken = np.vstack([taken, boxes(list(item.label_rects.values()))])
+            item.place_label(taken[:count])
+            placed_here = [rect for rect in item.label_rects.values() if not rect.isEmpty()]
+            taken[count : count + len(placed_here)] = boxes(placed_here)
+            count += len(placed_here)
 
     # -- hits ------------------------------------------------------------------------------------
 

@@ -119,6 +119,9 @@ def _detour(start: QPointF, end: QPointF, left: float, right: float, y: float) -
 
 def _hit_by(path: QPainterPath, obstacles: np.ndarray) -> np.ndarray:
     """The rows of `obstacles` that a path hits or nearly touches."""
+    obstacles = _near(path.controlPointRect().adjusted(-6, -6, 6, 6), obstacles)
+    if not len(obstacles):
+        return obstacles
     x, y = sample_path(path).T[:, :, None]
     left, top, right, bottom = obstacles.T
     inside = (x > left - 6) & (x < right + 6) & (y > top - 6) & (y < bottom + 6)
@@ -180,6 +183,8 @@ class WireItem(QGraphicsItem):
         self._hide_label()
         if not self.label:
             return
+        reach = style.text_width(self.label, _label_font(True)) + 2 * PORT_LINE
+        obstacles = _near(self._path_bounds().adjusted(-reach, -reach, reach, reach), obstacles)
         for large in (False, True):
             face = _label_font(large)
             rect = QRectF(0, 0, style.text_width(self.label, face) + 6, face.pixelSize() + 5)
@@ -250,6 +255,13 @@ def _apart(rect: QRectF, obstacles: np.ndarray) -> bool:
     left, top, right, bottom = obstacles.T
     beside = (right <= rect.left() - PORT_ROOM) | (left >= rect.right() + PORT_ROOM)
     return bool((beside | (bottom <= rect.top()) | (top >= rect.bottom())).all())
+
+
+def _near(rect: QRectF, obstacles: np.ndarray) -> np.ndarray:
+    """The rows of `obstacles` that overlap or touch a rect."""
+    left, top, right, bottom = obstacles.T
+    across = (left <= rect.right()) & (right >= rect.left())
+    return obstacles[across & (top <= rect.bottom()) & (bottom >= rect.top())]
 
 
 def boxes(rects: Sequence[QRectF]) -> np.ndarray:
