@@ -176,6 +176,7 @@ class Workspaces(QObject):
 
         trace.node_requested.connect(page.show_node)
         trace.graph_wanted.connect(passes.show_graph_of)
+        passes.graph_failed.connect(trace.show_no_graph)
         rules.trace_requested.connect(page.show_trace)
         rules.trace_requested.connect(trace.trace_rule)
         rules.code_requested.connect(page.show_code)

@@ -241,13 +241,16 @@ class _Modes:
             self._write(engine_modes)
 
     @staticmethod
-    def _read() -> tuple[bool, torch.dtype, torch.device]:
-        return torch.is_grad_enabled(), torch.get_default_dtype(), torch.get_default_device()
+    def _read() -> tuple[bool, torch.dtype, torch.device | None]:
+        # A default device that was set, also the CPU, slows every function of torch down.
+        context = getattr(torch._GLOBAL_DEVICE_CONTEXT, "device_context", None)
+        device = None if context is None else context.device
+        return torch.is_grad_enabled(), torch.get_default_dtype(), device
 
     @classmethod
-    def _write(cls, modes: tuple[bool, torch.dtype, torch.device]) -> None:
+    def _write(cls, modes: tuple[bool, torch.dtype, torch.device | None]) -> None:
         grad, dtype, device = modes
         torch.set_grad_enabled(grad)
         torch.set_default_dtype(dtype)
-        if torch.get_default_device() != device:
-            torch.set_default_device(None if device.type == "cpu" else device)
+        if cls._read()[2] != device:
+            torch.set_default_device(device)

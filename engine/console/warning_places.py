@@ -20,35 +20,42 @@ def warnings_at_users_lines() -> Iterator[None]:
     """While this context is open, a warning whose place is a frame of this program is given again
     at the user's line under which it arose; the filters then decide as for any other. One of a
     library names the user's line too."""
-    before = warnings.showwarning
+    # Not `showwarning`: `catch_warnings(record=True)` of the user's code goes past that.
+    before, showing = warnings._showwarnmsg, _showing()  # pyright: ignore[reportAttributeAccessIssue]
 
-    def show(message, category, filename, lineno, file=None, line=None) -> None:
+    def show(told: warnings.WarningMessage) -> None:
         place = _users_frame(sys._getframe(1))
-        if place is None or file is not None or is_user_file(filename):
-            before(message, category, filename, lineno, file, line)
-        elif is_ours(filename):
+        if place is None or told.file is not None or is_user_file(told.filename):
+            before(told)
+        elif is_ours(told.filename):
             names = place.f_globals
             warnings.warn_explicit(
-                message,
-                category,
+                told.message,
+                told.category,
                 place.f_code.co_filename,
                 place.f_lineno,
                 names.get("__name__") or "<unknown>",
                 names.setdefault("__warningregistry__", {}),
             )
         else:
-            before(message, category, filename, lineno, file, line)
+            before(told)
+            if _showing() != showing:
+                return  # the user's code records or shows it
             name, number = place.f_code.co_filename, place.f_lineno
             source = linecache.getline(name, number).strip()
             print(f"  from {name}:{number}: {source}", file=sys.stderr)
 
     _let_through()
-    warnings.showwarning = show
+    warnings._showwarnmsg = show  # pyright: ignore[reportAttributeAccessIssue]
     try:
         yield
     finally:
-        if warnings.showwarning is show:  # else the user's code has set its own
-            warnings.showwarning = before
+        warnings._showwarnmsg = before  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def _showing() -> tuple[object, object]:
+    """What shows a warning: user code may have put its own in place."""
+    return warnings.showwarning, warnings._showwarnmsg_impl  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def _let_through() -> None:

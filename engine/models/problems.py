@@ -307,8 +307,15 @@ def _reshaped(block: Block, inputs: Specs) -> _Found:
         return None
     (port, spec), shape = next(iter(inputs.items())), _value(block, "shape")
     sizes = spec.shape[1:]
-    if not isinstance(shape, tuple) or not all(isinstance(d, int) for d in sizes):
+    if not isinstance(shape, tuple):
         return None
+    if not all(isinstance(d, int) for d in sizes):
+        batch = next(d for d, size in enumerate(spec.shape) if not isinstance(size, int))
+        message = (
+            f"Reshape keeps dimension 0, for the batch; in {shape_text(spec.shape)} the batch is in"
+            f" dimension {batch}. Move it to dimension 0 first, with a Permute or a Transpose."
+        )
+        return message, port, None
     have = math.prod(d for d in sizes if isinstance(d, int))
     want = math.prod(d for d in shape if d != -1)
     verdict = f"cannot be filled from {have}" if -1 in shape else f"holds {want}"

@@ -263,6 +263,16 @@ def test_a_warning_tells_the_users_line_by_the_users_filters(own_engine, call, w
         assert "_showwarnmsg" not in end.error.traceback
 
 
+def test_a_warning_that_is_recorded_tells_the_users_line(shared_engine):
+    source = (
+        "import warnings\na = torch.ones(3); b = torch.ones(3, 1)\n"
+        "with warnings.catch_warnings(record=True) as told:\n    warnings.simplefilter('always')\n"
+        "    _ = F.mse_loss(a, b)\nprint([(w.filename[:5], w.lineno) for w in told])"
+    )
+    *printed, end = run_cell(shared_engine, source)
+    assert end.ok and "".join(piece.text for piece in printed) == "[('<cell', 5)]\n"
+
+
 def test_a_warning_of_a_librarys_own_place_names_the_users_line_too(shared_engine):
     *told, _ = run_cell(
         shared_engine,

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Literal, cast
 
-from PySide6.QtCore import QObject, QSignalBlocker
+from PySide6.QtCore import QObject, QSignalBlocker, Signal
 
 from app.presenters.questions import Questions, in_words
 from app.window.autograd_page import AutogradPage
@@ -26,6 +26,7 @@ from engine.protocol import (
     MoveBackwardCommand,
     MoveForwardCommand,
     Snapshot,
+    StartBackwardCommand,
     StartForwardCommand,
     ValueSnapshot,
     Variable,
@@ -41,6 +42,10 @@ _CHANGED = "The model or its data has changed, so this pass has ended: start a n
 
 
 class AutogradPresenter(QObject):
+    """Signal `graph_failed(why)`: a graph that was asked for cannot be read."""
+
+    graph_failed = Signal(str)
+
     def __init__(self, bench: Workbench, page: AutogradPage, parent: QObject) -> None:
         super().__init__(parent)
         self._bench, self.page = bench, page
@@ -225,6 +230,8 @@ class AutogradPresenter(QObject):
             if not follows or follows != self._failed:
                 interrupted = error.type == "KeyboardInterrupt"
                 self._view.show_problem(_INTERRUPTED if interrupted else in_words(error))
+            if isinstance(command, StartBackwardCommand):
+                self.graph_failed.emit(in_words(error))
             self._failed = command_id
 
         command_id = 0

@@ -8,12 +8,11 @@ from PySide6.QtCore import QObject, Signal
 
 from app.presenters.autograd.passes import require_forward
 from app.presenters.cells import CellsPresenter
-from app.presenters.questions import Questions, in_words
+from app.presenters.questions import Questions
 from app.workbench import Workbench
 from engine.protocol import (
     CompleteCommand,
     ErrorReport,
-    ErrorSnapshot,
     ExampleSnapshot,
     GraphSnapshot,
     ModelSnapshot,
@@ -21,7 +20,6 @@ from engine.protocol import (
     OutputSnapshot,
     OutputTailSnapshot,
     Snapshot,
-    StartBackwardCommand,
     StartTraceCommand,
     TraceMove,
     TraceRootCommand,
@@ -124,6 +122,12 @@ class TracePresenter(QObject):
         else:
             self.example_graph_wanted.emit(found.root, self._variables, "trace")
 
+    def show_no_graph(self, why: str) -> None:
+        """The graph of a call's node cannot be read."""
+        if self._awaited_call >= 0:
+            self._awaited_call = -1
+            self._view.show_problem(why)
+
     # -- from the engine -------------------------------------------------------------------------
 
     def _take(self, snapshot: Snapshot) -> None:
@@ -183,9 +187,6 @@ class TracePresenter(QObject):
             case GraphSnapshot() if self._step is not None:
                 # The graph may have the call's nodes: ask the engine for their numbers.
                 self._move("to", self._step.position)
-            case ErrorSnapshot(command=StartBackwardCommand.__name__) if self._awaited_call >= 0:
-                self._awaited_call = -1
-                self._view.show_problem(in_words(snapshot.error))
 
     # -- what ends a trace -----------------------------------------------------------------------
 

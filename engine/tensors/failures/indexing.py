@@ -11,6 +11,9 @@ from ...recording.writes import index_text
 from .call import MAX_DIMS, Call, CallTensor, clip, counted, headings_of, row
 from .meeting import aligned
 
+_INTO = r"Target sizes: \[([\d, ]*)\]|into the \(([\d, ]*)\)|expand\(.*, size=\[([\d, ]*)\]\)"
+"""Where a message of an assignment has the shape that the value must broadcast to."""
+
 
 def index_marks(call: Call) -> FailedOperands | None:
     """Indexing, select and index_select: the size of each dimension, and the index given for it."""
@@ -86,7 +89,7 @@ def _masked(call: Call, seen: CallTensor, mask: CallTensor, dim: int) -> FailedO
 def _assigned(call: Call) -> FailedOperands | None:
     """`x[i] = y`, where y does not broadcast to x[i], whose shape is in the message."""
     value = call.given(2)
-    match = re.search(r"Target sizes: \[([\d, ]*)\]|into the \(([\d, ]*)\)", call.message)
+    match = re.search(_INTO, call.message)
     match = match or re.search(
         r"shape mismatch: .* to indexing result of shape \[([\d, ]*)\]", call.message
     )
@@ -168,4 +171,15 @@ def embedding_marks(call: Call) -> FailedOperands | None:
     if len(call.tensors) < 2 or not call.tensors[1].shape:
         return None
     index, table = call.tensors[:2]
-    return _indexed(Call(call.name, [table, index]), table, [index])
+    least = min(_ends(index) or (0,))
+    if least >= 0 or not table.shape:
+        return _indexed(Call(call.name, [table, index]), table, [index])
+    rows = (
+        row(table, failing=[0], note=f"numbered 0…{table.shape[0] - 1}"),
+        row(index, note=f"holds {_index_word(index)}", wrong=("note",)),
+    )
+    text = (
+        f"The rows of {table.text} are numbered from 0, and the index holds {least}. In embedding a"
+        " negative index does not count from the end."
+    )
+    return FailedOperands("index", call.name, rows, headings_of(rows), text)

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import ast
 import linecache
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import FrameType, TracebackType
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -52,7 +53,7 @@ def raised_operands(
     frame, caller_frame, instruction = found
     given = frame.f_locals
     with torch._C.DisableTorchFunction(), torch.no_grad():
-        call = _call(given, _Texts(caller_frame, instruction), str(error))
+        call = _call(given, _Texts(caller_frame, instruction, given["args"]), str(error))
         return failed_operands(call)
 
 
@@ -70,17 +71,17 @@ def _call(given: Mapping[str, Any], texts: _Texts, message: str) -> Call:
         name = getattr(getattr(func, "__self__", None), "__name__", name)
     return Call(
         name,
-        [
-            _argument(value, texts.of_argument(place, len(args)), texts)
-            for place, value in enumerate(args)
-        ],
+        [_argument(value, texts.of_argument(place), texts) for place, value in enumerate(args)],
         {key: _argument(value, texts.of_keyword(key), texts) for key, value in kwargs.items()},
         message,
     )
 
 
 def _argument(value: Any, node: ast.expr | None, texts: _Texts) -> Any:
-    """`value` with a `CallTensor` for each tensor, named by its expression in the source."""
+    """`value` with a `CallTensor` for each tensor, named by its expression in the source, and an
+    int for each integer of NumPy."""
+    if isinstance(value, np.integer):
+        return int(value)
     if isinstance(value, Tensor):
         return call_tensor(value, texts.text(node, value))
     if type(value) not in (list, tuple):
@@ -92,7 +93,7 @@ def _argument(value: Any, node: ast.expr | None, texts: _Texts) -> Any:
     return type(value)(
         call_tensor(item, f"{whole}[{k}]" if whole else texts.text(None, item))
         if isinstance(item, Tensor)
-        else item
+        else _argument(item, None, texts)
         for k, item in enumerate(value)
     )
 
@@ -121,19 +122,28 @@ def call_tensor(t: Tensor, text: str) -> CallTensor:
 class _Texts:
     """The texts of a call's arguments in the line that made the call."""
 
-    def __init__(self, frame: FrameType, instruction: int) -> None:
+    def __init__(self, frame: FrameType, instruction: int, args: Sequence[Any]) -> None:
+        self._args = args
         self._locals, self._globals = frame.f_locals, frame.f_globals
         self._node, self._arguments = _call_at(frame, instruction)
 
-    def of_argument(self, place: int, count: int) -> ast.expr | None:
-        """The expression of argument number `place` of `count`."""
+    def of_argument(self, place: int) -> ast.expr | None:
+        """The expression of argument number `place`."""
         nodes = self._arguments
         if isinstance(self._node, ast.Call):
             if any(isinstance(node, ast.Starred) for node in nodes):
                 return None
-            if count > len(nodes) and isinstance(self._node.func, ast.Attribute):
-                nodes = [self._node.func.value, *nodes]  # a method's first argument is its tensor
+            function = self._node.func
+            if isinstance(function, ast.Attribute) and self._is_tensor(function.value):
+                nodes = [function.value, *nodes]  # a method's first argument is its tensor
         return nodes[place] if place < len(nodes) else None
+
+    def _is_tensor(self, before_dot: ast.expr) -> bool:
+        """Whether a method of a tensor is called, not a function of a module or a class."""
+        if isinstance(before_dot, ast.Name) and self._args:
+            name, first = before_dot.id, self._args[0]
+            return self._locals.get(name, self._globals.get(name)) is first
+        return not isinstance(before_dot, ast.Attribute) or len(self._args) > len(self._arguments)
 
     def of_keyword(self, key: str) -> ast.expr | None:
         keywords = self._node.keywords if isinstance(self._node, ast.Call) else ()

@@ -166,6 +166,17 @@ def test_an_interrupt_and_errors_of_others(desk, link):
     assert "Other" not in desk.problem
 
 
+def test_a_graph_that_cannot_be_read_is_told_to_those_who_asked(desk, link):
+    failed: list[str] = []
+    desk.passes.graph_failed.connect(failed.append)
+    desk.passes.show_graph_of("y")
+    link.fail("y has no graph.")
+    assert failed == ["y has no graph."]
+    desk.passes.start_forward()
+    link.fail("It broke.")
+    assert len(failed) == 1
+
+
 def test_without_an_engine_the_view_says_so(desk, link):
     link.close()
     assert desk.passes.start_forward() == 0

@@ -13,6 +13,7 @@ from engine.protocol import (
     StartForwardCommand,
     StartTraceCommand,
     StopSignal,
+    TraceRootSnapshot,
 )
 from widgets.trace.view import TraceView
 
@@ -54,6 +55,14 @@ def test_an_error_ends_the_run_and_is_told(trace, link):
     assert errors == ["It broke."]
     link.close()  # nothing ran any more, and nothing was shown
     assert trace.told == []
+
+
+def test_a_graph_that_cannot_be_read_is_told_to_a_trace_that_waits_for_it(trace, link):
+    trace.show_no_graph("No graph.")
+    assert trace.told == []
+    trace._read_graph(TraceRootSnapshot(position=0, root="y"))
+    trace.show_no_graph("No graph.")
+    assert trace.told == ["No graph."]
 
 
 def test_a_trace_ends_with_its_engine(trace, link):

@@ -649,13 +649,13 @@ F.conv2d(images, torch.ones(6, 1, 5))
     images: 0=2 1=3 2=28 3=28
     torch.ones(6, 1, 5): 0=6 1=1 2=5
 torch.cat([x, x.T], dim=np.int64(1))
-    other [0 1]
-    x: 0=3 1=4
-    x.T: 0=4 1=3
+    join [0 joined] Beside dimension 1 all must be equal, and they differ in dimension 0.
+    x: 0=3! joined=4
+    x.T: 0=4! joined=3
 x.gather(np.int64(0), torch.zeros(1, 9).long())
-    other [0 1]
-    x: 0=3 1=4
-    torch.zeros(1, 9).long(): 0=1 1=9
+    index [dim 1] Beside dimension 0 the index is no larger than x.
+    x: dim=3 1=4!
+    torch.zeros(1, 9).long(): dim=1 1=9!
 torch.tensor(1.0).gather(0, torch.zeros(2, 2).long())
     other [0 1]
     torch.tensor(1.0):
@@ -747,6 +747,54 @@ m.matmul(torch.ones(2, 3, 3))
         torch.ones(2, 3, 3) has 3.
     m: rows=3 inner=4!
     torch.ones(2, 3, 3): batch=2 inner=3! columns=3
+x.split([3, 2], -1)
+    elements [0 1 2] The pieces add up to 5, and dimension 1 has 4.
+    x: 0=3 1=4!
+    pieces: 1=3! 2=2! (sum 5) wrong note
+(x + 1).split([3, 2], -1)
+    elements [0 1 2] The pieces add up to 5, and dimension 1 has 4.
+    x + 1: 0=3 1=4!
+    pieces: 1=3! 2=2! (sum 5) wrong note
+torch.split(x, [3, 2], dim=1)
+    elements [0 1 2] The pieces add up to 5, and dimension 1 has 4.
+    x: 0=3 1=4!
+    pieces: 1=3! 2=2! (sum 5) wrong note
+x[0] = torch.ones(2, 5)
+    broadcast [-2 -1] At dimension -1, counted from the right, picked has 4, torch.ones(2, 5)
+        has 5: neither is 1.
+    picked: -1=4!
+    torch.ones(2, 5): -2=2 -1=5!
+x.sum(np.int64(5))
+    dimension [0 1 2 3 4 5] x has no dimension 5: it has 2 dimensions.
+    x: 0=3 1=4
+    dim: 5=5!
+x.view(np.int64(7))
+    elements [0 1] x has 12 elements, and 7 were asked for.
+    x: 0=3 1=4 (12 elements) wrong note
+    asked for: 0=7! (7 elements) wrong note
+x.permute(np.int64(0), np.int64(0))
+    dimension [0 1] Each of the 2 dimensions of x is named once.
+    x: 0=3 1=4
+    dims: 0=0 1=0!
+x[np.int64(7)]
+    index [0 1] Dimension 0 of x has 3 elements, numbered 0 to 2: 7 is not one of them.
+    x: 0=3 1=4
+    numbered: 0=0…2 1=0…3
+    index: 0=7!
+torch.cat(parts, dim=np.int64(0))
+    join [joined 1] Beside dimension 0 all must be equal, and they differ in dimension 1.
+    parts[0]: joined=3 1=4!
+    parts[1]: joined=4 1=3!
+F.embedding(torch.tensor([1, -1]), x)
+    index [0 1] The rows of x are numbered from 0, and the index holds -1. In embedding a
+        negative index does not count from the end.
+    x: 0=3! 1=4 (numbered 0…2)
+    torch.tensor([1, -1]): 0=2 (holds -1…1) wrong note
+F.embedding(torch.tensor(-1), x)
+    index [0 1] The rows of x are numbered from 0, and the index holds -1. In embedding a
+        negative index does not count from the end.
+    x: 0=3! 1=4 (numbered 0…2)
+    torch.tensor(-1): (holds -1) wrong note
 """
 """A call, then indented the kind, the headings and the sentence, and a line for each row of the
 picture: its cells with their headings, ! where they do not fit, its note and what is wrong."""
