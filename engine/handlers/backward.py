@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from traceback import extract_tb
 
 from torch import Tensor
@@ -108,7 +109,10 @@ def graph_numbers(lab: Lab, command: GraphNumbersCommand) -> Iterator[Snapshot]:
 
 def inspect_value(lab: Lab, command: InspectCommand) -> Iterator[Snapshot]:
     """Answer with a ValueSnapshot. Raises LabError when there is no such value (yet)."""
-    find = {"activation": _activation, "parameter": _parameter, "gradient": _gradient}
+    if command.of == "activation":
+        yield _activation(lab, command.key)
+        return
+    find = {"parameter": _parameter, "gradient": _gradient}
     values = find[command.of](lab, command.key)
     yield ValueSnapshot(
         of=command.of,
@@ -148,13 +152,27 @@ def _gradient_subject(lab: Lab, command: StartBackwardCommand) -> GradientSubjec
 # -- looking -----------------------------------------------------------------------------------
 
 
-def _activation(lab: Lab, block_id: str) -> tuple[Value | None, ...]:
+def _activation(lab: Lab, block_id: str) -> ValueSnapshot:
     forward = lab.models.require_forward()
     if block_id not in forward.values:
         raise LabError(
             "This block has not run in the current pass.", hint="Step forward until it has."
         )
-    return shown_values(list(zip(forward.labels(block_id), forward.values[block_id], strict=True)))
+    outputs = list(zip(forward.labels(block_id), forward.values[block_id], strict=True))
+    inputs = list(forward.inputs_of(block_id).items())
+    weights = list(forward.weights_of(block_id).items())
+    shown = iter(shown_values([*outputs, *inputs, *weights]))
+
+    def share(of: list[tuple[str, Tensor]]) -> tuple[Value, ...]:
+        return tuple(v for v in islice(shown, len(of)) if v is not None)
+
+    return ValueSnapshot(
+        of="activation",
+        key=block_id,
+        values=share(outputs),
+        inputs=share(inputs),
+        weights=share(weights),
+    )
 
 
 def _parameter(lab: Lab, name: str) -> tuple[Value | None, ...]:

@@ -225,6 +225,22 @@ class ForwardPass:
             return ("prediction",)
         return tuple(port.name for port in catalogue.ports(self._blocks[block_id])[1])
 
+    def inputs_of(self, block_id: str) -> dict[str, Tensor]:
+        """The tensors that a block has run on, by its ports."""
+        if block_id in (self._output, self.loss_id):
+            given = {"prediction": self._nodes[_known(self.blocks.prediction)]}
+            return given if block_id == self._output else {**given, "target": self.y}
+        return {port: self._nodes[node] for port, node in self.blocks.inputs[block_id].items()}
+
+    def weights_of(self, block_id: str) -> dict[str, Tensor]:
+        """A block's parameters by name."""
+        block = self._blocks.get(block_id)
+        if block is None or block_id not in self.blocks.nodes:
+            return {}
+        named = self.module.named_parameters()
+        start = f"{block.name}."
+        return {name.removeprefix(start): p for name, p in named if name.startswith(start)}
+
     def path_of(self, block_id: str) -> str:
         """The name of a block in the recording."""
         block = self._blocks.get(block_id)

@@ -309,10 +309,13 @@ class ParameterUpdate(Struct, frozen=True, kw_only=True):
 
 
 class ValueSnapshot(Snapshot, frozen=True, kw_only=True):
-    """The answer to an InspectCommand: one value per output. `update` is the optimizer's update of
-    a parameter with this gradient."""
+    """The answer to an InspectCommand: one value per output. Of an activation, `inputs` and
+    `weights` are what the block computed it from. `update` is the optimizer's update of a parameter
+    with this gradient."""
 
     of: str
     key: str
     values: tuple[Value, ...]
+    inputs: tuple[Value, ...] = ()
+    weights: tuple[Value, ...] = ()
     update: ParameterUpdate | None = None

@@ -93,10 +93,18 @@ class ForwardView(QWidget):
             widget.setVisible(shown)
 
     def show_value(self, snapshot: ValueSnapshot) -> None:
-        """Show the activation that was asked for; ignore other answers."""
+        """Show the activation that was asked for, and what it was computed from; ignore other
+        answers."""
         if snapshot.of == "activation":
             name = self._names.get(snapshot.key, snapshot.key)
-            self.values.show_sections([(f"Output of {name}", snapshot.values, "")])
+            parts = (
+                ("Output", snapshot.values),
+                ("Input", snapshot.inputs),
+                ("Weights", snapshot.weights),
+            )
+            self.values.show_sections(
+                [(f"{part} of {name}", values, "") for part, values in parts if values]
+            )
 
     def clear(self) -> None:
         """Return to the empty state."""

@@ -209,12 +209,25 @@ def test_inspecting_activations_parameters_and_gradients() -> None:
     lab, project = begun()
     start(lab)
     conv = next(b for b in project.model.blocks if b.kind == "nn.Conv2d")
-    (activation,) = look(lab, "activation", conv.id).values
+    looked = look(lab, "activation", conv.id)
+    (activation,) = looked.values
     out = lab.models.forward.values[conv.id][0].detach()
     assert activation.summary.shape == tuple(out.shape)
     assert activation.picture is not None and activation.picture.shape[1:] == tuple(out.shape[2:])
     cells = np.frombuffer(activation.picture.data, "<f4").reshape(activation.picture.shape)
     np.testing.assert_array_equal(cells[0], out[0, 0].numpy())
+    forward = lab.models.forward
+    assert [v.label for v in (*looked.inputs, *looked.weights)] == ["input", "weight", "bias"]
+    weight, bias = (forward.module.get_parameter(f"{conv.name}.{p}") for p in ("weight", "bias"))
+    for shown, tensor in zip(
+        (*looked.inputs, *looked.weights), (forward.x, weight, bias), strict=True
+    ):
+        assert shown.summary.shape == tuple(tensor.shape)
+        assert shown.summary.norm == pytest.approx(tensor.detach().double().norm().item())
+    loss = look(lab, "activation", forward.loss_id)
+    assert [v.label for v in loss.inputs] == ["prediction", "target"] and loss.weights == ()
+    assert loss.inputs[1].summary.shape == tuple(forward.y.shape)
+    assert look(lab, "activation", forward.order[0]).inputs == ()
 
     name = f"{conv.name}.weight"
     (weight,) = look(lab, "parameter", name).values

@@ -174,6 +174,15 @@ def test_a_block_that_has_run_is_inspected(view: AutogradView, qtbot) -> None:
     array = np.full((2, 2), 3.0, np.float32)
     view.show_value(ValueSnapshot(of="activation", key="b1", values=(value_of("output", array),)))
     assert cards(view, "forward_values") == [("output", "6")]
+    given, weight = (value_of(name, array[:1]) for name in ("input", "weight"))
+    view.show_value(
+        ValueSnapshot(
+            of="activation", key="b1", values=(value_of("output", array),), inputs=(given,),
+            weights=(weight,),
+        )
+    )  # fmt: skip
+    labels = [label for label, _ in cards(view, "forward_values")]
+    assert labels == ["output", "input", "weight"]
     with qtbot.assertNotEmitted(view.inspect_requested):
         view.forward.blocks.setCurrentRow(3)
 
