@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-import qtawesome
 from PySide6.QtCore import QEvent, QModelIndex, QObject, QPersistentModelIndex, QPoint, QSize, Qt
 from PySide6.QtGui import QKeyEvent, QPainter
 from PySide6.QtWidgets import (
@@ -19,6 +18,7 @@ from PySide6.QtWidgets import (
 )
 
 from widgets import make, theme
+from widgets.icons import icon
 from widgets.theme import GRID
 
 _HINT_ROLE = Qt.ItemDataRole.UserRole
@@ -176,11 +176,8 @@ class CommandPalette(QFrame):
     def _search(self, query: str) -> None:
         self._matches = search(query, self._entries)
         self.list.clear()
-        colors = theme.current()
         for entry in self._matches:
-            picture = qtawesome.icon(
-                f"mdi6.{entry.icon}", color=colors.muted, color_selected=colors.on_accent
-            )
+            picture = icon(f"mdi6.{entry.icon}", "muted", selected="on_accent")
             item = QListWidgetItem(picture, entry.title)
             item.setData(_HINT_ROLE, entry.hint)
             item.setToolTip(entry.tip)

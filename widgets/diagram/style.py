@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-import qtawesome
-from PySide6.QtCore import QSize, Qt
+from PySide6.QtCore import Qt
 from PySide6.QtGui import QColor, QFont, QFontMetricsF, QPixmap
 from PySide6.QtWidgets import QApplication
 
 from engine.project import catalogue
-from widgets import theme
+from widgets import icons, theme
 
 ICON_PX = 64
 """Icons are drawn from a pixmap this large: sharp up to 250 % zoom."""
@@ -50,7 +49,7 @@ def fitting_font(text: str, largest: int, smallest: int, width: float) -> QFont:
 @lru_cache(maxsize=512)
 def icon(name: str, color: str) -> QPixmap:
     """A `mdi6.*` icon in a colour."""
-    pixmap = qtawesome.icon(name, color=color).pixmap(QSize(ICON_PX, ICON_PX))
+    pixmap = icons.picture(name, QColor(color), ICON_PX)
     pixmap.setDevicePixelRatio(1)
     return pixmap
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import qtawesome
 from PySide6.QtCore import QSize
 from PySide6.QtWidgets import QFrame, QToolButton
 
 from widgets import make, theme
+from widgets.icons import set_icon
 
 from .view import WHEEL_STEP, DiagramView
 
@@ -18,7 +18,6 @@ class ZoomBar(QFrame):
         super().__init__(view)
         self.setObjectName("zoom_bar")
         self._row = make.row(on=self, gap=0, margins=2)
-        self._icons: dict[QToolButton, str] = {}
         self.add("zoom_out", "mdi6.minus", "Zoom out (-)", lambda: view.zoom_by(1 / WHEEL_STEP))
         self._percent = self.add("actual_size", "", "Show at 100 % (0)", view.actual_size)
         self._percent.setFixedWidth(56)
@@ -38,8 +37,7 @@ class ZoomBar(QFrame):
         button.setFocusPolicy(button.focusPolicy().NoFocus)
         self._row.addWidget(button)
         if icon:
-            self._icons[button] = icon
-            button.setIcon(qtawesome.icon(icon, color=theme.current().text))
+            set_icon(button, icon)
         return button
 
     def _show_zoom(self, zoom: float, *_: float) -> None:
@@ -53,5 +51,3 @@ class ZoomBar(QFrame):
             f" border-radius: 6px; }} QToolButton {{ color: {colors.text}; border: none; }}"
             f" QToolButton:hover {{ background: {colors.border}; border-radius: 4px; }}"
         )
-        for button, icon in self._icons.items():
-            button.setIcon(qtawesome.icon(icon, color=colors.text))

@@ -8,9 +8,9 @@ from pathlib import Path
 from PySide6.QtCore import Signal
 from PySide6.QtGui import QPixmap
 from PySide6.QtWidgets import QLayout, QPushButton, QScrollArea, QWidget
-from superqt import QFlowLayout
 
 from widgets import make
+from widgets.flow_layout import FlowLayout
 from widgets.icons import set_icon
 from widgets.start.cards import FirstStepsCard, TemplateCard, Way, WayCard, flat_button
 from widgets.theme import GRID
@@ -56,7 +56,7 @@ class StartPage(QScrollArea):
         self.first_steps = FirstStepsCard(_FIRST_STEPS)
         self.first_steps.begun.connect(self.first_steps_requested)
 
-        self._cards, self._ways = _flow(), _flow()
+        self._cards, self._ways = FlowLayout(2 * GRID), FlowLayout(2 * GRID)
         self._recent = make.column(gap=0)
         self._no_recent = make.label(
             "Projects you save or open are listed here.", "muted", "start_no_recent"
@@ -125,13 +125,6 @@ def _recent_row(path: str) -> QPushButton:
     made.setAccessibleName(f"Open {file.name}")
     made.setEnabled(exists)
     set_icon(made, "mdi6.file-outline", "muted")
-    return made
-
-
-def _flow() -> QFlowLayout:
-    made = QFlowLayout()
-    made.setHorizontalSpacing(2 * GRID)
-    made.setVerticalSpacing(2 * GRID)
     return made
 
 
