@@ -6,7 +6,7 @@ import pytest
 import torch
 from PySide6.QtWidgets import QLabel, QToolButton
 
-from engine.project.examples import graph_examples
+from engine.project.examples import GraphExample, graph_examples
 from engine.protocol import BackwardSnapshot, GraphSnapshot
 
 PROMISED = {
@@ -70,20 +70,25 @@ def test_an_example_leaves_the_console_and_the_project_alone(program):
     assert lab.backward.namespace is lab.console.namespace
 
 
-@pytest.mark.parametrize("example", BY_TITLE.values(), ids=BY_TITLE)
-def test_an_example(program, example):
-    steps = choose(program, example.title)
-    graph = program.bench.store.newest(GraphSnapshot)
-    assert graph is not None and graph.root == example.root
-    lesson = steps.findChild(QLabel, "autograd_lesson")
-    assert lesson.isVisible() and lesson.text() == example.tip
-    run_all(program)
+def test_each_example(program):
+    for example in BY_TITLE.values():
+        program.bench.files.new()
+        settle(program)
+        steps = choose(program, example.title)
+        graph = program.bench.store.newest(GraphSnapshot)
+        assert graph is not None and graph.root == example.root
+        lesson = steps.findChild(QLabel, "autograd_lesson")
+        assert lesson.isVisible() and lesson.text() == example.tip
+        run_all(program)
+        check_gradients(example, variables(program))
+
+
+def check_gradients(example: GraphExample, shown: dict) -> None:
     plain: dict = {"torch": torch}
     exec(example.code, plain)
     root = plain[example.root]
     root.backward(torch.ones_like(root))
     leaves = [name for name, t in plain.items() if isinstance(t, torch.Tensor) and t.is_leaf]
-    shown = variables(program)
     for name in leaves:
         if plain[name].grad is None:
             assert shown[name].grad is None
