@@ -247,7 +247,7 @@ WARNINGS = {
 
 
 @pytest.mark.parametrize(("call", "words"), WARNINGS.values(), ids=WARNINGS)
-def test_a_warning_tells_the_users_line_by_the_users_filters(own_engine, call, words):
+def test_a_warning_tells_the_users_line_by_the_users_filters(forked, own_engine, call, words):
     run_cell(own_engine, "a = torch.ones(3); b = torch.ones(3, 1)")
     told, _ = run_cell(own_engine, f"\nfor _ in range(2):\n    _ = {call}")
     assert told.text.startswith(f"<cell 2>:3: UserWarning: {words}")
@@ -335,7 +335,7 @@ pipe, = (found for found in gc.get_objects() if type(found) is Connection)
 """
 
 
-def test_an_engine_that_sends_what_is_no_message_is_lost(own_engine):
+def test_an_engine_that_sends_what_is_no_message_is_lost(forked, own_engine):
     own_engine.send(RunCellCommand(source=_PIPE + "pipe.send_bytes(bytes([0xc1]))"))
     lost(own_engine)
     own_engine.stop(grace_s=0.1)
@@ -365,7 +365,7 @@ def answers_of(engine: EngineProcess, source: str) -> list:
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="POSIX signals")
-def test_to_send_never_waits_for_an_engine_that_does_not_read(own_engine):
+def test_to_send_never_waits_for_an_engine_that_does_not_read(forked, own_engine):
     """Of commands of which only the newest is wanted one waits; others are refused at last."""
     receive(own_engine)
     superseded = []
@@ -385,7 +385,7 @@ def test_to_send_never_waits_for_an_engine_that_does_not_read(own_engine):
 
 @pytest.mark.skipif(not hasattr(os, "killpg"), reason="needs process groups")
 @pytest.mark.parametrize("end", ["stop", "kill"])
-def test_processes_that_a_cell_started_end_with_the_engine(own_engine, end):
+def test_processes_that_a_cell_started_end_with_the_engine(forked, own_engine, end):
     told = run_cell(
         own_engine,
         "import subprocess\nprint(subprocess.Popen(['sleep', '1000000']).pid, end='')",
@@ -432,7 +432,7 @@ def test_of_a_crash_the_log_shows_what_it_was_and_where(forked, own_engine):
     assert "Extension modules" not in log
 
 
-def test_of_a_large_log_only_the_end_is_read(own_engine, tmp_path):
+def test_of_a_large_log_only_the_end_is_read(forked, own_engine, tmp_path):
     run_cell(own_engine, "import os\nos.write(2, b'x' * 10**6 + b'the last words')")
     own_engine.stop(grace_s=WAIT_S)
     log = own_engine.exit().log
