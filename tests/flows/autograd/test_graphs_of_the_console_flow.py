@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QLabel, QPushButton
 from app import templates
 from engine.project import edits
 from engine.project.examples import mistakes
-from engine.protocol import BackwardSnapshot
+from engine.protocol import BackwardSnapshot, GraphSnapshot
 from tests.flows.autograd.drawn import drawn
 from widgets.boxes.facts import stale_words
 
