@@ -150,7 +150,7 @@ def _load_fonts() -> None:
     files = [path for path in (_ASSETS / "fonts").iterdir() if path.suffix in (".otf", ".ttf")]
     for path in sorted(files):
         if QFontDatabase.addApplicationFont(str(path)) < 0:
-            raise OSError(f"{path} is no font that Qt can read")
+            raise OSError(f"{path} is not a font that Qt can read")
 
 
 def apply(application: QApplication, theme: Theme) -> None:

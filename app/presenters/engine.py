@@ -86,7 +86,7 @@ class EnginePresenter(QObject):
             next_step += f" {_CHECKPOINT}"
         if not restarts:
             next_step = reason.next_step
-            tip = "Start the engine process anew."
+            tip = "Start a new engine process."
             choices.insert(0, ("Restart", tip, self._bench.link.restart))
         words, _, log = reason.detail.partition("\n\n")
         self._bench.window.banners.show_banner(

@@ -85,5 +85,5 @@ def _constant(node: ast.expr, text: str) -> object:
         return ast.literal_eval(node)
     except (ValueError, TypeError):
         raise LabError(
-            f"`{ast.unparse(node)}` in `{text}` is no constant index.", hint=_EXAMPLES
+            f"`{ast.unparse(node)}` in `{text}` is not a constant index.", hint=_EXAMPLES
         ) from None

@@ -69,8 +69,8 @@ def _by_itself(name: str, t: Tensor) -> WhyNoGradientSnapshot | None:
         made_by = t.grad_fn.name() if t.grad_fn is not None else "an operation"
         return WhyNoGradientSnapshot(
             reason="not_leaf",
-            text=f"`{name}` is no leaf: it was computed, by {made_by}. A gradient passes through it"
-            " and is not kept.",
+            text=f"`{name}` is not a leaf: it was computed, by {made_by}. A gradient passes through"
+            " it and is not kept.",
             hint=f"Call {name}.retain_grad() before backward().",
         )
     return None

@@ -185,7 +185,7 @@ def _size(block: Block, inputs: Specs) -> _Found:
         if not isinstance(got, int):
             return (
                 f"{message}, the batch: the input is {shape_text(spec.shape)}. Keep the batch in "
-                "dimension 0.",
+                "dim 0.",
                 port,
                 None,
             )
@@ -228,7 +228,7 @@ def _broadcast(block: Block, inputs: Specs) -> _Found:
         if a != b and 1 not in (a, b):
             return (
                 f"{shape_text(left.shape)} and {shape_text(right.shape)} cannot be "
-                f"{_VERBS[block.kind]}: dimension {longest - back} is {a} in one and {b} in the "
+                f"{_VERBS[block.kind]}: dim {longest - back} is {a} in one and {b} in the "
                 "other. Sizes must be equal, or 1.",
                 port,
                 None,
@@ -252,9 +252,9 @@ def _joined(block: Block, inputs: Specs) -> _Found:
         for place, (a, b) in enumerate(zip(first.shape, spec.shape, strict=True)):
             joined = block.kind == "torch.cat" and dim in (place, place - len(first.shape))
             if a != b and not joined:
-                along = f" along dimension {dim}" if block.kind == "torch.cat" else ""
+                along = f" along dim {dim}" if block.kind == "torch.cat" else ""
                 return (
-                    f"{pair} cannot be joined{along}: dimension {place} is {a} in one and {b} in "
+                    f"{pair} cannot be joined{along}: dim {place} is {a} in one and {b} in "
                     "the other, and must be equal.",
                     port,
                     None,

@@ -120,7 +120,7 @@ def _read(path: Path, form: type[Form]) -> Form:
         elif line.startswith("#  ") and last:
             said[last] += " " + line[1:].strip()
         elif line.startswith("#"):
-            raise ExampleProblem(f"{path}: this line is no field: {line}")
+            raise ExampleProblem(f"{path}: this line is not a field: {line}")
     for part, code in zip(parts[::2], parts[1::2], strict=True):
         _add(said, part, code.strip("\n") + "\n", path)
     known = {field.name: field.required for field in fields(form)}

@@ -79,7 +79,7 @@ def decode_snapshot_or_error(data: bytes) -> Snapshot:
     except (ValueError, TypeError, RecursionError) as error:  # TypeError: a dict as a key
         raise NotAMessage(str(error)) from error
     if not isinstance(raw, dict) or not isinstance(raw.get("type"), str):
-        raise NotAMessage(f"{type(raw).__name__} is no snapshot")
+        raise NotAMessage(f"{type(raw).__name__} is not a snapshot")
     reply_to, revision = (raw.get(name) for name in ("reply_to", "revision"))
     return ErrorSnapshot(
         reply_to=reply_to if isinstance(reply_to, int) else 0,

@@ -28,10 +28,13 @@ class _Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class _Found(str):
-    """A group of a pattern. The format `{0:-1}` subtracts 1 from its number."""
+    """A group of a pattern. The format `{0:-1}` subtracts 1 from its number, `{0:shape}` makes
+    `(3, 4)` or `(3,)` of the sizes."""
 
-    def __format__(self, more: str) -> str:
-        return str(int(self) + int(more)) if more else self
+    def __format__(self, form: str) -> str:
+        if form == "shape":
+            return f"({self},)" if self and "," not in self else f"({self})"
+        return str(int(self) + int(form)) if form else self
 
 
 def explain_error(error: BaseException) -> str:

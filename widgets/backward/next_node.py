@@ -83,7 +83,7 @@ class NextNode(QFrame):
         self._outputs = make.combo("next_output", "Output whose gradient is edited")
         self._outputs.setToolTip("This node has several outputs in forward: a gradient for each")
         self.look = make.tool_button(
-            "next_look", "mdi6.eye-outline", "Show the gradient that comes in", self.looked
+            "next_look", "mdi6.eye-outline", "Show the incoming gradient", self.looked
         )
         self.undo = make.tool_button("next_undo", "mdi6.undo-variant", "Undo the edit")
         self.undo.clicked.connect(lambda: self.unedited.emit(self._node))
@@ -100,7 +100,7 @@ class NextNode(QFrame):
         self.field = ExpressionField(
             "next_expression",
             "Python for the gradient",
-            "What the node is given instead: Python of g (the gradient that comes in), grads (all"
+            "What the node is given instead: Python of g (the incoming gradient), grads (all"
             " of them), torch, F, np and your variables. g[0, 1] = 2 sets an element. Enter applies"
             " it, Esc leaves it as it is.",
         )

@@ -41,7 +41,7 @@ class PassOptions(QWidget):
             "backward_gradient",
             "Gradient that backward starts with",
             "What backward starts with, of the root's shape: torch.ones_like(y), v. Needed where"
-            " the root is no scalar; empty: 1.",
+            " the root is not a scalar; empty: 1.",
         )
         self.gradient.setPlaceholderText("1")
         self.inputs = ExpressionField(

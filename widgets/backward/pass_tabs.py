@@ -38,8 +38,8 @@ class PassTabs(QTabWidget):
             "edits",
             "Edits of gradients",
             ("node", "the gradient becomes"),
-            ("The node whose gradient is edited", "Python of g, the gradient that comes in"),
-            "No edits. Change the gradient that comes in at the next node, or at any node that you"
+            ("The node whose gradient is edited", "Python of g, the incoming gradient"),
+            "No edits. Change the incoming gradient of the next node, or at any node that you"
             " choose in the graph, by the pencil above.",
         )
         self.pending = NodeList(

@@ -47,7 +47,7 @@ class LeftOutNote(QFrame):
 
     def _open_file(self) -> None:
         if not Path(self._path).exists():
-            self._words.setText(f"The file is no more: {self._path}")
+            self._words.setText(f"The file no longer exists: {self._path}")
         elif not QDesktopServices.openUrl(QUrl.fromLocalFile(self._path)):
             self._words.setText(f"No program opens it. It is here: {self._path}")
 

@@ -43,9 +43,9 @@ def from_json(text: str | bytes) -> tuple[GraphSnapshot, frozenset[str]]:
     try:
         document: dict[str, Any] = msgspec.json.decode(text, type=dict)
     except msgspec.DecodeError as error:
-        raise ValueError(f"This is no JSON file: {error}") from None
+        raise ValueError(f"This is not a JSON file: {error}") from None
     if document.pop("format", None) != FORMAT:
-        raise ValueError(f'This is no graph of Tensor Lab: "format" is not "{FORMAT}"')
+        raise ValueError(f'This is not a graph of Tensor Lab: "format" is not "{FORMAT}"')
     version = document.pop("version", None)
     if version != VERSION:
         raise ValueError(f"This graph has version {version}; this program reads {VERSION}")

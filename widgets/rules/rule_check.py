@@ -216,17 +216,12 @@ def verdict_text(snapshot: RuleCheckSnapshot) -> str:
         return "No element could be checked by finite differences."
     wrong = sum(each.verdict == "wrong" for each in snapshot.elements)
     kinks = sum(each.verdict == "kink" for each in snapshot.elements)
-    of = (
-        f"{checked:,} elements"
-        if checked == total
-        else f"{checked:,} of {total:,} elements, chosen"
-    )
-    if checked != total:
-        of += " at random,"
+    of = f"{checked:,} elements"
+    drawn = "" if checked == total else f" ({checked:,} of {total:,} checked, chosen at random)"
     words = (
-        f"Wrong: {wrong:,} of {of} differ from the finite differences of {snapshot.op}."
+        f"Wrong: {wrong:,} of {of} differ from the finite differences of {snapshot.op}{drawn}."
         if wrong
-        else f"Right: {of} agree with the finite differences of {snapshot.op}."
+        else f"Right: {of} agree with the finite differences of {snapshot.op}{drawn}."
     )
     if kinks:
         words += f" {kinks:,} at a kink, where there is no derivative."

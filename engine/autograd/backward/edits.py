@@ -18,7 +18,7 @@ from ..graph.engine_run import Gradients
 from ..graph.reading import Node
 from .gradients import check_fits
 
-HINT = "Write Python of g, the gradient that comes in: g * 2, torch.zeros_like(g), None."
+HINT = "Write Python of g, the incoming gradient: g * 2, torch.zeros_like(g), None."
 _MODULES = {"torch": torch, "nn": nn, "F": F, "np": np}
 
 

@@ -77,7 +77,7 @@ class PassWriter:
         if p.trouble:
             raise LabError(
                 f"No script can repeat this: {p.trouble}.",
-                hint="Run the code anew, start the pass anew, and step it one way.",
+                hint="Run the code again, start a new pass, and step it one way.",
             )
         for event in p.events:
             if event.done in self._cells and event.lowest < event.position:

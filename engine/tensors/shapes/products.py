@@ -264,7 +264,7 @@ def _hint(operands: Sequence[Operand], op: str, letters: Letters | None, conflic
             if c == letter
         )
         if letter in letters.result:
-            return f"{met}: both are the batch dimension {letter}, and must be equal" + (
+            return f"{met}: both have the batch letter {letter}, and must be equal" + (
                 " or 1." if letter in letters.stretches else f" ({op} does not broadcast)."
             )
         turned = _transposed(op, shapes)

@@ -185,7 +185,7 @@ def test_a_window_may_just_fit(params: dict[str, ParamValue]):
         ((5,), "nn.Embedding", {}, "whole numbers (int64), gets float32", None),
         ((64,), "Tensor.reshape", {"shape": (8, 7)}, "has 64 elements, but (8, 7) holds 56", None),
         ((64,), "Tensor.reshape", {"shape": (7, -1)}, "(7, -1) cannot be filled from", None),
-        ((64,), "torch.softmax", {"dim": 3}, "There is no dimension 3", None),
+        ((64,), "torch.softmax", {"dim": 3}, "There is no dim 3", None),
         ((3, 4), "torch.permute", {"dims": (0, 1)}, "cannot take (B, 3, 4)", None),
         ((3, 4), "torch.matmul", {}, "(B, 3, 4) @ (B, 3, 4) does not fit", None),
     ],
@@ -232,11 +232,11 @@ def test_arguments_that_torch_refuses_are_said():
 @pytest.mark.parametrize(
     ("kind", "params", "other", "words"),
     [
-        ("torch.add", {}, 5, "(B, 8) and (B, 5) cannot be added: dimension 1 is 8 in one and 5"),
+        ("torch.add", {}, 5, "(B, 8) and (B, 5) cannot be added: dim 1 is 8 in one and 5"),
         ("residual", {}, 5, "cannot be added"),
         ("torch.mul", {}, 5, "cannot be multiplied"),
-        ("torch.cat", {"dim": 0}, 5, "cannot be joined along dimension 0: dimension 1 is 8"),
-        ("torch.stack", {}, 5, "cannot be joined: dimension 1 is 8 in one and 5"),
+        ("torch.cat", {"dim": 0}, 5, "cannot be joined along dim 0: dim 1 is 8"),
+        ("torch.stack", {}, 5, "cannot be joined: dim 1 is 8 in one and 5"),
         ("torch.matmul", {}, 5, "(B, 8) @ (B, 5) does not fit"),
     ],
 )  # fmt: skip

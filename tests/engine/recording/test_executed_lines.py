@@ -531,7 +531,7 @@ def test_the_graph_of_a_call_is_that_of_the_number_computed_from_it() -> None:
     assert root_of(lab, call("exp")).root == "loss"
     assert root_of(lab, call("mul")).root == "other"
     lost = root_of(lab, call("log"))
-    assert lost.root == "" and lost.note.startswith("No variable of the console")
+    assert lost.root == "" and lost.note.startswith("No variable")
     plain = next(i for i, c in enumerate(trace.calls) if c.kind == "line" and c.turn == 1)
     assert root_of(lab, plain).root == ""
     lab, trace = traced("a = torch.ones(3, requires_grad=True).exp()\n")
@@ -615,7 +615,7 @@ def test_while_the_real_engine_is_held_no_rule_runs_a_second_time() -> None:
     list(start_backward(lab, StartBackwardCommand(root="z", real_engine=True)))
     try:
         list(move_backward(lab, MoveBackwardCommand(move="step")))
-        with pytest.raises(LabError, match="real engine is held"):
+        with pytest.raises(LabError, match="real engine is paused"):
             traced("", lab, node=lab.backward.under_way.stepper.graph.nodes[0].id)
     finally:
         lab.backward.close()

@@ -311,7 +311,7 @@ def test_the_note_opens_the_file_and_says_where_there_is_none(console, tmp_path,
     assert [url.toLocalFile() for url in opened] == [str(file)]
     file.unlink()
     button.click()
-    assert note(console).text == f"The file is no more: {file}"
+    assert note(console).text == f"The file no longer exists: {file}"
     console.add_output(long_tail("a\n", 5, str(file), is_whole=False))
     assert "only their beginning" in note(console).text
     console.add_output(long_tail("a\n", 5, "", is_whole=False, fault="No space left"))

@@ -116,7 +116,7 @@ def test_json_holds_all_of_a_graph(graph: GraphSnapshot, open_keys: frozenset[st
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda d: d.update(format="other"), "no graph of Tensor Lab"),
+        (lambda d: d.update(format="other"), "not a graph of Tensor Lab"),
         (lambda d: d.update(version=2), "version 2"),
         (lambda d: d.pop("edges"), "required field `edges`"),
         (lambda d: d["nodes"][0].update(name=3), r"Expected `str`.*nodes\[0\].name"),
@@ -134,7 +134,7 @@ def test_a_broken_json_file_is_told_in_words(change, words: str) -> None:
     change(document)
     with pytest.raises(ValueError, match=words):
         from_json(json.dumps(document))
-    with pytest.raises(ValueError, match="no JSON"):
+    with pytest.raises(ValueError, match="not a JSON"):
         from_json("{")
 
 

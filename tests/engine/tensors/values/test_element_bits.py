@@ -105,7 +105,7 @@ def test_an_element_that_is_not_there() -> None:
     assert isinstance(meta, BitsSnapshot) and meta.parts == () and "meta" in meta.note
     for name, index, words in (
         ("x", (2, 0), "out of range"),
-        ("x", (1,), "single element"),
+        ("x", (1,), "name one element"),
         ("n", (), "not a tensor"),
         ("y", (0,), "no variable"),
     ):
