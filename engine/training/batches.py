@@ -31,7 +31,7 @@ def batches_of(data: object, batch_size: int) -> Iterable[Any]:
             shapes = " and ".join(str(tuple(part.shape)) for part in data)
             raise LabError(
                 f"The tensors of the data have different numbers of samples: {shapes}.",
-                hint="Dimension 0 counts the samples; it must be the same for all.",
+                hint="Dim 0 counts the samples; it must be the same for all.",
             )
         data = TensorDataset(*data)
     if isinstance(data, IterableDataset):

@@ -91,7 +91,7 @@ def _number(name: object, value: object, device: torch.device) -> Tensor:
     if isinstance(value, int | float):
         return torch.tensor(float(value), device=device)
     shown = str(tuple(value.shape)) if isinstance(value, Tensor) else type(value).__name__
-    raise LabError(f"The figure “{name}” of the step is no number: {shown}.", hint=_SHAPE)
+    raise LabError(f"The figure “{name}” of the step is not a number: {shown}.", hint=_SHAPE)
 
 
 def compile_step(source: str, module: nn.Module, variables: Mapping[str, Any]) -> Step:
