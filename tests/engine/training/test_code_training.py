@@ -174,8 +174,8 @@ GRAPH = torch.ones(1, requires_grad=True)
         (3.0, "The step's loss is of type float"),
         (GRAPH * torch.ones(3), r"has shape \(3,\); it must be one number"),
         (torch.ones(()), "The step's loss has no graph"),
-        ({"loss": GRAPH.sum(), "f1": "high"}, "The figure “f1” of the step is no number: str"),
-        ({"loss": GRAPH.sum(), "f1": torch.ones(2)}, r"“f1” of the step is no number: \(2,\)"),
+        ({"loss": GRAPH.sum(), "f1": "high"}, "The figure “f1” of the step is not a number: str"),
+        ({"loss": GRAPH.sum(), "f1": torch.ones(2)}, r"“f1” of the step is not a number: \(2,\)"),
     ],
 )
 def test_what_is_no_loss_is_told(result: object, words: str) -> None:
