@@ -78,7 +78,6 @@ class _Row:
         self._form = form
         self._param = param
         self._value: ParamValue = None
-        self._showing = False
         self._shown_once = False
         self.field = field_for(param, form)
         self.label = make.label(param.name, tip=tooltip(param), of=self.field)
@@ -116,9 +115,7 @@ class _Row:
             return
         self._shown_once = True
         self._value = value
-        self._showing = True
         self.field.show_value(value)
-        self._showing = False
         self._show_error("")
         self._mark()
 
@@ -132,8 +129,6 @@ class _Row:
         self.reset.setVisible(changed)
 
     def _check(self, text: str) -> None:
-        if self._showing:
-            return
         try:
             parse_value(self._param, text)
         except ValueError as error:

@@ -23,9 +23,8 @@ def image_of(size: QSize, paint: Paint) -> QImage:
     image = QImage(size * PNG_SCALE, QImage.Format.Format_ARGB32_Premultiplied)
     image.setDevicePixelRatio(PNG_SCALE)
     image.fill(0)
-    painter = QPainter(image)
-    paint(painter)
-    painter.end()
+    with QPainter(image) as painter:
+        paint(painter)
     return image
 
 

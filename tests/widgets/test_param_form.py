@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from PySide6.QtCore import QPoint, QPointF, Qt
+from PySide6.QtCore import QEvent, QObject, QPoint, QPointF, Qt
 from PySide6.QtGui import QWheelEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLabel, QToolButton
@@ -119,6 +119,28 @@ def test_a_fault_is_said_while_typing_and_nothing_is_lost(form, edits, name, tex
     assert line_edit(form, name).text() == text
     retype(form, name, "1", enter=False)
     assert not label.isVisible()
+
+
+def test_a_fault_is_outlined_at_once(form, qapp):
+    field = form.field("p")
+    qapp.processEvents()
+    without = field.grab().toImage()
+    painted = []
+
+    class Watch(QObject):
+        def eventFilter(self, _watched, event) -> bool:
+            if event.type() == QEvent.Type.Paint:
+                painted.append(event)
+            return False
+
+    watch = Watch()
+    field.installEventFilter(watch)
+    for faulty in (True, False):
+        painted.clear()
+        field.set_faulty(faulty)
+        qapp.processEvents()
+        assert painted
+        assert (field.grab().toImage() != without) == faulty
 
 
 def test_escape_takes_back_what_was_typed(form, edits):

@@ -563,3 +563,11 @@ def test_the_values_of_a_line_are_set_and_read(view, kind, sections) -> None:
     stand(view, 0, inputs=inputs, outputs=outputs)
     labels = view.call.values.findChildren(QLabel)
     assert [each.text() for each in labels if each.property("role") == "heading"] == sections
+
+
+def test_a_call_chosen_while_the_trace_is_hidden_is_in_sight_afterwards(traced):
+    tree = traced.tree
+    tree.collapseAll()
+    traced.hide()
+    stand(traced, 11)
+    assert tree.isExpanded(tree.calls.index_of(10))
