@@ -414,3 +414,10 @@ def test_before_the_first_block_none_is_chosen_and_the_list_begins_at_its_top(vi
     view.show_forward(forward(2), NAMES)
     assert rows.selected_block() == "b2" and asked == []
     assert [row.state for row in rows.rows()] == ["done", "current", "next", "waiting"]
+
+
+def test_a_long_name_is_cut_before_the_shape(view: AutogradView, qapp) -> None:
+    names = {**NAMES, "b2": "a_layer_whose_name_is_longer_than_the_list_of_blocks_is_wide"}
+    view.show_forward(forward(3), names)
+    qapp.processEvents()
+    assert_same_picture(view.forward.blocks, "forward_long_name")
