@@ -13,7 +13,7 @@ from ..protocol import Stream
 from .output_file import MAX_BYTES
 
 _CHUNK_BYTES = 1024 * 1024
-MAX_BEHIND_BYTES = 16 * 1024 * 1024
+MAX_BEHIND_BYTES = 4 * 1024 * 1024
 """What is written faster than it is read is not read whole."""
 
 
