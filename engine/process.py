@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import logging
 import multiprocessing
 import os
 import signal
@@ -19,6 +20,7 @@ from pathlib import Path
 
 import msgspec
 
+from .job_object import JobObject, job_object
 from .outbox import Outbox
 from .protocol import (
     MAX_SNAPSHOT_BYTES,
@@ -71,6 +73,7 @@ class EngineProcess:
         self._process: SpawnProcess | None = None
         self._connection: Connection | None = None
         self._outbox: Outbox | None = None
+        self._job: JobObject | None = None
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._reaping = threading.Lock()
         self._last_id = last_id
@@ -105,6 +108,7 @@ class EngineProcess:
         finally:
             theirs.close()  # so that `receive` sees the end of the pipe when the engine ends
         self._process = process
+        self._job = _job_of(process)
         self._outbox = Outbox(self._connection.send_bytes)
         atexit.register(self.close)
 
@@ -182,6 +186,9 @@ class EngineProcess:
         """Stop the engine, and close the pipe and the log. No thread may be in `receive` any
         more."""
         self.stop()
+        job, self._job = self._job, None
+        if job is not None:
+            job.close()
         if self._connection is not None and not self._connection.closed:
             _hang_up(self._connection)
             if self._outbox is not None:
@@ -219,6 +226,18 @@ class EngineProcess:
         if self._process is not None and self._process.pid and hasattr(os, "killpg"):
             with suppress(ProcessLookupError, PermissionError):  # nothing of it lives
                 os.killpg(self._process.pid, signal.SIGKILL)
+
+
+def _job_of(process: SpawnProcess) -> JobObject | None:
+    """A job with this process in it; None where there are none, or the system refuses."""
+    try:
+        job = job_object()
+        if job is not None:
+            job.take(process.sentinel)
+    except OSError:  # the engine then ends with a window that closes, not with one that is killed
+        logging.getLogger(__name__).exception("The engine is in no job object.")
+        return None
+    return job
 
 
 def _hang_up(connection: Connection) -> None:

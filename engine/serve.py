@@ -221,7 +221,7 @@ def _end_with_the_window() -> None:
     """Lead a process group, so that the window can end all that cells start; and let the system
     kill this process when the window dies: code that holds the GIL lets no thread here notice.
 
-    On systems without prctl only `Mailbox` notices.
+    On Windows the window's job object does this; elsewhere only `Mailbox` notices.
     """
     # Set for this process, and no longer needed: programs that cells start are the user's own.
     os.environ.pop("PYTHONSAFEPATH", None)
