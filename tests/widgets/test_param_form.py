@@ -121,6 +121,16 @@ def test_a_fault_is_said_while_typing_and_nothing_is_lost(form, edits, name, tex
     assert not label.isVisible()
 
 
+def test_other_parameters_take_the_place_of_those_before(form, qapp):
+    before = [form.field(param.name) for param in PARAMS]
+    form.show_params(PARAMS[:2], {}, of="another")
+    qapp.processEvents()
+    assert not any(field.isVisible() for field in before)
+    assert [field.isVisible() for field in map(form.field, ("in_features", "p"))] == [True, True]
+    qapp.sendPostedEvents(None, QEvent.Type.DeferredDelete)
+    assert len(form.findChildren(TextField)) == 2
+
+
 def test_a_fault_is_outlined_at_once(form, qapp):
     field = form.field("p")
     qapp.processEvents()

@@ -11,7 +11,7 @@ from PySide6.QtCore import QRectF
 from PySide6.QtGui import QColor, QImage, QPainter
 
 from widgets import theme
-from widgets.colormap import oklab
+from widgets.colormap import distinct_colors, oklab
 from widgets.memory.storage_color import CHIP_HEIGHT, COLORS, paint_storage_chip, storage_color
 
 
@@ -83,3 +83,13 @@ def test_the_chip_is_as_wide_as_its_number_and_never_wider_than_its_place(qapp) 
     image = chip(1)
     column = [image.pixelColor(30, y).name() for y in range(30)]
     assert len([color for color in column if color != "#808080"]) == CHIP_HEIGHT
+
+
+@pytest.mark.parametrize("colors", [theme.LIGHT, theme.DARK], ids=lambda colors: colors.name)
+def test_the_colours_that_are_added_are_as_strong_as_those_before(colors) -> None:
+    names = distinct_colors(colors.series, colors.surface, 40)[len(colors.series) :]
+    rgb = np.array([[int(name[at : at + 2], 16) for at in (1, 3, 5)] for name in names], np.uint8)
+    lab = oklab(rgb)
+    strength = np.hypot(lab[:, 1], lab[:, 2])
+    assert ((strength > 0.07) & (strength < 0.21)).all()
+    assert ((lab[:, 0] > 0.34) & (lab[:, 0] < 0.91)).all()

@@ -163,6 +163,12 @@ def test_a_header_cannot_be_dragged(palette):
     assert told == []
 
 
+def test_a_narrow_palette_does_not_scroll_sideways(palette, qapp):
+    palette.list.setFixedWidth(60)
+    qapp.processEvents()
+    assert not palette.list.horizontalScrollBar().isVisible()
+
+
 def test_after_enter_the_next_word_searches_anew(palette):
     QTest.keyClicks(palette.search, "flatten")
     QTest.keyClick(palette.search, Qt.Key.Key_Return)

@@ -236,7 +236,8 @@ def test_saves_png_and_svg_and_says_what_is_wrong(view: PictureView, tmp_path: P
     save_picture(str(tmp_path / "eye.png"), view.size(), view.paint)
     assert (tmp_path / "eye.png").read_bytes().startswith(b"\x89PNG")
     save_picture(str(tmp_path / "eye.svg"), view.size(), view.paint)
-    assert "<svg" in (tmp_path / "eye.svg").read_text()
+    drawn = (tmp_path / "eye.svg").read_text()
+    assert "<svg" in drawn and f'viewBox="0 0 {view.width()} {view.height()}"' in drawn
     with pytest.raises(ValueError, match=r"\.png or \.svg"):
         save_picture(str(tmp_path / "eye.gif"), view.size(), view.paint)
     with pytest.raises(OSError, match="missing"):
