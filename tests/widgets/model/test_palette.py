@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import pytest
-from PySide6.QtCore import QPoint, Qt
+from PySide6.QtCore import QEvent, QPoint, QRect, Qt
+from PySide6.QtGui import QColor, QImage, QKeyEvent, QPainter
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QWidget
+from PySide6.QtWidgets import QStyle, QStyleOptionViewItem, QWidget
 
 from engine.project import catalogue
 from tests.pictures import assert_same_picture
 from tests.words import assert_same_words
+from widgets import theme
 from widgets.model.palette import BlockPalette
 from widgets.model.palette_row import KIND_ROLE
 
@@ -197,3 +199,43 @@ def test_a_kind_is_found_by_its_key(palette):
 def test_a_name_that_is_typed_whole_or_begun_goes_before_others(palette, typed, first):
     QTest.keyClicks(palette.search, typed)
     assert palette.current_kind() == first
+
+
+def test_escape_clears_a_search_and_goes_no_further(palette, qtbot):
+    palette.search.setFocus()
+    escape = QKeyEvent(QEvent.Type.KeyPress, Qt.Key.Key_Escape, Qt.KeyboardModifier.NoModifier)
+    QTest.keyClicks(palette.search, "norm")
+    assert palette.eventFilter(palette.search, escape) and palette.search.text() == ""
+    assert not palette.eventFilter(palette.search, escape)  # it may close what is around
+    enter = QKeyEvent(QEvent.Type.KeyPress, Qt.Key.Key_Return, Qt.KeyboardModifier.NoModifier)
+    assert palette.eventFilter(palette.search, enter)
+
+
+def test_the_row_under_the_pointer_is_lit(palette):
+    index = palette.list.model().index(4, 0)
+    room = QRect(0, 0, 240, palette.list.sizeHintForRow(4))
+
+    def painted(state: QStyle.StateFlag) -> QImage:
+        image = QImage(room.size(), QImage.Format.Format_RGB32)
+        image.fill(theme.current().color("surface"))
+        option = QStyleOptionViewItem()
+        option.rect, option.state = room, QStyle.StateFlag.State_Enabled | state
+        with QPainter(image) as painter:
+            palette.list.itemDelegate().paint(painter, option, index)
+        return image
+
+    def corner(state: QStyle.StateFlag) -> QColor:
+        return painted(state).pixelColor(room.right() - 1, 1)
+
+    resting, lit, chosen = map(
+        corner,
+        (
+            QStyle.StateFlag.State_None,
+            QStyle.StateFlag.State_MouseOver,
+            QStyle.StateFlag.State_Selected,
+        ),
+    )
+    accent = theme.current().color("accent")
+    assert resting == theme.current().color("surface")
+    assert abs(lit.red() - (resting.red() * 235 + accent.red() * 20) / 255) <= 1
+    assert abs(chosen.red() - (resting.red() * 209 + accent.red() * 46) / 255) <= 1

@@ -202,6 +202,17 @@ def test_the_focus_is_seen_on_a_problem(panel, qtbot):
     assert card.hasFocus() and card.grab().toImage() != without
 
 
+def test_a_problem_that_is_gone_is_seen_no_more(panel):
+    show_linear(panel)
+    old = panel.findChild(ProblemCard)
+    assert old.isVisible()
+    other = Problem("Linear has no input.", "b7")
+    report = BlockReport("b7", REPORT.outputs, 5130, 20520, 40, (other,))
+    show_linear(panel, report=report)
+    assert not old.isVisible()
+    assert [card.problem for card in panel.problems._cards] == [other]
+
+
 def test_a_block_at_fault_looks_as_it_did(panel, qapp):
     show_linear(panel)
     panel.show_name_error("A name is letters, digits and _.")
