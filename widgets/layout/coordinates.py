@@ -11,6 +11,9 @@ LINE_GAP = 14.0
 """Between two lines that pass a layer, and between a line and a box."""
 SWEEPS = 13
 LAST_SWEEPS = 5
+Pull = tuple[int, float, float, float]
+"""What pulls an item: a neighbour, the x where their line meets it, the x where the line meets the
+item, and the weight with which the line is made straight."""
 """The last sweeps pull items towards the neighbours above and below at once."""
 
 
@@ -29,6 +32,18 @@ class _Coordinates:
         self.graph, self.rows = graph, rows
         self.left = [0.0] * len(graph.widths)
         self.offsets = [self._offsets(row) for row in rows]
+        self.weights = [
+            1e6 if item in graph.spine else 10.0 if graph.is_dummy(item) else 1.0
+            for item in range(len(graph.widths))
+        ]
+        self.down: list[list[Pull]] = [
+            [(o, x, own, self._pull_of(o, item, main)) for o, x, own, main in near]
+            for item, near in enumerate(graph.above)
+        ]
+        self.up: list[list[Pull]] = [
+            [(o, x, own, self._pull_of(item, o, main)) for o, x, own, main in near]
+            for item, near in enumerate(graph.below)
+        ]
 
     def run(self) -> list[float]:
         for row, offsets in zip(self.rows, self.offsets, strict=True):
@@ -43,12 +58,13 @@ class _Coordinates:
     def _sweep(self, most: int, both: bool) -> None:
         """Sweep down and up in turn, until nothing moves."""
         rows = list(zip(self.rows, self.offsets, strict=True))
+        pulls = [above + below for above, below in zip(self.down, self.up, strict=True)]
         still = 0
         for sweep in range(most):
             down = sweep % 2 == 0
             moved = False
             for row, offsets in rows if down else reversed(rows):
-                moved |= self._pull(row, offsets, down or both, both or not down)
+                moved |= self._pull(row, offsets, pulls if both else self.down if down else self.up)
             still = 0 if moved else still + 1
             if still == 2:  # neither sweep moved an item
                 return
@@ -65,24 +81,14 @@ class _Coordinates:
         lines = widths[before] == 0 or widths[item] == 0
         return widths[before] + (LINE_GAP if lines else self.graph.level.item_gap)
 
-    def _pull(
-        self, row: list[int], offsets: list[float], heed_above: bool, heed_below: bool
-    ) -> bool:
+    def _pull(self, row: list[int], offsets: list[float], pulls: list[list[Pull]]) -> bool:
         """Move a row's items towards their neighbours. Returns whether any has moved. Pooling
         adjacent violators gives the least sum of weighted squares for a fixed order."""
-        left, graph = self.left, self.graph
+        left = self.left
         blocks: list[tuple[float, float, int]] = []  # mean, weight, count
         for item, offset in zip(row, offsets, strict=True):
-            wishes: list[tuple[float, float]] = []
-            if heed_above:
-                for other, x, own, main in graph.above[item]:
-                    wishes.append((left[other] + x - own, self._pull_of(other, item, main)))
-            if heed_below:
-                for other, x, own, main in graph.below[item]:
-                    wishes.append((left[other] + x - own, self._pull_of(item, other, main)))
-            mean = _median(wishes) if wishes else left[item]
-            weight = 1e6 if item in graph.spine else 10.0 if graph.is_dummy(item) else 1.0
-            mean, count = mean - offset, 1
+            mean = self._wish(item, pulls[item]) - offset
+            weight, count = self.weights[item], 1
             while blocks and blocks[-1][0] > mean:
                 before, before_weight, before_count = blocks.pop()
                 mean = (mean * weight + before * before_weight) / (weight + before_weight)
@@ -96,6 +102,23 @@ class _Coordinates:
                 left[row[place]] = x
                 place += 1
         return moved
+
+    def _wish(self, item: int, pulls: list[Pull]) -> float:
+        """The left side that makes most of the lines to an item's neighbours straight."""
+        left = self.left
+        if not pulls:
+            return left[item]
+        other, x, own, weight = pulls[0]
+        first = left[other] + x - own
+        if len(pulls) == 1:
+            return first
+        if len(pulls) > 2:
+            return _median([(left[other] + x - own, weight) for other, x, own, weight in pulls])
+        other, x, own, last_weight = pulls[1]
+        last = left[other] + x - own
+        if weight == last_weight:
+            return (first + last) / 2
+        return first if weight > last_weight else last
 
     def _pull_of(self, upper: int, lower: int, main: bool) -> float:
         """The weight with which a piece of an edge is made straight."""

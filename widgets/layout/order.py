@@ -101,7 +101,9 @@ class _Ordering:
         near = neighbours[item]
         if not near:
             return self.place[item] + 0.5
-        return sum(self._at(other, x) for other, x, *_ in near) / len(near)
+        if len(near) == 1:
+            return self._at(near[0][0], near[0][1])
+        return sum([self._at(other, x) for other, x, _, _ in near]) / len(near)
 
     def _crossings(self) -> int:
         total = 0
