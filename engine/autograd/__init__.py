@@ -56,7 +56,8 @@ from .backward.held_engine import BreakMode
 from .backward.stepper import BackwardStepper
 from .backward.stepping import Step, SteppedPass
 from .formulas import Rule, rule_of
-from .graph.reading import Graph, Node, SavedTensor, read_graph
+from .graph.node_facts import SavedTensor
+from .graph.reading import Graph, Node, read_graph
 
 __all__ = [
     "BackwardStepper",

@@ -7,7 +7,8 @@ from typing import Any
 
 from ..autograd.backward.backward_pass import BackwardPass
 from ..autograd.graph.hooks import hooks_on
-from ..autograd.graph.reading import Node, SavedTensor, storage_id
+from ..autograd.graph.node_facts import SavedTensor, storage_id
+from ..autograd.graph.reading import Node
 from ..autograd.graph.stale import StaleSave, stale_saves
 from ..errors import LabError, sendable
 from ..lab import Lab

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import accumulate
 
-from ..graph.reading import Graph, Node, storage_id
+from ..graph.node_facts import storage_id
+from ..graph.reading import Graph, Node
 
 
 def released_bytes(graph: Graph, plan: Sequence[Node]) -> list[int]:

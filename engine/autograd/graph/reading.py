@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cache, lru_cache
+from functools import lru_cache
 from itertools import count
 from typing import Any, NamedTuple
 
@@ -13,9 +13,8 @@ import torch
 from torch.autograd.graph import GradientEdge, get_gradient_edge
 
 from ...protocol import GraphEdge, TensorSpec
-from ...recording.writes import storage_of
-from ...tensors.readable import dtype_name
 from .deep_graphs import LEAF_SEQUENCE, guard_release
+from .node_facts import SavedTensor, device_name, output_specs, saved_by, storages_of
 
 Root = torch.Tensor | GradientEdge
 
@@ -23,21 +22,6 @@ MAX_NODES = 1_000_000
 
 AccumulateGrad = type(get_gradient_edge(torch.zeros((), requires_grad=True)).node)
 """torch's class of the node that adds to a leaf's `.grad`. torch does not export it."""
-
-
-class SavedTensor(NamedTuple):
-    """A tensor that a node saved for its backward rule. It is not unpacked.
-
-    `data` is None when it cannot be shown; `note` says why (freed, packed by hooks).
-    `storage_bytes` is the size of the whole storage that `data` keeps alive, `storage_id` tells
-    this storage from others.
-    """
-
-    name: str
-    data: torch.Tensor | None
-    storage_id: int = 0
-    storage_bytes: int = 0
-    note: str = ""
 
 
 class Kind(NamedTuple):
@@ -134,7 +118,7 @@ class Node:
     def saved(self) -> tuple[SavedTensor, ...]:
         """The tensors that the node saved. Runs no unpack hook and recomputes no checkpoint; works
         on a freed graph and after a bad in-place change."""
-        return tuple(_saved(self.fn))
+        return tuple(saved_by(self.fn, self.kind.saves))
 
     @property
     def storages(self) -> dict[int, int]:
@@ -281,109 +265,4 @@ def operation(name: str, *, custom: bool = False) -> str:
     return stem if custom else _WORD_STARTS.sub("_", stem).lower()
 
 
-device_name = cache(str)
-
-_NO_TENSOR = TensorSpec((), "unknown")
-
-
-def output_specs(metadata: Sequence[Any]) -> tuple[TensorSpec, ...]:
-    """`Node.outputs`, of a node's `_input_metadata`."""
-    if len(metadata) == 1:
-        return (_spec(metadata[0]),)
-    return tuple(_NO_TENSOR if _is_undefined(each) else _spec(each) for each in metadata)
-
-
-def _spec(metadata: Any) -> TensorSpec:
-    if not metadata.is_nested_tensor:
-        return _known_spec(tuple(metadata.shape), metadata.dtype)
-    try:
-        shape = tuple(n if isinstance(n, int) else str(n) for n in metadata.shape)
-    except RuntimeError:  # a strided nested tensor has no one shape
-        shape = ("nested",)
-    return TensorSpec(shape, dtype_name(metadata.dtype))
-
-
-@lru_cache(maxsize=4_096)
-def _known_spec(shape: tuple[int | str, ...], dtype: torch.dtype) -> TensorSpec:
-    return TensorSpec(shape, dtype_name(dtype))
-
-
-def _is_undefined(metadata: Any) -> bool:
-    """Whether an output has no metadata. torch gives the current default dtype for it, so the
-    default is changed for a moment to see whether the answer changes too."""
-    default = torch.get_default_dtype()
-    try:
-        if metadata.dtype is not default or len(metadata.shape):
-            return False
-    except RuntimeError:  # a strided nested tensor
-        return False
-    torch.set_default_dtype(torch.float64 if default is not torch.float64 else torch.float32)
-    try:
-        return metadata.dtype is not default
-    finally:
-        torch.set_default_dtype(default)
-
-
 _WORD_STARTS = re.compile(r"(?<=[a-z0-9])(?=[A-Z][a-z0-9])|(?<=[0-9][A-Z])(?=[A-Z])")
-
-
-def storages_of(fn: Any, saves: tuple[str, ...]) -> dict[int, int]:
-    """`Node.storages`, of a node's attributes `saves`."""
-    found: dict[int, int] = {}
-    for attribute in saves:
-        try:
-            saved = getattr(fn, attribute)
-        except RuntimeError:  # freed
-            continue
-        for each in saved if isinstance(saved, tuple) else (saved,):
-            data = each.data
-            if isinstance(data, torch.Tensor):
-                storage, size_bytes = _storage(data)
-                found[storage] = size_bytes
-    return found
-
-
-def _saved(fn: Any) -> Iterator[SavedTensor]:
-    for attribute in kind_of(type(fn), fn.name()).saves:
-        name = attribute.removeprefix("_raw_saved_")
-        try:
-            saved = getattr(fn, attribute)
-        except RuntimeError as error:
-            yield SavedTensor(name, None, note="freed" if "freed" in str(error) else str(error))
-            continue
-        if isinstance(saved, tuple):
-            for i, each in enumerate(saved):
-                yield _saved_tensor(f"{name}[{i}]", each)
-        else:
-            yield _saved_tensor(name, saved)
-
-
-def _why_empty(saved: Any) -> str:
-    """Why a saved tensor has no data: torch refuses to unpack one that it has freed."""
-    try:
-        saved.unpack()
-    except RuntimeError:
-        return "freed"
-    return "never set"
-
-
-def _saved_tensor(name: str, saved: Any) -> SavedTensor:
-    data, packed = saved.data, saved.unpack_hook is not None
-    if not isinstance(data, torch.Tensor):
-        return SavedTensor(name, None, note="packed by hooks" if packed else _why_empty(saved))
-    note = "packed by hooks" if packed else ""
-    return SavedTensor(name, data, *_storage(data), note)
-
-
-def _storage(t: torch.Tensor) -> tuple[int, int]:
-    """A number that tells the tensor's storage from others, and its bytes. A sparse tensor has no
-    storage: its own id is used."""
-    storage = storage_of(t)
-    if storage is None:
-        return id(t), t.numel() * t.element_size()
-    return storage._cdata, storage.nbytes()
-
-
-def storage_id(t: torch.Tensor) -> int:
-    """A number that tells the tensor's storage from others."""
-    return _storage(t)[0]

@@ -10,9 +10,10 @@ from contextlib import contextmanager
 from ...errors import sendable
 from ...protocol import GraphNode, GraphSnapshot, SourceLine, StaleTensor
 from ...recording.recording import Place, source_line
+from .node_facts import device_name, output_specs, storages_of
 from .parts import in_parts
 from .provenance import Provenance
-from .reading import Graph, Node, device_name, output_specs, storages_of
+from .reading import Graph, Node
 
 MAX_SHOWN_NODES = 50_000
 MAX_CLASSES = 20_000

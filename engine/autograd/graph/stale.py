@@ -15,7 +15,8 @@ from typing import Any
 import torch
 
 from ...protocol import SourceLine, StaleTensor, WrittenBy
-from .reading import Node, SavedTensor
+from .node_facts import SavedTensor
+from .reading import Node
 
 MAX_LISTED = 100
 
