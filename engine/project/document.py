@@ -10,7 +10,9 @@ from typing import Literal, get_args
 import msgspec
 from msgspec import Struct
 
-FORMAT_VERSION = 1
+from .subject import CanvasSubject, Objective, Subject
+
+FORMAT_VERSION = 2
 
 ParamValue = None | bool | int | float | str | tuple[int | float, ...]
 Workspace = Literal["start", "tensors", "model", "autograd", "train"]
@@ -94,10 +96,15 @@ class ViewState(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Project(Struct, frozen=True, forbid_unknown_fields=True):
+    """`subject` is what the workspaces work on; `objective` says what a subject of code is trained
+    for."""
+
     name: str = "Untitled"
     model: Model = Model()
     training: TrainingSetup = TrainingSetup()
     cells: tuple[Cell, ...] = ()
+    subject: Subject = CanvasSubject()
+    objective: Objective = Objective()
     view: ViewState = ViewState()
 
 

@@ -20,9 +20,17 @@ from .document import (
     Wire,
     replace,
 )
-from .limits import MAX_BATCH_SIZE, MAX_EPOCHS, MAX_SEED, clamped
+from .limits import (
+    MAX_BATCH_SIZE,
+    MAX_EPOCHS,
+    MAX_PATH_CHARS,
+    MAX_SEED,
+    MAX_SOURCE_CHARS,
+    clamped,
+)
 from .names import fresh_name, name_problem
 from .problems import Fix
+from .subject import Objective, Subject
 
 Each = TypeVar("Each")
 
@@ -195,6 +203,24 @@ def disconnect(project: Project, wire: Wire) -> Project:
 
 
 # -- training ------------------------------------------------------------------------------------
+
+
+def set_subject(project: Project, subject: Subject) -> Project:
+    """Let the workspaces work on another subject. Data and step belong to the subject before, so
+    they are forgotten."""
+    if subject == project.subject:
+        return project
+    return replace(project, subject=subject, objective=Objective())
+
+
+def set_objective(project: Project, objective: Objective) -> Project:
+    """Say what a subject of code is trained for."""
+    if len(objective.step) > MAX_SOURCE_CHARS:
+        raise EditError(f"A step has at most {MAX_SOURCE_CHARS:,} characters.")
+    for text in (objective.data, objective.validation):
+        if len(text) > MAX_PATH_CHARS:
+            raise EditError(f"An expression has at most {MAX_PATH_CHARS:,} characters.")
+    return replace(project, objective=objective)
 
 
 def set_training(project: Project, setup: TrainingSetup) -> Project:

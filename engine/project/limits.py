@@ -7,6 +7,9 @@ MAX_DEPTH = 32
 """How deep a project file may be nested; its own structs take ten levels."""
 MAX_NAME_CHARS = 1000
 """The length of names, ids and words of parameters. A cell's Python may be longer."""
+MAX_PATH_CHARS = 4096
+MAX_SOURCE_CHARS = 100_000
+"""The length of the source of a step."""
 MAX_ENTRIES = 1000
 """The number of entries of one parameter."""
 MAX_INT = 2**63 - 1

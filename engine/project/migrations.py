@@ -23,5 +23,10 @@ def _from_0(document: dict) -> dict:
     return document
 
 
-MIGRATIONS: dict[int, Callable[[dict], dict]] = {0: _from_0}
+def _from_1(document: dict) -> dict:
+    """Migrate version 1, which knew no subject but the canvas."""
+    return document
+
+
+MIGRATIONS: dict[int, Callable[[dict], dict]] = {0: _from_0, 1: _from_1}
 """The step from version n to n + 1, by n."""

@@ -13,6 +13,7 @@ from typing import TypeVar
 from . import catalogue, limits
 from .document import Block, Model, ParamValue, Project, TrainingSetup, ViewState
 from .names import identifier_problem
+from .subject import CanvasSubject, FileSubject, Subject
 
 Each = TypeVar("Each")
 
@@ -52,6 +53,10 @@ def check(project: Project) -> None:
     _check_training(project.training)
     for i, cell in enumerate(project.cells):
         _check_text(cell.id, f"cells[{i}].id")
+    _check_subject(project.subject)
+    _check_text(project.objective.data, "objective.data", limits.MAX_PATH_CHARS)
+    _check_text(project.objective.validation, "objective.validation", limits.MAX_PATH_CHARS)
+    _check_text(project.objective.step, "objective.step", limits.MAX_SOURCE_CHARS)
     _check_view(project.view)
 
 
@@ -120,6 +125,18 @@ def _check_training(setup: TrainingSetup) -> None:
     _check_text(setup.device, f"{at}.device")
 
 
+def _check_subject(subject: Subject) -> None:
+    if isinstance(subject, CanvasSubject):
+        return
+    _check_text(subject.expression, "subject.expression")
+    if not subject.expression.strip():
+        raise FileProblem("A subject of code needs an expression.", "subject.expression")
+    if isinstance(subject, FileSubject):
+        _check_text(subject.path, "subject.path", limits.MAX_PATH_CHARS)
+        if not subject.path or "\0" in subject.path:
+            raise FileProblem("A subject of a file needs its path.", "subject.path")
+
+
 def _check_view(view: ViewState) -> None:
     _check_between(view.canvas_zoom, limits.MIN_ZOOM, limits.MAX_ZOOM, "view.canvas_zoom")
     for i, value in enumerate(view.canvas_center):
@@ -161,10 +178,10 @@ def _require_number(number: int | float, place: str) -> None:
         raise FileProblem("This number is not finite.", place)
 
 
-def _check_text(text: str, field: str) -> None:
-    if len(text) > limits.MAX_NAME_CHARS:
+def _check_text(text: str, field: str, most: int = limits.MAX_NAME_CHARS) -> None:
+    if len(text) > most:
         raise FileProblem(
-            f"It has {len(text):,} characters; at most {limits.MAX_NAME_CHARS:,} are allowed.",
+            f"It has {len(text):,} characters; at most {most:,} are allowed.",
             field,
         )
 

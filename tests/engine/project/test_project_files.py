@@ -29,6 +29,7 @@ from engine.project.document import (
     replace,
 )
 from engine.project.files import FileProblem
+from engine.project.subject import CanvasSubject, ConsoleSubject, FileSubject, Objective
 
 integers = st.integers(-limits.MAX_INT, limits.MAX_INT)
 numbers = st.one_of(integers, st.floats(allow_nan=False))
@@ -88,6 +89,12 @@ projects = st.builds(
     model=models(),
     training=setups,
     cells=st.lists(st.builds(Cell, id=st.text(), source=st.text()), max_size=3).map(tuple),
+    subject=st.one_of(
+        st.just(CanvasSubject()),
+        st.builds(ConsoleSubject, identifiers),
+        st.builds(FileSubject, identifiers, identifiers),
+    ),
+    objective=st.builds(Objective, st.text(), st.text(), st.text()),
     view=st.builds(
         ViewState,
         canvas_zoom=st.floats(limits.MIN_ZOOM, limits.MAX_ZOOM),
@@ -118,7 +125,7 @@ def test_the_file_is_json_that_people_can_read(tmp_path):
     files.save(project, tmp_path / "a.tlab")
     text = (tmp_path / "a.tlab").read_text(encoding="utf-8")
     assert list(json.loads(text))[:3] == ["format", "version", "name"]
-    assert text.splitlines()[1:3] == ['  "format": "tensorlab",', '  "version": 1,']
+    assert text.splitlines()[1:3] == ['  "format": "tensorlab",', '  "version": 2,']
     assert [line for line in text.splitlines() if '"source_port"' in line] == [
         f"      {json.dumps(msgspec.to_builtins(wire))}"
     ]
@@ -132,7 +139,7 @@ def test_a_small_project_word_for_word():
         """\
 {
   "format": "tensorlab",
-  "version": 1,
+  "version": 2,
   "name": "A",
   "model": {
     "blocks": [
@@ -153,6 +160,8 @@ def test_a_small_project_word_for_word():
     "device": "cpu"
   },
   "cells": [],
+  "subject": {"type": "canvas"},
+  "objective": {"data": "", "validation": "", "step": ""},
   "view": {
     "workspace": "model",
     "canvas_zoom": 1.0,
@@ -222,7 +231,7 @@ FAULTS = {
     "picture": (b"\x89PNG\r\n\x1a\n\xff\xfe", "", "a picture, not a project"),
     "half written": (WHOLE[: len(WHOLE) // 2], "", "only a part"),
     "last bracket missing": (WHOLE.rstrip()[:-1], "", "only a part"),
-    "damaged": (WHOLE.replace(b'"version": 1', b'"version": !'), "", "damaged at line 3"),
+    "damaged": (WHOLE.replace(b'"version": 2', b'"version": !'), "", "damaged at line 3"),
     "foreign": ({"cells": [], "nbformat": 4}, "format", "not a Tensor Lab project"),
     "a list": ([1, 2], "format", "not a Tensor Lab project"),
     "newer": (document(version=FORMAT_VERSION + 1), "version", "Update Tensor Lab"),
@@ -268,7 +277,7 @@ FAULTS = {
         WHOLE.replace(b'"seed": 0', b'"seed": ' + b"9" * 5000), "training.seed", "64 bits",
     ),
     "version of many digits": (
-        WHOLE.replace(b'"version": 1', b'"version": ' + b"9" * 5000), "version", "64 bits",
+        WHOLE.replace(b'"version": 2', b'"version": ' + b"9" * 5000), "version", "64 bits",
     ),
     "half a character": (document(name="\ud800"), "name", "surrogate"),
     "half a character in a key": (with_block(params={"\udfff": 1}), "model.blocks[0].params",
@@ -350,8 +359,8 @@ def test_a_file_at_fault_says_what_and_where_and_stays_untouched(case, tmp_path)
         (b'{"a": 1 "b": 2}', "The file is damaged at line 1, column 9: Expecting ',' delimiter."),
         (b"[" * 100_000, "The file is nested too deeply for a Tensor Lab project."),
         (b"{}", "format: This is not a Tensor Lab project: “tensorlab” is expected here."),
-        (b'{"format": "tensorlab", "version": 2}',
-         "version: The file has format version 2; this Tensor Lab reads up to 1. Update Tensor Lab"
+        (b'{"format": "tensorlab", "version": 3}',
+         "version: The file has format version 3; this Tensor Lab reads up to 2. Update Tensor Lab"
          " to open it."),
         (b'{"format": "tensorlab", "version": null}',
          "version: A format version is expected here, not None."),
@@ -361,7 +370,7 @@ def test_a_file_at_fault_says_what_and_where_and_stays_untouched(case, tmp_path)
         (b'{"format": "tensorlab", "version": 0, "blocks": [], "wires": [["a", "b"]]}',
          "The file does not follow format version 0: zip() argument 2 is shorter than argument"
          " 1."),
-        (b'{"format": "tensorlab", "version": 1, "name": {"$float": "1.5"}}',
+        (b'{"format": "tensorlab", "version": 2, "name": {"$float": "1.5"}}',
          "name: Expected `str`, got `object`"),
     ],
 )  # fmt: skip
@@ -424,7 +433,7 @@ def test_version_0_is_brought_forward():
     assert project.model.wires == (Wire("a", "x", "b", "input"),)
     assert project.training == TrainingSetup(data=DataSetup(kind="moons"), epochs=3)
     assert old["version"] == 0
-    assert files.migrate(old)["version"] == 1
+    assert files.migrate(old)["version"] == 2
 
 
 def test_version_0_names_what_is_missing():

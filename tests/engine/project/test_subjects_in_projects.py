@@ -1,0 +1,61 @@
+"""A project keeps its subject as a reference, and what code is trained for."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from engine.project import edits, files, limits
+from engine.project.document import Project
+from engine.project.subject import CanvasSubject, ConsoleSubject, FileSubject, Objective
+
+
+def document(**changes: object) -> dict:
+    fields = msgspec.json.decode(files.dumps(Project(subject=ConsoleSubject("model"))))
+    return {**fields, **changes}
+
+
+@pytest.mark.parametrize(
+    ("changes", "field", "words"),
+    [
+        ({"subject": {"type": "console", "expression": " "}}, "subject.expression", "needs an exp"),
+        ({"subject": {"type": "console", "expression": "x" * 1001}}, "subject.expression", "1,001"),
+        ({"subject": {"type": "console"}}, "subject", "missing required field `expression`"),
+        ({"subject": {"type": "pickle"}}, "subject", "Invalid value 'pickle'"),
+        ({"subject": {"type": "file", "path": "", "expression": "x"}}, "subject.path", "its path"),
+        (
+            {"subject": {"type": "file", "path": "\0", "expression": "x"}},
+            "subject.path",
+            "its path",
+        ),
+        ({"objective": {"data": "x" * 4097}}, "objective.data", "4,097 characters"),
+        ({"objective": {"validation": "x" * 4097}}, "objective.validation", "4,097 characters"),
+        ({"objective": {"step": "x" * 100_001}}, "objective.step", "100,001 characters"),
+    ],
+)
+def test_a_field_out_of_bounds_is_named(changes: dict, field: str, words: str) -> None:
+    with pytest.raises(files.FileProblem, match=words) as caught:
+        files.from_document(document(**changes))
+    assert caught.value.field.startswith(field)
+
+
+def test_a_project_of_version_1_works_on_its_canvas() -> None:
+    old = document(version=1)
+    del old["subject"], old["objective"]
+    loaded = files.from_document(old)
+    assert loaded.subject == CanvasSubject() and loaded.objective == Objective()
+
+
+def test_another_subject_begins_without_data() -> None:
+    project = edits.set_subject(Project(), FileSubject("net.py", "Net"))
+    project = edits.set_objective(project, Objective(data="loader", step="def step(batch): ..."))
+    assert edits.set_subject(project, FileSubject("net.py", "Net")) is project
+    other = edits.set_subject(project, ConsoleSubject("model"))
+    assert (other.subject, other.objective) == (ConsoleSubject("model"), Objective())
+    for wrong in (
+        Objective(data="x" * (limits.MAX_PATH_CHARS + 1)),
+        Objective(validation="x" * (limits.MAX_PATH_CHARS + 1)),
+        Objective(step="x" * (limits.MAX_SOURCE_CHARS + 1)),
+    ):
+        with pytest.raises(edits.EditError, match="at most"):
+            edits.set_objective(project, wrong)
