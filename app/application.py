@@ -17,6 +17,7 @@ from app.history import History
 from app.presenters.cells import CellsPresenter
 from app.presenters.engine import EnginePresenter
 from app.presenters.export import ExportPresenter
+from app.presenters.subject import SubjectPresenter
 from app.presenters.window import WindowPresenter, apply_theme
 from app.processes.layout_worker import LayoutWorker
 from app.processes.link import EngineLink, Link
@@ -71,6 +72,7 @@ class Application(QObject):
         self.frame = WindowPresenter(bench, self.autosave, self)
         self.engine = EnginePresenter(bench, self)
         self.cells = CellsPresenter(bench, self)
+        self.subject = SubjectPresenter(bench, self.window.subject_chooser, self)
         self.export_panel = ExportPanel(self.window)
         self.export = ExportPresenter(bench, self.export_panel, self)
         console_history = recovery.parent / CONSOLE_HISTORY

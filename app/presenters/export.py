@@ -35,7 +35,11 @@ class ExportPresenter(QObject):
     def export(self, form: Format, path: str) -> None:
         project = self._bench.project
         command = ExportCommand(
-            model=project.model, training=project.training, format=form, path=path
+            model=project.model,
+            training=project.training,
+            format=form,
+            path=path,
+            subject=project.subject,
         )
         if self._bench.send(command):
             self._bench.say(f"Exporting to {path} …")

@@ -13,6 +13,7 @@ from app.workbench import Workbench
 from engine.project import edits
 from engine.project.document import Model, Project, TrainingSetup, replace
 from engine.project.problems import located
+from engine.project.subject import CanvasSubject
 from engine.protocol import (
     AdjustTrainingCommand,
     CheckpointSnapshot,
@@ -31,6 +32,10 @@ from engine.protocol import (
     TrainingSnapshot,
 )
 from widgets.training.train_view import TrainView
+
+_NO_DATA = (
+    "There is no data to train on. Name a Dataset, a DataLoader or tensors of your code under Data."
+)
 
 
 class TrainPresenter(QObject):
@@ -66,13 +71,11 @@ class TrainPresenter(QObject):
 
     def train(self, paused: bool = False, checkpoint: str = "") -> None:
         """Start a run; with `checkpoint` (a path), go on from that file."""
-        report = self._bench.newest(ModelSnapshot)
-        current = report is not None and report.revision == self._bench.store.revision
-        if report is not None and current and not report.runnable:
-            self._view.show_problem(_why_not(report, self._bench.project.model))
+        project = self._bench.project
+        if problem := self._problem():
+            self._view.show_problem(problem)
             return
         self._view.show_problem("")
-        project = self._bench.project
         self._send(
             TrainCommand(
                 model=project.model,
@@ -80,8 +83,21 @@ class TrainPresenter(QObject):
                 paused=paused,
                 checkpoint=checkpoint,
                 fresh=self._view.bar.fresh and not checkpoint,
+                subject=project.subject,
+                objective=project.objective,
             )
         )
+
+    def _problem(self) -> str:
+        """Why the subject cannot be trained, as far as the window knows; empty if it can."""
+        project = self._bench.project
+        if not isinstance(project.subject, CanvasSubject):
+            return "" if project.objective.data else _NO_DATA
+        report = self._bench.newest(ModelSnapshot)
+        current = report is not None and report.revision == self._bench.store.revision
+        if report is not None and current and not report.runnable:
+            return _why_not(report, project.model)
+        return ""
 
     def pause_or_continue(self) -> None:
         run = self._run()
@@ -119,7 +135,9 @@ class TrainPresenter(QObject):
     ) -> None:
         """Ask the engine for a checkpoint of this model, of an earlier start of the program too."""
         project = self._bench.project
-        command = FindCheckpointCommand(model=project.model, training=project.training)
+        command = FindCheckpointCommand(
+            model=project.model, training=project.training, subject=project.subject
+        )
         if not self._questions.ask(command, found, failed):
             self._view.show_problem(self._bench.link.unsent)
 

@@ -24,6 +24,7 @@ from engine.project.document import Workspace
 from engine.project.files import SUFFIX
 from widgets import make, theme
 from widgets.icons import icon
+from widgets.subject.chooser import SubjectChooser
 
 MESSAGE_MS = 8000
 
@@ -69,6 +70,7 @@ class MainWindow(QMainWindow):
         self.recent_menu = QMenu("Open &recent", self)
         self.recent_menu.setToolTipsVisible(True)
         self.panels_menu = QMenu("&Panels", self)
+        self.subject_chooser = SubjectChooser()
         self._make_menus()
         self._make_status_bar()
         self.palette_popup = CommandPalette(self)
@@ -181,6 +183,7 @@ class MainWindow(QMainWindow):
                     menu.addSeparator()
                 else:
                     menu.addMenu(self.recent_menu if entry == RECENT else self.panels_menu)
+        self.menuBar().setCornerWidget(self.subject_chooser)
 
     def _make_status_bar(self) -> None:
         self._totals = make.label("", "muted", "model_totals")

@@ -1,0 +1,119 @@
+"""The subject is chosen in one place and kept in the project."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.presenters.export import ExportPresenter
+from app.presenters.subject import SubjectPresenter
+from app.presenters.train import TrainPresenter
+from app.window.export_panel import ExportPanel
+from engine.project import edits
+from engine.project.subject import CanvasSubject, ConsoleSubject, FileSubject, Objective
+from engine.protocol import (
+    ExportCommand,
+    FileObject,
+    FileSnapshot,
+    TrainCommand,
+    Variable,
+    VariablesSnapshot,
+)
+from widgets.subject.chooser import SubjectChooser
+from widgets.training.train_view import TrainView
+
+
+@pytest.fixture
+def chooser(bench, qtbot) -> SubjectChooser:
+    """A chooser of a project whose console has a module."""
+    chooser = SubjectChooser()
+    qtbot.addWidget(chooser)
+    SubjectPresenter(bench, chooser, bench.window)
+    bench.store.take(
+        VariablesSnapshot(
+            variables=(
+                Variable("x", "tensor", "Tensor"),
+                Variable("model", "module", "Net"),
+                Variable("n", "number", "int"),
+            )
+        )
+    )
+    return chooser
+
+
+def offered(chooser: SubjectChooser) -> list[str]:
+    chooser.button.menu().aboutToShow.emit()
+    return [action.text() for action in chooser.button.menu().actions() if action.text()]
+
+
+def trigger(chooser: SubjectChooser, text: str) -> None:
+    offered(chooser)
+    next(a for a in chooser.button.menu().actions() if a.text() == text).trigger()
+
+
+def test_modules_of_the_console_are_offered(bench, chooser):
+    assert offered(chooser) == ["Canvas", "Console", "model", "Open a Python file …"]
+
+
+def test_a_choice_is_an_undo_step_of_the_project(bench, chooser):
+    history = bench.history
+    assert chooser.button.text() == "Subject: Canvas"
+    trigger(chooser, "model")
+    assert bench.project.subject == ConsoleSubject("model")
+    assert chooser.button.text() == "Subject: model"
+    assert history.stack.undoText() == "Work on model"
+    history.stack.undo()
+    assert bench.project.subject == CanvasSubject()
+    assert chooser.button.text() == "Subject: Canvas"
+    history.stack.redo()
+    offered(chooser)
+    checked = [a.text() for a in chooser.button.menu().actions() if a.isChecked()]
+    assert checked == ["model"]
+
+
+def test_what_a_file_holds_is_offered_until_the_engine_ends(bench, chooser):
+    bench.store.take(
+        FileSnapshot(
+            path="/x/net.py",
+            digest="0",
+            objects=(
+                FileObject("Net", "class", "Net"),
+                FileObject("Deep", "class", "Deep", ("width",)),
+                FileObject("make", "function", "function"),
+                FileObject("model", "module", "Net"),
+                FileObject("data", "data", "TensorDataset"),
+            ),
+        )
+    )
+    assert offered(chooser)[3:] == ["/x/net.py", "Net()", "make()", "model", "Open a Python file …"]
+    trigger(chooser, "Net()")
+    assert bench.project.subject == FileSubject("/x/net.py", "Net()")
+    assert chooser.button.text() == "Subject: net.py: Net()"
+    bench.link.ended.emit()
+    assert "model" not in offered(chooser) and "/x/net.py" not in offered(chooser)
+    assert chooser.button.text() == "Subject: net.py: Net()"
+
+
+def test_without_modules_the_menu_says_how_to_get_one(bench, chooser):
+    bench.store.take(VariablesSnapshot(variables=()))
+    assert offered(chooser)[1].startswith("Make a module in the console")
+
+
+def test_training_and_export_send_the_subject(bench, link, chooser, qtbot):
+    view, panel = TrainView(), ExportPanel(chooser)
+    qtbot.addWidget(view)
+    train = TrainPresenter(bench, view, bench.window)
+    link.get_ready()
+    trigger(chooser, "model")
+    link.sent.clear()
+    train.train()
+    assert not [c for c in link.sent if isinstance(c, TrainCommand)]
+    assert "There is no data to train on" in view.bar._result.text()
+    objective = Objective(data="loader")
+    bench.edit("Set the data", lambda project: edits.set_objective(project, objective))
+    train.train()
+    command = link.sent[-1]
+    assert isinstance(command, TrainCommand)
+    assert (command.subject, command.objective) == (ConsoleSubject("model"), objective)
+    ExportPresenter(bench, panel, bench.window).export("pt", "/x.pt")
+    command = link.sent[-1]
+    assert isinstance(command, ExportCommand) and command.subject == ConsoleSubject("model")
