@@ -312,8 +312,8 @@ def _reshaped(block: Block, inputs: Specs) -> _Found:
     if not all(isinstance(d, int) for d in sizes):
         batch = next(d for d, size in enumerate(spec.shape) if not isinstance(size, int))
         message = (
-            f"Reshape keeps dimension 0, for the batch; in {shape_text(spec.shape)} the batch is in"
-            f" dimension {batch}. Move it to dimension 0 first, with a Permute or a Transpose."
+            f"Reshape keeps dim 0, for the batch; in {shape_text(spec.shape)} the batch is in"
+            f" dim {batch}. Move it to dim 0 first, with a Permute or a Transpose."
         )
         return message, port, None
     have = math.prod(d for d in sizes if isinstance(d, int))

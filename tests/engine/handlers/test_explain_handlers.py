@@ -59,7 +59,7 @@ def test_a_refusal_that_was_left_open_is_told_beside_what_was_said(console: Cons
     far[7] = 9
     console.variables["far"] = far
     (fact,) = console.explain("x[far]", run=True).steps[-1].facts
-    assert fact.predicted.startswith("runs, unless an index lies outside dimension 0")
+    assert fact.predicted.startswith("runs, unless an index lies outside dim 0")
     assert fact.actual.startswith("is refused: IndexError") and fact.agrees
     del console.variables["far"]
 

@@ -138,7 +138,7 @@ def image(*shape: int) -> Step:
 def test_a_reshape_says_that_the_batch_is_not_first():
     batch_second = ("torch.transpose", {"dim0": 0, "dim1": 1})
     problem = only(image(4, 5), batch_second, ("Tensor.reshape", {"shape": (7,)}))
-    assert problem.message.startswith("Reshape keeps dimension 0, for the batch; in (4, B, 5) the")
+    assert problem.message.startswith("Reshape keeps dim 0, for the batch; in (4, B, 5) the")
 
 
 @pytest.mark.parametrize(

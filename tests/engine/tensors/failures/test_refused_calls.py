@@ -649,11 +649,11 @@ F.conv2d(images, torch.ones(6, 1, 5))
     images: 0=2 1=3 2=28 3=28
     torch.ones(6, 1, 5): 0=6 1=1 2=5
 torch.cat([x, x.T], dim=np.int64(1))
-    join [0 joined] Beside dimension 1 all must be equal, and they differ in dimension 0.
+    join [0 joined] All sizes except those of dim 1 must be equal, but they differ in dim 0.
     x: 0=3! joined=4
     x.T: 0=4! joined=3
 x.gather(np.int64(0), torch.zeros(1, 9).long())
-    index [dim 1] Beside dimension 0 the index is no larger than x.
+    index [dim 1] Except along dim 0, the index must not be larger than x.
     x: dim=3 1=4!
     torch.zeros(1, 9).long(): dim=1 1=9!
 torch.tensor(1.0).gather(0, torch.zeros(2, 2).long())
@@ -748,41 +748,41 @@ m.matmul(torch.ones(2, 3, 3))
     m: rows=3 inner=4!
     torch.ones(2, 3, 3): batch=2 inner=3! columns=3
 x.split([3, 2], -1)
-    elements [0 1 2] The pieces add up to 5, and dimension 1 has 4.
+    elements [0 1 2] The pieces add up to 5, but dim 1 has 4.
     x: 0=3 1=4!
     pieces: 1=3! 2=2! (sum 5) wrong note
 (x + 1).split([3, 2], -1)
-    elements [0 1 2] The pieces add up to 5, and dimension 1 has 4.
+    elements [0 1 2] The pieces add up to 5, but dim 1 has 4.
     x + 1: 0=3 1=4!
     pieces: 1=3! 2=2! (sum 5) wrong note
 torch.split(x, [3, 2], dim=1)
-    elements [0 1 2] The pieces add up to 5, and dimension 1 has 4.
+    elements [0 1 2] The pieces add up to 5, but dim 1 has 4.
     x: 0=3 1=4!
     pieces: 1=3! 2=2! (sum 5) wrong note
 x[0] = torch.ones(2, 5)
-    broadcast [-2 -1] At dimension -1, counted from the right, picked has 4, torch.ones(2, 5)
+    broadcast [-2 -1] At dim -1, counted from the right, picked has 4, torch.ones(2, 5)
         has 5: neither is 1.
     picked: -1=4!
     torch.ones(2, 5): -2=2 -1=5!
 x.sum(np.int64(5))
-    dimension [0 1 2 3 4 5] x has no dimension 5: it has 2 dimensions.
+    dimension [0 1 2 3 4 5] x has no dim 5: it has 2 dimensions.
     x: 0=3 1=4
     dim: 5=5!
 x.view(np.int64(7))
-    elements [0 1] x has 12 elements, and 7 were asked for.
+    elements [0 1] x has 12 elements, but 7 were asked for.
     x: 0=3 1=4 (12 elements) wrong note
     asked for: 0=7! (7 elements) wrong note
 x.permute(np.int64(0), np.int64(0))
-    dimension [0 1] Each of the 2 dimensions of x is named once.
+    dimension [0 1] Each of the 2 dimensions of x must be named once.
     x: 0=3 1=4
     dims: 0=0 1=0!
 x[np.int64(7)]
-    index [0 1] Dimension 0 of x has 3 elements, numbered 0 to 2: 7 is not one of them.
+    index [0 1] Dim 0 of x has 3 elements, numbered 0 to 2: 7 is not one of them.
     x: 0=3 1=4
     numbered: 0=0…2 1=0…3
     index: 0=7!
 torch.cat(parts, dim=np.int64(0))
-    join [joined 1] Beside dimension 0 all must be equal, and they differ in dimension 1.
+    join [joined 1] All sizes except those of dim 0 must be equal, but they differ in dim 1.
     parts[0]: joined=3 1=4!
     parts[1]: joined=4 1=3!
 F.embedding(torch.tensor([1, -1]), x)

@@ -258,8 +258,8 @@ def test_a_mask_is_a_copy_and_says_so(namespace: Namespace) -> None:
         ("x[[0, 1], [0, 1, 2]]", "shapes [2], [3] do not broadcast"),
         ("x[[9]]", "Choose one from 0 to 1"),
         ("a.gather(1, rows)", "as many dimensions as the tensor"),
-        ("a.gather(1, torch.tensor([[0], [0], [0]]))", "index [3, 1] must be no larger"),
-        ("x.narrow(0, 5, 1)", "choose from -2 to 2"),
+        ("a.gather(1, torch.tensor([[0], [0], [0]]))", "index (3, 1) must not be larger"),
+        ("x.narrow(0, 5, 1)", "Choose a start from -2 to 2"),
         ("x.masked_select(i)", "A mask or condition is bool"),
     ],
 )

@@ -89,10 +89,10 @@ def test_too_many_elements_are_not_folded_at_every_look() -> None:
     ("x", "op", "dims", "says"),
     [
         (torch.arange(3), "mean", None, "float"),
-        (torch.zeros(2, 3), "sum", (5,), "no dimension 5: choose from -2 to 1"),
+        (torch.zeros(2, 3), "sum", (5,), "no dim 5: choose from -2 to 1"),
         (torch.zeros(2, 3), "sum", (1, -1), "twice"),
-        (torch.zeros(2, 3), "prod", (0, 1), "prod folds one dimension"),
-        (torch.zeros(2, 3), "max", (0, 1), "max folds one dimension"),
+        (torch.zeros(2, 3), "prod", (0, 1), "prod reduces one dimension"),
+        (torch.zeros(2, 3), "max", (0, 1), "max reduces one dimension"),
         (torch.zeros(0), "amax", None, "no elements"),
         (torch.zeros(2).to(torch.float8_e4m3fn), "sum", None, ".float()"),
     ],
