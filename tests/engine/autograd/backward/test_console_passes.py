@@ -77,7 +77,6 @@ def test_passes_add_up_in_grad(real_engine: bool) -> None:
     assert send(lab, CompareGradientsCommand()).max_difference == 0.0
 
 
-@pytest.mark.filterwarnings("ignore:.*create_graph=True.*:UserWarning")
 @pytest.mark.parametrize("inputs", [(), ("x",)])
 @pytest.mark.parametrize("real_engine", [False, True])
 def test_the_graph_of_a_gradient_is_stepped_in_turn(inputs, real_engine: bool) -> None:
@@ -96,7 +95,6 @@ def test_the_graph_of_a_gradient_is_stepped_in_turn(inputs, real_engine: bool) -
     variable(lab, "x").grad = None
 
 
-@pytest.mark.filterwarnings("ignore:.*create_graph=True.*:UserWarning")
 def test_x_grad_can_be_chosen_as_a_root_of_the_console() -> None:
     lab = made("x = torch.tensor(3., requires_grad=True); y = x**3")
     start(lab, root="y", create_graph=True)

@@ -15,9 +15,7 @@ from engine.autograd.graph.hooks import hooks_on
 from tests.engine.autograd import backward_cases as cases
 from tests.engine.autograd.backward.test_stepper import assert_grads, by_backward, kept, same_bits
 
-pytestmark = pytest.mark.filterwarnings(
-    "ignore:.*(create_graph=True|Sparse invariant|sparse gradient).*:UserWarning"
-)
+pytestmark = pytest.mark.filterwarnings("ignore:.*(Sparse invariant|sparse gradient).*:UserWarning")
 
 
 def twice_and_one(grads):

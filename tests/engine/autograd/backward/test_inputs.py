@@ -11,9 +11,7 @@ from engine.autograd import BackwardStepper, BreakMode
 from tests.engine.autograd import backward_cases as cases
 from tests.engine.autograd.backward.test_stepper import same_bits
 
-pytestmark = pytest.mark.filterwarnings(
-    "ignore:.*(create_graph=True|Sparse invariant|sparse gradient).*:UserWarning"
-)
+pytestmark = pytest.mark.filterwarnings("ignore:.*(Sparse invariant|sparse gradient).*:UserWarning")
 NAMES = [n for n in cases.CASES if n != "checkpoint_with_reentry"]  # torch refuses
 
 

@@ -22,11 +22,8 @@ from tests.engine.autograd.backward_cases import NoGradient, NotMaterialised, Sc
 
 EXAMPLES = int(os.environ.get("TENSORLAB_EXAMPLES", "300"))
 
-pytestmark = [
-    pytest.mark.filterwarnings("ignore:.*create_graph=True.*:UserWarning"),
-    # The limit for one test is for the usual number of examples.
-    pytest.mark.timeout(max(180, EXAMPLES // 2)),
-]
+# The limit for one test is for the usual number of examples.
+pytestmark = pytest.mark.timeout(max(180, EXAMPLES // 2))
 
 SHAPES = [(), (3,), (1, 3), (2, 1), (2, 3), (1,), (1, 1)]
 Tensors = list[torch.Tensor]

@@ -168,7 +168,6 @@ def test_several_roots() -> None:
     assert compare(lab) == 0.0
 
 
-@pytest.mark.filterwarnings("ignore:Using backward.. with create_graph")
 def test_the_graph_of_the_gradient_is_a_graph_like_others() -> None:
     """x³ at 3: 27, then 18, then 6."""
     lab = console("x = torch.tensor(3.0, requires_grad=True)\ny = x**3")

@@ -15,7 +15,7 @@ from engine.autograd.graph.engine_run import execution_order
 from tests.engine.autograd import backward_cases as cases
 
 pytestmark = pytest.mark.filterwarnings(
-    "ignore:.*(create_graph=True|Sparse invariant|sparse gradient|ragged).*:UserWarning"
+    "ignore:.*(Sparse invariant|sparse gradient|ragged).*:UserWarning"
 )
 
 

@@ -33,8 +33,6 @@ TEMPLATES = {path.stem: path for path in PATHS}
 LABS: list[Lab] = []
 FOLDER = Path()
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*create_graph=True.*:UserWarning")
-
 
 @pytest.fixture(autouse=True)
 def no_engine_stays_held(tmp_path_factory: pytest.TempPathFactory) -> Any:

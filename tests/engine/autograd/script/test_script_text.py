@@ -32,8 +32,6 @@ from engine.training.components import OneHotMSELoss
 from tests.engine.autograd.backward.test_roots import ask, console, run
 from tests.engine.autograd.script.script_runs import exported, run_here, same
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*create_graph=True.*:UserWarning")
-
 RESTORED = "# Random numbers as they were in the lab."
 X = "x = torch.ones(3, requires_grad=True)"
 
