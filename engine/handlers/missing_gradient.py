@@ -40,7 +40,8 @@ def why_no_gradient(lab: Lab, command: WhyNoGradientCommand) -> Iterator[Snapsho
             reason="not_yet",
             text=f"`{name}` is a leaf that requires grad: backward from something computed from it"
             " will fill its .grad.",
-            hint="Name the tensor that backward is called on, to see whether a way leads here.",
+            hint="Name the tensor that backward is called on, to see whether its graph has a path"
+            f" to {name}.",
         )
     yield answer
 
@@ -82,8 +83,9 @@ def _by_graph(name: str, t: Tensor, subject: Subject) -> WhyNoGradientSnapshot:
     if node is not None:
         return WhyNoGradientSnapshot(
             reason="not_yet",
-            text=f"A way leads from `{root}` to `{name}`, so backward from it gives a gradient: it"
-            " has not been called since .grad was None, or a function on the way gave None.",
+            text=f"The graph has a path from `{root}` to `{name}`, so backward from it gives a"
+            f" gradient. It has not been called since {name}.grad was None, or a function on the"
+            " path gave None.",
             hint=f"Call backward on {root}, or step through it to see where the gradient goes.",
             node=node,
         )
@@ -95,8 +97,8 @@ def _by_graph(name: str, t: Tensor, subject: Subject) -> WhyNoGradientSnapshot:
         used = "" if call is None or call.source is None else _line_words(call.source)
         return WhyNoGradientSnapshot(
             reason="late",
-            text=f"`{name}` requires grad now, and did not when it was used{used}: what is"
-            " recorded later does not reach back.",
+            text=f"`{name}` requires grad now, but did not when it was used{used}, so the"
+            " graph has no edge to it.",
             hint=f"Call {name}.requires_grad_() before it is used, then compute {root} again.",
             node=late.node,
             cut=late,
@@ -108,16 +110,16 @@ def _by_graph(name: str, t: Tensor, subject: Subject) -> WhyNoGradientSnapshot:
         words += f"; and {more} more" if more > 0 else ""
         return WhyNoGradientSnapshot(
             reason="cut",
-            text=f"No way leads from `{root}` to `{name}`. Ways are cut: {words}. What lies behind"
-            " a cut was not recorded.",
+            text=f"The graph has no path from `{root}` to `{name}`. It was cut: {words}."
+            " Gradients do not pass a cut.",
             hint="Leave out the detach() or no_grad there if gradients are to pass.",
             node=ends[0].node,
             cut=ends[0],
         )
     return WhyNoGradientSnapshot(
         reason="no_path",
-        text=f"No way leads from `{root}` to `{name}`: {root} was computed without it, or its value"
-        " went through item(), numpy() or tolist(), which keep no graph.",
+        text=f"The graph has no path from `{root}` to `{name}`: {root} was computed without it, or"
+        " its value went through item(), numpy() or tolist(), which keep no graph.",
         hint=f"Check that {name} itself is used where {root} is computed.",
     )
 

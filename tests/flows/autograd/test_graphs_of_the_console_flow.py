@@ -196,7 +196,7 @@ def test_why_looks_where_the_graph_on_screen_came_from(qtbot, program, page):
     page.mistakes.root.show_text("")
     press(page, "why_ask")
     program.bench.link.drain()
-    assert label(page, "why_answer").startswith("A way leads from ")
+    assert label(page, "why_answer").startswith("The graph has a path from ")
 
 
 def test_what_is_to_be_seen_goes_with_its_graph(qtbot, program, page):
