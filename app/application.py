@@ -102,7 +102,7 @@ class Application(QObject):
         """End the engine and the layout worker, and remove the recovery file. May be called
         twice."""
         self.workspaces.remember_panels()
-        self.bench.history.stack.blockSignals(True)  # clearing at the end is no edit
+        self.bench.history.stack.blockSignals(True)  # clearing at the end is not an edit
         self.autosave.close()
         self.bench.layout.close()
         self.bench.link.close()

@@ -67,7 +67,7 @@ class _Edit(QUndoCommand):
         self._show(self._after)
 
     def _show(self, project: Project) -> None:
-        # Undo does not change the file's name, the cells and the view: they are no edits.
+        # Undo does not change the file's name, the cells and the view: they are not edits.
         current = self._store.project
         self._store.set_project(
             replace(project, name=current.name, cells=current.cells, view=current.view)

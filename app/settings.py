@@ -75,7 +75,7 @@ _QUOTED = "quoted:"
 
 
 def _as_text(path: str) -> str:
-    """A path as valid text: one whose bytes are no UTF-8 is quoted as in a URL."""
+    """A path as valid text: one whose bytes are not UTF-8 is quoted as in a URL."""
     try:
         path.encode()
     except UnicodeEncodeError:

@@ -86,7 +86,7 @@ class Store(QObject):
             self.revision_changed.emit(self._revision)
 
     def set_view(self, view: ViewState) -> None:
-        """Change what is on screen: this is no edit and makes no undo step."""
+        """Change what is on screen: this is not an edit and makes no undo step."""
         self.set_project(replace(self._project, view=view))
 
     def take(self, snapshot: Snapshot) -> bool:
@@ -138,7 +138,7 @@ class Store(QObject):
     def end_engine(self) -> None:
         """Drop the snapshots about the state of the engine, which has ended. Snapshots of runs
         stay, because runs have checkpoints."""
-        self._left_run = 0  # the next engine counts its commands anew
+        self._left_run = 0  # the next engine counts its commands from 0 again
         self.forget(ReadySnapshot, *PASS_SNAPSHOTS)
 
     def forget(self, *kinds: type[Snapshot]) -> None:

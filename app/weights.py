@@ -224,5 +224,5 @@ class Weights(QObject):
 
 
 def shown_name(path: Path) -> str:
-    """The name of a file for people; bytes that are no UTF-8 become �."""
+    """The name of a file for people; bytes that are not UTF-8 become �."""
     return os.fsencode(path.name).decode(errors="replace")

@@ -49,7 +49,7 @@ class Exit:
 
     `log` is the end of what it wrote to stderr. `oom_kills` is the number of processes on this
     machine that the system has killed since for lack of memory; None if it is not known. `garbled`:
-    it sent bytes that are no message, and was therefore killed.
+    it sent bytes that are not a message, and was therefore killed.
     """
 
     code: int
@@ -127,7 +127,8 @@ class EngineProcess:
 
     def receive(self, timeout_s: float | None = None) -> Snapshot | None:
         """The next snapshot; None after `timeout_s` without one. An answer that cannot be read is
-        an ErrorSnapshot. Raises EngineLost if the engine has ended, or sent what is no message."""
+        an ErrorSnapshot. Raises EngineLost if the engine has ended, or sent bytes
+        that are not a message."""
         connection = self._open_connection()
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         while True:

@@ -115,7 +115,7 @@ class Mailbox:
         threading.Thread(target=self._read, name="mailbox", daemon=True).start()
 
     def send(self, snapshot: Snapshot) -> None:
-        """May be called from any thread. A closed pipe is no error here: `_read` handles it."""
+        """May be called from any thread. A closed pipe is not an error here: `_read` handles it."""
         data = encode_snapshot_or_error(snapshot)
         with self._sending, self._uninterrupted():
             try:

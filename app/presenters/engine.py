@@ -58,7 +58,7 @@ class EnginePresenter(QObject):
         if isinstance(snapshot, ErrorSnapshot) and snapshot.command in _WORDS:
             self._show_error(snapshot)
         elif isinstance(snapshot, TrainingSnapshot) and snapshot.state == "running":
-            self._bench.window.banners.dismiss("engine")  # the user has resumed, or trains anew
+            self._bench.window.banners.dismiss("engine")  # the user has resumed, or trains again
 
     def _on_opened(self) -> None:
         """Close the errors about the model of the project before."""

@@ -18,7 +18,7 @@ class OutputFile:
     only. It outlives the engine, so that the output of a cell that ended the engine can be read.
 
     `path` is "" while there is no file. `is_whole` is false once the file lacks some of the text,
-    and `fault` says why if that is no matter of size. No method raises OSError.
+    and `fault` says why if the size is not the cause. No method raises OSError.
     """
 
     def __init__(self) -> None:

@@ -23,7 +23,7 @@ class WorkingFolder:
 
     @contextmanager
     def current(self) -> Iterator[None]:
-        """Raises LabError if the folder is no more; the next cell then runs in the engine's own."""
+        """Raises LabError if the folder is gone; the next cell then runs in the engine's own."""
         own = Path.cwd()
         if self._users:
             folder, self._users = self._users, ""

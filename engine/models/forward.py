@@ -48,7 +48,7 @@ class ForwardPass:
     them have run. `values[block]` are the tensors at a block's output ports, with their autograd
     graph; for the Output it is the prediction, for the loss the scalar. The block's autograd nodes
     have the sequence numbers from `sequence_ranges[block][0]` up to, not including, `[1]`.
-    `recording` has the calls of all blocks; a block that is no module is recorded as if it were
+    `recording` has the calls of all blocks; a block that is not a module is recorded as if it were
     one. `lines` are the lines of the model's Python for each block, and `recording` gives them as
     the source of its calls.
 
@@ -256,7 +256,7 @@ class ForwardPass:
         return paths
 
     def _scope(self, block_id: str) -> AbstractContextManager[None]:
-        """The recorder's scope for a block that is no module; modules have their own."""
+        """The recorder's scope for a block that is not a module; modules have their own."""
         if block_id == self.loss_id:
             is_module = isinstance(self.loss_function, nn.Module)
             title = getattr(self.loss_function, "__name__", LOSS)

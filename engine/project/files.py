@@ -40,7 +40,7 @@ __all__ = [
 
 
 class OtherFile(FileProblem):
-    """The file is no project; `kind` says what it is."""
+    """The file is not a project; `kind` says what it is."""
 
     def __init__(self, kind: other_files.Kind, name: str) -> None:
         super().__init__(other_files.in_words(kind, name))

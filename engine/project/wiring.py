@@ -25,7 +25,7 @@ class WiringError(ValueError):
 def can_connect(model: Model, wire: Wire) -> str | None:
     """Say in words why `wire` cannot be added; None when it can.
 
-    An input port that has a wire already is no reason: the new wire takes its place.
+    An input port may have a wire already: the new wire takes its place.
     """
     blocks = {block.id: block for block in model.blocks}
     source, target = blocks.get(wire.source), blocks.get(wire.target)

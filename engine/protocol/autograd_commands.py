@@ -44,7 +44,7 @@ class StartBackwardCommand(Command, frozen=True, kw_only=True):
     ForwardSnapshot). With `root`, it is an expression of the console (`loss`, `y[0]`, `model.out`),
     or several with commas between; then no forward pass is needed. `gradient` is what backward
     starts with, an expression of the console (`torch.ones_like(y)`, one per root with commas
-    between); a root that is no scalar needs it. With `create_graph` the gradients have graphs of
+    between); a root that is not a scalar needs it. With `create_graph` the gradients have graphs of
     their own.
 
     A pass of the model starts from `.grad`s of None unless `accumulate`. A pass of a console root

@@ -202,7 +202,7 @@ class NodeStep(Struct, frozen=True):
 class ParameterGradient(Struct, frozen=True):
     """A parameter, or another tensor that keeps its gradient, and its `.grad` now; None before its
     AccumulateGrad has run. `retained`: it is not a leaf, and retain_grad() was called. `reached` is
-    False where no way leads from the root to it: the pass leaves its `.grad` as it is."""
+    False where the graph has no path from the root to it: the pass leaves its `.grad` as it is."""
 
     name: str
     shape: tuple[int, ...]

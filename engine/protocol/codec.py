@@ -68,8 +68,8 @@ def decode_snapshot(data: bytes) -> Snapshot:
 
 
 def decode_snapshot_or_error(data: bytes) -> Snapshot:
-    """As `decode_snapshot`, but what is no snapshot becomes an ErrorSnapshot in words, to the
-    command that it answers. Raises NotAMessage if it names none."""
+    """As `decode_snapshot`, but bytes that are not a snapshot become an ErrorSnapshot in words, to
+    the command that they answer. Raises NotAMessage if they name none."""
     try:
         return decode_snapshot(data)
     except (ValueError, RecursionError) as error:  # msgspec's errors are ValueErrors

@@ -102,7 +102,7 @@ class RuleCheckSnapshot(Snapshot, frozen=True, kw_only=True):
 
 class RuleOpValue(Struct, frozen=True, array_like=True):
     """An argument or result of an operator. `name` is what is known of it (`g`, `saved mat2`, `%3`
-    for the result of operator 3), or its value if it is no tensor; `text` has its elements, if
+    for the result of operator 3), or its value if it is not a tensor; `text` has its elements, if
     few."""
 
     name: str

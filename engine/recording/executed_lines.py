@@ -30,7 +30,7 @@ from .statement_counts import MAX_TURNS, FrameListener, listener_of
 from .writes import version_of
 
 GOES_ON, RETURNS, YIELDS = "goes on at", "return", "yield"
-"""Keys of a line's result that are no names: the next line of a branch, what a function returns
+"""Keys of a line's result that are not names: the next line of a branch, what a function returns
 or yields."""
 TURNS_NOTE = (
     f"A line that runs more than {MAX_TURNS:,} times is recorded after that only where torch runs"

@@ -43,7 +43,7 @@ class GradientCut:
 
 
 Slot = GradientCut | bool
-"""A tensor argument: True requires grad, False is no tensor (`bias=None`, a number), else why it
+"""A tensor argument: True requires grad, False is not a tensor (`bias=None`, a number), else why it
 requires none."""
 
 
@@ -55,7 +55,7 @@ class Call:
     `parent` is the index of the call around it, -1 for none. `module` is the dotted path of the
     innermost module around it; for a module, its own. The nodes that it made have the sequence
     numbers [first, end). `slots` are its tensor arguments (lists opened) where some require no
-    grad. `turn` is how often the statement at `place` had begun; 0 where that is not known.
+    grad. `turn` is how often the statement at `place` had started; 0 where that is not known.
 
     `func`, `args`, `kwargs` and `result` are set when values are kept, with `Kept` for each
     tensor. For a line, `kwargs` has the names that it read and `result` the names that it bound
@@ -129,7 +129,7 @@ class Recording:
         made_by = self.made_by.get(sequence)
         if made_by is not None:
             return self._holding(self.calls[made_by], sequence)
-        # Calls nest, so what was open when the node was made is the last call that had begun
+        # Calls nest, so what was open when the node was made is the last call that had started
         # by then, or around it.
         place = bisect_right(self._firsts, sequence) - 1
         return None if place < 0 else self._holding(self._brackets[place], sequence)

@@ -1,4 +1,4 @@
-"""Counts how often each statement of the user's code has begun, and tells a watcher of lines."""
+"""Counts how often each statement of the user's code has started, and tells a watcher of lines."""
 
 from __future__ import annotations
 

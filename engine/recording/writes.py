@@ -21,7 +21,7 @@ from ..protocol import WrittenBy
 
 MAX_LINE = 200
 SHARING = frozenset({"detach", "data"})
-"""Operations whose result shares memory and is no view in autograd's sense."""
+"""Operations whose result shares memory and is not a view in autograd's sense."""
 
 
 @dataclass(frozen=True)

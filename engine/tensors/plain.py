@@ -10,7 +10,7 @@ _MAX_NAME_CHARS = 1000
 
 
 def tensor_problem(value: object) -> str:
-    """Why `value` is no plain tensor, whose numbers can be copied into a model's; "" if it is."""
+    """Why `value` is not a plain tensor, whose numbers a model's tensor can take; "" if it is."""
     if not isinstance(value, Tensor):
         return f"a tensor is expected, not {described(value)}"
     if value.is_nested:

@@ -167,7 +167,7 @@ class TrainingRun:
             window.popleft()
         then, earlier = window[0]
         if state != "running":
-            window.clear()  # the speed after a pause is measured anew
+            window.clear()  # the speed is measured from here again after a pause
         return (self.step - earlier) / (now - then) if now > then else 0.0
 
     # -- checkpoints -----------------------------------------------------------------------------

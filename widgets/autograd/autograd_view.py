@@ -131,7 +131,7 @@ class AutogradView(QWidget):
             self.clear()
 
     def clear_backward(self) -> None:
-        """Remove the graph: the forward pass began anew."""
+        """Remove the graph: a new forward pass has started."""
         self._graph = None
         self.show_lesson("")
         self.roots.show_graph(None)

@@ -114,7 +114,7 @@ class BackwardView(QWidget):
 
     @property
     def has_pass(self) -> bool:
-        """Whether a pass has been begun."""
+        """Whether a pass has started."""
         return self._snapshot is not None
 
     def full_width(self) -> int:

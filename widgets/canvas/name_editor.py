@@ -20,7 +20,7 @@ _MIN_WIDTH_PX, _HEIGHT_PX = 160, 28
 class NameEditor(QLineEdit):
     """Enter or the loss of focus renames the block; Esc keeps its name.
 
-    While the text is no valid name, the field is outlined in the error colour, its tooltip says
+    While the text is not a valid name, the field is outlined in the error colour, its tooltip says
     why, and Enter keeps it open.
     """
 

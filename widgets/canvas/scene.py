@@ -121,7 +121,7 @@ class ModelScene(QGraphicsScene):
         return self._things
 
     def _moved(self) -> None:
-        """Measure everything anew when it is next asked for."""
+        """Forget what was measured: the next question measures again."""
         self._content = self._things = None
 
     # -- previews --------------------------------------------------------------------------------
@@ -267,7 +267,7 @@ class ModelScene(QGraphicsScene):
         item.report = report
         item.update()
         self._drop_problem(key)
-        # An input without a wire is no error yet, so only its port shows it.
+        # An input without a wire is not an error yet, so only its port shows it.
         item.waiting = frozenset(
             problem.port
             for problem in (report.problems if report else ())

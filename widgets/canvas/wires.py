@@ -178,8 +178,8 @@ class WireItem(QGraphicsItem):
         self.update()
 
     def place_label(self, obstacles: np.ndarray) -> None:
-        """Put the label where it covers no obstacle: on the wire, else beside it. Hide it if there
-        is no such place."""
+        """Put the label where it covers no obstacle: on the wire, else beside it. Hide it if
+        there is none."""
         self._hide_label()
         if not self.label:
             return

@@ -33,7 +33,7 @@ class ZoomBar(QFrame):
         button = make.tool_button(name, tip=words, slot=act, accessible=words)
         button.setIconSize(QSize(16, 16))
         button.setFixedHeight(24)
-        # The buttons are no Tab stops: keys of the canvas do the same, and one Tab leaves it.
+        # The buttons are not Tab stops: keys of the canvas do the same, and one Tab leaves it.
         button.setFocusPolicy(button.focusPolicy().NoFocus)
         self._row.addWidget(button)
         if icon:

@@ -17,7 +17,7 @@ MOST_NUMBERED = 400
 
 
 class NumberedPicture(GraphPicture):
-    """Asks once a pass has been begun: for each step, and as nodes come into view."""
+    """Asks once a pass has started: for each step, and as nodes come into view."""
 
     numbers_wanted = Signal(object)
     """Asks for the numbers of these nodes (a tuple of ids); `show_numbers` answers."""
@@ -40,7 +40,7 @@ class NumberedPicture(GraphPicture):
             self._item.update()
 
     def ask_for_numbers(self) -> None:
-        """Ask anew: the pass has moved."""
+        """Ask again: the pass has moved."""
         self._asked = frozenset()
         self._ask_for_more()
 

@@ -20,7 +20,7 @@ from widgets.rules.node_page import NODE_TEXT, NodePage
 
 class NodeDetailsPresenter(QObject):
     """Adds the page to `tabs`. The page shows the node that ran last or was chosen; every step asks
-    anew, because it may change what a node keeps."""
+    again, because it may change what a node keeps."""
 
     def __init__(
         self, bench: Workbench, view: AutogradView, tabs: QTabWidget, parent: QObject

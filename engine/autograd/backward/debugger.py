@@ -210,8 +210,8 @@ class Debugger:
         """Replace the incoming gradient for an output of a node by the value of `expression`.
 
         At the next node, whose gradients have arrived, the expression is tried at once. Raises
-        LabError when it is no expression, fails, or gives what does not fit; an earlier edit of
-        this output then stays.
+        LabError when it is not an expression, fails, or gives a value that does not fit; an earlier
+        edit of this output then stays.
         """
         self._position_after(node_id)
         node = self.stepped.graph.nodes[node_id]

@@ -27,8 +27,8 @@ class GradientExpression:
 
     `variables` are the names that the expression may use besides g, grads, torch, nn, F and np;
     they are looked up when it runs. It runs in `guard()`. torch draws random numbers from a stream
-    that starts from `seed` each time, so a repeated step draws the same. Raises LabError for what
-    is no expression; a call raises LabError if the expression fails or its value does not fit.
+    that starts from `seed` each time, so a repeated step draws the same. Raises LabError if
+    `expression` is not one; a call raises LabError if it fails or its value does not fit.
     """
 
     def __init__(

@@ -17,8 +17,8 @@ def root_gradients(
 ) -> list[torch.Tensor]:
     """One gradient for each root; ones where a scalar root has none.
 
-    Raises ValueError when a root that is no scalar has no gradient, and when a gradient does not
-    fit its root; TypeError for what is no tensor.
+    Raises ValueError when a root that is not a scalar has no gradient, and when a gradient does not
+    fit its root; TypeError for a gradient that is not a tensor.
     """
     several = isinstance(gradient, Sequence) and not isinstance(gradient, torch.Tensor)
     given: list[torch.Tensor | None] = list(gradient) if several else [gradient]  # type: ignore

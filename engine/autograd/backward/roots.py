@@ -153,8 +153,8 @@ class ConsoleSubject(Subject):
     """Tensors of the console. `root` holds one expression or several, separated by commas;
     `gradient` holds one for each, or none. They are evaluated once, like a cell.
 
-    Raises LabError for a root that is no tensor or has no graph, and for a gradient that does not
-    fit; also what the expressions raise.
+    Raises LabError for a root that is not a tensor or has no graph, and for a gradient that does
+    not fit; also what the expressions raise.
     """
 
     def __init__(

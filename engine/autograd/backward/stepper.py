@@ -41,8 +41,8 @@ class BackwardStepper(SteppedPass):
     30 us, and 0.05 us more for every node below, as the engine walks them all; `run` executes many
     nodes in one walk.
 
-    Raises ValueError when a root has no graph, when a root that is no scalar has no gradient, and
-    when a gradient does not fit its root.
+    Raises ValueError when a root has no graph, when a root that is not a scalar has no gradient,
+    and when a gradient does not fit its root.
     """
 
     def __init__(

@@ -41,8 +41,8 @@ class SteppedPass(ABC):
     to an input run, and `captured` holds the gradient of each input once it has arrived. A step
     only captures where the gradient of a node is wanted and no other input needs the node to run.
 
-    Raises ValueError when a root has no graph, when a root that is no scalar has no gradient, and
-    when a gradient does not fit its root.
+    Raises ValueError when a root has no graph, when a root that is not a scalar has no gradient,
+    and when a gradient does not fit its root.
     """
 
     own_hooks = 0

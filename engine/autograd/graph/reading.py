@@ -233,7 +233,7 @@ def read_graph(
 
 
 def as_roots(root: Root | Iterable[Root]) -> list[Root]:
-    """The roots as a list. Raises ValueError if it is empty, TypeError if one is no tensor."""
+    """The roots as a list. Raises ValueError if it is empty, TypeError if one is not a tensor."""
     several = isinstance(root, Iterable) and not isinstance(root, torch.Tensor | GradientEdge)
     roots: list[Root] = list(root) if several else [root]  # type: ignore
     if not roots:

@@ -67,7 +67,7 @@ def edited_names(p: Pass) -> frozenset[str]:
 
 
 def names_in(code: str) -> frozenset[str]:
-    """The names in `code` that not every script defines; none if it is no code."""
+    """The names in `code` that not every script defines; none if it is not Python."""
     try:
         tree = ast.parse(code)
     except (SyntaxError, ValueError):

@@ -24,7 +24,7 @@ def parse_size(name: str, text: str) -> tuple[int, ...]:
 
 
 def parse_integer(name: str, text: str, least: int | None = None) -> int:
-    """Raises FieldError for what is no whole number or less than `least`."""
+    """Raises FieldError for a text that is not a whole number, or one less than `least`."""
     if not re.fullmatch(r"[+-]?\d{1,18}", text):
         raise FieldError(name, f"{name} takes whole numbers, not {text or 'nothing'}.")
     value = int(text)

@@ -43,7 +43,7 @@ _BOUNDED = frozenset(
     {"nonzero", "argwhere", "where", "masked_select", "unique", "unique_consecutive"}
     | {"__getitem__", "__setitem__"}
 )
-"""Operations whose result's shape depends on numbers, and is no larger than their operands."""
+"""Operations whose result's shape depends on numbers, and is at most as large as their operands."""
 _UNSEEN = re.compile(
     r"dtype|scalar type|result type|not implemented for|complex|bool|refers to a single memory",
     re.IGNORECASE,
