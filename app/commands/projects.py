@@ -18,7 +18,7 @@ from app.commands.failures import BAD_ARGUMENTS, CommandFailure
 from app.commands.progress import Progress
 from app.commands.report import write_report
 from app.commands.run_beginnings import BeginFrom, Beginning, begin
-from app.commands.target import Target, show_output
+from app.commands.target import Target, run_files, show_output
 from engine.project import files
 from engine.project.atomic import regular_target
 from engine.project.document import TrainingSetup
@@ -103,6 +103,7 @@ def train(target: Target, options: TrainOptions, json_out: str | None) -> None:
     try:
         with Conversation("training") as engine:
             _require_device(setup.device, [d.name for d in engine.ready().devices], options, path)
+            run_files(engine, target)
             beginning = begin(engine, target, setup, options.begin_from)
             command = TrainCommand(
                 model=project.model,
@@ -175,6 +176,7 @@ def export(
     )
     try:
         with Conversation("exporting") as engine:
+            run_files(engine, target)
             report = _exported(engine, command, weights or path)
     except EngineEnded as end:
         raise CommandFailure(f"{path}: {end}") from None

@@ -6,11 +6,19 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
+from app.commands.conversation import Conversation, failure
 from app.commands.failures import BAD_ARGUMENTS, CommandFailure
 from engine.project import files
 from engine.project.document import Project
-from engine.project.subject import CanvasSubject, FileSubject, Objective, Subject, split_reference
-from engine.protocol import OutputSnapshot, Snapshot
+from engine.project.subject import (
+    CanvasSubject,
+    FileSubject,
+    Objective,
+    Subject,
+    files_of,
+    split_reference,
+)
+from engine.protocol import ErrorSnapshot, OutputSnapshot, RunFileCommand, Snapshot
 
 
 class Target(NamedTuple):
@@ -64,6 +72,15 @@ def load_project(path: Path) -> Project:
         return files.load(path)
     except files.FileProblem as problem:
         raise CommandFailure(f"{path}: {problem}") from None
+
+
+def run_files(engine: Conversation, target: Target) -> None:
+    """Run the Python files of the target. Raises CommandFailure."""
+    for path in files_of(target.subject, target.objective):
+        for snapshot in engine.ask(RunFileCommand(path=path)):
+            show_output(snapshot)
+            if isinstance(snapshot, ErrorSnapshot):
+                raise failure(path, snapshot)
 
 
 def show_output(snapshot: Snapshot) -> None:

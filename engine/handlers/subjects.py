@@ -155,7 +155,7 @@ def _value(lab: Lab, expression: str, variables: Mapping[str, Any]) -> object:
     output = output_of(lab)
     if reference is not None:
         path, expression = reference
-        variables = lab.subjects.file(Path(path), output, lab.control).variables
+        variables = lab.subjects.file(Path(path)).variables
     return lab.subjects.value(expression, variables, output, lab.control)
 
 

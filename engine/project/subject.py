@@ -53,6 +53,15 @@ def title(subject: Subject) -> str:
             return f"{PurePath(subject.path).name}: {subject.expression}"
 
 
+def files_of(subject: Subject, objective: Objective) -> tuple[str, ...]:
+    """The Python files that have to run before the subject can be worked on."""
+    if isinstance(subject, CanvasSubject):
+        return ()
+    own = [subject.path] if isinstance(subject, FileSubject) else []
+    data = [split_reference(text) for text in (objective.data, objective.validation)]
+    return tuple(dict.fromkeys(own + [reference[0] for reference in data if reference]))
+
+
 def split_reference(text: str) -> tuple[str, str] | None:
     """The path and the expression of `FILE.py:EXPRESSION`; None for any other text. Colons in the
     path (a drive) and in the expression (a slice) are allowed."""

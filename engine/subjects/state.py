@@ -44,10 +44,16 @@ class SubjectState:
         self.files[path.absolute()] = file
         return file
 
-    def file(self, path: Path, output: Output, control: Control) -> PythonFile:
-        """The file as it ran last; it runs now if it has not. Raises as `run_file` does."""
+    def file(self, path: Path) -> PythonFile:
+        """The file as it ran last. Raises LabError if it has not run: only a RunFileCommand, which
+        the user has agreed to, runs a file."""
         known = self.files.get(path.absolute())
-        return known or self.run_file(path, output, control)
+        if known is None:
+            raise LabError(
+                f"{path.name} has not run in this engine.",
+                hint=f"“Run {path.name}”, beside the subject, runs it.",
+            )
+        return known
 
     def of_console(
         self, subject: ConsoleSubject, seed: int, namespace: Namespace, control: Control
@@ -62,8 +68,9 @@ class SubjectState:
     def of_file(
         self, subject: FileSubject, seed: int, output: Output, control: Control
     ) -> CodeModel:
-        """The subject in a file. Raises LabError if there is none, and whatever its code raises."""
-        variables = self.file(Path(subject.path), output, control).variables
+        """The subject in a file that has run. Raises LabError if there is none, and whatever its
+        code raises."""
+        variables = self.file(Path(subject.path)).variables
 
         def call() -> object:
             return self.value(subject.expression, variables, output, control)

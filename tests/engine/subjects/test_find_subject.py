@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 import torch
 from torch import nn
@@ -15,6 +17,8 @@ from engine.project.subject import (
     CanvasSubject,
     ConsoleSubject,
     FileSubject,
+    Objective,
+    files_of,
     split_reference,
     title,
 )
@@ -76,8 +80,12 @@ def test_it_is_made_again_when_its_class_is_another(ask, module):
     assert module(ConsoleSubject("Net()")) is not made
 
 
-def test_a_subject_of_a_file_runs_it_once(ask, module, write):
+def test_a_subject_of_a_file_is_what_it_held_when_it_ran_last(ask, module, write):
     path = write("net.py", FILE + "count = Net()\n")
+    with pytest.raises(LabError, match=r"net\.py has not run in this engine\."):
+        module(FileSubject(str(path), "Net"))
+    assert "net" not in sys.modules
+    ask(RunFileCommand(path=str(path)))
     made = module(FileSubject(str(path), "Net"))
     assert torch.equal(made.layer.weight, weights_after(0))
     instance = module(FileSubject(str(path), "count"))
@@ -140,3 +148,12 @@ def test_titles_name_the_subject():
     assert title(CanvasSubject()) == "Canvas"
     assert title(ConsoleSubject("model")) == "model"
     assert title(FileSubject("/home/x/net.py", "Net()")) == "net.py: Net()"
+
+
+def test_files_of_a_subject_and_its_data_are_named_once():
+    objective = Objective(data="data.py:train", validation="/x/net.py:x")
+    subject = FileSubject("/x/net.py", "Net()")
+    assert files_of(subject, objective) == ("/x/net.py", "data.py")
+    assert files_of(ConsoleSubject("model"), objective) == ("data.py", "/x/net.py")
+    assert files_of(ConsoleSubject("model"), Objective(data="loader")) == ()
+    assert files_of(CanvasSubject(), objective) == ()
