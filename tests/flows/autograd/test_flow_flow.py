@@ -69,7 +69,7 @@ def test_a_layers_step_can_be_looked_into(program, view):
     for column, told in zip(view.columns, got.runs, strict=True):
         assert column.histogram._histogram.counts == told.counts
     assert [column.picture.marked_cell() for column in view.columns] == [(1, 2)] * 3
-    assert label(view, "flow_chosen") == "The histograms: log₁₀ |gradient| of linear2 in step 3."
+    assert label(view, "flow_chosen") == "Histograms: log₁₀ |gradient| of linear2 in step 3."
 
 
 def test_one_colour_is_one_size_in_all_three(program, view):
@@ -115,7 +115,7 @@ def test_an_edit_ends_what_is_shown(program, view):
     block = program.bench.store.project.model.blocks[2]
     program.bench.edit("Change", lambda p: edits.set_param(p, block.id, "out_features", 32))
     program.bench.link.drain()
-    assert "run again" in label(view, "flow_problem")
+    assert "press Run" in label(view, "flow_problem")
     assert view.findChild(QTableWidget, "flow_layers_1").rowCount() == 0
 
 
