@@ -75,6 +75,7 @@ def _module(row: ModuleRow) -> dict:
         "bytes": row.parameter_bytes,
         "training": row.training,
         "call_count": row.call_count,
+        "macs": row.macs,
         "calls": [
             {"inputs": call.inputs, "outputs": call.outputs, "macs": call.macs}
             for call in row.calls
@@ -84,7 +85,7 @@ def _module(row: ModuleRow) -> dict:
 
 def _weight(row: WeightRow) -> dict:
     fields = msgspec.to_builtins(row)
-    del fields["kind"]
+    del fields["kind"], fields["code"]
     for name in ("mean", "std"):
         if fields[name] is not None and not math.isfinite(fields[name]):
             fields[name] = str(fields[name])

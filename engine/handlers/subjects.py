@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import torch
 
-from ..errors import LabError
+from ..errors import LabError, sendable
 from ..lab import Lab
 from ..project.document import Model, TrainingSetup
 from ..project.edits import loss_block
@@ -26,16 +26,22 @@ from ..project.subject import (
 from ..protocol import (
     MAX_SNAPSHOT_BYTES,
     FileSnapshot,
+    InitPreviewSnapshot,
+    LineSnapshot,
     ModuleRow,
+    PreviewInitCommand,
     ReadStructureCommand,
     RunFileCommand,
+    RunLineCommand,
     Snapshot,
     StructureSnapshot,
     WeightRow,
 )
+from ..subjects.initial_values import preview
 from ..subjects.python_file import objects_in
-from ..subjects.structure import calls_in, module_rows, totals, weight_rows
+from ..subjects.structure import Calls, calls_in, module_rows, optimizers_among, totals, weight_rows
 from ..subjects.subject import CanvasModel, CodeModel, required_parameters
+from ..subjects.written import run_line as run_written_line
 from ..training.batches import batches_of
 from ..training.code_objective import CodeObjective, Step, compile_step
 from ..training.objective import CatalogueObjective
@@ -52,26 +58,92 @@ def run_file(lab: Lab, command: RunFileCommand) -> Iterator[Snapshot]:
 
 
 def read_structure(lab: Lab, command: ReadStructureCommand) -> Iterator[Snapshot]:
-    """Raises LabError if there is no such subject, and what its code raises. A step that fails is
-    told in the answer."""
+    """Raises LabError if there is no such subject, and what its code raises. Data that cannot be
+    had, and a step that fails, are told in the answer."""
+    _refuse_unrun(lab, command)
     subject = find_subject(lab, command.subject, command.model, command.training)
-    calls, batch_text, unrun = {}, "", ""
+    batch, calls, unrun = "", {}, ""
     if isinstance(subject, CanvasModel) or command.objective.data:
-        objective = objective_of(lab, subject, command.objective, command.model, command.training)
+        try:
+            batch, calls = _one_step(lab, subject, command)
+        except LabError as error:
+            unrun = f"{error} {error.hint or ''}".strip()
+        except Exception as error:  # the user's code may raise anything
+            unrun = f"{type(error).__name__}: {error}"
+    optimizers = optimizers_among(subject.variables) if isinstance(subject, CodeModel) else {}
+    whole = StructureSnapshot(
+        title=subject.title,
+        totals=totals(subject.module),
+        batch=batch,
+        unrun=unrun,
+        made=isinstance(subject, CodeModel) and subject.made,
+        optimizers=tuple(map(sendable, optimizers)),
+    )
+    weights = weight_rows(subject.module, optimizers)
+    yield from _in_parts(whole, module_rows(subject.module, calls), weights)
+
+
+def _refuse_unrun(lab: Lab, command: ReadStructureCommand) -> None:
+    """Raises LabError if the subject's file would have to run, and may not."""
+    if isinstance(command.subject, FileSubject) and not command.may_run:
+        path = Path(command.subject.path)
+        if not lab.subjects.has_run(path):
+            raise LabError(
+                f"{path.name} has not run in this engine.", hint="Run it to see its modules."
+            )
+
+
+def _one_step(
+    lab: Lab, subject: CanvasModel | CodeModel, command: ReadStructureCommand
+) -> tuple[str, Calls]:
+    """The first batch in words, and the calls of the step on it. Raises LabError if there is none,
+    and what the user's code raises."""
+    reference = split_reference(command.objective.data)
+    if reference and not command.may_run and not lab.subjects.has_run(Path(reference[0])):
+        name = Path(reference[0]).name
+        raise LabError(f"{name}, which has the data, has not run.", hint="Train once to run it.")
+    objective = objective_of(lab, subject, command.objective, command.model, command.training)
+    with lab.control.user_code():
         batch = next(objective.batches(0, 0), None)
         if batch is None:
-            unrun = "The data has no batch."
-        else:
-            batch_text = described(batch)
-            try:
-                with lab.control.user_code():
-                    calls = calls_in(subject.module, lambda: objective.outcome(batch))
-            except Exception as error:  # the user's code may raise anything
-                unrun = f"{type(error).__name__}: {error}"
-    whole = StructureSnapshot(
-        title=subject.title, totals=totals(subject.module), batch=batch_text, unrun=unrun
+            raise LabError("The data has no batch.")
+        return described(batch), calls_in(subject.module, lambda: objective.outcome(batch))
+
+
+def run_line(lab: Lab, command: RunLineCommand) -> Iterator[Snapshot]:
+    """Raises LabError if there is no such subject, or if the line raises."""
+    model = _code_model(lab, command.subject, command.training)
+    run_written_line(
+        command.source,
+        command.subject.expression,
+        model.module,
+        model.variables,
+        output_of(lab),
+        lab.control,
     )
-    yield from _in_parts(whole, module_rows(subject.module, calls), weight_rows(subject.module))
+    yield LineSnapshot(source=command.source)
+
+
+def preview_init(lab: Lab, command: PreviewInitCommand) -> Iterator[Snapshot]:
+    """Raises LabError if there is no such subject, function or tensor, and for arguments that are
+    not constants."""
+    module = _code_model(lab, command.subject, command.training).module
+    tensors = {
+        **dict(module.named_parameters(remove_duplicate=False)),
+        **dict(module.named_buffers(remove_duplicate=False)),
+    }
+    if missing := [name for name in command.names if name not in tensors]:
+        raise LabError(f"There is no parameter or buffer `{missing[0]}`.", hint="Choose another.")
+    chosen = {name: tensors[name] for name in command.names}
+    yield InitPreviewSnapshot(rows=tuple(preview(command.function, command.arguments, chosen)))
+
+
+def _code_model(
+    lab: Lab, subject: ConsoleSubject | FileSubject, training: TrainingSetup
+) -> CodeModel:
+    model = find_subject(lab, subject, Model(), training)
+    assert isinstance(model, CodeModel)
+    return model
 
 
 def find_subject(

@@ -7,7 +7,7 @@ from typing import Literal
 from msgspec import Struct
 
 from ..project.document import Model, TrainingSetup
-from ..project.subject import CanvasSubject, Objective, Subject
+from ..project.subject import CanvasSubject, ConsoleSubject, FileSubject, Objective, Subject
 from .commands import Command
 from .snapshots import Snapshot
 
@@ -44,13 +44,56 @@ class FileSnapshot(Snapshot, frozen=True, kw_only=True):
 class ReadStructureCommand(Command, frozen=True, kw_only=True):
     """Read a subject's modules, parameters and buffers -> StructureSnapshots, the last of which has
     `left` 0. With data in `objective` (the canvas has its own), one step is run to see the shapes
-    that each module takes and gives."""
+    that each module takes and gives. Without `may_run`, no file runs for it that has not run."""
 
     handler = "subjects:read_structure"
     subject: Subject = CanvasSubject()
     objective: Objective = Objective()
     model: Model = Model()
     training: TrainingSetup = TrainingSetup()
+    may_run: bool = True
+
+
+class RunLineCommand(Command, frozen=True, kw_only=True):
+    """Run a line of Python among the names around a subject of code -> its output, then a
+    LineSnapshot. In `source`, the subject's expression stands for its module, also if the
+    expression would make another one."""
+
+    handler = "subjects:run_line"
+    subject: ConsoleSubject | FileSubject
+    source: str
+    training: TrainingSetup = TrainingSetup()
+
+
+class LineSnapshot(Snapshot, frozen=True, kw_only=True):
+    """A line has run."""
+
+    source: str
+
+
+class PreviewInitCommand(Command, frozen=True, kw_only=True):
+    """Try `torch.nn.init.FUNCTION(tensor, ARGUMENTS)` on copies of parameters or buffers -> an
+    InitPreviewSnapshot. `arguments` are constants as Python writes them: `0.0, std=0.02`."""
+
+    handler = "subjects:preview_init"
+    subject: ConsoleSubject | FileSubject
+    names: tuple[str, ...]
+    function: str
+    arguments: str = ""
+    training: TrainingSetup = TrainingSetup()
+
+
+class InitialValues(Struct, frozen=True):
+    """What a tensor would hold; `problem` is the error that it would meet instead."""
+
+    name: str
+    mean: float | None = None
+    std: float | None = None
+    problem: str = ""
+
+
+class InitPreviewSnapshot(Snapshot, frozen=True, kw_only=True):
+    rows: tuple[InitialValues, ...]
 
 
 class ModuleCall(Struct, frozen=True):
@@ -66,7 +109,8 @@ class ModuleCall(Struct, frozen=True):
 class ModuleRow(Struct, frozen=True):
     """One module. `path` is "" for the subject itself. `parameters` and `parameter_bytes` count
     those of the module and all inside it, shared ones once. `calls` is empty without a batch, and
-    for a module that the step does not run; it has the first of `call_count` calls."""
+    for a module that the step does not run; it has the first of `call_count` calls, `macs` counts
+    all of them. `code` is what Python writes after the subject to reach the module (`.net[0]`)."""
 
     path: str
     type: str
@@ -76,11 +120,14 @@ class ModuleRow(Struct, frozen=True):
     calls: tuple[ModuleCall, ...] = ()
     call_count: int = 0
     training: bool = True
+    macs: int = 0
+    code: str = ""
 
 
 class WeightRow(Struct, frozen=True):
     """A parameter or a buffer. `shared_with` are the other names of the same tensor; `persistent`
-    is False for a buffer that the state_dict leaves out."""
+    is False for a buffer that the state_dict leaves out. `fed_by` are the optimizers among the
+    subject's variables that hold it, `code` what Python writes after the subject to reach it."""
 
     name: str
     kind: Literal["parameter", "buffer"]
@@ -94,6 +141,8 @@ class WeightRow(Struct, frozen=True):
     persistent: bool = True
     mean: float | None = None
     std: float | None = None
+    fed_by: tuple[str, ...] = ()
+    code: str = ""
 
 
 class StructureTotals(Struct, frozen=True):
@@ -109,7 +158,9 @@ class StructureTotals(Struct, frozen=True):
 
 class StructureSnapshot(Snapshot, frozen=True, kw_only=True):
     """A part of a subject's structure; `left` rows follow in further parts. `title` is the
-    subject's, `batch` tells the batch that was run ("" if none was), and `unrun` why it was not."""
+    subject's, `batch` tells the batch that was run ("" if none was), and `unrun` why it was not.
+    `made`: the subject's expression was called to make the module, so it would make another in a
+    cell. `optimizers` are those among the subject's variables."""
 
     title: str
     totals: StructureTotals
@@ -118,3 +169,5 @@ class StructureSnapshot(Snapshot, frozen=True, kw_only=True):
     left: int = 0
     batch: str = ""
     unrun: str = ""
+    made: bool = False
+    optimizers: tuple[str, ...] = ()

@@ -55,6 +55,9 @@ class SubjectState:
             )
         return known
 
+    def has_run(self, path: Path) -> bool:
+        return path.absolute() in self.files
+
     def of_console(
         self, subject: ConsoleSubject, seed: int, namespace: Namespace, control: Control
     ) -> CodeModel:
@@ -119,7 +122,7 @@ class SubjectState:
                 with RandomStream(seed, torch.device("cpu")):
                     value = call()
             made = self._made[subject, seed] = _Made(made_module(expression, value, seed), named)
-        return CodeModel(title(subject), made.module, variables)
+        return CodeModel(title(subject), made.module, variables, made=True)
 
 
 def _read(expression: str) -> tuple[bool, set[str]]:

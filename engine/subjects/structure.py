@@ -3,19 +3,22 @@ gives."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import islice
 from typing import Any
 
+import msgspec
 import torch
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
+from torch.optim import Optimizer
 from torch.utils.flop_counter import FlopCounterMode
 
 from ..protocol import ModuleCall, ModuleRow, StructureTotals, WeightRow
 from ..tensors.readable import dtype_name
 from ..training.batches import tensors_in
+from .written import written
 
 MAX_CALLS = 8
 """As many calls of one module are told; the rest are counted."""
@@ -58,15 +61,20 @@ def module_rows(module: nn.Module, calls: Calls | None = None) -> list[ModuleRow
                 trainable=sum(p.numel() for p in own if p.requires_grad),
                 calls=tuple(seen[:MAX_CALLS]),
                 call_count=len(seen),
+                macs=sum(call.macs for call in seen),
+                code=written(module, path),
                 training=part.training,
             )
         )
     return rows
 
 
-def weight_rows(module: nn.Module) -> list[WeightRow]:
+def weight_rows(
+    module: nn.Module, optimizers: Mapping[str, Optimizer] | None = None
+) -> list[WeightRow]:
     """A row for every name of a parameter or buffer, in the order of the state_dict; `shared_with`
-    names the other names of the same tensor. A lazy one has no shape yet, and no elements."""
+    names the other names of the same tensor, and `fed_by` those of the optimizers that hold it. A
+    lazy one has no shape yet, and no elements."""
     named: list[tuple[str, str, Tensor]] = []
     for kind, pairs in (
         ("parameter", module.named_parameters(remove_duplicate=False)),
@@ -76,20 +84,32 @@ def weight_rows(module: nn.Module) -> list[WeightRow]:
     names: dict[int, list[str]] = {}
     for name, _, tensor in named:
         names.setdefault(id(tensor), []).append(name)
+    fed_by: dict[int, list[str]] = {}
+    for name, optimizer in (optimizers or {}).items():
+        for tensor in {id(p): p for group in optimizer.param_groups for p in group["params"]}:
+            fed_by.setdefault(tensor, []).append(name)
     kept = module.state_dict().keys()
     order = {name: place for place, name in enumerate(kept)}
     named.sort(key=lambda row: order.get(row[0], len(order)))
     return [
-        _weight_row(name, kind, tensor, names[id(tensor)], persistent=name in kept)
+        msgspec.structs.replace(
+            _weight_row(name, kind, tensor, names[id(tensor)]),
+            persistent=name in kept,
+            fed_by=tuple(fed_by.get(id(tensor), ())),
+            code=written(module, name),
+        )
         for name, kind, tensor in named
     ]
 
 
-def _weight_row(
-    name: str, kind: str, tensor: Tensor, names: list[str], persistent: bool
-) -> WeightRow:
+def optimizers_among(variables: Mapping[str, Any]) -> dict[str, Optimizer]:
+    """The optimizers among the variables, by name."""
+    return {name: value for name, value in list(variables.items()) if isinstance(value, Optimizer)}
+
+
+def _weight_row(name: str, kind: str, tensor: Tensor, names: list[str]) -> WeightRow:
     lazy = is_lazy(tensor)
-    mean, std = (None, None) if lazy else _mean_and_std(tensor.detach())
+    mean, std = (None, None) if lazy else mean_and_std(tensor.detach())
     return WeightRow(
         name=name,
         kind="parameter" if kind == "parameter" else "buffer",
@@ -100,13 +120,12 @@ def _weight_row(
         bytes=0 if lazy else tensor.nbytes,
         trainable=tensor.requires_grad,
         shared_with=tuple(other for other in names if other != name),
-        persistent=persistent,
         mean=mean,
         std=std,
     )
 
 
-def _mean_and_std(tensor: Tensor) -> tuple[float | None, float | None]:
+def mean_and_std(tensor: Tensor) -> tuple[float | None, float | None]:
     """The mean and torch's own (unbiased) standard deviation, in float64; None where torch has
     none: complex numbers, no elements, and for the deviation one element only."""
     if tensor.is_complex() or tensor.numel() == 0 or tensor.is_meta or tensor.is_quantized:

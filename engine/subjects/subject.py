@@ -41,11 +41,13 @@ class CanvasModel:
 
 @dataclass(frozen=True)
 class CodeModel:
-    """A module of the user's code. `variables` are the names that stand around it."""
+    """A module of the user's code. `variables` are the names that stand around it; `made`: it was
+    made for the subject, by a call."""
 
     title: str
     module: nn.Module
     variables: Mapping[str, Any]
+    made: bool = False
 
 
 def made_module(expression: str, value: object, seed: int) -> nn.Module:

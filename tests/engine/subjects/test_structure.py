@@ -117,6 +117,7 @@ def test_many_calls_are_counted_and_the_first_told():
     (row,) = module_rows(layer, calls)
     assert row.call_count == 20 and len(row.calls) == structure.MAX_CALLS
     assert row.calls[-1].inputs == ((structure.MAX_CALLS, 2),)
+    assert row.macs == sum(2 * 2 * n for n in range(1, 21))
 
 
 # -- the command -----------------------------------------------------------------------------------

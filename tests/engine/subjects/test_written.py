@@ -1,0 +1,185 @@
+"""What Python writes to reach a part of a module, lines that run on it, and initial values."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+import torch
+from torch import nn
+
+from engine.errors import LabError
+from engine.project.subject import ConsoleSubject, FileSubject, Objective
+from engine.protocol import PreviewInitCommand, ReadStructureCommand, RunCellCommand, RunLineCommand
+from engine.subjects.initial_values import preview
+from engine.subjects.structure import module_rows, optimizers_among, weight_rows
+from engine.subjects.written import written
+
+
+class Odd(nn.Module):
+    """Children and parameters whose names Python writes in different ways."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.net = nn.Sequential(nn.Linear(2, 3), nn.Sequential(nn.BatchNorm1d(3)))
+        self.heads = nn.ModuleDict({"a": nn.Linear(3, 1), "b-c": nn.Linear(3, 1), "if": nn.ReLU()})
+        self.scales = nn.ParameterList([torch.ones(2), torch.ones(3)])
+        self.add_module("0", nn.Linear(1, 1))
+        self.register_parameter("w w", nn.Parameter(torch.ones(1)))
+        self.register_buffer("1", torch.ones(1))
+        self.gap = nn.Sequential()
+        self.gap.add_module("7", nn.ReLU())
+
+
+def test_every_part_is_reached_by_its_code():
+    module = Odd()
+    codes = {row.path: row.code for row in module_rows(module)}
+    for path, code in codes.items():
+        assert eval(f"module{code}") is module.get_submodule(path)
+    assert codes["net.1.0"] == ".net[1][0]" and codes[""] == ""
+    assert codes["heads.b-c"] == ".heads.get_submodule('b-c')"
+    assert codes["gap.7"] == ".gap.get_submodule('7')"
+    tensors = {**dict(module.named_parameters()), **dict(module.named_buffers())}
+    weights = {row.name: row.code for row in weight_rows(module)}
+    assert weights.keys() == tensors.keys()
+    for name, code in weights.items():
+        assert eval(f"module{code}") is tensors[name]
+    assert weights["scales.1"] == ".scales[1]" and weights["w w"] == ".get_parameter('w w')"
+    assert weights["1"] == ".get_buffer('1')"
+    assert written(module, "net.1.0.running_mean") == ".net[1][0].running_mean"
+
+
+def test_the_optimizers_that_hold_a_parameter_are_told():
+    model = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 1))
+    variables = {
+        "model": model,
+        "adam": torch.optim.Adam(model[0].parameters()),
+        "sgd": torch.optim.SGD([{"params": [model[0].bias]}, {"params": []}], lr=0.1),
+    }
+    optimizers = optimizers_among(variables)
+    assert list(optimizers) == ["adam", "sgd"]
+    rows = {row.name: row.fed_by for row in weight_rows(model, optimizers)}
+    assert rows == {
+        "0.weight": ("adam",),
+        "0.bias": ("adam", "sgd"),
+        "1.weight": (),
+        "1.bias": (),
+    }
+
+
+# -- lines -----------------------------------------------------------------------------------------
+
+
+def test_in_a_line_the_expression_stands_for_the_module_that_was_made(lab, ask, write):
+    path = write(
+        "net.py",
+        """
+        from torch import nn
+        class Net(nn.Module):
+            def __init__(self, width=2):
+                super().__init__()
+                self.layer = nn.Linear(width, 2)
+        """,
+    )
+    subject = FileSubject(str(path), "Net(width=3)")
+    (before,) = ask(ReadStructureCommand(subject=subject))
+    assert before.made and all(row.trainable for row in before.weights)
+    line = "Net( width = 3 ).layer.weight.requires_grad_(False)\n"
+    line += "torch.nn.init.ones_(Net(width=3).layer.bias)"
+    (done,) = ask(RunLineCommand(subject=subject, source=line))
+    assert done.source == line
+    (after,) = ask(ReadStructureCommand(subject=subject))
+    rows = {row.name: row for row in after.weights}
+    assert not rows["layer.weight"].trainable and rows["layer.bias"].mean == 1.0
+    assert rows["layer.weight"].mean == before.weights[0].mean
+    with pytest.raises(LabError, match="AttributeError: 'Linear' object has no attribute 'no'"):
+        ask(RunLineCommand(subject=subject, source="Net(width=3).layer.no()"))
+
+
+def test_a_module_of_the_console_was_not_made_for_the_subject(ask):
+    ask(
+        RunCellCommand(source="net = nn.Linear(3, 2)\nopt = torch.optim.SGD(net.parameters(), 0.1)")
+    )
+    (answer,) = ask(ReadStructureCommand(subject=ConsoleSubject("net")))
+    assert not answer.made and answer.optimizers == ("opt",)
+    assert {row.fed_by for row in answer.weights} == {("opt",)}
+    (answer,) = ask(ReadStructureCommand(subject=ConsoleSubject("nn.Linear(3, 2)")))
+    assert answer.made
+
+
+# -- what may not run ------------------------------------------------------------------------------
+
+
+def test_no_file_runs_that_may_not(lab, ask, write):
+    path = write(
+        "made.py", "from torch import nn, ones\nnet = nn.Linear(1, 1)\ndata = ones(4, 1)\n"
+    )
+    subject = FileSubject(str(path), "net")
+    with pytest.raises(LabError, match=r"made\.py has not run"):
+        ask(ReadStructureCommand(subject=subject, may_run=False))
+    assert not lab.subjects.files
+    ask(RunCellCommand(source="net = nn.Linear(1, 1)"))
+    objective = Objective(data=f"{path}:data")
+    console = ReadStructureCommand(
+        subject=ConsoleSubject("net"), objective=objective, may_run=False
+    )
+    (answer,) = ask(console)
+    assert "made.py, which has the data, has not run" in answer.unrun and not lab.subjects.files
+    ask(ReadStructureCommand(subject=subject))
+    (answer,) = ask(ReadStructureCommand(subject=subject, may_run=False))
+    assert answer.title == "made.py: net"
+
+
+def test_data_that_cannot_be_had_hides_no_structure(ask):
+    ask(RunCellCommand(source="net = nn.Linear(1, 1)"))
+    for data, words in (
+        ("dta", "There is no variable named `dta`"),
+        ("abs(1 / 0)", "ZeroDivisionError"),
+    ):
+        objective = Objective(data=data)
+        (answer,) = ask(ReadStructureCommand(subject=ConsoleSubject("net"), objective=objective))
+        assert words in answer.unrun and len(answer.weights) == 2
+
+
+# -- initial values --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments"),
+    [("normal_", "std=0.02"), ("constant_", "3"), ("kaiming_uniform_", "nonlinearity='relu'")],
+)
+def test_a_preview_is_what_the_line_gives_next(lab, ask, function, arguments):
+    ask(RunCellCommand(source="net = nn.Sequential(nn.Linear(4, 5), nn.Linear(5, 6))"))
+    net = lab.console.namespace.variables["net"]
+    before, state = copy.deepcopy(net.state_dict()), torch.get_rng_state()
+    names = ("1.weight", "0.weight")
+    (answer,) = ask(
+        PreviewInitCommand(
+            subject=ConsoleSubject("net"), names=names, function=function, arguments=arguments
+        )
+    )
+    assert torch.equal(torch.get_rng_state(), state)
+    assert all(torch.equal(before[name], value) for name, value in net.state_dict().items())
+    lines = [f"nn.init.{function}(net[{name[0]}].weight, {arguments})" for name in names]
+    ask(RunCellCommand(source="\n".join(lines)))
+    for row in answer.rows:
+        tensor = net.get_parameter(row.name).detach().double()
+        assert (row.mean, row.std) == (tensor.mean().item(), tensor.std().item())
+
+
+def test_a_preview_tells_what_a_function_cannot_initialise(ask):
+    tensors = {"bias": torch.ones(3), "weight": torch.ones(2, 2)}
+    bias, weight = preview("xavier_normal_", "", tensors)
+    assert "ValueError: Fan in and fan out" in bias.problem and not weight.problem
+    for function, arguments in (
+        ("nothing_", ""),
+        ("math", ""),
+        ("normal_", "std=f()"),
+        ("ones_", "("),
+    ):
+        with pytest.raises(LabError):
+            preview(function, arguments, tensors)
+    ask(RunCellCommand(source="net = nn.Linear(1, 1)"))
+    with pytest.raises(LabError, match="There is no parameter or buffer `no`"):
+        command = PreviewInitCommand(subject=ConsoleSubject("net"), names=("no",), function="ones_")
+        ask(command)
