@@ -39,7 +39,7 @@ from ..protocol import (
 )
 from ..subjects.initial_values import preview
 from ..subjects.python_file import objects_in
-from ..subjects.structure import Calls, calls_in, module_rows, optimizers_among, totals, weight_rows
+from ..subjects.structure import calls_in, module_rows, optimizers_among, totals, weight_rows
 from ..subjects.subject import CanvasModel, CodeModel, required_parameters
 from ..subjects.written import run_line as run_written_line
 from ..training.batches import batches_of
@@ -60,14 +60,19 @@ def run_file(lab: Lab, command: RunFileCommand) -> Iterator[Snapshot]:
 def read_structure(lab: Lab, command: ReadStructureCommand) -> Iterator[Snapshot]:
     """Raises LabError if there is no such subject, and what its code raises. Data that cannot be
     had, and a step that fails, are told in the answer."""
-    _refuse_unrun(lab, command)
     subject = find_subject(lab, command.subject, command.model, command.training)
     batch, calls, unrun = "", {}, ""
     if isinstance(subject, CanvasModel) or command.objective.data:
         try:
-            batch, calls = _one_step(lab, subject, command)
+            objective = objective_of(
+                lab, subject, command.objective, command.model, command.training
+            )
+            with lab.control.user_code():
+                first = _first_batch(objective)
+                batch = described(first)
+                calls = calls_in(subject.module, lambda: objective.outcome(first))
         except LabError as error:
-            unrun = f"{error} {error.hint or ''}".strip()
+            unrun = f"{error} {error.hint}".strip()
         except Exception as error:  # the user's code may raise anything
             unrun = f"{type(error).__name__}: {error}"
     optimizers = optimizers_among(subject.variables) if isinstance(subject, CodeModel) else {}
@@ -83,31 +88,11 @@ def read_structure(lab: Lab, command: ReadStructureCommand) -> Iterator[Snapshot
     yield from _in_parts(whole, module_rows(subject.module, calls), weights)
 
 
-def _refuse_unrun(lab: Lab, command: ReadStructureCommand) -> None:
-    """Raises LabError if the subject's file would have to run, and may not."""
-    if isinstance(command.subject, FileSubject) and not command.may_run:
-        path = Path(command.subject.path)
-        if not lab.subjects.has_run(path):
-            raise LabError(
-                f"{path.name} has not run in this engine.", hint="Run it to see its modules."
-            )
-
-
-def _one_step(
-    lab: Lab, subject: CanvasModel | CodeModel, command: ReadStructureCommand
-) -> tuple[str, Calls]:
-    """The first batch in words, and the calls of the step on it. Raises LabError if there is none,
-    and what the user's code raises."""
-    reference = split_reference(command.objective.data)
-    if reference and not command.may_run and not lab.subjects.has_run(Path(reference[0])):
-        name = Path(reference[0]).name
-        raise LabError(f"{name}, which has the data, has not run.", hint="Train once to run it.")
-    objective = objective_of(lab, subject, command.objective, command.model, command.training)
-    with lab.control.user_code():
-        batch = next(objective.batches(0, 0), None)
-        if batch is None:
-            raise LabError("The data has no batch.")
-        return described(batch), calls_in(subject.module, lambda: objective.outcome(batch))
+def _first_batch(objective: RunObjective) -> object:
+    """Raises LabError if there is none."""
+    for batch in objective.batches(0, 0):
+        return batch
+    raise LabError("The data has no batch.", hint="Give data with samples.")
 
 
 def run_line(lab: Lab, command: RunLineCommand) -> Iterator[Snapshot]:

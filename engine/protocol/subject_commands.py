@@ -44,14 +44,13 @@ class FileSnapshot(Snapshot, frozen=True, kw_only=True):
 class ReadStructureCommand(Command, frozen=True, kw_only=True):
     """Read a subject's modules, parameters and buffers -> StructureSnapshots, the last of which has
     `left` 0. With data in `objective` (the canvas has its own), one step is run to see the shapes
-    that each module takes and gives. Without `may_run`, no file runs for it that has not run."""
+    that each module takes and gives."""
 
     handler = "subjects:read_structure"
     subject: Subject = CanvasSubject()
     objective: Objective = Objective()
     model: Model = Model()
     training: TrainingSetup = TrainingSetup()
-    may_run: bool = True
 
 
 class RunLineCommand(Command, frozen=True, kw_only=True):

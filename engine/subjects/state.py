@@ -55,9 +55,6 @@ class SubjectState:
             )
         return known
 
-    def has_run(self, path: Path) -> bool:
-        return path.absolute() in self.files
-
     def of_console(
         self, subject: ConsoleSubject, seed: int, namespace: Namespace, control: Control
     ) -> CodeModel:

@@ -10,7 +10,13 @@ from torch import nn
 
 from engine.errors import LabError
 from engine.project.subject import ConsoleSubject, FileSubject, Objective
-from engine.protocol import PreviewInitCommand, ReadStructureCommand, RunCellCommand, RunLineCommand
+from engine.protocol import (
+    PreviewInitCommand,
+    ReadStructureCommand,
+    RunCellCommand,
+    RunFileCommand,
+    RunLineCommand,
+)
 from engine.subjects.initial_values import preview
 from engine.subjects.structure import module_rows, optimizers_among, weight_rows
 from engine.subjects.written import written
@@ -81,6 +87,7 @@ def test_in_a_line_the_expression_stands_for_the_module_that_was_made(lab, ask, 
                 self.layer = nn.Linear(width, 2)
         """,
     )
+    ask(RunFileCommand(path=str(path)))
     subject = FileSubject(str(path), "Net(width=3)")
     (before,) = ask(ReadStructureCommand(subject=subject))
     assert before.made and all(row.trainable for row in before.weights)
@@ -105,29 +112,6 @@ def test_a_module_of_the_console_was_not_made_for_the_subject(ask):
     assert {row.fed_by for row in answer.weights} == {("opt",)}
     (answer,) = ask(ReadStructureCommand(subject=ConsoleSubject("nn.Linear(3, 2)")))
     assert answer.made
-
-
-# -- what may not run ------------------------------------------------------------------------------
-
-
-def test_no_file_runs_that_may_not(lab, ask, write):
-    path = write(
-        "made.py", "from torch import nn, ones\nnet = nn.Linear(1, 1)\ndata = ones(4, 1)\n"
-    )
-    subject = FileSubject(str(path), "net")
-    with pytest.raises(LabError, match=r"made\.py has not run"):
-        ask(ReadStructureCommand(subject=subject, may_run=False))
-    assert not lab.subjects.files
-    ask(RunCellCommand(source="net = nn.Linear(1, 1)"))
-    objective = Objective(data=f"{path}:data")
-    console = ReadStructureCommand(
-        subject=ConsoleSubject("net"), objective=objective, may_run=False
-    )
-    (answer,) = ask(console)
-    assert "made.py, which has the data, has not run" in answer.unrun and not lab.subjects.files
-    ask(ReadStructureCommand(subject=subject))
-    (answer,) = ask(ReadStructureCommand(subject=subject, may_run=False))
-    assert answer.title == "made.py: net"
 
 
 def test_data_that_cannot_be_had_hides_no_structure(ask):
