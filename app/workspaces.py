@@ -198,11 +198,13 @@ class Workspaces(QObject):
 
     @cached_property
     def train(self) -> TrainPresenter:
+        from app.presenters.objective import ObjectivePresenter
         from app.presenters.train import TrainPresenter
         from widgets.training.train_view import TrainView
 
         view = TrainView()
         presenter = TrainPresenter(self._bench, view, self)
+        ObjectivePresenter(self._bench, view.form, self)
         presenter.export_requested.connect(lambda: self._export.ask("pt"))
         self._window.add_page("train", view)
         return presenter

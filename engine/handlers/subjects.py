@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -34,8 +34,10 @@ from ..protocol import (
     RunFileCommand,
     RunLineCommand,
     Snapshot,
+    StepSnapshot,
     StructureSnapshot,
     WeightRow,
+    WriteStepCommand,
 )
 from ..subjects.initial_values import preview
 from ..subjects.python_file import objects_in
@@ -46,7 +48,7 @@ from ..training.batches import batches_of
 from ..training.code_objective import CodeObjective, Step, compile_step
 from ..training.objective import CatalogueObjective
 from ..training.objective import Objective as RunObjective
-from ..training.usual_steps import UsualStep, described, write_step
+from ..training.usual_steps import described, write_step
 from .console import output_of
 
 
@@ -55,6 +57,20 @@ def run_file(lab: Lab, command: RunFileCommand) -> Iterator[Snapshot]:
     path = Path(command.path).expanduser()
     file = lab.subjects.run_file(path, output_of(lab), lab.control)
     yield FileSnapshot(path=str(file.path), digest=file.digest, objects=objects_in(file))
+
+
+def write_usual_step(lab: Lab, command: WriteStepCommand) -> Iterator[Snapshot]:
+    """Raises LabError if there is no such subject or data, or no usual task fits."""
+    subject = find_subject(lab, command.subject, Model(), command.training)
+    if isinstance(subject, CanvasModel):
+        raise LabError("The canvas has its own data set and loss.", hint="Set them under Train.")
+    data = _value(lab, command.objective.data, subject.variables)
+    batch = _first_batch(batches_of(data, command.training.batch_size))
+    if inspect.isfunction(subject.variables.get("step")):
+        yield StepSnapshot(task="step of your code", source="", batch=described(batch))
+        return
+    written = write_step(subject.module, batch)
+    yield StepSnapshot(task=written.task, source=written.source, batch=described(batch))
 
 
 def read_structure(lab: Lab, command: ReadStructureCommand) -> Iterator[Snapshot]:
@@ -68,7 +84,7 @@ def read_structure(lab: Lab, command: ReadStructureCommand) -> Iterator[Snapshot
                 lab, subject, command.objective, command.model, command.training
             )
             with lab.control.user_code():
-                first = _first_batch(objective)
+                first = _first_batch(objective.batches(0, 0))
                 batch = described(first)
                 calls = calls_in(subject.module, lambda: objective.outcome(first))
         except LabError as error:
@@ -88,10 +104,11 @@ def read_structure(lab: Lab, command: ReadStructureCommand) -> Iterator[Snapshot
     yield from _in_parts(whole, module_rows(subject.module, calls), weights)
 
 
-def _first_batch(objective: RunObjective) -> object:
-    """Raises LabError if there is none."""
-    for batch in objective.batches(0, 0):
-        return batch
+def _first_batch(batches: Iterable[Any]) -> Any:
+    """The first batch; torch's random state is as before. Raises LabError if there is none."""
+    with torch.random.fork_rng(devices=[]):
+        for batch in batches:
+            return batch
     raise LabError("The data has no batch.", hint="Give data with samples.")
 
 
@@ -184,7 +201,10 @@ def _step(subject: CodeModel, written: Objective, data: object, training: Traini
     one; else one that fits the first batch."""
     own = subject.variables.get("step")
     if written.step or not inspect.isfunction(own):
-        source = written.step or usual_step(subject, data, training).source
+        source = written.step
+        if not source:
+            first = _first_batch(batches_of(data, training.batch_size))
+            source = write_step(subject.module, first).source
         return compile_step(source, subject.module, subject.variables)
     takes = len(required_parameters(own))
     if takes == 2:
@@ -195,15 +215,6 @@ def _step(subject: CodeModel, written: Objective, data: object, training: Traini
         f"`step` of your code takes {takes} arguments.",
         hint="Write step(batch) or step(model, batch).",
     )
-
-
-def usual_step(subject: CodeModel, data: object, training: TrainingSetup) -> UsualStep:
-    """The usual step for the first batch of the data. Raises LabError if none fits."""
-    with torch.random.fork_rng(devices=[]):
-        batch = next(iter(batches_of(data, training.batch_size)), None)
-    if batch is None:
-        raise LabError("The data has no batch.", hint="Give data with samples.")
-    return write_step(subject.module, batch)
 
 
 def _value(lab: Lab, expression: str, variables: Mapping[str, Any]) -> object:

@@ -95,6 +95,26 @@ class InitPreviewSnapshot(Snapshot, frozen=True, kw_only=True):
     rows: tuple[InitialValues, ...]
 
 
+class WriteStepCommand(Command, frozen=True, kw_only=True):
+    """Write the step of the usual task that fits the first batch of `objective.data`, or tell the
+    one that the subject's own code defines -> StepSnapshot."""
+
+    handler = "subjects:write_usual_step"
+    newest_only = True
+    subject: Subject
+    objective: Objective
+    training: TrainingSetup = TrainingSetup()
+
+
+class StepSnapshot(Snapshot, frozen=True, kw_only=True):
+    """`source` is the Python of `def step(batch)`; it is empty if the subject's own code defines
+    `step`. `task` names the usual task ("classification"), `batch` tells the first batch."""
+
+    task: str
+    source: str
+    batch: str
+
+
 class ModuleCall(Struct, frozen=True):
     """One call of a module's forward: the shapes of the tensors that it took and gave, in the order
     in which they stand in its arguments and result, and the multiply-accumulates inside (torch's

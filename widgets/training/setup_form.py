@@ -18,6 +18,7 @@ from widgets.fields import value_text
 from widgets.forms import ParamForm
 from widgets.text import format_bytes
 from widgets.theme import GRID
+from widgets.training.objective_form import ObjectiveForm
 
 _DEFAULT = TrainingSetup()
 _VALIDATION = (
@@ -72,6 +73,7 @@ class SetupForm(QScrollArea):
         super().__init__(parent)
         self._setup = _DEFAULT
         self._devices: tuple[Device, ...] = ()
+        self._is_code = self._has_data_params = False
         self.setObjectName("training_setup")
         self.setMinimumWidth(280)
 
@@ -79,6 +81,9 @@ class SetupForm(QScrollArea):
         self._layout = make.column(on=body, gap=GRID // 2, margins=2 * GRID)
 
         self._heading("Data")
+        self.objective = ObjectiveForm()
+        self._layout.addWidget(self.objective)
+        first = self._layout.count()
         self._data = self._choice("setup_data", "Data set to learn from")
         rows = ((kind.title, key, kind.summary) for key, kind in datasets().items())
         make.add_choices(self._data, rows)
@@ -91,6 +96,7 @@ class SetupForm(QScrollArea):
         rows = ((kind.title, key, kind.summary) for key, kind in losses().items())
         make.add_choices(self._loss, rows)
         self._loss_words = self._words("setup_loss_words")
+        self._of_canvas = [*self._widgets_from(first)]
 
         self._heading("Optimizer")
         self._optimizer = self._choice("setup_optimizer", "Optimizer: how gradients change weights")
@@ -111,11 +117,18 @@ class SetupForm(QScrollArea):
         make.scroll(body, self)
         self._connect()
         self.show_setup(self._setup, None)
+        self.show_subject(is_code=False)
 
-    def _heading(self, text: str) -> None:
-        if self._layout.count():
-            self._layout.addSpacing(2 * GRID)
-        self._layout.addWidget(make.label(text, "heading"))
+    def _heading(self, text: str) -> QLabel:
+        label = make.label(text, "heading")
+        label.setContentsMargins(0, 2 * GRID if self._layout.count() else 0, 0, 0)
+        self._layout.addWidget(label)
+        return label
+
+    def _widgets_from(self, first: int) -> list[QWidget]:
+        """The widgets of the form from this place on."""
+        items = [self._layout.itemAt(i) for i in range(first, self._layout.count())]
+        return [widget for item in items if item is not None and (widget := item.widget())]
 
     def _choice(self, name: str, tip: str) -> QComboBox:
         box = make.named(_Choice(), name, make.first_words(tip), tip)
@@ -147,6 +160,15 @@ class SetupForm(QScrollArea):
 
     # -- showing ---------------------------------------------------------------------------------
 
+    def show_subject(self, is_code: bool) -> None:
+        """Show what is asked of the kind of subject: the canvas has a data set and a loss of the
+        catalogue, code an objective of its own."""
+        self._is_code = is_code
+        for widget in self._of_canvas:
+            widget.setVisible(not is_code)
+        self._data_form.setVisible(not is_code and self._has_data_params)
+        self.objective.setVisible(is_code)
+
     def show_setup(self, setup: TrainingSetup, loss_from_block: str | None) -> None:
         """Show `setup`. `loss_from_block` is the kind of the loss block on the canvas, which then
         decides the loss; None if there is none."""
@@ -162,7 +184,8 @@ class SetupForm(QScrollArea):
             )
         data_params = data.params if data else ()
         self._data_form.show_params(data_params, setup.data.params)
-        self._data_form.setVisible(bool(data_params))
+        self._has_data_params = bool(data_params)
+        self._data_form.setVisible(self._has_data_params and not self._is_code)
         self._split_form.show_params(
             _VALIDATION, {"validation_fraction": setup.data.validation_fraction}
         )

@@ -29,6 +29,8 @@ GOING_NOTE = (
     "The optimizer's numbers apply from the next step on. All other changes apply to the next run."
 )
 COLUMNS = 2
+MAX_FIGURES = 8
+"""As many figures of the user's step get a plot."""
 
 
 def _plots() -> dict[str, LivePlot]:
@@ -118,16 +120,14 @@ class TrainView(QWidget):
         self.form = SetupForm()
         self.bar = RunBar()
         self.plots = _plots()
-        self._waiting = list(self.plots.values())
+        self.figures: dict[str, LivePlot] = {}
+        """The plots of the figures that the user's step names, by their names."""
+        self._waiting: list[LivePlot] = []
         board = QWidget()
-        grid = make.grid(board)
-        for index, (name, plot) in enumerate(self.plots.items()):
-            plot.setObjectName(f"plot_{name}")
-            plot.changed.connect(partial(self._schedule, plot))
-            row, column = divmod(index, COLUMNS)
-            grid.addWidget(plot, row, column)
-            grid.setRowStretch(row, 2 if row == 0 else 1)
-            grid.setColumnStretch(column, 1)
+        self._grid = make.grid(board)
+        for name, plot in self.plots.items():
+            self._place(plot, f"plot_{name}")
+        self._grid.setRowStretch(0, 2)
         for name in ("loss", "accuracy"):
             self.plots[name].set_smoothing(True)
         self._empty = make.empty(
@@ -198,8 +198,60 @@ class TrainView(QWidget):
         for plot in self.plots.values():
             plot.clear()
             plot.set_caption("")
+        for plot in self.figures.values():
+            self._grid.removeWidget(plot)
+            self._waiting = [waiting for waiting in self._waiting if waiting is not plot]
+            plot.deleteLater()
+        self.figures.clear()
+
+    def _place(self, plot: LivePlot, name: str) -> None:
+        """Put a plot behind the others."""
+        plot.setObjectName(name)
+        plot.changed.connect(partial(self._schedule, plot))
+        row, column = divmod(self._grid.count(), COLUMNS)
+        self._grid.addWidget(plot, row, column)
+        self._grid.setRowStretch(row, 1)
+        self._grid.setColumnStretch(column, 1)
+        self._waiting.append(plot)
+
+    def _figure_plot(self, name: str) -> LivePlot | None:
+        """The plot of a figure of the user's step, made at its first value; None beyond the first
+        MAX_FIGURES."""
+        if name not in self.figures:
+            if len(self.figures) >= MAX_FIGURES:
+                return None
+            plot = self.figures[name] = LivePlot(
+                name,
+                "",
+                (
+                    Series("step", "train step", 0, tip="train step: of one batch"),
+                    Series("train", "train epoch", 1, True, "train epoch: mean over one epoch"),
+                    Series("validation", "validation", 2, True, "validation: on data held out"),
+                ),
+                tip=f"The figure “{name}” that the step returns.",
+            )
+            plot.set_smoothing(True)
+            self._place(plot, f"figure_{len(self.figures)}")
+        return self.figures[name]
+
+    def _append_figures(self, snapshot: TrainingSnapshot) -> None:
+        points: list[tuple[str, str, Sequence[int], Sequence[float]]] = [
+            (name, "step", snapshot.steps.step, values)
+            for name, values in snapshot.steps.figures.items()
+        ]
+        for row in snapshot.epoch_rows:
+            for key, figures in (
+                ("train", row.train_figures),
+                ("validation", row.validation_figures),
+            ):
+                points += [(name, key, (row.step,), (value,)) for name, value in figures.items()]
+        for name, key, steps, values in points:
+            plot = self._figure_plot(name)
+            if plot is not None:
+                plot.append(key, steps, values)
 
     def _append(self, snapshot: TrainingSnapshot) -> None:
+        self._append_figures(snapshot)
         columns = snapshot.steps
         for name, plot in self.plots.items():
             for line in plot.series:
@@ -209,6 +261,8 @@ class TrainView(QWidget):
                 else:
                     values = getattr(columns, line.key)
                     steps = columns.step if values else ()
+                if name == "accuracy" and all(map(math.isnan, values)):
+                    continue  # the task has none
                 if values:
                     plot.append(line.key, steps, [value * _SCALES.get(name, 1) for value in values])
 

@@ -1,0 +1,83 @@
+"""What a subject of code is trained for: the form under Train, and the step that fits the data."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QObject
+
+from app.presenters.questions import Questions, in_words
+from app.workbench import Workbench
+from engine.project import edits
+from engine.project.document import Project
+from engine.project.subject import CanvasSubject, ConsoleSubject, FileSubject, Objective, Subject
+from engine.protocol import (
+    CellSnapshot,
+    ErrorReport,
+    FileSnapshot,
+    Snapshot,
+    VariablesSnapshot,
+    WriteStepCommand,
+)
+from widgets.training.setup_form import SetupForm
+
+_NO_DATA = ("module", "optimizer", "number")
+"""Kinds of variables that are no data."""
+
+
+class ObjectivePresenter(QObject):
+    def __init__(self, bench: Workbench, form: SetupForm, parent: QObject) -> None:
+        super().__init__(parent)
+        self._bench, self._setup, self._form = bench, form, form.objective
+        self._questions = Questions(bench, self)
+        self._form.edited.connect(self._edit)
+        bench.store.project_changed.connect(self._on_project_changed)
+        bench.store.snapshot.connect(self._on_snapshot)
+        bench.link.became_ready.connect(self._ask)
+        variables = bench.newest(VariablesSnapshot)
+        if variables is not None:
+            self._on_snapshot(variables)
+        self._show()
+
+    def _edit(self, objective: Objective, text: str) -> None:
+        self._bench.edit(text, lambda project: edits.set_objective(project, objective))
+        self._form.show_objective(self._bench.project.objective)  # as it is, if it was refused
+
+    def _on_project_changed(self, old: Project, new: Project) -> None:
+        if (old.subject, old.objective) != (new.subject, new.objective):
+            self._show()
+
+    def _show(self) -> None:
+        project = self._bench.project
+        self._setup.show_subject(is_code=not isinstance(project.subject, CanvasSubject))
+        self._form.show_objective(project.objective)
+        self._ask()
+
+    def _ask(self) -> None:
+        """Ask for the step that fits the data; nothing for the canvas, or without data."""
+        project = self._bench.project
+        if isinstance(project.subject, CanvasSubject) or not project.objective.data:
+            self._questions.drop()
+            return
+        command = WriteStepCommand(
+            subject=project.subject, objective=project.objective, training=project.training
+        )
+        self._questions.ask(command, self._form.show_usual_step, self._show_error)
+
+    def _show_error(self, error: ErrorReport) -> None:
+        self._form.show_words(in_words(error), "error")
+
+    def _on_snapshot(self, snapshot: Snapshot) -> None:
+        subject = self._bench.project.subject
+        if isinstance(snapshot, VariablesSnapshot):
+            if isinstance(subject, ConsoleSubject):
+                names = [v.name for v in snapshot.variables if v.kind not in _NO_DATA]
+                self._form.offer_names(names)
+        elif isinstance(snapshot, CellSnapshot):
+            if isinstance(subject, ConsoleSubject):
+                self._ask()
+        elif isinstance(snapshot, FileSnapshot) and _is_of(subject, snapshot):
+            self._form.offer_names([o.name for o in snapshot.objects if o.kind == "data"])
+            self._ask()
+
+
+def _is_of(subject: Subject, file: FileSnapshot) -> bool:
+    return isinstance(subject, FileSubject) and subject.path == file.path

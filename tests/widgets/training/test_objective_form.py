@@ -1,0 +1,104 @@
+"""The form of what code is trained for."""
+
+from __future__ import annotations
+
+import pytest
+from PySide6.QtCore import Qt
+
+from engine.project.subject import Objective
+from engine.protocol import StepSnapshot
+from widgets.training.objective_form import ObjectiveForm
+
+USUAL = StepSnapshot(
+    task="regression", source="def step(batch):\n    return 1\n", batch="float32 (4,)"
+)
+
+
+@pytest.fixture
+def form(qtbot) -> ObjectiveForm:
+    form = ObjectiveForm()
+    qtbot.addWidget(form)
+    form.show()
+    form.edits = []
+    form.edited.connect(lambda objective, text: form.edits.append((objective, text)))
+    return form
+
+
+def test_fields_emit_the_whole_objective(form, qtbot):
+    form.show_objective(Objective("a", "", "def step(batch): ...\n"))
+    form.data.setText(" loader ")
+    form.data.editingFinished.emit()
+    form.validation.setText("held")
+    form.validation.editingFinished.emit()
+    assert form.edits == [
+        (Objective("loader", "", "def step(batch): ...\n"), "Set the data to loader"),
+        (Objective("a", "held", "def step(batch): ...\n"), "Set the validation data to held"),
+    ]
+    form.edits.clear()
+    form.data.setText("a")
+    form.data.editingFinished.emit()
+    assert form.edits == []  # as it is
+
+
+def test_the_step_is_taken_over_by_its_key_and_by_leaving_and_left_by_escape(form, qtbot):
+    form.show_objective(Objective("a"))
+    form.show_usual_step(USUAL)
+    form.step.left.emit()
+    assert form.edits == []  # the written step is nobody's edit
+    form.step.setPlainText("def step(batch):")
+    cursor = form.step.textCursor()
+    cursor.movePosition(cursor.MoveOperation.End)
+    form.step.setTextCursor(cursor)
+    qtbot.keyClick(form.step, Qt.Key.Key_Return)
+    qtbot.keyClick(form.step, Qt.Key.Key_Tab)
+    qtbot.keyClicks(form.step, "return 2")
+    assert form.step.toPlainText() == "def step(batch):\n    return 2"
+    assert form.edits == []
+    qtbot.keyClick(form.step, Qt.Key.Key_Return, Qt.KeyboardModifier.ControlModifier)
+    assert form.edits == [
+        (Objective("a", step="def step(batch):\n    return 2\n"), "Edit the step")
+    ]
+    form.step.setPlainText("lost")
+    qtbot.keyClick(form.step, Qt.Key.Key_Escape)
+    assert form.step.toPlainText() == USUAL.source
+    form.step.setPlainText("  \n")
+    form.edits.clear()
+    form.step.left.emit()
+    assert form.edits == [(Objective("a"), "Edit the step")]  # an empty step is the written one
+
+
+def test_an_own_step_stays_when_a_usual_one_comes(form):
+    own = Objective("a", step="def step(batch):\n    return 3\n")
+    form.show_objective(own)
+    form.show_usual_step(USUAL)
+    assert form.step.toPlainText() == own.step
+    assert form._words.text() == "Your step. The first batch is float32 (4,)."
+    assert form._usual_button.isVisible()
+    form._usual_button.click()
+    assert form.edits == [(Objective("a"), "Use the written step")]
+    form.show_objective(Objective("a"))
+    assert form.step.toPlainText() == USUAL.source and not form._usual_button.isVisible()
+
+
+def test_other_data_forgets_the_step_that_was_written(form):
+    form.show_objective(Objective("a"))
+    form.show_usual_step(USUAL)
+    form.data.setText("b")
+    form.data.editingFinished.emit()
+    form.show_objective(Objective("b"))
+    assert form.step.toPlainText() == ""
+
+
+def test_a_step_of_the_code_itself_is_told(form):
+    form.show_objective(Objective("a"))
+    form.show_usual_step(StepSnapshot(task="", source="", batch="float32 (4,)"))
+    assert form._words.text() == "Your code's own step is used. The first batch is float32 (4,)."
+
+
+def test_names_are_completed(form):
+    form.offer_names(["loader", "held"])
+    model = form.data.completer().model()
+    assert [model.data(model.index(row, 0)) for row in range(model.rowCount())] == [
+        "loader",
+        "held",
+    ]
