@@ -141,7 +141,7 @@ class _Nesting:
                 order = range(high - 1, low - 1, -1) if upwards else range(low, high)
                 places.extend(order[1:] if number else order)
             starts.append(len(places))
-        points = np.concatenate([*pool, np.zeros((0, 2))])[places]
+        points = np.concatenate(pool)[places]
         return NestedLayout(rects, points, np.array(starts), self.smooth, shapes[ROOT].size)
 
     # -- cutting links at borders ----------------------------------------------------------------
