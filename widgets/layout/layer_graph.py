@@ -15,7 +15,7 @@ Near = tuple[int, float, float, bool]
 the line meets this item, and whether the edge is `main`."""
 
 MIN_JOINED = 3
-"""At least this many long edges to one end join into a trunk."""
+"""At least this many edges to one end join into a trunk."""
 MAX_DUMMIES_PER_ITEM = 4
 """If a level needed more dummies for each item, its longest edges take a lane at the side instead:
 dummies could otherwise be as many as the square of the items."""

@@ -154,6 +154,15 @@ def test_the_hint_is_painted_at_the_right_in_its_colour(palette, qapp):
     assert colors.muted in ink("HHHH", 1) - ink("", 1)
 
 
+def test_it_stands_out_as_a_card_in_both_themes(palette, qapp):
+    palette.ask([entry("Open")], "hint")
+    for colors in (theme.DARK, theme.LIGHT):
+        theme.apply(qapp, colors)
+        image, middle = palette.grab().toImage(), palette.height() // 2
+        assert image.pixelColor(0, middle).name() == colors.border
+        assert image.pixelColor(4, middle).name() == colors.surface != colors.window
+
+
 @pytest.mark.parametrize("way", ["escape", "enter"])
 def test_the_keys_go_back_to_where_they_were(palette, qtbot, way):
     other = QLineEdit(palette.parentWidget())

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from PySide6.QtCore import QObject, QTimer, Signal
+from PySide6.QtCore import QObject, Qt, QTimer, Signal
 from PySide6.QtWidgets import (
     QApplication,
     QFileDialog,
     QMessageBox,
+    QProgressBar,
     QProgressDialog,
     QPushButton,
     QWidget,
@@ -106,3 +107,20 @@ def test_a_wait_ends_with_the_signal_or_when_the_user_ends_it(window, monkeypatc
         QTimer.singleShot(0, lambda: window.findChild(QPushButton).click())
     Dialogs(native=False).wait(window, "Saving…", work.done)
     assert work.receivers("2done()") == 0
+
+
+def test_a_wait_says_what_for_and_that_nobody_knows_how_long(window) -> None:
+    work, seen = _Work(), []
+
+    def look() -> None:
+        dialog = window.findChild(QProgressDialog)
+        seen.extend((dialog.labelText(), dialog.windowTitle(), dialog.isVisible()))
+        seen.append(dialog.windowModality())
+        bar = dialog.findChild(QProgressBar)
+        seen.append((bar.minimum(), bar.maximum()))  # equal ends: Qt shows that it is busy
+        work.done.emit()
+
+    QTimer.singleShot(0, look)
+    Dialogs(native=False).wait(window, "Saving…", work.done)
+    modal = Qt.WindowModality.ApplicationModal
+    assert seen == ["Saving…", "Tensor Lab", True, modal, (0, 0)]

@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QToolButton
 
 from app.window.model_page import ModelPage
 
-RIGHT = Qt.DockWidgetArea.RightDockWidgetArea
+LEFT, RIGHT = Qt.DockWidgetArea.LeftDockWidgetArea, Qt.DockWidgetArea.RightDockWidgetArea
 
 
 @pytest.fixture
@@ -39,6 +39,16 @@ def test_a_side_is_folded_and_the_canvas_gets_its_room(page, qtbot):
 def test_a_panel_that_was_closed_before_stays_closed(page):
     page.properties_dock.hide()
     page.fold(RIGHT)
+    page.fold(RIGHT)
+    assert hidden(page) == ["properties_dock"]
+
+
+def test_each_side_comes_back_as_it_was(page):
+    page.properties_dock.hide()
+    page.fold(RIGHT)
+    page.fold(LEFT)
+    assert hidden(page) == [dock.objectName() for dock in page.docks()]
+    page.fold(LEFT)
     page.fold(RIGHT)
     assert hidden(page) == ["properties_dock"]
 

@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QLabel, QPushButton, QToolButton, QWidget
 from app.window.export_panel import ExportPanel
 from engine.project.document import replace
 from engine.protocol import ExportSnapshot
+from widgets import theme
 
 DONE = ExportSnapshot(
     revision=1,
@@ -99,6 +100,15 @@ def test_it_stands_at_the_bottom_right_also_in_another_size(panel, qtbot) -> Non
             size[1] - 6 * 8 - 1,
         )
     assert panel.height() >= panel.sizeHint().height()
+
+
+def test_it_stands_out_as_a_card_in_both_themes(panel, qapp) -> None:
+    panel.show_export(DONE)
+    for colors in (theme.DARK, theme.LIGHT):
+        theme.apply(qapp, colors)
+        image, middle = panel.grab().toImage(), panel.height() // 2
+        assert image.pixelColor(0, middle).name() == colors.border
+        assert image.pixelColor(4, middle).name() == colors.surface != colors.window
 
 
 @pytest.mark.parametrize("way", ["escape", "cross"])

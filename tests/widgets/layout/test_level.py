@@ -198,6 +198,15 @@ def test_an_edge_that_passes_layers_is_straight_beside_the_main_way() -> None:
         assert len({x for x, _ in way}) == 2, "out of the box, straight down, back into the next"
 
 
+@pytest.mark.parametrize(("count", "lines"), [(2, 2), (3, 1)])
+def test_three_edges_to_one_end_join_into_one_line_and_two_stay_apart(count, lines) -> None:
+    edges = [LevelEdge(i, i + 1, 50, 25) for i in range(9)]
+    edges += [LevelEdge(i, 9, 50, 75) for i in range(count)]
+    placed = place_level(Level(((100.0, 40.0),) * 10, tuple(edges)))
+    assert len({way[-2] for way in placed.ways[9:]}) == lines
+    assert len({way[-1] for way in placed.ways[9:]}) == 1
+
+
 def test_edges_that_differ_in_weight_make_the_main_one_straight() -> None:
     edges = (LevelEdge(0, 2, 50, 50, main=False), LevelEdge(1, 2, 50, 50, main=True))
     other, main = place_level(Level(((100.0, 40.0),) * 3, edges)).ways
