@@ -9,7 +9,9 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication, QLabel, QPushButton, QToolButton, QWidget
 
 from app.window.banners import BannerArea
+from tests.pictures import assert_same_picture
 from widgets import theme
+from widgets.model.code_editor import CodeEditor
 
 
 @pytest.fixture
@@ -99,3 +101,23 @@ def test_a_long_text_wraps_and_does_not_widen_the_window(area, qapp) -> None:
     banner = area.banner("a")
     assert banner.minimumSizeHint().width() < 600
     assert banner.findChildren(QLabel)[1].height() > 60
+
+
+def test_picture(area, qapp) -> None:
+    choices = [(text, f"{text}.", lambda: None) for text in ("Run again", "Not now")]
+    area.show_banner("lost", "error", "The engine stopped.", "A new one starts.")
+    code = "\n".join(f"x{n} = {n}" for n in range(3))
+    area.show_banner("cells", "accent", "Python was run.", "Run it?", choices, code=code)
+    area.show_banner("long", "warning", "Title", "many words " * 20)
+    qapp.processEvents()
+    area.resize(600, area.heightForWidth(600))
+    assert_same_picture(area, "banners")
+
+
+@pytest.mark.parametrize(("lines", "height"), [(1, 1), (2, 2), (8, 8), (9, 8), (40, 8)])
+def test_code_of_more_than_eight_lines_is_scrolled(area, lines, height) -> None:
+    area.show_banner("cells", "accent", "Python was run.", code="\n".join("x" * lines))
+    area.show_banner("one", "accent", "Python was run.", code="x")
+    editors = [area.banner(key).findChild(CodeEditor) for key in ("cells", "one")]
+    line = editors[0].fontMetrics().lineSpacing()
+    assert editors[0].height() - editors[1].height() == (height - 1) * line

@@ -7,6 +7,7 @@ from PySide6.QtCore import QPoint, Qt
 from PySide6.QtWidgets import QLineEdit, QWidget
 
 from app.window.command_palette import CommandPalette, Entry, match_score, search
+from tests.pictures import assert_same_picture
 from widgets import theme
 
 
@@ -152,6 +153,14 @@ def test_the_hint_is_painted_at_the_right_in_its_colour(palette, qapp):
     colors = theme.current()
     assert colors.on_accent in ink("HHHH", 0) - ink("", 0)
     assert colors.muted in ink("HHHH", 1) - ink("", 1)
+
+
+@pytest.mark.parametrize("query", ["", "li", "zz"])
+def test_picture(palette, query):
+    rows = (("Linear", "torch.nn.Linear"), ("Bilinear", "torch.nn.Bilinear"), ("Open", "Ctrl+O"))
+    palette.ask([Entry(title, hint, "layers", lambda: None) for title, hint in rows], "hint")
+    palette.field.setText(query)
+    assert_same_picture(palette, f"command_palette_{query}".removesuffix("_"))
 
 
 def test_it_stands_out_as_a_card_in_both_themes(palette, qapp):

@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QLabel, QPushButton, QToolButton, QWidget
 from app.window.export_panel import ExportPanel
 from engine.project.document import replace
 from engine.protocol import ExportSnapshot
+from tests.pictures import assert_same_picture
 from widgets import theme
 
 DONE = ExportSnapshot(
@@ -100,6 +101,11 @@ def test_it_stands_at_the_bottom_right_also_in_another_size(panel, qtbot) -> Non
             size[1] - 6 * 8 - 1,
         )
     assert panel.height() >= panel.sizeHint().height()
+
+
+def test_picture(panel) -> None:
+    panel.show_export(replace(DONE, max_error=1.5e-7))
+    assert_same_picture(panel, "export_panel")
 
 
 def test_it_stands_out_as_a_card_in_both_themes(panel, qapp) -> None:
