@@ -204,7 +204,7 @@ Stream = Literal["stdout", "stderr", "result"]
 
 class OutputSnapshot(Snapshot, frozen=True, kw_only=True):
     """A piece of what a cell printed. A carriage return at its beginning takes back the line that
-    the pieces before have begun, as progress bars want it; there are no others, except where a
+    the pieces before have started, as progress bars want it; there are no others, except where a
     command asks for all output."""
 
     stream: Stream

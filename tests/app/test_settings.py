@@ -10,7 +10,7 @@ from app.settings import Settings
 
 @pytest.fixture
 def reopen(tmp_path):
-    """Open the settings anew, as the next start of the program does."""
+    """Open the settings again, as the next start of the program does."""
 
     def open_settings() -> Settings:
         return Settings(QSettings(str(tmp_path / "s.ini"), QSettings.Format.IniFormat))

@@ -208,7 +208,7 @@ def peak_growth_mb(each: Measured, case: Case) -> float | None:
 def growth_mb(each: Measured, case: Case) -> float:
     arguments = each.prepare(*case)
     gc.collect()
-    Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
+    Path("/proc/self/clear_refs").write_text("5")  # the peak starts from here
     before_kb = resident_kb("VmRSS")
     kept = each.act(*arguments)
     grown_kb = resident_kb("VmHWM") - before_kb

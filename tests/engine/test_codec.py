@@ -1,4 +1,4 @@
-"""Messages survive the trip, and what is no message is refused in words."""
+"""Messages survive the trip, and bytes that are not a message are refused in words."""
 
 from __future__ import annotations
 

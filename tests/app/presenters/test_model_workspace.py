@@ -224,8 +224,8 @@ def test_parameters_are_set_anew_only_when_that_is_agreed(desk, bench, link):
     (command,) = link.sent
     assert isinstance(command, InitialiseCommand)
     assert (command.model, command.training) == (desk.model, bench.project.training)
-    desk.take(WeightsSnapshot(origin="The parameters were set anew.", parameters=3))
-    assert bench.window.said == ["The parameters were set anew."]
+    desk.take(WeightsSnapshot(origin="The parameters were set again.", parameters=3))
+    assert bench.window.said == ["The parameters were set again."]
 
 
 # -- what the panels show ------------------------------------------------------------------------

@@ -100,7 +100,7 @@ def views_and_in_place() -> Any:
 
 
 class Scaled(torch.autograd.Function):
-    """Two outputs, one argument that is no tensor, one that needs no gradient."""
+    """Two outputs, one argument that is not a tensor, one that needs no gradient."""
 
     @staticmethod
     def forward(ctx: Any, x: torch.Tensor, factor: float, mask: torch.Tensor) -> Any:

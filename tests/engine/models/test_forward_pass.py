@@ -196,7 +196,7 @@ def test_gradients_of_the_live_model_are_not_those_of_the_pass():
 
 @pytest.mark.parametrize("loss", [CROSS_ENTROPY, nn.functional.cross_entropy])
 def test_the_recording_names_the_block_of_every_call(loss):
-    """A block or loss that is no module is recorded as if it were one, and a module but once."""
+    """A block or loss that is not a module is recorded as if it were one, and a module but once."""
     model = chain(
         ("Input", {"shape": (1, 8, 8)}), ("nn.Flatten", {}), ("torch.softmax", {}),
         ("nn.Linear", {"in_features": 64, "out_features": 10}), ("Output", {}),

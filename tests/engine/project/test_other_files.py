@@ -1,4 +1,4 @@
-"""A file that is no project is named for what it is, with what can be done."""
+"""A file that is not a project is named for what it is, with what can be done."""
 
 from __future__ import annotations
 

@@ -264,7 +264,7 @@ def test_the_least_precise_dtype_of_a_cast_decides():
 
 
 def test_terms_that_cancel_round_as_their_sizes_do():
-    """The derivative is 0, and the sum of the terms 2e6: what float32 leaves of it is no fault."""
+    """The derivative is 0, and the sum of the terms 2e6: float32 leaves a rest, not a fault."""
     x = torch.tensor(1.0, requires_grad=True)
     (root,), recording = recorded(lambda: x.expand(2) * 1.0)
     stepper = BackwardStepper(root, torch.tensor([1e6, -1e6]))

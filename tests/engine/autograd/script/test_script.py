@@ -282,7 +282,7 @@ def test_a_script_of_the_model_runs_where_only_torch_is_known() -> None:
     move(lab, "end")
     start(lab, accumulate=True, real_engine=True)
     move(lab, "end")
-    start(lab, accumulate=True)  # the graph is gone: the batch runs forward anew
+    start(lab, accumulate=True)  # the graph is gone: the batch runs forward again
     name = next(n for n, _ in lab.models.forward.module.named_parameters())
     edit(lab, name, "g.clamp(-0.1, 0.1)")
     move(lab, "end")
