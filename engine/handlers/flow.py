@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import copy
+import inspect
 from collections.abc import Iterator
+from dataclasses import replace
 from time import perf_counter
 from typing import cast
 
@@ -19,7 +22,7 @@ from ..autograd.derivatives.gradient_flow import (
 from ..errors import LabError
 from ..lab import Lab
 from ..models.live import LiveModel
-from ..project.edits import loss_block
+from ..project.subject import CanvasSubject
 from ..protocol import (
     FlowCommand,
     FlowHistogram,
@@ -32,8 +35,9 @@ from ..protocol import (
     Snapshot,
 )
 from ..randomness import RandomStream
-from ..training.objective import CatalogueObjective
+from ..subjects.subject import CanvasModel, CodeModel, required_parameters
 from .models import require_runnable
+from .subjects import find_subject, objective_of
 
 MAX_CELLS = 12_000
 """Largest number of layers times steps: a snapshot must not exceed its limit."""
@@ -46,22 +50,17 @@ def gradient_flow(lab: Lab, command: FlowCommand) -> Iterator[Snapshot | None]:
     A stop signal ends the run. Raises LabError for a model that cannot be trained, and for too many
     steps for its number of layers.
     """
-    require_runnable(command.model, command.training)
+    if isinstance(command.subject, CanvasSubject):
+        require_runnable(command.model, command.training)
     runs = lab.derivatives.flow = {}
-    block = loss_block(command.model)
-    loss, params = (block.kind, block.params) if block else ("", None)
     for name in command.initialisations:
-        module = LiveModel(command.model, command.training.seed).module
-        device = next((p.device for p in module.parameters()), None)
+        copied = _copy(lab, command)
+        device = next((p.device for p in copied.module.parameters()), None)
         if device is not None:
             with RandomStream(command.training.seed, device):
-                INITIALISATIONS[name](module)
-        run = runs[name] = FlowRun(
-            module,
-            command.training,
-            command.steps,
-            CatalogueObjective(module, command.training, loss, params),
-        )
+                INITIALISATIONS[name](copied.module)
+        objective = objective_of(lab, copied, command.objective, command.model, command.training)
+        run = runs[name] = FlowRun(copied.module, command.training, command.steps, objective)
         rows = max(len(run.layers), len(run.activations), 1)
         if rows * run.steps > MAX_CELLS:
             raise LabError(
@@ -80,6 +79,28 @@ def gradient_flow(lab: Lab, command: FlowCommand) -> Iterator[Snapshot | None]:
         yield _snapshot(name, run)
         if lab.control.stop.is_set():
             return
+
+
+def _copy(lab: Lab, command: FlowCommand) -> CanvasModel | CodeModel:
+    """The canvas's model with weights from the seed; of a subject of code a copy with its present
+    weights. Raises LabError for a module that cannot be copied, or is not the one that its step
+    runs."""
+    subject = find_subject(lab, command.subject, command.model, command.training)
+    if isinstance(subject, CanvasModel):
+        return CanvasModel(LiveModel(command.model, command.training.seed))
+    own = subject.variables.get("step")
+    if not command.objective.step and inspect.isfunction(own) and len(required_parameters(own)) < 2:
+        raise LabError(
+            "The function step(batch) of your code runs your own module, not a copy of it.",
+            hint="Let it take the module: step(model, batch).",
+        )
+    try:
+        return replace(subject, module=copy.deepcopy(subject.module))
+    except Exception as error:  # a module may hold anything
+        raise LabError(
+            f"The module cannot be copied: {type(error).__name__}: {error}",
+            hint="Choose its class as the subject, or keep tensors with a graph out of it.",
+        ) from error
 
 
 def read_flow(lab: Lab, command: ReadFlowCommand) -> Iterator[Snapshot]:

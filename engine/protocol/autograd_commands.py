@@ -7,6 +7,7 @@ from typing import Literal
 from msgspec import field
 
 from ..project.document import Model, ParamValue, TrainingSetup
+from ..project.subject import CanvasSubject, Objective, Subject
 from .commands import Command, ExampleTab
 from .derivative_snapshots import DerivativeKind
 from .flow_snapshots import Initialisation
@@ -291,11 +292,13 @@ class GradcheckCommand(Command, frozen=True, kw_only=True):
 
 class FlowCommand(Command, frozen=True, kw_only=True):
     """Train `steps` steps from each initialisation, on the same batches, and measure the gradients
-    -> FlowSnapshots. The lab's own weights are not changed."""
+    -> FlowSnapshots. Copies of the subject are trained; its own weights are not changed."""
 
     handler = "flow:gradient_flow"
     model: Model
     training: TrainingSetup
+    subject: Subject = CanvasSubject()
+    objective: Objective = Objective()
     steps: int = 60
     initialisations: tuple[Initialisation, ...] = ("default", "normal_0.01", "normal_1")
 

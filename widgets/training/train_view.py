@@ -261,8 +261,9 @@ class TrainView(QWidget):
                 else:
                     values = getattr(columns, line.key)
                     steps = columns.step if values else ()
-                if name == "accuracy" and all(map(math.isnan, values)):
-                    continue  # the task has none
+                missing = name == "accuracy" or not snapshot.validation_samples
+                if missing and all(map(math.isnan, values)):
+                    continue  # the task has no accuracy, or the run no validation data
                 if values:
                     plot.append(line.key, steps, [value * _SCALES.get(name, 1) for value in values])
 

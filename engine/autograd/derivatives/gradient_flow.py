@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from typing import Any
 
 import numpy as np
 import torch
@@ -18,7 +19,7 @@ from torch import Tensor, nn
 from ...project.document import TrainingSetup
 from ...training.loop import TrainingLoop
 from ...training.metrics import Diverged
-from ...training.objective import CatalogueObjective
+from ...training.objective import Objective, Outcome
 
 VANISHING = 1e-3
 """At this fraction of the largest layer's gradient (root mean square) or less, gradients vanish."""
@@ -79,9 +80,10 @@ class FlowRun:
         module: nn.Module,
         setup: TrainingSetup,
         steps: int,
-        objective: CatalogueObjective,
+        objective: Objective,
     ) -> None:
-        self.loop = TrainingLoop(module, setup, objective)
+        self.losses: list[float] = []
+        self.loop = TrainingLoop(module, setup, _Watched(objective, self.losses))
         self.steps = min(steps, self.loop.total_steps or steps)
         self.layers = [
             name
@@ -96,7 +98,6 @@ class FlowRun:
         self.activations = [name for name, _ in found]
         watched = {*self.layers, *self.activations}
         self.order = [name for name, _ in module.named_modules() if name in watched]
-        self.losses: list[float] = []
         self.norms: Floats = np.full((len(self.layers), self.steps), np.nan, np.float32)
         self.rms: Floats = self.norms.copy()
         self.zeros = np.zeros((len(self.layers), self.steps), np.int64)
@@ -104,7 +105,7 @@ class FlowRun:
         self.dead: Floats = np.full((len(found), self.steps), np.nan, np.float32)
         self.ended = ""
         self._alive: dict[int, Tensor] = {}
-        self._hooks = [objective.loss_fn.register_forward_hook(self._see_loss)]
+        self._hooks = []
         for row, (_, part) in enumerate(found):
             self._hooks.append(part.register_forward_hook(self._see_activation(row)))
 
@@ -142,10 +143,6 @@ class FlowRun:
             self.dead[row, step] = 1.0 - float(alive.double().mean())
         self._alive.clear()
 
-    def _see_loss(self, module: nn.Module, args: tuple, loss: Tensor) -> None:
-        if torch.is_grad_enabled():  # else a validation pass
-            self.losses.append(float(loss.detach()))
-
     def _see_activation(self, row: int) -> Callable[[nn.Module, tuple, Tensor], None]:
         def see(module: nn.Module, args: tuple, out: Tensor) -> None:
             if not out.requires_grad:  # a validation pass
@@ -154,6 +151,34 @@ class FlowRun:
             self._alive[row] = alive if row not in self._alive else self._alive[row] | alive
 
         return see
+
+
+class _Watched:
+    """An objective that notes the loss of each training step."""
+
+    def __init__(self, objective: Objective, losses: list[float]) -> None:
+        self._objective, self._losses = objective, losses
+
+        self.validation_samples = 0  # validation is no part of the picture
+        self.guess_accuracy = objective.guess_accuracy
+
+    @property
+    def batches_per_epoch(self) -> int | None:
+        return self._objective.batches_per_epoch
+
+    def to(self, device: torch.device) -> None:
+        self._objective.to(device)
+
+    def batches(self, epoch: int, first: int) -> Iterator[Any]:
+        return self._objective.batches(epoch, first)
+
+    def validation_batches(self) -> Iterator[Any]:
+        return iter(())
+
+    def outcome(self, batch: Any) -> Outcome:
+        outcome = self._objective.outcome(batch)
+        self._losses.append(float(outcome.loss.detach()))
+        return outcome
 
 
 def alive_units(module: nn.Module, out: Tensor) -> Tensor:

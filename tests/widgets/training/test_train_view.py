@@ -761,3 +761,40 @@ def test_a_resumed_run_is_drawn_anew(view: TrainView) -> None:
     view.show_training(snapshot(steps=STEPS, reply_to=1))
     view.show_training(snapshot(steps=STEPS, reply_to=2))
     assert view.plots["loss"].tracks["loss"].raw.x.tolist() == [1, 2]
+
+
+def test_a_run_without_validation_or_accuracy_draws_neither(qtbot):
+    view = TrainView()
+    qtbot.addWidget(view)
+    nan = math.nan
+    columns = StepColumns(
+        step=(1, 2), loss=(2.0, 1.0), accuracy=(nan, nan), figures={"F1": (0.25, 0.5)}
+    )
+    row = EpochRow(1, 2, 1.5, nan, nan, nan, {"F1": 0.375}, {})
+    view.show_training(snapshot(steps=columns, epoch_rows=(row,)))
+    loss, accuracy, figure = view.plots["loss"], view.plots["accuracy"], view.figures["F1"]
+    assert {key: len(track.raw) for key, track in loss.tracks.items()} == {
+        "loss": 2, "train_loss": 1, "validation_loss": 0,
+    }  # fmt: skip
+    assert not any(len(track.raw) for track in accuracy.tracks.values())
+    assert figure.tracks["step"].raw.y.tolist() == [0.25, 0.5]
+    assert figure.tracks["train"].raw.y.tolist() == [0.375]
+    assert len(figure.tracks["validation"].raw) == 0
+
+
+def test_a_validation_loss_that_is_not_finite_is_told(qtbot):
+    view = TrainView()
+    qtbot.addWidget(view)
+    row = EpochRow(1, 2, 1.5, 0.5, math.nan, 0.5)
+    view.show_training(snapshot(epoch_rows=(row,), validation_samples=4))
+    assert len(view.plots["loss"].tracks["validation_loss"].raw) == 1
+
+
+def test_a_new_run_has_its_own_figures_and_at_most_eight(qtbot):
+    view = TrainView()
+    qtbot.addWidget(view)
+    many = {f"f{n}": (1.0,) for n in range(12)}
+    view.show_training(snapshot(steps=StepColumns(step=(1,), loss=(1.0,), figures=many)))
+    assert list(view.figures) == [f"f{n}" for n in range(8)]
+    view.show_training(snapshot(run="b", steps=StepColumns(step=(1,), loss=(1.0,))))
+    assert view.figures == {}
