@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import torch
@@ -10,14 +10,16 @@ from torch import Tensor
 
 
 class RandomStream:
-    """In `with stream:`, torch's global generators have the states of this stream; otherwise the
-    usual ones.
+    """In `with stream:`, torch's global generators, and the `others`, have the states of this
+    stream; otherwise the usual ones.
 
-    The stream starts as after `torch.manual_seed(seed)`. So a plain loop after that call draws the
-    same numbers (dropout).
+    The stream starts as after `torch.manual_seed(seed)`, and with the states that the others have
+    now. So a plain loop after that call draws the same numbers (dropout, a loader's order).
     """
 
-    def __init__(self, seed: int, device: torch.device) -> None:
+    def __init__(
+        self, seed: int, device: torch.device, others: Sequence[torch.Generator] = ()
+    ) -> None:
         self._generators = {"cpu": torch.default_generator}
         if device.type == "cuda":
             torch.cuda.init()  # makes the default generators
@@ -29,6 +31,9 @@ class RandomStream:
             name: torch.Generator(generator.device).manual_seed(seed).get_state()
             for name, generator in self._generators.items()
         }
+        for number, generator in enumerate(others):
+            self._generators[f"other {number}"] = generator
+            self._inactive[f"other {number}"] = generator.get_state()
 
     def __enter__(self) -> None:
         self._swap()
@@ -49,13 +54,14 @@ class RandomStream:
             self._swap()
 
     def state(self) -> dict[str, Tensor]:
-        """Return the stream's state by device type, as uint8 tensors on the CPU."""
+        """Return the stream's state by device type, and "other 0" and so on, as uint8 tensors on
+        the CPU."""
         if not self._active:
             return dict(self._inactive)
         return {name: generator.get_state() for name, generator in self._generators.items()}
 
     def restore(self, state: dict[str, Tensor]) -> None:
-        """Go on from a saved state. A device type that is not in it keeps its own."""
+        """Go on from a saved state. A generator that is not in it keeps its own."""
         for name in state.keys() & self._generators.keys():
             if self._active:
                 self._generators[name].set_state(state[name])

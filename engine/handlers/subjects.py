@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -39,12 +40,13 @@ from ..protocol import (
     WeightRow,
     WriteStepCommand,
 )
+from ..randomness import RandomStream
 from ..subjects.initial_values import preview
 from ..subjects.python_file import objects_in
 from ..subjects.structure import calls_in, module_rows, optimizers_among, totals, weight_rows
 from ..subjects.subject import CanvasModel, CodeModel, required_parameters
 from ..subjects.written import run_line as run_written_line
-from ..training.batches import batches_of
+from ..training.batches import batches_of, generators_of
 from ..training.code_objective import CodeObjective, Step, compile_step
 from ..training.objective import CatalogueObjective
 from ..training.objective import Objective as RunObjective
@@ -65,11 +67,14 @@ def write_usual_step(lab: Lab, command: WriteStepCommand) -> Iterator[Snapshot]:
     if isinstance(subject, CanvasModel):
         raise LabError("The canvas has its own data set and loss.", hint="Set them under Train.")
     data = _value(lab, command.objective.data, subject.variables)
-    batch = _first_batch(batches_of(data, command.training.batch_size))
-    if inspect.isfunction(subject.variables.get("step")):
+    batches = batches_of(data, command.training.batch_size)
+    with running(lab, command.training, generators_of(batches)):
+        batch = first_batch(batches)
+        is_own = inspect.isfunction(subject.variables.get("step"))
+        written = None if is_own else write_step(subject.module, batch)
+    if written is None:
         yield StepSnapshot(task="step of your code", source="", batch=described(batch))
         return
-    written = write_step(subject.module, batch)
     yield StepSnapshot(task=written.task, source=written.source, batch=described(batch))
 
 
@@ -83,8 +88,8 @@ def read_structure(lab: Lab, command: ReadStructureCommand) -> Iterator[Snapshot
             objective = objective_of(
                 lab, subject, command.objective, command.model, command.training
             )
-            with lab.control.user_code():
-                first = _first_batch(objective.batches(0, 0))
+            with running(lab, command.training, objective.generators):
+                first = first_batch(objective.batches(0, 0))
                 batch = described(first)
                 calls = calls_in(subject.module, lambda: objective.outcome(first))
         except LabError as error:
@@ -102,14 +107,6 @@ def read_structure(lab: Lab, command: ReadStructureCommand) -> Iterator[Snapshot
     )
     weights = weight_rows(subject.module, optimizers)
     yield from _in_parts(whole, module_rows(subject.module, calls), weights)
-
-
-def _first_batch(batches: Iterable[Any]) -> Any:
-    """The first batch; torch's random state is as before. Raises LabError if there is none."""
-    with torch.random.fork_rng(devices=[]):
-        for batch in batches:
-            return batch
-    raise LabError("The data has no batch.", hint="Give data with samples.")
 
 
 def run_line(lab: Lab, command: RunLineCommand) -> Iterator[Snapshot]:
@@ -192,19 +189,22 @@ def objective_of(
         )
     data = _value(lab, written.data, subject.variables)
     validation = _value(lab, written.validation, subject.variables) if written.validation else None
-    step = _step(subject, written, data, training)
+    step = _step(lab, subject, written, data, training)
     return CodeObjective(step, data, validation, training.batch_size)
 
 
-def _step(subject: CodeModel, written: Objective, data: object, training: TrainingSetup) -> Step:
+def _step(
+    lab: Lab, subject: CodeModel, written: Objective, data: object, training: TrainingSetup
+) -> Step:
     """The step as it is written; else the function `step` of the subject's own code, if it has
     one; else one that fits the first batch."""
     own = subject.variables.get("step")
     if written.step or not inspect.isfunction(own):
         source = written.step
         if not source:
-            first = _first_batch(batches_of(data, training.batch_size))
-            source = write_step(subject.module, first).source
+            batches = batches_of(data, training.batch_size)
+            with running(lab, training, generators_of(batches)):
+                source = write_step(subject.module, first_batch(batches)).source
         return compile_step(source, subject.module, subject.variables)
     takes = len(required_parameters(own))
     if takes == 2:
@@ -215,6 +215,25 @@ def _step(subject: CodeModel, written: Objective, data: object, training: Traini
         f"`step` of your code takes {takes} arguments.",
         hint="Write step(batch) or step(model, batch).",
     )
+
+
+@contextmanager
+def running(
+    lab: Lab, training: TrainingSetup, generators: Sequence[torch.Generator]
+) -> Iterator[None]:
+    """In this context the user's code runs, and the random numbers are those with which a run
+    begins: a batch drawn in it is the first of the run's. Afterwards the global generators, and
+    these of the data's own, stand where they stood."""
+    stream = RandomStream(training.seed, torch.device("cpu"), generators)
+    with output_of(lab).redirected(), lab.control.user_code(), stream:
+        yield
+
+
+def first_batch(batches: Iterable[Any]) -> Any:
+    """Raises LabError if there is none."""
+    for batch in batches:
+        return batch
+    raise LabError("The data has no batch.", hint="Give data with samples.")
 
 
 def _value(lab: Lab, expression: str, variables: Mapping[str, Any]) -> object:

@@ -3,8 +3,7 @@ gives."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from itertools import islice
 from typing import Any
 
@@ -18,6 +17,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from ..protocol import ModuleCall, ModuleRow, StructureTotals, WeightRow
 from ..tensors.readable import dtype_name
 from ..training.batches import tensors_in
+from .trial import on_trial
 from .written import written
 
 MAX_CALLS = 8
@@ -161,7 +161,7 @@ def calls_in(module: nn.Module, run: Callable[[], object]) -> Calls:
 
             hooks.append(part.register_forward_pre_hook(before, with_kwargs=True))
             hooks.append(part.register_forward_hook(after, with_kwargs=True))
-        with _buffers_as_before(module), torch.random.fork_rng(devices=[]), counter:
+        with on_trial(module), torch.random.fork_rng(devices=[]), counter:
             run()
     finally:
         for hook in hooks:
@@ -171,15 +171,3 @@ def calls_in(module: nn.Module, run: Callable[[], object]) -> Calls:
 
 def _shapes(value: object) -> tuple[tuple[int, ...], ...]:
     return tuple(tuple(tensor.shape) for tensor in islice(tensors_in(value), MAX_SHAPES))
-
-
-@contextmanager
-def _buffers_as_before(module: nn.Module) -> Iterator[None]:
-    kept = [(buffer, buffer.detach().clone()) for buffer in module.buffers()]
-    try:
-        yield
-    finally:
-        with torch.no_grad():
-            for buffer, before in kept:
-                if buffer.shape == before.shape:
-                    buffer.copy_(before)

@@ -72,6 +72,18 @@ class _Calls:
         return iter(self._function())
 
 
+def generators_of(*loaders: object) -> tuple[torch.Generator, ...]:
+    """The generators of the loaders' own, and of their samplers and data sets, each once."""
+    found: dict[int, torch.Generator] = {}
+    for loader in loaders:
+        parts = (getattr(loader, name, None) for name in ("sampler", "batch_sampler", "dataset"))
+        for part in (loader, *parts):
+            for value in getattr(part, "__dict__", {}).values():
+                if isinstance(value, torch.Generator):
+                    found[id(value)] = value
+    return tuple(found.values())
+
+
 def length_of(batches: Iterable[Any]) -> int | None:
     """The number of batches; None if the data does not say."""
     if not isinstance(batches, Sized):

@@ -149,7 +149,7 @@ def _rng(value: object, field: str) -> dict[str, Tensor]:
     for name, state in states.items():
         if state.dtype != torch.uint8 or state.dim() != 1:
             raise FieldProblem(f"{field}.{name}", "a uint8 tensor of one dimension is expected")
-        if name == "cpu":
+        if name == "cpu" or name.startswith("other"):
             try:
                 torch.Generator().set_state(state.contiguous())
             except RuntimeError as error:

@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ..errors import LabError
-from .batches import batches_of, in_order, length_of, moved, samples_in, skipped
+from .batches import batches_of, generators_of, in_order, length_of, moved, samples_in, skipped
 from .objective import Outcome
 
 STEP_FILE = "<step>"
@@ -42,6 +42,7 @@ class CodeObjective:
         self._validation: Iterable[Any] = (
             () if validation is None else in_order(validation, batch_size)
         )
+        self.generators = generators_of(self._batches, self._validation)
         self._device = torch.device("cpu")
         self.validation_samples = 0 if validation is None else _samples(self._validation)
 
@@ -82,7 +83,7 @@ def outcome_of(result: object, samples: int) -> Outcome:
             hint="Do not detach it, and compute it with gradients on.",
         )
     numbers = {str(name): _number(name, value, loss.device) for name, value in figures.items()}
-    return Outcome(loss.reshape(()), samples, figures=numbers)
+    return Outcome(loss.reshape(()) if loss.ndim else loss, samples, figures=numbers)
 
 
 def _number(name: object, value: object, device: torch.device) -> Tensor:

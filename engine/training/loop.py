@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Mapping
+from contextlib import ExitStack
 from functools import partial
 from math import isfinite
 from time import perf_counter
@@ -19,6 +20,7 @@ from .checkpoint_match import check_match
 from .components import find_device, make_optimizer
 from .memory import cuda_bytes, rss_bytes
 from .metrics import Diverged, EpochTotals, Measured, Metrics
+from .modes import modes_kept
 from .objective import CatalogueObjective, Objective, Outcome
 from .optimizer_state import check_optimizer_state
 
@@ -55,11 +57,13 @@ class TrainingLoop:
         self.optimizer = make_optimizer(setup.optimizer, setup.optimizer_params, self.parameters)
         self.objective.to(self.device)
         self._home = next((p.device for p in model.parameters()), torch.device("cpu"))
-        self.random = RandomStream(setup.seed, self.device)
+        self.random = RandomStream(setup.seed, self.device, self.objective.generators)
         self.metrics = Metrics()
         self._measured_s = 0.0
         self.step = self.epoch = self.batch = 0
         self.epoch_rng = self.random.state()
+        self._modes = ExitStack()
+        self._modes.enter_context(modes_kept(model))
         self.model.to(self.device)  # in place, so the optimizer keeps its parameters
 
     @property
@@ -114,6 +118,8 @@ class TrainingLoop:
         outcome = self.objective.outcome(batch)
         self._check(outcome.loss)
         outcome.loss.backward()
+        if self.step == 0:
+            self._check_gradients()
         self.optimizer.step()
         timing = (start, self._now()) if measured else None
         self.step += 1
@@ -123,8 +129,19 @@ class TrainingLoop:
     def _end_epoch(self) -> Iterator[None]:
         """Validate under eval() and no_grad, then begin the next epoch."""
         self.flush()
+        with modes_kept(self.model):
+            totals = yield from self._validated()
+        self.epoch += 1
+        self.batch = 0
+        self.metrics.end_epoch(self.epoch, self.step, totals)
+        if self.epoch < self.setup.epochs:
+            yield
+
+    def _validated(self) -> Generator[None, None, EpochTotals]:
+        """Yields after every batch."""
         totals = EpochTotals()
-        random = RandomStream(self.setup.seed, self.device)  # training's own stream is not used
+        # Training's own stream is not used.
+        random = RandomStream(self.setup.seed, self.device, self.objective.generators)
         with random:
             batches = self.objective.validation_batches()
         while True:
@@ -133,14 +150,8 @@ class TrainingLoop:
             with random, torch.no_grad():
                 batch = next(batches, None)
                 if batch is None:
-                    break
+                    return totals
                 totals.add_outcome(self.objective.outcome(batch))
-            yield
-        self.model.train()
-        self.epoch += 1
-        self.batch = 0
-        self.metrics.end_epoch(self.epoch, self.step, totals)
-        if self.epoch < self.setup.epochs:
             yield
 
     def _batches(self) -> Iterator[Any]:
@@ -156,8 +167,8 @@ class TrainingLoop:
         return batches
 
     def close(self) -> None:
-        """Move the model back to where it was, in training mode, for export and stepping."""
-        self.model.train()
+        """Move the model back to where it was, in the mode that it had."""
+        self._modes.close()
         if self.device != self._home:
             self.model.to(self._home)
 
@@ -184,6 +195,15 @@ class TrainingLoop:
         """
         if self.device.type != "cuda" and not isfinite(value := loss.item()):
             raise Diverged(self.step + 1, value)
+
+    def _check_gradients(self) -> None:
+        """Raise LabError if not one parameter got a gradient: the loss is that of another model."""
+        if self.parameters and all(p.grad is None for p in self.parameters):
+            raise LabError(
+                f"No parameter of this {type(self.model).__name__} got a gradient: the loss does"
+                " not depend on it.",
+                hint="Compute the loss with `model`; or choose the module that the step uses.",
+            )
 
     def _is_measured(self) -> bool:
         now = perf_counter()

@@ -26,10 +26,12 @@ class Outcome(NamedTuple):
 
 class Objective(Protocol):
     """`validation_samples` is 0 without validation data. `guess_accuracy` is the validation
-    accuracy of always guessing the most frequent class; NaN for a task without classes."""
+    accuracy of always guessing the most frequent class; NaN for a task without classes.
+    `generators` are those of the data's own, from which batches draw besides the global ones."""
 
     validation_samples: int
     guess_accuracy: float
+    generators: tuple[torch.Generator, ...]
 
     @property
     def batches_per_epoch(self) -> int | None:
@@ -55,6 +57,8 @@ class Objective(Protocol):
 class CatalogueObjective:
     """A data set and a loss of the catalogue. `loss` replaces the one of the set-up, if a loss
     block is on the canvas. Raises LabError for an unknown one, or bad parameters."""
+
+    generators: tuple[torch.Generator, ...] = ()
 
     def __init__(
         self,

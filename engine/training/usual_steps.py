@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from ..errors import LabError
 from .batches import tensors_in
+from .modes import modes_kept
 
 _WRITE = "Write the step yourself: def step(batch): ... return loss."
 _TARGETS = ("labels", "label", "target", "targets", "y")
@@ -112,16 +113,12 @@ def _taken_apart(batch: Any) -> _Parts:
 
 def _predicted(model: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
     """The model's prediction, or the exception that it raised."""
-    training = [module for module in model.modules() if module.training]
-    model.eval()
-    try:
-        with torch.no_grad(), torch.random.fork_rng(devices=[]):
+    with modes_kept(model), torch.no_grad(), torch.random.fork_rng(devices=[]):
+        model.eval()
+        try:
             return model(*args, **kwargs)
-    except Exception as error:  # told by the caller
-        return error
-    finally:
-        for module in training:
-            module.training = True
+        except Exception as error:  # told by the caller
+            return error
 
 
 def _with_target(prediction: Any, y: Any) -> tuple[str, list[str]] | None:

@@ -14,7 +14,15 @@ from torch.utils.data import DataLoader, IterableDataset, TensorDataset
 from engine.errors import LabError
 from engine.project.document import TrainingSetup, replace
 from engine.training import checkpoints
-from engine.training.batches import batches_of, in_order, length_of, moved, samples_in, tensors_in
+from engine.training.batches import (
+    batches_of,
+    generators_of,
+    in_order,
+    length_of,
+    moved,
+    samples_in,
+    tensors_in,
+)
 from engine.training.code_objective import CodeObjective, compile_step, outcome_of
 from engine.training.loop import TrainingLoop
 from engine.training.metrics import StepRow
@@ -285,3 +293,70 @@ def test_a_model_goes_back_to_where_it_was() -> None:
     loop.close()
     assert model.training and next(model.parameters()).device.type == "cpu"
     assert math.isnan(loop.metrics.epochs[0].validation_loss)
+
+
+# -- what a run leaves as it was -------------------------------------------------------------------
+
+
+def test_a_loader_with_a_generator_of_its_own_is_resumed_and_left_as_it_was(
+    tmp_path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TENSORLAB_DATA_DIR", str(tmp_path))
+    own = torch.Generator().manual_seed(3)
+    torch.randn(5, generator=own)  # the run begins with the state that the user's code left
+    loader = DataLoader(TensorDataset(*samples()), 16, shuffle=True, generator=own)
+    at_first = own.get_state()
+    plain = noisy()
+    steps, _ = by_hand(plain, loader, samples(20))
+    own.set_state(at_first)
+    first = loop_of(noisy(), loader)
+    running = first.steps()
+    while first.step < 8:  # three batches into the second epoch
+        next(running)
+    running.close()
+    path = checkpoints.save(first.checkpoint("run"))
+    assert torch.equal(own.get_state(), at_first)
+    resumed = loop_of(noisy(), loader)
+    resumed.restore(checkpoints.load(path))
+    for _ in resumed.steps():
+        pass
+    resumed.flush()
+    assert torch.equal(own.get_state(), at_first)
+    assert [row.loss for row in resumed.metrics.history] == pytest.approx([a for a, _ in steps])
+    ours = resumed.model.state_dict()
+    assert all(torch.equal(value, ours[key]) for key, value in plain.state_dict().items())
+
+
+def test_generators_are_found_where_loaders_keep_them() -> None:
+    a, b, c = (torch.Generator() for _ in range(3))
+    dataset = TensorDataset(torch.arange(4))
+    dataset.augment = c
+    sampler = torch.utils.data.RandomSampler(dataset, generator=b)
+    loader = DataLoader(dataset, sampler=sampler, generator=a)
+    found = generators_of(loader, (), None, loader)
+    assert {id(g) for g in found} == {id(a), id(b), id(c)} and len(found) == 3
+
+
+def test_modules_that_the_user_has_set_to_eval_stay_so() -> None:
+    model = noisy()
+    model[1].eval()
+    mean = model.state_dict()["1.running_mean"].clone()
+    loop = loop_of(model, samples(), samples(20))
+    for _ in loop.steps():
+        assert model[1].training is False
+    loop.close()
+    assert torch.equal(model.state_dict()["1.running_mean"], mean)
+    assert [module.training for module in model] == [True, False, True, True, True]
+    model.eval()
+    loop = loop_of(model, samples())
+    next(loop.steps())
+    assert model.training and model[1].training
+    loop.close()
+    assert not any(module.training for module in model.modules())
+
+
+def test_a_loss_of_another_model_is_told() -> None:
+    model, other = noisy(), noisy()
+    loop = TrainingLoop(model, SETUP, CodeObjective(squared(other), samples(), None, 16))
+    with pytest.raises(LabError, match="No parameter of this Sequential got a gradient"):
+        next(loop.steps())

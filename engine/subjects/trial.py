@@ -1,0 +1,39 @@
+"""A step that is only looked at: the module is as before when it has run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
+
+from ..training.modes import modes_kept
+
+
+@contextmanager
+def on_trial(module: nn.Module) -> Iterator[None]:
+    """In this context the module is in training mode and has copies of its buffers; afterwards it
+    has the mode that it had, and its own buffers as they were.
+
+    A graph made in the context keeps the copies, so a backward through it finds what forward saved.
+    A lazy buffer, which has no numbers yet, is not copied.
+    """
+    own: list[tuple[nn.Module, str, Tensor]] = []
+    copies: dict[int, Tensor] = {}
+    for part in module.modules():
+        for name, buffer in part._buffers.items():
+            if buffer is not None and not is_lazy(buffer):
+                own.append((part, name, buffer))
+                if id(buffer) not in copies:
+                    copies[id(buffer)] = buffer.detach().clone()
+    with modes_kept(module):
+        if not module.training:
+            module.train()
+        try:
+            for part, name, buffer in own:
+                part._buffers[name] = copies[id(buffer)]
+            yield
+        finally:
+            for part, name, buffer in own:
+                part._buffers[name] = buffer
