@@ -103,10 +103,8 @@ class FirstStepsPresenter(QObject):
     # -- what is to be shown ---------------------------------------------------------------------
 
     def _on_snapshot(self, snapshot: Snapshot) -> None:
-        if self._stage == 0:
-            return
         if self._bench.window.banners.banner(_KEY) is None:
-            self._stage = 0  # the reader has closed the banner
+            self._stage = 0  # no first steps, or the reader has closed the banner
             return
         match self._stage, snapshot:
             case 2, ForwardSnapshot():

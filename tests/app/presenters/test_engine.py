@@ -72,23 +72,30 @@ def test_an_engine_that_cannot_start_waits_to_be_restarted(engine, bench, link):
 
 
 @pytest.mark.parametrize(
-    ("state", "choice", "asked"),
+    ("state", "choice", "tip", "asked"),
     [
-        ("running", "Resume", "resume"),
-        ("paused", "Resume", "resume"),
-        ("failed", "Resume", "resume"),
-        ("finished", "Restore weights", "restore"),
-        ("stopped", "Restore weights", "restore"),
+        ("running", "Resume", "Train on from step 1,200 of 3,000.", "resume"),
+        ("paused", "Resume", "Train on from step 1,200 of 3,000.", "resume"),
+        ("failed", "Resume", "Train on from step 1,200 of 3,000.", "resume"),
+        (
+            "finished",
+            "Restore weights",
+            "Bring back the weights of step 1,200 of 3,000.",
+            "restore",
+        ),
+        ("stopped", "Restore weights", "Bring back the weights of step 1,200 of 3,000.", "restore"),
     ],
 )
 def test_the_weights_of_a_lost_run_have_a_way_back(
-    engine, bench, link, training_snapshot, state, choice, asked
+    engine, bench, link, training_snapshot, state, choice, tip, asked
 ):
     link.get_ready()
-    bench.store.take(training_snapshot(state=state, checkpoint="/a.pt", checkpoint_step=1200))
+    run = training_snapshot(state=state, total_steps=3000, checkpoint="/a.pt", checkpoint_step=1200)
+    bench.store.take(run)
     link.close()
     link.lost.emit(REASON)
     assert choices(bench) == [choice]
+    assert bench.window.banners.banner("engine").findChild(QPushButton).toolTip() == tip
     text = bench.window.banners.banner("engine").text
     assert text.endswith("The run's weights are in its last checkpoint.")
     press(bench, "engine", choice)

@@ -73,8 +73,10 @@ def test_a_large_graph_is_saved_in_the_worker(large, answers, tmp_path, qtbot):
         answers.save = str(tmp_path / f"there.{form}")
         pane.bar.export_requested.emit(form)
         assert not stop.isHidden() and not (tmp_path / f"there.{form}").exists()
-        assert "Saving the graph" in told.currentMessage()
-        qtbot.waitUntil(lambda: "was saved to" in told.currentMessage(), timeout=30_000)
+        count = f"{len(hierarchy.graph.nodes):,} nodes"
+        assert told.currentMessage() == f"Saving the graph of {count} to {answers.save}…"
+        done = f"The graph was saved to {answers.save}"
+        qtbot.waitUntil(lambda done=done: told.currentMessage() == done, timeout=30_000)
         assert stop.isHidden()
         there = (tmp_path / f"there.{form}").read_bytes()
         assert there == (tmp_path / f"here.{form}").read_bytes()
