@@ -22,8 +22,10 @@ from PySide6.QtWidgets import (
     QPlainTextEdit,
     QSlider,
     QSpinBox,
+    QTabBar,
     QTableView,
     QTabWidget,
+    QTextEdit,
     QTreeView,
     QWidget,
 )
@@ -48,7 +50,7 @@ def assert_same_words(view: QWidget, name: str) -> None:
 def words_of(view: QWidget) -> Iterator[str]:
     """Line by line: each control with its words and state, in the order in which they were made."""
     for widget in (view, *view.findChildren(QWidget)):
-        if _is_part(widget):
+        if widget is not view and _is_part(widget):
             continue
         facts = list(_facts(widget, view))
         if facts:
@@ -86,6 +88,8 @@ def _facts(widget: QWidget, view: QWidget) -> Iterator[tuple[str, str]]:
         yield from _rows("row", widget.model(), widget.model().columnCount())
     elif isinstance(widget, QListView) and widget.model() is not None:
         yield from _rows("row", widget.model(), 1)
+    elif isinstance(widget, QTextEdit):
+        yield from (("line", line) for line in widget.toPlainText().splitlines() if line)
     for action in widget.actions():
         yield "action", _action(action)
     for shortcut in widget.findChildren(
@@ -118,7 +122,7 @@ def _texts(widget: QWidget) -> dict[str, str]:
         return {"text": str(widget.value()), "range": f"{widget.minimum()} to {widget.maximum()}"}
     if isinstance(widget, QComboBox):
         return {"text": widget.currentText()}
-    if isinstance(widget, QTabWidget):
+    if isinstance(widget, QTabWidget | QTabBar):
         tabs = (f"{widget.tabText(i)} ({widget.tabToolTip(i)})" for i in range(widget.count()))
         return {"tabs": " | ".join(tabs)}
     return {}

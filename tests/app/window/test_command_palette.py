@@ -8,6 +8,7 @@ from PySide6.QtWidgets import QLineEdit, QWidget
 
 from app.window.command_palette import CommandPalette, Entry, match_score, search
 from tests.pictures import assert_same_picture
+from tests.words import assert_same_words
 from widgets import theme
 
 
@@ -156,11 +157,13 @@ def test_the_hint_is_painted_at_the_right_in_its_colour(palette, qapp):
 
 
 @pytest.mark.parametrize("query", ["", "li", "zz"])
-def test_picture(palette, query):
+def test_picture_and_words(palette, query):
     rows = (("Linear", "torch.nn.Linear"), ("Bilinear", "torch.nn.Bilinear"), ("Open", "Ctrl+O"))
     palette.ask([Entry(title, hint, "layers", lambda: None) for title, hint in rows], "hint")
     palette.field.setText(query)
     assert_same_picture(palette, f"command_palette_{query}".removesuffix("_"))
+    palette.field.clear()
+    assert_same_words(palette, "command_palette")
 
 
 def test_it_stands_out_as_a_card_in_both_themes(palette, qapp):

@@ -13,6 +13,7 @@ from app.window.export_panel import ExportPanel
 from engine.project.document import replace
 from engine.protocol import ExportSnapshot
 from tests.pictures import assert_same_picture
+from tests.words import assert_same_words
 from widgets import theme
 
 DONE = ExportSnapshot(
@@ -103,9 +104,10 @@ def test_it_stands_at_the_bottom_right_also_in_another_size(panel, qtbot) -> Non
     assert panel.height() >= panel.sizeHint().height()
 
 
-def test_picture(panel) -> None:
+def test_picture_and_words(panel) -> None:
     panel.show_export(replace(DONE, max_error=1.5e-7))
     assert_same_picture(panel, "export_panel")
+    assert_same_words(panel, "export_panel")
 
 
 def test_it_stands_out_as_a_card_in_both_themes(panel, qapp) -> None:

@@ -11,6 +11,7 @@ from app.actions import MENUS, ActionSpec
 from app.window.main_window import MESSAGE_MS, MainWindow, block_entries, let_drops_through
 from engine.project import catalogue
 from engine.project.document import WORKSPACES
+from tests.pictures import assert_same_picture
 from widgets import theme
 
 
@@ -69,10 +70,14 @@ def test_the_rail_has_a_button_for_each_workspace(window, qtbot) -> None:
     assert tops == sorted(tops)
 
 
-def test_the_rail_follows_the_theme(window, qapp) -> None:
+def test_the_rail_follows_the_theme(window, qapp, qtbot) -> None:
+    window.activateWindow()
+    qtbot.waitUntil(window.isActiveWindow)
+    window.rail.buttons["model"].setChecked(True)
+    window.rail.buttons["train"].setFocus()
     for colors in (theme.DARK, theme.LIGHT):
         theme.apply(qapp, colors)
-        assert colors.surface in window.rail.styleSheet()
+        assert_same_picture(window.rail, f"rail_{colors.name}")
 
 
 def test_the_menus_have_each_action_once_with_its_tip(window) -> None:

@@ -16,6 +16,7 @@ from app.window.tensors_page import TensorsPage
 from engine.project.document import Model
 from engine.project.problems import Problem
 from engine.protocol import Device, ReadySnapshot
+from tests.words import assert_same_words
 from widgets import theme
 
 
@@ -61,6 +62,19 @@ def test_the_panel_of_problems_counts_them_or_says_that_there_are_none(qtbot) ->
     assert page.focusProxy() is page.canvas
 
 
+def test_the_properties_list_all_problems_while_their_panel_is_behind(qtbot, qapp) -> None:
+    page = ModelPage()
+    qtbot.addWidget(page)
+    page.show()
+    qapp.processEvents()
+    moved = []
+    page.problems_moved.connect(lambda: moved.append(page.properties.lists_all))
+    for dock, lists_all in ((page.problems_dock, False), (page.code_dock, True)):
+        dock.raise_()
+        qapp.processEvents()
+        assert page.properties.lists_all == lists_all == moved[-1]
+
+
 def test_the_panels_of_the_model_are_as_wide_as_what_they_show(qtbot, qapp) -> None:
     page = ModelPage()
     qtbot.addWidget(page)
@@ -100,6 +114,7 @@ def test_every_tab_has_a_title_and_says_what_it_shows(qtbot, make_page) -> None:
     for number in range(tabs.count()):
         assert tabs.tabText(number) and tabs.tabToolTip(number).endswith(".")
     assert tabs.currentIndex() == 0
+    assert_same_words(tabs.tabBar(), f"tabs_of_{page.objectName().removesuffix('_page')}")
 
 
 def test_each_way_into_autograd_shows_its_tab(qtbot) -> None:
@@ -132,6 +147,12 @@ def test_the_sheet_of_keys_has_every_key_with_its_words(qtbot) -> None:
     for group in ("Canvas", "Autograd graph", "Console"):
         assert html.count(f"<h3>{group}</h3>") == 1
     assert "<b>Space+drag</b>" in html and theme.current().muted in html
+
+
+def test_what_the_sheet_of_keys_says(qtbot) -> None:
+    window = QWidget()
+    qtbot.addWidget(window)
+    assert_same_words(show_sheet(window, shortcuts_html(Actions(window))), "help_keys")
 
 
 def test_a_sheet_of_help_stands_beside_the_window_until_it_is_closed(qtbot) -> None:
