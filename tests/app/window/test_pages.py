@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import platform
+from importlib import metadata
 
 import pytest
-from PySide6.QtCore import QByteArray, Qt
+from PySide6.QtCore import QByteArray, Qt, qVersion
 from PySide6.QtWidgets import QDialog, QLabel, QTextBrowser, QWidget
 
 from app.actions import Actions
@@ -168,13 +169,32 @@ def test_a_sheet_of_help_stands_beside_the_window_until_it_is_closed(qtbot) -> N
     qtbot.waitUntil(lambda: window.findChild(QDialog, "help_sheet") is None)
 
 
-def test_about_tells_the_versions() -> None:
-    before = about_html(None)
-    assert "the engine is not ready yet" in before and "<td>&nbsp; –</td>" in before
+@pytest.mark.parametrize("is_ready", [False, True])
+def test_about_tells_the_versions(qtbot, monkeypatch, is_ready) -> None:
     devices = (Device("cpu", "CPU of 8 cores", 0), Device("cuda:0", "NVIDIA H200", 0))
     ready = ReadySnapshot(
         torch_version="2.13.0", python_version="3.11", pid=1, devices=devices, torch_threads=1
     )
-    told = about_html(ready)
-    assert "2.13.0" in told and "CPU of 8 cores, NVIDIA H200" in told
-    assert platform.python_version() in told
+    window = QWidget()
+    qtbot.addWidget(window)
+
+    def told() -> list[str]:
+        sheet = show_sheet(window, about_html(ready if is_ready else None))
+        lines = sheet.findChild(QTextBrowser).toPlainText().splitlines()
+        sheet.close()
+        return [line.strip() for line in lines if line]
+
+    monkeypatch.setattr(metadata, "version", {"tensorlab": "1.2"}.__getitem__)
+    assert told() == [
+        "Tensor Lab",
+        "A laboratory for tensors, graphs and models of PyTorch.",
+        *("Tensor Lab", "1.2", "Python", platform.python_version(), "Qt", qVersion()),
+        *("torch", "2.13.0" if is_ready else "the engine is not ready yet"),
+        *("Devices", "CPU of 8 cores, NVIDIA H200" if is_ready else "–"),
+    ]
+
+    def not_installed(package: str) -> str:
+        raise metadata.PackageNotFoundError(package)
+
+    monkeypatch.setattr(metadata, "version", not_installed)
+    assert told()[3] == "from a checkout"
