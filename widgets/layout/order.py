@@ -30,7 +30,7 @@ class _Ordering:
             self._note(row)
         if len(self.widths) > THOROUGH_ITEMS:
             for sweep in range(SWEEPS):
-                self._sweep(down=sweep % 2 == 0)
+                self._sweep(down=sweep % 2 == 1)  # the first order already follows what is above
             return self.rows
         best, fewest = [list(row) for row in self.rows], self._crossings()
         for sweep in range(SWEEPS + 1):

@@ -289,4 +289,4 @@ def test_crossings_of_a_large_graph_do_not_grow() -> None:
     graph = LayerGraph(scattered(0, 700))
     assert len(graph.layer) > THOROUGH_ITEMS
     assert crossings(graph, given_rows(graph)) == 11_078
-    assert crossings(graph, ordered_rows(graph)) <= 1_093
+    assert crossings(graph, ordered_rows(graph)) <= 499

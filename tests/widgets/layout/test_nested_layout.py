@@ -201,6 +201,18 @@ def test_to_open_a_box_moves_nothing_that_comes_before_it() -> None:
     assert (moved[:, 0] != 0).sum() < place / 2
 
 
+@pytest.mark.parametrize(
+    ("count", "width", "whole"),
+    [(20, 100, True), (40, 1000, True), (40, 900, False), (40, 100, False)],
+)
+def test_only_a_level_that_is_high_and_slender_is_broken_into_columns(count, width, whole) -> None:
+    edges = tuple(LevelEdge(i, i + 1, width / 2, width / 2) for i in range(count - 1))
+    placed = place_level(Level(((float(width), 40.0),) * count, edges))
+    height = placed.size[1]
+    assert whole == (height <= columns.COLUMN_HEIGHT or height <= columns.SLENDER * width)
+    assert (columns.in_columns(placed) is placed) == whole
+
+
 def test_lines_in_columns_keep_their_order_and_do_not_cross_on_the_way() -> None:
     """Two chains side by side in columns: each line of one goes left of the other's or above."""
     pairs = 30
