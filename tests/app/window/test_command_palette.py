@@ -120,6 +120,14 @@ def test_it_opens_inside_the_window(palette, at, place):
     assert palette.geometry().bottom() < 600
 
 
+def test_it_opens_over_what_was_made_after_it(palette):
+    cover = QWidget(palette.parentWidget())
+    cover.resize(800, 600)
+    cover.show()
+    palette.ask([entry("Open")], "hint")
+    assert palette.isAncestorOf(palette.parentWidget().childAt(palette.geometry().center()))
+
+
 def test_the_list_is_as_high_as_its_matches_up_to_eleven(palette, qtbot):
     heights = []
     for count in (1, 2, 11, 12, 40):
