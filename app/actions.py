@@ -47,7 +47,8 @@ def _menu(*rows: tuple | str) -> tuple[ActionSpec | str, ...]:
 MENUS: dict[str, tuple[ActionSpec | str, ...]] = {
     "&File": _menu(
         ("file.new", "&New project", "Ctrl+N", "file-plus-outline", "Start an empty project."),
-        ("file.open", "&Open…", "Ctrl+O", "folder-open-outline", "Open a .tlab project file."),
+        ("file.open", "&Open…", "Ctrl+O", "folder-open-outline",
+         "Open a .tlab project, or a Python file with a module to work on."),
         RECENT,
         SEPARATOR,
         ("file.save", "&Save", "Ctrl+S", "content-save-outline", "Write the project to its file."),

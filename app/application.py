@@ -17,6 +17,7 @@ from app.history import History
 from app.presenters.cells import CellsPresenter
 from app.presenters.engine import EnginePresenter
 from app.presenters.export import ExportPresenter
+from app.presenters.python_files import PythonFiles
 from app.presenters.subject import SubjectPresenter
 from app.presenters.window import WindowPresenter, apply_theme
 from app.processes.layout_worker import LayoutWorker
@@ -72,7 +73,8 @@ class Application(QObject):
         self.frame = WindowPresenter(bench, self.autosave, self)
         self.engine = EnginePresenter(bench, self)
         self.cells = CellsPresenter(bench, self)
-        self.subject = SubjectPresenter(bench, self.window.subject_chooser, self)
+        self.python_files = PythonFiles(bench, self)
+        self.subject = SubjectPresenter(bench, self.python_files, self.window.subject_chooser, self)
         self.export_panel = ExportPanel(self.window)
         self.export = ExportPresenter(bench, self.export_panel, self)
         console_history = recovery.parent / CONSOLE_HISTORY
@@ -83,19 +85,17 @@ class Application(QObject):
         self.window.block_wanted.connect(
             lambda kind: self.workspaces.at_model().edits.add_chosen(kind)
         )
-        self.frame.python_requested.connect(
-            lambda path: self.workspaces.at_tensors().console.open_file(path)
-        )
+        self._connect_python_files()
         self.window.closing.connect(self.close)
         bench.actions.bind(self._calls())
 
-    def start(self, project_path: str = "") -> None:
+    def start(self, path: str = "") -> None:
         """Start the engine; show a project, or the start page; offer recovered work."""
         self.window.show_workspace("start")
         self.window.page("model")
         self.bench.link.start()
-        if project_path:
-            self.bench.files.open(project_path)
+        if path:
+            self.bench.files.open(path)
         self.frame.offer(find_recoveries(self._recovery))
 
     def close(self) -> None:
@@ -106,6 +106,19 @@ class Application(QObject):
         self.autosave.close()
         self.bench.layout.close()
         self.bench.link.close()
+
+    def _connect_python_files(self) -> None:
+        files, to = self.python_files, self.workspaces
+        self.bench.files.python_chosen.connect(files.open)
+        files.cells_wanted.connect(lambda path: to.at_tensors().console.open_file(path))
+        files.prints.connect(lambda name: to.tensors.page.console.begin_output(name))
+        files.printed.connect(lambda snapshot: to.tensors.page.console.add_output(snapshot))
+        files.ran.connect(self._leave_start)
+        self.subject.cells_wanted.connect(self.cells.run_again)
+
+    def _leave_start(self, _snapshot: object, opening: bool) -> None:
+        if opening and self.window.workspace == "start":
+            self.workspaces.at_model()
 
     def _calls(self) -> dict[str, Callable[[], object]]:
         """The function of every action, by its id. If it belongs to a workspace, the workspace is
@@ -192,7 +205,7 @@ def build(
     )
 
 
-def run(project_path: str = "") -> int:
+def run(path: str = "") -> int:
     """Open the window and return the exit code once it is closed."""
     qt = QApplication.instance() or QApplication(sys.argv[:1])
     assert isinstance(qt, QApplication)
@@ -203,7 +216,7 @@ def run(project_path: str = "") -> int:
     application.window.show()
     _close_on_interrupt(application)
     # Paint the window first: starting the engine takes a processor for a second.
-    QTimer.singleShot(0, lambda: application.start(project_path))
+    QTimer.singleShot(0, lambda: application.start(path))
     code = qt.exec()
     application.bench.link.wait_closed()
     return code

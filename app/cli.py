@@ -1,4 +1,4 @@
-"""The command line: `tensorlab [PROJECT]` opens the window; the commands work without one.
+"""The command line: `tensorlab [FILE]` opens the window; the commands work without one.
 
 Exit codes: 0 done, 1 failed, 2 bad arguments. Messages go to stderr and name the file, and the
 field or the option at fault. Each command imports its modules when it is called, so that training
@@ -59,15 +59,15 @@ def _window_parser() -> argparse.ArgumentParser:
     commands = "\n".join(f"  {name:10}{summary}" for name, summary in COMMANDS.items())
     parser = argparse.ArgumentParser(
         prog="tensorlab",
-        usage="%(prog)s [-h] [--version] [PROJECT]\n       %(prog)s COMMAND ...",
+        usage="%(prog)s [-h] [--version] [FILE]\n       %(prog)s COMMAND ...",
         description="A desktop laboratory for PyTorch tensors and computation graphs.",
         epilog=f"commands (each has its own --help):\n{commands}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"%(prog)s {version()}")
     parser.add_argument(
-        "project", metavar="PROJECT", type=Path, nargs="?",
-        help="project file (.tlab) to open in the window; none: the start page",
+        "file", metavar="FILE", type=Path, nargs="?",
+        help="project (.tlab) or Python file to open in the window; none: the start page",
     )  # fmt: skip
     parser.set_defaults(run=_window)
     return parser
@@ -208,16 +208,15 @@ def _between(minimum: int, maximum: int) -> Callable[[str], int]:
 
 
 def _window(options: argparse.Namespace) -> int:
-    if options.project is not None and not options.project.is_file():
+    if options.file is not None and not options.file.is_file():
         names = ", ".join(COMMANDS)
         raise CommandFailure(
-            f"{options.project}: there is no such project file, and no such command (commands:"
-            f" {names}).",
+            f"{options.file}: there is no such file, and no such command (commands: {names}).",
             BAD_ARGUMENTS,
         )
     from app.application import run
 
-    return run(str(options.project) if options.project else "")
+    return run(str(options.file) if options.file else "")
 
 
 def _tour(options: argparse.Namespace) -> int:

@@ -19,17 +19,18 @@ from engine.project.document import Project, replace
 from engine.protocol import TrainingSnapshot
 
 FILTER = f"Tensor Lab project (*{files.SUFFIX})"
+OPEN_FILTER = f"Project or Python (*{files.SUFFIX} *.py);;All files (*)"
 
 
 class ProjectFiles(QObject):
     """`path_changed(path)`: the project has another file ("": none yet). `opened()`: another
     project is shown. `failed(message)`: an error in words, with the file's name.
-    `python_refused(message, path)`: the same, of a Python file."""
+    `python_chosen(path)`: the file to open is Python."""
 
     path_changed = Signal(str)
     opened = Signal()
     failed = Signal(str)
-    python_refused = Signal(str, str)
+    python_chosen = Signal(str)
 
     def __init__(
         self,
@@ -66,9 +67,9 @@ class ProjectFiles(QObject):
         return True
 
     def open(self, path: str = "") -> bool:
-        """Open a project file; without a path, ask for one."""
+        """Open a project file; without a path, ask for one. False if no project is opened."""
         path = path or self._dialogs.open_path(
-            self._window, "Open a project", self._folder(), FILTER
+            self._window, "Open a project or a Python file", self._folder(), OPEN_FILTER
         )
         if not path:
             return False
@@ -79,11 +80,10 @@ class ProjectFiles(QObject):
         except files.FileProblem as problem:
             if not os.path.lexists(path):
                 self._settings.remove_recent_file(path)
-            message = f"{shown_name(Path(path))} was not opened. {problem}"
             if isinstance(problem, files.OtherFile) and problem.kind == "python":
-                self.python_refused.emit(message, path)
+                self.python_chosen.emit(path)
             else:
-                self.failed.emit(message)
+                self.failed.emit(f"{shown_name(Path(path))} was not opened. {problem}")
             return False
         if not self.may_leave():
             return False

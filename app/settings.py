@@ -10,6 +10,7 @@ from PySide6.QtCore import QByteArray, QSettings
 
 ThemeChoice = Literal["system", "light", "dark"]
 RECENT_FILES = 10
+AGREED_FILES = 200
 
 
 class Settings:
@@ -29,10 +30,7 @@ class Settings:
 
     @property
     def recent_files(self) -> tuple[str, ...]:
-        value = self._store.value("recent_files", [])
-        # An INI file returns a list of one entry as a plain string.
-        paths = (value,) if isinstance(value, str) else cast(list, value or [])
-        return tuple(_path_of(path) for path in paths)
+        return tuple(_path_of(path) for path in self._list("recent_files"))
 
     def add_recent_file(self, path: str) -> None:
         others = [known for known in self.recent_files if known != path]
@@ -44,6 +42,17 @@ class Settings:
     def _keep_recent(self, paths: list[str]) -> None:
         self._store.setValue("recent_files", [_as_text(path) for path in paths])
 
+    def has_agreed(self, path: str, digest: str) -> bool:
+        """Whether the user has agreed to run the Python file with this content before."""
+        return f"{digest} {_as_text(path)}" in self._list("agreed_files")
+
+    def agree(self, path: str, digest: str) -> None:
+        """Remember that the user has agreed to run the file with this content, the last 200
+        times."""
+        entry = f"{digest} {_as_text(path)}"
+        others = [known for known in self._list("agreed_files") if known != entry]
+        self._store.setValue("agreed_files", [entry, *others][:AGREED_FILES])
+
     @property
     def trace_code(self) -> str:
         """The Python that was traced last; empty if there is none."""
@@ -52,6 +61,11 @@ class Settings:
     @trace_code.setter
     def trace_code(self, source: str) -> None:
         self._store.setValue("trace/code", source)
+
+    def _list(self, key: str) -> list[str]:
+        value = self._store.value(key, [])
+        # An INI file returns a list of one entry as a plain string.
+        return [value] if isinstance(value, str) else cast(list, value or [])
 
     @property
     def autograd_more(self) -> bool:

@@ -2,78 +2,198 @@
 
 from __future__ import annotations
 
+import re
+from functools import partial
+from pathlib import Path
+
 from PySide6.QtCore import QObject, Signal
 
+from app.presenters.python_files import BANNER, PythonFiles
+from app.presenters.questions import Questions
 from app.workbench import Workbench
 from engine.project import edits
 from engine.project.document import Project
-from engine.project.subject import ConsoleSubject, FileSubject, Subject, title
+from engine.project.subject import ConsoleSubject, FileSubject, Subject, files_of, title
 from engine.protocol import (
+    ErrorReport,
     ExampleSnapshot,
     FileObject,
     FileSnapshot,
+    ReadStructureCommand,
     Snapshot,
+    StructureSnapshot,
     VariablesSnapshot,
 )
 from widgets.subject.chooser import Group, Offer, SubjectChooser
 
-_CALLED = ("class", "function")
+_NAME = re.compile(r"[^\W\d]\w*")
 
 
 class SubjectPresenter(QObject):
-    """`open_requested()`: the user wants to open a Python file."""
+    """Offers the modules of the console and of Python files that have run. `cells_wanted()`: run
+    the project's cells, which make its subject."""
 
-    open_requested = Signal()
+    cells_wanted = Signal()
 
-    def __init__(self, bench: Workbench, chooser: SubjectChooser, parent: QObject) -> None:
+    def __init__(
+        self, bench: Workbench, files: PythonFiles, chooser: SubjectChooser, parent: QObject
+    ) -> None:
         super().__init__(parent)
-        self._bench, self._chooser = bench, chooser
+        self._bench, self._python, self._chooser = bench, files, chooser
+        self._questions = Questions(bench, self)
         self._console: tuple[Offer, ...] = ()
+        self._variables: frozenset[str] = frozenset()
         self._files: dict[str, tuple[Offer, ...]] = {}
-        chooser.chosen.connect(self.choose)
-        chooser.open_requested.connect(self.open_requested)
+        self._asked: Offer | None = None  # the class whose arguments are asked for
+        chooser.picked.connect(self._pick)
+        chooser.arguments_entered.connect(self._try_arguments)
+        chooser.open_requested.connect(lambda: files.open())
+        chooser.again_requested.connect(files.run)
+        chooser.need_pressed.connect(self._answer_need)
+        files.ran.connect(self._on_ran)
+        files.changed.connect(self._show_need)
         bench.store.project_changed.connect(self._on_project_changed)
         bench.store.snapshot.connect(self._on_snapshot)
         bench.link.ended.connect(self._forget)
         chooser.show_subject(bench.project.subject)
+        self._show_need()
 
     def choose(self, subject: Subject) -> None:
         """Let all workspaces work on the subject; an undo step."""
         self._bench.edit(f"Work on {title(subject)}", lambda p: edits.set_subject(p, subject))
 
+    # -- choosing --------------------------------------------------------------------------------
+
+    def _pick(self, offer: Offer) -> None:
+        if offer.required:
+            self._asked = offer
+            self._chooser.ask_arguments(offer)
+        else:
+            self.choose(offer.subject)
+
+    def _try_arguments(self, expression: str) -> None:
+        """Choose the class with its arguments, once the engine has made a module of it."""
+        assert self._asked is not None and isinstance(self._asked.subject, FileSubject)
+        subject = FileSubject(self._asked.subject.path, expression)
+        command = ReadStructureCommand(subject=subject, training=self._bench.project.training)
+        made, failed = partial(self._on_made, subject), self._on_unmade
+        if not self._questions.ask(command, made, failed):
+            self._chooser.arguments.tell(self._bench.link.unsent)
+
+    def _on_made(self, subject: FileSubject, snapshot: Snapshot) -> None:
+        if isinstance(snapshot, StructureSnapshot) and not snapshot.left:
+            self._chooser.arguments.hide()
+            self.choose(subject)
+
+    def _on_unmade(self, error: ErrorReport) -> None:
+        name = "" if error.type == "LabError" else f"{error.type}: "
+        self._chooser.arguments.tell(f"{name}{error.message} {error.hint}".strip())
+
+    def _on_ran(self, snapshot: FileSnapshot, opening: bool) -> None:
+        offers = [_offer(snapshot.path, found) for found in snapshot.objects]
+        held = self._files[snapshot.path] = tuple(offer for offer in offers if offer is not None)
+        self._show_offers()
+        if not opening:
+            return
+        if len(held) == 1:
+            self._pick(held[0])
+        elif held:
+            self._chooser.open_menu()
+        else:
+            self._bench.window.banners.show_banner(
+                BANNER,
+                "warning",
+                f"{Path(snapshot.path).name} has run, and has no module to work on",
+                "A subject is an nn.Module, a class of one, or a function that returns one.",
+            )
+
+    # -- what is known ---------------------------------------------------------------------------
+
     def _on_project_changed(self, old: Project, new: Project) -> None:
         if old.subject != new.subject:
             self._chooser.show_subject(new.subject)
+        self._show_need()
 
     def _on_snapshot(self, snapshot: Snapshot) -> None:
         if isinstance(snapshot, VariablesSnapshot) and not isinstance(snapshot, ExampleSnapshot):
+            self._variables = frozenset(variable.name for variable in snapshot.variables)
             self._console = tuple(
                 Offer(ConsoleSubject(variable.name), f"{variable.type}, a variable of the console.")
                 for variable in snapshot.variables
                 if variable.kind == "module"
             )
-        elif isinstance(snapshot, FileSnapshot):
-            offers = (_offer(snapshot.path, found) for found in snapshot.objects)
-            self._files[snapshot.path] = tuple(offer for offer in offers if offer is not None)
-        else:
-            return
-        self._show_offers()
+            self._show_offers()
+            self._show_need()
 
     def _forget(self) -> None:
         """The engine has ended, and with it what its console and its files held."""
-        self._console, self._files = (), {}
+        self._console, self._files, self._variables = (), {}, frozenset()
         self._show_offers()
+        self._show_need()
 
     def _show_offers(self) -> None:
         groups = [Group("Console", self._console)] if self._console else []
-        groups += [Group(path, offers) for path, offers in self._files.items() if offers]
+        groups += [
+            Group(path, offers, f"Run {Path(path).name} again")
+            for path, offers in self._files.items()
+        ]
         self._chooser.show_offers(groups)
+
+    # -- what the subject needs ------------------------------------------------------------------
+
+    def _show_need(self) -> None:
+        path = self._file_to_run()
+        if path:
+            name = Path(path).name
+            if self._python.has_run(path):
+                self._chooser.show_need(f"Run {name} again", f"{path} has changed since it ran.")
+            else:
+                why = f"{path} has not run in this engine. Nothing runs until you say so."
+                self._chooser.show_need(f"Run {name}", why)
+        elif self._needs_cells():
+            why = "Run the project's cells, which make the subject, in order."
+            self._chooser.show_need("Run its cells", why)
+        else:
+            self._chooser.show_need("")
+
+    def _answer_need(self) -> None:
+        path = self._file_to_run()
+        if path:
+            self._python.run(path)
+        else:
+            self.cells_wanted.emit()
+
+    def _file_to_run(self) -> str:
+        """The first file of the subject or its data that has not run, or has changed since."""
+        project, files = self._bench.project, self._python
+        for named in files_of(project.subject, project.objective):
+            path = str(Path(named).absolute())
+            current = files.has_run(path) and not files.has_changed(path)
+            if not current and not files.is_running(path):
+                return path
+        return ""
+
+    def _needs_cells(self) -> bool:
+        """Whether the subject is a variable of the console's that cells of the project make."""
+        project = self._bench.project
+        if not isinstance(project.subject, ConsoleSubject) or not project.cells:
+            return False
+        name = _NAME.match(project.subject.expression)
+        return name is not None and name.group() not in self._variables
 
 
 def _offer(path: str, found: FileObject) -> Offer | None:
+    """What the chooser offers of a file: modules, classes, and functions that can be called as they
+    are, which may return a module."""
     if found.kind == "module":
         return Offer(FileSubject(path, found.name), f"{found.type}, a module of the file.")
-    if found.kind not in _CALLED or found.required:
+    if found.kind == "class" and found.required:
+        return Offer(
+            FileSubject(path, found.name),
+            f"a class of the file; it needs {', '.join(found.required)}.",
+            found.required,
+        )
+    if found.kind == "data" or found.required:
         return None
     what = "a class" if found.kind == "class" else "a function"
     return Offer(FileSubject(path, f"{found.name}()"), f"{what} of the file, called.")

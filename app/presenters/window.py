@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import cast
 
-from PySide6.QtCore import QMargins, QObject, QRect, Qt, Signal
+from PySide6.QtCore import QMargins, QObject, QRect, Qt
 from PySide6.QtGui import QActionGroup, QGuiApplication
 from PySide6.QtWidgets import QApplication
 
@@ -25,10 +25,6 @@ _THEMES: tuple[ThemeChoice, ...] = ("system", "light", "dark")
 
 
 class WindowPresenter(QObject):
-    """`python_requested(path)` asks to show a Python file in the console."""
-
-    python_requested = Signal(str)
-
     def __init__(self, bench: Workbench, autosave: Autosave, parent: QObject) -> None:
         super().__init__(parent)
         self._bench, self._autosave = bench, autosave
@@ -40,7 +36,6 @@ class WindowPresenter(QObject):
         files.path_changed.connect(self._show_title)
         files.opened.connect(self._on_opened)
         files.failed.connect(self._show_failure)
-        files.python_refused.connect(self._offer_console)
         bench.weights.failed.connect(self._show_weights_failure)
         bench.weights.changed.connect(self._show_title)
         autosave.failed.connect(window.say)
@@ -156,11 +151,6 @@ class WindowPresenter(QObject):
 
     def _show_failure(self, message: str) -> None:
         self._bench.window.banners.show_banner("file", "error", message)
-
-    def _offer_console(self, message: str, path: str) -> None:
-        tip = "Show it in the console, cell by cell. Nothing runs until you say so."
-        choice = ("Open in the console", tip, partial(self.python_requested.emit, path))
-        self._bench.window.banners.show_banner("file", "warning", message, choices=(choice,))
 
     def _show_weights_failure(self, message: str) -> None:
         self._bench.window.banners.show_banner("weights", "error", message)

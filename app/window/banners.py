@@ -50,13 +50,14 @@ class BannerArea(QWidget):
         choices: Sequence[Choice] = (),
         detail: str = "",
         code: str = "",
+        code_title: str = "Python that will run",
     ) -> None:
         """Show a banner with `title` and `text`; `detail` (a log) becomes its tooltip. `code` is
-        Python that a choice will run, shown below."""
+        shown below: Python that a choice will run, or what `code_title` says."""
         self.dismiss(key)
         banner = Banner(tone, title, text, choices, detail, lambda: self.dismiss(key), self)
         if code:
-            banner.show_code(code)
+            banner.show_code(code, code_title)
         banner.setObjectName(f"banner_{key}")
         self._banners[key] = banner
         self._layout.addWidget(banner)
@@ -100,10 +101,10 @@ class Banner(QFrame):
         self._paint()
         theme.notifier.changed.connect(self._paint)
 
-    def show_code(self, code: str) -> None:
+    def show_code(self, code: str, title: str) -> None:
         from widgets.model.code_editor import CodeEditor  # few banners need it: start without
 
-        shown = CodeEditor("banner_code", "Python that will run", "What will run, in order.")
+        shown = CodeEditor("banner_code", title, f"{title}.")
         shown.setPlainText(code)
         lines = min(code.count("\n") + 1, CODE_LINES)
         margins = 2 * round(shown.document().documentMargin())

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from PySide6.QtCore import QPoint, Qt, Signal
-from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent
+from PySide6.QtCore import QEvent, QObject, QPoint, Qt, Signal
+from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QResizeEvent
 from PySide6.QtWidgets import (
+    QApplication,
     QGraphicsView,
     QMainWindow,
     QMenu,
@@ -27,6 +28,8 @@ from widgets.icons import icon
 from widgets.subject.chooser import SubjectChooser
 
 MESSAGE_MS = 8000
+DROPPED = (SUFFIX, ".py")
+"""How the name of a file ends that the window takes."""
 
 _ENGINE_TIPS = {
     "starting": "The engine, a process of its own, loads torch. You can build the model meanwhile.",
@@ -161,14 +164,22 @@ class MainWindow(QMainWindow):
             event.ignore()
 
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:
-        if _dropped_project(event):
+        if _dropped_file(event):
             event.acceptProposedAction()
 
     def dropEvent(self, event: QDropEvent) -> None:
-        path = _dropped_project(event)
+        path = _dropped_file(event)
         if path:
             event.acceptProposedAction()
             self.file_dropped.emit(path)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """Let the menu bar give its corner the room that it needs now: it looks only when it is
+        resized."""
+        if watched is self.subject_chooser and event.type() == QEvent.Type.LayoutRequest:
+            bar = self.menuBar()
+            QApplication.sendEvent(bar, QResizeEvent(bar.size(), bar.size()))
+        return super().eventFilter(watched, event)
 
     # -- building --------------------------------------------------------------------------------
 
@@ -184,6 +195,7 @@ class MainWindow(QMainWindow):
                 else:
                     menu.addMenu(self.recent_menu if entry == RECENT else self.panels_menu)
         self.menuBar().setCornerWidget(self.subject_chooser)
+        self.subject_chooser.installEventFilter(self)
 
     def _make_status_bar(self) -> None:
         self._totals = make.label("", "muted", "model_totals")
@@ -231,7 +243,7 @@ def block_entries(chosen: Callable[[str], object], prefix: str = "") -> list[Ent
     ]
 
 
-def _dropped_project(event: QDropEvent) -> str:
-    """The first project file of a drop; empty if there is none."""
+def _dropped_file(event: QDropEvent) -> str:
+    """The first file of a drop that the program opens; empty if there is none."""
     paths = (url.toLocalFile() for url in event.mimeData().urls())
-    return next((path for path in paths if path.endswith(SUFFIX)), "")
+    return next((path for path in paths if path.endswith(DROPPED)), "")

@@ -61,8 +61,8 @@ class Desk:
         )
         self.failures: list[str] = []
         self.files.failed.connect(self.failures.append)
-        self.python: list[tuple[str, str]] = []
-        self.files.python_refused.connect(lambda *told: self.python.append(told))
+        self.python: list[str] = []
+        self.files.python_chosen.connect(self.python.append)
 
     def change(self) -> None:
         project, _ = edits.add_block(self.store.project, "nn.Linear", 0, 0)
@@ -294,10 +294,8 @@ def test_a_run_is_stopped_before_its_project_is_left_if_the_user_agrees(desk, tr
     assert desk.link.signals[0] == StopSignal() and desk.answers.asked[-1] == "unsaved"
 
 
-def test_a_python_file_is_refused_with_its_path(desk, tmp_path):
+def test_a_python_file_is_told_by_its_path(desk, tmp_path):
     path = tmp_path / "net.py"
     path.write_text("import torch\n")
     assert not desk.files.open(str(path))
-    ((message, refused),) = desk.python
-    assert message.startswith("net.py was not opened. This is a Python file")
-    assert (refused, desk.failures) == (str(path), [])
+    assert (desk.python, desk.failures) == ([str(path)], [])

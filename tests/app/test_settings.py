@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from PySide6.QtCore import QByteArray, QSettings
 
-from app.settings import Settings
+from app.settings import AGREED_FILES, Settings
 
 
 @pytest.fixture
@@ -50,3 +50,16 @@ def test_traced_code_and_places_are_given_back_as_they_were(reopen):
     assert reopen().trace_code == "x = 1\ny = 2"
     assert reopen().bytes("geometry").data() == b"\x00\xff"
     assert reopen().bytes("model_docks").data() == b"docks"
+
+
+def test_the_files_that_may_run_are_remembered_by_content(reopen):
+    assert not reopen().has_agreed("/net.py", "a1")
+    reopen().agree("/net.py", "a1")
+    assert reopen().has_agreed("/net.py", "a1")
+    assert not reopen().has_agreed("/net.py", "a2")
+    assert not reopen().has_agreed("/other.py", "a1")
+    reopen().agree("/net.py", "a2")
+    for number in range(AGREED_FILES - 1):
+        reopen().agree("/x.py", str(number))
+    assert reopen().has_agreed("/net.py", "a2")
+    assert not reopen().has_agreed("/net.py", "a1")

@@ -5,15 +5,14 @@ from __future__ import annotations
 import pytest
 
 from app.presenters.export import ExportPresenter
+from app.presenters.python_files import PythonFiles
 from app.presenters.subject import SubjectPresenter
 from app.presenters.train import TrainPresenter
 from app.window.export_panel import ExportPanel
 from engine.project import edits
-from engine.project.subject import CanvasSubject, ConsoleSubject, FileSubject, Objective
+from engine.project.subject import CanvasSubject, ConsoleSubject, Objective
 from engine.protocol import (
     ExportCommand,
-    FileObject,
-    FileSnapshot,
     TrainCommand,
     Variable,
     VariablesSnapshot,
@@ -27,7 +26,7 @@ def chooser(bench, qtbot) -> SubjectChooser:
     """A chooser of a project whose console has a module."""
     chooser = SubjectChooser()
     qtbot.addWidget(chooser)
-    SubjectPresenter(bench, chooser, bench.window)
+    SubjectPresenter(bench, PythonFiles(bench, bench.window), chooser, bench.window)
     bench.store.take(
         VariablesSnapshot(
             variables=(
@@ -68,29 +67,6 @@ def test_a_choice_is_an_undo_step_of_the_project(bench, chooser):
     offered(chooser)
     checked = [a.text() for a in chooser.button.menu().actions() if a.isChecked()]
     assert checked == ["model"]
-
-
-def test_what_a_file_holds_is_offered_until_the_engine_ends(bench, chooser):
-    bench.store.take(
-        FileSnapshot(
-            path="/x/net.py",
-            digest="0",
-            objects=(
-                FileObject("Net", "class", "Net"),
-                FileObject("Deep", "class", "Deep", ("width",)),
-                FileObject("make", "function", "function"),
-                FileObject("model", "module", "Net"),
-                FileObject("data", "data", "TensorDataset"),
-            ),
-        )
-    )
-    assert offered(chooser)[3:] == ["/x/net.py", "Net()", "make()", "model", "Open a Python file …"]
-    trigger(chooser, "Net()")
-    assert bench.project.subject == FileSubject("/x/net.py", "Net()")
-    assert chooser.button.text() == "Subject: net.py: Net()"
-    bench.link.ended.emit()
-    assert "model" not in offered(chooser) and "/x/net.py" not in offered(chooser)
-    assert chooser.button.text() == "Subject: net.py: Net()"
 
 
 def test_without_modules_the_menu_says_how_to_get_one(bench, chooser):

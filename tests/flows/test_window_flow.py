@@ -288,15 +288,3 @@ def test_help_lists_every_shortcut(make):
         if spec.shortcut:
             assert spec.tip in text
     sheet.close()
-
-
-def test_a_python_file_that_is_opened_can_be_shown_in_the_console(program, tmp_path):
-    path = tmp_path / "net.py"
-    path.write_text("# %% one\nx = 1\n# %% two\ny = 2\n")
-    assert not program.bench.files.open(str(path))
-    banner = program.window.banners.banner("file")
-    assert banner.title.startswith("net.py was not opened. This is a Python file")
-    banner.findChild(QPushButton, "banner_open_in_the_console").click()
-    console = program.workspaces.at_tensors().page.console
-    assert console.input.source() == "# %% one\nx = 1"
-    assert not console.busy

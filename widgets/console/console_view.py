@@ -130,6 +130,12 @@ class ConsoleView(QWidget):
         `remember`, it is not added to the history."""
         self._enqueue(_Submission(source, filename, source.strip("\n")), remember)
 
+    def begin_output(self, of: str) -> None:
+        """Head the output that follows: it is not that of a cell, but of a file."""
+        self.empty.hide()
+        self.output.show()
+        self.output.begin_output(of)
+
     def add_output(self, snapshot: OutputSnapshot | OutputTailSnapshot) -> None:
         if isinstance(snapshot, OutputTailSnapshot):
             self.output.show_tail(snapshot)

@@ -137,6 +137,11 @@ class Transcript(QPlainTextEdit):
         if follows:
             self._show_from(start.block())
 
+    def begin_output(self, of: str) -> None:
+        """Head the output that follows, which is not that of a cell."""
+        self._tail = None
+        self.add_note(f"{of} prints:")
+
     def add_note(self, text: str) -> None:
         """Add a message of the program."""
         self._add(_Entry("note", f"{text}\n"))

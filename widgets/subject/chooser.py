@@ -1,44 +1,62 @@
-"""The button that names the subject, and the menu that offers others."""
+"""The button that names the subject, the menu that offers others, and what the subject needs."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
-from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QHBoxLayout, QWidget
+from PySide6.QtCore import QPoint, Signal
+from PySide6.QtWidgets import QWidget
 
 from engine.project.subject import CanvasSubject, Subject, title
 from widgets import make
+from widgets.subject.arguments import ArgumentsCard
 
 _TIP = (
     "The subject: the module that Model, Autograd, Train and Export work on. It is the canvas's"
     " model, a module of the console, or one of a Python file."
 )
 
+MAX_TITLE = 40
+
 
 @dataclass(frozen=True)
 class Offer:
-    """A subject that can be chosen: `detail` says what it is ("Net, a class")."""
+    """A subject that can be chosen: `detail` says what it is ("Net, a class"). With `required`
+    parameters it is a class that needs arguments first."""
 
     subject: Subject
     detail: str
+    required: tuple[str, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """The subject without its file."""
+        return title(self.subject).rpartition(": ")[2] + ("(…)" if self.required else "")
 
 
 @dataclass(frozen=True)
 class Group:
-    """Offers under a heading: "Console", or the path of a file."""
+    """Offers under a heading: "Console", or the path of a file. `again` is the text of an entry
+    that runs the file again."""
 
     heading: str
     offers: tuple[Offer, ...]
+    again: str = ""
 
 
 class SubjectChooser(QWidget):
-    """Shows the subject's title. `chosen(Subject)`: the user picked one. `open_requested()`: the
-    user wants to open a Python file."""
+    """Shows the subject's title. `picked(Offer)`: the user picked one. `arguments_entered(text)`:
+    the line that `ask_arguments` asks for. `open_requested()`: the user wants to open a Python
+    file; `again_requested(path)`: to run it again; `need_pressed()`: to do what `show_need` says.
+    """
 
-    chosen = Signal(object)
+    picked = Signal(object)
+    arguments_entered = Signal(str)
     open_requested = Signal()
+    again_requested = Signal(str)
+    need_pressed = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -47,20 +65,42 @@ class SubjectChooser(QWidget):
         self.button = make.tool_button("subject", "mdi6.cube-outline", _TIP, text="Canvas")
         self._menu = make.menu(self.button, accessible="Subjects", tips=True)
         self._menu.aboutToShow.connect(self._fill)
-        layout = QHBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.addWidget(self.button)
+        self.need = make.tool_button(
+            "subject_need", "mdi6.play", slot=self.need_pressed, text="Run", framed=True
+        )
+        self.need.hide()
+        self.arguments = ArgumentsCard(self)
+        self.arguments.entered.connect(self.arguments_entered)
+        make.row(self.need, self.button, on=self, gap=0)
         self.show_subject(self._subject)
 
     def show_subject(self, subject: Subject) -> None:
         self._subject = subject
         text = title(subject)
-        self.button.setText(f"Subject: {text}")
+        shown = text if len(text) <= MAX_TITLE else f"{text[: MAX_TITLE - 1]}…"
+        self.button.setText(f"Subject: {shown}")
         self.button.setAccessibleName(f"Subject: {text}")
 
     def show_offers(self, groups: Sequence[Group]) -> None:
         """What the menu offers besides the canvas, from now on."""
         self._groups = tuple(groups)
+
+    def show_need(self, text: str, tip: str = "") -> None:
+        """Show a button for what the subject needs first ("Run net.py"); without a text, none."""
+        self.need.setText(text)
+        self.need.setToolTip(tip)
+        self.need.setAccessibleName(text)
+        self.need.setVisible(bool(text))
+
+    def open_menu(self) -> None:
+        """Open the menu, so that the user picks; returns at once."""
+        self._menu.popup(self.button.mapToGlobal(QPoint(0, self.button.height())))
+
+    def ask_arguments(self, offer: Offer) -> None:
+        """Ask for the arguments that a class needs."""
+        corner = self.button.mapToGlobal(QPoint(self.button.width(), self.button.height()))
+        name = offer.text.removesuffix("(…)")
+        self.arguments.ask(name, offer.required, corner)
 
     def _fill(self) -> None:
         menu = self._menu
@@ -70,7 +110,14 @@ class SubjectChooser(QWidget):
         for group in self._groups:
             menu.addSection(group.heading)
             for offer in group.offers:
-                self._add(title(offer.subject).rpartition(": ")[2], offer)
+                self._add(offer.text, offer)
+            if group.again:
+                make.action(
+                    menu,
+                    group.again,
+                    partial(self.again_requested.emit, group.heading),
+                    tip="Run the whole file again: its modules are made again.",
+                )
         if not any(group.offers for group in self._groups):
             menu.addSection("Make a module in the console, or open a Python file that has one.")
         menu.addSeparator()
@@ -83,8 +130,6 @@ class SubjectChooser(QWidget):
         )
 
     def _add(self, text: str, offer: Offer) -> None:
-        action = make.action(
-            self._menu, text, lambda: self.chosen.emit(offer.subject), tip=offer.detail
-        )
+        action = make.action(self._menu, text, partial(self.picked.emit, offer), tip=offer.detail)
         action.setCheckable(True)
         action.setChecked(offer.subject == self._subject)

@@ -11,6 +11,7 @@ from app.actions import MENUS, ActionSpec
 from app.window.main_window import MESSAGE_MS, MainWindow, block_entries, let_drops_through
 from engine.project import catalogue
 from engine.project.document import WORKSPACES
+from engine.project.subject import FileSubject
 from tests.pictures import assert_same_picture
 from tests.words import assert_same_words
 from widgets import theme
@@ -143,9 +144,14 @@ def test_leaving_asks_first(window, may_leave) -> None:
 
 @pytest.mark.parametrize(
     ("names", "dropped"),
-    [((), []), (("a.txt",), []), (("a.txt", "b.tlab", "c.tlab"), ["/b.tlab"])],
+    [
+        ((), []),
+        (("a.txt",), []),
+        (("a.txt", "b.tlab", "c.py"), ["/b.tlab"]),
+        (("c.py",), ["/c.py"]),
+    ],
 )
-def test_a_project_dropped_on_the_window_is_told(window, names, dropped) -> None:
+def test_a_project_or_python_file_dropped_on_the_window_is_told(window, names, dropped) -> None:
     told = []
     window.file_dropped.connect(told.append)
     data = QMimeData()
@@ -203,3 +209,21 @@ def test_a_block_is_asked_for_at_a_point_of_the_window(window) -> None:
     assert chosen == ["nn.Linear"]
     entry = next(entry for entry in block_entries(chosen.append) if entry.title == "Linear")
     assert entry.tip == catalogue.kind("nn.Linear").summary and "torch.nn.Linear" in entry.keywords
+
+
+def test_the_corner_has_room_for_every_subject_and_what_it_needs(window, qtbot) -> None:
+    chooser = window.subject_chooser
+
+    def fits() -> bool:
+        return all(
+            button.width() >= button.sizeHint().width()
+            for button in (chooser.button, chooser.need)
+            if button.isVisible()
+        ) and window.rect().contains(chooser.geometry())
+
+    for expression in ("Net()", "make_a_module(width=3)", "x" * 400):
+        chooser.show_subject(FileSubject("/x/net.py", expression))
+        chooser.show_need("Run net.py again", "It has changed.")
+        qtbot.waitUntil(fits)
+    assert chooser.button.text() == f"Subject: net.py: {'x' * 31}…"
+    assert chooser.button.accessibleName() == f"Subject: net.py: {'x' * 400}"
