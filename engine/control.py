@@ -14,7 +14,8 @@ class Control:
 
     `mark` is the id of the newest command at the time of the last signal. A signal is meant for
     that command and older ones, so a command with a higher id starts with clear flags.
-    `interrupted`: an interrupt came while the lab's own code ran inside the user's.
+    `interrupted`: an interrupt came while the lab's own code ran inside the user's. `single_step`:
+    a loop of the user's that is held runs to its next optimizer step.
     """
 
     stop: threading.Event = field(default_factory=threading.Event)
@@ -23,6 +24,7 @@ class Control:
     in_user_code: bool = False
     in_own_code: bool = False
     interrupted: bool = False
+    single_step: bool = False
     interrupt: Callable[[], None] = lambda: None  # raises KeyboardInterrupt in the user's code
 
     def clear_before(self, command_id: int) -> None:
@@ -34,7 +36,8 @@ class Control:
     @contextmanager
     def user_code(self) -> Iterator[None]:
         """Mark that the user's code runs: an InterruptSignal raises KeyboardInterrupt in it."""
-        self.in_user_code, self.interrupted = True, False
+        self.in_user_code = True
+        self.interrupted = self.interrupted and self.in_own_code  # else it was for other code
         try:
             yield
         finally:
@@ -60,6 +63,7 @@ class Control:
                 yield
         except KeyboardInterrupt:
             if late.is_set():
+                self.interrupted = False
                 raise TimeoutError(f"it took longer than {seconds:g} s") from None
             raise
         finally:

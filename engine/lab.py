@@ -23,6 +23,9 @@ Only training goes on while other commands are answered:
 * `lab.run` stays after the end. It is a `Run`.
 
 The session itself answers `StepTrainingCommand` and `ContinueTrainingCommand`.
+
+A cell that holds a loop of the user's calls `lab.attend` meanwhile (`console.run_cell`): it answers
+what comes then, by `Session.handle_held`.
 """
 
 from __future__ import annotations
@@ -82,6 +85,11 @@ class Lab:
         self.emit = emit
         self.control = Control()
         self.run: Run | None = None
+        self.is_training = False
+        """Whether a run is going or paused: then the flags are meant for it."""
+        self.attend: Callable[[], None] | None = None
+        """Waits a moment for a command, and answers it inside the cell that runs. None where
+        commands come only between cells."""
         self.standard_files: tuple[int, int] | None = None
         """Descriptors of the files that are this process's standard output and error, if they are
         files of the engine's own."""

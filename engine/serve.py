@@ -14,6 +14,7 @@ import signal
 import sys
 import threading
 import time
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from multiprocessing.connection import Connection
@@ -37,12 +38,15 @@ from .temporary import sweep
 
 if TYPE_CHECKING:
     from .control import Control
+    from .session import Session
 
 _PR_SET_PDEATHSIG = 1
 """From linux/prctl.h."""
 
 LEAVING_S = 2.0
 """The time that the current job has to end after the engine was asked to quit."""
+ATTEND_S = 0.05
+"""How often a loop that is held looks whether it may go on."""
 
 
 def serve(connection: Connection, log: Path) -> None:
@@ -74,12 +78,13 @@ def serve(connection: Connection, log: Path) -> None:
         mailbox.send, done=lambda command: mailbox.send(DoneSnapshot(reply_to=command.id))
     )
     session.lab.standard_files = standard_files
+    session.lab.attend = lambda: mailbox.attend(session)
     mailbox.attach(session.lab.control)
     mailbox.send(ready())
     busy = False
     while True:
         try:
-            message = mailbox.received.get(block=not busy)
+            message = mailbox.next(block=not busy)
         except queue.Empty:
             busy = session.advance()
             continue
@@ -102,6 +107,7 @@ class Mailbox:
 
     def __init__(self, connection: Connection) -> None:
         self.received: queue.SimpleQueue[Command | str] = queue.SimpleQueue()
+        self._postponed: deque[Command | str] = deque()
         self._connection = connection
         self._sending = threading.Lock()
         self._control: Control | None = None
@@ -122,6 +128,24 @@ class Mailbox:
                 self._connection.send_bytes(data)
             except OSError:
                 self.received.put(self.LEAVE)
+
+    def next(self, block: bool) -> Command | str:
+        """The next message for the session. Raises queue.Empty if there is none, unless `block`."""
+        return self._postponed.popleft() if self._postponed else self.received.get(block)
+
+    def attend(self, session: Session) -> None:
+        """Inside a cell whose loop is held: wait a moment for a message, and answer it. What must
+        wait for the end of the cell comes `next`."""
+        try:
+            message = self.received.get(timeout=ATTEND_S)
+        except queue.Empty:
+            return
+        if message is self.LEAVE:
+            session.lab.control.interrupted = True  # ends the cell
+        if message is not self.WAKE and not (
+            isinstance(message, Command) and session.handle_held(message)
+        ):
+            self._postponed.append(message)
 
     def attach(self, control: Control) -> None:
         """Let signals set the flags of `control` from now on. Signals that came before set them

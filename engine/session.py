@@ -73,6 +73,26 @@ class Session:
             self._fail(command, error)
         self._done(command)
 
+    def handle_held(self, command: Command) -> bool:
+        """Answer one command inside a cell whose loop is held. False, and nothing is done, if it
+        must wait for the end of the cell: it is not about the loop, nor does it only read."""
+        control = self.lab.control
+        try:
+            if isinstance(command, StepTrainingCommand):
+                control.single_step = True
+            elif isinstance(command, ContinueTrainingCommand):
+                control.pause.clear()
+            elif type(command).while_held:
+                for snapshot in self._find_handler(type(command))(self.lab, command):
+                    if snapshot is not None:
+                        self._answer(command, snapshot)
+            else:
+                return False
+        except (Exception, KeyboardInterrupt) as error:
+            self._fail(command, error)
+        self._done(command)
+        return True
+
     def advance(self) -> bool:
         """Train one step, if a run is going. False if there is nothing to do until a command or
         signal comes."""
@@ -121,6 +141,7 @@ class Session:
             self._done(command)
             return
         self._training = command
+        self.lab.is_training = True
         if command.paused:
             self.lab.control.pause.set()
         self._next()  # the run is built; no step is done yet
@@ -175,6 +196,7 @@ class Session:
 
     def _end_training(self) -> None:
         job, self._job = self._job, None
+        self.lab.is_training = False
         self._showed_pause = False
         if job is not None:
             _close(job)

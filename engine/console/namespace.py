@@ -17,6 +17,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import nn
+from torch.overrides import _pop_mode, _push_mode
 
 from ..control import Control
 from ..errors import LabError
@@ -31,12 +32,14 @@ from .debugging import breakpoints_told
 from .journal import Journal
 from .output import Output
 from .resolve import resolve
+from .users_lab import UsersLab
 from .warning_places import warnings_at_users_lines
 from .working_folder import WorkingFolder
 
 
 class Namespace:
-    """A module in which cells run one after the other; it starts with `torch`, `nn`, `F` and `np`.
+    """A module in which cells run one after the other; it starts with `torch`, `nn`, `F`, `np`
+    and `lab`.
 
     While a cell runs, the module is `__main__`, so that classes defined in it can be pickled and
     `if __name__ == "__main__":` holds. The grad mode, default dtype and default device that a cell
@@ -48,8 +51,9 @@ class Namespace:
         self.folder = folder or WorkingFolder()
         self.module = ModuleType("__main__")
         self.variables: dict[str, Any] = self.module.__dict__
-        self.variables.update(torch=torch, nn=nn, F=F, np=np)
-        self.initial_names = frozenset(self.variables)  # the names before the user's first cell
+        self.lab = UsersLab()
+        self.variables.update(torch=torch, nn=nn, F=F, np=np, lab=self.lab)
+        self.initial = dict(self.variables)  # what there is before the user's first cell
         self.storages = Storages()
         self.silent = weakref.WeakSet[type]()  # classes whose objects hang when asked what they are
         self.writes = Writes()
@@ -75,9 +79,10 @@ class Namespace:
         If the last statement is an expression, the repr of its value goes to `output` as "result",
         unless the value is None.
         """
+        name = self.next_name(filename)
         self._cells_run += 1
         title = f"Cell {self._cells_run}" if filename == "<cell>" else Path(filename).name
-        name = f"<cell {self._cells_run}>" if filename == "<cell>" else filename
+        self.lab.begin_cell()
         # For tracebacks, inspect.getsource and torch.jit; None keeps checkcache from dropping it.
         linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
         try:
@@ -99,6 +104,14 @@ class Namespace:
             is_exit = isinstance(error, SystemExit) and error.code in (None, 0)
             return (None if is_exit else error), name
         return None, name
+
+    def next_name(self, filename: str) -> str:
+        """The name that the frames of the next cell carry."""
+        return f"<cell {self._cells_run + 1}>" if filename == "<cell>" else filename
+
+    def name_of(self, value: object) -> str:
+        """The name of the variable that holds this object; empty if none does."""
+        return next((name for name, held in list(self.variables.items()) if held is value), "")
 
     def tensors(self) -> dict[str, torch.Tensor]:
         """The variables that are tensors, in the order they were made."""
@@ -152,6 +165,19 @@ class Namespace:
         """The default dtype and device that the next cell will run in."""
         return self._modes.defaults()
 
+    @contextmanager
+    def suspended(self) -> Iterator[None]:
+        """The engine's own work while a cell is held: in the engine's modes, seen by no mode of the
+        cell's, and without a change to the random numbers that torch draws for it."""
+        devices = range(torch.cuda.device_count()) if torch.cuda.is_initialized() else ()
+        modes = [_pop_mode() for _ in range(torch._C._len_torch_function_stack())]
+        try:
+            with self._modes.engines(), torch.random.fork_rng(devices=devices):
+                yield
+        finally:
+            for mode in reversed(modes):
+                _push_mode(mode)
+
     def _execute(self, source: str, name: str, output: Output) -> None:
         tree = ast.parse(source, name)
         last = tree.body[-1] if tree.body else None
@@ -177,18 +203,12 @@ class Namespace:
     @contextmanager
     def _recorded(self, cell: str) -> Iterator[None]:
         with self.writes.watch(cell, lambda: self.reached().tensors().values()) as watch:
-            recorder = self._next_recorder(
-                modules=self._module_name, observer=watch, cuts=self._cuts
-            )
+            recorder = self._next_recorder(modules=self.name_of, observer=watch, cuts=self._cuts)
             try:
                 with recorder:
                     yield
             finally:
                 self.recordings.add(recorder.recording)
-
-    def _module_name(self, module: nn.Module) -> str:
-        """The name of the variable that holds this module; empty if none does."""
-        return next((name for name, value in list(self.variables.items()) if value is module), "")
 
     @contextmanager
     def _as_main(self, name: str) -> Iterator[None]:
@@ -218,11 +238,11 @@ class _Modes:
     runs."""
 
     def __init__(self) -> None:
-        self._user_modes = self._read()
+        self._user_modes = self._engine_modes = self._read()
 
     @contextmanager
     def users(self) -> Iterator[None]:
-        engine_modes = self._read()
+        engine_modes = self._engine_modes = self._read()
         self._write(self._user_modes)
         try:
             yield
@@ -239,6 +259,16 @@ class _Modes:
             yield
         finally:
             self._write(engine_modes)
+
+    @contextmanager
+    def engines(self) -> Iterator[None]:
+        """Within `users`: set the engine's grad mode and default dtype."""
+        users = self._read()
+        self._write((*self._engine_modes[:2], users[2]))
+        try:
+            yield
+        finally:
+            self._write(users)
 
     @staticmethod
     def _read() -> tuple[bool, torch.dtype, torch.device | None]:

@@ -31,7 +31,7 @@ _TRUSTED = sys.stdlib_module_names | {"numpy", "torch"}
 def list_variables(namespace: Namespace, control: Control | None = None) -> VariablesSnapshot:
     """Tensors, modules, optimizers, numbers and other objects, in the order they were made.
 
-    Private names and the imports that every namespace starts with are left out. Reads no element of
+    Private names and what every namespace starts with are left out. Reads no element of
     a tensor that has more than one, draws no random numbers and builds no graph. An object of a
     class of the user's own has ANSWER_S to say what it is, and is asked no more if it does not.
     """
@@ -42,7 +42,7 @@ def list_variables(namespace: Namespace, control: Control | None = None) -> Vari
         for name, value in list(namespace.variables.items())
         if isinstance(name, str)
         and not name.startswith("_")
-        and name not in namespace.initial_names
+        and namespace.initial.get(name) is not value
     ]
     namespace.storages.numbers(
         value for _, value in found if issubclass(type(value), torch.Tensor | np.ndarray)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from pathlib import Path
 
 import msgspec
 
@@ -36,6 +38,7 @@ from ..protocol import (
 from ..recording.modes import WATCHING
 from ..tensors.error_help import explain_error
 from ..tensors.failures import raised_operands
+from ..training.own_loop import OwnLoop
 
 EXAMPLE = "<cell of the example>"
 """The name of an example's code in tracebacks."""
@@ -44,12 +47,38 @@ EXAMPLE = "<cell of the example>"
 def run_cell(lab: Lab, command: RunCellCommand) -> Iterator[Snapshot]:
     namespace = lab.console.namespace
     output = output_of(lab, command.all_output)
-    error, name = namespace.run(command.source, command.filename, output, lab.control)
+    loop = _loop_of(lab, namespace.next_name(command.filename))
+    with nullcontext() if lab.is_training else loop.watched():  # Train shows one run at a time
+        error, name = namespace.run(command.source, command.filename, output, lab.control)
     report = cell_error(error, name, lab.control)
+    last = loop.last(error, report)
+    if last is not None:
+        yield last
     if command.report_tensors:
         yield from _in_parts(report_tensors(namespace.tensors()))
     yield list_variables(namespace, lab.control)
     yield CellSnapshot(ok=error is None, error=report)
+
+
+def _loop_of(lab: Lab, name: str) -> OwnLoop:
+    """What watches the loop of the cell whose frames will carry this name."""
+    namespace = lab.console.namespace
+    title = f"Loop in {name.strip('<>')}" if name.startswith("<") else Path(name).name
+
+    def hold(is_over: Callable[[], bool]) -> None:
+        with namespace.suspended():
+            lab.emit(list_variables(namespace, lab.control))
+            while lab.attend is not None and not is_over():
+                lab.attend()
+
+    return OwnLoop(
+        title,
+        lab.control,
+        lab.emit,
+        namespace.lab.take_figures,
+        namespace.name_of,
+        None if lab.attend is None else hold,
+    )
 
 
 def run_example(lab: Lab, command: RunExampleCommand) -> Iterator[Snapshot]:

@@ -20,11 +20,13 @@ ExampleTab = Literal["", "steps", "trace", "derivatives", "mistakes"]
 class Command(Struct, frozen=True, kw_only=True, tag=True):
     """`handler` is `module:function` in `engine.handlers`, imported at its first use; "" means that
     the session itself answers. `newest_only`: of the commands of this kind that the engine has not
-    read yet, only the newest is wanted. Every struct that derives from this one is a command; there
+    read yet, only the newest is wanted. `while_held`: it only reads, so that the engine answers it
+    inside a cell whose loop is held. Every struct that derives from this one is a command; there
     is no other list of them."""
 
     handler: ClassVar[str] = ""
     newest_only: ClassVar[bool] = False
+    while_held: ClassVar[bool] = False
     id: int = 0
     revision: int = 0
 
@@ -79,11 +81,11 @@ class TrainCommand(Command, frozen=True, kw_only=True):
 
 
 class StepTrainingCommand(Command, frozen=True, kw_only=True):
-    """Run one optimizer step of the paused run."""
+    """Run one optimizer step of the paused run, or of the loop that is held."""
 
 
 class ContinueTrainingCommand(Command, frozen=True, kw_only=True):
-    """Let the paused run go on."""
+    """Let the paused run, or the loop that is held, go on."""
 
 
 class FindCheckpointCommand(Command, frozen=True, kw_only=True):
@@ -142,9 +144,11 @@ class OpenWeightsCommand(Command, frozen=True, kw_only=True):
 
 class RunCellCommand(Command, frozen=True, kw_only=True):
     """Run Python in the console's namespace -> OutputSnapshots and OutputTailSnapshots as it
-    prints, then a VariablesSnapshot and one CellSnapshot. `filename` is the cell's name in
-    tracebacks; if the file exists, it becomes `__file__`, and the modules in its folder can be
-    imported.
+    prints, then a VariablesSnapshot and one CellSnapshot. If it takes optimizer steps,
+    LoopSnapshots come meanwhile, and a VariablesSnapshot when its loop is held.
+
+    `filename` is the cell's name in tracebacks; if the file exists, it becomes `__file__`, and the
+    modules in its folder can be imported.
 
     `all_output`: no output is left out or taken back, and no OutputTailSnapshot sent; the code
     waits for who reads it. `report_tensors`: TensorsSnapshots come before the CellSnapshot.
@@ -184,6 +188,7 @@ class ReadVariablesCommand(Command, frozen=True, kw_only=True):
     """List the console's variables -> VariablesSnapshot (also sent after every cell)."""
 
     handler = "console:read_variables"
+    while_held = True
 
 
 class CompleteCommand(Command, frozen=True, kw_only=True):
@@ -191,6 +196,7 @@ class CompleteCommand(Command, frozen=True, kw_only=True):
     CompletionsSnapshot."""
 
     handler = "console:complete_source"
+    while_held = True
     newest_only = True
     source: str
     cursor: int
@@ -202,7 +208,8 @@ class CompleteCommand(Command, frozen=True, kw_only=True):
 
 
 class PauseSignal(Struct, frozen=True, tag=True):
-    """Pause the training run at the next step boundary."""
+    """Pause the training run at the next step boundary; hold the loop of a cell after its next
+    optimizer step."""
 
 
 class StopSignal(Struct, frozen=True, tag=True):

@@ -135,35 +135,49 @@ class TrainingMemory(Struct, frozen=True):
     optimizer_bytes: int = 0
 
 
-class TrainingSnapshot(Snapshot, frozen=True, kw_only=True):
-    """Progress of the run: `step` of `total_steps` done, in epoch `epoch` of `epochs` (1-based).
-    `total_steps` is 0 if the data does not say how many batches it has.
+class RunSnapshot(Snapshot, frozen=True, kw_only=True):
+    """Progress of a run: `step` of `total_steps` done, in epoch `epoch` of `epochs` (1-based).
+    `total_steps` is 0 if the number is not known, `epochs` if the run has none.
 
     `steps` and `epoch_rows` hold only what is new since the last snapshot of this run (after a
-    resume, the first one holds all). `checkpoint` is the path of the last checkpoint,
-    `checkpoint_step` its step. `remaining_s` is an estimate; None if there is none yet. `error`
-    says why a run "failed"; in any other state it is a warning (a checkpoint that could not be
-    written), and the run goes on. `guess_accuracy` is the validation accuracy of always guessing
-    the most frequent class of the `validation_samples`; NaN without any.
+    resume, the first one holds all). `remaining_s` is an estimate; None if there is none yet.
+    `error` says why a run "failed"; in any other state it is a warning, and the run goes on.
     """
 
     run: str
     state: TrainingState
     step: int
-    total_steps: int
-    epoch: int
-    epochs: int
+    total_steps: int = 0
+    epoch: int = 0
+    epochs: int = 0
     steps_per_second: float
-    remaining_s: float | None
+    remaining_s: float | None = None
     steps: StepColumns
-    epoch_rows: tuple[EpochRow, ...]
+    epoch_rows: tuple[EpochRow, ...] = ()
     device: str
-    checkpoint: str = ""
-    checkpoint_step: int = 0
     error: ErrorReport | None = None
     memory: TrainingMemory = TrainingMemory()
+
+
+class TrainingSnapshot(RunSnapshot, frozen=True, kw_only=True):
+    """Progress of a TrainCommand.
+
+    `checkpoint` is the path of the last checkpoint, `checkpoint_step` its step; a warning says that
+    one could not be written. `guess_accuracy` is the validation accuracy of always guessing the
+    most frequent class of the `validation_samples`; NaN without any.
+    """
+
+    checkpoint: str = ""
+    checkpoint_step: int = 0
     guess_accuracy: float = nan
     validation_samples: int = 0
+
+
+class LoopSnapshot(RunSnapshot, frozen=True, kw_only=True):
+    """Progress of the loop of a cell: `step` counts the steps of all optimizers. `title` names the
+    cell or its file. A loop that is "paused" is held after its step."""
+
+    title: str
 
 
 # -- results and code ----------------------------------------------------------------------------

@@ -23,11 +23,7 @@ from .metrics import Diverged, EpochTotals, Measured, Metrics
 from .modes import modes_kept
 from .objective import CatalogueObjective, Objective, Outcome
 from .optimizer_state import check_optimizer_state
-
-ALWAYS_MEASURED_STEPS = 1000
-MEASURE_INTERVAL_S = 2e-3
-"""Each of the first steps gets a row of figures; later steps get at most one row per interval, so
-that measuring costs little even if steps are short. Epoch means are over all steps."""
+from .pace import Sampling
 
 
 class TrainingLoop:
@@ -59,7 +55,7 @@ class TrainingLoop:
         self._home = next((p.device for p in model.parameters()), torch.device("cpu"))
         self.random = RandomStream(setup.seed, self.device, self.objective.generators)
         self.metrics = Metrics()
-        self._measured_s = 0.0
+        self._sampling = Sampling()
         self.step = self.epoch = self.batch = 0
         self.epoch_rng = self.random.state()
         self._modes = ExitStack()
@@ -112,7 +108,7 @@ class TrainingLoop:
         """One step as in every course: zero_grad, forward, loss, backward, step."""
         if not self.model.training:  # a command between two steps may have changed it
             self.model.train()
-        measured = self._is_measured()
+        measured = self._sampling.takes(self.step)
         start = self._now() if measured else None
         self.optimizer.zero_grad()
         outcome = self.objective.outcome(batch)
@@ -204,13 +200,6 @@ class TrainingLoop:
                 " not depend on it.",
                 hint="Compute the loss with `model`; or choose the module that the step uses.",
             )
-
-    def _is_measured(self) -> bool:
-        now = perf_counter()
-        if self.step >= ALWAYS_MEASURED_STEPS and now - self._measured_s < MEASURE_INTERVAL_S:
-            return False
-        self._measured_s = now
-        return True
 
     def _record(self, outcome: Outcome, timing: tuple | None) -> None:
         measured = None

@@ -49,11 +49,13 @@ class Measured(NamedTuple):
     """What a row has besides loss and accuracy.
 
     `timing` is (start, end): seconds of the wall clock, or on CUDA two events on the stream.
+    `figures` are named figures that are numbers already.
     """
 
     learning_rate: float
     timing: tuple
     gradients: list[Tensor]
+    figures: Mapping[str, float] = {}
 
 
 class UnreducedStep(NamedTuple):
@@ -128,10 +130,11 @@ class Diverged(Exception):
 class Metrics:
     """Collects steps and epochs. `drain` returns those that no snapshot has had yet. `history` and
     `epochs` cover the whole run, and are thinned out as they grow. `totals` are of the current
-    epoch.
+    epoch. A loss that is not finite ends a run, but not if `may_diverge`.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, may_diverge: bool = False) -> None:
+        self._may_diverge = may_diverge
         self.history: list[StepRow] = []
         self.epochs: list[EpochRow] = []
         self.totals = EpochTotals()
@@ -158,7 +161,7 @@ class Metrics:
     def flush(self, rss_bytes: int, cuda_bytes: tuple[int, int] = (0, 0)) -> None:
         """Read the figures of the steps that were added. They all get the memory figures of now.
 
-        Raises Diverged if a loss is NaN or infinite; the rows before it are kept.
+        Raises Diverged if a loss is NaN or infinite and ends the run; the rows before it are kept.
         """
         self._reduce()
         reduced, self._reduced = self._reduced, []
@@ -172,7 +175,7 @@ class Metrics:
             ]
             for i, (step, samples, _, measured, gradients) in enumerate(steps):
                 norm = hypot(*islice(values, gradients))
-                if not isfinite(losses[i]):
+                if not self._may_diverge and not isfinite(losses[i]):
                     raise Diverged(step, losses[i])
                 correct = totals[i] - (totals[i - 1] if i else 0) if counted else None
                 self.totals.add(losses[i], samples, correct, figures[i])
@@ -188,7 +191,7 @@ class Metrics:
                     _elapsed_ms(measured.timing),
                     rss_bytes,
                     *cuda_bytes,
-                    figures[i],
+                    {**figures[i], **measured.figures},
                 )
                 self._unsent.append(row)
                 self.history.append(row)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-from collections import deque
 from collections.abc import Generator, Iterator
 from contextlib import closing, contextmanager
 from datetime import datetime
@@ -18,12 +17,11 @@ from .failures import explain
 from .loop import TrainingLoop
 from .memory import training_memory
 from .metrics import Diverged
+from .pace import SNAPSHOT_INTERVAL_S, Speed
 
-SNAPSHOT_INTERVAL_S = 1 / 30
 CHECKPOINT_INTERVAL_S = 2.0
 CHECKPOINT_SHARE = 0.05
 """Writing checkpoints takes at most this share of the time."""
-SPEED_WINDOW_S = 3.0
 
 
 class TrainingRun:
@@ -54,7 +52,7 @@ class TrainingRun:
         now = perf_counter()
         self._checkpoint_due_s = now + CHECKPOINT_INTERVAL_S
         self._snapshot_due_s = now
-        self._speed: deque[tuple[float, int]] = deque()
+        self._speed = Speed()
         self._memory = TrainingMemory()
 
     @property
@@ -132,7 +130,7 @@ class TrainingRun:
         steps, epoch_rows = loop.metrics.drain(with_cuda=loop.device.type == "cuda")
         if state != "running" or not self._memory.gradient_bytes:
             self._memory = training_memory(loop.model, loop.optimizer)
-        steps_per_second = self._steps_per_second(state)
+        steps_per_second = self._speed.per_second(self.step, running=state == "running")
         warning, self.warning = self.warning, None
         return TrainingSnapshot(
             run=self.id,
@@ -157,18 +155,6 @@ class TrainingRun:
             guess_accuracy=loop.objective.guess_accuracy,
             validation_samples=loop.objective.validation_samples,
         )
-
-    def _steps_per_second(self, state: TrainingState) -> float:
-        """Optimizer steps per second of wall clock over the last few seconds, with the time of
-        validation and checkpoints but without pauses. 0 if unknown."""
-        now, window = perf_counter(), self._speed
-        window.append((now, self.step))
-        while now - window[0][0] > SPEED_WINDOW_S and len(window) > 2:
-            window.popleft()
-        then, earlier = window[0]
-        if state != "running":
-            window.clear()  # the speed is measured from here again after a pause
-        return (self.step - earlier) / (now - then) if now > then else 0.0
 
     # -- checkpoints -----------------------------------------------------------------------------
 

@@ -27,7 +27,8 @@ from torch import nn
 from engine.project.document import DataSetup, TrainingSetup
 from engine.protocol import encode_snapshot
 from engine.training import data
-from engine.training.loop import ALWAYS_MEASURED_STEPS, TrainingLoop
+from engine.training.loop import TrainingLoop
+from engine.training.pace import ALWAYS_MEASURED_STEPS
 from engine.training.run import TrainingRun
 
 ROUNDS = 11

@@ -208,8 +208,8 @@ def test_a_set_up_that_cannot_be_trained_is_refused_in_words(
 def test_after_the_first_thousand_steps_fast_ones_get_no_row_but_count(
     moons: TrainingSetup, make_mlp: Callable[[], nn.Sequential], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("engine.training.loop.ALWAYS_MEASURED_STEPS", 2)
-    monkeypatch.setattr("engine.training.loop.MEASURE_INTERVAL_S", 1e9)
+    monkeypatch.setattr("engine.training.pace.ALWAYS_MEASURED_STEPS", 2)
+    monkeypatch.setattr("engine.training.pace.MEASURE_INTERVAL_S", 1e9)
     setup = replace(moons, epochs=1)
     loop = finish(TrainingLoop(make_mlp(), setup))
     assert [row.step for row in loop.metrics.history] == [1, 2]

@@ -22,7 +22,8 @@ class Clock:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 100.0
-        monkeypatch.setattr("engine.training.run.perf_counter", lambda: self.now)
+        for module in ("run", "pace"):
+            monkeypatch.setattr(f"engine.training.{module}.perf_counter", lambda: self.now)
 
 
 def train(run: TrainingRun) -> list[TrainingSnapshot]:

@@ -1,0 +1,63 @@
+"""`lab`, the object through which a cell's code speaks to the lab."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+MAX_FIGURES = 24
+"""Different names in one cell: each has a plot of its own."""
+
+
+class UsersLab:
+    """`lab.log(accuracy=0.9)` adds named figures to the next optimizer step of a loop, in Train's
+    plots."""
+
+    def __init__(self) -> None:
+        self._names: set[str] = set()
+        self._figures: dict[str, Tensor | float] = {}
+
+    def log(self, **figures: Any) -> None:
+        """Add figures to the next optimizer step: numbers, or tensors of one element.
+
+        Raises TypeError for other values, and ValueError for tensors of more elements and for more
+        than 24 names in a cell.
+        """
+        found = {name: _figure(name, value) for name, value in figures.items()}
+        if len(self._names | found.keys()) > MAX_FIGURES:
+            raise ValueError(f"lab.log takes at most {MAX_FIGURES} different names in a cell")
+        self._names |= found.keys()
+        self._figures |= found
+
+    def begin_cell(self) -> None:
+        """Forget what an earlier cell has logged."""
+        self._names.clear()
+        self._figures.clear()
+
+    def take_figures(self) -> dict[str, Tensor | float]:
+        """The figures logged since the last call; tensors are 0-dim, with no graph."""
+        figures, self._figures = self._figures, {}
+        return figures
+
+    def __repr__(self) -> str:
+        return "<lab: lab.log(name=value) adds a figure to the plots of a loop>"
+
+
+def _figure(name: str, value: Any) -> Tensor | float:
+    """A copy of the value, which the user's code may change later."""
+    if not isinstance(value, Tensor):
+        try:
+            return float(value)
+        except (TypeError, ValueError):
+            kind = type(value).__name__
+            raise TypeError(f"lab.log({name}=...) takes a number, not {kind}") from None
+    if value.numel() != 1 or value.is_complex():
+        shape = tuple(value.shape)
+        raise ValueError(
+            f"lab.log({name}=...) takes a real number or a tensor of one element, not a tensor of"
+            f" {value.dtype} with shape {shape}"
+        )
+    with torch._C.DisableTorchFunction(), torch.no_grad():
+        return value.detach().reshape(()).to(torch.float32, copy=True)

@@ -1,0 +1,142 @@
+"""How torch shows the optimizer steps of the user's own code, and the losses before them."""
+
+from __future__ import annotations
+
+import functools
+import os
+import threading
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+from torch.optim import Optimizer
+from torch.optim.optimizer import (
+    register_optimizer_step_post_hook,
+    register_optimizer_step_pre_hook,
+)
+from torch.utils._python_dispatch import _disable_current_modes
+
+
+class Steps(Protocol):
+    """The methods that the hooks call. `has_closure`: the step computes its loss and its gradients
+    itself, with a closure."""
+
+    def before_step(self, optimizer: Optimizer, has_closure: bool) -> None: ...
+    def after_step(self, optimizer: Optimizer, has_closure: bool) -> None: ...
+    def saw_loss(self, loss: Tensor) -> None: ...
+
+
+@contextmanager
+def steps_shown(steps: Steps) -> Iterator[None]:
+    """Show `steps` each optimizer step of this thread, and each scalar on which `backward` is
+    called. Not shown: what other threads and forked processes do, what torch compiles, and what a
+    CUDA graph captures."""
+    thread, process = threading.get_ident(), os.getpid()
+    is_open = True
+    # The result of the last GradScaler.scale, and the loss that was scaled.
+    scaled: weakref.ref[Tensor] | None = None
+    unscaled: Tensor | None = None
+
+    is_shown = False  # the step that runs now
+
+    def is_seen() -> bool:
+        return (
+            is_open
+            and threading.get_ident() == thread
+            and os.getpid() == process
+            and not torch.compiler.is_compiling()
+        )
+
+    def before(optimizer: Optimizer, args: tuple, kwargs: dict[str, Any]) -> None:
+        nonlocal is_shown
+        if is_seen():
+            is_shown = not (
+                torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing()
+            )
+            if is_shown:
+                steps.before_step(optimizer, _has_closure(args, kwargs))
+
+    def after(optimizer: Optimizer, args: tuple, kwargs: dict[str, Any]) -> None:
+        if is_seen() and is_shown:
+            steps.after_step(optimizer, _has_closure(args, kwargs))
+
+    run_backward = torch.autograd.backward
+    scale = torch.amp.GradScaler.scale
+
+    @functools.wraps(run_backward)
+    def backward(tensors: Any, *args: Any, **kwargs: Any) -> None:
+        if is_seen():
+            given = tensors if isinstance(tensors, list | tuple) else (tensors,)
+            for tensor in given:
+                if isinstance(tensor, Tensor) and tensor.numel() == 1:
+                    is_scaled = scaled is not None and scaled() is tensor
+                    loss = unscaled if is_scaled and unscaled is not None else tensor
+                    steps.saw_loss(_without_graph(loss))
+        return run_backward(tensors, *args, **kwargs)
+
+    @functools.wraps(scale)
+    def noted_scale(scaler: Any, outputs: Any) -> Any:
+        nonlocal scaled, unscaled
+        result = scale(scaler, outputs)
+        if isinstance(outputs, Tensor) and is_seen():
+            scaled, unscaled = weakref.ref(result), _without_graph(outputs)
+        return result
+
+    handles = (register_optimizer_step_pre_hook(before), register_optimizer_step_post_hook(after))
+    torch.autograd.backward = backward
+    torch.amp.GradScaler.scale = noted_scale  # pyright: ignore[reportAttributeAccessIssue]
+    try:
+        yield
+    finally:
+        is_open, unscaled = False, None  # the user's code may have kept a wrapper
+        for handle in handles:
+            handle.remove()
+        if torch.autograd.backward is backward:
+            torch.autograd.backward = run_backward
+        if torch.amp.GradScaler.scale is noted_scale:
+            torch.amp.GradScaler.scale = scale
+
+
+def gradient_norms(optimizer: Optimizer) -> list[Tensor]:
+    """The 2-norm of each gradient of the optimizer's parameters, 0-dim. One NaN if torch cannot
+    compute them for such gradients."""
+    gradients = [
+        parameter.grad
+        for group in optimizer.param_groups
+        for parameter in group["params"]
+        if parameter.grad is not None
+    ]
+    if any(gradient.is_sparse for gradient in gradients):
+        gradients = [g.coalesce().values() if g.is_sparse else g for g in gradients]
+    if not gradients:
+        return []
+    try:
+        norms = list(torch._foreach_norm(gradients))
+        scale = getattr(optimizer, "grad_scale", None)  # a fused step unscales them itself
+        return norms if scale is None else [norm / scale.to(norm.device) for norm in norms]
+    except (RuntimeError, NotImplementedError, TypeError):  # a tensor subclass may have none
+        return [torch.tensor(float("nan"))]
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Torch's functions that run here build no graph, and no mode of the user's sees them."""
+    with torch._C.DisableTorchFunction(), torch.no_grad():
+        if torch._C._len_torch_dispatch_stack() == 0:
+            yield
+        else:
+            with _disable_current_modes():
+                yield
+
+
+def _without_graph(tensor: Tensor) -> Tensor:
+    with torch._C.DisableTorchFunction():
+        return tensor.detach()
+
+
+def _has_closure(args: tuple, kwargs: dict[str, Any]) -> bool:
+    """`args` begins with the optimizer."""
+    return (args[1] if len(args) > 1 else kwargs.get("closure")) is not None

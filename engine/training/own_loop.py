@@ -1,0 +1,211 @@
+"""A loop that the user's own code runs: the figures of its optimizer steps, and holding it."""
+
+from __future__ import annotations
+
+import logging
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from math import nan
+from time import perf_counter
+
+import torch
+from torch import Tensor
+from torch.optim import Optimizer
+
+from ..control import Control
+from ..protocol import ErrorReport, LoopSnapshot, TrainingState
+from .loop_hooks import gradient_norms, quiet, steps_shown
+from .memory import cuda_bytes, rss_bytes
+from .metrics import Measured, Metrics
+from .objective import Outcome
+from .pace import SNAPSHOT_INTERVAL_S, Budget, Speed
+
+MAX_NAMED = 4
+"""Optimizers, and groups of one optimizer, that get figures of their own."""
+
+Hold = Callable[[Callable[[], bool]], None]
+"""Holds the user's code until the function that it gets returns True."""
+
+
+class OwnLoop:
+    """Measures what one cell runs: `with loop.watched():` around it.
+
+    A row has the loss, the learning rate of the optimizer's first group, and the norm of the
+    gradients before the step. The loss is the last scalar on which `backward` was called. A step
+    with a closure has the loss and the gradients of the closure's last call. `figures()` gives what
+    the user has logged since the last row. With several optimizers or groups, each has named
+    figures too; `name_of` names an optimizer, "" if it has no name.
+
+    `send` gets snapshots while the code runs, at most 30 a second, and none before the first step.
+    `hold`, if given, holds the code after a step while `control.pause` is set.
+    """
+
+    def __init__(
+        self,
+        title: str,
+        control: Control,
+        send: Callable[[LoopSnapshot], None],
+        figures: Callable[[], dict[str, Tensor | float]] = dict,
+        name_of: Callable[[Optimizer], str] = lambda optimizer: "",
+        hold: Hold | None = None,
+    ) -> None:
+        self.title = title
+        self.step = 0
+        self.metrics = Metrics(may_diverge=True)
+        self._control = control
+        self._emit = send
+        self._figures = figures
+        self._name_of = name_of
+        self._hold = hold
+        self._budget, self._speed = Budget(), Speed()
+        self._is_measured = False
+        self._loss: Tensor | None = None
+        self._norms: list[Tensor] = []
+        self._device = torch.device("cpu")
+        self._names = weakref.WeakKeyDictionary[Optimizer, str]()
+        self._named_first: list[str] = []
+        self._ended_s = nan
+        self._due_s = 0.0
+        self._is_broken = False
+
+    def watched(self) -> AbstractContextManager[None]:
+        """While this context is open, the optimizer steps of this thread are those of the loop."""
+        return steps_shown(self)
+
+    def last(self, error: BaseException | None, report: ErrorReport | None) -> LoopSnapshot | None:
+        """The snapshot at the end of the cell, which `error` ended; None if it took no step."""
+        if not self.step:
+            return None
+        state: TrainingState = "finished" if error is None else "failed"
+        if isinstance(error, KeyboardInterrupt):
+            state, report = "stopped", None
+        with self._sheltered():
+            self._flush()
+        return self._snapshot(state, report)
+
+    # -- what the hooks call ---------------------------------------------------------------------
+
+    def saw_loss(self, loss: Tensor) -> None:
+        self._loss = loss
+
+    def before_step(self, optimizer: Optimizer, has_closure: bool) -> None:
+        self._is_measured = not self._is_broken and self._budget.takes(self.step)
+        if self._is_measured and not has_closure:
+            with self._sheltered():
+                self._norms = gradient_norms(optimizer)
+
+    def after_step(self, optimizer: Optimizer, has_closure: bool) -> None:
+        self.step += 1
+        started, self._ended_s = self._ended_s, perf_counter()
+        loss, self._loss = self._loss, None
+        if self._is_measured:
+            with self._sheltered():
+                if has_closure:
+                    self._norms = gradient_norms(optimizer)
+                self._add(optimizer, loss, (started, self._ended_s))
+                if self._ended_s >= self._due_s:
+                    self._send("running")
+            self._ended_s = perf_counter()
+        if self._hold is not None and self._control.pause.is_set():
+            self._be_held(self._hold)
+
+    def _be_held(self, hold: Hold) -> None:
+        control = self._control
+        control.single_step = False
+
+        def is_over() -> bool:
+            return not control.pause.is_set() or control.single_step or control.interrupted
+
+        with control.own_code():
+            with self._sheltered():
+                self._send("paused")
+            with self._unbroken():
+                hold(is_over)
+            if not control.interrupted:
+                with self._sheltered():
+                    self._send("running")
+        self._ended_s = perf_counter()
+
+    # -- figures ---------------------------------------------------------------------------------
+
+    def _add(self, optimizer: Optimizer, loss: Tensor | None, timing: tuple) -> None:
+        norms, self._norms = self._norms, []
+        known = [*norms, *(() if loss is None else (loss,))]
+        device = known[0].device if known else self._device
+        if device != self._device:
+            self._flush()
+            self._device = device
+        if loss is None or loss.is_complex():
+            loss = torch.full((), nan, device=device)
+        loss = loss.reshape(()).to(device, copy=True)  # the user's code may write into it later
+        numbers, tensors = self._named(optimizer, loss)
+        for name, value in self._figures().items():
+            (tensors if isinstance(value, Tensor) else numbers)[name] = value  # pyright: ignore
+        outcome = Outcome(loss, 1, None, {k: v.to(device) for k, v in tensors.items()})
+        rate = float(optimizer.param_groups[0].get("lr", nan))
+        norms = [norm.to(device) for norm in norms]
+        self.metrics.add(self.step, outcome, Measured(rate, timing, norms, numbers))
+
+    def _named(
+        self, optimizer: Optimizer, loss: Tensor
+    ) -> tuple[dict[str, float], dict[str, Tensor]]:
+        """The figures of the optimizer and of its groups, if there are several of them."""
+        name = self._names.get(optimizer)
+        if name is None:
+            name = self._name_of(optimizer) or f"optimizer {len(self._names) + 1}"
+            self._names[optimizer] = name
+            if name not in self._named_first and len(self._named_first) < MAX_NAMED:
+                self._named_first.append(name)
+        numbers: dict[str, float] = {}
+        tensors: dict[str, Tensor] = {}
+        of = ""
+        if len(self._named_first) > 1 and name in self._named_first:
+            of = f" of {name}"
+            tensors[f"loss{of}"] = loss
+            numbers[f"learning rate{of}"] = float(optimizer.param_groups[0].get("lr", nan))
+        for number, group in enumerate(optimizer.param_groups[1:MAX_NAMED], 2):
+            numbers[f"learning rate{of}, group {number}"] = float(group.get("lr", nan))
+        return numbers, tensors
+
+    def _flush(self) -> None:
+        is_cuda = self._device.type == "cuda"
+        self.metrics.flush(rss_bytes(), cuda_bytes(self._device) if is_cuda else (0, 0))
+
+    # -- snapshots -------------------------------------------------------------------------------
+
+    def _send(self, state: TrainingState) -> None:
+        self._flush()
+        self._emit(self._snapshot(state))
+        self._due_s = perf_counter() + SNAPSHOT_INTERVAL_S
+
+    def _snapshot(self, state: TrainingState, error: ErrorReport | None = None) -> LoopSnapshot:
+        steps, _ = self.metrics.drain(with_cuda=self._device.type == "cuda")
+        return LoopSnapshot(
+            run=self.title,
+            title=self.title,
+            state=state,
+            step=self.step,
+            steps_per_second=self._speed.per_second(self.step, running=state == "running"),
+            steps=steps,
+            device=str(self._device),
+            error=error,
+        )
+
+    @contextmanager
+    def _sheltered(self) -> Iterator[None]:
+        """Torch's functions of ours inside the user's code, not interrupted midway."""
+        began_s = perf_counter()
+        with self._control.own_code():
+            with quiet(), self._unbroken():
+                yield
+            self._budget.spend(perf_counter() - began_s)
+
+    @contextmanager
+    def _unbroken(self) -> Iterator[None]:
+        """An error of ours ends the figures, but never the user's loop."""
+        try:
+            yield
+        except Exception:
+            self._is_broken = True
+            logging.getLogger(__name__).exception("A loop cannot be shown any longer.")

@@ -1,0 +1,64 @@
+"""Which steps of a run are measured, and how many steps there are in a second."""
+
+from __future__ import annotations
+
+from collections import deque
+from time import perf_counter
+
+SNAPSHOT_INTERVAL_S = 1 / 30
+ALWAYS_MEASURED_STEPS = 1000
+MEASURE_INTERVAL_S = 2e-3
+"""Each of the first steps gets a row of figures; later steps get at most one row per interval, so
+that measuring costs little even if steps are short. Epoch means are over all steps."""
+FREE_STEPS = 50
+MEASURED_SHARE = 0.02
+SPEED_WINDOW_S = 3.0
+
+
+class Sampling:
+    """Says for each step, as it begins, whether it gets a row of figures."""
+
+    def __init__(self) -> None:
+        self._measured_s = 0.0
+
+    def takes(self, step: int) -> bool:
+        """`step` is the number of steps done before."""
+        now = perf_counter()
+        if step >= ALWAYS_MEASURED_STEPS and now - self._measured_s < MEASURE_INTERVAL_S:
+            return False
+        self._measured_s = now
+        return True
+
+
+class Budget:
+    """Says for each step of the user's own loop whether it gets a row: each of the first steps
+    does; later, measuring takes at most MEASURED_SHARE of the time."""
+
+    def __init__(self) -> None:
+        self._next_s = 0.0
+
+    def takes(self, step: int) -> bool:
+        """`step` is the number of steps done before."""
+        return step < FREE_STEPS or perf_counter() >= self._next_s
+
+    def spend(self, seconds: float) -> None:
+        """Measuring has just taken so long."""
+        self._next_s = max(self._next_s, perf_counter()) + seconds / MEASURED_SHARE
+
+
+class Speed:
+    """Optimizer steps per second of wall clock over the last few seconds, without pauses."""
+
+    def __init__(self) -> None:
+        self._window: deque[tuple[float, int]] = deque()
+
+    def per_second(self, step: int, running: bool) -> float:
+        """The speed after `step` steps; 0 if unknown. A run that is not `running` pauses here."""
+        now, window = perf_counter(), self._window
+        window.append((now, step))
+        while now - window[0][0] > SPEED_WINDOW_S and len(window) > 2:
+            window.popleft()
+        then, earlier = window[0]
+        if not running:
+            window.clear()  # after a pause the speed is measured from the start
+        return (step - earlier) / (now - then) if now > then else 0.0
