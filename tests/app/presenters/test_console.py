@@ -153,7 +153,8 @@ def test_a_project_with_cells_offers_to_run_them(desk, bench):
     two = edits.record_cell(edits.record_cell(Project(), "x = 1"), "y = 2")
     bench.files.new(two)
     banner = bench.window.banners.banner("cells")
-    assert banner.text.startswith("2 cells made its variables.")
+    assert banner.title == "This project holds Python that was run in its console"
+    assert banner.text == "2 cells made its variables. Nothing runs until you say so."
     shown = banner.findChild(CodeEditor, "banner_code")
     kept = [cell.source for cell in bench.project.cells]
     assert shown.toPlainText() == f"# %% 1\n{kept[0]}\n# %% 2\n{kept[1]}"

@@ -134,6 +134,8 @@ def test_errors_that_no_workspace_shows_get_a_banner(engine, bench, link):
     link.fail("no block", "Add one.")
     banner = bench.window.banners.banner("error_CheckModelCommand")
     assert (banner.title, banner.text) == ("Checking the model failed: no block", "Add one.")
+    bench.files.new()  # another project has another model
+    assert bench.window.banners.banner("error_CheckModelCommand") is None
     link.send(RunCellCommand(source="x"))
     link.fail("shown in the console")
     assert bench.window.banners.banner("error_RunCellCommand") is None

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from PySide6.QtWidgets import QPushButton
+from PySide6.QtWidgets import QLabel, QPushButton
 
 from app import templates
 from app.presenters.start import StartPresenter
 from engine.project.document import Project
 from engine.project.examples import graph_examples, mistakes
+from widgets.start.cards import TemplateCard
 from widgets.start.start_page import StartPage
 
 
@@ -27,6 +28,14 @@ def test_a_template_is_a_new_project_without_a_file(page, bench):
     page.template_chosen.emit(first.key)
     assert bench.project.model == templates.load_template(first.key).model
     assert bench.files.path == "" and not bench.files.modified
+
+
+def test_every_template_is_shown_with_its_title_and_summary(page):
+    said = [label.text() for card in page.findChildren(TemplateCard)
+            for label in card.findChildren(QLabel) if label.text()]  # fmt: skip
+    assert said == [
+        text for template in templates.templates() for text in (template.title, template.summary)
+    ]
 
 
 def test_a_template_that_is_not_there_is_told_and_what_is_open_stays(page, bench):
