@@ -6,14 +6,18 @@ from collections.abc import Iterator
 from itertools import islice
 from traceback import extract_tb
 
+import torch
 from torch import Tensor
 
 from ..autograd.backward.backward_pass import BackwardPass
 from ..autograd.backward.comparing import compare
 from ..autograd.backward.roots import ConsoleSubject, GradientSubject, ModelSubject, Subject
+from ..autograd.backward.step_roots import StepSubject, module_names
 from ..autograd.graph.reading import Node
 from ..errors import LabError
 from ..lab import Lab
+from ..project.document import Model
+from ..project.subject import CanvasSubject
 from ..protocol import (
     CompareGradientsCommand,
     GraphNumbersCommand,
@@ -26,18 +30,23 @@ from ..protocol import (
     Value,
     ValueSnapshot,
 )
+from ..random_states import random_states
+from ..recording.recorder import Recorder
 from ..recording.user_files import is_user_file
+from ..subjects.trial import on_trial
 from ..tensors.error_help import explain_error
 from ..tensors.summary import shown_values
 from ..training.first_update import first_update
 from .backward_edits import debugger_maker, namespace_of
+from .subjects import find_subject, first_batch, objective_of, running
 
 
 def start_backward(lab: Lab, command: StartBackwardCommand) -> Iterator[Snapshot | None]:
     """Start a backward pass: answer with GraphSnapshots and a BackwardSnapshot.
 
-    Without a root, the model's forward pass is finished first, and a ForwardSnapshot says so.
-    Raises LabError as ForwardPass, the subjects and BackwardPass do.
+    Without a root, the model's forward pass is finished first, and a ForwardSnapshot says so; of a
+    subject of code, one step runs. Raises LabError as ForwardPass, the subjects and BackwardPass
+    do, and what the user's code raises.
     """
     subject: Subject
     if command.of:
@@ -48,6 +57,10 @@ def start_backward(lab: Lab, command: StartBackwardCommand) -> Iterator[Snapshot
         subject = ConsoleSubject(namespace, lab.control, command.root, command.gradient)
         lab.backward.close()
         lab.backward.namespace = namespace
+    elif not isinstance(command.subject, CanvasSubject):
+        subject = _step_subject(lab, command)
+        lab.backward.close()
+        lab.backward.namespace = lab.console.namespace
     else:
         forward = lab.models.require_forward()
         before = lab.backward.under_way
@@ -73,6 +86,20 @@ def start_backward(lab: Lab, command: StartBackwardCommand) -> Iterator[Snapshot
     )
     yield from backward.graph_snapshots()
     yield backward.snapshot()
+
+
+def _step_subject(lab: Lab, command: StartBackwardCommand) -> StepSubject:
+    """The loss of one step of the command's subject on a batch, as a run would begin with it. The
+    module's buffers and mode, and the random generators, are as before."""
+    subject = find_subject(lab, command.subject, Model(), command.training)
+    objective = objective_of(lab, subject, command.objective, Model(), command.training)
+    recorder = Recorder(modules=module_names(subject.module))
+    with running(lab, command.training, objective.generators):
+        batch = first_batch(objective.batches(0, command.batch))
+        random = random_states()
+        with on_trial(subject.module), torch.enable_grad(), recorder:
+            loss = objective.outcome(batch).loss
+    return StepSubject(subject.module, loss, recorder.recording, random)
 
 
 def move_backward(lab: Lab, command: MoveBackwardCommand) -> Iterator[Snapshot]:

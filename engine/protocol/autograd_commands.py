@@ -42,11 +42,12 @@ class StartBackwardCommand(Command, frozen=True, kw_only=True):
     With `example`, the expressions are those of that tab's example, not of the console.
 
     Without `root`, the root is the loss of the forward pass, which is finished first if need be (->
-    ForwardSnapshot). With `root`, it is an expression of the console (`loss`, `y[0]`, `model.out`),
-    or several with commas between; then no forward pass is needed. `gradient` is what backward
-    starts with, an expression of the console (`torch.ones_like(y)`, one per root with commas
-    between); a root that is not a scalar needs it. With `create_graph` the gradients have graphs of
-    their own.
+    ForwardSnapshot). If `subject` is code, it is the loss of one step of it for `objective`, on
+    batch number `batch` of a run that begins; the module itself gets the gradients. With `root`, it
+    is an expression of the console (`loss`, `y[0]`, `model.out`), or several with commas between;
+    then no forward pass is needed. `gradient` is what backward starts with, an expression of the
+    console (`torch.ones_like(y)`, one per root with commas between); a root that is not a scalar
+    needs it. With `create_graph` the gradients have graphs of their own.
 
     A pass of the model starts from `.grad`s of None unless `accumulate`. A pass of a console root
     adds to the `.grad`s that the user's code has left. With `inputs` (names of leaves or other
@@ -72,6 +73,10 @@ class StartBackwardCommand(Command, frozen=True, kw_only=True):
     real_engine: bool = False
     retain_graph: bool = False
     of: str = ""
+    subject: Subject = CanvasSubject()
+    objective: Objective = Objective()
+    training: TrainingSetup = TrainingSetup()
+    batch: int = 0
 
 
 class NodeDetailCommand(Command, frozen=True, kw_only=True):

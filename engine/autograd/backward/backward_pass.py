@@ -280,6 +280,11 @@ class BackwardPass:
     def script(self) -> tuple[str, bytes]:
         """Everything done so far as a Python script, and the file that it loads (empty if none).
         Raises LabError with the cause for what no script can do."""
+        if self.subject.unwritten:
+            raise LabError(
+                f"This pass cannot be written as a script: {self.subject.unwritten}.",
+                hint="Run the step in the console and step its loss: that pass can be written.",
+            )
         return write_script(self._journal, self._facts(), self.subject.owner)
 
     def runs_twice(self) -> AbstractContextManager[None]:

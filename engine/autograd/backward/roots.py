@@ -55,6 +55,8 @@ class Subject:
     """What the roots were computed in: a forward pass, or the namespace of the console."""
     written: Roots
     """The roots, as a script writes them."""
+    unwritten = ""
+    """Why a pass from here cannot be written as a script; empty if it can."""
     random: States | None = None
     """The states of the random number generators before the roots were made."""
 
@@ -271,6 +273,7 @@ class GradientSubject(Subject):
         self.gradient = [grad]
         self.written = Roots(gradients=(given,), of=name)
         self.owner, self._before = before.owner, before
+        self.unwritten = before.unwritten
         self.names, self.provenance = before.names, before.provenance
         graph = read_graph(self.roots, names=self.names)
         self.shown, self.retained = leaves_of(graph), {}

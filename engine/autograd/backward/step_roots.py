@@ -1,0 +1,60 @@
+"""What a backward pass of a module of the user's code starts from: the loss of one step."""
+
+from __future__ import annotations
+
+from torch import Tensor, nn
+from torch.autograd.graph import get_gradient_edge
+
+from ...console.journal import Roots
+from ...errors import LabError
+from ...random_states import States
+from ...recording.recording import Recording
+from ..graph.provenance import Provenance
+from ..graph.reading import read_graph
+from .roots import Subject, leaves_of
+
+
+class StepSubject(Subject):
+    """The loss that a step of the module returned. `recording` has the step's calls, `random` the
+    states of the random generators before it. Names are those of `named_parameters`. Raises
+    LabError for a loss without a graph."""
+
+    root = "loss"
+    unwritten = "the loss comes from a step of your own code"
+
+    def __init__(
+        self, module: nn.Module, loss: Tensor, recording: Recording, random: States
+    ) -> None:
+        if not loss.requires_grad:
+            raise LabError(
+                "The loss has no graph to step through: nothing that it depends on can learn.",
+                hint="Do not detach it, and let some parameters require grad.",
+            )
+        self.roots, self.random = [loss], random
+        self.owner = self.module = module
+        self.written = Roots(run=get_gradient_edge(loss).node._sequence_nr())
+        self.names = dict(module.named_parameters())
+        self.retained = {}
+        owners = {
+            id(p): name
+            for part, name in module_names(module).items()
+            for p in part.parameters(recurse=False)
+        }
+        known = {id(p): name for name, p in self.names.items()}
+        known.update({id(b): name for name, b in module.named_buffers()})
+        self.provenance = Provenance(
+            [recording],
+            name_of=lambda t: known.get(id(t), ""),
+            owner_of=lambda t: owners.get(id(t), ""),
+        )
+        self.shown = leaves_of(read_graph(self.roots, names=self.names))
+        reached = {id(t) for t in self.shown.values()}
+        self.unreached = {
+            name: p for name, p in self.names.items() if p.requires_grad and id(p) not in reached
+        }
+
+
+def module_names(module: nn.Module) -> dict[nn.Module, str]:
+    """What the recording of a step calls the module and those inside: `Net`, `Net.layers.0`."""
+    title = type(module).__name__
+    return {part: f"{title}.{path}" if path else title for path, part in module.named_modules()}
