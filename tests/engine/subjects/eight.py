@@ -190,11 +190,11 @@ def imported(path: Path) -> Iterator[ModuleType]:
         del sys.modules[name]
 
 
-def plain_epoch(case: Case, file: ModuleType) -> tuple[nn.Module, list[float]]:
+def plain_epoch(case: Case, file: ModuleType, lr: float = 0.01) -> tuple[nn.Module, list[float]]:
     """The loop as in every course; the trained model and the loss of each step."""
     model = case.model(file).train()
     torch.manual_seed(SEED)
-    optimizer = torch.optim.Adam([p for p in model.parameters() if p.requires_grad], lr=0.01)
+    optimizer = torch.optim.Adam([p for p in model.parameters() if p.requires_grad], lr)
     losses = []
     for batch in case.batches(file):
         optimizer.zero_grad()
