@@ -18,9 +18,11 @@ from app.window.main_window import let_drops_through
 from app.workbench import Workbench
 from engine.project.document import Workspace
 from engine.project.examples import graph_examples
+from engine.project.subject import CanvasSubject
 
 if TYPE_CHECKING:
     from app.presenters.autograd.passes import AutogradPresenter
+    from app.presenters.model.structure import StructurePresenter
     from app.presenters.model.workspace import ModelPresenter
     from app.presenters.start import StartPresenter
     from app.presenters.tensors.workspace import TensorsPresenter
@@ -135,6 +137,25 @@ class Workspaces(QObject):
         page.code.save_requested.connect(lambda: self._export.ask("py"))
         ModelChecker(self._bench, self)
         self._add_docked("model", page)
+        self._bench.store.project_changed.connect(self._place_subject)
+        self._place_subject()
+        return presenter
+
+    def _place_subject(self) -> None:
+        """Show the canvas, or the structure of a subject of code, in the Model workspace."""
+        is_canvas = isinstance(self._bench.project.subject, CanvasSubject)
+        self._window.show_instead("model", None if is_canvas else self.structure.view)
+
+    @cached_property
+    def structure(self) -> StructurePresenter:
+        from app.presenters.model.structure import StructurePresenter
+        from widgets.structure.view import StructureView
+
+        presenter = StructurePresenter(self._bench, StructureView(), self)
+        presenter.cell_requested.connect(self.run_python)
+        presenter.cells_requested.connect(lambda: self.tensors.run_again())
+        presenter.data_requested.connect(self.at_train)
+        self.tensors.page.console.cell_ended.connect(presenter.take_cell_end)
         return presenter
 
     @cached_property

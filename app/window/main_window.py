@@ -60,6 +60,7 @@ class MainWindow(QMainWindow):
         self.may_close: Callable[[], bool] = lambda: True
         self.page_makers: Mapping[Workspace, Callable[[], object]] = {}
         self._pages: dict[Workspace, QWidget] = {}
+        self._instead: dict[Workspace, QWidget] = {}
         self._workspace: Workspace | None = None
 
         self.banners = BannerArea()
@@ -99,8 +100,18 @@ class MainWindow(QMainWindow):
             self.page_makers[name]()
         return self._pages[name]
 
+    def show_instead(self, name: Workspace, widget: QWidget | None) -> None:
+        """Show a widget in the place of a workspace's page; for None, the page again."""
+        if widget is None:
+            self._instead.pop(name, None)
+        else:
+            self._instead[name] = widget
+            self.stack.addWidget(widget)
+        if self._workspace == name:
+            self.stack.setCurrentWidget(widget or self.page(name))
+
     def show_workspace(self, name: Workspace) -> None:
-        page = self.page(name)
+        page = self._instead.get(name) or self.page(name)
         self.stack.setCurrentWidget(page)
         self.rail.buttons[name].setChecked(True)
         if self._workspace != name:

@@ -38,6 +38,7 @@ from widgets.shapes.broadcast_view import BroadcastView
 from widgets.shapes.pick_view import PickView
 from widgets.shapes.product_view import ProductView
 from widgets.shapes.reduction_view import ReductionView
+from widgets.structure.view import StructureView
 from widgets.trace.view import TraceView
 from widgets.training.train_view import TrainView
 from widgets.values.values_view import ValuesView
@@ -47,7 +48,7 @@ VIEWS: tuple[Callable[[], QWidget], ...] = (
     AutogradView, MistakesView, ModelCanvas, ConsoleView, VariablesView, FlowView, DerivativeView,
     AliasMapView, StorageView, CodeView, lambda: BlockPalette(SOME_KINDS),
     BlockProperties, CreateForm, OperationView, NodePage, RuleCard, BroadcastView, PickView,
-    ProductView, ReductionView, TraceView, TrainView, ValuesView,
+    ProductView, ReductionView, StructureView, TraceView, TrainView, ValuesView,
 )  # fmt: skip
 CONTROLS = (QAbstractButton, QAbstractSpinBox, QComboBox, QLineEdit, QSlider)
 """Tables, trees and lists teach by their headings or their rows."""

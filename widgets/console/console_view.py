@@ -49,13 +49,15 @@ class ConsoleView(QWidget):
     `add_output`, then `finish_cell`; if the engine is lost, it calls `abandon`. It answers
     `completion_requested(source, cursor)` by `show_completions` and `open_requested` by
     `open_file`, and sends an InterruptSignal for `interrupt_requested`. Forms and other panels run
-    their Python by `submit(source)`, so that the transcript shows it, too.
+    their Python by `submit(source)`, so that the transcript shows it, too. `cell_ended(source,
+    error)` tells them of its end.
     """
 
     run_requested = Signal(str, str)
     interrupt_requested = Signal()
     completion_requested = Signal(str, int)
     open_requested = Signal()
+    cell_ended = Signal(str, object)
     busy_changed = Signal(bool)
 
     def __init__(self, history: History | None = None, parent: QWidget | None = None) -> None:
@@ -154,6 +156,8 @@ class ConsoleView(QWidget):
             self._drop_waiting("The cell before failed")
         elif done is not None and self._clock.elapsed() > 1000:
             self.output.add_note(f"ran for {format_duration(self._clock.elapsed() / 1000)}")
+        if done is not None:
+            self.cell_ended.emit(done.shown, error)
         self._next()
 
     def abandon(self, reason: str) -> None:

@@ -10,6 +10,7 @@ from app.window.model_page import ModelPage
 from app.workbench import Workbench
 from engine.project import catalogue, edits
 from engine.project.document import Project, replace
+from engine.project.subject import CanvasSubject
 from engine.protocol import (
     ForwardSnapshot,
     InitialiseCommand,
@@ -131,6 +132,8 @@ class ModelPresenter(QObject):
     # -- store -> views --------------------------------------------------------------------------
 
     def _on_project_changed(self, old: Project, new: Project) -> None:
+        if old.subject != new.subject:
+            self._show_totals()
         if old.model is new.model:
             return
         self.page.canvas.show_model(new.model)
@@ -171,7 +174,7 @@ class ModelPresenter(QObject):
         if report is None:
             self.page.code.show_code("", {})
             self.page.show_problems((), self._bench.project.model)
-            self._bench.window.show_totals("")
+            self._show_totals()
             self._show_properties()
             return
         self.page.code.show_code(report.code, report.lines)
@@ -180,13 +183,21 @@ class ModelPresenter(QObject):
         # In an empty project nothing is wrong yet.
         problems = [*report.problems, *block_problems] if model.blocks else []
         self.page.show_problems(problems, model)
+        self._show_totals()
+        self._show_code_of(self._bench.selection.blocks)
+        self._show_properties()
+
+    def _show_totals(self) -> None:
+        """Show the size of the model; nothing while another subject is worked on."""
+        report = self._bench.newest(ModelSnapshot)
+        if report is None or not isinstance(self._bench.project.subject, CanvasSubject):
+            self._bench.window.show_totals("")
+            return
         blocks = len(report.blocks)
         self._bench.window.show_totals(
             f"{blocks} block{'s' * (blocks != 1)} · {report.parameters:,} parameters · "
             f"{format_bytes(report.parameter_bytes)}"
         )
-        self._show_code_of(self._bench.selection.blocks)
-        self._show_properties()
 
     def _show_selection(self, blocks: tuple[str, ...]) -> None:
         self._bench.history.seal()

@@ -1,0 +1,259 @@
+"""The structure of a subject of code: read again when what it tells may have changed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from PySide6.QtCore import QObject, QTimer, Signal
+
+from app.presenters.questions import Questions, in_words
+from app.workbench import Workbench
+from engine.project.document import Project, replace
+from engine.project.subject import CanvasSubject, ConsoleSubject, FileSubject, files_of
+from engine.protocol import (
+    ErrorReport,
+    ExampleSnapshot,
+    FileSnapshot,
+    InitPreviewSnapshot,
+    LineSnapshot,
+    PreviewInitCommand,
+    ReadStructureCommand,
+    RunFileCommand,
+    RunLineCommand,
+    Snapshot,
+    StructureSnapshot,
+    TrainingSnapshot,
+    VariablesSnapshot,
+)
+from widgets.structure.view import StructureView
+
+DELAY_MS = 150
+"""Several changes in this time cost one reading, several typed letters one preview."""
+_OVER = ("finished", "stopped", "failed")
+_CELL = "Run the line in the console: it stands in its history, and in the project's cells."
+
+
+class StructurePresenter(QObject):
+    """Asks only while the view is seen.
+
+    `cell_requested(source)`: run Python in the console. `cells_requested()`: run the project's
+    cells again. `data_requested()`: the user wants to name data.
+    """
+
+    cell_requested = Signal(str)
+    cells_requested = Signal()
+    data_requested = Signal()
+
+    def __init__(self, bench: Workbench, view: StructureView, parent: QObject) -> None:
+        super().__init__(parent)
+        self._bench, self.view = bench, view
+        self._questions = Questions(bench, self)
+        self._is_stale, self._runs_cells = True, False
+        self._parts: StructureSnapshot | None = None
+        self._sent_cells: list[str] = []
+        self._preview: tuple[tuple[str, ...], str, str] | None = None
+        self._reading = self._timer(self._read)
+        self._trying = self._timer(self._try_values)
+        view.came_in_sight.connect(self._read_if_stale)
+        view.remedy_requested.connect(self._help)
+        view.data_requested.connect(self.data_requested)
+        view.bar.run_requested.connect(self._run)
+        view.bar.preview_requested.connect(self._want_preview)
+        view.bar.preview_ended.connect(self._end_preview)
+        bench.store.project_changed.connect(self._on_project_changed)
+        bench.store.snapshot.connect(self._on_snapshot)
+        bench.link.state_changed.connect(self._on_engine_state)
+        self._on_engine_state(bench.link.state)
+
+    def _timer(self, call: object) -> QTimer:
+        timer = QTimer(self, interval=DELAY_MS, singleShot=True)
+        timer.timeout.connect(call)
+        return timer
+
+    @property
+    def _subject(self) -> ConsoleSubject | FileSubject | None:
+        subject = self._bench.project.subject
+        return None if isinstance(subject, CanvasSubject) else subject
+
+    def take_cell_end(self, source: str, error: ErrorReport | None) -> None:
+        """A cell of the console has ended; if it was a line of ours, tell its error beside it."""
+        if source in self._sent_cells:
+            self._sent_cells.remove(source)
+            if error is not None:
+                self.view.bar.tell(_raised(error), "error")
+
+    # -- when to read ----------------------------------------------------------------------------
+
+    def _on_project_changed(self, old: Project, new: Project) -> None:
+        if old.subject != new.subject:
+            self._questions.drop()
+            self.view.show_trouble("")
+        if (old.subject, old.objective, old.training) != (
+            new.subject,
+            new.objective,
+            new.training,
+        ):
+            self._let_read()
+
+    def _on_snapshot(self, snapshot: Snapshot) -> None:
+        match snapshot:
+            case ExampleSnapshot():
+                return
+            case VariablesSnapshot() | FileSnapshot():
+                self._let_read()
+            case TrainingSnapshot(state=state) if state in _OVER:
+                self._let_read()
+
+    def _on_engine_state(self, state: str) -> None:
+        if state == "ready":
+            self._let_read()
+        else:
+            self._questions.drop()
+            self._sent_cells.clear()
+            self._is_stale = True
+            words = "The engine starts." if state == "starting" else self._bench.link.unsent
+            self.view.show_trouble(words)
+
+    def _let_read(self) -> None:
+        self._is_stale = True
+        self._read_if_stale()
+
+    def _read_if_stale(self) -> None:
+        if self._is_stale and self.view.isVisible() and self._bench.link.state == "ready":
+            self._reading.start()
+
+    def _read(self) -> None:
+        subject, project = self._subject, self._bench.project
+        if subject is None or not self.view.isVisible() or self._bench.link.state != "ready":
+            return
+        self._is_stale, self._parts = False, None
+        command = ReadStructureCommand(
+            subject=subject, objective=project.objective, training=project.training
+        )
+        if not self._questions.ask(command, self._take, self._fail):
+            self.view.show_trouble(self._bench.link.unsent)
+
+    # -- answers ---------------------------------------------------------------------------------
+
+    def _take(self, part: Snapshot) -> None:
+        if not isinstance(part, StructureSnapshot) or self._subject is None:
+            return
+        if self._parts is not None:
+            part = replace(
+                part,
+                modules=self._parts.modules + part.modules,
+                weights=self._parts.weights + part.weights,
+            )
+        self._parts = part
+        if part.left == 0:
+            self._runs_cells = isinstance(self._subject, ConsoleSubject) and not part.made
+            expression = self._subject.expression.strip()
+            self.view.bar.show_subject(expression, self._where(expression))
+            self.view.show_structure(part, expression)
+
+    def _where(self, expression: str) -> str:
+        if self._runs_cells:
+            return _CELL
+        around = "of the console"
+        if isinstance(self._subject, FileSubject):
+            around = f"of {Path(self._subject.path).name}"
+        return (
+            f"Run the line among the names {around}. In it, {expression} stands for the module"
+            " that is shown here, also where Python would make another one."
+        )
+
+    def _fail(self, error: ErrorReport) -> None:
+        self.view.show_trouble(_raised(error), *self._remedy())
+
+    def _remedy(self) -> tuple[str, str]:
+        """The button, and its tooltip, that may help where there is no structure."""
+        match self._subject:
+            case FileSubject():
+                names = " and ".join(Path(path).name for path in self._files())
+                return f"Run {names}", "Run it as a module, as an import would."
+            case ConsoleSubject() if self._bench.project.cells:
+                return "Run its cells", "Run the cells that the project keeps, in order."
+        return "", ""
+
+    def _files(self) -> tuple[str, ...]:
+        project = self._bench.project
+        return files_of(project.subject, project.objective)
+
+    # -- what the reader does --------------------------------------------------------------------
+
+    def _help(self) -> None:
+        if not isinstance(self._subject, FileSubject):
+            self.cells_requested.emit()
+            return
+        self.view.show_trouble("Running …")
+        self._run_files(self._files())
+
+    def _run_files(self, paths: tuple[str, ...]) -> None:
+        """Run the files one after the other; each one's FileSnapshot lets the structure be read."""
+
+        def ran(snapshot: Snapshot) -> None:
+            if isinstance(snapshot, FileSnapshot) and paths[1:]:
+                self._run_files(paths[1:])
+
+        if not self._questions.ask(RunFileCommand(path=paths[0]), ran, self._fail):
+            self.view.show_trouble(self._bench.link.unsent)
+
+    def _run(self, source: str) -> None:
+        if self._subject is None:
+            return
+        if self._runs_cells:
+            self._sent_cells.append(source)
+            self.cell_requested.emit(source)
+            return
+        command = RunLineCommand(
+            subject=self._subject, source=source, training=self._bench.project.training
+        )
+        if not self._questions.ask(command, self._ran, self._line_failed):
+            self.view.bar.tell(self._bench.link.unsent, "error")
+
+    def _ran(self, snapshot: Snapshot) -> None:
+        if isinstance(snapshot, LineSnapshot):
+            self._let_read()
+
+    def _line_failed(self, error: ErrorReport) -> None:
+        self.view.bar.tell(_raised(error), "error")
+        self._let_read()
+
+    # -- initial values --------------------------------------------------------------------------
+
+    def _want_preview(self, names: tuple[str, ...], function: str, arguments: str) -> None:
+        self._preview = names, function, arguments
+        self._trying.start()
+
+    def _end_preview(self) -> None:
+        self._preview = None
+        self._trying.stop()
+        self.view.show_preview(None)
+
+    def _try_values(self) -> None:
+        subject, preview = self._subject, self._preview
+        if subject is None or preview is None:
+            return
+        names, function, arguments = preview
+        command = PreviewInitCommand(
+            subject=subject,
+            names=names,
+            function=function,
+            arguments=arguments,
+            training=self._bench.project.training,
+        )
+
+        def tried(answer: Snapshot) -> None:
+            if isinstance(answer, InitPreviewSnapshot) and self._preview == preview:
+                self.view.show_preview(answer)
+
+        def refused(error: ErrorReport) -> None:
+            if self._preview == preview:
+                self.view.bar.refuse(in_words(error))
+
+        self._questions.ask(command, tried, refused)
+
+
+def _raised(error: ErrorReport) -> str:
+    name = "" if error.type == "LabError" else f"{error.type}: "
+    return name + in_words(error)

@@ -1,0 +1,222 @@
+"""The structure of a subject of code is read when it may have changed, and lines act on it."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.presenters.model.structure import StructurePresenter
+from engine.project import edits
+from engine.project.document import replace
+from engine.project.subject import CanvasSubject, ConsoleSubject, FileSubject, Objective
+from engine.protocol import (
+    ErrorReport,
+    ExampleSnapshot,
+    FileSnapshot,
+    InitialValues,
+    InitPreviewSnapshot,
+    LineSnapshot,
+    PreviewInitCommand,
+    ReadStructureCommand,
+    RunFileCommand,
+    RunLineCommand,
+    VariablesSnapshot,
+)
+from tests.widgets.structure.small_structure import BARE, MODULES, WEIGHTS, WHOLE
+from widgets.structure.view import StructureView
+
+
+class Desk:
+    def __init__(self, bench, link, qtbot) -> None:
+        self.bench, self.link, self.qtbot = bench, link, qtbot
+        self.view = StructureView()
+        qtbot.addWidget(self.view)
+        self.work_on(ConsoleSubject("model"))
+        self.presenter = StructurePresenter(bench, self.view, bench.window)
+        self.cells: list[str] = []
+        self.presenter.cell_requested.connect(self.cells.append)
+
+    def work_on(self, subject) -> None:
+        self.bench.store.set_project(edits.set_subject(self.bench.project, subject))
+
+    def sent(self, kind: type) -> list:
+        return [command for command in self.link.sent if isinstance(command, kind)]
+
+    def wait_for(self, kind: type, count: int = 1):
+        """The newest of `count` commands of a kind, as soon as it is sent."""
+        self.qtbot.waitUntil(lambda: len(self.sent(kind)) >= count, timeout=30_000)
+        assert len(self.sent(kind)) == count and self.link.sent[-1] is self.sent(kind)[-1]
+        return self.link.sent[-1]
+
+    @property
+    def waits(self) -> bool:
+        return self.presenter._reading.isActive()
+
+
+@pytest.fixture
+def desk(bench, link, qtbot) -> Desk:
+    """A view in sight that waits for the engine's first answer on `model`."""
+    desk = Desk(bench, link, qtbot)
+    desk.view.show()
+    assert desk.view.trouble.text() and not desk.waits
+    link.get_ready()
+    desk.wait_for(ReadStructureCommand)
+    return desk
+
+
+@pytest.fixture
+def shown(desk) -> Desk:
+    desk.link.answer(BARE)
+    return desk
+
+
+def test_a_structure_in_parts_is_shown_once_it_is_whole(desk, link):
+    (command,) = desk.sent(ReadStructureCommand)
+    assert command.subject == ConsoleSubject("model")
+    link.answer(replace(WHOLE, modules=MODULES[:3], weights=(), left=10))
+    assert not desk.view.shows_structure
+    link.answer(replace(WHOLE, modules=MODULES[3:], weights=WEIGHTS))
+    assert desk.view.shows_structure
+    assert desk.view.tree.model.rows == MODULES and desk.view.weights.model.rows == WEIGHTS
+
+
+@pytest.mark.parametrize("state", ["finished", "stopped", "failed"])
+def test_it_is_read_again_after_a_run(shown, bench, training_snapshot, state):
+    bench.store.take(training_snapshot(state="running"))
+    assert not shown.waits
+    bench.store.take(training_snapshot(state=state))
+    shown.wait_for(ReadStructureCommand, 2)
+
+
+def test_it_is_read_again_once_for_several_changes(shown, bench):
+    bench.store.take(VariablesSnapshot(variables=()))
+    bench.store.take(FileSnapshot(path="/x/net.py", digest="0", objects=()))
+    objective = Objective(data="loader")
+    bench.edit("d", lambda project: edits.set_objective(project, objective))
+    assert shown.wait_for(ReadStructureCommand, 2).objective == objective
+    bench.store.take(ExampleSnapshot(variables=()))
+    assert not shown.waits
+
+
+def test_nothing_is_read_while_it_is_not_seen(shown, bench, link):
+    shown.view.hide()
+    bench.store.take(VariablesSnapshot(variables=()))
+    assert not shown.waits
+    shown.view.show()
+    shown.wait_for(ReadStructureCommand, 2)
+    shown.link.answer(BARE)
+    shown.view.hide()
+    shown.view.show()
+    assert not shown.waits
+
+
+def test_an_answer_about_another_subject_is_dropped(desk, link):
+    desk.work_on(ConsoleSubject("other"))
+    link.answer(WHOLE, to=1)
+    assert not desk.view.shows_structure
+    assert desk.wait_for(ReadStructureCommand, 2).subject == ConsoleSubject("other")
+    link.answer(BARE)
+    assert desk.view.shows_structure
+    desk.work_on(CanvasSubject())
+    desk.presenter._reading.timeout.emit()
+    assert len(desk.sent(ReadStructureCommand)) == 2
+
+
+def test_a_module_that_is_not_there_offers_the_cells(desk, bench, link, qtbot):
+    link.fail("There is no variable named `model`.", "Make it.")
+    assert desk.view.trouble.text() == "There is no variable named `model`. Make it."
+    assert not desk.view.remedy.isVisibleTo(desk.view)
+    bench.store.set_project(edits.record_cell(bench.project, "model = nn.Linear(1, 1)"))
+    bench.store.take(VariablesSnapshot(variables=()))
+    desk.wait_for(ReadStructureCommand, 2)
+    link.fail("There is no variable named `model`.")
+    assert desk.view.remedy.text() == "Run its cells"
+    with qtbot.waitSignal(desk.presenter.cells_requested):
+        desk.view.remedy.click()
+
+
+def test_a_file_that_has_not_run_offers_to_run_with_the_file_of_its_data(desk, bench, link):
+    desk.work_on(FileSubject("/x/net.py", "Net()"))
+    objective = Objective(data="/x/data.py:loader")
+    bench.edit("d", lambda project: edits.set_objective(project, objective))
+    desk.wait_for(ReadStructureCommand, 2)
+    link.fail("net.py has not run in this engine.")
+    assert desk.view.remedy.text() == "Run net.py and data.py"
+    desk.view.remedy.click()
+    assert desk.wait_for(RunFileCommand).path == "/x/net.py"
+    link.answer(FileSnapshot(path="/x/net.py", digest="0", objects=()))
+    assert desk.wait_for(RunFileCommand, 2).path == "/x/data.py"
+    link.fail("division by zero")
+    assert desk.view.trouble.text() == "division by zero" and desk.view.remedy.text()
+
+
+def test_the_engine_s_end_is_told(shown, link):
+    link.close()
+    assert not shown.view.shows_structure
+    assert shown.view.trouble.text() == link.unsent
+    link.get_ready()
+    shown.wait_for(ReadStructureCommand, 2)
+
+
+# -- acting ----------------------------------------------------------------------------------------
+
+
+def test_a_line_runs_as_a_cell_and_its_error_is_told_beside_it(shown):
+    view = shown.view
+    assert view.bar.source == "model.requires_grad_(False)"
+    assert "console" in view.bar.run_button.toolTip()
+    view.bar.run_button.click()
+    assert shown.cells == ["model.requires_grad_(False)"]
+    error = ErrorReport(type="RuntimeError", message="no", hint="Try.")
+    shown.presenter.take_cell_end("x = 1", error)
+    assert view.bar.told.text() == ""
+    shown.presenter.take_cell_end("model.requires_grad_(False)", error)
+    assert view.bar.told.text() == "RuntimeError: no Try."
+    shown.presenter.take_cell_end("model.requires_grad_(False)", None)
+
+
+def test_a_line_on_a_module_that_was_made_is_a_command(desk, link):
+    desk.work_on(FileSubject("/x/net.py", "Net()"))
+    desk.wait_for(ReadStructureCommand, 2)
+    link.answer(replace(WHOLE, made=True))
+    assert "names of net.py" in desk.view.bar.run_button.toolTip()
+    desk.view.bar.run_button.click()
+    command = desk.wait_for(RunLineCommand)
+    assert command.source == "Net().requires_grad_(False)" and not desk.cells
+    assert command.subject == FileSubject("/x/net.py", "Net()")
+    link.fail("AttributeError: no")
+    assert desk.view.bar.told.text() == "AttributeError: no"
+    desk.wait_for(ReadStructureCommand, 3)
+    link.answer(replace(WHOLE, made=True))
+    assert desk.view.bar.told.text() == "AttributeError: no"
+    desk.view.bar.run_button.click()
+    link.answer(LineSnapshot(source="Net().requires_grad_(False)"))
+    desk.wait_for(ReadStructureCommand, 4)
+
+
+def test_a_class_of_the_console_that_was_made_gets_no_cell(desk, link):
+    link.answer(replace(BARE, made=True))
+    desk.view.bar.run_button.click()
+    desk.wait_for(RunLineCommand)
+    assert not desk.cells
+
+
+def test_initial_values_are_tried_and_stale_ones_dropped(shown, link):
+    view = shown.view
+    view.weights.table.selectRow(6)
+    view.bar.action.setCurrentIndex(view.bar.action.findText("Initialise"))
+    view.bar.function.setCurrentIndex(view.bar.function.findText("normal_"))
+    command = shown.wait_for(PreviewInitCommand)
+    assert (command.names, command.function) == (("head.weight",), "normal_")
+    old = len(link.sent)
+    view.bar.arguments.setText("std=0.02")
+    tried = InitPreviewSnapshot(rows=(InitialValues("head.weight", 0.0, 1.0),))
+    link.answer(tried, to=old)
+    assert view.bar.told.text() == ""
+    assert shown.wait_for(PreviewInitCommand, 2).arguments == "std=0.02"
+    link.answer(tried)
+    assert view.bar.told.text() == "This gives mean 0 and std 1."
+    view.bar.arguments.setText("std=f()")
+    shown.wait_for(PreviewInitCommand, 3)
+    link.fail("`std=f()` is not a list of constants.")
+    assert "not a list of constants" in view.bar.told.text()
+    assert not view.bar.run_button.isEnabled()

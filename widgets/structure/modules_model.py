@@ -1,0 +1,174 @@
+"""The modules of a structure as rows of a tree."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QAbstractItemModel, QModelIndex, QObject, QPersistentModelIndex, Qt
+
+from engine.protocol import ModuleRow, StructureSnapshot
+from widgets import theme
+from widgets.columns import Column, header_data
+from widgets.structure.words import module_tip, shapes_words, state_words
+from widgets.text import format_bytes
+
+Index = QModelIndex | QPersistentModelIndex
+ROW_ROLE = Qt.ItemDataRole.UserRole
+
+
+def _if_any(number: int) -> str:
+    return f"{number:,}" if number else ""
+
+
+COLUMNS = (
+    Column(
+        "Module",
+        "The name under which the module around it holds it. The first is the subject.",
+        lambda model, row: row.path.rpartition(".")[2] or model.title,
+    ),
+    Column("Class", "The class of the module.", lambda model, row: row.type),
+    Column(
+        "In → out",
+        "The shapes of the tensors that its first call in a step takes and gives; all calls stand"
+        " in the tooltip.",
+        lambda model, row: shapes_words(row, model.ran),
+    ),
+    Column(
+        "×",
+        "How often a step calls its forward, if more than once.",
+        lambda model, row: f"×{row.call_count:,}" if row.call_count > 1 else "",
+        right=True,
+    ),
+    Column(
+        "Parameters",
+        "How many numbers it and the modules inside it learn or hold frozen. A shared parameter"
+        " counts once.",
+        lambda model, row: _if_any(row.parameters),
+        right=True,
+    ),
+    Column(
+        "Size",
+        "Bytes of these parameters.",
+        lambda model, row: format_bytes(row.parameter_bytes) if row.parameter_bytes else "",
+        right=True,
+    ),
+    Column(
+        "MACs",
+        "Multiply-accumulates of all its calls in a step's forward, by torch's flop counter.",
+        lambda model, row: _if_any(row.macs),
+        right=True,
+    ),
+    Column(
+        "Mode",
+        "train or eval, as .train() and .eval() set it; frozen: its parameters need no gradient.",
+        lambda model, row: state_words(row),
+    ),
+)
+NAME, CLASS, SHAPES, CALLS, PARAMETERS, SIZE, MACS, MODE = range(len(COLUMNS))
+
+
+class ModulesModel(QAbstractItemModel):
+    """Each index carries the number of its row. `title` is the name of the subject; `ran`: a step
+    has run, so a module without calls is not called."""
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self.rows: tuple[ModuleRow, ...] = ()
+        self.title, self.ran = "", False
+        self._children: list[list[int]] = []
+        self._places: list[int] = []
+        self._around: list[int] = []
+
+    def show_structure(self, whole: StructureSnapshot, title: str) -> bool:
+        """Show the modules. True if they are others than before, by their paths."""
+        is_new = [row.path for row in whole.modules] != [row.path for row in self.rows]
+        if is_new:
+            self.beginResetModel()
+        self.rows, self.title = whole.modules, title
+        self.ran = bool(whole.batch) and not whole.unrun
+        if is_new:
+            self._grow()
+            self.endResetModel()
+        elif self.rows:
+            last = len(COLUMNS) - 1
+            for number in range(len(self.rows)):
+                self.dataChanged.emit(self.index_of(number), self.index_of(number, last))
+        return is_new
+
+    def _grow(self) -> None:
+        numbers = {row.path: number for number, row in enumerate(self.rows)}
+        self._children = [[] for _ in self.rows]
+        self._places, self._around = [], []
+        for number, row in enumerate(self.rows):
+            around = numbers[row.path.rpartition(".")[0]] if row.path else -1
+            siblings = self._children[around] if around >= 0 else []
+            self._around.append(around)
+            self._places.append(len(siblings))
+            siblings.append(number)
+
+    def index_of(self, number: int, column: int = 0) -> QModelIndex:
+        return self.createIndex(self._places[number], column, number)
+
+    def index_at(self, path: str) -> QModelIndex:
+        """The index of a module by its path; an invalid one if there is none."""
+        found = next((n for n, row in enumerate(self.rows) if row.path == path), -1)
+        return self.index_of(found) if found >= 0 else QModelIndex()
+
+    def text(self) -> str:
+        """The tree as text, indented, with columns between tabs."""
+        lines = []
+        for row in self.rows:
+            depth = row.path.count(".") + 1 if row.path else 0
+            lines.append("  " * depth + "\t".join(column.text(self, row) for column in COLUMNS))
+        return "\n".join(lines)
+
+    # -- Qt's interface --------------------------------------------------------------------------
+
+    def index(self, row: int, column: int, parent: Index | None = None) -> QModelIndex:
+        siblings = self._below(parent)
+        if not 0 <= row < len(siblings) or not 0 <= column < len(COLUMNS):
+            return QModelIndex()
+        return self.createIndex(row, column, siblings[row])
+
+    def parent(self, index: Index | None = None) -> QModelIndex:  # pyright: ignore
+        if index is None or not index.isValid():
+            return QModelIndex()
+        around = self._around[index.internalId()]
+        return QModelIndex() if around < 0 else self.index_of(around)
+
+    def rowCount(self, parent: Index | None = None) -> int:
+        return 0 if parent is not None and parent.column() > 0 else len(self._below(parent))
+
+    def columnCount(self, parent: Index | None = None) -> int:
+        return len(COLUMNS)
+
+    def headerData(
+        self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole
+    ) -> object:
+        return header_data(COLUMNS, section, orientation, role)
+
+    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> object:
+        row, column = self.rows[index.internalId()], COLUMNS[index.column()]
+        if role == Qt.ItemDataRole.DisplayRole:
+            return column.text(self, row)
+        if role == ROW_ROLE:
+            return row
+        if role == Qt.ItemDataRole.ToolTipRole:
+            return module_tip(row, self.title, self.ran)
+        if role == Qt.ItemDataRole.TextAlignmentRole and column.right:
+            return Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
+        if role == Qt.ItemDataRole.FontRole and index.column() in (NAME, SHAPES):
+            return theme.mono_font(9)
+        if role == Qt.ItemDataRole.ForegroundRole:
+            return self._color(row, index.column())
+        return None
+
+    def _below(self, parent: Index | None) -> list[int]:
+        if parent is None or not parent.isValid():
+            return [0] if self.rows else []
+        return self._children[parent.internalId()]
+
+    def _color(self, row: ModuleRow, column: int) -> object:
+        colors = theme.current()
+        plain = {NAME, PARAMETERS} | ({SHAPES} if row.calls else set())
+        if column == MODE and row.training != self.rows[0].training:
+            return colors.color("warning")
+        return colors.color("text" if column in plain else "muted")

@@ -1,0 +1,129 @@
+"""The structure of a subject of code: tree, table, totals, and a bar that acts on them."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QShowEvent
+from PySide6.QtWidgets import QStackedWidget, QWidget
+
+from engine.protocol import InitPreviewSnapshot, ModuleRow, StructureSnapshot
+from widgets import make
+from widgets.structure.action_bar import ActionBar
+from widgets.structure.module_tree import ModuleTree
+from widgets.structure.weight_table import WeightTable
+from widgets.structure.words import batch_words, totals_words, unfed_words
+from widgets.theme import GRID
+
+
+class StructureView(QWidget):
+    """Shows a structure, or what keeps it from being shown.
+
+    `came_in_sight()`: the view is shown again. `remedy_requested()`: the button beside a trouble.
+    `data_requested()`: the reader wants to name data under Train. The signals of `bar` ask to
+    run lines and to try initial values.
+    """
+
+    came_in_sight = Signal()
+    remedy_requested = Signal()
+    data_requested = Signal()
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("structure_view")
+        self.tree, self.weights, self.bar = ModuleTree(), WeightTable(), ActionBar()
+        self._title = make.text("structure_title", "heading", width="own")
+        self._totals = make.text("structure_totals", "muted")
+        self._batch = make.text("structure_batch", "muted", wrap=True)
+        self._unfed = make.text("structure_unfed", "error", wrap=True)
+        self.data_button = make.tool_button(
+            "structure_data",
+            "mdi6.chart-line",
+            "Go to Train, where data is named: a Dataset, a DataLoader, tensors or a function.",
+            self.data_requested,
+            text="Name data",
+        )
+        self.trouble = make.empty("", "structure_trouble")
+        self.remedy = make.button(
+            "structure_remedy", "", "mdi6.play", self.remedy_requested, primary=True, tip="Run it."
+        )
+        self._pages = QStackedWidget()
+        self._pages.addWidget(self._trouble_page())
+        self._pages.addWidget(self._structure_page())
+        make.column(self._pages, on=self)
+        self.tree.module_chosen.connect(self._choose_module)
+        self.weights.rows_chosen.connect(self._choose_rows)
+        self.show_trouble("")
+
+    # -- what is shown ---------------------------------------------------------------------------
+
+    def show_structure(self, whole: StructureSnapshot, expression: str) -> None:
+        """Show a whole structure. `expression` is what Python calls the subject. What is selected
+        stays selected, by name."""
+        self._title.setText(whole.title)
+        self._totals.setText(totals_words(whole))
+        make.set_role(self._batch, "error" if whole.unrun else "muted")
+        self._batch.setText(batch_words(whole))
+        self.data_button.setVisible(not whole.batch and not whole.unrun)
+        make.tell(self._unfed, unfed_words(whole))
+        self.tree.show_structure(whole, expression)
+        self.weights.show_structure(whole)
+        if self.weights.chosen:
+            self._choose_rows()
+        else:
+            self._choose_module(self.tree.chosen)
+        self._pages.setCurrentIndex(1)
+
+    def show_trouble(self, text: str, remedy: str = "", tip: str = "") -> None:
+        """Say why there is no structure; `remedy` is the button that helps, if one does."""
+        self.trouble.setText(text)
+        self.remedy.setText(remedy)
+        self.remedy.setAccessibleName(remedy)
+        self.remedy.setToolTip(tip)
+        self.remedy.setVisible(bool(remedy))
+        self._pages.setCurrentIndex(0)
+
+    def show_preview(self, preview: InitPreviewSnapshot | None) -> None:
+        """Show what initialising would give, or, for None, only what is there."""
+        rows = preview.rows if preview else ()
+        self.weights.show_preview({row.name: row for row in rows})
+        if preview:
+            self.bar.show_preview(rows)
+
+    @property
+    def shows_structure(self) -> bool:
+        return self._pages.currentIndex() == 1
+
+    # -- what the reader does --------------------------------------------------------------------
+
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        self.came_in_sight.emit()
+
+    def _choose_module(self, module: ModuleRow | None) -> None:
+        self.weights.show_module(module.path if module else "")
+        self.bar.show_module(module)
+
+    def _choose_rows(self) -> None:
+        if self.weights.chosen:
+            self.bar.show_weights(self.weights.chosen)
+        else:
+            self.bar.show_module(self.tree.chosen)
+
+    # -- layout ----------------------------------------------------------------------------------
+
+    def _structure_page(self) -> QWidget:
+        head = make.column(
+            make.row(self._title, (self._totals, 1)),
+            make.row((self._batch, 1), self.data_button),
+            self._unfed,
+            gap=GRID // 2,
+            margins=(GRID, GRID, GRID, 0),
+        )
+        panes = make.splitter(self.tree, self.weights, sizes=(736, 640), shares=(1, 1))
+        return make.page(head, (panes, 1), self.bar, margins=(0, 0, 0, GRID))
+
+    def _trouble_page(self) -> QWidget:
+        middle = Qt.AlignmentFlag.AlignCenter
+        return make.page(
+            make.STRETCH, self.trouble, (self.remedy, 0, middle), make.STRETCH, margins=4 * GRID
+        )

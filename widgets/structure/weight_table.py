@@ -1,0 +1,142 @@
+"""The table of parameters and buffers, with a search over it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QGuiApplication, QKeySequence
+from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTableView, QWidget
+
+from engine.protocol import InitialValues, StructureSnapshot, WeightRow
+from widgets import make, theme
+from widgets.structure.module_tree import ROW_HEIGHT
+from widgets.structure.weights_model import (
+    COLUMNS,
+    MEAN,
+    NAME,
+    OPTIMIZER,
+    ROW_ROLE,
+    SHAPE,
+    SHARED,
+    STD,
+    WeightFilter,
+    WeightsModel,
+)
+from widgets.theme import GRID
+
+_WIDTHS = (168, 80, 80, 80, 72, 72, 72, 72, 64, 80, 120)
+_WIDEST = 280
+
+
+class WeightTable(QWidget):
+    """`rows_chosen()` when the selected rows have changed; `chosen` has them."""
+
+    rows_chosen = Signal()
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.model = WeightsModel(self)
+        self.filter = WeightFilter(self)
+        self.filter.setSourceModel(self.model)
+        self.search = make.field(
+            "weights_search",
+            "Search parameters and buffers",
+            "Show only the rows whose name, shape, dtype or kind holds this text.",
+            placeholder="Search parameters and buffers…",
+        )
+        self.search.setClearButtonEnabled(True)
+        self.search.textChanged.connect(self.filter.search)
+        self.table = self._make_table()
+        self.count = make.label("", "muted", "weights_count")
+        self.copy_button = make.tool_button(
+            "weights_copy",
+            "mdi6.content-copy",
+            "Copy the selected rows, or all, with tabs between their columns (Ctrl+C in the"
+            " table).",
+            self.copy,
+            accessible="Copy the table",
+        )
+        self.empty = make.empty("This module has no parameter and no buffer.", "weights_empty")
+        top = make.row((self.search, 1), self.count, self.copy_button, gap=GRID // 2)
+        parts = (top, (self.empty, 1), (self.table, 1))
+        make.column(*parts, on=self, gap=GRID // 2, margins=(GRID, 0, GRID, 0))
+        for changed in (self.filter.layoutChanged, self.filter.modelReset):
+            changed.connect(self._show_count)
+        self._show_count()
+
+    def _make_table(self) -> QTableView:
+        table = make.named(QTableView(), "weights_table", "Parameters and buffers")
+        table.setModel(self.filter)
+        table.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
+        table.setHorizontalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
+        table.setFrameShape(QTableView.Shape.NoFrame)
+        table.setShowGrid(False)
+        table.setWordWrap(False)
+        table.setTabKeyNavigation(False)
+        table.verticalHeader().hide()
+        table.verticalHeader().setDefaultSectionSize(ROW_HEIGHT)
+        table.verticalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
+        header = table.horizontalHeader()
+        header.setHighlightSections(False)
+        header.setStretchLastSection(True)
+        header.setSortIndicatorClearable(True)
+        header.setSortIndicator(-1, Qt.SortOrder.AscendingOrder)
+        table.setSortingEnabled(True)
+        for column, width in enumerate(_WIDTHS):
+            header.resizeSection(column, width)
+        make.shortcut(QKeySequence.StandardKey.Copy, table, self.copy)
+        table.selectionModel().selectionChanged.connect(self.rows_chosen)
+        theme.notifier.changed.connect(table.viewport().update)
+        return table
+
+    @property
+    def chosen(self) -> tuple[WeightRow, ...]:
+        """The selected rows, in the order of the structure."""
+        rows = {index.row() for index in self.table.selectionModel().selectedRows()}
+        names = {self.filter.index(row, NAME).data(ROW_ROLE).name for row in rows}
+        return tuple(row for row in self.model.rows if row.name in names)
+
+    def show_structure(self, whole: StructureSnapshot) -> None:
+        self.model.show_structure(whole)
+        self.table.setColumnHidden(OPTIMIZER, not whole.optimizers)
+        self.table.setColumnHidden(SHARED, not any(row.shared_with for row in whole.weights))
+        self._make_room()
+
+    def show_module(self, path: str) -> None:
+        """Show only what is inside this module, and select nothing."""
+        self.table.clearSelection()
+        self.filter.show_module(path)
+
+    def show_preview(self, preview: Mapping[str, InitialValues]) -> None:
+        self.model.show_preview(preview)
+        self._make_room()
+
+    def copy(self) -> None:
+        """Copy the selected rows, or all that are shown."""
+        chosen = {index.row() for index in self.table.selectionModel().selectedRows()}
+        lines = []
+        for row in sorted(chosen) or range(self.filter.rowCount()):
+            cells = (self.filter.index(row, column).data() for column in range(len(COLUMNS)))
+            lines.append("\t".join(cells))
+        QGuiApplication.clipboard().setText("\n".join(lines))
+
+    def _make_room(self) -> None:
+        """Make columns as wide as their texts, up to _WIDEST."""
+        for column in (NAME, SHAPE, MEAN, STD):
+            wanted = min(self.table.sizeHintForColumn(column) + GRID, _WIDEST)
+            self.table.setColumnWidth(column, max(_WIDTHS[column], wanted))
+
+    def _show_count(self) -> None:
+        shown, known = self.filter.rowCount(), len(self.model.rows)
+        self.count.setText(f"{shown:,} of {known:,}" if shown != known else f"{known:,}")
+        self.table.setVisible(shown > 0)
+        self.empty.setVisible(shown == 0)
+        self.empty.setText(
+            "Nothing has this text."
+            if self.search.text()
+            else "This module has no parameter and no buffer."
+        )
+
+
+assert len(_WIDTHS) == len(COLUMNS)

@@ -1,0 +1,123 @@
+"""What is said of a structure: totals, batch, calls, and parameters that no optimizer holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from engine.protocol import ModuleCall, ModuleRow, StructureSnapshot, WeightRow
+from widgets.text import format_bytes, format_number, format_shape
+
+MAX_NAMES = 4
+"""As many parameters are named in a sentence; the rest are counted."""
+
+
+def totals_words(whole: StructureSnapshot) -> str:
+    """`3 modules · 1,234 parameters, 34 frozen · 4.8 KiB · 12 elements in buffers · 5 MACs`."""
+    totals = whole.totals
+    frozen = totals.parameters - totals.trainable
+    parts = [
+        _count(totals.modules, "module"),
+        _count(totals.parameters, "parameter") + (f", {frozen:,} frozen" if frozen else ""),
+        format_bytes(totals.parameter_bytes),
+    ]
+    if totals.buffers:
+        elements = _count(totals.buffers, "element")
+        parts.append(f"{elements} in buffers, {format_bytes(totals.buffer_bytes)}")
+    if whole.modules and whole.modules[0].calls:
+        parts.append(f"{whole.modules[0].macs:,} MACs a batch")
+    return " · ".join(parts)
+
+
+def batch_words(whole: StructureSnapshot) -> str:
+    """Where shapes and MACs come from, or why there are none."""
+    if whole.unrun:
+        batch = f" on {whole.batch}" if whole.batch else ""
+        return f"No shapes and no MACs: the step did not run{batch}. {whole.unrun}"
+    if whole.batch:
+        return f"Shapes and MACs are those of one step on the first batch, {whole.batch}."
+    return "Name data under Train to see shapes and MACs."
+
+
+def unfed_words(whole: StructureSnapshot) -> str:
+    """The trainable parameters that no optimizer holds; empty if there is no optimizer at all."""
+    if not whole.optimizers:
+        return ""
+    unfed = [row.name for row in whole.weights if row.trainable and not row.fed_by]
+    if not unfed:
+        return ""
+    names = ", ".join(unfed[:MAX_NAMES])
+    if len(unfed) > MAX_NAMES:
+        names += f" and {len(unfed) - MAX_NAMES:,} more"
+    return f"No optimizer holds {names}: a step of {_listed(whole.optimizers)} leaves them as is."
+
+
+def shapes_words(row: ModuleRow, ran: bool) -> str:
+    """`(8, 3) → (8, 2)` of the first call; `…` after it if another call has other shapes. `ran`: a
+    step has run."""
+    if not row.calls:
+        return "not called" if ran else ""
+    differs = any(
+        (call.inputs, call.outputs) != (row.calls[0].inputs, row.calls[0].outputs)
+        for call in row.calls
+    )
+    return call_words(row.calls[0]) + (" …" if differs else "")
+
+
+def call_words(call: ModuleCall) -> str:
+    return f"{_shapes(call.inputs)} → {_shapes(call.outputs)}"
+
+
+def state_words(row: ModuleRow) -> str:
+    """`train` or `eval`, and whether its parameters are frozen."""
+    words = "train" if row.training else "eval"
+    if row.trainable == row.parameters:
+        return words
+    return f"{words}, {'frozen' if not row.trainable else 'partly frozen'}"
+
+
+def module_tip(row: ModuleRow, name: str, ran: bool) -> str:
+    """All that is known of a module, line by line."""
+    lines = [f"{row.path or name}: {row.type}", state_words(row)]
+    if row.parameters:
+        frozen = row.parameters - row.trainable
+        lines.append(
+            f"{_count(row.parameters, 'parameter')}, {format_bytes(row.parameter_bytes)}"
+            + (f", {frozen:,} frozen" if frozen else "")
+        )
+    if row.calls:
+        lines.append(f"{_count(row.call_count, 'call')}, {row.macs:,} MACs in all:")
+        lines += [f"{call_words(call)}, {call.macs:,} MACs" for call in row.calls]
+        if row.call_count > len(row.calls):
+            lines.append(f"and {row.call_count - len(row.calls):,} more")
+    elif ran:
+        lines.append("The step does not call it.")
+    return "\n".join(lines)
+
+
+def weight_tip(row: WeightRow) -> str:
+    """All that is known of a parameter or buffer, line by line."""
+    lines = [
+        f"{row.name}: {row.kind}",
+        f"{format_shape(row.shape)} · {row.dtype} · {row.device} · {format_bytes(row.bytes)}",
+    ]
+    if row.mean is not None:
+        lines.append(f"mean {format_number(row.mean, 8)}, std {format_number(row.std, 8)}")
+    if row.shared_with:
+        lines.append(f"the same tensor as {_listed(row.shared_with)}")
+    if row.fed_by:
+        lines.append(f"held by {_listed(row.fed_by)}")
+    if not row.persistent:
+        lines.append("not in the state_dict")
+    return "\n".join(lines)
+
+
+def _shapes(shapes: tuple[tuple[int, ...], ...]) -> str:
+    return ", ".join(map(format_shape, shapes)) or "nothing"
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(names)
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'s' * (number != 1)}"
