@@ -48,7 +48,7 @@ MENUS: dict[str, tuple[ActionSpec | str, ...]] = {
     "&File": _menu(
         ("file.new", "&New project", "Ctrl+N", "file-plus-outline", "Start an empty project."),
         ("file.open", "&Open…", "Ctrl+O", "folder-open-outline",
-         "Open a .tlab project, or a Python file with a module to work on."),
+         "Open a project, a Python file with a module to work on, or weights for the subject."),
         RECENT,
         SEPARATOR,
         ("file.save", "&Save", "Ctrl+S", "content-save-outline", "Write the project to its file."),

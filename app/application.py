@@ -19,6 +19,7 @@ from app.presenters.engine import EnginePresenter
 from app.presenters.export import ExportPresenter
 from app.presenters.python_files import PythonFiles
 from app.presenters.subject import SubjectPresenter
+from app.presenters.weights import WeightsPresenter
 from app.presenters.window import WindowPresenter, apply_theme
 from app.processes.layout_worker import LayoutWorker
 from app.processes.link import EngineLink, Link
@@ -29,6 +30,7 @@ from app.weights import Weights
 from app.window.dialogs import Dialogs
 from app.window.export_panel import ExportPanel
 from app.window.main_window import MainWindow
+from app.window.weights_panel import WeightsPanel
 from app.workbench import Workbench
 from app.workspaces import Workspaces
 
@@ -75,6 +77,9 @@ class Application(QObject):
         self.cells = CellsPresenter(bench, self)
         self.python_files = PythonFiles(bench, self)
         self.subject = SubjectPresenter(bench, self.python_files, self.window.subject_chooser, self)
+        self.weights_panel = WeightsPanel(self.window)
+        self.weights = WeightsPresenter(bench, self.weights_panel, self)
+        bench.files.weights_chosen.connect(self.weights.load)
         self.export_panel = ExportPanel(self.window)
         self.export = ExportPresenter(bench, self.export_panel, self)
         console_history = recovery.parent / CONSOLE_HISTORY

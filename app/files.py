@@ -19,18 +19,21 @@ from engine.project.document import Project, replace
 from engine.protocol import TrainingSnapshot
 
 FILTER = f"Tensor Lab project (*{files.SUFFIX})"
-OPEN_FILTER = f"Project or Python (*{files.SUFFIX} *.py);;All files (*)"
+OPEN_FILTER = (
+    f"Project, Python or weights (*{files.SUFFIX} *.py *.pt *.pth *.safetensors);;All files (*)"
+)
 
 
 class ProjectFiles(QObject):
     """`path_changed(path)`: the project has another file ("": none yet). `opened()`: another
     project is shown. `failed(message)`: an error in words, with the file's name.
-    `python_chosen(path)`: the file to open is Python."""
+    `python_chosen(path)`: the file to open is Python; `weights_chosen(path)`: it has weights."""
 
     path_changed = Signal(str)
     opened = Signal()
     failed = Signal(str)
     python_chosen = Signal(str)
+    weights_chosen = Signal(str)
 
     def __init__(
         self,
@@ -68,9 +71,7 @@ class ProjectFiles(QObject):
 
     def open(self, path: str = "") -> bool:
         """Open a project file; without a path, ask for one. False if no project is opened."""
-        path = path or self._dialogs.open_path(
-            self._window, "Open a project or a Python file", self._folder(), OPEN_FILTER
-        )
+        path = path or self._dialogs.open_path(self._window, "Open", self._folder(), OPEN_FILTER)
         if not path:
             return False
         path = str(Path(path).absolute())
@@ -80,8 +81,11 @@ class ProjectFiles(QObject):
         except files.FileProblem as problem:
             if not os.path.lexists(path):
                 self._settings.remove_recent_file(path)
-            if isinstance(problem, files.OtherFile) and problem.kind == "python":
+            kind = problem.kind if isinstance(problem, files.OtherFile) else ""
+            if kind == "python":
                 self.python_chosen.emit(path)
+            elif kind in ("weights", "safetensors"):
+                self.weights_chosen.emit(path)
             else:
                 self.failed.emit(f"{shown_name(Path(path))} was not opened. {problem}")
             return False

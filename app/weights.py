@@ -18,6 +18,7 @@ from app.store import Store
 from engine.project.files import weights_file
 from engine.protocol import (
     ErrorSnapshot,
+    FitSnapshot,
     OpenWeightsCommand,
     SavedWeightsSnapshot,
     SaveWeightsCommand,
@@ -145,6 +146,9 @@ class Weights(QObject):
                 self.failed.emit(
                     f"The weights beside the project were not loaded. {snapshot.error.message}"
                 )
+        elif isinstance(snapshot, FitSnapshot):
+            if snapshot.loaded and snapshot.is_canvas:
+                self._set(next(self._versions), self._saved)
         elif isinstance(snapshot, WeightsSnapshot):
             self._set(NEW, self._saved)  # the model was initialised again
 

@@ -218,6 +218,7 @@ def _exported(engine: Conversation, command: ExportCommand, place: Path) -> dict
                 "sha256": snapshot.sha256,
                 "max_error": _number(snapshot.max_error),
                 "keys": list(snapshot.keys),
+                "renaming": snapshot.renaming or None,
             }
     raise CommandFailure(f"{place}: the export was stopped.")
 
@@ -279,4 +280,5 @@ def _export_words(report: dict) -> str:
     return (
         f"wrote {report['path']}: {report['size_bytes']:,} bytes, SHA-256 {report['sha256']}\n"
         f"loaded back and compared: largest difference {report['max_error']}"
+        + (f"\n{report['renaming']}" if report["renaming"] else "")
     )

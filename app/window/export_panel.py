@@ -4,21 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from PySide6.QtCore import QEvent, QObject, Qt, QUrl
-from PySide6.QtGui import QDesktopServices, QGuiApplication, QKeyEvent
-from PySide6.QtWidgets import (
-    QFrame,
-    QGridLayout,
-    QLabel,
-    QWidget,
-)
+from PySide6.QtCore import Qt, QUrl
+from PySide6.QtGui import QDesktopServices, QGuiApplication
+from PySide6.QtWidgets import QGridLayout, QLabel, QWidget
 
+from app.window.card import Card
 from engine.protocol import ExportSnapshot
 from widgets import make
 from widgets.text import format_bytes, format_number
 from widgets.theme import GRID
 
-_WIDTH = 640
 _LOAD = {
     "pt": 'model.load_state_dict(torch.load("{name}", weights_only=True))',
     "safetensors": 'model.load_state_dict(safetensors.torch.load_file("{name}"))',
@@ -26,20 +21,12 @@ _LOAD = {
 }
 
 
-class ExportPanel(QFrame):
-    """A card over the window, at the bottom right, until the user closes it (Esc)."""
+class ExportPanel(Card):
+    """Shown after each export."""
 
     def __init__(self, parent: QWidget) -> None:
-        super().__init__(parent)
-        self._area = parent
-        self.setObjectName("export_panel")
-        self.setProperty("role", "card")
-        self.setFixedWidth(_WIDTH)
-        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        super().__init__("export", "Close the export's result", parent)
         self._shown: ExportSnapshot | None = None
-        self._title = make.label("", "heading", "export_title")
-        close = make.tool_button("export_close", "mdi6.close", "Close (Esc).", self.hide)
-        close.setAccessibleName("Close the export's result")
         self._grid = QGridLayout()
         self._grid.setColumnStretch(1, 1)
         self._grid.setHorizontalSpacing(2 * GRID)
@@ -58,16 +45,13 @@ class ExportPanel(QFrame):
         )
         folder = make.button("export_open_folder", "Open folder", slot=self._open_folder)
         folder.setToolTip("Show the file in the system's file manager.")
-        head = make.row((self._title, 1), close, gap=-1)
         foot = make.row(make.STRETCH, folder)
-        make.column(head, self._grid, foot, on=self, margins=(2 * GRID, GRID, GRID, 2 * GRID))
-        parent.installEventFilter(self)
-        self.hide()
+        make.column(self.head, self._grid, foot, on=self, margins=(2 * GRID, GRID, GRID, 2 * GRID))
 
     def show_export(self, snapshot: ExportSnapshot) -> None:
         path = Path(snapshot.path)
         self._shown = snapshot
-        self._title.setText(f"Exported {path.name}, loaded back and compared")
+        self.title.setText(f"Exported {path.name}, loaded back and compared")
         exact = "0: bit for bit the same"
         error = exact if snapshot.max_error == 0.0 else format_number(snapshot.max_error)
         few = ", ".join(snapshot.keys[:4])
@@ -83,30 +67,11 @@ class ExportPanel(QFrame):
         for key, text in texts.items():
             self._values[key].setText(text)
             self._values[key].setToolTip("\n".join(snapshot.keys) if key == "keys" else text)
-        self.adjustSize()
-        self._place()
-        self.show()
-        self.raise_()
-        self.setFocus()
+        self.show_card()
 
     def text(self, key: str) -> str:
         """The text shown for `path`, `size`, `sha256`, `error`, `keys` or `load`."""
         return self._values[key].text()
-
-    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        if event.type() == QEvent.Type.Resize:
-            self._place()
-        return super().eventFilter(watched, event)
-
-    def _place(self) -> None:
-        area = self._area.rect()
-        self.move(area.width() - self.width() - 3 * GRID, area.height() - self.height() - 6 * GRID)
-
-    def keyPressEvent(self, event: QKeyEvent) -> None:
-        if event.key() == Qt.Key.Key_Escape:
-            self.hide()
-        else:
-            super().keyPressEvent(event)
 
     def _row(self, key: str, title: str, tip: str, copy: bool = False) -> None:
         row = self._grid.rowCount()

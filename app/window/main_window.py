@@ -28,7 +28,7 @@ from widgets.icons import icon
 from widgets.subject.chooser import SubjectChooser
 
 MESSAGE_MS = 8000
-DROPPED = (SUFFIX, ".py")
+DROPPED = (SUFFIX, ".py", ".pt", ".pth", ".safetensors")
 """How the name of a file ends that the window takes."""
 
 _ENGINE_TIPS = {

@@ -26,6 +26,8 @@ from ..tensors.readable import dtype_name
 WeightsFormat = Literal["pt", "safetensors"]
 
 MAX_NAMED_KEYS = 5
+_NESTS = ("model", "state_dict", "model_state_dict", "module", "net", "weights")
+"""Names under which checkpoints keep the state_dict, beside other things."""
 _SAVE_A_STATE = "Save a state_dict: torch.save(model.state_dict(), path)."
 
 
@@ -90,7 +92,8 @@ def write(path: Path, data: bytes) -> bytes:
 
 
 def load_weights(path: str | os.PathLike[str]) -> dict[str, Tensor]:
-    """The state_dict in a .pt file, a .safetensors file or a training checkpoint, on the CPU.
+    """The state_dict in a .pt file, a .safetensors file or a training checkpoint, on the CPU; of a
+    dict that has it under a usual name (`state_dict`), that one.
 
     Raises LabError if the file is missing or damaged, or holds anything but tensors by name.
     """
@@ -110,8 +113,9 @@ def load_weights(path: str | os.PathLike[str]) -> dict[str, Tensor]:
         ) from error
     except Exception as error:  # the readers meet damaged bytes with errors of any kind
         raise _unreadable(path) from error
-    if isinstance(loaded, dict) and "optimizer" in loaded and isinstance(loaded.get("model"), dict):
-        loaded = loaded["model"]  # a training checkpoint
+    if isinstance(loaded, dict) and not all(isinstance(v, Tensor) for v in loaded.values()):
+        inside = (loaded.get(name) for name in _NESTS)
+        loaded = next((state for state in inside if isinstance(state, dict)), loaded)
     if not isinstance(loaded, dict):
         raise LabError(
             f"{path} holds a {type(loaded).__name__}, not tensors by name.", hint=_SAVE_A_STATE

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 
 import torch
 from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
 
 from ..errors import LabError
 from ..exporting.code_export import save_code
 from ..exporting.weights import check_fits, load_weights, save_weights
+from ..exporting.weights_fit import find_fit, load_fit, tensors_of
 from ..lab import Lab
 from ..models.check import check
 from ..models.live import LiveModel
@@ -20,6 +23,9 @@ from ..project.subject import CanvasSubject
 from ..protocol import (
     ExportCommand,
     ExportSnapshot,
+    FitSnapshot,
+    KeyFit,
+    LoadWeightsCommand,
     OpenWeightsCommand,
     SavedWeightsSnapshot,
     SaveWeightsCommand,
@@ -28,6 +34,8 @@ from ..protocol import (
 )
 from .subjects import find_subject
 
+MAX_TOLD_KEYS = 100
+"""As many names of each kind are told of a file that does not fit."""
 SAMPLES = 4
 """Batch size of the inputs on which the exported Python is compared with the live model."""
 
@@ -39,18 +47,19 @@ def export(lab: Lab, command: ExportCommand) -> Iterator[Snapshot]:
     Raises LabError if the model cannot be built, `command.weights` does not fit it, or the path
     cannot be written.
     """
-    path = Path(command.path).expanduser()
+    path, renaming = Path(command.path).expanduser(), ""
     if command.format == "py":
         if not isinstance(command.subject, CanvasSubject):
             raise LabError(
                 "Only a model of blocks is written as Python: yours is Python already.",
                 hint="Export its weights: .pt or .safetensors.",
             )
-        live = _canvas(lab, command)
+        live, renaming = _canvas(lab, command)
         code = check(command.model, command.training).code
         written = save_code(code, live.module, example_inputs(live), path)
     else:
-        written = save_weights(_source(lab, command), path, command.format)
+        module, renaming = _source(lab, command)
+        written = save_weights(module, path, command.format)
     yield ExportSnapshot(
         path=str(written.path),
         format=command.format,
@@ -58,6 +67,39 @@ def export(lab: Lab, command: ExportCommand) -> Iterator[Snapshot]:
         sha256=written.sha256,
         max_error=written.max_error,
         keys=written.keys,
+        renaming=renaming,
+    )
+
+
+def load_into_subject(lab: Lab, command: LoadWeightsCommand) -> Iterator[Snapshot]:
+    """Raises LabError if the file cannot be read, and what making the subject raises."""
+    path = Path(command.path)
+    state = load_weights(path)
+    subject = find_subject(lab, command.subject, command.model, command.training)
+    fit = find_fit(state, subject.module)
+    may_load = command.agreed or (fit.is_whole and not fit.is_renamed)
+    if may_load:
+        load_fit(state, subject.module, fit)
+    own = tensors_of(subject.module)
+
+    def told(names: Iterable[str], tensors: Mapping[str, Tensor]) -> tuple[KeyFit, ...]:
+        first = islice(names, MAX_TOLD_KEYS)
+        return tuple(KeyFit(name, _shape(tensors[name])) for name in first)
+
+    yield FitSnapshot(
+        path=str(path),
+        title=subject.title,
+        loaded=may_load,
+        matched=len(fit.matched),
+        missing=told(fit.missing, own),
+        unexpected=told(fit.unexpected, state),
+        misshapen=tuple(
+            KeyFit(name, _shape(state[key]), _shape(own[name]))
+            for name, key in islice(fit.misshapen.items(), MAX_TOLD_KEYS)
+        ),
+        counts=(len(fit.missing), len(fit.unexpected), len(fit.misshapen)),
+        renaming=fit.renaming,
+        is_canvas=isinstance(command.subject, CanvasSubject),
     )
 
 
@@ -111,26 +153,35 @@ def example_inputs(live: LiveModel) -> list[Tensor]:
     return inputs
 
 
-def _source(lab: Lab, command: ExportCommand) -> nn.Module:
+def _source(lab: Lab, command: ExportCommand) -> tuple[nn.Module, str]:
+    """The module to write, and how the names of its weights were changed to fit."""
     if isinstance(command.subject, CanvasSubject):
-        return _canvas(lab, command).module
+        live, renaming = _canvas(lab, command)
+        return live.module, renaming
     module = find_subject(lab, command.subject, command.model, command.training).module
-    if command.weights:
-        _load(command.weights, module)
-    return module
+    return module, _load(command.weights, module) if command.weights else ""
 
 
-def _canvas(lab: Lab, command: ExportCommand) -> LiveModel:
+def _canvas(lab: Lab, command: ExportCommand) -> tuple[LiveModel, str]:
+    """The live model; with weights, another model that has them. The second as in `_source`."""
     seed = command.training.seed
     if not command.weights:
-        return lab.models.live_model(command.model, seed)
+        return lab.models.live_model(command.model, seed), ""
     other = LiveModel(command.model, seed)
-    _load(command.weights, other.module)
-    return other
+    return other, _load(command.weights, other.module)
 
 
-def _load(weights: str, module: nn.Module) -> None:
+def _load(weights: str, module: nn.Module) -> str:
+    """Load weights that fit exactly, maybe after a prefix is taken off; it is told in words."""
     source = Path(weights).expanduser()
     state = load_weights(source)
-    check_fits(state, module, str(source))
-    module.load_state_dict(state)
+    fit = find_fit(state, module)
+    if not fit.is_whole or fit.unexpected:
+        renamed = {fit.renamed(key): tensor for key, tensor in state.items()}
+        check_fits(renamed, module, str(source))
+    load_fit(state, module, fit)
+    return fit.renaming
+
+
+def _shape(tensor: Tensor) -> tuple[int, ...]:
+    return () if is_lazy(tensor) else tuple(tensor.shape)

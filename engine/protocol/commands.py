@@ -122,6 +122,19 @@ class ExportCommand(Command, frozen=True, kw_only=True):
     subject: Subject = CanvasSubject()
 
 
+class LoadWeightsCommand(Command, frozen=True, kw_only=True):
+    """Load a state_dict (.pt, .pth or .safetensors) into the subject -> FitSnapshot. Unless
+    `agreed`, nothing is loaded if a tensor of the subject is missing or of another shape, or a
+    prefix would be taken off the names; what does not fit is never loaded."""
+
+    handler = "exporting:load_into_subject"
+    model: Model
+    training: TrainingSetup
+    subject: Subject
+    path: str
+    agreed: bool = False
+
+
 class SaveWeightsCommand(Command, frozen=True, kw_only=True):
     """Write the live model's state_dict beside its project, as safetensors ->
     SavedWeightsSnapshot. `path` is in the bytes of the file system: it need not be UTF-8."""

@@ -194,7 +194,8 @@ class CheckpointSnapshot(Snapshot, frozen=True, kw_only=True):
 
 class ExportSnapshot(Snapshot, frozen=True, kw_only=True):
     """The file that was written. `max_error` is the largest absolute difference between the live
-    state_dict and the one loaded back (for Python: between the outputs of both models)."""
+    state_dict and the one loaded back (for Python: between the outputs of both models).
+    `renaming`: how the names in `ExportCommand.weights` were changed to fit, in words."""
 
     path: str
     format: str
@@ -202,6 +203,37 @@ class ExportSnapshot(Snapshot, frozen=True, kw_only=True):
     sha256: str
     max_error: float
     keys: tuple[str, ...]
+    renaming: str = ""
+
+
+class KeyFit(Struct, frozen=True):
+    """A tensor of a weights file or of a module, by its name there. Of one that is in both,
+    `shape` is that of the file and `own_shape` that of the module."""
+
+    name: str
+    shape: tuple[int, ...]
+    own_shape: tuple[int, ...] = ()
+
+
+class FitSnapshot(Snapshot, frozen=True, kw_only=True):
+    """How the weights file at `path` fits the subject `title`, and whether they are `loaded`.
+
+    `matched` counts the tensors of the subject that the file has. Of `missing` (the file has none),
+    `unexpected` (only the file has them) and `misshapen`, the first are told, and all counted in
+    `counts`, in this order. `renaming` tells the prefix that is taken off or put before the file's
+    names for this, in words.
+    """
+
+    path: str
+    title: str
+    loaded: bool
+    matched: int
+    missing: tuple[KeyFit, ...] = ()
+    unexpected: tuple[KeyFit, ...] = ()
+    misshapen: tuple[KeyFit, ...] = ()
+    counts: tuple[int, int, int] = (0, 0, 0)
+    renaming: str = ""
+    is_canvas: bool = False
 
 
 class SavedWeightsSnapshot(Snapshot, frozen=True, kw_only=True):

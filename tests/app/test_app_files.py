@@ -63,6 +63,8 @@ class Desk:
         self.files.failed.connect(self.failures.append)
         self.python: list[str] = []
         self.files.python_chosen.connect(self.python.append)
+        self.weight_files: list[str] = []
+        self.files.weights_chosen.connect(self.weight_files.append)
 
     def change(self) -> None:
         project, _ = edits.add_block(self.store.project, "nn.Linear", 0, 0)
@@ -299,3 +301,13 @@ def test_a_python_file_is_told_by_its_path(desk, tmp_path):
     path.write_text("import torch\n")
     assert not desk.files.open(str(path))
     assert (desk.python, desk.failures) == ([str(path)], [])
+
+
+def test_a_file_of_weights_is_told_by_its_path(desk, tmp_path):
+    weights = tmp_path / "w.safetensors"
+    weights.write_bytes(b"\x10\0\0\0\0\0\0\0{}" + b" " * 14)
+    old = tmp_path / "w.pt"
+    old.write_bytes(b"\x80\x02K\x01.")
+    for path in (weights, old):
+        assert not desk.files.open(str(path))
+    assert (desk.weight_files, desk.failures) == ([str(weights), str(old)], [])

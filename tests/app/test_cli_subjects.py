@@ -126,3 +126,20 @@ def test_an_error_of_the_code_shows_its_own_lines_only(net, capsys):
     told = capsys.readouterr().err
     assert "ValueError: no" in told and f'File "{net}", line' in told
     assert "engine/" not in told
+
+
+def test_a_prefix_of_the_weights_is_taken_off_and_told(net, tmp_path, capsys):
+    assert run("export", f"{net}:Net", "--out", tmp_path / "net.pt") == 0
+    state = torch.load(tmp_path / "net.pt")
+    torch.save({f"module.{key}": value + 1 for key, value in state.items()}, tmp_path / "w.pt")
+    capsys.readouterr()
+    arguments = ("export", f"{net}:Net", "--weights", tmp_path / "w.pt", "--out")
+    assert run(*arguments, tmp_path / "out.pt") == 0
+    assert "“module.” is taken off the names of the file" in capsys.readouterr().out
+    written = torch.load(tmp_path / "out.pt")
+    assert all(torch.equal(written[key], value + 1) for key, value in state.items())
+    assert run(*arguments, tmp_path / "out.pt", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["renaming"].startswith("“module.”")
+    torch.save({"module.head.weight": state["head.weight"]}, tmp_path / "w.pt")
+    assert run(*arguments, tmp_path / "out.pt") == 1
+    assert "does not fit the model. missing: scale" in capsys.readouterr().err

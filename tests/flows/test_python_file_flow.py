@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import torch
 from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
 from PySide6.QtGui import QDragEnterEvent, QDropEvent
 from PySide6.QtWidgets import QApplication, QPlainTextEdit, QPushButton
@@ -153,3 +154,22 @@ def test_arguments_of_a_class_are_tried_in_the_engine(program, net):
         assert problem in card._problem.text()
         assert card.isVisible() == bool(problem)
     assert program.bench.project.subject == FileSubject(str(net), "Net(hidden=7)")
+
+
+def test_weights_dropped_on_the_window_are_loaded_into_the_subject(program, net, tmp_path):
+    program.python_files.run(str(net), opening=True)
+    program.bench.link.drain()
+    weights = {"module.layer.weight": torch.ones(8, 4), "module.layer.bias": torch.zeros(8)}
+    torch.save(weights, tmp_path / "w.pt")
+    drop(program, tmp_path / "w.pt")
+    program.bench.link.drain()
+    panel = program.weights_panel
+    assert panel.title.text() == "w.pt: 2 of 2 tensors of net.py: Net()" and panel.isVisible()
+    panel.load.click()
+    program.bench.link.drain()
+    assert panel.title.text() == "w.pt: 2 of 2 tensors loaded into net.py: Net()"
+    program.export.export("pt", str(tmp_path / "out.pt"))
+    program.bench.link.drain()
+    written = torch.load(tmp_path / "out.pt")
+    assert torch.equal(written["layer.weight"], torch.ones(8, 4))
+    assert not program.bench.weights.modified  # those of the canvas are as they were

@@ -149,6 +149,7 @@ def test_leaving_asks_first(window, may_leave) -> None:
         (("a.txt",), []),
         (("a.txt", "b.tlab", "c.py"), ["/b.tlab"]),
         (("c.py",), ["/c.py"]),
+        (("a.zip", "w.pth"), ["/w.pth"]),
     ],
 )
 def test_a_project_or_python_file_dropped_on_the_window_is_told(window, names, dropped) -> None:

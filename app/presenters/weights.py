@@ -1,0 +1,71 @@
+"""Weights of a file, loaded into the subject."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from PySide6.QtCore import QObject
+
+from app.presenters.questions import Questions, in_words
+from app.weights import shown_name
+from app.window.weights_panel import WeightsPanel
+from app.workbench import Workbench
+from engine.project.document import replace
+from engine.protocol import ErrorReport, FitSnapshot, LoadWeightsCommand, Snapshot
+
+_BANNER = "weights"
+
+
+class WeightsPresenter(QObject):
+    def __init__(self, bench: Workbench, panel: WeightsPanel, parent: QObject) -> None:
+        super().__init__(parent)
+        self._bench, self._panel = bench, panel
+        self._questions = Questions(bench, self)
+        self._asked: LoadWeightsCommand | None = None
+        panel.load_requested.connect(self._load_what_fits)
+        bench.files.opened.connect(self._forget)
+        bench.link.ended.connect(self._forget)
+
+    def load(self, path: str) -> None:
+        """Load the weights if all tensors of the subject are in the file, by their names; else
+        show what fits, and ask."""
+        project = self._bench.project
+        self._send(
+            LoadWeightsCommand(
+                model=project.model,
+                training=project.training,
+                subject=project.subject,
+                path=str(Path(path).absolute()),
+            )
+        )
+
+    def _load_what_fits(self) -> None:
+        if self._asked is not None:
+            self._send(replace(self._asked, agreed=True))
+
+    def _send(self, command: LoadWeightsCommand) -> None:
+        self._bench.window.banners.dismiss(_BANNER)
+        self._asked = command
+        name = shown_name(Path(command.path))
+        if self._questions.ask(command, self._show, self._fail):
+            self._bench.say(f"Reading {name} …")
+        else:
+            self._bench.say(f"{name} was not loaded. {self._bench.link.unsent}")
+
+    def _show(self, snapshot: Snapshot) -> None:
+        if isinstance(snapshot, FitSnapshot):
+            self._bench.say("")
+            self._panel.show_fit(snapshot)
+
+    def _fail(self, error: ErrorReport) -> None:
+        assert self._asked is not None
+        name = shown_name(Path(self._asked.path))
+        self._bench.window.banners.show_banner(
+            _BANNER, "error", f"{name} was not loaded. {in_words(error)}", detail=error.traceback
+        )
+
+    def _forget(self) -> None:
+        """The subject that was asked about is gone."""
+        self._questions.drop()
+        self._asked = None
+        self._panel.hide()
