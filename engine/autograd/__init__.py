@@ -26,7 +26,7 @@ it frees saved tensors as it goes, and cannot go back.
 `Recorder` finds the module, function, operator and line that made a node:
 
 ```python
-with Recorder(keep_values=True) as recorder:        # light without: functions and lines only
+with Recorder() as recorder:        # or LightRecorder: functions and lines only
     loss = net(x).square().mean()
 node = read_graph(loss).nodes[0]
 for call in recorder.recording.chain_of(node.sequence):
@@ -35,7 +35,7 @@ for call in recorder.recording.chain_of(node.sequence):
     # op aten::mean  SourceLine(file='train.py', line=2, text='loss = net(x).square().mean()')
 ```
 
-With `keep_values` each call keeps its arguments and results as they were when it ran, even if they
+With a `Recorder` each call keeps its arguments and results as they were when it ran, even if they
 were overwritten later (`engine.autograd.trace.trace.Trace` steps through them).
 
 `rule_of` gives the rule of a step as a formula, computes it, and fills in its numbers:
@@ -50,6 +50,7 @@ rule.numbers(0, ()).lines[1:]               # ("= 1 · 3 · 3^(3 - 1)", "= 27")
 leaves in `.grad` the same bits as `y.backward()`.
 """
 
+from ..recording.light_recorder import LightRecorder
 from ..recording.recorder import Recorder
 from ..recording.recording import Call, Recording
 from .backward.held_engine import BreakMode
@@ -64,6 +65,7 @@ __all__ = [
     "BreakMode",
     "Call",
     "Graph",
+    "LightRecorder",
     "Node",
     "Recorder",
     "Recording",

@@ -22,6 +22,7 @@ from torch.overrides import _pop_mode, _push_mode
 from ..control import Control
 from ..errors import LabError
 from ..recording.gradient_cuts import GradientCuts
+from ..recording.light_recorder import LightRecorder
 from ..recording.recorder import Recorder
 from ..recording.recording import Recordings
 from ..recording.threads import threads_counted
@@ -59,7 +60,7 @@ class Namespace:
         self.writes = Writes()
         self.recordings = Recordings()  # the calls of each cell, to name the nodes of its graphs
         self._cuts = GradientCuts()
-        self._next_recorder: Callable[..., Recorder] = Recorder
+        self._next_recorder: Callable[..., Recorder | LightRecorder] = LightRecorder
         # Context managers around each cell, made from the file name that its frames carry.
         self.around: list[Callable[[str], AbstractContextManager[object]]] = [
             lambda _: threads_counted(),
@@ -192,18 +193,18 @@ class Namespace:
 
     @contextmanager
     def recorded_by(self, recorder: Callable[..., Recorder]) -> Iterator[None]:
-        """While this context is open, `recorder(**options)` records the cells; otherwise a light
-        recorder does."""
+        """While this context is open, `recorder(**options)` records the cells; otherwise a
+        LightRecorder does."""
         self._next_recorder = recorder
         try:
             yield
         finally:
-            self._next_recorder = Recorder
+            self._next_recorder = LightRecorder
 
     @contextmanager
     def _recorded(self, cell: str) -> Iterator[None]:
         with self.writes.watch(cell, lambda: self.reached().tensors().values()) as watch:
-            recorder = self._next_recorder(modules=self.name_of, observer=watch, cuts=self._cuts)
+            recorder = self._next_recorder(modules=self.name_of, watch=watch, cuts=self._cuts)
             try:
                 with recorder:
                     yield

@@ -36,6 +36,7 @@ from ..protocol import (
     VariablesSnapshot,
 )
 from ..recording.modes import WATCHING
+from ..recording.pauses import UNSEEN
 from ..tensors.error_help import explain_error
 from ..tensors.failures import raised_operands
 from ..training.own_loop import OwnLoop
@@ -121,7 +122,7 @@ def cell_error(error: BaseException | None, cell: str, control: Control) -> Erro
 
 def _operands(error: BaseException, cell: str) -> FailedOperands | None:
     try:
-        return raised_operands(error, lambda filename: filename == cell, WATCHING)
+        return raised_operands(error, lambda filename: filename == cell, {*WATCHING, UNSEEN})
     except Exception:  # tensors of the user's own classes may raise; report the error anyway
         logging.getLogger(__name__).exception("The operands of an error could not be read.")
         return None

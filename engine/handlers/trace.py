@@ -97,7 +97,7 @@ def _of_code(lab: Lab, source: str, namespace: Namespace) -> Trace:
     recordings: list[Recording] = []
 
     def recorder(**options: Any) -> Recorder:
-        made = Recorder(keep_values=True, counts=StatementCounts(), **options)
+        made = Recorder(counts=StatementCounts(), **options)
         recordings.append(made.recording)
         return made
 
@@ -120,7 +120,7 @@ def _of_rule(lab: Lab, node_id: int) -> Trace:
     if backward.real_engine:
         raise LabError(HELD)
     incoming = tuple(None if g is None else g.detach().clone() for g in step.incoming)
-    recorder = Recorder(keep_values=True, counts=StatementCounts())
+    recorder = Recorder(counts=StatementCounts())
     report: ErrorReport | None = None
     try:
         with lab.control.user_code(), recorder:

@@ -93,9 +93,7 @@ class ForwardPass:
         self._random = RandomStream(self.seed, self.x.device)
         self._before: list[_Before] = []
         self._put_back(self._buffers)
-        self._recorder = Recorder(
-            keep_values=True, modules=self._module_paths(), files=lambda name: False
-        )
+        self._recorder = Recorder(modules=self._module_paths(), files=lambda name: False)
         self._calls_before: list[int] = []
 
     @property

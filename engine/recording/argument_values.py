@@ -5,7 +5,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch._C._functorch import is_functorch_wrapped_tensor
@@ -159,16 +159,27 @@ class Keeper:
 TINY_ELEMENTS = 4
 
 
-def tiny_copy(result: object) -> torch.Tensor | None:
-    """A copy of a result of at most TINY_ELEMENTS numbers in the memory of the CPU, without its
-    graph; None for all others: a copy would take time."""
-    if type(result) is not torch.Tensor or not result.requires_grad or result.is_nested:
+class TinyValues(NamedTuple):
+    """The few numbers of a tensor; `tensor` gives them as a tensor again."""
+
+    numbers: Any
+    shape: torch.Size
+    dtype: torch.dtype
+
+    def tensor(self) -> torch.Tensor:
+        return torch.tensor(self.numbers, dtype=self.dtype, device="cpu").reshape(self.shape)
+
+
+def tiny_values(result: object) -> TinyValues | None:
+    """The numbers of a result of at most TINY_ELEMENTS of them in the memory of the CPU; None for
+    all others: reading them would take time."""
+    if type(result) is not torch.Tensor or result.is_nested or result.numel() > TINY_ELEMENTS:
         return None
-    if result.numel() > TINY_ELEMENTS or is_functorch_wrapped_tensor(result):
+    if not result.requires_grad or is_functorch_wrapped_tensor(result):
         return None
     if result.layout != torch.strided or result.device.type != "cpu" or storage_fault(result):
         return None
-    return result.detach().clone()
+    return TinyValues(result.tolist(), result.shape, result.dtype)
 
 
 _PLAIN = (

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
 
 from ..protocol import CutReason
 from .recording import GradientCut, Place, Slot
+from .remembered import Remembered
+from .writes import Given
 
 _DETACHING = frozenset({"detach", "detach_", "data", "aten::detach", "aten::detach_"})
 
@@ -21,7 +23,7 @@ class GradientCuts:
     """Remembers for each living tensor that requires no grad which call made it so."""
 
     def __init__(self) -> None:
-        self._cuts: dict[int, tuple[weakref.ref[Tensor], GradientCut]] = {}
+        self._cuts = Remembered[GradientCut]()
 
     def slot(self, t: Tensor, requires_grad: bool) -> Slot:
         """What a call's recording says of the argument `t`."""
@@ -35,38 +37,37 @@ class GradientCuts:
         return GradientCut("input" if _can_require_grad(t) else "integer", weakref.ref(t))
 
     def note_result(
-        self, name: str, given: Sequence[tuple[Tensor, bool]], result: Tensor, place: Place | None
+        self, name: str, given: Given, result: Tensor, place: Callable[[], Place | None]
     ) -> None:
-        """The call `name` returned `result`, which requires no grad. `given` has each argument, and
-        whether it required grad."""
-        if any(result is t for t, _ in given) and name not in _CHANGING:
+        """The call `name` returned `result`, which requires no grad. `place` gives its line."""
+        if name not in _CHANGING and any(result is t for t, _, _ in given):
             return
+        of = weakref.ref(result)
         reason = self._reason(name, given, result)
         if reason is not None:
-            stop = GradientCut(reason, weakref.ref(result), place)
+            cut = GradientCut(reason, of, place())
         else:  # the result has the cut of its argument
-            stops = (self._known(t) for t, _ in given)
-            stop = next((known for known in stops if known and known.reason != "input"), None)
-            stop = stop or GradientCut("input", weakref.ref(result), place)
-        if stop.reason == "input" and not _can_require_grad(result):
-            self._cuts.pop(id(result), None)
-        else:
-            self._cuts[id(result)] = weakref.ref(result), stop
+            cuts = (self._known(t) for t, _, _ in given)
+            cut = next((known for known in cuts if known and known.reason != "input"), None)
+            if cut is None:
+                if not _can_require_grad(result):
+                    self._cuts.forget(result)
+                    return
+                cut = GradientCut("input", of, place())
+        self._cuts.set(result, cut)
 
     def forget_the_dead(self) -> None:
-        self._cuts = {key: pair for key, pair in self._cuts.items() if pair[0]() is not None}
+        self._cuts.forget_the_dead()
 
     def _known(self, t: Tensor) -> GradientCut | None:
-        known = self._cuts.get(id(t))
-        if known is not None and known[0]() is t:
-            return known[1]
+        known = self._cuts.get(t)
+        if known is not None:
+            return known
         return GradientCut("frozen", weakref.ref(t)) if isinstance(t, nn.Parameter) else None
 
     @staticmethod
-    def _reason(
-        name: str, given: Iterable[tuple[Tensor, bool]], result: Tensor
-    ) -> CutReason | None:
-        if not any(requires_grad for _, requires_grad in given):
+    def _reason(name: str, given: Given, result: Tensor) -> CutReason | None:
+        if not any(required for _, _, required in given):
             return None
         if name == "requires_grad_":
             return "frozen"

@@ -1,30 +1,37 @@
-"""How torch shows the recorder what it runs: a mode for functions, one for operators, and what
-stands in for `torch.autograd.Function.apply`, which no mode sees."""
+"""How torch shows a recorder what it runs: modes for functions and operators, and what stands in
+for `torch.autograd.Function.apply`, which no mode sees, and for the call of a module."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from types import MethodWrapperType
 from typing import Any, Protocol
 
 import torch
+from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 
-class Calls(Protocol):
-    """The methods of the recorder that the modes call at the begin and the end of each call.
+class Functions(Protocol):
+    """The methods of a recorder that are called at the begin and the end of each function.
 
     The result of a `begin_` is an argument of the `end_` or `fail_` of the same call."""
 
-    @property
-    def quiet(self) -> bool: ...
     def begin_function(self, name: str | Callable, args: tuple, kwargs: dict[str, Any]) -> Any: ...
     def end_function(
         self, begun: Any, name: str | Callable, args: tuple, result: object
     ) -> None: ...
     def fail_function(self, begun: Any, error: BaseException) -> None: ...
+
+
+class Calls(Functions, Protocol):
+    """The methods that are called for each operator too."""
+
+    @property
+    def quiet(self) -> bool: ...
     def begin_op(self, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any: ...
     def end_op(
         self, call: Any, func: Any, args: tuple, kwargs: dict[str, Any], result: object
@@ -53,9 +60,56 @@ class FunctionMode(TorchFunctionMode):
         return result
 
 
-WATCHING = FunctionMode.__torch_function__.__code__
-"""The code of the frame under which every function of torch runs in a cell: its locals are `func`,
-`args` and `kwargs`."""
+class LightMode(TorchFunctionMode):
+    """Shows a light recorder the functions of torch that Python calls, the properties only where
+    they give a tensor."""
+
+    def __init__(self, recorder: Functions) -> None:
+        super().__init__()
+        self._recorder = recorder
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        if func in _NOTHING_TO_TELL or torch.compiler.is_dynamo_compiling():
+            return func(*args, **kwargs)
+        recorder = self._recorder
+        if type(func) is MethodWrapperType and func.__name__ == "__get__":
+            first = _next_sequence()
+            result = func(*args)
+            if isinstance(result, Tensor):
+                with torch._C.DisableTorchFunction():
+                    begun = recorder.begin_function(func, args, kwargs)._replace(first=first)
+                    recorder.end_function(begun, func, args, result)
+            return result
+        if types in _PLAIN and not _other_modes():
+            begun = recorder.begin_function(func, args, kwargs)
+            result = func(*args, **kwargs)
+            recorder.end_function(begun, func, args, result)
+            return result
+        with torch._C.DisableTorchFunction():  # another mode or class is not to see what we read
+            begun = recorder.begin_function(func, args, kwargs)
+        result = func(*args, **kwargs)
+        with torch._C.DisableTorchFunction():
+            recorder.end_function(begun, func, args, result)
+        return result
+
+
+_PLAIN = frozenset({(), (Tensor,), (nn.Parameter,), (Tensor, nn.Parameter), (nn.Parameter, Tensor)})
+"""Types of arguments that do nothing of their own when their attributes are read."""
+_NOTHING_TO_TELL = frozenset(
+    {
+        torch.ops.profiler._record_function_enter_new,  # what each step of an optimizer begins with
+        *(Tensor.size, Tensor.dim, Tensor.numel, Tensor.stride, Tensor.is_contiguous),
+        *(Tensor.is_floating_point, Tensor.is_complex, Tensor.item, Tensor.__len__),
+    }
+)
+"""Functions that give no tensor and write to none."""
+_other_modes: Callable[[], int] = torch._C._len_torch_function_stack  # pyright: ignore
+_next_sequence: Callable[[], int] = torch.autograd._get_sequence_nr  # pyright: ignore
+
+WATCHING = frozenset(mode.__torch_function__.__code__ for mode in (FunctionMode, LightMode))
+"""The codes of the frames under which every function of torch runs in a cell: their locals are
+`func`, `args` and `kwargs`."""
 
 
 class OperatorMode(TorchDispatchMode):
@@ -87,26 +141,38 @@ class OperatorMode(TorchDispatchMode):
 
 
 @contextmanager
-def custom_functions(recorder: Calls) -> Iterator[None]:
-    """Show the recorder each `torch.autograd.Function`: torch calls no mode for these."""
-    function = torch.autograd.Function
-    original = function.__dict__["apply"]
-    thread = threading.get_ident()
-
-    def apply(cls: type, *args: Any, **kwargs: Any) -> Any:
-        if torch.compiler.is_compiling() or threading.get_ident() != thread:
-            return original.__func__(cls, *args, **kwargs)
-        begun = recorder.begin_function(cls.__name__, args, kwargs)
-        try:
-            result = original.__func__(cls, *args, **kwargs)
-        except BaseException as error:
-            recorder.fail_function(begun, error)
-            raise
-        recorder.end_function(begun, cls.__name__, args, result)
-        return result
-
-    function.apply = classmethod(apply)  # pyright: ignore
+def replaced(owner: type, name: str, make: Callable[[Any], Any]) -> Iterator[None]:
+    """Have `make(original)` in place of an attribute of a class. If other code has replaced it as
+    well by then, it is left alone."""
+    original = owner.__dict__[name]
+    ours = make(original)
+    setattr(owner, name, ours)
     try:
         yield
     finally:
-        function.apply = original
+        if owner.__dict__.get(name) is ours:
+            setattr(owner, name, original)
+
+
+def custom_functions(recorder: Functions) -> AbstractContextManager[None]:
+    """Show the recorder each `torch.autograd.Function`: torch calls no mode for these."""
+    thread = threading.get_ident()
+
+    def make(original: Any) -> Any:
+        def apply(cls: type, *args: Any, **kwargs: Any) -> Any:
+            if torch.compiler.is_compiling() or threading.get_ident() != thread:
+                return original.__func__(cls, *args, **kwargs)
+            with torch._C.DisableTorchFunction():
+                begun = recorder.begin_function(cls.__name__, args, kwargs)
+            try:
+                result = original.__func__(cls, *args, **kwargs)
+            except BaseException as error:
+                recorder.fail_function(begun, error)
+                raise
+            with torch._C.DisableTorchFunction():
+                recorder.end_function(begun, cls.__name__, args, result)
+            return result
+
+        return classmethod(apply)
+
+    return replaced(torch.autograd.Function, "apply", make)

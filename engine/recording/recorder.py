@@ -1,7 +1,7 @@
 """Records what torch runs: modules, functions and operators, with the nodes that each made.
 
 ```python
-with Recorder(keep_values=True) as recorder:
+with Recorder() as recorder:
     loss = net(x).square().mean()
 for call in recorder.recording.chain_of(loss.grad_fn._sequence_nr()):
     print(call.kind, call.name, call.module, call.source)
@@ -15,13 +15,13 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from types import FrameType
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 
-from .argument_values import Keeper, tiny_copy
+from .argument_values import Keeper
 from .executed_lines import CUT_NOTE, LineRecorder
 from .gradient_cuts import GradientCuts
 from .modes import FunctionMode, OperatorMode, custom_functions
@@ -29,42 +29,34 @@ from .module_paths import ModulePaths, NameOf
 from .open_calls import OpenCalls, next_sequence
 from .recording import Call, Kind, Place, Recording, Slot
 from .statement_counts import StatementCounts
-from .tensor_arguments import in_order, statistics, tensor_arguments, tensors_of, written
-from .user_files import is_user_file
-from .writes import op_name, version_of
+from .tensor_arguments import (
+    given_tensors,
+    in_order,
+    tensor_arguments,
+    tensors_of,
+    written,
+)
+from .user_files import UsersFrames, is_user_file
+from .writes import Given, Watch, op_name
 
 MAX_CALLS = 50_000
 
-Given = list[tuple[Tensor, int | None, bool]]
-"""The tensors given to a call: each with its version and whether it required grad before."""
-
-
-class Observer(Protocol):
-    """An object that a Recorder calls after every torch function with tensor arguments."""
-
-    def after(self, func: Callable, args: tuple, given: Given, result: object) -> None: ...
-
 
 class _Begun(NamedTuple):
-    """A function that is running. `call` is None in a light recording."""
+    """A function that is running. `call` is None where no more are recorded."""
 
     call: Call | None
-    first: int
     given: Given
-    in_order: bool = True
-    """Whether `given` is in the order of the function's parameters."""
 
 
 class Recorder:
     """A context manager that records what this thread runs. Entered again, it goes on recording.
 
-    A light recording (the default) costs a few us per torch function, keeps no tensor alive and
-    changes nothing: it has the newest `max_calls` torch functions that made nodes, with copies of
-    results of a few elements. A recording
-    with `keep_values` has everything: modules, functions and operators, their arguments and
-    results as they were (up to `max_calls` calls and the keeper's bytes; `recording.notes` says
-    what is missing). Operators are seen by a TorchDispatchMode, under which torch takes `view` in
-    place of `_reshape_alias` for a reshape inside C++: the same numbers, another node's name.
+    The recording has everything: modules, functions and operators, their arguments and results as
+    they were (up to `max_calls` calls and the keeper's bytes; `recording.notes` says what is
+    missing). Operators are seen by a TorchDispatchMode, under which torch takes `view` in place of
+    `_reshape_alias` for a reshape inside C++: the same numbers, another node's name.
+    LightRecorder records less.
 
     `modules` names modules: a mapping, or a function that returns "" for a module it does not know
     (which is then named after the module around it, or by its class). `files` tells the user's
@@ -75,17 +67,15 @@ class Recorder:
 
     def __init__(
         self,
-        keep_values: bool = False,
         modules: Mapping[nn.Module, str] | NameOf | None = None,
         files: Callable[[str], bool] = is_user_file,
         *,
-        observer: Observer | None = None,
+        watch: Watch | None = None,
         cuts: GradientCuts | None = None,
         keeper: Keeper | None = None,
         counts: StatementCounts | None = None,
         max_calls: int = MAX_CALLS,
     ) -> None:
-        self.keep_values = keep_values
         self.recording = Recording()
         self.keeper = keeper or Keeper()
         self.cuts = cuts or GradientCuts()
@@ -95,10 +85,9 @@ class Recorder:
             counts.watcher = self._lines = LineRecorder(self)
         self.place: Place | None = None
         """The place of calls that no line of the user's code runs."""
-        self._observer = observer
-        self._paths = ModulePaths(modules, self.recording.classes)
-        self._is_user_file = files
-        self._known_files: dict[str, bool] = {}
+        self._watch = watch
+        self._frames = UsersFrames(files)
+        self._paths = ModulePaths(modules, self.recording.classes, self._frames.innermost)
         self._open = OpenCalls(self.recording, max_calls)
         self._quiet = False
         self._thread = 0
@@ -123,8 +112,7 @@ class Recorder:
             after = register_module_forward_hook(self._after_module, always_call=True)
             stack.callback(after.remove)
             stack.enter_context(custom_functions(self))
-            if self.keep_values:
-                stack.enter_context(OperatorMode(self))
+            stack.enter_context(OperatorMode(self))
             stack.enter_context(FunctionMode(self))
             if self._counts is not None:
                 stack.enter_context(self._counts)
@@ -149,7 +137,7 @@ class Recorder:
     def scope(self, path: str, title: str) -> Iterator[None]:
         """Calls inside belong to `path`, as if a module of the class `title` ran them."""
         self._paths.enter_scope(path, title)
-        call = self._begin("module", title) if self.keep_values else None
+        call = self._begin("module", title)
         try:
             yield
         except BaseException as error:
@@ -163,61 +151,31 @@ class Recorder:
 
     def begin_function(self, name: str | Callable, args: tuple, kwargs: dict[str, Any]) -> _Begun:
         """`name` is the function, or its name where torch shows it to no mode."""
-        call = None
         self.quiet = True
         with torch._C.DisableTorchFunction():
             ordered = in_order(getattr(name, "__name__", ""), kwargs) if kwargs else kwargs
-            given = [
-                (t, version_of(t), t.requires_grad) for t in tensors_of(args, ordered or kwargs)
-            ]
-            if self.keep_values:
-                title = name if isinstance(name, str) else op_name(name, args)
-                call = self._begin("function", title, name, args, kwargs)
+            given = given_tensors(args, ordered or kwargs)
+            title = name if isinstance(name, str) else op_name(name, args)
+            call = self._begin("function", title, name, args, kwargs)
         self.quiet = False
-        return _Begun(call, next_sequence(), given, ordered is not None)
+        return _Begun(call, given)
 
     def end_function(
         self, begun: _Begun, name: str | Callable, args: tuple, result: object
     ) -> None:
-        end = next_sequence()
         self.quiet = True
         with torch._C.DisableTorchFunction():
-            if self._observer is not None and begun.given and not isinstance(name, str):
-                self._observer.after(name, args, begun.given, result)
-            if self.keep_values:
-                self._end(begun.call, result)
-                if begun.call is not None and isinstance(name, str):
-                    begun.call.slots = self._slots(begun.given)
-            else:
-                if end > begun.first:
-                    self._add_light(name, args, begun, end, result)
-                self._note_cuts(name, args, begun.given, result)
+            if self._watch is not None and begun.given and not isinstance(name, str):
+                self._watch.after(name, args, begun.given, result)
+            self._end(begun.call, result)
+            if begun.call is not None and isinstance(name, str):
+                begun.call.slots = self._slots(begun.given)
         self.quiet = False
 
     def fail_function(self, begun: _Begun, error: BaseException) -> None:
         self.quiet = False
         self._fail(begun.call, error)
         self._end(begun.call)
-
-    def _add_light(
-        self, name: str | Callable, args: tuple, begun: _Begun, end: int, result: object
-    ) -> None:
-        title = name if isinstance(name, str) else op_name(name, args)
-        given = begun.given
-        if left_out := [id(t) for t in statistics(name, args)]:
-            given = [each for each in given if id(each[0]) not in left_out]
-        slots = self._slots(given) if begun.in_order else ()
-        path = self._paths.current
-        recording = self.recording
-        index = len(recording.calls)
-        call = Call(index, -1, "function", title, path, self._place(), begun.first, end, slots)
-        if call.end - call.first == 1:  # so it is the one node that made the result
-            call.tiny = tiny_copy(result)
-        recording.add(call)
-        max_calls = self._open.max_calls
-        if index + 1 >= 2 * max_calls:
-            recording.trim(max_calls)
-            self.note(f"Only the newest calls are remembered, at least {max_calls:,}.")
 
     # -- operators ---------------------------------------------------------------------------------
 
@@ -253,7 +211,7 @@ class Recorder:
         self.quiet = True
         with torch._C.DisableTorchFunction():
             given: Given = [(t, None, t.requires_grad) for t in tensors_of(args, kwargs)]
-            self._note_cuts(func.name().split(".")[0], args, given, result)
+            self._note_cuts(func.name().split(".")[0], given, result)
             self._end(call, result)
         self.quiet = False
 
@@ -303,8 +261,7 @@ class Recorder:
         self.quiet = True
         with torch._C.DisableTorchFunction():
             self._paths.enter(module)
-            if self.keep_values:
-                self._begin("module", type(module).__name__, None, args, {})
+            self._begin("module", type(module).__name__, None, args, {})
         self.quiet = False
 
     def _after_module(self, module: nn.Module, args: tuple, result: object) -> None:
@@ -335,7 +292,7 @@ class Recorder:
     ) -> Call | None:
         if self._open.is_full:
             return self._new_call(kind, name, None, 0)
-        frame = self._users_frame()
+        frame = self._frames.innermost()
         turn = 0
         if frame is not None and self._counts is not None and self._lines is not None:
             turn = self._counts.of(frame)
@@ -368,30 +325,14 @@ class Recorder:
             return ()
         return tuple(self.cuts.slot(t, required) for t, _, required in given)
 
-    def _note_cuts(self, name: str | Callable, args: tuple, given: Given, result: object) -> None:
+    def _note_cuts(self, name: str, given: Given, result: object) -> None:
         for t in result if type(result) in (tuple, list) else (result,):  # pyright: ignore
             if isinstance(t, Tensor) and not t.requires_grad:
-                pairs = [(arg, required) for arg, _, required in given]
-                title = name if isinstance(name, str) else op_name(name, args)
-                self.cuts.note_result(title, pairs, t, self._place())
+                self.cuts.note_result(name, given, t, self._place)
 
     def _place(self) -> Place | None:
         """The innermost line of the user's code that is running."""
-        frame = self._users_frame()
-        return self.place if frame is None else (frame.f_code.co_filename, frame.f_lineno)
-
-    def _users_frame(self) -> FrameType | None:
-        frame = sys._getframe(1)
-        known = self._known_files
-        while frame is not None:
-            file = frame.f_code.co_filename
-            is_users = known.get(file)
-            if is_users is None:
-                is_users = known[file] = self._is_user_file(file)
-            if is_users:
-                return frame
-            frame = frame.f_back
-        return None
+        return self._frames.place() or self.place
 
     def note(self, text: str) -> None:
         """Add `text`, which says what the recording lacks, to its notes, once."""

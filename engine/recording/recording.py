@@ -11,7 +11,7 @@ import weakref
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple, Protocol
 
 import torch
 
@@ -29,8 +29,7 @@ Place = tuple[str, int]
 Kind = Literal["line", "module", "function", "op"]
 
 
-@dataclass(frozen=True, slots=True)
-class GradientCut:
+class GradientCut(NamedTuple):
     """Why a tensor requires no grad: the gradient ends here.
 
     `tensor` is the one to name: the frozen parameter, the data, the result of `detach()`.
@@ -171,11 +170,20 @@ class Recording:
             call.func, call.args, call.kwargs, call.result = None, (), {}, None
             call.tiny = None
 
-    def trim(self, length: int) -> None:
-        """Forget the first `length` calls. For calls without parents."""
-        del self.calls[:length]
-        del self._brackets[:length]
-        del self._firsts[:length]
+    def __len__(self) -> int:
+        return len(self.calls)
+
+
+class Recorded(Protocol):
+    """A recording, light or with all values, as those see it who look for the calls of nodes."""
+
+    classes: dict[str, str]
+
+    @property
+    def span(self) -> tuple[int, int]: ...
+    def call_of(self, sequence: int) -> Call | None: ...
+    def chain_of(self, sequence: int) -> list[Call]: ...
+    def __len__(self) -> int: ...
 
 
 class Recordings:
@@ -183,22 +191,22 @@ class Recordings:
 
     def __init__(self, max_calls: int = 100_000) -> None:
         self.max_calls = max_calls
-        self.kept: list[Recording] = []
+        self.kept: list[Recorded] = []
 
-    def add(self, recording: Recording) -> None:
-        if not recording.calls:
+    def add(self, recording: Recorded) -> None:
+        if not len(recording):
             return
         self.kept.append(recording)
-        total = sum(len(each.calls) for each in self.kept)
+        total = sum(map(len, self.kept))
         while total > self.max_calls and len(self.kept) > 1:
-            total -= len(self.kept.pop(0).calls)
+            total -= len(self.kept.pop(0))
 
     @property
     def classes(self) -> dict[str, str]:
         return {path: name for each in self.kept for path, name in each.classes.items()}
 
 
-def find_recording(recordings: Sequence[Recording], sequence: int) -> Recording | None:
+def find_recording(recordings: Sequence[Recorded], sequence: int) -> Recorded | None:
     """The recording whose span holds a sequence number; `recordings` are in the order they ran."""
     for newest in recordings[-1:]:  # most nodes are its
         first, end = newest.span

@@ -9,20 +9,45 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch.nn import Parameter
+
+from .writes import Given, version_of
+
+
+def given_tensors(args: Iterable[Any], kwargs: Mapping[str, Any]) -> Given:
+    given = []
+    try:
+        for value in (*args, *kwargs.values()) if kwargs else args:
+            kind = type(value)
+            if kind is Tensor or kind is Parameter:
+                given.append((value, value._version, value.requires_grad))
+            elif kind not in _PLAIN:
+                break
+        else:
+            return given
+    except RuntimeError:  # tensors of the inference mode have no version
+        pass
+    return [(t, version_of(t), t.requires_grad) for t in tensors_of(args, kwargs)]
+
+
+def is_tensor(value: object) -> bool:
+    """As isinstance, which takes long for a Parameter and for a plain number."""
+    kind = type(value)
+    return kind is Tensor or kind is Parameter or (kind not in _PLAIN and isinstance(value, Tensor))
 
 
 def tensors_of(args: Iterable[Any], kwargs: Mapping[str, Any]) -> Iterator[Tensor]:
-    for value in (*args, *kwargs.values()):
-        if isinstance(value, Tensor):
+    for value in (*args, *kwargs.values()) if kwargs else args:
+        if is_tensor(value):
             yield value
         elif type(value) in (list, tuple):
-            yield from (item for item in value if isinstance(item, Tensor))
+            yield from (item for item in value if is_tensor(item))
 
 
 def in_order(name: str, kwargs: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """Keyword arguments in the order in which torch's function `name` takes them; None where there
     are several tensors and that order is not known."""
-    if sum(isinstance(value, Tensor) for value in kwargs.values()) < 2:
+    if sum(is_tensor(value) for value in kwargs.values()) < 2:
         return kwargs
     order = _order(name, frozenset(kwargs))
     return None if order is None else {key: kwargs[key] for key in order}
@@ -69,3 +94,7 @@ def written(func: Any, args: tuple, kwargs: Mapping[str, Any]) -> Iterator[Tenso
         value = args[place] if place < len(args) else kwargs.get(argument.name)
         values = value if isinstance(value, list | tuple) else (value,)
         yield from (t for t in values if isinstance(t, Tensor))
+
+
+_PLAIN = frozenset({type(None), bool, int, float, str, slice, torch.dtype, torch.Size})
+"""Types that are neither tensors nor hold some."""

@@ -1,10 +1,13 @@
-"""Which source files are the user's own: neither Python's nor a package's nor ours."""
+"""Which source files are the user's own: neither Python's nor a package's nor ours; the frames of
+theirs that run."""
 
 from __future__ import annotations
 
 import sys
 import sysconfig
+from collections.abc import Callable
 from pathlib import Path
+from types import FrameType
 
 _ROOT = Path(__file__).resolve().parents[2]
 _OURS = tuple(str(_ROOT / folder) for folder in ("engine", "app", "widgets"))
@@ -27,3 +30,34 @@ _NOT_USERS = tuple(
         *(path for path in sys.path if path.endswith(("site-packages", "dist-packages"))),
     }
 )
+
+
+class UsersFrames:
+    """Finds the user's line that runs; `files` tells the user's own source files by name."""
+
+    def __init__(self, files: Callable[[str], bool] = is_user_file) -> None:
+        self._is_user_file = files
+        self._known: dict[str, bool] = {}
+        self._places: dict[tuple[str, int], tuple[str, int]] = {}
+
+    def innermost(self, skipped: int = 1) -> FrameType | None:
+        """The innermost frame of the user's code; None if none of it runs. The innermost `skipped`
+        frames are known to be ours."""
+        frame = sys._getframe(skipped)
+        known = self._known
+        while frame is not None:
+            file = frame.f_code.co_filename
+            if file not in known:
+                known[file] = self._is_user_file(file)
+            if known[file]:
+                return frame
+            frame = frame.f_back
+        return None
+
+    def place(self, skipped: int = 1) -> tuple[str, int] | None:
+        """The file and the line that the innermost frame is at. Equal ones are one object."""
+        frame = self.innermost(skipped + 1)
+        if frame is None:
+            return None
+        key = frame.f_code.co_filename, frame.f_lineno
+        return self._places.setdefault(key, key)

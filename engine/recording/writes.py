@@ -1,7 +1,8 @@
 """Who wrote a storage last, and which operation made a view: watched while a cell runs.
 
-The recorder (`recorder`) tells of each torch function; the version counters of its arguments
-before and after the call are compared. Watching keeps no tensor alive.
+A recorder tells of each torch function; the version counters of its arguments before and after the
+call are compared. What an optimizer writes is found when the cell ends. Watching keeps no tensor
+alive.
 """
 
 from __future__ import annotations
@@ -11,49 +12,76 @@ import sys
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch.optim import Optimizer
 
 from ..errors import sendable
 from ..protocol import WrittenBy
+from .remembered import Remembered
 
 MAX_LINE = 200
+MAX_EARLIER = 32
+"""How many steps a chain of views that are gone is remembered back."""
+Given = Sequence[tuple[Tensor, int | None, bool]]
+"""The tensors given to a call: each with its version and whether it required grad before."""
+
 SHARING = frozenset({"detach", "data"})
 """Operations whose result shares memory and is not a view in autograd's sense."""
 
 
-@dataclass(frozen=True)
-class Making:
-    """How a tensor came to share memory: `where.op` made it from `parent`, which `earlier` had made
-    (this is kept because the parent in a chain like `x.T[0]` does not live long)."""
+class Where(NamedTuple):
+    """The operation, and the line of the cell that it ran under."""
 
-    where: WrittenBy
+    op: str
+    cell: str
+    line: int | None
+
+    def told(self) -> WrittenBy:
+        text = linecache.getline(self.cell, self.line).strip() if self.line else ""
+        return WrittenBy(
+            op=self.op,
+            cell=sendable(self.cell),
+            line=self.line,
+            text=sendable(text[:MAX_LINE]),
+        )
+
+
+class Making(NamedTuple):
+    """How a tensor came to share memory: an operation made it from `parent`, which `earlier` had
+    made (this is kept because the parent in a chain like `x.T[0]` does not live long)."""
+
+    at: Where
     parent: weakref.ref[Tensor]
     earlier: Making | None
+    depth: int
+
+    @property
+    def where(self) -> WrittenBy:
+        return self.at.told()
 
 
-@dataclass(frozen=True)
-class _Seen:
+class _Seen(NamedTuple):
     """A storage's version when it was last looked at, and the write that led to it."""
 
-    storage: weakref.ref
     version: int
-    written_by: WrittenBy | None
+    written_at: Where | None
 
 
 class Writes:
     """Remembers the last write to each living storage, and how each living tensor was made."""
 
     def __init__(self) -> None:
-        self._seen: dict[int, _Seen] = {}
-        self._made: dict[int, tuple[weakref.ref[Tensor], Making]] = {}
+        self._seen = Remembered[_Seen]()  # by the storage
+        self._made = Remembered[Making]()
+        self._steps: dict[int, tuple[weakref.ref[Optimizer], str, int | None]] = {}
 
     @contextmanager
     def watch(self, cell: str, tensors: Callable[[], Iterable[Tensor]]) -> Iterator[Watch]:
         """Watch the code that runs inside; `cell` is the file name of its frames. Its recorder must
-        call the yielded Watch `after` each torch function.
+        tell the yielded Watch of each write, each view and each optimizer's step.
 
         A write that no torch function call showed (backward adding into a `.grad`) is found
         afterwards, among `tensors()`, and remembered without an operation.
@@ -62,6 +90,7 @@ class Writes:
             yield Watch(self, cell)
         finally:
             with torch._C.DisableTorchFunction():
+                self._look_at_steps()
                 for t in tensors():
                     self._look_at(t, cell)
             self._forget_the_dead()
@@ -70,78 +99,113 @@ class Writes:
         """The last write to the storage under `t`; None where there was none since it was made."""
         with torch._C.DisableTorchFunction():
             storage = storage_of(t)
-        seen = self._seen.get(id(storage))
-        return seen.written_by if seen is not None and seen.storage() is storage else None
+        seen = self._seen.get(storage)
+        return None if seen is None or seen.written_at is None else seen.written_at.told()
 
     def making(self, t: Tensor) -> Making | None:
         """The operation by which `t` shares another tensor's memory; None if none was seen."""
-        found = self._made.get(id(t))
-        return found[1] if found is not None and found[0]() is t else None
+        return self._made.get(t)
 
-    def wrote(self, t: Tensor, version: int, where: WrittenBy) -> None:
+    def wrote(self, t: Tensor, version: int, at: Where) -> None:
         storage = storage_of(t)
         if storage is not None:
-            self._seen[id(storage)] = _Seen(weakref.ref(storage), version, where)
+            self._seen.set(storage, _Seen(version, at))
 
-    def made(self, t: Tensor, parent: Tensor, where: WrittenBy) -> None:
-        making = Making(where, weakref.ref(parent), self.making(parent))
-        self._made[id(t)] = (weakref.ref(t), making)
+    def made(self, t: Tensor, parent: Tensor, at: Where) -> None:
+        earlier = self.making(parent)
+        if earlier is not None and earlier.depth >= MAX_EARLIER:
+            earlier = None
+        depth = 0 if earlier is None else earlier.depth + 1
+        self._made.set(t, Making(at, weakref.ref(parent), earlier, depth))
+
+    def stepped(self, optimizer: Optimizer, cell: str, line: int | None) -> None:
+        """`optimizer` steps. What it writes is looked for when the cell ends."""
+        self._steps[id(optimizer)] = weakref.ref(optimizer), cell, line
+
+    def _look_at_steps(self) -> None:
+        """An optimizer's last step has written its tensors, if nothing that was seen did so
+        later."""
+        for reference, cell, line in self._steps.values():
+            optimizer = reference()
+            if optimizer is None:
+                continue
+            for t in _tensors_of(optimizer):
+                version, storage = version_of(t), storage_of(t)
+                if not version or storage is None:
+                    continue
+                seen = self._seen.get(storage)
+                if seen is None or version > seen.version:
+                    self.wrote(t, version, Where("step", cell, line))
+        self._steps.clear()
 
     def _look_at(self, t: Tensor, cell: str) -> None:
         version, storage = version_of(t), storage_of(t)
         if version is None or storage is None:
             return
-        seen = self._seen.get(id(storage))
-        if seen is None or seen.storage() is not storage:
-            self._seen[id(storage)] = _Seen(weakref.ref(storage), version, None)
+        seen = self._seen.get(storage)
+        if seen is None:
+            self._seen.set(storage, _Seen(version, None))
         elif version > seen.version:
-            self.wrote(t, version, WrittenBy(op="", cell=sendable(cell)))
+            self.wrote(t, version, Where("", cell, None))
 
     def _forget_the_dead(self) -> None:
-        self._seen = {key: seen for key, seen in self._seen.items() if seen.storage() is not None}
-        self._made = {key: made for key, made in self._made.items() if made[0]() is not None}
+        self._seen.forget_the_dead()
+        self._made.forget_the_dead()
+
+
+def _tensors_of(optimizer: Optimizer) -> Iterator[Tensor]:
+    """The parameters that have a gradient, and the optimizer's own state of them."""
+    for group in optimizer.param_groups:
+        for parameter in group["params"]:
+            if isinstance(parameter, Tensor) and parameter.grad is not None:
+                yield parameter
+    for state in optimizer.state.values():
+        if isinstance(state, dict):
+            yield from (t for t in state.values() if isinstance(t, Tensor))
 
 
 class Watch:
-    """Gets from a recorder each torch function with tensor arguments."""
+    """A recorder tells it what torch functions wrote and made; modes are off then."""
 
     def __init__(self, writes: Writes, cell: str) -> None:
         self._writes = writes
         self._cell = cell
 
-    def after(
-        self,
-        func: Callable,
-        args: tuple,
-        given: Sequence[tuple[Tensor, int | None, bool]],
-        result: object,
-    ) -> None:
-        """`given` has each tensor of the call, and its version before it; modes are off."""
+    def after(self, func: Callable, args: tuple, given: Given, result: object) -> None:
+        """Look for all that a torch function with the tensor arguments `given` did."""
         for t, before, _ in given:
-            version = version_of(t)
-            if version is not None and version != before:
-                self._writes.wrote(t, version, self._where(func, args))
+            if version_of(t) != before:
+                self.wrote(t, func, args)
         for t in result if isinstance(result, list | tuple) else (result,):
             if (
                 isinstance(t, Tensor)
                 and all(t is not other for other, _, _ in given)
                 and (t._is_view() or op_name(func) in SHARING)
-                and self._writes.making(t) is None
             ):
-                self._writes.made(t, given[0][0], self._where(func, args))
+                self.made(t, given[0][0], func, args)
 
-    def _where(self, func: Callable, args: tuple) -> WrittenBy:
+    def wrote(self, t: Tensor, func: Callable, args: tuple) -> None:
+        version = version_of(t)
+        if version is not None:
+            self._writes.wrote(t, version, self._where(op_name(func, args)))
+
+    def made(self, t: Tensor, parent: Tensor, func: Callable, args: tuple) -> None:
+        """`t` shares the memory of `parent`."""
+        if self._writes.making(t) is None:
+            self._writes.made(t, parent, self._where(op_name(func, args)))
+
+    def stepped(self, optimizer: Optimizer) -> None:
+        self._writes.stepped(optimizer, self._cell, self._line())
+
+    def _where(self, op: str) -> Where:
+        return Where(op, self._cell, self._line())
+
+    def _line(self) -> int | None:
+        """The line of the cell that runs."""
         frame = sys._getframe(2)
         while frame is not None and frame.f_code.co_filename != self._cell:
             frame = frame.f_back
-        line = frame.f_lineno if frame is not None else None
-        text = linecache.getline(self._cell, line).strip() if line else ""
-        return WrittenBy(
-            op=op_name(func, args),
-            cell=sendable(self._cell),
-            line=line,
-            text=sendable(text[:MAX_LINE]),
-        )
+        return None if frame is None else frame.f_lineno
 
 
 def op_name(func: Callable, args: tuple = ()) -> str:

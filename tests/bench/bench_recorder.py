@@ -15,6 +15,7 @@ from time import perf_counter
 import torch
 from torch import Tensor
 
+from engine.recording.light_recorder import LightRecorder
 from engine.recording.recorder import Recorder
 from tests.engine.autograd import shaped_models
 
@@ -39,7 +40,7 @@ def large_products() -> Tensor:
 
 def measure(name: str, code: Callable[[], Tensor]) -> dict[str, float | int | str]:
     """The three take turns, so that whatever else is busy meets all of them."""
-    around = {"plain": nullcontext, "light": Recorder, "values": lambda: Recorder(keep_values=True)}
+    around = {"plain": nullcontext, "light": LightRecorder, "values": Recorder}
     took_ms: dict[str, list[float]] = {key: [] for key in around}
     calls = 0
     for _ in range(ROUNDS + 1):  # the first round warms up

@@ -17,7 +17,7 @@ from ...protocol import GraphCut
 from ...recording.recording import (
     Call,
     GradientCut,
-    Recording,
+    Recorded,
     Slot,
     find_recording,
     source_line,
@@ -38,7 +38,7 @@ class Provenance:
 
     def __init__(
         self,
-        recordings: Sequence[Recording] = (),
+        recordings: Sequence[Recorded] = (),
         name_of: NameOf = lambda t: "",
         owner_of: NameOf = lambda t: "",
         shared_below: int = 0,
@@ -67,7 +67,7 @@ class Provenance:
         recording = None if self.call(node) is None else self._recording(node.sequence)
         return [] if recording is None else recording.chain_of(node.sequence)
 
-    def _recording(self, sequence: int) -> Recording | None:
+    def _recording(self, sequence: int) -> Recorded | None:
         if not self._recordings or sequence < self._shared_below:
             return None
         return find_recording(self._recordings, sequence)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import linecache
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from types import FrameType, TracebackType
 from typing import Any
 
@@ -29,18 +29,18 @@ _PLACED = (
 
 
 def raised_operands(
-    error: BaseException, is_user_file: Callable[[str], bool], mode_code: object
+    error: BaseException, is_user_file: Callable[[str], bool], mode_codes: Container[object]
 ) -> FailedOperands | None:
     """The operands of the torch call that raised `error`; None if no torch call raised it.
 
-    `mode_code` is the code of the mode's `__torch_function__`: it identifies the mode's frames.
+    `mode_codes` are the codes of the modes' `__torch_function__`: they identify their frames.
     """
     caller: tuple[FrameType, int] | None = None
     found: tuple[FrameType, FrameType, int] | None = None
     trace: TracebackType | None = error.__traceback__
     while trace is not None:
         frame = trace.tb_frame
-        if frame.f_code is mode_code:
+        if frame.f_code in mode_codes:
             if caller is not None:
                 found = (frame, *caller)
         elif frame.f_code.co_filename != torch.overrides.__file__ and not _calls_the_mode(frame):

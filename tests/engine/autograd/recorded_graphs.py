@@ -11,7 +11,7 @@ from engine.autograd.graph.provenance import Provenance
 from engine.autograd.graph.snapshot import graph_snapshots
 from engine.protocol import GraphSnapshot
 from engine.protocol.autograd_snapshots import join_graph
-from engine.recording.recorder import Recorder
+from engine.recording.light_recorder import LightRecorder
 
 
 def recorded(model: nn.Module, run: Callable[[], Tensor], name: str = "net") -> GraphSnapshot:
@@ -26,7 +26,7 @@ def record_forward(
 ) -> tuple[Tensor, Provenance]:
     """The loss of `run`, and where its graph's nodes were made."""
     paths = {m: f"{name}.{path}" if path else name for path, m in model.named_modules()}
-    with Recorder(modules=paths) as recorder:
+    with LightRecorder(modules=paths) as recorder:
         loss = run()
     labels = {id(p): f"{name}.{path}" for path, p in model.named_parameters()}
     return loss, Provenance(

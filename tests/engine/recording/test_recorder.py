@@ -16,8 +16,9 @@ from torch.nn import functional as F
 
 from engine.autograd.graph.reading import Node, read_graph
 from engine.recording.argument_values import Keeper, Kept
+from engine.recording.light_recorder import LightRecorder, LightRecording
 from engine.recording.recorder import Recorder
-from engine.recording.recording import Call, GradientCut, Recording, Recordings, find_recording
+from engine.recording.recording import Call, GradientCut, Recordings, find_recording
 from tests.engine.autograd import backward_cases
 
 
@@ -29,7 +30,7 @@ def names_agree(call: Call, node: Node) -> bool:
 
 @pytest.mark.parametrize("name", backward_cases.CASES)
 def test_every_node_has_its_operator(name: str) -> None:
-    with Recorder(keep_values=True) as recorder:
+    with Recorder() as recorder:
         roots, _ = backward_cases.CASES[name]()
     for node in read_graph(roots).nodes:
         if node.is_leaf:
@@ -53,7 +54,7 @@ def test_every_node_has_its_operator(name: str) -> None:
 @pytest.mark.parametrize("name", backward_cases.CASES)
 def test_recording_changes_no_result_and_light_no_graph(name: str, keep_values: bool) -> None:
     plain, _ = backward_cases.CASES[name]()
-    with Recorder(keep_values):
+    with (Recorder if keep_values else LightRecorder)():
         recorded, _ = backward_cases.CASES[name]()
     assert all(torch.equal(a, b) for a, b in zip(plain, recorded, strict=True))
     if not keep_values:
@@ -63,7 +64,7 @@ def test_recording_changes_no_result_and_light_no_graph(name: str, keep_values: 
 
 @pytest.mark.parametrize("name", backward_cases.CASES)
 def test_a_light_recording_has_the_function_of_every_node(name: str) -> None:
-    with Recorder() as light:
+    with LightRecorder() as light:
         roots, _ = backward_cases.CASES[name]()
     for node in read_graph(roots).nodes:
         if not node.is_leaf:
@@ -91,7 +92,7 @@ class Block(nn.Module):
 def test_op_line_and_module_of_every_node_of_a_block() -> None:
     """The example of the notes: attention, a norm, and a loop of two turns."""
     block = Block()
-    with Recorder(keep_values=True, modules={block: "net"}) as recorder:
+    with Recorder(modules={block: "net"}) as recorder:
         y = block(torch.randn(2, 3, 8)).square().sum()  # root
     nodes = [n for n in read_graph(y).nodes if not n.is_leaf]
     assert len(nodes) >= 40
@@ -126,7 +127,7 @@ def test_op_line_and_module_of_every_node_of_a_block() -> None:
 
 def test_the_tree_holds_calls_in_the_order_they_ran() -> None:
     net = nn.Sequential(nn.Linear(2, 3), nn.ReLU())
-    with Recorder(keep_values=True) as recorder:
+    with Recorder() as recorder:
         net(torch.ones(1, 2))
     calls = recorder.recording.calls
     told = [(c.parent, c.kind, c.name, c.module) for c in calls]
@@ -148,7 +149,7 @@ def test_the_tree_holds_calls_in_the_order_they_ran() -> None:
 
 def test_values_are_kept_as_they_were() -> None:
     x = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
-    with Recorder(keep_values=True) as recorder:
+    with Recorder() as recorder:
         y = x * 2
         part = y[1:]
         y.add_(10)
@@ -174,7 +175,7 @@ def test_values_are_kept_as_they_were() -> None:
 
 def test_the_same_tensor_is_kept_once() -> None:
     x = torch.ones(3)
-    with Recorder(keep_values=True) as recorder:
+    with Recorder() as recorder:
         x + x
         x.sin()
     calls = [c for c in recorder.recording.calls if c.kind == "op"]
@@ -183,7 +184,7 @@ def test_the_same_tensor_is_kept_once() -> None:
 
 def test_writes_through_data_and_out_are_seen() -> None:
     x = torch.ones(2)
-    with Recorder(keep_values=True) as recorder:
+    with Recorder() as recorder:
         x.sin()
         x.data.zero_()
         x.sin()
@@ -194,7 +195,7 @@ def test_writes_through_data_and_out_are_seen() -> None:
 
 
 def test_what_is_too_much_is_left_out_and_said() -> None:
-    with Recorder(keep_values=True, keeper=Keeper(max_bytes=4_000)) as recorder:
+    with Recorder(keeper=Keeper(max_bytes=4_000)) as recorder:
         torch.ones(1000).sin().cos()
     ones, sin = (
         next(c for c in recorder.recording.calls if c.name == f"aten::{n}") for n in ("ones", "sin")
@@ -203,7 +204,7 @@ def test_what_is_too_much_is_left_out_and_said() -> None:
     assert sin.result.tensor is None and "not kept" in sin.result.note
     assert sin.result.shape == (1000,) and sin.result.dtype == "float32"
     assert any("not kept" in note for note in recorder.recording.notes)
-    with Recorder(keep_values=True, max_calls=10) as short:
+    with Recorder(max_calls=10) as short:
         for _ in range(20):
             torch.ones(1).sin()
     assert len(short.recording.calls) == 10
@@ -212,7 +213,7 @@ def test_what_is_too_much_is_left_out_and_said() -> None:
 
 def test_a_light_recording_keeps_the_newest_calls_and_no_tensor() -> None:
     x = torch.ones(2, requires_grad=True)
-    with Recorder(max_calls=50) as recorder:
+    with LightRecorder(max_calls=50) as recorder:
         y = x
         for _ in range(500):
             y = y * 2
@@ -228,7 +229,7 @@ def test_a_light_recording_keeps_the_newest_calls_and_no_tensor() -> None:
 
 def test_an_error_ends_the_calls_that_it_passes() -> None:
     net = nn.Sequential(nn.Linear(2, 3), nn.Linear(2, 3))
-    with Recorder(keep_values=True) as recorder:
+    with Recorder() as recorder:
         with pytest.raises(RuntimeError, match="cannot be multiplied"):
             net(torch.ones(1, 2))
         torch.ones(3).sin()
@@ -247,7 +248,7 @@ def test_an_error_ends_the_calls_that_it_passes() -> None:
 def test_custom_functions_are_recorded_and_torch_is_left_as_it_was() -> None:
     original = torch.autograd.Function.__dict__["apply"]
     x = torch.ones(3, requires_grad=True)
-    with Recorder() as recorder:
+    with LightRecorder() as recorder:
         y, _ = backward_cases.Scaled.apply(x, 3.0, torch.ones(3))  # applied
     assert torch.autograd.Function.__dict__["apply"] is original
     call = recorder.recording.call_of(y.grad_fn._sequence_nr())
@@ -265,7 +266,7 @@ def test_what_another_thread_runs_is_not_recorded(keep_values: bool) -> None:
         backward_cases.Scaled.apply(nn.ReLU()(x), 3.0, torch.ones(3))
 
     thread = threading.Thread(target=work)
-    with Recorder(keep_values) as recorder:
+    with (Recorder if keep_values else LightRecorder)() as recorder:
         thread.start()
         thread.join()
         x.sin()
@@ -277,7 +278,7 @@ def test_nodes_made_before_the_recording_belong_to_none_of_its_calls() -> None:
     x = torch.ones(3, requires_grad=True)
     earlier, node, gradient = x.sin(), x.sign().grad_fn, torch.ones(3, requires_grad=True)
     assert earlier.grad_fn is not None and node is not None
-    with Recorder(keep_values=True) as recorder:
+    with Recorder() as recorder:
         node(gradient)
     assert [call.kind for call in recorder.recording.calls] == ["op"]
     assert recorder.recording.call_of(earlier.grad_fn._sequence_nr()) is None
@@ -288,7 +289,7 @@ def test_nodes_made_before_the_recording_belong_to_none_of_its_calls() -> None:
 def test_why_an_argument_needs_no_gradient(keep_values: bool) -> None:
     w = nn.Parameter(torch.ones(3, 3), requires_grad=False)
     x, data = torch.ones(3, requires_grad=True), torch.ones(3)
-    with Recorder(keep_values) as recorder:
+    with (Recorder if keep_values else LightRecorder)() as recorder:
         cut = (x * 2).detach()  # cut here
         with torch.no_grad():
             still = x.sin()  # off here
@@ -318,7 +319,7 @@ def test_why_an_argument_needs_no_gradient(keep_values: bool) -> None:
 @pytest.mark.parametrize("keep_values", [False, True])
 def test_why_an_argument_of_a_custom_function_needs_no_gradient(keep_values: bool) -> None:
     x = torch.ones(3, requires_grad=True)
-    with Recorder(keep_values) as recorder:
+    with (Recorder if keep_values else LightRecorder)() as recorder:
         y, _ = backward_cases.Scaled.apply(x, 3.0, torch.ones(3))
     call = recorder.recording.call_of(y.grad_fn._sequence_nr())
     assert call is not None and len(call.slots) == 2 and call.slots[0] is True
@@ -330,7 +331,7 @@ def test_recordings_are_found_by_number_and_the_oldest_go_first() -> None:
     x = torch.ones(2, requires_grad=True)
     roots = []
     for _ in range(4):
-        with Recorder() as recorder:
+        with LightRecorder() as recorder:
             roots.append(x.sin().cos())
         x.exp()  # between two recordings
         kept.add(recorder.recording)
@@ -341,7 +342,7 @@ def test_recordings_are_found_by_number_and_the_oldest_go_first() -> None:
 
 def test_cutting_a_recording_forgets_the_end() -> None:
     x = torch.ones(2, requires_grad=True)
-    with Recorder(keep_values=True) as recorder:
+    with Recorder() as recorder:
         first = x.sin()
         length = len(recorder.recording.calls)
         second = first.cos()
@@ -356,10 +357,10 @@ def test_a_compiled_function_is_left_alone() -> None:
         return F.relu(x) * 2
 
     x = torch.ones(3, requires_grad=True)
-    with Recorder() as recorder:
+    with LightRecorder() as recorder:
         y = doubled(x)
     assert torch.equal(y, torch.full((3,), 2.0))
-    assert isinstance(recorder.recording, Recording)
+    assert isinstance(recorder.recording, LightRecording)
 
 
 DEEP = """

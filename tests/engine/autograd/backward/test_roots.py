@@ -37,7 +37,7 @@ from engine.protocol import (
     encode_snapshot,
     join_graph,
 )
-from engine.recording.recorder import Recorder
+from engine.recording.light_recorder import LightRecorder
 
 TEMPLATES = sorted((Path(__file__).parents[4] / "assets" / "templates").glob("*.tlab"))
 
@@ -395,7 +395,7 @@ def test_nodes_of_a_model_tell_block_operator_and_line(path: Path) -> None:
 
 def test_a_large_graph_comes_in_parts_that_join_to_the_same() -> None:
     x = torch.ones(2, requires_grad=True)
-    with Recorder() as recorder:
+    with LightRecorder() as recorder:
         y = x
         for _ in range(6_000):
             y = y * 1.0

@@ -17,6 +17,7 @@ from engine.autograd.rules.finite_differences import (
 )
 from engine.autograd.rules.recorded_operation import CannotCheck
 from engine.recording.argument_values import Keeper
+from engine.recording.light_recorder import LightRecorder
 from engine.recording.recorder import Recorder
 from tests.engine.autograd.formulas.rule_cases import CASES
 
@@ -29,7 +30,7 @@ def check(step, call):
 
 def recorded(build):
     torch.manual_seed(0)
-    with Recorder(keep_values=True) as recorder:
+    with Recorder() as recorder:
         built = build()
     return [built] if isinstance(built, torch.Tensor) else list(built), recorder.recording
 
@@ -410,7 +411,7 @@ def test_only_an_unrecorded_operation_is_helped_by_a_trace():
     x = torch.randn(3, requires_grad=True)
     step = BackwardStepper(x.exp(), torch.ones(3)).step()
     assert refusal(step, None).unrecorded
-    with Recorder() as light:  # without values
+    with LightRecorder() as light:  # without values
         y = x.exp()
     step = BackwardStepper(y, torch.ones(3)).step()
     call = light.recording.call_of(step.node.sequence)
@@ -422,7 +423,7 @@ def test_only_an_unrecorded_operation_is_helped_by_a_trace():
 
 def test_a_value_that_was_not_kept_is_named():
     x = torch.randn(100, requires_grad=True)
-    with Recorder(keep_values=True, keeper=Keeper(max_bytes=500)) as recorder:
+    with Recorder(keeper=Keeper(max_bytes=500)) as recorder:
         y = (x * 2).exp()
     step = BackwardStepper(y, torch.ones(100)).step()
     call = recorder.recording.call_of(step.node.sequence)

@@ -24,7 +24,7 @@ from engine.recording.statement_counts import StatementCounts
 
 def traced(run: Callable[[], Any], *, max_bytes: int = 1 << 20, **options: Any) -> Trace:
     keeper = Keeper(max_bytes)
-    with Recorder(keep_values=True, files=lambda file: file == __file__, keeper=keeper) as recorder:
+    with Recorder(files=lambda file: file == __file__, keeper=keeper) as recorder:
         run()
     return Trace(recorder.recording, **options)
 
@@ -169,7 +169,7 @@ def test_what_a_line_did_is_told_in_short(line: str, told: str) -> None:
     scope: dict[str, Any] = {"torch": torch}
     exec(compile(source, file, "exec"), scope)
     counts = StatementCounts()
-    with Recorder(keep_values=True, counts=counts, files=lambda f: f == file) as recorder:
+    with Recorder(counts=counts, files=lambda f: f == file) as recorder:
         result = scope["f"]()
         if line.startswith("yield"):
             next(result)
@@ -236,7 +236,7 @@ def test_the_sources_of_other_files_come_with_the_lines_unless_they_are_long(len
     if not length:
         linecache.cache["<other>"] = (0, None, [], "<other>")
     counts = StatementCounts()
-    with Recorder(keep_values=True, counts=counts, files=lambda f: f in named) as recorder:
+    with Recorder(counts=counts, files=lambda f: f in named) as recorder:
         for scope in scopes:
             scope["f"](torch.ones(2))
     sources = join_trace(Trace(recorder.recording, file="<head>").snapshots()).sources

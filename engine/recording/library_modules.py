@@ -1,0 +1,142 @@
+"""The calls of modules, for a light recorder. What one of torch's own modules runs is told from
+outside where that is known: it costs less than to look on."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from functools import wraps
+from typing import Protocol
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.nn import Parameter
+from torch.nn.modules import module as hooks
+from torch.overrides import TorchFunctionMode
+
+from .modes import replaced
+from .open_calls import next_sequence
+
+_pop: Callable[[], TorchFunctionMode] = torch._C._pop_torch_function_stack  # pyright: ignore
+_push: Callable[[TorchFunctionMode], None] = torch._C._push_on_torch_function_stack
+_depth: Callable[[], int] = torch._C._len_torch_function_stack  # pyright: ignore
+_mode_at: Callable[[int], TorchFunctionMode] = torch._C._get_function_stack_at  # pyright: ignore
+
+ONE_FUNCTION: dict[type[nn.Module], tuple[Callable, tuple[str, ...]]] = {
+    nn.Linear: (F.linear, ("weight", "bias")),
+    nn.Conv1d: (F.conv1d, ("weight", "bias")),
+    nn.Conv2d: (F.conv2d, ("weight", "bias")),
+    nn.Conv3d: (F.conv3d, ("weight", "bias")),
+    nn.Embedding: (F.embedding, ("weight",)),
+    nn.LayerNorm: (F.layer_norm, ("weight", "bias")),
+    nn.GroupNorm: (F.group_norm, ("weight", "bias")),
+    nn.ReLU: (F.relu, ()),
+    nn.LeakyReLU: (F.leaky_relu, ()),
+    nn.ELU: (F.elu, ()),
+    nn.GELU: (F.gelu, ()),
+    nn.SiLU: (F.silu, ()),
+    nn.Softmax: (F.softmax, ()),
+    nn.LogSoftmax: (F.log_softmax, ()),
+    nn.Tanh: (torch.tanh, ()),
+    nn.Sigmoid: (torch.sigmoid, ()),
+    nn.Dropout: (F.dropout, ()),
+    nn.MSELoss: (F.mse_loss, ()),
+    nn.L1Loss: (F.l1_loss, ()),
+    nn.CrossEntropyLoss: (F.cross_entropy, ()),
+    nn.NLLLoss: (F.nll_loss, ()),
+}
+"""The one torch function that `forward` of a class calls, and the parameters that it gets after
+the arguments of the call. It runs nothing of the user's, and may be run again if it raises."""
+
+_SETTINGS: dict[type[nn.Module], tuple[str, object]] = {
+    nn.Conv1d: ("padding_mode", "zeros"),
+    nn.Conv2d: ("padding_mode", "zeros"),
+    nn.Conv3d: ("padding_mode", "zeros"),
+    nn.Embedding: ("max_norm", None),
+    nn.ReLU: ("inplace", False),
+    nn.LeakyReLU: ("inplace", False),
+    nn.ELU: ("inplace", False),
+    nn.SiLU: ("inplace", False),
+    nn.Dropout: ("inplace", False),
+    nn.CrossEntropyLoss: ("weight", None),
+    nn.NLLLoss: ("weight", None),
+}
+"""With any other setting, the module runs more, gives more tensors, or writes to one."""
+
+
+class ModuleCalls(Protocol):
+    """The methods of a recorder that are called at each call of a module."""
+
+    def enter_module(self, module: nn.Module) -> None: ...
+    def leave_module(self, module: nn.Module) -> None: ...
+    def ran_one(
+        self, module: nn.Module, func: Callable, args: tuple, first: int, result: object
+    ) -> None:
+        """The module has run `func(*args)`. Modes are off; `first` is the number of its first
+        node."""
+
+
+def module_calls(recorder: ModuleCalls, mode: TorchFunctionMode) -> AbstractContextManager[None]:
+    """Tell `recorder` of each call of a module. (torch's global hooks cost five times as much.)
+    While a module runs that calls one function, `mode` is off."""
+    thread = threading.get_ident()
+
+    def make(original: Callable) -> Callable:
+        @wraps(original)
+        def __call__(self, *args, **kwargs):
+            if torch.compiler.is_dynamo_compiling() or threading.get_ident() != thread:
+                return original(self, *args, **kwargs)
+            known = ONE_FUNCTION.get(type(self))
+            if (
+                known is not None
+                and not kwargs
+                and _is_plain(self, args)
+                and _depth() == 1
+                and _mode_at(0) is mode
+            ):
+                func, names = known
+                _pop()
+                try:
+                    first = next_sequence()
+                    result = original(self, *args)
+                    own = self._parameters
+                    args = (*args, *[own[name] for name in names]) if names else args
+                    recorder.ran_one(self, func, args, first, result)
+                    return result
+                except Exception:  # it is run again below, where the mode sees what raises
+                    pass
+                finally:
+                    _push(mode)
+            recorder.enter_module(self)
+            try:
+                return original(self, *args, **kwargs)
+            finally:
+                recorder.leave_module(self)
+
+        return __call__
+
+    return replaced(nn.Module, "__call__", make)
+
+
+def _is_plain(module: nn.Module, args: tuple) -> bool:
+    """Whether the call does what the module's class says, with tensors of torch's own class."""
+    own = module.__dict__
+    if (
+        own["_forward_pre_hooks"]
+        or own["_forward_hooks"]
+        or own["_backward_hooks"]
+        or own["_backward_pre_hooks"]
+        or hooks._global_forward_pre_hooks
+        or hooks._global_forward_hooks
+        or hooks._global_backward_hooks
+        or hooks._global_backward_pre_hooks
+        or "forward" in own
+    ):
+        return False
+    for each in args:
+        if type(each) is not Tensor and type(each) is not Parameter:
+            return False
+    setting = _SETTINGS.get(type(module))
+    return setting is None or getattr(module, setting[0]) == setting[1]

@@ -1,0 +1,245 @@
+"""Records what a cell runs at little cost: which torch functions made nodes, where gradients end,
+what was written.
+
+Noted is the least from which the rest can be told when a view asks for it.
+"""
+
+from __future__ import annotations
+
+import sys
+from bisect import bisect_right
+from collections import deque
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from operator import itemgetter
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from .argument_values import TinyValues, tiny_values
+from .gradient_cuts import GradientCuts
+from .library_modules import module_calls
+from .modes import LightMode, custom_functions
+from .module_paths import ModulePaths, NameOf
+from .open_calls import next_sequence
+from .pauses import training_unseen
+from .recording import Call, Place, Slot
+from .tensor_arguments import Given, given_tensors, in_order, is_tensor, statistics
+from .user_files import UsersFrames, is_user_file
+from .writes import SHARING, Watch, op_name, version_of
+
+MAX_CALLS = 50_000
+
+
+Noted = tuple[int, int, str, str, Place | None, tuple[Slot, ...], TinyValues | None]
+"""What is noted of a call: its `first`, `end`, `name`, `module`, `place`, `slots` and `tiny`."""
+
+
+class LightRecording:
+    """The newest `max_calls` functions that made nodes, noted as a tuple each: a long loop takes
+    no more memory than a short one. A `Call` is made of one when it is asked for.
+
+    `classes` has the class name of each module path, `notes` say what is not in the recording.
+    """
+
+    def __init__(self, max_calls: int = sys.maxsize) -> None:
+        self.classes: dict[str, str] = {}
+        self.notes: list[str] = []
+        self.end = 0
+        self.noted: deque[Noted] = deque(maxlen=max_calls)
+        self._ordered: list[Noted] = []
+        self._newest: Noted | None = None
+        self._asked_for: dict[int, Call] = {}
+
+    @property
+    def calls(self) -> list[Call]:
+        return [_call(index, each) for index, each in enumerate(self._in_order())]
+
+    def __len__(self) -> int:
+        return len(self.noted)
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """[first, end) of its nodes' sequence numbers; `end` is set when the recorder exits."""
+        noted = self._in_order()
+        return (noted[0][0], self.end) if noted else (0, 0)
+
+    def call_of(self, sequence: int) -> Call | None:
+        """The function that made the node of this sequence number: none is inside another."""
+        noted = self._in_order()
+        place = bisect_right(noted, sequence, key=itemgetter(0)) - 1
+        if place < 0 or noted[place][1] <= sequence:
+            return None
+        call = self._asked_for.get(place)
+        if call is None:
+            call = self._asked_for[place] = _call(place, noted[place])
+        return call
+
+    def chain_of(self, sequence: int) -> list[Call]:
+        call = self.call_of(sequence)
+        return [] if call is None else [call]
+
+    def _in_order(self) -> list[Noted]:
+        """By number. A custom Function ends after those that its forward calls."""
+        newest = self.noted[-1] if self.noted else None
+        if len(self._ordered) != len(self.noted) or self._newest is not newest:
+            self._ordered = sorted(self.noted, key=itemgetter(0))
+            self._newest = newest
+            self._asked_for.clear()
+        return self._ordered
+
+
+def _call(index: int, noted: Noted) -> Call:
+    first, end, name, module, place, slots, tiny = noted
+    call = Call(index, -1, "function", name, module, place, first, end, slots)
+    call.tiny = None if tiny is None else tiny.tensor()
+    return call
+
+
+class Begun(NamedTuple):
+    """A function that is running. `in_order`: `given` is in the order of its parameters."""
+
+    given: Given
+    in_order: bool
+    first: int
+
+
+class LightRecorder:
+    """A context manager that records what this thread runs, at a few us per torch function.
+
+    `recording` has the newest `max_calls` torch functions that made nodes, with the numbers of
+    results of a few elements. No tensor is kept alive, and nothing that runs is changed. What
+    an optimizer of torch or a package runs is not seen; `watch` is told of its step. Other threads
+    are not seen.
+
+    `modules` names modules, as it does for a Recorder; `files` tells the user's own source files.
+    `watch` and `cuts` remember what wrote to tensors and why they require no grad.
+    """
+
+    def __init__(
+        self,
+        modules: Mapping[nn.Module, str] | NameOf | None = None,
+        files: Callable[[str], bool] = is_user_file,
+        *,
+        watch: Watch | None = None,
+        cuts: GradientCuts | None = None,
+        max_calls: int = MAX_CALLS,
+    ) -> None:
+        self.recording = LightRecording(max_calls)
+        self._noted = self.recording.noted
+        self._cuts = cuts or GradientCuts()
+        self._watch = watch
+        self._frames = UsersFrames(files)
+        self._is_user_file = files
+        self._paths = ModulePaths(modules, self.recording.classes, self._frames.innermost)
+        self._entered = ExitStack()
+
+    def __enter__(self) -> LightRecorder:
+        with ExitStack() as stack:
+            mode = stack.enter_context(LightMode(self))
+            stack.enter_context(module_calls(self, mode))
+            stack.enter_context(custom_functions(self))
+            stack.enter_context(training_unseen(mode, self._is_user_file, self._stepped))
+            self._entered = stack.pop_all()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._entered.__exit__(*error)
+        self._paths.clear()
+        self.recording.end = next_sequence()
+        self._cuts.forget_the_dead()
+        if len(self._noted) == self._noted.maxlen:
+            self.recording.notes.append(
+                f"Only the newest {len(self._noted):,} calls are remembered."
+            )
+
+    # -- told by the modes -------------------------------------------------------------------------
+
+    def begin_function(self, name: str | Callable, args: tuple, kwargs: dict[str, Any]) -> Begun:
+        """`name` is the function, or its name where torch shows it to no mode."""
+        ordered = in_order(getattr(name, "__name__", ""), kwargs) if kwargs else kwargs
+        given = given_tensors(args, kwargs if ordered is None else ordered)
+        return Begun(given, ordered is not None, next_sequence())
+
+    def end_function(self, begun: Begun, name: str | Callable, args: tuple, result: object) -> None:
+        given, _, first = begun
+        end = next_sequence()
+        if end != first:
+            self._note(name, args, begun, end, result)
+        for t, version, _ in given:
+            if version_of(t) != version and self._watch is not None and not isinstance(name, str):
+                self._watch.wrote(t, name, args)
+        if is_tensor(result):
+            self._end_result(given, name, args, result)  # pyright: ignore[reportArgumentType]
+        elif type(result) in (tuple, list):
+            for t in result:  # pyright: ignore[reportGeneralTypeIssues]
+                if is_tensor(t):
+                    self._end_result(given, name, args, t)
+
+    def fail_function(self, begun: Begun, error: BaseException) -> None:
+        """What raised has made nothing."""
+
+    def enter_module(self, module: nn.Module) -> None:
+        self._paths.enter(module)
+
+    def leave_module(self, module: nn.Module) -> None:
+        self._paths.leave(module)
+
+    def ran_one(
+        self, module: nn.Module, func: Callable, args: tuple, first: int, result: object
+    ) -> None:
+        end = next_sequence()
+        if end == first or type(result) is not Tensor or not result.requires_grad:
+            self._paths.enter(module)
+            self.end_function(Begun(given_tensors(args, {}), True, first), func, args, result)
+            self._paths.leave(module)
+            return
+        slots: tuple[Slot, ...] = ()
+        for t in args:
+            if t is not None and not t.requires_grad:
+                given = (each for each in args if each is not None)
+                slots = tuple([self._cuts.slot(each, each.requires_grad) for each in given])
+                break
+        tiny = tiny_values(result) if end - first == 1 else None
+        path, place = self._paths.of(module), self._frames.place(3)
+        self._noted.append((first, end, func.__name__, path, place, slots, tiny))
+
+    # -- what a call is noted for ------------------------------------------------------------------
+
+    def _note(
+        self, func: str | Callable, args: tuple, begun: Begun, end: int, result: object
+    ) -> None:
+        given, is_in_order, first = begun
+        slots: tuple[Slot, ...] = ()
+        for _, _, required in given:
+            if not required:
+                slots = self._slots(func, args, given) if is_in_order else ()
+                break
+        name = func if isinstance(func, str) else op_name(func, args)
+        # If it made one node, this node made the result.
+        tiny = tiny_values(result) if end - first == 1 else None
+        path, place = self._paths.current, self._frames.place()
+        self._noted.append((first, end, sys.intern(name), path, place, slots, tiny))
+
+    def _slots(self, func: str | Callable, args: tuple, given: Given) -> tuple[Slot, ...]:
+        if left_out := [id(t) for t in statistics(func, args)]:
+            given = [each for each in given if id(each[0]) not in left_out]
+        if all(required for _, _, required in given):
+            return ()
+        return tuple(self._cuts.slot(t, required) for t, _, required in given)
+
+    def _end_result(self, given: Given, func: str | Callable, args: tuple, t: Tensor) -> None:
+        shares = t._is_view()
+        if not t.requires_grad:
+            name = func if isinstance(func, str) else op_name(func, args)
+            self._cuts.note_result(name, given, t, self._frames.place)
+            shares = shares or name in SHARING
+        if not shares or not given or self._watch is None or isinstance(func, str):
+            return
+        if all(t is not other for other, _, _ in given):
+            self._watch.made(t, given[0][0], func, args)
+
+    def _stepped(self, optimizer: torch.optim.Optimizer) -> None:
+        if self._watch is not None:
+            self._watch.stepped(optimizer)

@@ -1,0 +1,39 @@
+"""What is known of an object while it lives."""
+
+from __future__ import annotations
+
+import weakref
+from typing import Generic, TypeVar
+
+V = TypeVar("V")
+
+MIN_LIMIT = 1_000
+"""How many objects are remembered before the dead among them are forgotten."""
+
+
+class Remembered(Generic[V]):
+    """A mapping by identity that keeps no key alive. However many objects come and go, it holds
+    little more than those that live."""
+
+    def __init__(self) -> None:
+        self._values: dict[int, tuple[weakref.ref, V]] = {}
+        self._limit = MIN_LIMIT
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def get(self, key: object) -> V | None:
+        found = self._values.get(id(key))
+        return found[1] if found is not None and found[0]() is key else None
+
+    def set(self, key: object, value: V) -> None:
+        if len(self._values) >= self._limit:
+            self.forget_the_dead()
+        self._values[id(key)] = weakref.ref(key), value
+
+    def forget(self, key: object) -> None:
+        self._values.pop(id(key), None)
+
+    def forget_the_dead(self) -> None:
+        self._values = {key: each for key, each in self._values.items() if each[0]() is not None}
+        self._limit = max(MIN_LIMIT, 2 * len(self._values))
