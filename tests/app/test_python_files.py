@@ -326,3 +326,15 @@ def test_a_subject_of_the_console_needs_the_cells_of_its_project(bench, link, fi
     assert need(chooser) == ""
     bench.store.set_project(replace(bench.project, subject=CanvasSubject()))
     assert need(chooser) == ""
+
+
+def test_a_file_that_was_replaced_is_still_watched(bench, link, files, net, qtbot):
+    link.get_ready()
+    files.run(str(net))
+    link.answer(ran(net))
+    other = net.with_name("net.tmp")
+    other.write_text("two = 2\n")
+    os.replace(other, net)
+    qtbot.waitUntil(lambda: banner(bench, f"changed_{net}") is not None)
+    net.write_text("one = 1\n")  # in place: only a watch on the new file sees it
+    qtbot.waitUntil(lambda: banner(bench, f"changed_{net}") is None)
