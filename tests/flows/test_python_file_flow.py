@@ -173,3 +173,17 @@ def test_weights_dropped_on_the_window_are_loaded_into_the_subject(program, net,
     written = torch.load(tmp_path / "out.pt")
     assert torch.equal(written["layer.weight"], torch.ones(8, 4))
     assert not program.bench.weights.modified  # those of the canvas are as they were
+
+
+def test_a_file_that_does_not_end_is_stopped_and_the_engine_goes_on(real_program, net, qtbot):
+    program = real_program
+    net.write_text('print("started", flush=True)\nwhile True:\n    pass\n')
+    program.python_files.run(str(net), opening=True)
+    qtbot.waitUntil(lambda: "tensors" in program.window.pages and "started" in output(program))
+    program.bench.actions["engine.interrupt"].trigger()
+    qtbot.waitUntil(lambda: program.window.banners.banner("python") is not None, timeout=20_000)
+    assert program.window.banners.banner("python").title == "net.py was stopped while it ran"
+    net.write_text(NET.format(hidden=2))
+    program.window.banners.banner("python").findChild(QPushButton, "banner_run_again").click()
+    wanted = FileSubject(str(net), "Net()")
+    qtbot.waitUntil(lambda: program.bench.project.subject == wanted, timeout=20_000)
