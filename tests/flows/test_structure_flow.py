@@ -125,9 +125,11 @@ def test_lines_run_in_the_console_and_stand_in_its_history(lab, qtbot):
 
 
 def test_a_cell_that_fails_is_told_and_lost_variables_come_back_by_the_cells(lab, qtbot):
-    lab.workspaces.run_python("del model")
-    lab.bench.link.drain()
     view = lab.workspaces.structure.view
+    lab.workspaces.run_python("del model")
+    view.bar.run_button.click()
+    lab.bench.link.drain()
+    assert view.bar.told.text() == "NameError: name 'model' is not defined"
 
     def missing() -> bool:
         lab.bench.link.drain()

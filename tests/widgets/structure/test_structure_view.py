@@ -177,6 +177,13 @@ def test_a_module_filters_the_table_and_both_are_searched(view):
     assert tree_texts(view, modules_model.NAME) == ["Net()", "body", "1"]
 
 
+def test_a_module_has_no_rows_of_one_whose_name_starts_alike(view):
+    other = replace(WEIGHTS[2], name="body.10.weight")
+    view.show_structure(replace(WHOLE, weights=(*WEIGHTS, other)), "Net()")
+    choose_module(view, "body.1")
+    assert view.weights.count.text() == "4 of 9"
+
+
 def test_modules_open_and_close(view, qtbot):
     view.tree.collapse_button.click()
     assert tree_texts(view, modules_model.NAME) == ["Net()", "body", "head"]
@@ -194,6 +201,11 @@ def test_columns_are_sorted_by_their_numbers(view):
     assert table_texts(view, weights_model.MEAN) == [
         "3", "1", "0.25", "0.1", "0", "0", "-0.125", "nan"
     ]  # fmt: skip
+    many = replace(WEIGHTS[2], elements=100)
+    view.show_structure(replace(WHOLE, weights=(many, *WEIGHTS[:1])), "Net()")
+    table.sortByColumn(weights_model.COUNT, Qt.SortOrder.AscendingOrder)
+    assert table_texts(view, weights_model.COUNT) == ["8", "100"]
+    view.show_structure(WHOLE, "Net()")
     table.sortByColumn(weights_model.SHAPE, Qt.SortOrder.AscendingOrder)
     assert table_texts(view, weights_model.SHAPE) == [
         "()", "(2,)", "(2,)", "(6,)", "(6,)", "(6,)", "(2, 4)", "(2, 4)"
