@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
-from ..training.modes import modes_kept
+from ..modes import modes_kept
 
 
 @contextmanager

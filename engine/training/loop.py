@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import LabError
+from ..modes import modes_kept
 from ..project.document import ParamValue, TrainingSetup, replace
 from ..randomness import RandomStream
 from .checkpoint_fields import Checkpoint, FieldProblem
@@ -20,7 +21,6 @@ from .checkpoint_match import check_match
 from .components import find_device, make_optimizer
 from .memory import cuda_bytes, rss_bytes
 from .metrics import Diverged, EpochTotals, Measured, Metrics
-from .modes import modes_kept
 from .objective import CatalogueObjective, Objective, Outcome
 from .optimizer_state import check_optimizer_state
 from .pace import Sampling

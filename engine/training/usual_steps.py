@@ -10,8 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import LabError
+from ..modes import modes_kept
 from .batches import tensors_in
-from .modes import modes_kept
 
 _WRITE = "Write the step yourself: def step(batch): ... return loss."
 _TARGETS = ("labels", "label", "target", "targets", "y")

@@ -161,6 +161,7 @@ class _Watched:
 
         self.validation_samples = 0  # validation is no part of the picture
         self.guess_accuracy = objective.guess_accuracy
+        self.generators = objective.generators
 
     @property
     def batches_per_epoch(self) -> int | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import textwrap
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -15,6 +16,16 @@ from engine.session import handler_of
 
 Ask = Callable[[Command], list[Snapshot]]
 Write = Callable[[str, str], Path]
+
+
+@pytest.fixture(autouse=True)
+def loaders_workers_end() -> Iterator[None]:
+    """A loader that is dropped midway has closed the queues of its workers; the threads that feed
+    these queues end soon after."""
+    yield
+    for thread in threading.enumerate():
+        if thread.name == "QueueFeederThread":
+            thread.join(timeout=60)
 
 
 @pytest.fixture
