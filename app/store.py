@@ -76,7 +76,11 @@ class Store(QObject):
         if project == old:
             return
         self._project = project
-        parts = (old.model is not project.model, old.training is not project.training)
+        parts = (
+            old.model is not project.model,
+            old.training is not project.training,
+            (old.subject, old.objective) != (project.subject, project.objective),
+        )
         changed = any(parts) and _computation(old) != _computation(project)
         if changed:
             self._revision += 1
@@ -150,4 +154,4 @@ def _computation(project: Project) -> tuple:
     """The part of a project that matters to the engine: all but file names, positions and the
     view."""
     blocks = tuple(replace(block, x=0.0, y=0.0) for block in project.model.blocks)
-    return blocks, project.model.wires, project.training
+    return blocks, project.model.wires, project.training, project.subject, project.objective

@@ -17,6 +17,8 @@ _GENERATED = ("<frozen", "<string", "<eval_with_key", "<__", "<attrs", "<torch_p
 
 def is_user_file(name: str) -> bool:
     """True for a cell (`"<cell 3>"`), a notebook's cell, and a file of the user's."""
+    if not name:
+        return False
     if name.startswith("<"):
         return not name.startswith(_GENERATED)
     return not name.startswith(_NOT_USERS)

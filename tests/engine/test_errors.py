@@ -8,6 +8,7 @@ import pytest
 
 from engine.errors import MAX_TEXT, LabError, error_report, sendable
 from engine.protocol import ErrorReport
+from engine.recording.user_files import is_user_file
 
 
 def raised(source: str, name: str = "<cell 1>", **variables: object) -> BaseException:
@@ -101,3 +102,15 @@ def test_long_texts_keep_both_ends() -> None:
 def test_lone_surrogates_can_be_sent() -> None:
     assert sendable("ü\ud800") == "ü\\ud800"
     assert report(ValueError("\ud800")).message == "\\ud800"
+
+
+def test_a_fault_of_the_program_keeps_its_traceback():
+    assert not is_user_file("")  # an exception that names no file
+    error = ValueError("fault").with_traceback(None)
+    try:
+        int.from_bytes(b"", "neither")  # type: ignore[arg-type]
+    except ValueError as raised:
+        error = raised
+    here = __file__  # as if this file were the program's own
+    report = error_report(error, lambda name: name != here and is_user_file(name))
+    assert "int.from_bytes" in report.traceback

@@ -8,7 +8,6 @@ from PySide6.QtCore import QObject
 
 from app.presenters.questions import Questions
 from app.workbench import Workbench
-from engine.project.document import Project
 from engine.protocol import FlowCommand, ReadFlowCommand
 from widgets.derivatives.flow_view import FlowView
 
@@ -26,7 +25,6 @@ class FlowPresenter(QObject):
         view.stop_requested.connect(bench.link.stop_job)
         view.histograms_requested.connect(self._read)
         bench.store.revision_changed.connect(lambda: self._forget(_CHANGED))
-        bench.store.project_changed.connect(self._on_project_changed)
         bench.files.opened.connect(self._on_opened)
         bench.link.ended.connect(partial(self._forget, _ENDED))
 
@@ -46,10 +44,6 @@ class FlowPresenter(QObject):
     def _read(self, layer: str, step: int) -> None:
         command = ReadFlowCommand(layer=layer, step=step)
         self._questions.ask(command, self._view.show_histograms, self._view.show_error)
-
-    def _on_project_changed(self, old: Project, new: Project) -> None:
-        if (old.subject, old.objective) != (new.subject, new.objective):
-            self._forget(_CHANGED)
 
     def _on_opened(self) -> None:
         self._forget("")

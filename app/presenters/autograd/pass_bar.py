@@ -11,7 +11,7 @@ from engine.protocol import BackwardSnapshot, ForwardSnapshot, GraphSnapshot
 
 class PassBarPresenter(QObject):
     """Makes each move in the pass that is under way: backward if there is one, else forward. A
-    graph of the console has no forward pass."""
+    graph of the console, and a step of code, have no forward pass to step."""
 
     def __init__(self, bench: Workbench, passes: AutogradPresenter, parent: QObject) -> None:
         super().__init__(parent)
@@ -25,10 +25,10 @@ class PassBarPresenter(QObject):
         bar.compare_requested.connect(passes.compare)
 
     def _start(self) -> None:
-        if self._passes.choose_root():
-            self._passes.start_backward()
-        else:
+        if self._passes.has_forward():
             self._passes.start_forward(self._view.forward.batch)
+        else:
+            self._passes.start_backward()
 
     def _step(self) -> None:
         if self._goes_backward():
@@ -55,9 +55,9 @@ class PassBarPresenter(QObject):
             self._passes.undo_forward()
 
     def _goes_backward(self) -> bool:
-        """Whether the next move is one of backward: a pass is under way, a tensor of the console
-        is chosen, or forward is done."""
-        if self._bench.newest(BackwardSnapshot) is not None or self._passes.choose_root():
+        """Whether the next move is one of backward: a pass is under way, there is no forward pass
+        to step, or it is done."""
+        if self._bench.newest(BackwardSnapshot) is not None or not self._passes.has_forward():
             return True
         forward = self._bench.newest(ForwardSnapshot)
         return forward is not None and forward.position == len(forward.order)

@@ -12,6 +12,7 @@ from app.presenters.questions import Questions, in_words
 from app.window.autograd_page import AutogradPage
 from app.workbench import Workbench
 from engine.project.document import replace
+from engine.project.subject import CanvasSubject
 from engine.protocol import (
     BackwardMove,
     BackwardSnapshot,
@@ -39,6 +40,10 @@ from widgets.layout import Direction, EdgeStyle, NestedLayout, layout_nested
 Move = Literal["step", "back", "to", "end", "reset"]
 _INTERRUPTED = "Interrupted. The step that was running is not done: step again."
 _CHANGED = "The model or its data has changed, so this pass has ended: start a new one."
+_ONE_PIECE = (
+    "A step of your code runs in one piece: F7 starts its backward pass. The tab Trace steps"
+    " through its lines."
+)
 
 
 class AutogradPresenter(QObject):
@@ -86,6 +91,9 @@ class AutogradPresenter(QObject):
     def step_forward(self) -> None:
         """Run the next block, or begin a pass when there is none. At the end of the pass nothing
         moves, so that a backward pass stays."""
+        if self._is_code:
+            self._bench.say(_ONE_PIECE)
+            return
         forward = self._bench.newest(ForwardSnapshot)
         if forward is None:
             self.start_forward()
@@ -95,15 +103,38 @@ class AutogradPresenter(QObject):
             self._move_forward("step")
 
     def start_backward(self) -> int:
-        """Read the graph of the chosen root. The model's loss needs a forward pass: begin one
-        first when there is none."""
+        """Read the graph of the chosen root. The loss of the canvas's model needs a forward pass:
+        begin one first when there is none. That of code is the loss of one step."""
         self._choose_default_root()
         root, forward = self._view.roots.root, 0
-        if not root and self._bench.newest(ForwardSnapshot) is None:
-            forward = self.start_forward()
         command = self._view.backward.options.command(root)
+        if not root and self._is_code:
+            command = self._of_step(command)
+        elif not root and self._bench.newest(ForwardSnapshot) is None:
+            forward = self.start_forward()
         of, tab = self._example
         return self._send(replace(command, example=tab if root == of else ""), follows=forward)
+
+    @property
+    def _is_code(self) -> bool:
+        return not isinstance(self._bench.project.subject, CanvasSubject)
+
+    def has_forward(self) -> bool:
+        """Whether the next pass begins with a forward pass that can be stepped: that of the
+        canvas's model. A tensor of the console has its graph already, and a step of code runs in
+        one piece."""
+        return not self.choose_root() and not self._is_code
+
+    def _of_step(self, command: StartBackwardCommand) -> StartBackwardCommand:
+        """The command for the loss of one step of the subject."""
+        project = self._bench.project
+        return replace(
+            command,
+            subject=project.subject,
+            objective=project.objective,
+            training=project.training,
+            batch=self._view.forward.batch,
+        )
 
     def show_graph_of(self, root: str) -> None:
         """Read and draw the graph of an expression of the console."""
@@ -159,8 +190,9 @@ class AutogradPresenter(QObject):
 
     def _choose_default_root(self) -> None:
         """Choose the console's newest tensor while the canvas is empty and no root is chosen; take
-        that choice back once there are blocks."""
-        roots, is_empty = self._view.roots, not self._bench.project.model.blocks
+        that choice back once there are blocks, or a subject of code."""
+        roots = self._view.roots
+        is_empty = not self._bench.project.model.blocks and not self._is_code
         if is_empty and not roots.root:
             self._default_root = roots.newest
         elif not is_empty and roots.root == self._default_root:
