@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -33,10 +35,13 @@ print("made", Net().layer.weight.shape)
 
 
 @pytest.fixture
-def net(tmp_path) -> Path:
+def net(tmp_path, monkeypatch) -> Iterator[Path]:
+    """A file; the module that it becomes in this process is forgotten at the end."""
+    monkeypatch.setattr(sys, "path", sys.path.copy())
     file = tmp_path / "net.py"
     file.write_text(NET.format(hidden=8))
-    return file
+    yield file
+    sys.modules.pop("net", None)
 
 
 def drop(program: Application, path: Path) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-
 import pytest
 import torch
 from torch import nn
@@ -81,11 +79,12 @@ def test_it_is_made_again_when_its_class_is_another(ask, module):
 
 
 def test_a_subject_of_a_file_is_what_it_held_when_it_ran_last(ask, module, write):
-    path = write("net.py", FILE + "count = Net()\n")
+    path = write("net.py", FILE + "count = Net()\nopen(__file__ + '.ran', 'w').close()\n")
     with pytest.raises(LabError, match=r"net\.py has not run in this engine\."):
         module(FileSubject(str(path), "Net"))
-    assert "net" not in sys.modules
+    assert not path.with_name("net.py.ran").exists()
     ask(RunFileCommand(path=str(path)))
+    assert path.with_name("net.py.ran").exists()
     made = module(FileSubject(str(path), "Net"))
     assert torch.equal(made.layer.weight, weights_after(0))
     instance = module(FileSubject(str(path), "count"))
