@@ -17,6 +17,7 @@ from ..console.variables import ANSWER_S, list_variables
 from ..control import Control
 from ..errors import LabError, error_report, sendable
 from ..lab import Lab
+from ..loops.own_loop import OwnLoop
 from ..protocol import (
     MAX_SNAPSHOT_BYTES,
     CellSnapshot,
@@ -39,7 +40,6 @@ from ..recording.modes import WATCHING
 from ..recording.pauses import UNSEEN
 from ..tensors.error_help import explain_error
 from ..tensors.failures import raised_operands
-from ..training.own_loop import OwnLoop
 
 EXAMPLE = "<cell of the example>"
 """The name of an example's code in tracebacks."""

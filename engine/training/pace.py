@@ -12,6 +12,8 @@ MEASURE_INTERVAL_S = 2e-3
 that measuring costs little even if steps are short. Epoch means are over all steps."""
 FREE_STEPS = 50
 MEASURED_SHARE = 0.02
+LONGEST_WAIT_S = 0.1
+"""A busy machine may stop the measuring for a while: that must not leave a hole in the plots."""
 SPEED_WINDOW_S = 3.0
 
 
@@ -35,15 +37,19 @@ class Budget:
     does; later, measuring takes at most MEASURED_SHARE of the time."""
 
     def __init__(self) -> None:
-        self._next_s = 0.0
+        self._spent_s = self._next_s = 0.0
 
     def takes(self, step: int) -> bool:
         """`step` is the number of steps done before."""
-        return step < FREE_STEPS or perf_counter() >= self._next_s
+        takes = step < FREE_STEPS or perf_counter() >= self._next_s
+        if takes:
+            self._spent_s = 0.0
+        return takes
 
     def spend(self, seconds: float) -> None:
-        """Measuring has just taken so long."""
-        self._next_s = max(self._next_s, perf_counter()) + seconds / MEASURED_SHARE
+        """Measuring this step has just taken so long."""
+        self._spent_s += seconds
+        self._next_s = perf_counter() + min(self._spent_s / MEASURED_SHARE, LONGEST_WAIT_S)
 
 
 class Speed:

@@ -15,11 +15,11 @@ from torch.optim import Optimizer
 
 from ..control import Control
 from ..protocol import ErrorReport, LoopSnapshot, TrainingState
-from .loop_hooks import gradient_norms, quiet, steps_shown
-from .memory import cuda_bytes, rss_bytes
-from .metrics import Measured, Metrics
-from .objective import Outcome
-from .pace import SNAPSHOT_INTERVAL_S, Budget, Speed
+from ..training.memory import cuda_bytes, rss_bytes
+from ..training.metrics import Measured, Metrics
+from ..training.objective import Outcome
+from ..training.pace import SNAPSHOT_INTERVAL_S, Budget, Speed
+from .hooks import gradient_norms, quiet, steps_shown
 
 MAX_NAMED = 4
 """Optimizers, and groups of one optimizer, that get figures of their own."""
@@ -104,7 +104,8 @@ class OwnLoop:
                 if has_closure:
                     self._norms = gradient_norms(optimizer)
                 self._add(optimizer, loss, (started, self._ended_s))
-                if self._ended_s >= self._due_s:
+            if self._ended_s >= self._due_s:
+                with self._sheltered(is_measuring=False):
                     self._send("running")
             self._ended_s = perf_counter()
         if self._hold is not None and self._control.pause.is_set():
@@ -118,12 +119,12 @@ class OwnLoop:
             return not control.pause.is_set() or control.single_step or control.interrupted
 
         with control.own_code():
-            with self._sheltered():
+            with self._sheltered(is_measuring=False):
                 self._send("paused")
             with self._unbroken():
                 hold(is_over)
             if not control.interrupted:
-                with self._sheltered():
+                with self._sheltered(is_measuring=False):
                     self._send("running")
         self._ended_s = perf_counter()
 
@@ -193,13 +194,14 @@ class OwnLoop:
         )
 
     @contextmanager
-    def _sheltered(self) -> Iterator[None]:
+    def _sheltered(self, is_measuring: bool = True) -> Iterator[None]:
         """Torch's functions of ours inside the user's code, not interrupted midway."""
         began_s = perf_counter()
         with self._control.own_code():
             with quiet(), self._unbroken():
                 yield
-            self._budget.spend(perf_counter() - began_s)
+            if is_measuring:
+                self._budget.spend(perf_counter() - began_s)
 
     @contextmanager
     def _unbroken(self) -> Iterator[None]:

@@ -11,6 +11,7 @@ from torch import nn
 from torch.optim.optimizer import _global_optimizer_post_hooks, _global_optimizer_pre_hooks
 
 from engine.handlers import console
+from engine.loops.own_loop import OwnLoop
 from engine.protocol import (
     MAX_SNAPSHOT_BYTES,
     CellSnapshot,
@@ -22,7 +23,7 @@ from engine.protocol import (
     encode_snapshot,
 )
 from engine.session import Session
-from engine.training.own_loop import OwnLoop
+from engine.training.pace import FREE_STEPS, Budget
 from tests.engine.handlers.test_training_handlers import MLP, SETUP
 
 BEGIN = """
@@ -398,3 +399,21 @@ for i in range(3000):
     assert len(made[0]._names) <= 2
     assert all(len(loop.steps.step) <= 200 for loop in loops)
     assert all(len(encode_snapshot(loop)) < MAX_SNAPSHOT_BYTES for loop in loops)
+
+
+def test_measuring_takes_its_share_of_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 100.0
+    monkeypatch.setattr("engine.training.pace.perf_counter", lambda: now)
+    budget = Budget()
+    for step in range(FREE_STEPS):
+        assert budget.takes(step)
+        budget.spend(0.0005)
+        budget.spend(0.0005)  # before the step, and after it
+    assert not budget.takes(FREE_STEPS)
+    now += 0.049  # one step cost 1 ms of 50; those before it leave no debt
+    assert not budget.takes(FREE_STEPS)
+    now += 0.002
+    assert budget.takes(FREE_STEPS)
+    budget.spend(10.0)
+    now += 0.11
+    assert budget.takes(FREE_STEPS + 1)
