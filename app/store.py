@@ -23,8 +23,10 @@ from engine.protocol import (
     ComparisonSnapshot,
     ForwardSnapshot,
     GraphSnapshot,
+    LoopSnapshot,
     ModelSnapshot,
     ReadySnapshot,
+    RunSnapshot,
     Snapshot,
     TrainingSnapshot,
     ValueSnapshot,
@@ -98,7 +100,7 @@ class Store(QObject):
         document before."""
         if self._is_of_document(snapshot) and snapshot.revision != self._revision:
             return False
-        if isinstance(snapshot, TrainingSnapshot) and 0 < snapshot.reply_to <= self._left_run:
+        if isinstance(snapshot, RunSnapshot) and 0 < snapshot.reply_to <= self._left_run:
             return False
         if isinstance(snapshot, GraphSnapshot) and snapshot.parts > 1:
             # Parts of a large graph are collected until they are complete; part 0 begins a new
@@ -114,11 +116,10 @@ class Store(QObject):
     def begin_document(self) -> None:
         """Another document is shown: drop what was said of the one before. What its run still says
         is not kept."""
-        run = self.newest(TrainingSnapshot)
-        if run is not None:
-            self._left_run = run.reply_to
+        runs = (self.newest(TrainingSnapshot), self.newest(LoopSnapshot))
+        self._left_run = max((self._left_run, *(run.reply_to for run in runs if run is not None)))
         self._graph_parts = []
-        self.forget(*PASS_SNAPSHOTS, ModelSnapshot, TrainingSnapshot)
+        self.forget(*PASS_SNAPSHOTS, ModelSnapshot, TrainingSnapshot, LoopSnapshot)
 
     @property
     def steps_console(self) -> bool:

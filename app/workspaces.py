@@ -19,6 +19,7 @@ from app.workbench import Workbench
 from engine.project.document import Workspace
 from engine.project.examples import graph_examples
 from engine.project.subject import CanvasSubject
+from engine.protocol import LoopSnapshot, Snapshot
 
 if TYPE_CHECKING:
     from app.presenters.autograd.passes import AutogradPresenter
@@ -53,6 +54,8 @@ class Workspaces(QObject):
             "train": lambda: self.train,
         }
         bench.actions.give_step_keys(to_trace=False)
+        self._loop = 0  # the command of the newest loop
+        bench.store.snapshot.connect(self._show_loop)
 
     # -- a workspace in front --------------------------------------------------------------------
 
@@ -229,6 +232,13 @@ class Workspaces(QObject):
         presenter.export_requested.connect(lambda: self._export.ask("pt"))
         self._window.add_page("train", view)
         return presenter
+
+    def _show_loop(self, snapshot: Snapshot) -> None:
+        """A cell runs a loop: make Train's page, which shows it, and say so elsewhere."""
+        if isinstance(snapshot, LoopSnapshot) and snapshot.reply_to != self._loop:
+            self._loop = snapshot.reply_to
+            if self.train and self._window.workspace != "train":
+                self._bench.say("A loop is running: Train shows it.")
 
     # -- what pages share ------------------------------------------------------------------------
 

@@ -22,9 +22,11 @@ from engine.protocol import (
     ErrorReport,
     ErrorSnapshot,
     FindCheckpointCommand,
+    LoopSnapshot,
     ModelSnapshot,
     PauseSignal,
     ReadySnapshot,
+    RunSnapshot,
     Snapshot,
     StepColumns,
     StepTrainingCommand,
@@ -47,6 +49,7 @@ class TrainPresenter(QObject):
         super().__init__(parent)
         self._bench, self._view = bench, view
         self._questions = Questions(bench, self)
+        self._shown: RunSnapshot | None = None  # the run of the plots: Train's, or a cell's loop
         view.form.setup_edited.connect(self._edit_setup)
         view.form.loss_edited.connect(self._edit_loss)
         view.bar.train_requested.connect(self.train)
@@ -60,12 +63,12 @@ class TrainPresenter(QObject):
         bench.store.snapshot.connect(self._on_snapshot)
         bench.link.state_changed.connect(self._on_engine_state)
         bench.files.opened.connect(self._offer_resume)
-        bench.files.opened.connect(view.clear)
+        bench.files.opened.connect(self._clear)
         self._show_setup()
         self._on_engine_state(bench.link.state)
-        run = bench.newest(TrainingSnapshot)
+        run = bench.newest(LoopSnapshot) or bench.newest(TrainingSnapshot)
         if run is not None:
-            view.show_training(run)
+            self._show_run(run)
 
     # -- what the reader wants -------------------------------------------------------------------
 
@@ -100,7 +103,7 @@ class TrainPresenter(QObject):
         return ""
 
     def pause_or_continue(self) -> None:
-        run = self._run()
+        run = self._shown
         if run is not None and run.state == "paused":
             self._send(ContinueTrainingCommand())
         else:
@@ -108,7 +111,7 @@ class TrainPresenter(QObject):
 
     def step(self) -> None:
         """Run one optimizer step of the paused run, or the first one of a new run."""
-        run = self._run()
+        run = self._shown
         if run is None or run.state != "paused":
             self.train(paused=True)
         self._send(StepTrainingCommand())
@@ -194,8 +197,8 @@ class TrainPresenter(QObject):
             self._send(AdjustTrainingCommand(training=new.training))
 
     def _on_snapshot(self, snapshot: Snapshot) -> None:
-        if isinstance(snapshot, TrainingSnapshot):
-            self._view.show_training(snapshot)
+        if isinstance(snapshot, RunSnapshot):
+            self._show_run(snapshot)
         elif isinstance(snapshot, ErrorSnapshot) and snapshot.command == TrainCommand.__name__:
             self._view.show_problem(in_words(snapshot.error))
         elif (
@@ -205,7 +208,7 @@ class TrainPresenter(QObject):
             self._bench.say(in_words(snapshot.error))  # the run goes on
 
     def _on_engine_state(self, state: LinkState) -> None:
-        run = self._run()
+        run = self._shown
         if state != "ready" and run is not None and run.state in ("running", "paused"):
             # The engine has ended, and the run with it, but not its checkpoint.
             self._bench.store.take(
@@ -216,6 +219,14 @@ class TrainPresenter(QObject):
         ready = self._bench.newest(ReadySnapshot)
         if ready is not None:
             self._view.show_devices(ready.devices)
+
+    def _show_run(self, run: RunSnapshot) -> None:
+        self._shown = run
+        self._view.show_training(run)
+
+    def _clear(self) -> None:
+        self._shown = None
+        self._view.clear()
 
     def _show_setup(self) -> None:
         project = self._bench.project

@@ -13,8 +13,10 @@ from engine.protocol import (
     GraphEdge,
     GraphNode,
     GraphSnapshot,
+    LoopSnapshot,
     ModelSnapshot,
     ReadySnapshot,
+    StepColumns,
     TrainingSnapshot,
     VariablesSnapshot,
 )
@@ -153,6 +155,24 @@ def test_an_edit_ends_the_pass_of_the_model():
     assert [store.newest(k) for k in (ForwardSnapshot, GraphSnapshot, ComparisonSnapshot)] == [
         None, None, None
     ]  # fmt: skip
+
+
+def test_another_document_leaves_the_loop_of_the_one_before_behind():
+    store = Store()
+    loop = LoopSnapshot(
+        run="Loop in cell 1",
+        title="Loop in cell 1",
+        state="running",
+        step=1,
+        steps_per_second=0.0,
+        steps=StepColumns(),
+        device="cpu",
+        reply_to=4,
+    )
+    assert store.take(loop) and store.newest(LoopSnapshot) is loop
+    store.begin_document()
+    assert not store.take(loop) and store.newest(LoopSnapshot) is None
+    assert store.take(replace(loop, reply_to=5))
 
 
 def test_the_end_of_the_engine_takes_what_only_it_knew(training_snapshot):

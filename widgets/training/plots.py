@@ -41,6 +41,8 @@ MIN_STEPS = 4.0
 """The fewest steps that zooming in shows."""
 MARGIN = 0.06
 """Room above and below the lines, as a fraction of their height."""
+FLAT = 1e-9
+"""Heights below this share of the values are the rounding of averages, not a line that moves."""
 
 Floats = NDArray[np.float64]
 
@@ -235,7 +237,8 @@ class LivePlot(QFrame):
             else:
                 canvas.hide_faint(line.key)
         if (self._following or self._fits_height) and low <= high:
-            room = (high - low) * MARGIN or max(abs(high) * 0.1, 1e-12)
+            is_flat = high - low <= FLAT * abs(high)
+            room = max(abs(high) * 0.1, 1e-12) if is_flat else (high - low) * MARGIN
             canvas.show_y(low - room, high + room)
         self._show_legend()
         self._show_notice()

@@ -13,7 +13,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from engine.protocol import EpochRow, TrainingSnapshot
+from engine.protocol import EpochRow, LoopSnapshot, RunSnapshot, TrainingSnapshot
 from widgets import make
 from widgets.text import format_duration, format_number, format_percent
 from widgets.theme import GRID
@@ -23,12 +23,13 @@ DIVERGED = "Diverged"
 EngineState = Literal["starting", "ready", "lost"]
 
 
-def progress_text(snapshot: TrainingSnapshot, best: EpochRow | None) -> str:
+def progress_text(snapshot: RunSnapshot, best: EpochRow | None) -> str:
     """The progress of the run in one line."""
-    parts = [
-        f"epoch {snapshot.epoch:,} of {snapshot.epochs:,}",
-        f"step {snapshot.step:,} of {snapshot.total_steps:,}",
-    ]
+    parts = [snapshot.title] if isinstance(snapshot, LoopSnapshot) else []
+    if snapshot.epochs:
+        parts.append(f"epoch {snapshot.epoch:,} of {snapshot.epochs:,}")
+    of = f" of {snapshot.total_steps:,}" if snapshot.total_steps else ""
+    parts.append(f"step {snapshot.step:,}{of}")
     if snapshot.steps_per_second > 0:
         parts.append(f"{format_number(snapshot.steps_per_second, 3)} steps/s")
     if snapshot.state == "running" and snapshot.remaining_s is not None:
@@ -40,13 +41,15 @@ def progress_text(snapshot: TrainingSnapshot, best: EpochRow | None) -> str:
     return " · ".join(parts)
 
 
-def result_text(snapshot: TrainingSnapshot, last: EpochRow | None, best: EpochRow | None) -> str:
+def result_text(snapshot: RunSnapshot, last: EpochRow | None, best: EpochRow | None) -> str:
     """The end of the run and what to do next, in words; empty while the run goes on."""
-    reached = f"{snapshot.step:,} of {snapshot.total_steps:,} steps"
+    if isinstance(snapshot, LoopSnapshot):
+        return _loop_text(snapshot)
+    reached = _reached(snapshot)
     saved = _checkpoint_text(snapshot)
     match snapshot.state:
         case "finished":
-            if at_chance(snapshot, last):
+            if isinstance(snapshot, TrainingSnapshot) and at_chance(snapshot, last):
                 guess = format_percent(snapshot.guess_accuracy)
                 following = (
                     f" Always guessing the most frequent class reaches {guess}: the model has not"
@@ -75,6 +78,31 @@ def result_text(snapshot: TrainingSnapshot, last: EpochRow | None, best: EpochRo
     return ""
 
 
+def _loop_text(loop: LoopSnapshot) -> str:
+    match loop.state:
+        case "finished":
+            return f"The loop has ended after {_reached(loop)}."
+        case "stopped":
+            return f"Stopped after {_reached(loop)}."
+        case "failed" if loop.error is not None:
+            hint = f" {loop.error.hint}" if loop.error.hint else ""
+            return f"Failed after {_reached(loop)}. {loop.error.type}: {loop.error.message}{hint}"
+        case "failed":
+            return cut_off_text(loop)
+        case "paused":
+            return (
+                f"Held after step {loop.step:,}. Step runs to the next optimizer step; Continue"
+                " runs the rest."
+            )
+    return ""
+
+
+def _reached(snapshot: RunSnapshot) -> str:
+    if snapshot.total_steps:
+        return f"{snapshot.step:,} of {snapshot.total_steps:,} steps"
+    return f"{snapshot.step:,} step{'' if snapshot.step == 1 else 's'}"
+
+
 def at_chance(snapshot: TrainingSnapshot, last: EpochRow | None) -> bool:
     """Whether the last epoch's validation accuracy is within two standard deviations of what
     guessing the most frequent class reaches, or below."""
@@ -84,15 +112,16 @@ def at_chance(snapshot: TrainingSnapshot, last: EpochRow | None) -> bool:
     return last.validation_accuracy <= guess + 2 * math.sqrt(guess * (1 - guess) / samples)
 
 
-def cut_off_text(snapshot: TrainingSnapshot) -> str:
+def cut_off_text(snapshot: RunSnapshot) -> str:
     """Words for a run whose engine was lost."""
-    reached = f"{snapshot.step:,} of {snapshot.total_steps:,} steps"
-    saved = _checkpoint_text(snapshot) or " It had written no checkpoint yet: train again."
-    return f"The engine stopped after {reached}.{saved}"
+    saved = _checkpoint_text(snapshot)
+    if not saved and not isinstance(snapshot, LoopSnapshot):
+        saved = " It had written no checkpoint yet: train again."
+    return f"The engine stopped after {_reached(snapshot)}.{saved}"
 
 
-def _checkpoint_text(snapshot: TrainingSnapshot) -> str:
-    if not snapshot.checkpoint:
+def _checkpoint_text(snapshot: RunSnapshot) -> str:
+    if not isinstance(snapshot, TrainingSnapshot) or not snapshot.checkpoint:
         return ""
     return (
         f" The last checkpoint is of step {snapshot.checkpoint_step:,}: Resume goes on from there."
@@ -122,7 +151,7 @@ class RunBar(QFrame):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._engine: EngineState = "starting"
-        self._snapshot: TrainingSnapshot | None = None
+        self._snapshot: RunSnapshot | None = None
         self._last: EpochRow | None = None
         self._best: EpochRow | None = None
         self._problem = self._offer = ""
@@ -204,7 +233,7 @@ class RunBar(QFrame):
         self._show()
 
     def show_progress(
-        self, snapshot: TrainingSnapshot, last: EpochRow | None, best: EpochRow | None
+        self, snapshot: RunSnapshot, last: EpochRow | None, best: EpochRow | None
     ) -> None:
         """`last` and `best` are the run's newest epoch and the one best on validation data."""
         if self._snapshot is None or snapshot.state != self._snapshot.state:
@@ -219,10 +248,10 @@ class RunBar(QFrame):
         self._offer = text
         self._show()
 
-    def _choose_weights(self, snapshot: TrainingSnapshot, last: EpochRow | None) -> None:
+    def _choose_weights(self, snapshot: RunSnapshot, last: EpochRow | None) -> None:
         """After a run that spoilt the weights, choose fresh ones; after another run, take this
         back, unless the user has made the choice."""
-        if snapshot.state in ("running", "paused"):
+        if not isinstance(snapshot, TrainingSnapshot) or snapshot.state in ("running", "paused"):
             return
         diverged = snapshot.error is not None and snapshot.error.type == DIVERGED
         if diverged or (snapshot.state == "finished" and at_chance(snapshot, last)):
@@ -259,9 +288,10 @@ class RunBar(QFrame):
         self.pause.setEnabled(ready and state == "running")
         self.step.setEnabled(ready and state != "running")
         self.stop.setEnabled(going)
-        kept = bool(self._offer if snapshot is None else snapshot.checkpoint)
+        kept = bool(self._offer if snapshot is None else _checkpoint_text(snapshot))
+        is_loop = isinstance(snapshot, LoopSnapshot)
         self.resume.setVisible(ready and kept and not going and state != "finished")
-        self.export.setVisible(snapshot is not None and not going)
+        self.export.setVisible(snapshot is not None and not going and not is_loop)
         self.export.setEnabled(ready)
         self._show_text()
 
@@ -276,7 +306,7 @@ class RunBar(QFrame):
 
     def _show_text(self) -> None:
         snapshot = self._snapshot
-        self._progress.setVisible(snapshot is not None)
+        self._progress.setVisible(snapshot is not None and not isinstance(snapshot, LoopSnapshot))
         if snapshot is None:
             words = {
                 "starting": "Engine starting: torch is loading…",

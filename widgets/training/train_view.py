@@ -11,7 +11,7 @@ from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QStackedLayout, QWidget
 
 from engine.project.document import TrainingSetup
-from engine.protocol import Device, EpochRow, TrainingMemory, TrainingSnapshot
+from engine.protocol import Device, EpochRow, RunSnapshot, TrainingMemory, TrainingSnapshot
 from widgets import make
 from widgets.text import format_bytes, format_number, format_percent
 from widgets.theme import GRID
@@ -121,7 +121,7 @@ class TrainView(QWidget):
         self.bar = RunBar()
         self.plots = _plots()
         self.figures: dict[str, LivePlot] = {}
-        """The plots of the figures that the user's step names, by their names."""
+        """The plots of the figures that the user's code names, by their names."""
         self._waiting: list[LivePlot] = []
         board = QWidget()
         self._grid = make.grid(board)
@@ -161,7 +161,7 @@ class TrainView(QWidget):
         """Show what prevents training and what to try; nothing if empty."""
         self.bar.show_problem(text)
 
-    def show_training(self, snapshot: TrainingSnapshot) -> None:
+    def show_training(self, snapshot: RunSnapshot) -> None:
         """Add the new points of a run. A new or resumed run clears the plots first; the first
         snapshot of a resumed run has all of its points."""
         run = (snapshot.run, snapshot.reply_to)
@@ -182,7 +182,8 @@ class TrainView(QWidget):
         self._pages.setCurrentIndex(1)
         self.bar.show_progress(snapshot, self._last, self._best)
         going = snapshot.state in ("running", "paused")
-        self.form.show_note(GOING_NOTE if going else "")
+        adjusts = going and isinstance(snapshot, TrainingSnapshot)
+        self.form.show_note(GOING_NOTE if adjusts else "")
 
     def clear(self) -> None:
         """Return to the state before the first run: another model has come."""
@@ -215,8 +216,8 @@ class TrainView(QWidget):
         self._waiting.append(plot)
 
     def _figure_plot(self, name: str) -> LivePlot | None:
-        """The plot of a figure of the user's step, made at its first value; None beyond the first
-        MAX_FIGURES."""
+        """The plot of a figure that the user's code names, made at its first value; None beyond the
+        first MAX_FIGURES."""
         if name not in self.figures:
             if len(self.figures) >= MAX_FIGURES:
                 return None
@@ -228,15 +229,15 @@ class TrainView(QWidget):
                     Series("train", "train epoch", 1, True, "train epoch: mean over one epoch"),
                     Series("validation", "validation", 2, True, "validation: on data held out"),
                 ),
-                tip=f"The figure “{name}” that the step returns.",
+                tip=f"The figure “{name}”, which the code names.",
             )
             plot.set_smoothing(True)
             self._place(plot, f"figure_{len(self.figures)}")
         return self.figures[name]
 
-    def _append_figures(self, snapshot: TrainingSnapshot) -> None:
+    def _append_figures(self, snapshot: RunSnapshot) -> None:
         points: list[tuple[str, str, Sequence[int], Sequence[float]]] = [
-            (name, "step", snapshot.steps.step, values)
+            (name, "step", *_known(snapshot.steps.step, values))
             for name, values in snapshot.steps.figures.items()
         ]
         for row in snapshot.epoch_rows:
@@ -250,9 +251,10 @@ class TrainView(QWidget):
             if plot is not None:
                 plot.append(key, steps, values)
 
-    def _append(self, snapshot: TrainingSnapshot) -> None:
+    def _append(self, snapshot: RunSnapshot) -> None:
         self._append_figures(snapshot)
         columns = snapshot.steps
+        validates = isinstance(snapshot, TrainingSnapshot) and snapshot.validation_samples > 0
         for name, plot in self.plots.items():
             for line in plot.series:
                 if line.points:
@@ -261,9 +263,8 @@ class TrainView(QWidget):
                 else:
                     values = getattr(columns, line.key)
                     steps = columns.step if values else ()
-                missing = name == "accuracy" or not snapshot.validation_samples
-                if missing and all(map(math.isnan, values)):
-                    continue  # the task has no accuracy, or the run no validation data
+                if name in _MAY_BE_UNKNOWN or (line.points and not validates):
+                    steps, values = _known(steps, values)
                 if values:
                     plot.append(line.key, steps, [value * _SCALES.get(name, 1) for value in values])
 
@@ -296,5 +297,15 @@ class TrainView(QWidget):
             self._frame.start()
 
 
+def _known(steps: Sequence[int], values: Sequence[float]) -> tuple[Sequence[int], Sequence[float]]:
+    """The points without those whose value is NaN, which is not known."""
+    if not any(map(math.isnan, values)):
+        return steps, values
+    kept = [(s, v) for s, v in zip(steps, values, strict=True) if not math.isnan(v)]
+    return [s for s, _ in kept], [v for _, v in kept]
+
+
+_MAY_BE_UNKNOWN = {"accuracy", "learning_rate", "step_ms"}
+"""Plots in which NaN means that there is no such figure. In others it is a number gone wrong."""
 _SCALES: dict[str, float] = {"accuracy": 100.0, "memory": 1 / MIB}
 """From the protocol's unit to the plot's: fractions to percent, bytes to MiB."""

@@ -17,6 +17,7 @@ from engine.protocol import (
     Device,
     EpochRow,
     ErrorReport,
+    LoopSnapshot,
     StepColumns,
     TrainingMemory,
     TrainingSnapshot,
@@ -798,3 +799,93 @@ def test_a_new_run_has_its_own_figures_and_at_most_eight(qtbot):
     assert list(view.figures) == [f"f{n}" for n in range(8)]
     view.show_training(snapshot(run="b", steps=StepColumns(step=(1,), loss=(1.0,))))
     assert view.figures == {}
+
+
+# -- a loop of a cell ------------------------------------------------------------------------------
+
+
+def loop(state: str = "running", **changes) -> LoopSnapshot:
+    fields = {
+        "run": "Loop in cell 3",
+        "title": "Loop in cell 3",
+        "state": state,
+        "step": 1200,
+        "steps_per_second": 400.0,
+        "steps": StepColumns(),
+        "device": "cpu",
+    }
+    return LoopSnapshot(**{**fields, **changes})
+
+
+@pytest.mark.parametrize(
+    ("shown", "words"),
+    [
+        (loop(), ""),
+        (loop("finished"), "The loop has ended after 1,200 steps."),
+        (loop("stopped", step=1), "Stopped after 1 step."),
+        (
+            loop("failed", error=ErrorReport(type="ValueError", message="No.", hint="Try y.")),
+            "Failed after 1,200 steps. ValueError: No. Try y.",
+        ),
+        (loop("failed"), "The engine stopped after 1,200 steps."),
+        (
+            loop("paused"),
+            "Held after step 1,200. Step runs to the next optimizer step; Continue runs the rest.",
+        ),
+    ],
+)
+def test_a_loop_is_told_without_epochs_and_checkpoints(shown: LoopSnapshot, words: str) -> None:
+    assert result_text(shown, None, None) == words
+    assert progress_text(shown, None).startswith(f"Loop in cell 3 · step {shown.step:,} · 400 ")
+
+
+def test_a_loop_has_the_buttons_that_apply_to_it(view: TrainView) -> None:
+    seen = {}
+    for state in ("running", "paused", "finished"):
+        view.show_training(loop(state))
+        seen[state] = enabled(view)
+        bar = view.findChild(QProgressBar, "train_progress")
+        assert bar is not None and not bar.isVisibleTo(view)
+    assert seen == {
+        "running": {"pause", "stop"},
+        "paused": {"train", "step", "stop"},
+        "finished": {"train", "step"},
+    }
+
+
+def test_a_loop_leaves_the_choice_of_weights_and_the_form_as_they_are(view: TrainView) -> None:
+    error = ErrorReport(type="Diverged", message="The loss became nan at step 3.")
+    view.show_training(snapshot("failed", error=error))
+    assert view.bar.fresh
+    view.show_training(loop())
+    assert said(view, "setup_note") == ""
+    view.show_training(loop("finished"))
+    assert view.bar.fresh
+
+
+def test_figures_that_are_not_known_are_no_points(view: TrainView) -> None:
+    nan = math.nan
+    steps = StepColumns(
+        step=(1, 2, 3),
+        loss=(2.0, nan, 1.0),
+        accuracy=(nan, nan, nan),
+        gradient_norm=(1.0, 1.0, 1.0),
+        learning_rate=(0.1, 0.1, nan),
+        step_ms=(nan, 2.0, 3.0),
+        rss_bytes=(2**20,) * 3,
+        figures={"a": (nan, 5.0, nan)},
+    )
+    view.show_training(loop(steps=steps))
+    plots = view.plots
+    assert plots["step_ms"].tracks["step_ms"].raw.x.tolist() == [2, 3]
+    assert plots["learning_rate"].tracks["learning_rate"].raw.x.tolist() == [1, 2]
+    assert view.figures["a"].tracks["step"].raw.x.tolist() == [2]
+    assert plots["loss"].tracks["loss"].first_bad == 2  # a loss is NaN only if it went wrong
+
+
+def test_an_average_of_equal_numbers_is_drawn_as_a_flat_line(view: TrainView) -> None:
+    steps = StepColumns(step=tuple(range(60)), figures={"a": (0.1,) * 60}, loss=(1.0,) * 60)
+    view.show_training(loop(steps=steps))
+    view.refresh()
+    low, high = view.figures["a"]._canvas.box.viewRange()[1]
+    assert (low, high) == pytest.approx((0.09, 0.11))
