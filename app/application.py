@@ -119,6 +119,7 @@ class Application(QObject):
         files.prints.connect(lambda name: to.tensors.page.console.begin_output(name))
         files.printed.connect(lambda snapshot: to.tensors.page.console.add_output(snapshot))
         files.ran.connect(self._leave_start)
+        to.file_wanted.connect(files.run)
         self.subject.cells_wanted.connect(self.cells.run_again)
 
     def _leave_start(self, _snapshot: object, opening: bool) -> None:

@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QObject, Qt
+from PySide6.QtCore import QObject, Qt, Signal
 
 from app.presenters.cells import CellsPresenter
 from app.presenters.export import ExportPresenter
@@ -32,7 +32,12 @@ if TYPE_CHECKING:
 
 class Workspaces(QObject):
     """`start`, `tensors`, `model`, `autograd` and `train` are the workspaces' presenters, whether
-    their pages are shown or not. `at_tensors()` and the like also show the page."""
+    their pages are shown or not. `at_tensors()` and the like also show the page.
+
+    `file_wanted(path)`: run a Python file.
+    """
+
+    file_wanted = Signal(str)
 
     def __init__(
         self,
@@ -157,6 +162,7 @@ class Workspaces(QObject):
         presenter = StructurePresenter(self._bench, StructureView(), self)
         presenter.cell_requested.connect(self.run_python)
         presenter.cells_requested.connect(lambda: self.tensors.run_again())
+        presenter.file_requested.connect(self.file_wanted)
         presenter.data_requested.connect(self.at_train)
         self.tensors.page.console.cell_ended.connect(presenter.take_cell_end)
         return presenter

@@ -9,7 +9,7 @@ from PySide6.QtCore import QObject, QTimer, Signal
 from app.presenters.questions import Questions, in_words
 from app.workbench import Workbench
 from engine.project.document import Project, replace
-from engine.project.subject import CanvasSubject, ConsoleSubject, FileSubject, files_of
+from engine.project.subject import CanvasSubject, ConsoleSubject, FileSubject
 from engine.protocol import (
     ErrorReport,
     ExampleSnapshot,
@@ -18,7 +18,6 @@ from engine.protocol import (
     LineSnapshot,
     PreviewInitCommand,
     ReadStructureCommand,
-    RunFileCommand,
     RunLineCommand,
     Snapshot,
     StructureSnapshot,
@@ -37,11 +36,13 @@ class StructurePresenter(QObject):
     """Asks only while the view is seen.
 
     `cell_requested(source)`: run Python in the console. `cells_requested()`: run the project's
-    cells again. `data_requested()`: the user wants to name data.
+    cells again. `file_requested(path)`: run the subject's file. `data_requested()`: the user wants
+    to name data.
     """
 
     cell_requested = Signal(str)
     cells_requested = Signal()
+    file_requested = Signal(str)
     data_requested = Signal()
 
     def __init__(self, bench: Workbench, view: StructureView, parent: QObject) -> None:
@@ -168,35 +169,19 @@ class StructurePresenter(QObject):
     def _remedy(self) -> tuple[str, str]:
         """The button, and its tooltip, that may help where there is no structure."""
         match self._subject:
-            case FileSubject():
-                names = " and ".join(Path(path).name for path in self._files())
-                return f"Run {names}", "Run it as a module, as an import would."
+            case FileSubject(path=path):
+                return f"Run {Path(path).name}", f"Run {path} in the engine, as import would."
             case ConsoleSubject() if self._bench.project.cells:
                 return "Run its cells", "Run the cells that the project keeps, in order."
         return "", ""
 
-    def _files(self) -> tuple[str, ...]:
-        project = self._bench.project
-        return files_of(project.subject, project.objective)
-
     # -- what the reader does --------------------------------------------------------------------
 
     def _help(self) -> None:
-        if not isinstance(self._subject, FileSubject):
+        if isinstance(self._subject, FileSubject):
+            self.file_requested.emit(str(Path(self._subject.path).absolute()))
+        else:
             self.cells_requested.emit()
-            return
-        self.view.show_trouble("Running …")
-        self._run_files(self._files())
-
-    def _run_files(self, paths: tuple[str, ...]) -> None:
-        """Run the files one after the other; each one's FileSnapshot lets the structure be read."""
-
-        def ran(snapshot: Snapshot) -> None:
-            if isinstance(snapshot, FileSnapshot) and paths[1:]:
-                self._run_files(paths[1:])
-
-        if not self._questions.ask(RunFileCommand(path=paths[0]), ran, self._fail):
-            self.view.show_trouble(self._bench.link.unsent)
 
     def _run(self, source: str) -> None:
         if self._subject is None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from app.presenters.model.structure import StructurePresenter
@@ -17,7 +19,6 @@ from engine.protocol import (
     LineSnapshot,
     PreviewInitCommand,
     ReadStructureCommand,
-    RunFileCommand,
     RunLineCommand,
     VariablesSnapshot,
 )
@@ -134,19 +135,16 @@ def test_a_module_that_is_not_there_offers_the_cells(desk, bench, link, qtbot):
         desk.view.remedy.click()
 
 
-def test_a_file_that_has_not_run_offers_to_run_with_the_file_of_its_data(desk, bench, link):
+def test_a_file_that_has_not_run_offers_to_run(desk, bench, link, qtbot):
     desk.work_on(FileSubject("/x/net.py", "Net()"))
-    objective = Objective(data="/x/data.py:loader")
-    bench.edit("d", lambda project: edits.set_objective(project, objective))
     desk.wait_for(ReadStructureCommand, 2)
     link.fail("net.py has not run in this engine.")
-    assert desk.view.remedy.text() == "Run net.py and data.py"
-    desk.view.remedy.click()
-    assert desk.wait_for(RunFileCommand).path == "/x/net.py"
-    link.answer(FileSnapshot(path="/x/net.py", digest="0", objects=()))
-    assert desk.wait_for(RunFileCommand, 2).path == "/x/data.py"
-    link.fail("division by zero")
-    assert desk.view.trouble.text() == "division by zero" and desk.view.remedy.text()
+    assert desk.view.remedy.text() == "Run net.py"
+    with qtbot.waitSignal(desk.presenter.file_requested) as asked:
+        desk.view.remedy.click()
+    assert asked.args == [str(Path("/x/net.py").absolute())]
+    bench.store.take(FileSnapshot(path="/x/net.py", digest="0", objects=()))
+    desk.wait_for(ReadStructureCommand, 3)
 
 
 def test_the_engine_s_end_is_told(shown, link):
