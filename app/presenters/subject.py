@@ -193,7 +193,7 @@ def _offer(path: str, found: FileObject) -> Offer | None:
             f"a class of the file; it needs {', '.join(found.required)}.",
             found.required,
         )
-    if found.kind == "data" or found.required:
-        return None
+    if found.kind == "data" or found.required or found.name == "main":
+        return None  # a script's main() would do what the script does
     what = "a class" if found.kind == "class" else "a function"
     return Offer(FileSubject(path, f"{found.name}()"), f"{what} of the file, called.")
