@@ -43,7 +43,14 @@ from ..protocol import (
 from ..randomness import RandomStream
 from ..subjects.initial_values import preview
 from ..subjects.python_file import objects_in
-from ..subjects.structure import calls_in, module_rows, optimizers_among, totals, weight_rows
+from ..subjects.structure import (
+    calls_in,
+    module_rows,
+    optimizers_among,
+    totals,
+    unregistered,
+    weight_rows,
+)
 from ..subjects.subject import CanvasModel, CodeModel, required_parameters
 from ..subjects.written import run_line as run_written_line
 from ..training.batches import batches_of, generators_of
@@ -104,6 +111,7 @@ def read_structure(lab: Lab, command: ReadStructureCommand) -> Iterator[Snapshot
         unrun=unrun,
         made=isinstance(subject, CodeModel) and subject.made,
         optimizers=tuple(map(sendable, optimizers)),
+        unregistered=unregistered(subject.module),
     )
     weights = weight_rows(subject.module, optimizers)
     yield from _in_parts(whole, module_rows(subject.module, calls), weights)

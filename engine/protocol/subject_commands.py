@@ -179,7 +179,8 @@ class StructureSnapshot(Snapshot, frozen=True, kw_only=True):
     """A part of a subject's structure; `left` rows follow in further parts. `title` is the
     subject's, `batch` tells the batch that was run ("" if none was), and `unrun` why it was not.
     `made`: the subject's expression was called to make the module, so it would make another in a
-    cell. `optimizers` are those among the subject's variables."""
+    cell. `optimizers` are those among the subject's variables. `unregistered`: attributes that
+    hold modules or parameters in a plain list, tuple or dict."""
 
     title: str
     totals: StructureTotals
@@ -190,3 +191,4 @@ class StructureSnapshot(Snapshot, frozen=True, kw_only=True):
     unrun: str = ""
     made: bool = False
     optimizers: tuple[str, ...] = ()
+    unregistered: tuple[str, ...] = ()

@@ -102,6 +102,25 @@ def weight_rows(
     ]
 
 
+def unregistered(module: nn.Module) -> tuple[str, ...]:
+    """The attributes that hold modules with parameters, or parameters, in a plain list, tuple or
+    dict: torch does not know these, so they are not trained, moved or saved with the module."""
+    known = {id(part) for part in (*module.modules(), *module.parameters())}
+
+    def is_lost(value: object) -> bool:
+        if isinstance(value, nn.Module):
+            return id(value) not in known and next(value.parameters(), None) is not None
+        return isinstance(value, nn.Parameter) and id(value) not in known
+
+    found = []
+    for path, part in module.named_modules():
+        for name, value in vars(part).items():
+            values = value.values() if isinstance(value, dict) else value
+            if isinstance(value, list | tuple | dict) and any(map(is_lost, values)):
+                found.append(f"{path}.{name}" if path else name)
+    return tuple(found)
+
+
 def optimizers_among(variables: Mapping[str, Any]) -> dict[str, Optimizer]:
     """The optimizers among the variables, by name."""
     return {name: value for name, value in list(variables.items()) if isinstance(value, Optimizer)}

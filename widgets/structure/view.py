@@ -11,7 +11,7 @@ from widgets import make
 from widgets.structure.action_bar import ActionBar
 from widgets.structure.module_tree import ModuleTree
 from widgets.structure.weight_table import WeightTable
-from widgets.structure.words import batch_words, totals_words, unfed_words
+from widgets.structure.words import batch_words, totals_words, unfed_words, unregistered_words
 from widgets.theme import GRID
 
 
@@ -35,6 +35,7 @@ class StructureView(QWidget):
         self._totals = make.text("structure_totals", "muted")
         self._batch = make.text("structure_batch", "muted", wrap=True)
         self._unfed = make.text("structure_unfed", "error", wrap=True)
+        self._unregistered = make.text("structure_unregistered", "error", wrap=True)
         self.data_button = make.tool_button(
             "structure_data",
             "mdi6.chart-line",
@@ -65,6 +66,7 @@ class StructureView(QWidget):
         self._batch.setText(batch_words(whole))
         self.data_button.setVisible(not whole.batch and not whole.unrun)
         make.tell(self._unfed, unfed_words(whole))
+        make.tell(self._unregistered, unregistered_words(whole))
         self.tree.show_structure(whole, expression)
         self.weights.show_structure(whole)
         if self.weights.chosen:
@@ -116,6 +118,7 @@ class StructureView(QWidget):
             make.row(self._title, (self._totals, 1)),
             make.row((self._batch, 1), self.data_button),
             self._unfed,
+            self._unregistered,
             gap=GRID // 2,
             margins=(GRID, GRID, GRID, 0),
         )

@@ -51,6 +51,18 @@ def unfed_words(whole: StructureSnapshot) -> str:
     return f"No optimizer holds {names}: a step of {_listed(whole.optimizers)} leaves them as is."
 
 
+def unregistered_words(whole: StructureSnapshot) -> str:
+    """The attributes whose modules or parameters are not part of the subject; empty if none is."""
+    if not whole.unregistered:
+        return ""
+    hold = "hold" if len(whole.unregistered) > 1 else "holds"
+    return (
+        f"{_listed(whole.unregistered)} {hold} modules or parameters in a plain list, tuple or"
+        " dict: they are not trained, moved or saved with the module. Use nn.ModuleList,"
+        " nn.ModuleDict or nn.ParameterList."
+    )
+
+
 def shapes_words(row: ModuleRow, ran: bool) -> str:
     """`(8, 3) → (8, 2)` of the first call; `…` after it if another call has other shapes. `ran`: a
     step has run."""

@@ -18,7 +18,7 @@ from engine.protocol import (
     RunLineCommand,
 )
 from engine.subjects.initial_values import preview
-from engine.subjects.structure import module_rows, optimizers_among, weight_rows
+from engine.subjects.structure import module_rows, optimizers_among, unregistered, weight_rows
 from engine.subjects.written import written
 
 
@@ -71,6 +71,29 @@ def test_the_optimizers_that_hold_a_parameter_are_told():
         "1.weight": (),
         "1.bias": (),
     }
+
+
+class Lost(nn.Module):
+    """Two attributes hold what torch does not know; the others hold nothing that learns or is
+    lost."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.known = nn.Linear(1, 1)
+        self.again = [self.known, self.known.weight]
+        self.losses = [nn.MSELoss()]
+        self.layers = [nn.Linear(1, 1)]
+        self.inside = nn.Sequential(nn.LSTM(1, 1))
+        vars(self.inside)["scales"] = {"a": nn.Parameter(torch.ones(1))}
+
+
+def test_modules_and_parameters_in_plain_lists_are_found(ask):
+    module = Lost()
+    assert unregistered(module) == ("layers", "inside.scales")
+    assert len(list(module.parameters())) == 2 + 4  # so torch does not know them
+    ask(RunCellCommand(source="net = nn.Linear(1, 1)\nnet.extra = [nn.Linear(1, 1)]"))
+    (answer,) = ask(ReadStructureCommand(subject=ConsoleSubject("net")))
+    assert answer.unregistered == ("extra",)
 
 
 # -- lines -----------------------------------------------------------------------------------------

@@ -128,6 +128,9 @@ def test_what_is_said_above(view):
         "No optimizer holds head.weight, head.bias: a step of opt, other leaves them as is."
     )
     assert not view.data_button.isVisibleTo(view)
+    assert not view._unregistered.isVisibleTo(view)
+    view.show_structure(replace(WHOLE, unregistered=("layers", "a.b")), "Net()")
+    assert view._unregistered.text().startswith("layers, a.b hold modules or parameters in a plain")
     view.show_structure(replace(WHOLE, unrun="RuntimeError: no"), "Net()")
     assert view._batch.text() == (
         "No shapes and no MACs: the step did not run on (float32 (8, 4), int64 (8,))."
