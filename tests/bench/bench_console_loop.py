@@ -4,6 +4,9 @@ Both run in one process with one torch thread, in turns, so that whatever else i
 A step's time is CPU time, the median over the steps after a warm-up; each pair of turns gives one
 ratio, and the median of the ratios is printed.
 
+`watched` is the plain loop while torch's optimizer hooks read its figures, as they do around every
+cell. Only some steps are measured, so its time is the mean over the steps.
+
     python -m tests.bench.bench_console_loop
 """
 
@@ -15,6 +18,7 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # before torch is imported
 
 import json
 import statistics
+from contextlib import nullcontext
 from time import process_time
 
 import numpy as np
@@ -25,6 +29,7 @@ from torch.nn import functional as F
 from engine.console.namespace import Namespace
 from engine.console.output import Output
 from engine.control import Control
+from engine.loops.own_loop import OwnLoop
 
 WARM_UP = 50
 STEPS = 60
@@ -159,6 +164,18 @@ def plain_step_ms(names: dict) -> float:
     return statistics.median(names["times"][WARM_UP:]) * 1e3
 
 
+def mean_step_ms(names: dict, loop: OwnLoop | None = None) -> float:
+    with nullcontext() if loop is None else loop.watched():
+        exec(compile(TURN, "<plain>", "exec"), names)
+    return statistics.mean(names["times"][WARM_UP:]) * 1e3
+
+
+def watched_over_plain(names: dict) -> float:
+    loop = OwnLoop("bench", Control(), lambda told: None)
+    ratios = [mean_step_ms(names, loop) / mean_step_ms(names) for _ in range(ROUNDS + 1)]
+    return statistics.median(ratios[1:])  # the first steps are all measured
+
+
 def cell_step_ms(namespace: Namespace) -> float:
     run(namespace, TURN)
     return statistics.median(namespace.variables["times"][WARM_UP:]) * 1e3
@@ -186,6 +203,7 @@ def measure(name: str) -> dict[str, float | str]:
         "plain_ms": statistics.median(plain),
         "cell_ms": statistics.median(cell),
         "cell_over_plain": statistics.median(c / p for c, p in zip(cell, plain, strict=True)),
+        "watched_over_plain": watched_over_plain(names),
     }
 
 
