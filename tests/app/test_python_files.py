@@ -35,6 +35,7 @@ MODEL = FileObject("model", "module", "Net")
 DATA = FileObject("data", "data", "TensorDataset")
 HELPER = FileObject("helper", "function", "function", ("x",))
 MAKE = FileObject("make", "function", "function")
+MAIN = FileObject("main", "function", "function")
 
 
 @pytest.fixture
@@ -172,7 +173,7 @@ def test_the_only_module_becomes_the_subject(
 def test_what_a_file_holds_is_offered_until_the_engine_ends(bench, link, files, chooser, net):
     link.get_ready()
     files.run(str(net))
-    link.answer(ran(net, NET, DEEP, MAKE, MODEL, DATA, HELPER))
+    link.answer(ran(net, NET, DEEP, MAKE, MAIN, MODEL, DATA, HELPER))
     assert bench.project.subject == CanvasSubject()
     shown = [str(net), "Net()", "Deep(…)", "make()", "model", "Run net.py again"]
     assert offered(chooser)[1:] == [*shown, "Open a Python file …"]
