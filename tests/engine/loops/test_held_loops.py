@@ -47,6 +47,11 @@ for i in range({steps}):
     optimizer.step()
 """
 ENDLESS = CODE.format(steps=10**9)
+UNTIL_PAUSED = """
+import gc, engine.control
+next(o for o in gc.get_objects() if type(o) is engine.control.Control).pause.wait()
+"""
+"""Before a loop: it begins after the engine was told to pause, however slow the machine is."""
 
 
 class Held:
@@ -54,7 +59,7 @@ class Held:
 
     def __init__(self, engine: EngineProcess, source: str) -> None:
         self.engine = engine
-        self.cell = engine.send(RunCellCommand(source=source))
+        self.cell = engine.send(RunCellCommand(source=UNTIL_PAUSED + source))
         engine.signal(PauseSignal())
         assert self.wait_held() == 1
 
