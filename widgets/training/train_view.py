@@ -28,6 +28,8 @@ MIB = 2**20
 GOING_NOTE = (
     "The optimizer's numbers apply from the next step on. All other changes apply to the next run."
 )
+LOOP_NOTE = "The loop in the cell has its own data, loss and optimizer: nothing here applies to it."
+NO_ACCURACY = "No accuracy was counted in this run."
 COLUMNS = 2
 MAX_FIGURES = 8
 """As many figures of the user's step get a plot."""
@@ -182,8 +184,11 @@ class TrainView(QWidget):
         self._pages.setCurrentIndex(1)
         self.bar.show_progress(snapshot, self._last, self._best)
         going = snapshot.state in ("running", "paused")
-        adjusts = going and isinstance(snapshot, TrainingSnapshot)
-        self.form.show_note(GOING_NOTE if adjusts else "")
+        note = GOING_NOTE if isinstance(snapshot, TrainingSnapshot) else LOOP_NOTE
+        self.form.show_note(note if going else "")
+        counted = any(len(track.raw) for track in self.plots["accuracy"].tracks.values())
+        unknown = not counted and len(self.plots["loss"].tracks["loss"].raw) > 0
+        self.plots["accuracy"].set_caption(NO_ACCURACY if unknown else "")
 
     def clear(self) -> None:
         """Return to the state before the first run: another model has come."""

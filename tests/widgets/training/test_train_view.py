@@ -778,6 +778,7 @@ def test_a_run_without_validation_or_accuracy_draws_neither(qtbot):
         "loss": 2, "train_loss": 1, "validation_loss": 0,
     }  # fmt: skip
     assert not any(len(track.raw) for track in accuracy.tracks.values())
+    assert said(accuracy, "plot_caption") == "No accuracy was counted in this run."
     assert figure.tracks["step"].raw.y.tolist() == [0.25, 0.5]
     assert figure.tracks["train"].raw.y.tolist() == [0.375]
     assert len(figure.tracks["validation"].raw) == 0
@@ -858,7 +859,9 @@ def test_a_loop_leaves_the_choice_of_weights_and_the_form_as_they_are(view: Trai
     view.show_training(snapshot("failed", error=error))
     assert view.bar.fresh
     view.show_training(loop())
-    assert said(view, "setup_note") == ""
+    assert said(view, "setup_note") == (
+        "The loop in the cell has its own data, loss and optimizer: nothing here applies to it."
+    )
     view.show_training(loop("finished"))
     assert view.bar.fresh
 
