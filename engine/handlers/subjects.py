@@ -41,10 +41,10 @@ from ..protocol import (
     WriteStepCommand,
 )
 from ..randomness import RandomStream
+from ..subjects.calls import calls_in
 from ..subjects.initial_values import preview
 from ..subjects.python_file import objects_in
 from ..subjects.structure import (
-    calls_in,
     module_rows,
     optimizers_among,
     totals,

@@ -10,6 +10,7 @@ from ..project.document import Model, TrainingSetup
 from ..project.subject import CanvasSubject, ConsoleSubject, FileSubject, Objective, Subject
 from .commands import Command
 from .snapshots import Snapshot
+from .value_snapshots import Histogram
 
 FileObjectKind = Literal["class", "module", "function", "data"]
 
@@ -118,18 +119,23 @@ class StepSnapshot(Snapshot, frozen=True, kw_only=True):
 class ModuleCall(Struct, frozen=True):
     """One call of a module's forward: the shapes of the tensors that it took and gave, in the order
     in which they stand in its arguments and result, and the multiply-accumulates inside (torch's
-    flop counter, halved)."""
+    flop counter, halved). `kept_bytes` are those of the storages that autograd keeps for backward,
+    parameters and buffers aside; None where torch cannot tell. `ms` is the time that one such call
+    took, by the wall clock."""
 
     inputs: tuple[tuple[int, ...], ...]
     outputs: tuple[tuple[int, ...], ...]
     macs: int = 0
+    kept_bytes: int | None = 0
+    ms: float = 0.0
 
 
 class ModuleRow(Struct, frozen=True):
     """One module. `path` is "" for the subject itself. `parameters` and `parameter_bytes` count
     those of the module and all inside it, shared ones once. `calls` is empty without a batch, and
-    for a module that the step does not run; it has the first of `call_count` calls, `macs` counts
-    all of them. `code` is what Python writes after the subject to reach the module (`.net[0]`)."""
+    for a module that the step does not run; it has the first of `call_count` calls; `macs`,
+    `kept_bytes` and `ms` are those of all of them, and a storage that several calls keep counts
+    once. `code` is what Python writes after the subject to reach the module (`.net[0]`)."""
 
     path: str
     type: str
@@ -140,13 +146,16 @@ class ModuleRow(Struct, frozen=True):
     call_count: int = 0
     training: bool = True
     macs: int = 0
+    kept_bytes: int | None = 0
+    ms: float = 0.0
     code: str = ""
 
 
 class WeightRow(Struct, frozen=True):
     """A parameter or a buffer. `shared_with` are the other names of the same tensor; `persistent`
     is False for a buffer that the state_dict leaves out. `fed_by` are the optimizers among the
-    subject's variables that hold it, `code` what Python writes after the subject to reach it."""
+    subject's variables that hold it, `code` what Python writes after the subject to reach it.
+    `gradient` is the 2-norm of `.grad`, None if that is None."""
 
     name: str
     kind: Literal["parameter", "buffer"]
@@ -162,6 +171,8 @@ class WeightRow(Struct, frozen=True):
     std: float | None = None
     fed_by: tuple[str, ...] = ()
     code: str = ""
+    histogram: Histogram | None = None
+    gradient: float | None = None
 
 
 class StructureTotals(Struct, frozen=True):

@@ -1,10 +1,8 @@
-"""The structure of any module: its tree, its parameters and buffers, and what each call takes and
-gives."""
+"""The structure of any module: its tree, its parameters and buffers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from itertools import islice
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -12,20 +10,16 @@ import torch
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 from torch.optim import Optimizer
-from torch.utils.flop_counter import FlopCounterMode
 
-from ..protocol import ModuleCall, ModuleRow, StructureTotals, WeightRow
+from ..protocol import Histogram, ModuleRow, StructureTotals, WeightRow
 from ..tensors.readable import dtype_name
-from ..training.batches import tensors_in
-from .trial import on_trial
+from .calls import Calls
 from .written import written
 
 MAX_CALLS = 8
 """As many calls of one module are told; the rest are counted."""
-MAX_SHAPES = 8
-"""As many tensors of one call are told."""
-
-Calls = dict[str, list[ModuleCall]]
+BINS = 24
+"""Bins of a histogram that stands in a cell of a table."""
 
 
 def totals(module: nn.Module) -> StructureTotals:
@@ -42,7 +36,7 @@ def totals(module: nn.Module) -> StructureTotals:
     )
 
 
-def module_rows(module: nn.Module, calls: Calls | None = None) -> list[ModuleRow]:
+def module_rows(module: nn.Module, calls: Mapping[str, Calls] | None = None) -> list[ModuleRow]:
     """A row for every module in the order of `named_modules`, the subject itself first.
 
     A module that stands under several names has a row for each. A lazy module's parameters without
@@ -51,7 +45,8 @@ def module_rows(module: nn.Module, calls: Calls | None = None) -> list[ModuleRow
     rows = []
     for path, part in module.named_modules(remove_duplicate=False):
         own = [p for p in part.parameters() if not is_lazy(p)]
-        seen = (calls or {}).get(path, [])
+        of_module = (calls or {}).get(path, Calls())
+        seen = of_module.calls
         rows.append(
             ModuleRow(
                 path=path,
@@ -62,6 +57,8 @@ def module_rows(module: nn.Module, calls: Calls | None = None) -> list[ModuleRow
                 calls=tuple(seen[:MAX_CALLS]),
                 call_count=len(seen),
                 macs=sum(call.macs for call in seen),
+                kept_bytes=of_module.kept_bytes,
+                ms=sum(call.ms for call in seen),
                 code=written(module, path),
                 training=part.training,
             )
@@ -141,7 +138,32 @@ def _weight_row(name: str, kind: str, tensor: Tensor, names: list[str]) -> Weigh
         shared_with=tuple(other for other in names if other != name),
         mean=mean,
         std=std,
+        histogram=None if lazy else histogram(tensor.detach()),
+        gradient=None if tensor.grad is None else _norm(tensor.grad),
     )
+
+
+def _norm(tensor: Tensor) -> float:
+    """The 2-norm, in float64."""
+    numbers = tensor.coalesce().values() if tensor.is_sparse else tensor
+    return float(torch.linalg.vector_norm(numbers.abs().double()))
+
+
+def histogram(tensor: Tensor) -> Histogram | None:
+    """The finite elements in BINS equal bins between the least and the greatest, counted by
+    torch.histc (which takes 1 to either side where both are the same); None for complex numbers,
+    and where no element is finite."""
+    if tensor.is_complex() or tensor.is_meta or tensor.is_quantized:
+        return None
+    numbers = tensor.double().flatten()
+    numbers = numbers[numbers.isfinite()]
+    if not numbers.numel():
+        return None
+    low, high = (float(end) for end in torch.aminmax(numbers))
+    if low == high:
+        low, high = low - 1, high + 1
+    counts = torch.histc(numbers, BINS, low, high).long()
+    return Histogram(low, (high - low) / BINS, tuple(counts.tolist()))
 
 
 def mean_and_std(tensor: Tensor) -> tuple[float | None, float | None]:
@@ -152,41 +174,3 @@ def mean_and_std(tensor: Tensor) -> tuple[float | None, float | None]:
     numbers = tensor.double()
     std = float(numbers.std()) if numbers.numel() > 1 else None
     return float(numbers.mean()), std
-
-
-def calls_in(module: nn.Module, run: Callable[[], object]) -> Calls:
-    """The calls of each module while `run()` runs, by path, in the order in which they end.
-
-    The step runs as it would in training, but changes nothing: buffers, gradients of no parameter
-    and torch's random state on the CPU are as before. (What the user's own code changes besides
-    cannot be undone.) Raises whatever `run` raises.
-    """
-    calls: Calls = {}
-    counter = FlopCounterMode(display=False)
-    hooks = []
-    try:
-        for path, part in module.named_modules():
-            begun: list[int] = []
-
-            def before(part: nn.Module, args: Any, kwargs: Any, begun=begun) -> None:
-                begun.append(counter.get_total_flops())
-
-            def after(
-                part: nn.Module, args: Any, kwargs: Any, result: Any, path=path, begun=begun
-            ) -> None:
-                flops = counter.get_total_flops() - begun.pop()
-                call = ModuleCall(_shapes((args, kwargs)), _shapes(result), flops // 2)
-                calls.setdefault(path, []).append(call)
-
-            hooks.append(part.register_forward_pre_hook(before, with_kwargs=True))
-            hooks.append(part.register_forward_hook(after, with_kwargs=True))
-        with on_trial(module), torch.random.fork_rng(devices=[]), counter:
-            run()
-    finally:
-        for hook in hooks:
-            hook.remove()
-    return calls
-
-
-def _shapes(value: object) -> tuple[tuple[int, ...], ...]:
-    return tuple(tuple(tensor.shape) for tensor in islice(tensors_in(value), MAX_SHAPES))

@@ -18,19 +18,19 @@ from PySide6.QtWidgets import QStyledItemDelegate, QStyleOptionViewItem, QTreeVi
 from engine.protocol import ModuleRow, StructureSnapshot
 from widgets import make, theme
 from widgets.structure.modules_model import (
-    CALLS,
     COLUMNS,
-    MACS,
     NAME,
+    OF_A_RUN,
     ROW_ROLE,
     SHAPES,
+    SORT_ROLE,
     ModulesModel,
 )
 from widgets.theme import GRID
 
 OPEN_WHOLE = 200
 """A tree of at most this many modules opens with all of them in sight."""
-_WIDTHS = (152, 96, 168, 32, 80, 64, 88, 56)
+_WIDTHS = (152, 88, 160, 32, 80, 72, 80, 64, 64, 56)
 _WIDEST = 240
 ROW_HEIGHT = 20
 
@@ -49,6 +49,7 @@ class ModuleTree(QWidget):
         self._filter.setSourceModel(self.model)
         self._filter.setRecursiveFilteringEnabled(True)
         self._filter.setFilterKeyColumn(-1)
+        self._filter.setSortRole(SORT_ROLE)
         self._filter.setFilterCaseSensitivity(Qt.CaseSensitivity.CaseInsensitive)
         self.search = make.field(
             "modules_search",
@@ -95,6 +96,9 @@ class ModuleTree(QWidget):
         header = tree.header()
         header.setStretchLastSection(True)
         header.setMinimumSectionSize(4 * GRID)
+        header.setSortIndicatorClearable(True)
+        header.setSortIndicator(-1, Qt.SortOrder.AscendingOrder)
+        tree.setSortingEnabled(True)
         for column, width in enumerate(_WIDTHS):
             header.resizeSection(column, width)
         make.shortcut(QKeySequence.StandardKey.Copy, tree, self.copy)
@@ -117,7 +121,7 @@ class ModuleTree(QWidget):
             self._open(opened)
             wanted = min(self.tree.sizeHintForColumn(NAME) + GRID, _WIDEST)
             self.tree.setColumnWidth(NAME, max(_WIDTHS[NAME], wanted))
-        for column in (SHAPES, CALLS, MACS):
+        for column in OF_A_RUN:
             self.tree.setColumnHidden(column, not self.model.ran)
         index = self.model.index_at(chosen.path if chosen else "")
         index = index if index.isValid() else self.model.index_at("")

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from PySide6.QtCore import QAbstractItemModel, QModelIndex, QObject, QPersistentModelIndex, Qt
 
 from engine.protocol import ModuleRow, StructureSnapshot
 from widgets import theme
 from widgets.columns import Column, header_data
 from widgets.structure.words import module_tip, shapes_words, state_words
-from widgets.text import format_bytes
+from widgets.text import format_bytes, format_number
 
 Index = QModelIndex | QPersistentModelIndex
 ROW_ROLE = Qt.ItemDataRole.UserRole
+SORT_ROLE = Qt.ItemDataRole.UserRole + 1
 
 
 def _if_any(number: int) -> str:
@@ -45,15 +48,29 @@ COLUMNS = (
         right=True,
     ),
     Column(
-        "Size",
-        "Bytes of these parameters.",
-        lambda model, row: format_bytes(row.parameter_bytes) if row.parameter_bytes else "",
-        right=True,
-    ),
-    Column(
         "MACs",
         "Multiply-accumulates of all its calls in a step's forward, by torch's flop counter.",
         lambda model, row: _if_any(row.macs),
+        right=True,
+    ),
+    Column(
+        "Activations",
+        "Bytes that autograd keeps for the backward of its calls, each storage once, parameters and"
+        " buffers aside. They add up over modules only where these share none.",
+        lambda model, row: format_bytes(row.kept_bytes) if row.kept_bytes else "",
+        right=True,
+    ),
+    Column(
+        "Time, ms",
+        "Milliseconds of its calls in one measured forward, by the wall clock: other runs differ."
+        " On CUDA, torch.cuda.synchronize() stands before and after each call.",
+        lambda model, row: format_number(row.ms, 3) if row.call_count else "",
+        right=True,
+    ),
+    Column(
+        "Size",
+        "Bytes of these parameters.",
+        lambda model, row: format_bytes(row.parameter_bytes) if row.parameter_bytes else "",
         right=True,
     ),
     Column(
@@ -62,7 +79,19 @@ COLUMNS = (
         lambda model, row: state_words(row),
     ),
 )
-NAME, CLASS, SHAPES, CALLS, PARAMETERS, SIZE, MACS, MODE = range(len(COLUMNS))
+NAME, CLASS, SHAPES, CALLS, PARAMETERS, MACS, KEPT, TIME, SIZE, MODE = range(len(COLUMNS))
+OF_A_RUN = (SHAPES, CALLS, MACS, KEPT, TIME)
+"""Columns that only a step fills."""
+
+_KEYS: dict[int, Callable[[ModuleRow], float]] = {
+    CALLS: lambda row: row.call_count,
+    PARAMETERS: lambda row: row.parameters,
+    SIZE: lambda row: row.parameter_bytes,
+    MACS: lambda row: row.macs,
+    KEPT: lambda row: row.kept_bytes or 0,
+    TIME: lambda row: row.ms,
+}
+"""Columns that are sorted by a number; the others are sorted by their texts."""
 
 
 class ModulesModel(QAbstractItemModel):
@@ -151,6 +180,9 @@ class ModulesModel(QAbstractItemModel):
             return column.text(self, row)
         if role == ROW_ROLE:
             return row
+        if role == SORT_ROLE:
+            key = _KEYS.get(index.column())
+            return key(row) if key else column.text(self, row)
         if role == Qt.ItemDataRole.ToolTipRole:
             return module_tip(row, self.title, self.ran)
         if role == Qt.ItemDataRole.TextAlignmentRole and column.right:

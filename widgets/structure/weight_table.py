@@ -11,8 +11,10 @@ from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTableView, QWidge
 from engine.protocol import InitialValues, StructureSnapshot, WeightRow
 from widgets import make, theme
 from widgets.structure.module_tree import ROW_HEIGHT
+from widgets.structure.sparkline import Sparkline
 from widgets.structure.weights_model import (
     COLUMNS,
+    HISTOGRAM,
     MEAN,
     NAME,
     OPTIMIZER,
@@ -25,7 +27,7 @@ from widgets.structure.weights_model import (
 )
 from widgets.theme import GRID
 
-_WIDTHS = (168, 80, 80, 80, 72, 72, 72, 72, 64, 80, 120)
+_WIDTHS = (168, 80, 80, 80, 80, 72, 72, 72, 72, 72, 64, 80, 120)
 _WIDEST = 280
 
 
@@ -68,6 +70,7 @@ class WeightTable(QWidget):
     def _make_table(self) -> QTableView:
         table = make.named(QTableView(), "weights_table", "Parameters and buffers")
         table.setModel(self.filter)
+        table.setItemDelegateForColumn(HISTOGRAM, Sparkline(table))
         table.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
         table.setHorizontalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
         table.setFrameShape(QTableView.Shape.NoFrame)

@@ -39,6 +39,12 @@ def _optimizer(row: WeightRow) -> str:
     return "" if row.kind == "buffer" else ", ".join(row.fed_by) or "none"
 
 
+def _gradient(row: WeightRow) -> str:
+    if row.gradient is None:
+        return "none" if row.trainable else ""
+    return format_number(row.gradient)
+
+
 COLUMNS = (
     Column("Name", "The name in named_parameters() and named_buffers().", lambda row: row.name),
     Column("Shape", "The sizes of its dimensions.", lambda row: format_shape(row.shape)),
@@ -47,6 +53,18 @@ COLUMNS = (
         "Std",
         "The standard deviation of its elements, as torch.std computes it.",
         lambda row: format_number(row.std),
+        right=True,
+    ),
+    Column(
+        "Histogram",
+        "How its finite elements lie between the least and the greatest, counted by torch.histc."
+        " It is sorted by the width of its bins.",
+        lambda row: " ".join(map(str, row.histogram.counts)) if row.histogram else "",
+    ),
+    Column(
+        "Gradient",
+        "The 2-norm of its .grad. none: no backward has given it one.",
+        _gradient,
         right=True,
     ),
     Column(
@@ -74,7 +92,21 @@ COLUMNS = (
         lambda row: ", ".join(row.shared_with),
     ),
 )
-NAME, SHAPE, MEAN, STD, TRAINABLE, OPTIMIZER, COUNT, SIZE, DTYPE, KIND, SHARED = range(len(COLUMNS))
+(
+    NAME,
+    SHAPE,
+    MEAN,
+    STD,
+    HISTOGRAM,
+    GRADIENT,
+    TRAINABLE,
+    OPTIMIZER,
+    COUNT,
+    SIZE,
+    DTYPE,
+    KIND,
+    SHARED,
+) = range(len(COLUMNS))
 
 _KEYS: dict[int, Callable[[WeightRow], float]] = {
     SHAPE: lambda row: row.elements,
@@ -82,6 +114,8 @@ _KEYS: dict[int, Callable[[WeightRow], float]] = {
     SIZE: lambda row: row.bytes,
     MEAN: lambda row: _number(row.mean),
     STD: lambda row: _number(row.std),
+    HISTOGRAM: lambda row: row.histogram.width if row.histogram else -1,
+    GRADIENT: lambda row: _number(row.gradient),
 }
 """Columns that are sorted by a number; the others are sorted by their texts."""
 
@@ -168,7 +202,7 @@ class WeightsModel(QAbstractTableModel):
             return colors.color("accent")
         if column == NAME:
             return colors.color("leaf" if row.trainable else "muted")
-        return colors.color("text" if column in (SHAPE, COUNT, MEAN, STD) else "muted")
+        return colors.color("text" if column in (SHAPE, COUNT, MEAN, STD, GRADIENT) else "muted")
 
 
 class WeightFilter(QSortFilterProxyModel):

@@ -24,18 +24,24 @@ def totals_words(whole: StructureSnapshot) -> str:
         elements = _count(totals.buffers, "element")
         parts.append(f"{elements} in buffers, {format_bytes(totals.buffer_bytes)}")
     if whole.modules and whole.modules[0].calls:
-        parts.append(f"{whole.modules[0].macs:,} MACs a batch")
+        of_all = whole.modules[0]
+        parts.append(f"{of_all.macs:,} MACs a batch")
+        if of_all.kept_bytes is not None:
+            parts.append(f"{format_bytes(of_all.kept_bytes)} of activations")
     return " · ".join(parts)
 
 
 def batch_words(whole: StructureSnapshot) -> str:
-    """Where shapes and MACs come from, or why there are none."""
+    """Where shapes, MACs and times come from, or why there are none."""
     if whole.unrun:
         batch = f" on {whole.batch}" if whole.batch else ""
-        return f"No shapes and no MACs: the step did not run{batch}. {whole.unrun}"
+        return f"No shapes, MACs and times: the step did not run{batch}. {whole.unrun}"
     if whole.batch:
-        return f"Shapes and MACs are those of one step on the first batch, {whole.batch}."
-    return "Name data under Train to see shapes and MACs."
+        return (
+            f"Shapes, MACs and activations are those of one step on the first batch, {whole.batch};"
+            " Time is one measured call of it."
+        )
+    return "Name data under Train to see shapes, MACs, activations and times."
 
 
 def unfed_words(whole: StructureSnapshot) -> str:
@@ -79,6 +85,11 @@ def call_words(call: ModuleCall) -> str:
     return f"{_shapes(call.inputs)} → {_shapes(call.outputs)}"
 
 
+def _cost_words(call: ModuleCall) -> str:
+    kept = "unknown bytes" if call.kept_bytes is None else format_bytes(call.kept_bytes)
+    return f"{call.macs:,} MACs, keeps {kept}, {format_number(call.ms, 3)} ms"
+
+
 def state_words(row: ModuleRow) -> str:
     """`train` or `eval`, and whether its parameters are frozen."""
     words = "train" if row.training else "eval"
@@ -98,7 +109,7 @@ def module_tip(row: ModuleRow, name: str, ran: bool) -> str:
         )
     if row.calls:
         lines.append(f"{_count(row.call_count, 'call')}, {row.macs:,} MACs in all:")
-        lines += [f"{call_words(call)}, {call.macs:,} MACs" for call in row.calls]
+        lines += [f"{call_words(call)}, {_cost_words(call)}" for call in row.calls]
         if row.call_count > len(row.calls):
             lines.append(f"and {row.call_count - len(row.calls):,} more")
     elif ran:
@@ -114,6 +125,8 @@ def weight_tip(row: WeightRow) -> str:
     ]
     if row.mean is not None:
         lines.append(f"mean {format_number(row.mean, 8)}, std {format_number(row.std, 8)}")
+    if row.gradient is not None:
+        lines.append(f"gradient norm {format_number(row.gradient, 8)}")
     if row.shared_with:
         lines.append(f"the same tensor as {_listed(row.shared_with)}")
     if row.fed_by:

@@ -11,7 +11,8 @@ from app.templates import load_template
 from engine.project.subject import ConsoleSubject, Objective
 from engine.protocol import ReadStructureCommand, RunCellCommand, StructureSnapshot
 from engine.subjects import structure
-from engine.subjects.structure import calls_in, module_rows, totals, weight_rows
+from engine.subjects.calls import calls_in
+from engine.subjects.structure import BINS, module_rows, totals, weight_rows
 
 
 class Tied(nn.Module):
@@ -98,10 +99,10 @@ def test_calls_have_the_shapes_and_macs_of_torch_and_change_nothing():
     assert not any(part._forward_hooks or part._forward_pre_hooks for part in module.modules())
     with FlopCounterMode(display=False) as counter:
         module.eval()(ids)
-    assert [(c.inputs, c.outputs) for c in calls[""]] == [(((4,),), ((4, 7),))]
-    assert calls[""][0].macs == counter.get_total_flops() // 2 == 4 * 4 * 4 * 2 + 4 * 4 * 7
-    assert [call.macs for call in calls["block.0"]] == [64, 64]
-    assert [call.macs for call in calls["norm"]] == [0]
+    assert [(c.inputs, c.outputs) for c in calls[""].calls] == [(((4,),), ((4, 7),))]
+    assert calls[""].calls[0].macs == counter.get_total_flops() // 2 == 4 * 4 * 4 * 2 + 4 * 4 * 7
+    assert [call.macs for call in calls["block.0"].calls] == [64, 64]
+    assert [call.macs for call in calls["norm"].calls] == [0]
     rows = {row.path: row for row in module_rows(module, calls)}
     assert rows["block"].call_count == 2 and rows["again"].call_count == 0
 
@@ -120,6 +121,137 @@ def test_many_calls_are_counted_and_the_first_told():
     assert row.call_count == 20 and len(row.calls) == structure.MAX_CALLS
     assert row.calls[-1].inputs == ((structure.MAX_CALLS, 2),)
     assert row.macs == sum(2 * 2 * n for n in range(1, 21))
+
+
+def test_histograms_are_those_of_torch():
+    module = nn.Linear(5, 40)
+    with torch.no_grad():
+        module.weight[0, 0], module.weight[1, 1] = torch.inf, torch.nan
+        module.bias.fill_(0.5)
+    weight, bias = weight_rows(module)
+    finite = module.weight.detach()[module.weight.isfinite()].double()
+    low, high = float(finite.min()), float(finite.max())
+    assert weight.histogram.counts == tuple(torch.histc(finite, BINS, low, high).int().tolist())
+    assert sum(weight.histogram.counts) == 5 * 40 - 2 and weight.histogram.low == low
+    assert weight.histogram.low + BINS * weight.histogram.width == pytest.approx(high)
+    same = torch.histc(torch.full((40,), 0.5).double(), BINS)
+    assert bias.histogram.counts == tuple(same.int().tolist())
+    assert bias.histogram.low == -0.5
+
+
+def test_gradients_are_those_of_torch():
+    module = Tied()
+    assert {row.gradient for row in weight_rows(module)} == {None}
+    module(torch.tensor([1, 2, 3, 0])).square().mean().backward()
+    rows = {row.name: row for row in weight_rows(module)}
+    for name, parameter in module.named_parameters(remove_duplicate=False):
+        if parameter.grad is None:
+            assert rows[name].gradient is None and name.endswith("0.bias")
+        else:
+            assert rows[name].gradient == pytest.approx(parameter.grad.norm().item())
+
+
+def test_a_sparse_and_a_complex_gradient_have_a_norm():
+    table = nn.Embedding(5, 3, sparse=True)
+    table(torch.tensor([1, 1, 2])).square().sum().backward()
+    assert table.weight.grad.is_sparse
+    expected = table.weight.grad.to_dense().norm().item()
+    assert weight_rows(table)[0].gradient == pytest.approx(expected)
+    module = nn.Linear(2, 2, bias=False, dtype=torch.complex64)
+    module(torch.ones(1, 2, dtype=torch.complex64)).abs().sum().backward()
+    expected = module.weight.grad.norm().item()
+    assert weight_rows(module)[0].gradient == pytest.approx(expected)
+
+
+def test_activations_are_the_storages_that_autograd_keeps():
+    net = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2), nn.Softplus())
+    x = torch.randn(5, 3)
+    rows = {row.path: row for row in module_rows(net, calls_in(net, lambda: net(x).mean()))}
+    # A linear keeps its input, relu its output (which the next linear keeps too), softplus its
+    # input.
+    assert [rows[path].kept_bytes for path in "0123"] == [
+        5 * 3 * 4,
+        5 * 4 * 4,
+        5 * 4 * 4,
+        5 * 2 * 4,
+    ]
+    assert rows[""].kept_bytes == 60 + 80 + 40
+    own = {p.untyped_storage().data_ptr() for p in net.parameters()}
+    kept = {}
+
+    def keep(tensor):
+        kept[tensor.untyped_storage().data_ptr()] = tensor.untyped_storage()
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+        result = net(x)
+    assert rows[""].kept_bytes == sum(s.nbytes() for p, s in kept.items() if p not in own)
+    assert result.requires_grad
+    with torch.no_grad():
+        assert calls_in(net, lambda: net(x))[""].kept_bytes == 0
+
+
+def test_a_storage_that_several_calls_keep_counts_once():
+    layer, x = nn.Linear(3, 3), torch.randn(4, 3)
+    calls = calls_in(layer, lambda: (layer(x) + layer(x)).sum())[""]
+    assert [call.kept_bytes for call in calls.calls] == [48, 48] and calls.kept_bytes == 48
+
+
+class Differentiating(nn.Module):
+    """torch.func refuses saved tensor hooks in its transforms."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(3, 1)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.layer(torch.func.grad(lambda y: (y**3).sum())(x))
+
+
+def test_where_torch_cannot_tell_activations_are_unknown():
+    calls = calls_in(module := Differentiating(), lambda: module(torch.ones(2, 3)))
+    assert calls[""].kept_bytes is None and calls["layer"].calls[0].kept_bytes is None
+    assert calls["layer"].calls[0].macs == 6
+
+
+def test_every_call_has_a_time_and_the_measured_run_prints_nothing(capsys):
+    module, ids = Tied(), torch.tensor([1, 2, 3, 0])
+    ran = []
+
+    def run() -> None:
+        print("a line of the step")
+        ran.append(torch.rand(()).item())
+        module(ids)
+
+    calls = calls_in(module, run)
+    assert len(ran) == 2 and ran[0] == ran[1]
+    assert capsys.readouterr().out == "a line of the step\n"
+    of_parts = [call.ms for path in calls if path for call in calls[path].calls]
+    assert all(ms > 0 for ms in of_parts) and len(of_parts) == 9
+    assert calls[""].calls[0].ms >= max(of_parts)
+    row = module_rows(module, calls)[2]
+    assert row.ms == sum(call.ms for call in calls[row.path].calls)
+
+
+class Forgiving(nn.Module):
+    """Calls a layer that raises, and goes on."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.wrong, self.right = nn.Linear(2, 2), nn.Linear(3, 2)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        try:
+            return self.wrong(x)
+        except RuntimeError:
+            return self.right(x)
+
+
+def test_a_call_that_raises_is_not_counted():
+    module = Forgiving()
+    calls = calls_in(module, lambda: module(torch.ones(4, 3)).sum())
+    assert calls.keys() == {"", "right"}
+    assert calls[""].kept_bytes == calls["right"].kept_bytes == 48
 
 
 # -- the command -----------------------------------------------------------------------------------

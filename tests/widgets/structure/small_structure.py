@@ -3,14 +3,34 @@
 from __future__ import annotations
 
 from engine.project.document import replace
-from engine.protocol import ModuleCall, ModuleRow, StructureSnapshot, StructureTotals, WeightRow
+from engine.protocol import (
+    Histogram,
+    ModuleCall,
+    ModuleRow,
+    StructureSnapshot,
+    StructureTotals,
+    WeightRow,
+)
 
-CALL = ModuleCall(((8, 4),), ((8, 2),), macs=64)
+CALL = ModuleCall(((8, 4),), ((8, 2),), macs=64, kept_bytes=128, ms=0.25)
+HISTOGRAM = Histogram(-1.0, 0.5, (1, 2, 4, 1))
 
 MODULES = (
-    ModuleRow("", "Net", 32, 128, 22, (CALL,), 1, macs=224),
+    ModuleRow("", "Net", 32, 128, 22, (CALL,), 1, macs=224, kept_bytes=2048, ms=1.5),
     ModuleRow("body", "Sequential", 22, 88, 12, code=".body"),
-    ModuleRow("body.0", "Linear", 10, 40, 0, (CALL, CALL), 2, macs=128, code=".body[0]"),
+    ModuleRow(
+        "body.0",
+        "Linear",
+        10,
+        40,
+        0,
+        (CALL, CALL),
+        2,
+        macs=128,
+        kept_bytes=None,
+        ms=0.5,
+        code=".body[0]",
+    ),
     ModuleRow(
         "body.1",
         "BatchNorm1d",
@@ -19,10 +39,13 @@ MODULES = (
         12,
         (CALL, ModuleCall(((4, 2),), ((4, 2),))),
         2,
+        ms=0.0625,
         training=False,
         code=".body[1]",
     ),
-    ModuleRow("head", "Linear", 10, 40, 10, (CALL,), 1, macs=32, code=".head"),
+    ModuleRow(
+        "head", "Linear", 10, 40, 10, (CALL,), 1, macs=32, kept_bytes=128, ms=0.25, code=".head"
+    ),
 )
 
 
@@ -39,15 +62,32 @@ def weight(name: str, *shape: int, **facts) -> WeightRow:
 
 
 WEIGHTS = (
-    weight("body.0.weight", 2, 4, trainable=False, mean=0.25, std=0.5, fed_by=("opt",)),
+    weight(
+        "body.0.weight",
+        2,
+        4,
+        trainable=False,
+        mean=0.25,
+        std=0.5,
+        fed_by=("opt",),
+        histogram=HISTOGRAM,
+    ),
     weight("body.0.bias", 2, trainable=False, mean=-0.125, std=0.0625, fed_by=("opt",)),
-    weight("body.1.weight", 6, mean=1.0, std=0.0, fed_by=("opt", "other")),
+    weight("body.1.weight", 6, mean=1.0, std=0.0, fed_by=("opt", "other"), gradient=0.125),
     weight("body.1.bias", 6, mean=0.0, std=0.0, fed_by=("opt",)),
     weight("body.1.running_mean", 6, kind="buffer", trainable=False, mean=0.0, std=0.0),
     weight(
         "body.1.seen", kind="buffer", dtype="int64", trainable=False, persistent=False, mean=3.0
     ),
-    weight("head.weight", 2, 4, mean=0.1, std=1.25, shared_with=("tied.weight",)),
+    weight(
+        "head.weight",
+        2,
+        4,
+        mean=0.1,
+        std=1.25,
+        shared_with=("tied.weight",),
+        histogram=Histogram(0.0, 1.0, (0, 8, 2)),
+    ),
     weight("head.bias", 2, mean=float("nan"), std=float("nan")),
 )
 
@@ -62,7 +102,9 @@ WHOLE = StructureSnapshot(
 BARE = replace(
     WHOLE,
     title="model",
-    modules=tuple(replace(row, calls=(), call_count=0, macs=0) for row in MODULES),
+    modules=tuple(
+        replace(row, calls=(), call_count=0, macs=0, kept_bytes=0, ms=0.0) for row in MODULES
+    ),
     weights=tuple(replace(row, fed_by=(), shared_with=()) for row in WEIGHTS),
     batch="",
     optimizers=(),

@@ -98,6 +98,10 @@ def test_the_tree_is_that_of_the_modules(view):
     assert tree_texts(view, modules_model.PARAMETERS) == ["32", "22", "10", "12", "10"]
     assert tree_texts(view, modules_model.SIZE) == ["128 B", "88 B", "40 B", "48 B", "40 B"]
     assert tree_texts(view, modules_model.MACS) == ["224", "", "128", "", "32"]
+    assert tree_texts(view, modules_model.KEPT) == ["2 KiB", "", "", "", "128 B"]
+    assert tree_texts(view, modules_model.TIME) == ["1.5", "", "0.5", "0.0625", "0.25"]
+    tip = view.tree.model.index_at("head").data(Qt.ItemDataRole.ToolTipRole)
+    assert "(8, 4) → (8, 2), 64 MACs, keeps 128 B, 0.25 ms" in tip
 
 
 def test_the_table_has_every_parameter_and_buffer(view):
@@ -108,6 +112,9 @@ def test_the_table_has_every_parameter_and_buffer(view):
         "0.25", "-0.125", "1", "0", "0", "3", "0.1", "nan"
     ]  # fmt: skip
     assert table_texts(view, columns.STD)[5:] == ["–", "1.25", "nan"]
+    assert table_texts(view, columns.GRADIENT) == [
+        "", "", "0.125", "none", "", "", "none", "none"
+    ]  # fmt: skip
     assert table_texts(view, columns.TRAINABLE) == [
         "frozen", "frozen", "yes", "yes", "", "", "yes", "yes"
     ]  # fmt: skip
@@ -121,7 +128,7 @@ def test_the_table_has_every_parameter_and_buffer(view):
 def test_what_is_said_above(view):
     assert view._totals.text() == (
         "5 modules · 32 parameters, 10 frozen · 128 B · 7 elements in buffers, 32 B"
-        " · 224 MACs a batch"
+        " · 224 MACs a batch · 2 KiB of activations"
     )
     assert "first batch, (float32 (8, 4), int64 (8,))" in view._batch.text()
     assert view._unfed.text() == (
@@ -133,7 +140,7 @@ def test_what_is_said_above(view):
     assert view._unregistered.text().startswith("layers, a.b hold modules or parameters in a plain")
     view.show_structure(replace(WHOLE, unrun="RuntimeError: no"), "Net()")
     assert view._batch.text() == (
-        "No shapes and no MACs: the step did not run on (float32 (8, 4), int64 (8,))."
+        "No shapes, MACs and times: the step did not run on (float32 (8, 4), int64 (8,))."
         " RuntimeError: no"
     )
     assert view._batch.property("role") == "error"
@@ -141,9 +148,11 @@ def test_what_is_said_above(view):
 
 def test_without_data_it_says_what_to_do(view, qtbot):
     view.show_structure(BARE, "model")
-    assert view._batch.text() == "Name data under Train to see shapes and MACs."
+    assert view._batch.text() == (
+        "Name data under Train to see shapes, MACs, activations and times."
+    )
     assert not view._unfed.isVisibleTo(view)
-    for column in (modules_model.SHAPES, modules_model.CALLS, modules_model.MACS):
+    for column in modules_model.OF_A_RUN:
         assert view.tree.tree.isColumnHidden(column)
     assert view.weights.table.isColumnHidden(weights_model.OPTIMIZER)
     assert view.weights.table.isColumnHidden(weights_model.SHARED)
@@ -215,6 +224,29 @@ def test_columns_are_sorted_by_their_numbers(view):
     ]  # fmt: skip
 
 
+def test_the_tree_is_sorted_by_its_numbers_and_back(view):
+    tree = view.tree.tree
+    tree.sortByColumn(modules_model.TIME, Qt.SortOrder.AscendingOrder)
+    assert tree_texts(view, modules_model.NAME) == ["Net()", "body", "1", "0", "head"]
+    tree.sortByColumn(modules_model.PARAMETERS, Qt.SortOrder.AscendingOrder)
+    assert tree_texts(view, modules_model.NAME) == ["Net()", "head", "body", "0", "1"]
+    tree.sortByColumn(-1, Qt.SortOrder.AscendingOrder)
+    assert tree_texts(view, modules_model.NAME) == ["Net()", "body", "0", "1", "head"]
+
+
+def test_histograms_are_sorted_by_their_bins_and_painted(view):
+    table = view.weights.table
+    table.sortByColumn(weights_model.HISTOGRAM, Qt.SortOrder.DescendingOrder)
+    assert table_texts(view, weights_model.NAME)[:2] == ["head.weight", "body.0.weight"]
+    cell = table.visualRect(view.weights.filter.index(0, weights_model.HISTOGRAM))
+    image = table.viewport().grab(cell).toImage()
+    leaf = theme.current().color("leaf").rgb()
+    bottom = image.height() - 5
+    third = image.width() // 3
+    painted = [image.pixel(x, bottom) == leaf for x in (third // 2, third + third // 2)]
+    assert painted == [False, True]
+
+
 def test_what_is_selected_stays_when_numbers_change(view):
     choose_module(view, "body.1")
     choose_rows(view, 1)
@@ -229,13 +261,13 @@ def test_what_is_selected_stays_when_numbers_change(view):
 def test_both_are_copied_as_text(view):
     view.tree.copy_button.click()
     lines = QGuiApplication.clipboard().text().splitlines()
-    assert lines[2] == "    0\tLinear\t(8, 4) → (8, 2)\t×2\t10\t40 B\t128\ttrain, frozen"
+    assert lines[2] == "    0\tLinear\t(8, 4) → (8, 2)\t×2\t10\t128\t\t0.5\t40 B\ttrain, frozen"
     assert len(lines) == 5
     choose_rows(view, 0, 6)
     view.weights.copy_button.click()
     lines = QGuiApplication.clipboard().text().splitlines()
     assert [line.split("\t")[0] for line in lines] == ["body.0.weight", "head.weight"]
-    assert lines[0].split("\t")[1:5] == ["(2, 4)", "0.25", "0.5", "frozen"]
+    assert lines[0].split("\t")[1:7] == ["(2, 4)", "0.25", "0.5", "1 2 4 1", "", "frozen"]
 
 
 # -- acting ----------------------------------------------------------------------------------------
