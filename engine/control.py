@@ -6,6 +6,10 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Literal
+
+GoesOn = Literal["", "on", "step", "line"]
+"""Not at all, to its end, to the next optimizer step, or to the next line."""
 
 
 @dataclass
@@ -14,8 +18,8 @@ class Control:
 
     `mark` is the id of the newest command at the time of the last signal. A signal is meant for
     that command and older ones, so a command with a higher id starts with clear flags.
-    `interrupted`: an interrupt came while the lab's own code ran inside the user's. `single_step`:
-    a loop of the user's that is held runs to its next optimizer step.
+    `interrupted`: an interrupt came while the lab's own code ran inside the user's. `goes_on`: how
+    far the code that is held is to run.
     """
 
     stop: threading.Event = field(default_factory=threading.Event)
@@ -24,7 +28,7 @@ class Control:
     in_user_code: bool = False
     in_own_code: bool = False
     interrupted: bool = False
-    single_step: bool = False
+    goes_on: GoesOn = ""
     interrupt: Callable[[], None] = lambda: None  # raises KeyboardInterrupt in the user's code
 
     def clear_before(self, command_id: int) -> None:

@@ -24,7 +24,7 @@ Only training goes on while other commands are answered:
 
 The session itself answers `StepTrainingCommand` and `ContinueTrainingCommand`.
 
-A cell that holds a loop of the user's calls `lab.attend` meanwhile (`console.run_cell`): it answers
+Code of the user's that is held calls `lab.attend` meanwhile (`handlers/holding.py`): it answers
 what comes then, by `Session.handle_held`.
 """
 

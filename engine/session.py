@@ -21,6 +21,7 @@ from .protocol import (
     ContinueTrainingCommand,
     ErrorSnapshot,
     Snapshot,
+    StepLineCommand,
     StepTrainingCommand,
     TrainCommand,
     TrainingSnapshot,
@@ -67,6 +68,8 @@ class Session:
                 self._step_training()
             elif isinstance(command, ContinueTrainingCommand):
                 self._continue_training()
+            elif isinstance(command, StepLineCommand):
+                raise LabError("No code is held.", hint="breakpoint() in it holds it there.")
             else:
                 self._run_to_end(command)
         except (Exception, KeyboardInterrupt) as error:
@@ -74,14 +77,18 @@ class Session:
         self._done(command)
 
     def handle_held(self, command: Command) -> bool:
-        """Answer one command inside a cell whose loop is held. False, and nothing is done, if it
-        must wait for the end of the cell: it is not about the loop, nor does it only read."""
+        """Answer one command inside code that is held. False, and nothing is done, if it must wait
+        for the end of the code: it is not about the code, nor does it only read."""
         control = self.lab.control
         try:
             if isinstance(command, StepTrainingCommand):
-                control.single_step = True
+                control.pause.set()
+                control.goes_on = "step"
+            elif isinstance(command, StepLineCommand):
+                control.goes_on = "line"
             elif isinstance(command, ContinueTrainingCommand):
                 control.pause.clear()
+                control.goes_on = "on"
             elif type(command).while_held:
                 for snapshot in self._find_handler(type(command))(self.lab, command):
                     if snapshot is not None:

@@ -9,6 +9,7 @@ import sys
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
+from copy import copy
 from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
@@ -64,7 +65,7 @@ class Namespace:
         # Context managers around each cell, made from the file name that its frames carry.
         self.around: list[Callable[[str], AbstractContextManager[object]]] = [
             lambda _: threads_counted(),
-            self._recorded,
+            self.recorded,
         ]
         self._modes = _Modes()
         # Keeps the `from __future__ import`s of earlier cells. Called like `compile`.
@@ -100,7 +101,7 @@ class Namespace:
                 for enter in self.around:
                     stack.enter_context(enter(name))
                 with control.user_code():
-                    self._execute(source, name, output)
+                    self.execute(source, name, output)
         except BaseException as error:  # user code may raise anything
             is_exit = isinstance(error, SystemExit) and error.code in (None, 0)
             return (None if is_exit else error), name
@@ -158,6 +159,19 @@ class Namespace:
                 hint="Choose a variable of the console, or check the spelling.",
             ) from error
 
+    def with_variables(self, variables: dict[str, Any]) -> Namespace:
+        """This namespace with the variables of a frame, and nothing entered around what runs."""
+        other = copy(self)
+        other.variables, other.around = variables, []
+        return other
+
+    def of_module(self, module: ModuleType) -> Namespace:
+        """This namespace with another module's variables, to look at them while the module runs. It
+        begins in the modes that are set now."""
+        other = self.with_variables(module.__dict__)
+        other.module, other._modes = module, _Modes()
+        return other
+
     def users_modes(self) -> AbstractContextManager[None]:
         """The grad mode, default dtype and default device that the next cell will run in."""
         return self._modes.users()
@@ -179,7 +193,8 @@ class Namespace:
             for mode in reversed(modes):
                 _push_mode(mode)
 
-    def _execute(self, source: str, name: str, output: Output) -> None:
+    def execute(self, source: str, name: str, output: Output) -> None:
+        """Run Python among the variables, with nothing around it."""
         tree = ast.parse(source, name)
         last = tree.body[-1] if tree.body else None
         if not isinstance(last, ast.Expr):
@@ -202,7 +217,8 @@ class Namespace:
             self._next_recorder = LightRecorder
 
     @contextmanager
-    def _recorded(self, cell: str) -> Iterator[None]:
+    def recorded(self, cell: str) -> Iterator[None]:
+        """Record what runs in this context, under the name that the frames of its code carry."""
         with self.writes.watch(cell, lambda: self.reached().tensors().values()) as watch:
             recorder = self._next_recorder(modules=self.name_of, watch=watch, cuts=self._cuts)
             try:

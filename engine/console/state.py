@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from ..errors import LabError
+from .held import HeldCode
 from .namespace import Namespace
+from .output import Output
 
 
 @dataclass
@@ -15,6 +19,18 @@ class ConsoleState:
 
     namespace: Namespace = field(default_factory=Namespace)
     examples: dict[str, Namespace] = field(default_factory=dict)
+    held: tuple[HeldCode, Output] | None = field(default=None, init=False)
+    """The user's code that is held, and where it prints."""
+
+    @contextmanager
+    def held_at(self, code: HeldCode, output: Output) -> Iterator[None]:
+        """While this context is open, `namespace` has the variables of the frame that is held."""
+        before, self.namespace = self.namespace, code.namespace
+        self.held = code, output
+        try:
+            yield
+        finally:
+            self.namespace, self.held = before, None
 
     def begin_example(self, tab: str) -> Namespace:
         """A new namespace for an example of this tab, with a journal of its own."""

@@ -13,7 +13,7 @@ MAX_FIGURES = 24
 
 class UsersLab:
     """`lab.log(accuracy=0.9)` adds named figures to the next optimizer step of a loop, in Train's
-    plots."""
+    plots. `lab.hold()` holds the code there, as `breakpoint()` does."""
 
     def __init__(self) -> None:
         self._names: set[str] = set()
@@ -30,6 +30,10 @@ class UsersLab:
             raise ValueError(f"lab.log takes at most {MAX_FIGURES} different names in a cell")
         self._names |= found.keys()
         self._figures |= found
+
+    def hold(self) -> None:
+        """Hold the code here, to look at its variables."""
+        breakpoint()
 
     def begin_cell(self) -> None:
         """Forget what an earlier cell has logged."""

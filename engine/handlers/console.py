@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
-from contextlib import nullcontext
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -17,7 +16,6 @@ from ..console.variables import ANSWER_S, list_variables
 from ..control import Control
 from ..errors import LabError, error_report, sendable
 from ..lab import Lab
-from ..loops.own_loop import OwnLoop
 from ..protocol import (
     MAX_SNAPSHOT_BYTES,
     CellSnapshot,
@@ -31,6 +29,7 @@ from ..protocol import (
     ReadVariablesCommand,
     RunCellCommand,
     RunExampleCommand,
+    RunHeldCommand,
     Snapshot,
     TensorReport,
     TensorsSnapshot,
@@ -40,6 +39,7 @@ from ..recording.modes import WATCHING
 from ..recording.pauses import UNSEEN
 from ..tensors.error_help import explain_error
 from ..tensors.failures import raised_operands
+from .holding import shown_and_held
 
 EXAMPLE = "<cell of the example>"
 """The name of an example's code in tracebacks."""
@@ -48,8 +48,9 @@ EXAMPLE = "<cell of the example>"
 def run_cell(lab: Lab, command: RunCellCommand) -> Iterator[Snapshot]:
     namespace = lab.console.namespace
     output = output_of(lab, command.all_output)
-    loop = _loop_of(lab, namespace.next_name(command.filename))
-    with nullcontext() if lab.is_training else loop.watched():  # Train shows one run at a time
+    cell = namespace.next_name(command.filename)
+    title = cell.strip("<>") if cell.startswith("<") else Path(cell).name
+    with shown_and_held(lab, namespace, title, output) as (loop, _):
         error, name = namespace.run(command.source, command.filename, output, lab.control)
     report = cell_error(error, name, lab.control)
     last = loop.last(error, report)
@@ -61,25 +62,16 @@ def run_cell(lab: Lab, command: RunCellCommand) -> Iterator[Snapshot]:
     yield CellSnapshot(ok=error is None, error=report)
 
 
-def _loop_of(lab: Lab, name: str) -> OwnLoop:
-    """What watches the loop of the cell whose frames will carry this name."""
-    namespace = lab.console.namespace
-    title = f"Loop in {name.strip('<>')}" if name.startswith("<") else Path(name).name
-
-    def hold(is_over: Callable[[], bool]) -> None:
-        with namespace.suspended():
-            lab.emit(list_variables(namespace, lab.control))
-            while lab.attend is not None and not is_over():
-                lab.attend()
-
-    return OwnLoop(
-        title,
-        lab.control,
-        lab.emit,
-        namespace.lab.take_figures,
-        namespace.name_of,
-        None if lab.attend is None else hold,
-    )
+def run_held(lab: Lab, command: RunHeldCommand) -> Iterator[Snapshot]:
+    """Raises LabError if no code is held."""
+    held = lab.console.held
+    if held is None:
+        raise LabError("The code goes on: nothing is held.", hint="Run this as a cell.")
+    code, output = held
+    error, name = code.run(command.source, output, lab.control)
+    output.flush()
+    yield list_variables(code.namespace, lab.control)
+    yield CellSnapshot(ok=error is None, error=cell_error(error, name, lab.control))
 
 
 def run_example(lab: Lab, command: RunExampleCommand) -> Iterator[Snapshot]:

@@ -59,12 +59,14 @@ from ..training.objective import CatalogueObjective
 from ..training.objective import Objective as RunObjective
 from ..training.usual_steps import described, write_step
 from .console import output_of
+from .holding import seen_and_held
 
 
 def run_file(lab: Lab, command: RunFileCommand) -> Iterator[Snapshot]:
     """Raises as `python_file.run_file` does."""
-    path = Path(command.path).expanduser()
-    file = lab.subjects.run_file(path, output_of(lab), lab.control)
+    path, output = Path(command.path).expanduser(), output_of(lab)
+    with seen_and_held(lab, path, output) as around:
+        file = lab.subjects.run_file(path, output, lab.control, around)
     yield FileSnapshot(path=str(file.path), digest=file.digest, objects=objects_in(file))
 
 

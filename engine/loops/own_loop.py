@@ -24,12 +24,12 @@ from .hooks import gradient_norms, quiet, steps_shown
 MAX_NAMED = 4
 """Optimizers, and groups of one optimizer, that get figures of their own."""
 
-Hold = Callable[[Callable[[], bool]], None]
-"""Holds the user's code until the function that it gets returns True."""
+Hold = Callable[[], None]
+"""Holds the user's code until it is to go on."""
 
 
 class OwnLoop:
-    """Measures what one cell runs: `with loop.watched():` around it.
+    """Measures what one cell or file runs: `with loop.watched():` around it.
 
     A row has the loss, the learning rate of the optimizer's first group, and the norm of the
     gradients before the step. The loss is the last scalar on which `backward` was called. A step
@@ -113,16 +113,11 @@ class OwnLoop:
 
     def _be_held(self, hold: Hold) -> None:
         control = self._control
-        control.single_step = False
-
-        def is_over() -> bool:
-            return not control.pause.is_set() or control.single_step or control.interrupted
-
         with control.own_code():
             with self._sheltered(is_measuring=False):
                 self._send("paused")
             with self._unbroken():
-                hold(is_over)
+                hold()
             if not control.interrupted:
                 with self._sheltered(is_measuring=False):
                     self._send("running")

@@ -9,6 +9,7 @@ from .commands import *  # noqa: F403
 from .derivative_snapshots import *  # noqa: F403
 from .explanation_snapshots import *  # noqa: F403
 from .flow_snapshots import *  # noqa: F403
+from .holding import *  # noqa: F403
 from .memory_snapshots import *  # noqa: F403
 from .rule_snapshots import *  # noqa: F403
 from .shape_snapshots import *  # noqa: F403

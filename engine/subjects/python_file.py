@@ -7,8 +7,8 @@ import importlib.util
 import inspect
 import linecache
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -27,6 +27,9 @@ from .subject import required_parameters
 
 _PREFIX = "tensorlab_file_"
 """Before the name of a module whose own name a library has."""
+
+
+Around = Callable[[ModuleType], AbstractContextManager[object]]
 
 
 @dataclass(frozen=True)
@@ -56,13 +59,16 @@ def digest_of(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def run_file(path: Path, output: Output, control: Control) -> PythonFile:
+def run_file(
+    path: Path, output: Output, control: Control, around: Around = nullcontext
+) -> PythonFile:
     """Run the file as a module. A file in a package runs as a module of that package.
 
     While it runs, its folder (that of the outermost package) is first on `sys.path`; later it is
     last there, so that functions can still import what lies beside it. The modules beside it that
-    an earlier run has imported run again too. Raises LabError if the file cannot be read, and
-    whatever its code raises.
+    an earlier run has imported run again too. `around(module)` is a context to run it in.
+
+    Raises LabError if the file cannot be read, and whatever its code raises.
     """
     path = path.absolute()
     try:
@@ -87,6 +93,7 @@ def run_file(path: Path, output: Output, control: Control) -> PythonFile:
         output.redirected(),
         warnings_at_users_lines(),
         _as_program(path, root),
+        around(module),
         control.user_code(),
     ):
         for package in _packages(name):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from ..control import Control
 from ..errors import LabError
 from ..project.subject import ConsoleSubject, FileSubject, title
 from ..randomness import RandomStream
-from .python_file import PythonFile, run_file
+from .python_file import Around, PythonFile, run_file
 from .subject import CodeModel, made_module
 
 
@@ -38,9 +39,11 @@ class SubjectState:
     files: dict[Path, PythonFile] = field(default_factory=dict)
     _made: dict[tuple[ConsoleSubject | FileSubject, int], _Made] = field(default_factory=dict)
 
-    def run_file(self, path: Path, output: Output, control: Control) -> PythonFile:
+    def run_file(
+        self, path: Path, output: Output, control: Control, around: Around = nullcontext
+    ) -> PythonFile:
         """Run the file, also if it has run before. Raises as `python_file.run_file` does."""
-        file = run_file(path, output, control)
+        file = run_file(path, output, control, around)
         self.files[path.absolute()] = file
         return file
 

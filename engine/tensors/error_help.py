@@ -14,8 +14,8 @@ from pathlib import Path
 import msgspec
 
 NO_DEBUGGER = (
-    "There is no debugger's prompt here. To go through code line by line, forward and back, trace"
-    " it: Autograd, “Forward, op by op”. A file can also be run by python -m pdb."
+    "Only code of a cell or of a file is held. To go through code line by line, forward and back,"
+    " trace it: Autograd, “Forward, op by op”."
 )
 PATH = Path(__file__).with_name("errors.toml")
 

@@ -21,6 +21,7 @@ from engine.protocol import (
     RunCellCommand,
     StartBackwardCommand,
     StepColumns,
+    StepLineCommand,
     StepTrainingCommand,
     TrainCommand,
     TrainingSnapshot,
@@ -311,7 +312,7 @@ def test_a_run_that_cannot_start_is_an_error_and_done(sent, setup, handlers):
     assert not session.advance()
 
 
-OWN = {StepTrainingCommand, ContinueTrainingCommand}
+OWN = {StepTrainingCommand, StepLineCommand, ContinueTrainingCommand}
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 from torch.optim.optimizer import _global_optimizer_post_hooks, _global_optimizer_pre_hooks
 
-from engine.handlers import console
+from engine.handlers import holding
 from engine.loops.own_loop import OwnLoop
 from engine.protocol import (
     MAX_SNAPSHOT_BYTES,
@@ -379,7 +379,7 @@ def test_a_long_loop_takes_no_more_memory(desk: Desk, monkeypatch: pytest.Monkey
         made.append(OwnLoop(*args))
         return made[-1]
 
-    monkeypatch.setattr(console, "OwnLoop", loop_made)
+    monkeypatch.setattr(holding, "OwnLoop", loop_made)
     loops = desk.run(
         BEGIN
         + """

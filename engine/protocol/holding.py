@@ -1,0 +1,41 @@
+"""Messages about code of the user's that is held: at an optimizer step, or at a line."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from .commands import Command
+from .snapshots import Snapshot
+
+HeldAt = Literal["", "step", "line", "backward"]
+
+
+class HeldSnapshot(Snapshot, frozen=True, kw_only=True):
+    """The cell or file `title` is held in `line` of `file`, in the function `function` ("" outside
+    of one): after an optimizer step, before a line, or inside a backward(). With `at` "", it goes
+    on.
+
+    `lines` are lines of the source around it, the first of which has the number `first_line`.
+    """
+
+    at: HeldAt = ""
+    title: str = ""
+    file: str = ""
+    function: str = ""
+    line: int = 0
+    first_line: int = 1
+    lines: tuple[str, ...] = ()
+
+
+class StepLineCommand(Command, frozen=True, kw_only=True):
+    """Let the code that is held run to its next line. `ContinueTrainingCommand` lets it go on,
+    `StepTrainingCommand` to the next optimizer step."""
+
+
+class RunHeldCommand(Command, frozen=True, kw_only=True):
+    """Run Python where the code is held, among the variables of its frame -> VariablesSnapshot,
+    then CellSnapshot. What it prints comes with the output of the code that is held."""
+
+    handler = "console:run_held"
+    while_held = True
+    source: str
