@@ -13,18 +13,21 @@ from ..autograd.backward.backward_pass import BackwardPass
 from ..autograd.backward.comparing import compare
 from ..autograd.backward.roots import ConsoleSubject, GradientSubject, ModelSubject, Subject
 from ..autograd.backward.step_roots import StepSubject, module_names
-from ..autograd.graph.reading import Node
+from ..autograd.graph.reading import Node, read_graph
+from ..autograd.graph.snapshot import graph_snapshots
 from ..errors import LabError
 from ..lab import Lab
 from ..project.document import Model
 from ..project.subject import CanvasSubject
 from ..protocol import (
     CompareGradientsCommand,
+    ForwardGraphSnapshot,
     GraphNumbersCommand,
     GraphNumbersSnapshot,
     InspectCommand,
     MoveBackwardCommand,
     ParameterUpdate,
+    ReadForwardGraphCommand,
     Snapshot,
     StartBackwardCommand,
     Value,
@@ -58,7 +61,7 @@ def start_backward(lab: Lab, command: StartBackwardCommand) -> Iterator[Snapshot
         lab.backward.close()
         lab.backward.namespace = namespace
     elif not isinstance(command.subject, CanvasSubject):
-        subject = _step_subject(lab, command)
+        subject = _step_subject(lab, command, command.batch)
         lab.backward.close()
         lab.backward.namespace = lab.console.namespace
     else:
@@ -88,14 +91,25 @@ def start_backward(lab: Lab, command: StartBackwardCommand) -> Iterator[Snapshot
     yield backward.snapshot()
 
 
-def _step_subject(lab: Lab, command: StartBackwardCommand) -> StepSubject:
+def read_forward_graph(lab: Lab, command: ReadForwardGraphCommand) -> Iterator[Snapshot]:
+    """Answer with ForwardGraphSnapshots. Raises LabError if there is no such subject or data, and
+    for a loss without a graph, and what the user's code raises."""
+    subject = _step_subject(lab, command)
+    graph = read_graph(subject.roots, names=subject.names)
+    for part in graph_snapshots(graph, (), subject.provenance, root=subject.root):
+        yield ForwardGraphSnapshot(graph=part)
+
+
+def _step_subject(
+    lab: Lab, command: StartBackwardCommand | ReadForwardGraphCommand, batch_number: int = 0
+) -> StepSubject:
     """The loss of one step of the command's subject on a batch, as a run would begin with it. The
     module's buffers and mode, and the random generators, are as before."""
     subject = find_subject(lab, command.subject, Model(), command.training)
     objective = objective_of(lab, subject, command.objective, Model(), command.training)
     recorder = Recorder(modules=module_names(subject.module))
     with running(lab, command.training, objective.generators):
-        batch = first_batch(objective.batches(0, command.batch))
+        batch = first_batch(objective.batches(0, batch_number))
         random = random_states()
         with on_trial(subject.module), torch.enable_grad(), recorder:
             loss = objective.outcome(batch).loss

@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from ..project.document import Model, TrainingSetup
 from ..project.subject import CanvasSubject, ConsoleSubject, FileSubject, Objective, Subject
+from .autograd_snapshots import GraphSnapshot
 from .commands import Command
 from .snapshots import Snapshot
 from .value_snapshots import Histogram
@@ -52,6 +53,23 @@ class ReadStructureCommand(Command, frozen=True, kw_only=True):
     objective: Objective = Objective()
     model: Model = Model()
     training: TrainingSetup = TrainingSetup()
+
+
+class ReadForwardGraphCommand(Command, frozen=True, kw_only=True):
+    """Read the graph that one step of a subject of code records, with the module of each node ->
+    ForwardGraphSnapshots, the parts of one graph. The step runs as for ReadStructureCommand. In the
+    graph the path of a module begins with the class of the subject: `Net.layers.0`."""
+
+    handler = "backward:read_forward_graph"
+    subject: ConsoleSubject | FileSubject
+    objective: Objective
+    training: TrainingSetup = TrainingSetup()
+
+
+class ForwardGraphSnapshot(Snapshot, frozen=True, kw_only=True):
+    """A part of the graph of a step; no pass goes through it."""
+
+    graph: GraphSnapshot
 
 
 class RunLineCommand(Command, frozen=True, kw_only=True):

@@ -127,6 +127,28 @@ class Hierarchy:
         other key."""
         return frozenset(branch.key for branch in walk(self._branches[key]))
 
+    def module_of(self, key: str) -> str:
+        """The path of the module of a box: its own, that of the first call in a repeat, or else
+        that of the innermost module around it; "" outside all modules. Raises KeyError for a key
+        that no box has."""
+        if key.startswith("#"):
+            return self.graph.nodes[int(key[1:])].module
+        branch = self._branches[key]
+        first = branch.children[0]
+        if branch.kind == "repeat" and isinstance(first, Branch) and first.kind == "module":
+            return first.path
+        return branch.path if branch.kind == "module" else self._outer[key]
+
+    def box_of_module(self, path: str) -> tuple[str, frozenset[str]] | None:
+        """The key of the box of a module's first call, and the keys of the boxes around it; the
+        first node's where the module has no box of its own. None for a module without nodes."""
+        if path in self._branches:
+            first = int(self._order[self._branches[path].first])
+            return path, self.keys_to(first) - self.keys_within(path)
+        inside = (node.id for node in self.graph.nodes if f"{node.module}.".startswith(f"{path}."))
+        node = next(inside, None)
+        return None if node is None else (f"#{node}", self.keys_to(node))
+
     def nodes_in(self, key: str) -> NDArray[np.int64]:
         """The ids of all nodes in a box. Raises KeyError for a key that no box has."""
         if key.startswith("#"):

@@ -41,6 +41,7 @@ class GraphBar(QWidget):
         self._make_switches()
         self._make_openers()
         self._make_save()
+        self._follow.setVisible(view.steps)
         view.hits_changed.connect(self._show_hits)
         view.changed.connect(self._follow_view)
         self._follow_view()
@@ -172,6 +173,10 @@ class GraphBar(QWidget):
     def follow(self) -> None:
         """Switch on that each step opens the box that hides its node."""
         self._follow.setChecked(True)
+
+    def turn_forward(self) -> None:
+        """Switch on that arrows go the way of the data."""
+        self._forward.setChecked(True)
 
     def show_saving(self, under_way: bool) -> None:
         """Set whether the graph is being saved, which the reader can stop."""

@@ -39,15 +39,16 @@ def of_key(event: QKeyEvent, selected: Box | None) -> str:
     return {Qt.Key.Key_Minus: "close_around", Qt.Key.Key_Escape: "select_none"}.get(key, "")
 
 
-def of_menu(facts: GraphFacts, place: int | None) -> list[tuple[str, str]]:
+def of_menu(facts: GraphFacts, place: int | None, steps: bool = True) -> list[tuple[str, str]]:
     """(title, command) for a box (None: outside all boxes), then for the picture; a separator has
-    no title."""
+    no title. `steps`: a pass steps through the graph."""
     rows: list[tuple[str, str]] = []
     if place is not None:
         box = facts.visible.boxes[place]
         if box.kind == "node" and box.node is not None:
             node = facts.graph.nodes[box.node]
-            rows.append(("Run to here", "run_to"))
+            if steps:
+                rows.append(("Run to here", "run_to"))
             if node.source is not None or node.block is not None:
                 rows.append(("Show in code", "code"))
         elif box.kind != "cut":
@@ -55,7 +56,7 @@ def of_menu(facts: GraphFacts, place: int | None) -> list[tuple[str, str]]:
                 ("Close" if box.open else "Open", "toggle"),
                 ("Open all inside", "open_inside"),
             ]
-        if box.kind != "cut":
+        if steps and box.kind != "cut":
             rows.append(("Toggle breakpoint", "breakpoint"))
         rows += [("Copy name", "copy_name"), ("", "")]
     return [*rows, ("Open all", "open_all"), ("Close all", "close_all")]

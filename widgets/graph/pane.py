@@ -12,8 +12,8 @@ from widgets.graph.view import GraphView
 class GraphPane(QWidget):
     """`view` shows the graph, `bar` controls it."""
 
-    def __init__(self, parent: QWidget | None = None) -> None:
+    def __init__(self, view: GraphView | None = None, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.view = GraphView()
+        self.view = view or GraphView()
         self.bar = GraphBar(self.view, self)
         make.column(self.bar, (self.view, 1), on=self, gap=0)

@@ -33,6 +33,8 @@ class GraphView(NumberedPicture):
     """The key of a box: `#17` for node 17, else a module's path or a repeat."""
     code_requested = Signal(int)
     """Asks to show the code that made a node."""
+    steps = True
+    """Whether a pass steps through the graph, so that nodes can be run to and hold breakpoints."""
     hits_changed = Signal(int, int)
     """(number of the hit shown last, from 1, or 0; hits in all), -1 hits without a search."""
 
@@ -312,7 +314,7 @@ class GraphView(NumberedPicture):
         """The menu for a box (None: outside all boxes) and for the picture; `at` is the cursor in
         the viewport."""
         if self.facts is not None:
-            for title, command in commands.of_menu(self.facts, box):
+            for title, command in commands.of_menu(self.facts, box, self.steps):
                 if title:
                     menu.addAction(title, lambda command=command: self._do(command, box, at))
                 else:

@@ -128,6 +128,14 @@ class ModuleTree(QWidget):
         self.tree.setCurrentIndex(self._filter.mapFromSource(index))
         self._is_told = False
 
+    def choose(self, path: str) -> None:
+        """Select a module by its path, if there is one, and bring it into view. Emits nothing."""
+        index = self._filter.mapFromSource(self.model.index_at(path))
+        if index.isValid():
+            self._is_told = True
+            self.tree.setCurrentIndex(index)
+            self._is_told = False
+
     def copy(self) -> None:
         QGuiApplication.clipboard().setText(self.model.text())
 

@@ -1,4 +1,4 @@
-"""The structure of a subject of code: tree, table, totals, and a bar that acts on them."""
+"""The structure of a subject of code: tree, table, picture of one forward, and a bar that acts."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QStackedWidget, QWidget
 from engine.protocol import InitPreviewSnapshot, ModuleRow, StructureSnapshot
 from widgets import make
 from widgets.structure.action_bar import ActionBar
+from widgets.structure.calls_picture import CallsPane
 from widgets.structure.module_tree import ModuleTree
 from widgets.structure.weight_table import WeightTable
 from widgets.structure.words import batch_words, totals_words, unfed_words, unregistered_words
@@ -20,7 +21,7 @@ class StructureView(QWidget):
 
     `came_in_sight()`: the view is shown again. `remedy_requested()`: the button beside a trouble.
     `data_requested()`: the reader wants to name data under Train. The signals of `bar` ask to
-    run lines and to try initial values.
+    run lines and to try initial values. `calls` is the picture of one forward; the owner fills it.
     """
 
     came_in_sight = Signal()
@@ -31,6 +32,7 @@ class StructureView(QWidget):
         super().__init__(parent)
         self.setObjectName("structure_view")
         self.tree, self.weights, self.bar = ModuleTree(), WeightTable(), ActionBar()
+        self.calls = CallsPane()
         self._title = make.text("structure_title", "heading", width="own")
         self._totals = make.text("structure_totals", "muted")
         self._batch = make.text("structure_batch", "muted", wrap=True)
@@ -84,6 +86,11 @@ class StructureView(QWidget):
         self.remedy.setVisible(bool(remedy))
         self._pages.setCurrentIndex(0)
 
+    def choose_module(self, path: str) -> None:
+        """Select a module as the reader would in the tree, for a selection in the picture."""
+        self.tree.choose(path)
+        self._choose_module(self.tree.chosen)
+
     def show_preview(self, preview: InitPreviewSnapshot | None) -> None:
         """Show what initialising would give, or, for None, only what is there."""
         rows = preview.rows if preview else ()
@@ -122,7 +129,8 @@ class StructureView(QWidget):
             gap=GRID // 2,
             margins=(GRID, GRID, GRID, 0),
         )
-        panes = make.splitter(self.tree, self.weights, sizes=(736, 640), shares=(1, 1))
+        rows = make.splitter(self.tree, self.weights, upright=True, sizes=(300, 300), shares=(1, 1))
+        panes = make.splitter(rows, self.calls, sizes=(736, 640), shares=(1, 1))
         return make.page(head, (panes, 1), self.bar, margins=(0, 0, 0, GRID))
 
     def _trouble_page(self) -> QWidget:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
+from app.presenters.model.calls import CallsPresenter
 from app.presenters.questions import Questions, in_words
 from app.workbench import Workbench
 from engine.project.document import Project, replace
@@ -53,6 +54,9 @@ class StructurePresenter(QObject):
         self._parts: StructureSnapshot | None = None
         self._sent_cells: list[str] = []
         self._preview: tuple[tuple[str, ...], str, str] | None = None
+        self.calls = CallsPresenter(bench, view.calls, self)
+        view.tree.module_chosen.connect(lambda row: self.calls.show_module(row.path))
+        self.calls.module_chosen.connect(view.choose_module)
         self._reading = self._timer(self._read)
         self._trying = self._timer(self._try_values)
         view.came_in_sight.connect(self._read_if_stale)
@@ -88,6 +92,7 @@ class StructurePresenter(QObject):
     def _on_project_changed(self, old: Project, new: Project) -> None:
         if old.subject != new.subject:
             self._questions.drop()
+            self.calls.drop()
             self.view.show_trouble("")
         if (old.subject, old.objective, old.training) != (
             new.subject,
@@ -110,6 +115,7 @@ class StructurePresenter(QObject):
             self._let_read()
         else:
             self._questions.drop()
+            self.calls.drop()
             self._sent_cells.clear()
             self._is_stale = True
             words = "The engine starts." if state == "starting" else self._bench.link.unsent
@@ -151,6 +157,7 @@ class StructurePresenter(QObject):
             expression = self._subject.expression.strip()
             self.view.bar.show_subject(expression, self._where(expression))
             self.view.show_structure(part, expression)
+            self.calls.show_structure(part)
 
     def _where(self, expression: str) -> str:
         if self._runs_cells:

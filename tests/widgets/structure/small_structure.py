@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from engine.project.document import replace
 from engine.protocol import (
+    GraphEdge,
+    GraphNode,
+    GraphSnapshot,
     Histogram,
     ModuleCall,
     ModuleRow,
     StructureSnapshot,
     StructureTotals,
+    TensorSpec,
     WeightRow,
 )
 
@@ -110,3 +114,32 @@ BARE = replace(
     optimizers=(),
 )
 """Without data and optimizers."""
+
+
+def _node(id: int, name: str, module: str, label: str = "") -> GraphNode:
+    return GraphNode(
+        id,
+        name,
+        label,
+        "leaf" if label else "operation",
+        None,
+        -1 if label else 9 - id,
+        (TensorSpec((8, 2), "float32"),),
+        op=name.removesuffix("Backward0").lower(),
+        module=module,
+    )
+
+
+GRAPH = GraphSnapshot(
+    nodes=(
+        _node(0, "MeanBackward0", ""),
+        _node(1, "MulBackward0", "Net.head"),
+        _node(2, "AccumulateGrad", "Net.head", "head.weight"),
+        _node(3, "AccumulateGrad", "Net.body.0", "body.0.weight"),
+    ),
+    edges=(GraphEdge(0, 1, 0, 0), GraphEdge(1, 2, 0, 0), GraphEdge(1, 3, 1, 0)),
+    plan=(),
+    modules={"Net": "Net", "Net.head": "Linear", "Net.body": "Sequential", "Net.body.0": "Linear"},
+    root="loss",
+)
+"""The graph of a forward."""

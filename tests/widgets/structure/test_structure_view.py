@@ -9,9 +9,10 @@ from PySide6.QtGui import QGuiApplication
 from engine.project.document import replace
 from engine.protocol import InitialValues, InitPreviewSnapshot
 from tests.pictures import assert_same_picture
-from tests.widgets.structure.small_structure import BARE, MODULES, WEIGHTS, WHOLE
+from tests.widgets.structure.small_structure import BARE, GRAPH, MODULES, WEIGHTS, WHOLE
 from tests.words import assert_same_words
 from widgets import theme
+from widgets.layout import layout_nested
 from widgets.structure import modules_model, weights_model
 from widgets.structure.view import StructureView
 
@@ -20,10 +21,15 @@ from widgets.structure.view import StructureView
 def view(qtbot) -> StructureView:
     view = StructureView()
     qtbot.addWidget(view)
-    view.resize(1368, 480)
+    view.resize(1368, 640)
+    calls = view.calls.view
+    calls.layout_requested.connect(
+        lambda v, d, s: calls.show_layout(v, layout_nested(v.outline, d, s))
+    )
     view.show()
     view.show_structure(WHOLE, "Net()")
     view.bar.show_subject("Net()", "It runs in the file.")
+    calls.show_graph(GRAPH)
     return view
 
 

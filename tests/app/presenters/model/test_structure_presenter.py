@@ -14,15 +14,18 @@ from engine.protocol import (
     ErrorReport,
     ExampleSnapshot,
     FileSnapshot,
+    ForwardGraphSnapshot,
+    GraphSnapshot,
     InitialValues,
     InitPreviewSnapshot,
     LineSnapshot,
     PreviewInitCommand,
+    ReadForwardGraphCommand,
     ReadStructureCommand,
     RunLineCommand,
     VariablesSnapshot,
 )
-from tests.widgets.structure.small_structure import BARE, MODULES, WEIGHTS, WHOLE
+from tests.widgets.structure.small_structure import BARE, GRAPH, MODULES, WEIGHTS, WHOLE
 from widgets.structure.view import StructureView
 
 
@@ -47,6 +50,12 @@ class Desk:
         self.qtbot.waitUntil(lambda: len(self.sent(kind)) >= count, timeout=30_000)
         assert len(self.sent(kind)) == count and self.link.sent[-1] is self.sent(kind)[-1]
         return self.link.sent[-1]
+
+    def draw(self, graph: GraphSnapshot = GRAPH) -> None:
+        """Answer with a structure, and with the graph of its forward."""
+        self.link.answer(WHOLE)
+        self.wait_for(ReadForwardGraphCommand)
+        self.link.answer(ForwardGraphSnapshot(graph=graph))
 
     @property
     def waits(self) -> bool:
@@ -218,3 +227,76 @@ def test_initial_values_are_tried_and_stale_ones_dropped(shown, link):
     link.fail("`std=f()` is not a list of constants.")
     assert "not a list of constants" in view.bar.told.text()
     assert not view.bar.run_button.isEnabled()
+
+
+# -- the picture of a forward ----------------------------------------------------------------------
+
+
+def test_the_forward_is_drawn_after_the_structure(desk, link):
+    link.answer(WHOLE)
+    command = desk.wait_for(ReadForwardGraphCommand)
+    assert command.subject == ConsoleSubject("model")
+    whole = replace(GRAPH, parts=2)
+    link.answer(ForwardGraphSnapshot(graph=replace(whole, nodes=GRAPH.nodes[:3], edges=())))
+    assert desk.view.calls.view.facts is None
+    rest = replace(whole, part=1, nodes=GRAPH.nodes[3:])
+    link.answer(ForwardGraphSnapshot(graph=rest))
+    shown = desk.view.calls.view.hierarchy.graph
+    assert [node.label for node in shown.nodes] == [node.label for node in GRAPH.nodes]
+    assert [node.name for node in shown.nodes if node.kind == "operation"] == ["mean", "mul"]
+
+
+def test_an_equal_forward_is_not_drawn_again(desk, link, bench):
+    desk.draw()
+    before = desk.view.calls.view.hierarchy
+    bench.store.take(VariablesSnapshot(variables=()))
+    desk.wait_for(ReadStructureCommand, 2)
+    link.answer(WHOLE)
+    desk.wait_for(ReadForwardGraphCommand, 2)
+    later = tuple(
+        replace(node, sequence=node.sequence + 7) if node.sequence >= 0 else node
+        for node in GRAPH.nodes
+    )
+    link.answer(ForwardGraphSnapshot(graph=replace(GRAPH, nodes=later)))
+    assert desk.view.calls.view.hierarchy is before
+
+
+def test_a_module_is_lit_in_the_tree_and_in_the_picture(desk, qtbot):
+    desk.draw()
+    view, tree = desk.view, desk.view.tree
+    tree.tree.setCurrentIndex(tree._filter.mapFromSource(tree.model.index_at("head")))
+    box = view.calls.view.facts.visible.boxes[view.calls.view.selected_box]
+    assert view.calls.view.hierarchy.module_of(box.key) == "Net.head"
+    view.calls.view.open_all()
+    view.calls.view.select_box(view.calls.view.facts.index_of["#3"])
+    assert view.tree.chosen.path == "body.0" and view.calls.view.selected == 3
+    assert view.bar.target.text() == "body.0"
+    assert table_names(view) == ["body.0.weight", "body.0.bias"]
+    view.calls.view.select_box(view.calls.view.facts.index_of["#0"])
+    assert view.tree.chosen.path == "body.0"
+
+
+def table_names(view) -> list[str]:
+    rows = range(view.weights.filter.rowCount())
+    return [view.weights.filter.index(row, 0).data() for row in rows]
+
+
+def test_without_a_batch_the_picture_says_where_to_give_one(desk, link):
+    link.answer(BARE)
+    assert not desk.sent(ReadForwardGraphCommand)
+    assert "Name data under Train" in desk.view.calls.view._empty_text
+    desk.bench.store.take(VariablesSnapshot(variables=()))
+    desk.wait_for(ReadStructureCommand, 2)
+    link.answer(replace(WHOLE, unrun="RuntimeError: no"))
+    assert desk.view.calls.view._empty_text == "RuntimeError: no"
+
+
+def test_a_forward_without_a_graph_is_told_and_another_subject_shows_none(desk, link):
+    desk.draw()
+    desk.work_on(ConsoleSubject("other"))
+    assert desk.view.calls.view.hierarchy is None
+    desk.wait_for(ReadStructureCommand, 2)
+    link.answer(WHOLE)
+    desk.wait_for(ReadForwardGraphCommand, 2)
+    link.fail("The loss has no graph to step through.")
+    assert desk.view.calls.view._empty_text == "The loss has no graph to step through."
