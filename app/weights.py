@@ -150,7 +150,8 @@ class Weights(QObject):
             if snapshot.loaded and snapshot.is_canvas:
                 self._set(next(self._versions), self._saved)
         elif isinstance(snapshot, WeightsSnapshot):
-            self._set(NEW, self._saved)  # the model was initialised again
+            # Else the model was initialised again.
+            self._set(next(self._versions) if snapshot.learnt else NEW, self._saved)
 
     def _follow(self, run: TrainingSnapshot) -> None:
         seen = run.run, run.step

@@ -37,13 +37,13 @@ def error_report(
     innermost frame in such a file, or of a syntax error in one; the traceback starts with the first
     such frame. A LabError needs no traceback and has none.
     """
-    if isinstance(error, LabError):
-        return ErrorReport(type="LabError", message=_clip(str(error)), hint=error.hint)
     told = TracebackException.from_exception(error)
     line: int | None = None
     for frame in told.stack:
         if is_user_file(frame.filename):
             line = frame.lineno
+    if isinstance(error, LabError):
+        return ErrorReport("LabError", _clip(str(error)), error.hint, line)
     message = str(told)
     if isinstance(error, SyntaxError):
         message = error.msg or "invalid syntax"

@@ -30,8 +30,8 @@ what comes then, by `Session.handle_held`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from .autograd.trace.state import TraceState
     from .console.state import ConsoleState
     from .models.state import ModelState
+    from .subjects.canvas import Canvas
     from .subjects.state import SubjectState
     from .tensors.values.state import ValuesState
 
@@ -97,8 +98,20 @@ class Lab:
     @cached_property
     def console(self) -> ConsoleState:
         from .console.state import ConsoleState
+        from .subjects.canvas import UsersCanvas
 
-        return ConsoleState()
+        return ConsoleState(UsersCanvas(self.canvas), self.canvas.named)
+
+    @cached_property
+    def canvas(self) -> Canvas:
+        from .subjects.canvas import Canvas
+
+        @contextmanager
+        def sheltered() -> Iterator[None]:
+            with self.control.own_code(), self.console.namespace.suspended():
+                yield
+
+        return Canvas(self.models, sheltered)
 
     @cached_property
     def models(self) -> ModelState:

@@ -7,7 +7,7 @@ import codeop
 import linecache
 import sys
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from copy import copy
 from pathlib import Path
@@ -19,6 +19,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 from torch.overrides import _pop_mode, _push_mode
+from torch.utils._python_dispatch import _disable_current_modes
 
 from ..control import Control
 from ..errors import LabError
@@ -35,26 +36,37 @@ from .journal import Journal
 from .output import Output
 from .resolve import resolve
 from .users_lab import UsersLab
+from .users_modes import UsersModes
 from .warning_places import warnings_at_users_lines
 from .working_folder import WorkingFolder
 
 
 class Namespace:
-    """A module in which cells run one after the other; it starts with `torch`, `nn`, `F`, `np`
-    and `lab`.
+    """A module in which cells run one after the other; it starts with `torch`, `nn`, `F`, `np`,
+    `lab` and, if there is one, `canvas`. `named` gives what has a name in the cells without being a
+    variable.
 
     While a cell runs, the module is `__main__`, so that classes defined in it can be pickled and
     `if __name__ == "__main__":` holds. The grad mode, default dtype and default device that a cell
     sets hold for later cells, but not for the rest of the engine. Every cell is added to `journal`.
     """
 
-    def __init__(self, journal: Journal | None = None, folder: WorkingFolder | None = None) -> None:
+    def __init__(
+        self,
+        journal: Journal | None = None,
+        folder: WorkingFolder | None = None,
+        canvas: object = None,
+        named: Callable[[], Mapping[str, object]] = dict,
+    ) -> None:
         self.journal = journal or Journal()
         self.folder = folder or WorkingFolder()
         self.module = ModuleType("__main__")
         self.variables: dict[str, Any] = self.module.__dict__
         self.lab = UsersLab()
         self.variables.update(torch=torch, nn=nn, F=F, np=np, lab=self.lab)
+        if canvas is not None:
+            self.variables["canvas"] = canvas
+        self._named = named
         self.initial = dict(self.variables)  # what there is before the user's first cell
         self.storages = Storages()
         self.silent = weakref.WeakSet[type]()  # classes whose objects hang when asked what they are
@@ -67,7 +79,7 @@ class Namespace:
             lambda _: threads_counted(),
             self.recorded,
         ]
-        self._modes = _Modes()
+        self._modes = UsersModes()
         # Keeps the `from __future__ import`s of earlier cells. Called like `compile`.
         self._compile: Callable[..., CodeType] = codeop.Compile()
         self._cells_run = 0
@@ -113,7 +125,8 @@ class Namespace:
 
     def name_of(self, value: object) -> str:
         """The name of the variable that holds this object; empty if none does."""
-        return next((name for name, held in list(self.variables.items()) if held is value), "")
+        named = self._with_named().items()
+        return next((name for name, held in named if held is value), "")
 
     def tensors(self) -> dict[str, torch.Tensor]:
         """The variables that are tensors, in the order they were made."""
@@ -125,7 +138,13 @@ class Namespace:
 
     def reached(self) -> Reached:
         """The tensors and arrays among the variables, and those inside other variables."""
-        return reach(self.variables)
+        return reach(self._with_named())
+
+    def _with_named(self) -> dict[str, Any]:
+        """The variables, then what else has a name, unless the user has shadowed it."""
+        canvas = self.initial.get("canvas")
+        is_canvas = canvas is not None and self.variables.get("canvas") is canvas
+        return {**self.variables, **(self._named() if is_canvas else {})}
 
     def resolve(self, expression: str) -> object:
         """The object that `expression` names, as `resolve.resolve` finds it. Raises LabError."""
@@ -169,7 +188,7 @@ class Namespace:
         """This namespace with another module's variables, to look at them while the module runs. It
         begins in the modes that are set now."""
         other = self.with_variables(module.__dict__)
-        other.module, other._modes = module, _Modes()
+        other.module, other._modes = module, UsersModes()
         return other
 
     def users_modes(self) -> AbstractContextManager[None]:
@@ -187,7 +206,12 @@ class Namespace:
         devices = range(torch.cuda.device_count()) if torch.cuda.is_initialized() else ()
         modes = [_pop_mode() for _ in range(torch._C._len_torch_function_stack())]
         try:
-            with self._modes.engines(), torch.random.fork_rng(devices=devices):
+            with (
+                _disable_current_modes(),
+                torch.inference_mode(False),
+                self._modes.engines(),
+                torch.random.fork_rng(devices=devices),
+            ):
                 yield
         finally:
             for mode in reversed(modes):
@@ -248,56 +272,3 @@ class Namespace:
 
 def _a(noun: str) -> str:
     return f"{'an' if noun[:1].lower() in 'aeiou' else 'a'} {noun}"
-
-
-class _Modes:
-    """The user's own grad mode, default dtype and default device, which are set while a cell
-    runs."""
-
-    def __init__(self) -> None:
-        self._user_modes = self._engine_modes = self._read()
-
-    @contextmanager
-    def users(self) -> Iterator[None]:
-        engine_modes = self._engine_modes = self._read()
-        self._write(self._user_modes)
-        try:
-            yield
-        finally:
-            self._user_modes = self._read()
-            self._write(engine_modes)
-
-    @contextmanager
-    def defaults(self) -> Iterator[None]:
-        """Set the user's default dtype and device, and leave the grad mode as it is."""
-        engine_modes = self._read()
-        self._write((engine_modes[0], *self._user_modes[1:]))
-        try:
-            yield
-        finally:
-            self._write(engine_modes)
-
-    @contextmanager
-    def engines(self) -> Iterator[None]:
-        """Within `users`: set the engine's grad mode and default dtype."""
-        users = self._read()
-        self._write((*self._engine_modes[:2], users[2]))
-        try:
-            yield
-        finally:
-            self._write(users)
-
-    @staticmethod
-    def _read() -> tuple[bool, torch.dtype, torch.device | None]:
-        # A default device that was set, also the CPU, slows every function of torch down.
-        context = getattr(torch._GLOBAL_DEVICE_CONTEXT, "device_context", None)
-        device = None if context is None else context.device
-        return torch.is_grad_enabled(), torch.get_default_dtype(), device
-
-    @classmethod
-    def _write(cls, modes: tuple[bool, torch.dtype, torch.device | None]) -> None:
-        grad, dtype, device = modes
-        torch.set_grad_enabled(grad)
-        torch.set_default_dtype(dtype)
-        if cls._read()[2] != device:
-            torch.set_default_device(device)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -15,12 +15,18 @@ from .output import Output
 @dataclass
 class ConsoleState:
     """The namespace that cells run in, and those of the examples that ran last, one for each tab of
-    the window that has examples."""
+    the window that has examples. `canvas` is what the console knows under this name, and `named`
+    what is reached through it, by its expression."""
 
-    namespace: Namespace = field(default_factory=Namespace)
+    canvas: object
+    named: Callable[[], Mapping[str, object]]
+    namespace: Namespace = field(init=False)
     examples: dict[str, Namespace] = field(default_factory=dict)
     held: tuple[HeldCode, Output] | None = field(default=None, init=False)
     """The user's code that is held, and where it prints."""
+
+    def __post_init__(self) -> None:
+        self.namespace = Namespace(canvas=self.canvas, named=self.named)
 
     @contextmanager
     def held_at(self, code: HeldCode, output: Output) -> Iterator[None]:
@@ -48,4 +54,5 @@ class ConsoleState:
 
     def begin_namespace(self) -> None:
         """Replace the namespace by a new one, but keep the journal and the folder."""
-        self.namespace = Namespace(self.namespace.journal, self.namespace.folder)
+        old = self.namespace
+        self.namespace = Namespace(old.journal, old.folder, self.canvas, self.named)

@@ -50,8 +50,11 @@ def run_cell(lab: Lab, command: RunCellCommand) -> Iterator[Snapshot]:
     output = output_of(lab, command.all_output)
     cell = namespace.next_name(command.filename)
     title = cell.strip("<>") if cell.startswith("<") else Path(cell).name
-    with shown_and_held(lab, namespace, title, output) as (loop, _):
+    if command.model is not None and command.training is not None:
+        lab.canvas.show(command.model, command.training)
+    with shown_and_held(lab, namespace, title, output) as (loop, _), lab.canvas.watched():
         error, name = namespace.run(command.source, command.filename, output, lab.control)
+        new_weights = lab.canvas.new_weights()
     report = cell_error(error, name, lab.control)
     last = loop.last(error, report)
     if last is not None:
@@ -59,6 +62,8 @@ def run_cell(lab: Lab, command: RunCellCommand) -> Iterator[Snapshot]:
     if command.report_tensors:
         yield from _in_parts(report_tensors(namespace.tensors()))
     yield list_variables(namespace, lab.control)
+    if new_weights is not None:
+        yield new_weights
     yield CellSnapshot(ok=error is None, error=report)
 
 

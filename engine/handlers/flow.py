@@ -21,6 +21,7 @@ from ..autograd.derivatives.gradient_flow import (
 )
 from ..errors import LabError
 from ..lab import Lab
+from ..models.check import require_runnable
 from ..models.live import LiveModel
 from ..project.subject import CanvasSubject
 from ..protocol import (
@@ -36,7 +37,6 @@ from ..protocol import (
 )
 from ..randomness import RandomStream
 from ..subjects.subject import CanvasModel, CodeModel, required_parameters
-from .models import require_runnable
 from .subjects import find_subject, objective_of
 
 MAX_CELLS = 12_000

@@ -6,17 +6,14 @@ from collections.abc import Iterator
 
 from ..errors import LabError
 from ..lab import Lab
-from ..models.check import check
+from ..models.check import check, require_runnable
 from ..models.code import block_places
 from ..models.forward import ForwardPass
-from ..project.document import Model, TrainingSetup
 from ..project.edits import loss_block
-from ..project.problems import located
 from ..protocol import (
     CheckModelCommand,
     ForwardSnapshot,
     InitialiseCommand,
-    ModelSnapshot,
     MoveForwardCommand,
     Snapshot,
     StartForwardCommand,
@@ -31,6 +28,7 @@ CHECK_S = 10.0
 
 def check_model(lab: Lab, command: CheckModelCommand) -> Iterator[Snapshot]:
     """Answer with a ModelSnapshot; the live model is not changed. Raises LabError after CHECK_S."""
+    lab.canvas.show(command.model, command.training)
     try:
         with lab.control.time_limit(CHECK_S):
             snapshot = check(command.model, command.training)
@@ -96,17 +94,3 @@ def move_forward(lab: Lab, command: MoveForwardCommand) -> Iterator[ForwardSnaps
         case "reset":
             run.reset()
     yield run.snapshot()
-
-
-def require_runnable(model: Model, training: TrainingSetup) -> ModelSnapshot:
-    """Raise LabError with all problems of a model that cannot run on its data set."""
-    checked = check(model, training)
-    if checked.runnable:
-        return checked
-    found = [*checked.problems, *(p for report in checked.blocks for p in report.problems)]
-    errors = tuple(problem for problem in found if problem.severity == "error")
-    raise LabError(
-        f"The model cannot run. {located(errors[0], model)}",
-        hint="Fix what the Problems list names.",
-        problems=errors,
-    )

@@ -8,6 +8,7 @@ from contextlib import closing, nullcontext
 
 from ..errors import LabError
 from ..lab import Lab
+from ..models.check import require_runnable
 from ..project.subject import CanvasSubject
 from ..protocol import (
     AdjustTrainingCommand,
@@ -22,7 +23,6 @@ from ..training.checkpoint_match import check_match
 from ..training.loop import TrainingLoop
 from ..training.run import TrainingRun
 from .console import output_of
-from .models import require_runnable
 from .subjects import find_subject, forget_weights, objective_of
 
 

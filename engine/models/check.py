@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from ..errors import LabError
 from ..project import wiring
 from ..project.document import Model, TrainingSetup
-from ..project.problems import Problem
+from ..project.problems import Problem, located
 from ..protocol import BlockReport, ModelSnapshot
 from . import code, shapes
 from .fit import check_fit
@@ -51,4 +52,18 @@ def check(model: Model, training: TrainingSetup) -> ModelSnapshot:
         runnable=not any(problem.severity == "error" for problem in everything),
         code=written.text,
         lines=written.lines,
+    )
+
+
+def require_runnable(model: Model, training: TrainingSetup) -> ModelSnapshot:
+    """Raise LabError with all problems of a model that cannot run on its data set."""
+    checked = check(model, training)
+    if checked.runnable:
+        return checked
+    found = [*checked.problems, *(p for report in checked.blocks for p in report.problems)]
+    errors = tuple(problem for problem in found if problem.severity == "error")
+    raise LabError(
+        f"The model cannot run. {located(errors[0], model)}",
+        hint="Fix what the Problems list names.",
+        problems=errors,
     )

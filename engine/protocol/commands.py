@@ -165,6 +165,9 @@ class RunCellCommand(Command, frozen=True, kw_only=True):
 
     `all_output`: no output is left out or taken back, and no OutputTailSnapshot sent; the code
     waits for who reads it. `report_tensors`: TensorsSnapshots come before the CellSnapshot.
+
+    `model` and `training` are what the cell knows as `canvas`. A WeightsSnapshot tells that it has
+    changed the weights.
     """
 
     handler = "console:run_cell"
@@ -172,6 +175,8 @@ class RunCellCommand(Command, frozen=True, kw_only=True):
     filename: str = "<cell>"
     all_output: bool = False
     report_tensors: bool = False
+    model: Model | None = None
+    training: TrainingSetup | None = None
 
 
 class RunExampleCommand(Command, frozen=True, kw_only=True):

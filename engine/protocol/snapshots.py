@@ -76,10 +76,12 @@ class ModelSnapshot(Snapshot, frozen=True, kw_only=True):
 
 
 class WeightsSnapshot(Snapshot, frozen=True, kw_only=True):
-    """The live model has new weights, and not from training; `origin` says from where."""
+    """The live model has new weights, and not from training; `origin` says from where. `learnt`:
+    its seed would not give them again."""
 
     origin: str
     parameters: int
+    learnt: bool = False
 
 
 # -- training ------------------------------------------------------------------------------------

@@ -75,8 +75,9 @@ class ConsoleView(QWidget):
         self.input = CodeInput(self.history, self)
         self.file = FileStrip(self)
         self.empty = make.empty(
-            "Type Python below: torch, nn, F and np are ready. Every form of this workspace runs"
-            " its line here, so you see how it is written.",
+            "Type Python below: torch, nn, F and np are ready, and canvas.model is the canvas's"
+            " model. Every form of this workspace runs its line here, so you see how it is"
+            " written.",
             "console_empty",
         )
         self._state = make.label("", "muted", "console_state")

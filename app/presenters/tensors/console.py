@@ -65,7 +65,10 @@ class ConsolePresenter(QObject):
 
     def _run(self, source: str, filename: str) -> None:
         to_keep = "" if filename.startswith(_KEPT) else source.strip("\n")
-        command = RunCellCommand(source=source, filename=filename)
+        project = self._bench.project
+        command = RunCellCommand(
+            source=source, filename=filename, model=project.model, training=project.training
+        )
         if self._questions.ask(command, partial(self._take, to_keep), self._view.finish_cell):
             self._cells.note_run()
         else:
