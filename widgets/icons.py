@@ -7,11 +7,12 @@ eleven fonts more, and wrappers of all of Qt.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from functools import cache, lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 
-from PySide6.QtCore import QObject, QPoint, QRect, QSize, Qt
+from PySide6.QtCore import QPoint, QRect, QSize, Qt
 from PySide6.QtGui import (
     QAction,
     QColor,
@@ -32,38 +33,39 @@ HEIGHT_SHARE = 0.875
 
 def icon(name: str, role: str = "text", *, selected: str = "") -> QIcon:
     """The icon `name` (`"mdi6.plus"`) in the colour of a theme role; grey when disabled, and in the
-    colour of the role `selected`, if given, in a selected item. Raises KeyError for a name that the
-    font has not."""
-    colors = theme.current()
-    color = colors.color(role)
-    chosen = colors.color(selected) if selected else color
-    return _icon(name, color.rgba(), colors.color("muted", 110).rgba(), chosen.rgba())
+    colour of the role `selected`, if given, in a selected item. It follows the theme. Raises
+    KeyError for a name that the font has not."""
+    return _icon(name, role, selected or role)
 
 
 def picture(name: str, color: QColor, pixels: int) -> QPixmap:
     """The icon `name` as a square of so many pixels. Raises KeyError as `icon` does."""
-    return _icon(name, color.rgba()).pixmap(QSize(pixels, pixels))
+    return QIcon(_Character(name, lambda mode: color)).pixmap(QSize(pixels, pixels))
 
 
 @lru_cache(maxsize=4_096)
-def _icon(name: str, *argb: int) -> QIcon:
-    return QIcon(_Character(_characters()[name.removeprefix("mdi6.")], *map(QColor.fromRgba, argb)))
+def _icon(name: str, role: str, selected: str) -> QIcon:
+    def color(mode: QIcon.Mode) -> QColor:
+        if mode == QIcon.Mode.Disabled:
+            return theme.current().color("muted", 110)
+        return theme.current().color(selected if mode == QIcon.Mode.Selected else role)
+
+    return QIcon(_Character(name, color))
 
 
 class _Character(QIconEngine):
     """Paints a character of the icons' font."""
 
-    def __init__(self, character: str, color: QColor, *others: QColor) -> None:
+    def __init__(self, name: str, color: Callable[[QIcon.Mode], QColor]) -> None:
         super().__init__()
-        self._character, self._color = character, color
-        modes = (QIcon.Mode.Disabled, QIcon.Mode.Selected)
-        self._others: dict[QIcon.Mode, QColor] = dict(zip(modes, others, strict=False))
+        self._character = chr(int(_codes()[name.removeprefix("mdi6.")], 16))
+        self._color = color
 
     def paint(self, painter: QPainter, rect: QRect, mode: QIcon.Mode, state: QIcon.State) -> None:
         font = QFont(_family())
         font.setPixelSize(round(HEIGHT_SHARE * rect.height()))
         painter.save()
-        painter.setPen(self._others.get(mode, self._color))
+        painter.setPen(self._color(mode))
         painter.setFont(font)
         painter.drawText(rect, Qt.AlignmentFlag.AlignCenter, self._character)
         painter.restore()
@@ -92,27 +94,11 @@ def _family() -> str:
 
 
 @cache
-def _characters() -> dict[str, str]:
-    codes = json.loads(_file("materialdesignicons6-*charmap*.json").read_text())
-    return {name: chr(int(code, 16)) for name, code in codes.items()}
+def _codes() -> dict[str, str]:
+    """The code of each character, as `0xf01c9`."""
+    return json.loads(_file("materialdesignicons6-*charmap*.json").read_text())
 
 
 def set_icon(target: QAbstractButton | QAction, name: str, role: str = "text") -> None:
-    """Give a button or an action an icon. When the theme changes, so does the icon's colour."""
-    for earlier in target.findChildren(_IconFollower):
-        earlier.deleteLater()
-    _IconFollower(target, name, role).paint()
-
-
-class _IconFollower(QObject):
-    """Recolours the icon of its target. It is a child of the target, and is deleted with it."""
-
-    def __init__(self, target: QAbstractButton | QAction, name: str, role: str) -> None:
-        super().__init__(target)
-        self._name, self._role = name, role
-        theme.notifier.changed.connect(self.paint)
-
-    def paint(self) -> None:
-        target = self.parent()
-        assert isinstance(target, QAbstractButton | QAction)
-        target.setIcon(icon(self._name, self._role))
+    """Give a button or an action an icon."""
+    target.setIcon(icon(name, role))
