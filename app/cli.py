@@ -12,7 +12,6 @@ import io
 import os
 import sys
 from collections.abc import Callable, Sequence
-from importlib import metadata
 from pathlib import Path
 
 from app.commands.failures import BAD_ARGUMENTS, FAILED, CommandFailure
@@ -64,7 +63,7 @@ def _window_parser() -> argparse.ArgumentParser:
         epilog=f"commands (each has its own --help):\n{commands}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--version", action="version", version=f"%(prog)s {version()}")
+    parser.add_argument("--version", action=_Version, nargs=0, help="say which version this is")
     parser.add_argument(
         "file", metavar="FILE", type=Path, nargs="?",
         help="project (.tlab) or Python file to open in the window; none: the start page",
@@ -158,8 +157,18 @@ def _command_parser() -> argparse.ArgumentParser:
     return parser
 
 
+class _Version(argparse.Action):
+    """Looks for the version only when it is asked for: that takes as long as showing a page."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_arguments: object) -> None:
+        print(f"{parser.prog} {version()}")
+        parser.exit()
+
+
 def version() -> str:
     """The installed version; in a checkout that is not installed, the version in pyproject.toml."""
+    from importlib import metadata
+
     try:
         return metadata.version("tensorlab")
     except metadata.PackageNotFoundError:
@@ -214,6 +223,9 @@ def _window(options: argparse.Namespace) -> int:
             f"{options.file}: there is no such file, and no such command (commands: {names}).",
             BAD_ARGUMENTS,
         )
+    from app.python_imports import import_plainly
+
+    import_plainly()
     from app.application import run
 
     return run(str(options.file) if options.file else "")
