@@ -1,14 +1,13 @@
 """Autosave: unsaved work is written to a recovery file every few seconds, and survives a crash.
 
-Every window has its own recovery file and holds a lock beside it, so that two windows never use the
-same file. If a file's lock can be taken, its window has crashed.
+Every window has its own recovery file, and holds a lock beside it from the first writing, so that
+two windows never use the same file. If a file's lock can be taken, its window has crashed.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import uuid
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -102,10 +101,8 @@ class Autosave(QObject):
         super().__init__(parent)
         self._store, self._is_modified, self._original = store, is_modified, original
         self._has_failed = False
-        self.file = folder / f"{uuid.uuid4().hex}{_SUFFIX}"
+        self.file = folder / f"{os.urandom(16).hex()}{_SUFFIX}"
         self._lock = _lock(self.file)
-        with suppress(OSError):  # `write` tries again, and tells
-            self._prepare()
         self._timer = QTimer(self, interval=INTERVAL_MS, singleShot=True)
         self._timer.timeout.connect(self.write)
         store.project_changed.connect(self._on_project_changed)
