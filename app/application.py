@@ -28,9 +28,8 @@ from app.settings import Settings
 from app.store import Store
 from app.weights import Weights
 from app.window.dialogs import Dialogs
-from app.window.export_panel import ExportPanel
+from app.window.first_picture import after_first_picture
 from app.window.main_window import MainWindow
-from app.window.weights_panel import WeightsPanel
 from app.workbench import Workbench
 from app.workspaces import Workspaces
 
@@ -38,7 +37,8 @@ CONSOLE_HISTORY = "console_history.jsonl"
 
 
 class Application(QObject):
-    """The program, ready to be shown. `start` starts the engine, `close` ends everything.
+    """The program, ready to be shown. `open` shows what it begins with, `start` also starts the
+    engine, `close` ends everything.
 
     `workspaces` makes each workspace at its first visit. The console's history is a file beside the
     folder `recovery`.
@@ -77,11 +77,9 @@ class Application(QObject):
         self.cells = CellsPresenter(bench, self)
         self.python_files = PythonFiles(bench, self)
         self.subject = SubjectPresenter(bench, self.python_files, self.window.subject_chooser, self)
-        self.weights_panel = WeightsPanel(self.window)
-        self.weights = WeightsPresenter(bench, self.weights_panel, self)
+        self.weights = WeightsPresenter(bench, self)
         bench.files.weights_chosen.connect(self.weights.load)
-        self.export_panel = ExportPanel(self.window)
-        self.export = ExportPresenter(bench, self.export_panel, self)
+        self.export = ExportPresenter(bench, self)
         console_history = recovery.parent / CONSOLE_HISTORY
         self.workspaces = Workspaces(bench, self.cells, self.export, console_history, self)
         self.cells.again_requested.connect(lambda: self.workspaces.at_tensors().run_again())
@@ -94,14 +92,19 @@ class Application(QObject):
         self.window.closing.connect(self.close)
         bench.actions.bind(self._calls())
 
-    def start(self, path: str = "") -> None:
-        """Start the engine; show a project, or the start page; offer recovered work."""
+    def open(self) -> None:
+        """Show the Start page; offer recovered work."""
         self.window.show_workspace("start")
-        self.window.page("model")
+        self.frame.offer(find_recoveries(self._recovery))
+
+    def start(self, path: str = "") -> None:
+        """Start the engine, and make the page that a project needs; then show a file."""
+        if self.window.workspace is None:
+            self.open()
         self.bench.link.start()
+        self.window.page("model")
         if path:
             self.bench.files.open(path)
-        self.frame.offer(find_recoveries(self._recovery))
 
     def close(self) -> None:
         """End the engine and the layout worker, and remove the recovery file. May be called
@@ -213,16 +216,20 @@ def build(
 
 def run(path: str = "") -> int:
     """Open the window and return the exit code once it is closed."""
-    qt = QApplication.instance() or QApplication(sys.argv[:1])
+    qt = QApplication.instance() or QApplication([*sys.argv[:1], "-style", "Fusion"])
     assert isinstance(qt, QApplication)
     qt.setApplicationName("tensorlab")
     qt.setApplicationDisplayName("Tensor Lab")
     application = build()
-    application.frame.fit_screen(application.window.screen().availableGeometry())
-    application.window.show()
+    window = application.window
+    application.frame.fit_screen(window.screen().availableGeometry())
+    if path:
+        application.start(path)
+    else:  # starting the engine takes a processor for a second: the Start page is seen before
+        application.open()
+        after_first_picture(window, application.start)
+    window.show()
     _close_on_interrupt(application)
-    # Paint the window first: starting the engine takes a processor for a second.
-    QTimer.singleShot(0, lambda: application.start(path))
     code = qt.exec()
     application.bench.link.wait_closed()
     return code

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from pathlib import Path
 
@@ -213,6 +212,8 @@ def _name_of(path: str) -> str:
 
 
 def _digest(data: bytes) -> str:
+    import hashlib  # the window shows before it is needed
+
     return hashlib.sha256(data).hexdigest()
 
 

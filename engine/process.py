@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import atexit
 import logging
-import multiprocessing
 import os
 import signal
-import socket
 import tempfile
 import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from multiprocessing.connection import Connection
-from multiprocessing.context import SpawnProcess
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from .job_object import JobObject, job_object
 from .outbox import Outbox
 from .protocol import (
     MAX_SNAPSHOT_BYTES,
@@ -31,9 +27,14 @@ from .protocol import (
     Snapshot,
     decode_snapshot_or_error,
 )
-from .serve import serve
 from .spawning import safe_spawn
 from .temporary import make_folder
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
+    from multiprocessing.context import SpawnProcess
+
+    from .job_object import JobObject
 
 _POLL_S = 0.5
 
@@ -94,6 +95,11 @@ class EngineProcess:
         """
         if self._process is not None:
             raise RuntimeError("this engine was started before")
+        # The window shows before these are needed.
+        import multiprocessing
+
+        from .serve import serve
+
         context = multiprocessing.get_context("spawn")
         self._connection, theirs = context.Pipe(duplex=True)
         self._folder = make_folder()
@@ -232,6 +238,8 @@ class EngineProcess:
 def _job_of(process: SpawnProcess) -> JobObject | None:
     """A job with this process in it; None where there are none, or the system refuses."""
     try:
+        from .job_object import job_object
+
         job = job_object()
         if job is not None:
             job.take(process.sentinel)
@@ -245,6 +253,8 @@ def _hang_up(connection: Connection) -> None:
     """End reads and writes on a pipe in other threads, though a process that escaped the engine's
     group holds its other end open. On Windows children hold no end of it."""
     if os.name != "nt":
+        import socket
+
         with socket.socket(fileno=os.dup(connection.fileno())) as end, suppress(OSError):
             end.shutdown(socket.SHUT_RDWR)
 

@@ -155,6 +155,7 @@ def _load_fonts() -> None:
 
 def apply(application: QApplication, theme: Theme) -> None:
     """Set font, palette and style sheet of the application, then emit `notifier.changed`.
+    The style is Fusion, with which `app.application` makes the application.
 
     The font has POINTS, or more if the system's font is larger. The palette is set explicitly,
     because `QStyleHints.setColorScheme` does nothing on the offscreen platform.
@@ -162,11 +163,11 @@ def apply(application: QApplication, theme: Theme) -> None:
     global _current
     _current = theme
     application.setFont(sans_font(max(POINTS, application.font().pointSizeF())))
-    application.setStyle("Fusion")
     application.setPalette(_palette(theme))
+    fields = _field_palette(theme)
     for kind in _FIELDS:
         # PySide takes a str and refuses bytes here; its stub says the reverse.
-        application.setPalette(_field_palette(theme), kind)  # pyright: ignore[reportArgumentType]
+        application.setPalette(fields, kind)  # pyright: ignore[reportArgumentType]
     application.setStyleSheet(_style_sheet(theme))
     notifier.changed.emit()
 
@@ -250,5 +251,6 @@ def _style_sheet(theme: Theme) -> str:
                            border-radius: 6px; }}
     QPushButton[role="primary"] {{ background: {theme.accent}; color: {theme.on_accent};
         border: none; border-radius: 4px; padding: 6px 16px; font-weight: 600; }}
+    QPushButton[role="line"] {{ text-align: left; padding: 3px 4px; }}
     QPushButton[role="primary"]:disabled {{ background: {theme.border}; color: {theme.muted}; }}
     """

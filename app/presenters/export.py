@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from functools import cached_property
+from typing import TYPE_CHECKING, Literal
 
 from PySide6.QtCore import QObject
 
-from app.window.export_panel import ExportPanel
 from app.workbench import Workbench
 from engine.protocol import ExportCommand, ExportSnapshot, Snapshot
+
+if TYPE_CHECKING:
+    from app.window.export_panel import ExportPanel
 
 Format = Literal["pt", "safetensors", "py"]
 _FILTERS: dict[Format, str] = {
@@ -19,11 +22,19 @@ _FILTERS: dict[Format, str] = {
 
 
 class ExportPresenter(QObject):
-    def __init__(self, bench: Workbench, panel: ExportPanel, parent: QObject) -> None:
+    def __init__(self, bench: Workbench, parent: QObject) -> None:
         super().__init__(parent)
-        self._bench, self._panel = bench, panel
+        self._bench = bench
         bench.store.snapshot.connect(self._on_snapshot)
-        bench.files.opened.connect(panel.hide)
+
+    @cached_property
+    def panel(self) -> ExportPanel:
+        """Made for the first export."""
+        from app.window.export_panel import ExportPanel
+
+        panel = ExportPanel(self._bench.window)
+        self._bench.files.opened.connect(panel.hide)
+        return panel
 
     def ask(self, form: Format) -> None:
         """Ask for a file and export to it."""
@@ -49,4 +60,4 @@ class ExportPresenter(QObject):
     def _on_snapshot(self, snapshot: Snapshot) -> None:
         if isinstance(snapshot, ExportSnapshot):
             self._bench.say(f"Exported {snapshot.path}.")
-            self._panel.show_export(snapshot)
+            self.panel.show_export(snapshot)

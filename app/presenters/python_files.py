@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -255,6 +254,8 @@ def _is_utf8(path: str) -> bool:
 
 def _digest(path: str) -> str | None:
     """The SHA-256 of a file; None if it cannot be read."""
+    import hashlib  # the window shows before it is needed
+
     try:
         return hashlib.sha256(read_regular(path, limits.MAX_FILE_BYTES)).hexdigest()
     except OSError:

@@ -2,29 +2,43 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject
 
 from app.presenters.questions import Questions, in_words
 from app.weights import shown_name
-from app.window.weights_panel import WeightsPanel
 from app.workbench import Workbench
 from engine.project.document import replace
 from engine.protocol import ErrorReport, FitSnapshot, LoadWeightsCommand, Snapshot
+
+if TYPE_CHECKING:
+    from app.window.weights_panel import WeightsPanel
 
 _BANNER = "weights"
 
 
 class WeightsPresenter(QObject):
-    def __init__(self, bench: Workbench, panel: WeightsPanel, parent: QObject) -> None:
+    def __init__(self, bench: Workbench, parent: QObject) -> None:
         super().__init__(parent)
-        self._bench, self._panel = bench, panel
+        self._bench = bench
         self._questions = Questions(bench, self)
         self._asked: LoadWeightsCommand | None = None
-        panel.load_requested.connect(self._load_what_fits)
         bench.files.opened.connect(self._forget)
         bench.link.ended.connect(self._forget)
+
+    @cached_property
+    def panel(self) -> WeightsPanel:
+        """Made for the first weights."""
+        from app.window.weights_panel import WeightsPanel
+
+        panel = WeightsPanel(self._bench.window)
+        panel.load_requested.connect(self._load_what_fits)
+        self._bench.files.opened.connect(panel.hide)
+        self._bench.link.ended.connect(panel.hide)
+        return panel
 
     def load(self, path: str) -> None:
         """Load the weights if all tensors of the subject are in the file, by their names; else
@@ -55,7 +69,7 @@ class WeightsPresenter(QObject):
     def _show(self, snapshot: Snapshot) -> None:
         if isinstance(snapshot, FitSnapshot):
             self._bench.say("")
-            self._panel.show_fit(snapshot)
+            self.panel.show_fit(snapshot)
 
     def _fail(self, error: ErrorReport) -> None:
         assert self._asked is not None
@@ -68,4 +82,3 @@ class WeightsPresenter(QObject):
         """The subject that was asked about is gone."""
         self._questions.drop()
         self._asked = None
-        self._panel.hide()

@@ -13,7 +13,6 @@ from PySide6.QtWidgets import QApplication
 from app.actions import ON_CANVAS
 from app.autosave import Autosave, Recovery
 from app.settings import ThemeChoice
-from app.window.shortcut_sheet import about_html, shortcuts_html, show_sheet
 from app.workbench import Workbench
 from engine.project.document import Workspace, replace
 from engine.protocol import ReadySnapshot
@@ -89,9 +88,13 @@ class WindowPresenter(QObject):
             self._bench.say(f"Saved {self._bench.files.path}.")
 
     def show_shortcuts(self) -> None:
+        from app.window.shortcut_sheet import shortcuts_html, show_sheet
+
         show_sheet(self._bench.window, shortcuts_html(self._bench.actions))
 
     def show_about(self) -> None:
+        from app.window.shortcut_sheet import about_html, show_sheet
+
         show_sheet(self._bench.window, about_html(self._bench.newest(ReadySnapshot)))
 
     def _show_undo(self) -> None:

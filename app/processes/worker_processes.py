@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-import multiprocessing
 import os
 import threading
 from collections.abc import Callable
-from multiprocessing.connection import Connection
-from multiprocessing.context import SpawnProcess
+from typing import TYPE_CHECKING
 
 from engine.spawning import safe_spawn
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
+    from multiprocessing.context import SpawnProcess
 
 
 class WorkerEnded(Exception):
@@ -67,6 +69,8 @@ class WorkerProcesses:
                 raise WorkerEnded("the window closed")
             if self._idle:
                 return self._idle.pop()
+            import multiprocessing  # the window shows before it is needed
+
             context = multiprocessing.get_context("spawn")
             ours, theirs = context.Pipe()
             process = context.Process(target=_serve, args=(theirs,), name="layout", daemon=True)
@@ -104,6 +108,8 @@ def _serve(window: Connection) -> None:
 
 
 def _end_with_the_window() -> None:
+    import multiprocessing
+
     parent = multiprocessing.parent_process()
     assert parent is not None
     parent.join()

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import partial
+from functools import cached_property, partial
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QEvent, QObject, QPoint, Qt, Signal
 from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QResizeEvent
@@ -18,7 +19,6 @@ from PySide6.QtWidgets import (
 
 from app.actions import MENUS, RECENT, SEPARATOR, Actions, ActionSpec
 from app.window.banners import BannerArea
-from app.window.command_palette import CommandPalette, Entry
 from app.window.rail import Rail
 from engine.project import catalogue
 from engine.project.document import Workspace
@@ -26,6 +26,9 @@ from engine.project.files import SUFFIX
 from widgets import make, theme
 from widgets.icons import icon
 from widgets.subject.chooser import SubjectChooser
+
+if TYPE_CHECKING:
+    from app.window.command_palette import CommandPalette, Entry
 
 MESSAGE_MS = 8000
 DROPPED = (SUFFIX, ".py", ".pt", ".pth", ".safetensors")
@@ -77,7 +80,6 @@ class MainWindow(QMainWindow):
         self.subject_chooser = SubjectChooser()
         self._make_menus()
         self._make_status_bar()
-        self.palette_popup = CommandPalette(self)
 
     # -- pages -----------------------------------------------------------------------------------
 
@@ -121,8 +123,16 @@ class MainWindow(QMainWindow):
 
     # -- finding by name -------------------------------------------------------------------------
 
+    @cached_property
+    def palette_popup(self) -> CommandPalette:
+        from app.window.command_palette import CommandPalette
+
+        return CommandPalette(self)
+
     def ask_for_command(self) -> None:
         """Show the command palette with all enabled actions and all blocks."""
+        from app.window.command_palette import Entry
+
         actions = [
             Entry(
                 title=action.text().replace("&", ""),
@@ -241,6 +251,8 @@ def let_drops_through(view: QGraphicsView) -> None:
 
 def block_entries(chosen: Callable[[str], object], prefix: str = "") -> list[Entry]:
     """An entry for each kind of block; it calls `chosen(kind)`."""
+    from app.window.command_palette import Entry
+
     return [
         Entry(
             title=f"{prefix}{kind.title}",

@@ -123,13 +123,19 @@ def _read(path: Path, form: type[Form]) -> Form:
             raise ExampleProblem(f"{path}: this line is not a field: {line}")
     for part, code in zip(parts[::2], parts[1::2], strict=True):
         _add(said, part, code.strip("\n") + "\n", path)
-    known = {field.name: field.required for field in fields(form)}
+    known = _required(form)
     for field in said.keys() - known.keys():
         raise ExampleProblem(f"{path}: {field}: no such field; there are {', '.join(known)}.")
     for field, required in known.items():
         if required and field not in said:
             raise ExampleProblem(f"{path}: {field}: missing.")
     return form(**said)
+
+
+@lru_cache
+def _required(form: type[Struct]) -> dict[str, bool]:
+    """The fields of a form, and whether each is required."""
+    return {field.name: field.required for field in fields(form)}
 
 
 def _add(said: dict[str, str], field: str, text: str, path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from PySide6.QtWidgets import QWidget
 
 from app.presenters.weights import WeightsPresenter
 from app.window.weights_panel import WeightsPanel
@@ -31,13 +30,11 @@ RENAMED = FitSnapshot(
 
 
 @pytest.fixture
-def panel(bench, link, qtbot) -> WeightsPanel:
-    window = QWidget()
-    qtbot.addWidget(window)
-    window.resize(1000, 700)
-    window.show()
-    panel = WeightsPanel(window)
-    presenter = WeightsPresenter(bench, panel, window)
+def panel(bench, link) -> WeightsPanel:
+    bench.window.resize(1000, 700)
+    bench.window.show()
+    presenter = WeightsPresenter(bench, bench.window)
+    panel = presenter.panel
     panel.setProperty("presenter", presenter)
     link.get_ready()
     bench.edit("x", lambda project: edits.set_subject(project, ConsoleSubject("model")))

@@ -58,10 +58,51 @@ def test_the_first_window_lies_inside_its_screen():
             window.close()
 
         EngineLink.start = lambda self: None
-        application.Application.start = lambda self, path: QTimer.singleShot(0, look)
+        application.Application.start = lambda self: QTimer.singleShot(0, look)
         application.run()
     """
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, check=True
     )
     assert done.stdout.splitlines() == ["True"]
+
+
+def test_the_start_page_is_painted_before_the_engine_starts():
+    """Nor does it load what the first picture does not need."""
+    script = """
+        import sys
+        from PySide6.QtCore import QTimer
+        from PySide6.QtWidgets import QApplication
+        from app import application, cli
+        from widgets.start.cards import TemplateCard
+
+        painted = []
+        paint = TemplateCard.paintEvent
+        TemplateCard.paintEvent = lambda *event: (paint(*event), painted.append(event))
+
+        def start(self):
+            loaded = {"numpy", "multiprocessing", "subprocess", "widgets.canvas"} & {*sys.modules}
+            print(bool(painted), loaded, self.window.workspace)
+            QTimer.singleShot(0, self.window.close)
+
+        application.Application.start = start
+        cli.main([])
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines() == ["True set() start"]
+
+
+def test_pyside_reads_no_sources_of_the_modules_that_are_imported():
+    script = """
+        import linecache
+        from app.python_imports import import_plainly
+        import_plainly()
+        from app.settings import Settings
+        print([path for path in linecache.cache if path.endswith("settings.py")])
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines() == ["[]"]

@@ -8,7 +8,6 @@ from app.presenters.export import ExportPresenter
 from app.presenters.python_files import PythonFiles
 from app.presenters.subject import SubjectPresenter
 from app.presenters.train import TrainPresenter
-from app.window.export_panel import ExportPanel
 from engine.project import edits
 from engine.project.subject import CanvasSubject, ConsoleSubject, Objective
 from engine.protocol import (
@@ -75,7 +74,7 @@ def test_without_modules_the_menu_says_how_to_get_one(bench, chooser):
 
 
 def test_training_and_export_send_the_subject(bench, link, chooser, qtbot):
-    view, panel = TrainView(), ExportPanel(chooser)
+    view = TrainView()
     qtbot.addWidget(view)
     train = TrainPresenter(bench, view, bench.window)
     link.get_ready()
@@ -90,6 +89,6 @@ def test_training_and_export_send_the_subject(bench, link, chooser, qtbot):
     command = link.sent[-1]
     assert isinstance(command, TrainCommand)
     assert (command.subject, command.objective) == (ConsoleSubject("model"), objective)
-    ExportPresenter(bench, panel, bench.window).export("pt", "/x.pt")
+    ExportPresenter(bench, bench.window).export("pt", "/x.pt")
     command = link.sent[-1]
     assert isinstance(command, ExportCommand) and command.subject == ConsoleSubject("model")

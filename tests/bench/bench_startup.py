@@ -1,8 +1,9 @@
 """From the start of the process to the first picture of the window, against an empty Qt window.
 
-Each round starts two fresh Python processes, ours and a bare QMainWindow, in turns. Counted is the
-CPU time of each up to the end of its first paint event. Bytecode is kept between rounds, as pip
-writes it where the program is installed.
+Measured is the program's own command: without a file, which shows the Start page, and with a
+project, which shows the Model page. Each round starts three fresh Python processes, these two and
+a bare QMainWindow, in turns. Counted is the CPU time of each up to the end of its first painting.
+Bytecode is kept between rounds, as pip writes it where the program is installed.
 """
 
 from __future__ import annotations
@@ -13,59 +14,72 @@ import statistics
 import subprocess
 import sys
 import tempfile
+from pathlib import Path
 
-ROUNDS = 5
+ROUNDS = 7
+PROJECT = Path(__file__).parents[2] / "assets" / "templates" / "mlp.tlab"
 
 OURS = """
+from app.cli import main
 from PySide6.QtWidgets import QApplication
-application = QApplication([])
-from app.application import build
-lab = build()
-window = lab.window
-window.show_workspace("model")
+def first_picture(application):
+    (window,) = [each for each in application.topLevelWidgets() if each.isVisible()]
+    tell(window, "page: " + window.workspace)
+QApplication.exec = first_picture
+main(sys.argv[1:])
 """
 
 BARE = """
 from PySide6.QtWidgets import QApplication, QMainWindow
 application = QApplication([])
 window = QMainWindow()
-"""
-
-SHOW = """
-import sys, time
 window.show()
-window.grab()
-application.processEvents()
-print(time.process_time(), "torch" in sys.modules, flush=True)
-import os
-os._exit(0)  # what comes after is not measured
+tell(window, "bare")
+"""
+
+TELL = """
+import sys
+def tell(window, what):
+    import os, time
+    window.grab()
+    took_s = time.process_time()
+    print(took_s, "torch" in sys.modules, what, sep=", ", flush=True)
+    os._exit(0)  # what comes after is not measured
 """
 
 
-def start_ms(code: str, bytecode: str) -> float:
-    """CPU milliseconds until the first picture, with bytecode in the folder `bytecode`; raises
-    AssertionError if torch was loaded for it."""
-    environment = os.environ | {"PYTHONPYCACHEPREFIX": bytecode}
+def start_ms(code: str, folder: str, shows: str, *arguments: str) -> float:
+    """CPU milliseconds until the first picture. `folder` is home, and keeps the bytecode. Raises
+    AssertionError if torch was loaded for it, or something else is shown."""
+    environment = os.environ | {"PYTHONPYCACHEPREFIX": folder, "HOME": folder}
+    environment |= {f"XDG_{kind}_HOME": folder for kind in ("CONFIG", "CACHE", "DATA", "STATE")}
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
-    command = [sys.executable, "-c", code + SHOW]
+    command = [sys.executable, "-c", TELL + code, *arguments]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-    took_s, torch_loaded = done.stdout.split()
-    assert torch_loaded == "False"
+    took_s, torch_loaded, shown = done.stdout.strip().split(", ")
+    assert (torch_loaded, shown) == ("False", shows), done.stdout
     return float(took_s) * 1e3
 
 
 def main() -> None:
-    ours, bare = [], []
-    with tempfile.TemporaryDirectory() as bytecode:
+    rounds: list[tuple[float, float, float]] = []
+    with tempfile.TemporaryDirectory() as folder:
         for _ in range(ROUNDS + 1):  # the first fills the caches
-            ours.append(start_ms(OURS, bytecode))
-            bare.append(start_ms(BARE, bytecode))
-    del ours[0], bare[0]
+            rounds.append(
+                (
+                    start_ms(OURS, folder, "page: start"),
+                    start_ms(OURS, folder, "page: model", str(PROJECT)),
+                    start_ms(BARE, folder, "bare"),
+                )
+            )
+    start, model, bare = zip(*rounds[1:], strict=True)
     row = {
         "bench": "startup",
-        "window_ms": statistics.median(ours),
+        "start_page_ms": statistics.median(start),
+        "model_page_ms": statistics.median(model),
         "bare_window_ms": statistics.median(bare),
-        "window_over_bare": statistics.median(a / b for a, b in zip(ours, bare, strict=True)),
+        "start_page_over_bare": statistics.median(a / b for a, b in zip(start, bare, strict=True)),
+        "model_page_over_bare": statistics.median(a / b for a, b in zip(model, bare, strict=True)),
     }
     print(json.dumps(row))
 

@@ -127,7 +127,7 @@ def test_weights_are_exported_compared_and_shown(mlp, answers, tmp_path, form, a
     mlp.bench.actions[action].trigger()
     mlp.bench.link.drain()
     path = tmp_path / f"mlp.{form}"
-    panel = mlp.export_panel
+    panel = mlp.export.panel
     assert panel.isVisible()
     assert panel.text("path") == str(path)
     assert panel.text("sha256") == hashlib.sha256(path.read_bytes()).hexdigest()

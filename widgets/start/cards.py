@@ -17,7 +17,6 @@ from widgets.theme import GRID
 _ICON_PX = 24
 _TEMPLATE = QSize(28 * GRID, 124)
 _WAY_PX = 48 * GRID
-_FLAT = "text-align: left; padding: 3px 4px;"
 
 
 @dataclass(frozen=True)
@@ -173,7 +172,7 @@ def flat_button(name: str, text: str, tip: str) -> QPushButton:
     """A button that looks like a line of a list."""
     made = make.button(name, text.replace("&", "&&"), tip=tip, accessible=text)
     made.setFlat(True)
-    made.setStyleSheet(_FLAT)
+    made.setProperty("role", "line")
     made.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
     made.setCursor(Qt.CursorShape.PointingHandCursor)
     return made

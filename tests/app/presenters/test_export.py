@@ -11,7 +11,7 @@ from engine.protocol import ExportSnapshot
 
 @pytest.fixture
 def export(bench) -> ExportPresenter:
-    return ExportPresenter(bench, ExportPanel(bench.window), bench.window)
+    return ExportPresenter(bench, bench.window)
 
 
 def test_a_file_beside_the_projects_is_proposed_and_gets_its_suffix(export, bench, link, tmp_path):
