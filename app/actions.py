@@ -171,8 +171,10 @@ MENUS: dict[str, tuple[ActionSpec | str, ...]] = {
     "&Train": _menu(
         ("train.start", "&Train", "F5", "play", "Train the model from its current weights."),
         ("train.pause", "&Pause or continue", "F8", "pause",
-         "Pause at the next step, or continue."),
+         "Pause at the next step, or continue; also code that is held."),
         ("train.step", "Single &step", "F9", "debug-step-over", "Run one optimizer step."),
+        ("train.line", "Next &line", "Shift+F9", "arrow-down-bold-outline",
+         "Run the code that is held to its next line."),
         ("train.stop", "St&op", "Shift+F5", "stop", "End the run. The weights stay as they are."),
         ("train.resume", "&Resume from checkpoint", "", "restart",
          "Continue from the last checkpoint of the run in this window."),

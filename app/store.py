@@ -23,6 +23,7 @@ from engine.protocol import (
     ComparisonSnapshot,
     ForwardSnapshot,
     GraphSnapshot,
+    HeldSnapshot,
     LoopSnapshot,
     ModelSnapshot,
     ReadySnapshot,
@@ -122,6 +123,12 @@ class Store(QObject):
         self.forget(*PASS_SNAPSHOTS, ModelSnapshot, TrainingSnapshot, LoopSnapshot)
 
     @property
+    def held(self) -> HeldSnapshot | None:
+        """Where code of the user's is held; None if none is."""
+        held = self.newest(HeldSnapshot)
+        return held if held is not None and held.at else None
+
+    @property
     def steps_console(self) -> bool:
         """Whether the backward pass is that of a tensor of the console."""
         graph = self.newest(GraphSnapshot)
@@ -144,7 +151,7 @@ class Store(QObject):
         """Drop the snapshots about the state of the engine, which has ended. Snapshots of runs
         stay, because runs have checkpoints."""
         self._left_run = 0  # the next engine counts its commands from 0 again
-        self.forget(ReadySnapshot, *PASS_SNAPSHOTS)
+        self.forget(ReadySnapshot, HeldSnapshot, *PASS_SNAPSHOTS)
 
     def forget(self, *kinds: type[Snapshot]) -> None:
         for kind in kinds:

@@ -13,6 +13,7 @@ from PySide6.QtCore import QObject, Qt, Signal
 
 from app.presenters.cells import CellsPresenter
 from app.presenters.export import ExportPresenter
+from app.presenters.tensors.held import HeldPresenter
 from app.window.docked_page import DockedPage
 from app.window.main_window import let_drops_through
 from app.workbench import Workbench
@@ -61,6 +62,7 @@ class Workspaces(QObject):
         bench.actions.give_step_keys(to_trace=False)
         self._loop = 0  # the command of the newest loop
         bench.store.snapshot.connect(self._show_loop)
+        self.held = HeldPresenter(bench, lambda: self.tensors, self)
 
     # -- a workspace in front --------------------------------------------------------------------
 

@@ -22,6 +22,7 @@ from engine.protocol import (
     ErrorReport,
     ErrorSnapshot,
     FindCheckpointCommand,
+    HeldSnapshot,
     LoopSnapshot,
     ModelSnapshot,
     PauseSignal,
@@ -29,6 +30,7 @@ from engine.protocol import (
     RunSnapshot,
     Snapshot,
     StepColumns,
+    StepLineCommand,
     StepTrainingCommand,
     TrainCommand,
     TrainingSnapshot,
@@ -56,6 +58,7 @@ class TrainPresenter(QObject):
         view.bar.pause_requested.connect(self._pause)
         view.bar.continue_requested.connect(lambda: self._send(ContinueTrainingCommand()))
         view.bar.step_requested.connect(self.step)
+        view.bar.line_requested.connect(lambda: self._send(StepLineCommand()))
         view.bar.stop_requested.connect(self.stop)
         view.bar.resume_requested.connect(self.resume)
         view.bar.export_requested.connect(self.export_requested)
@@ -69,6 +72,7 @@ class TrainPresenter(QObject):
         run = bench.newest(LoopSnapshot) or bench.newest(TrainingSnapshot)
         if run is not None:
             self._show_run(run)
+        view.bar.show_held(bench.store.held)
 
     # -- what the reader wants -------------------------------------------------------------------
 
@@ -104,7 +108,8 @@ class TrainPresenter(QObject):
 
     def pause_or_continue(self) -> None:
         run = self._shown
-        if run is not None and run.state == "paused":
+        is_held = self._bench.store.held is not None
+        if is_held or (run is not None and run.state == "paused"):
             self._send(ContinueTrainingCommand())
         else:
             self._pause()
@@ -112,7 +117,8 @@ class TrainPresenter(QObject):
     def step(self) -> None:
         """Run one optimizer step of the paused run, or the first one of a new run."""
         run = self._shown
-        if run is None or run.state != "paused":
+        is_held = self._bench.store.held is not None
+        if not is_held and (run is None or run.state != "paused"):
             self.train(paused=True)
         self._send(StepTrainingCommand())
 
@@ -199,6 +205,8 @@ class TrainPresenter(QObject):
     def _on_snapshot(self, snapshot: Snapshot) -> None:
         if isinstance(snapshot, RunSnapshot):
             self._show_run(snapshot)
+        elif isinstance(snapshot, HeldSnapshot):
+            self._view.bar.show_held(self._bench.store.held)
         elif isinstance(snapshot, ErrorSnapshot) and snapshot.command == TrainCommand.__name__:
             self._view.show_problem(in_words(snapshot.error))
         elif (
@@ -214,6 +222,7 @@ class TrainPresenter(QObject):
             self._bench.store.take(
                 replace(run, state="failed", steps=StepColumns(), epoch_rows=(), remaining_s=None)
             )
+        self._view.bar.show_held(self._bench.store.held)
         self._view.show_engine_state(state)
         self._offer_resume()
         ready = self._bench.newest(ReadySnapshot)

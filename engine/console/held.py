@@ -14,12 +14,14 @@ from types import FrameType
 from typing import Any, Self
 
 from ..control import Control
+from ..errors import sendable
 from ..protocol import HeldAt, HeldSnapshot
 from .namespace import Namespace
 from .output import Output
 
-LINES_AROUND = 5
-"""Lines before and after the one that is held, in a snapshot."""
+MAX_SOURCE = 50_000
+"""Characters of source in a snapshot; of a longer one, the LINES_AROUND the line are in it."""
+LINES_AROUND = 200
 
 
 class HeldCode:
@@ -109,15 +111,16 @@ class HeldCode:
         frame = self._frame
         file, line, function = frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name
         source = linecache.getlines(file)
-        first = max(0, line - 1 - LINES_AROUND)
+        if sum(map(len, source)) > MAX_SOURCE:
+            first = max(0, line - LINES_AROUND)
+            source = ["\n"] * first + [text[:200] for text in source[first : line + LINES_AROUND]]
         return HeldSnapshot(
             at=at,
             title=title,
             file=file.strip("<>") if file.startswith("<") else Path(file).name,
             function="" if function == "<module>" else function,
             line=line,
-            first_line=first + 1,
-            lines=tuple(text.rstrip("\n")[:200] for text in source[first : line + LINES_AROUND]),
+            source=sendable("".join(source)),
         )
 
 

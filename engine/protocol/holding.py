@@ -15,7 +15,7 @@ class HeldSnapshot(Snapshot, frozen=True, kw_only=True):
     of one): after an optimizer step, before a line, or inside a backward(). With `at` "", it goes
     on.
 
-    `lines` are lines of the source around it, the first of which has the number `first_line`.
+    `source` is the whole source, or in a very long one the lines around it, after empty ones.
     """
 
     at: HeldAt = ""
@@ -23,8 +23,13 @@ class HeldSnapshot(Snapshot, frozen=True, kw_only=True):
     file: str = ""
     function: str = ""
     line: int = 0
-    first_line: int = 1
-    lines: tuple[str, ...] = ()
+    source: str = ""
+
+    @property
+    def where(self) -> str:
+        """In words: "Held at line 7 of train, in cell 3"."""
+        of = f" of {self.function}" if self.function else ""
+        return f"Held at line {self.line:,}{of}, in {self.file}"
 
 
 class StepLineCommand(Command, frozen=True, kw_only=True):

@@ -13,12 +13,14 @@ from engine.project.cells import FileCell
 from engine.protocol import (
     CompletionsSnapshot,
     ErrorReport,
+    HeldSnapshot,
     OutputSnapshot,
     OutputTailSnapshot,
 )
 from widgets import make, theme
 from widgets.console.code_input import CodeInput
 from widgets.console.file_strip import FileStrip
+from widgets.console.held_pane import HeldPane
 from widgets.console.history import History
 from widgets.console.transcript import Transcript
 from widgets.text import format_duration
@@ -51,9 +53,13 @@ class ConsoleView(QWidget):
     `open_file`, and sends an InterruptSignal for `interrupt_requested`. Forms and other panels run
     their Python by `submit(source)`, so that the transcript shows it, too. `cell_ended(source,
     error)` tells them of its end.
+
+    While code is held (`show_held`), what is submitted runs there: the owner sends it for
+    `held_run_requested(source)`, and calls `finish_held`.
     """
 
     run_requested = Signal(str, str)
+    held_run_requested = Signal(str)
     interrupt_requested = Signal()
     completion_requested = Signal(str, int)
     open_requested = Signal()
@@ -67,6 +73,8 @@ class ConsoleView(QWidget):
         self._waiting: deque[_Submission] = deque()
         self._running: _Submission | None = None
         self._interrupted = False
+        self._held: HeldSnapshot | None = None
+        self._typed = False  # Python that ran where the cell was held follows the cell
         self._clock = QElapsedTimer()
         self._ticks = QTimer(self, interval=100)
         self._ticks.timeout.connect(self._show_state)
@@ -74,6 +82,7 @@ class ConsoleView(QWidget):
         self.output = Transcript(self)
         self.input = CodeInput(self.history, self)
         self.file = FileStrip(self)
+        self.held = HeldPane(self)
         self.empty = make.empty(
             "Type Python below: torch, nn, F and np are ready, and canvas.model is the canvas's"
             " model. Every form of this workspace runs its line here, so you see how it is"
@@ -153,13 +162,28 @@ class ConsoleView(QWidget):
             line = error.line
             if line is not None and done is not None:
                 line -= done.lines_before
-            self.output.add_error(error, line if line is not None and line > 0 else None)
+            marks = line is not None and line > 0 and not self._typed
+            self.output.add_error(error, line if marks else None)
             self._drop_waiting("The cell before failed")
         elif done is not None and self._clock.elapsed() > 1000:
             self.output.add_note(f"ran for {format_duration(self._clock.elapsed() / 1000)}")
         if done is not None:
             self.cell_ended.emit(done.shown, error)
         self._next()
+
+    def show_held(self, held: HeldSnapshot | None) -> None:
+        """Show where code is held; None if it goes on."""
+        self._held = held
+        self.held.show_held(held)
+        if held is not None:
+            self.empty.hide()
+            self.output.show()
+        self._show_state()
+
+    def finish_held(self, error: ErrorReport | None) -> None:
+        """Show the end of what ran where the code is held."""
+        if error is not None:
+            self.output.add_error(error, error.line)
 
     def abandon(self, reason: str) -> None:
         """Drop the cell that runs and those that wait, because the engine is lost."""
@@ -223,6 +247,11 @@ class ConsoleView(QWidget):
     def _enqueue(self, submission: _Submission, remember: bool = True) -> None:
         if remember:
             self.history.add(submission.shown)
+        if self._held is not None:
+            self._typed = True
+            self.output.add_input(submission.shown)
+            self.held_run_requested.emit(submission.source)
+            return
         self._waiting.append(submission)
         if not self.busy:
             self._next()
@@ -232,7 +261,7 @@ class ConsoleView(QWidget):
     def _next(self) -> None:
         if self._waiting and not self.busy:
             self._running = self._waiting.popleft()
-            self._interrupted = False
+            self._interrupted = self._typed = False
             self._clock.start()
             self.empty.hide()
             self.output.show()
@@ -270,6 +299,8 @@ class ConsoleView(QWidget):
         else:
             self._ticks.stop()
             text = self.history.fault
+        if self._held is not None and not self._interrupted:
+            text = "held: what you type runs there"
         self._state.setText(text)
 
     def _lay_out(self) -> None:
@@ -283,7 +314,9 @@ class ConsoleView(QWidget):
         top = make.row((self._state, 1), *buttons, gap=2, margins=(theme.GRID, 2, half, 2))
         run = (self.run_button, 0, Qt.AlignmentFlag.AlignBottom)
         bottom = make.row((self.input, 1), run, gap=half, margins=(half, 0, half, half))
-        parts = (top, (self.empty, 1), (self.output, 1), line, self.file, bottom)
+        said = make.column((self.empty, 1), (self.output, 1), gap=0)
+        middle = make.row((said, 1), (self.held, 1), gap=0)
+        parts = (top, (middle, 1), line, self.file, bottom)
         make.column(*parts, on=self, gap=0)
         self.output.hide()
         self.setFocusProxy(self.input)

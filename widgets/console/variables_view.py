@@ -80,10 +80,12 @@ class VariablesView(QWidget):
         self.empty = make.empty(
             "No variables yet. Create a tensor below, or type Python.", "variables_empty"
         )
+        self._held = make.label("", "heading", "variables_held")
+        self._held.hide()
         self._left_out = make.label("", "muted", "variables_left_out")
         self._left_out.hide()
         half = theme.GRID // 2
-        parts = (self.filter_edit, (self.empty, 1), (self.table, 1), self._left_out)
+        parts = (self._held, self.filter_edit, (self.empty, 1), (self.table, 1), self._left_out)
         make.column(*parts, on=self, gap=half, margins=(0, half, 0, 0))
         theme.notifier.changed.connect(self.table.viewport().update)
         self.show_variables(VariablesSnapshot(variables=()))
@@ -104,6 +106,10 @@ class VariablesView(QWidget):
         self.filter_edit.setVisible(some)
         self._left_out.setVisible(snapshot.left_out > 0)
         self._left_out.setText(f"{snapshot.left_out:,} more are not listed.")
+
+    def show_held(self, words: str) -> None:
+        """Say where the code is held whose variables are listed; "" if none is held."""
+        make.tell(self._held, words)
 
     def select(self, name: str) -> None:
         """Select `name` without emitting; an empty name selects none."""

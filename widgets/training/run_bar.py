@@ -13,7 +13,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from engine.protocol import EpochRow, LoopSnapshot, RunSnapshot, TrainingSnapshot
+from engine.protocol import EpochRow, HeldSnapshot, LoopSnapshot, RunSnapshot, TrainingSnapshot
 from widgets import make
 from widgets.text import format_duration, format_number, format_percent
 from widgets.theme import GRID
@@ -144,6 +144,7 @@ class RunBar(QFrame):
     pause_requested = Signal()
     continue_requested = Signal()
     step_requested = Signal()
+    line_requested = Signal()
     stop_requested = Signal()
     resume_requested = Signal()
     export_requested = Signal()
@@ -152,6 +153,7 @@ class RunBar(QFrame):
         super().__init__(parent)
         self._engine: EngineState = "starting"
         self._snapshot: RunSnapshot | None = None
+        self._held: HeldSnapshot | None = None
         self._last: EpochRow | None = None
         self._best: EpochRow | None = None
         self._problem = self._offer = ""
@@ -174,6 +176,10 @@ class RunBar(QFrame):
         self.pause.setToolTip("Pause after the current step")
         self.step = make.button("step_button", "Step", "mdi6.skip-next", self.step_requested)
         self.step.setToolTip("Run one optimizer step: forward, backward, update")
+        self.line = make.button(
+            "line_button", "Next line", "mdi6.arrow-down-bold-outline", self.line_requested
+        )
+        self.line.setToolTip("Run the code that is held to its next line, over calls")
         self.stop = make.button("stop_button", "Stop", "mdi6.stop", self.stop_requested)
         self.stop.setToolTip("End the run; the weights stay as they are")
         self.resume = make.button(
@@ -199,6 +205,7 @@ class RunBar(QFrame):
             self.weights,
             self.pause,
             self.step,
+            self.line,
             self.stop,
             self.resume,
             self.export,
@@ -209,6 +216,7 @@ class RunBar(QFrame):
 
     def _train(self) -> None:
         paused = self._snapshot is not None and self._snapshot.state == "paused"
+        paused = paused or self._held is not None
         (self.continue_requested if paused else self.train_requested).emit()
 
     @property
@@ -241,6 +249,11 @@ class RunBar(QFrame):
         self._snapshot, self._last, self._best = snapshot, last, best
         self._problem = ""
         self._cut_off = False
+        self._show()
+
+    def show_held(self, held: HeldSnapshot | None) -> None:
+        """Show that code of the user's is held, or that it goes on."""
+        self._held = held
         self._show()
 
     def offer_resume(self, text: str) -> None:
@@ -278,15 +291,17 @@ class RunBar(QFrame):
         snapshot = self._snapshot
         state = snapshot.state if snapshot and not self._cut_off else "none"
         ready = self._engine == "ready"
-        going = ready and state in ("running", "paused")
-        paused = ready and state == "paused"
+        held = ready and self._held is not None
+        going = held or (ready and state in ("running", "paused"))
+        paused = held or (ready and state == "paused")
         self.train.setText("Continue" if paused else "Train")
         self.train.setAccessibleName(self.train.text())
         self.train.setEnabled(ready and (paused or not going))
         self.train.setToolTip(self._train_tip(paused))
         self.weights.setEnabled(not going)
-        self.pause.setEnabled(ready and state == "running")
-        self.step.setEnabled(ready and state != "running")
+        self.pause.setEnabled(ready and state == "running" and not held)
+        self.step.setEnabled(ready and (held or state != "running"))
+        self.line.setVisible(held)
         self.stop.setEnabled(going)
         kept = bool(self._offer if snapshot is None else _checkpoint_text(snapshot))
         is_loop = isinstance(snapshot, LoopSnapshot)
@@ -324,6 +339,8 @@ class RunBar(QFrame):
             result = cut_off_text(snapshot)
         else:
             result = result_text(snapshot, self._last, self._best)
+        if self._held is not None and self._held.at == "line":
+            result = f"{self._held.where}. Its variables are in Tensors."
         text = self._problem or result
         failed = bool(self._problem) or self._cut_off
         if snapshot is not None:

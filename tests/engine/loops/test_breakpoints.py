@@ -44,7 +44,7 @@ def hold(engine: EngineProcess, source: str) -> HeldEngine:
 
 
 def line_of(held) -> str:
-    return held.lines[held.line - held.first_line].strip()
+    return held.source.splitlines()[held.line - 1].strip()
 
 
 @pytest.mark.parametrize("stop", ["breakpoint()", "import pdb; pdb.set_trace()", "lab.hold()"])

@@ -1,0 +1,105 @@
+"""Code of the user's that is held: shown in the console and beside the variables, and let go on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Literal
+
+from PySide6.QtCore import QObject
+
+from app.presenters.questions import Questions, in_words
+from app.workbench import Workbench
+from engine.protocol import (
+    CellSnapshot,
+    Command,
+    ContinueTrainingCommand,
+    ErrorReport,
+    HeldSnapshot,
+    RunHeldCommand,
+    Snapshot,
+    StepLineCommand,
+    StepTrainingCommand,
+)
+
+if TYPE_CHECKING:
+    from app.presenters.tensors.workspace import TensorsPresenter
+
+GoOn = Literal["on", "line", "step"]
+_COMMANDS: dict[GoOn, type[Command]] = {
+    "on": ContinueTrainingCommand,
+    "line": StepLineCommand,
+    "step": StepTrainingCommand,
+}
+
+
+class HeldPresenter(QObject):
+    """`tensors` makes the presenter of the Tensors workspace at its first use: its console shows
+    the code, and its variables are those of the frame."""
+
+    def __init__(
+        self, bench: Workbench, tensors: Callable[[], TensorsPresenter], parent: QObject
+    ) -> None:
+        super().__init__(parent)
+        self._bench, self._make = bench, tensors
+        self._tensors: TensorsPresenter | None = None
+        bench.store.snapshot.connect(self._on_snapshot)
+        bench.link.ended.connect(self._show)
+
+    def go_on(self, how: GoOn) -> None:
+        """Let the code that is held go on."""
+        if self._bench.store.held is None:
+            self._bench.say("No code is held: breakpoint() in it holds it there.")
+        else:
+            self._bench.send(_COMMANDS[how]())
+
+    def _on_snapshot(self, snapshot: Snapshot) -> None:
+        if isinstance(snapshot, HeldSnapshot):
+            self._show()
+
+    def _show(self) -> None:
+        held = self._bench.store.held
+        if self._tensors is None:
+            if held is None:
+                return
+            self._connect(self._make())
+        assert self._tensors is not None
+        page = self._tensors.page
+        page.console.show_held(held)
+        page.variables.show_held("" if held is None else held.where)
+        if held is not None and held.at == "line":
+            self._lead_there(held)
+
+    def _lead_there(self, held: HeldSnapshot) -> None:
+        """A page that does not show the code gives place to one that does."""
+        window = self._bench.window
+        if window.workspace in ("tensors", "train"):
+            return
+        if window.workspace == "autograd":
+            self._bench.say(f"{held.where}: Tensors shows it.")
+        else:
+            window.show_workspace("tensors")
+
+    def _connect(self, tensors: TensorsPresenter) -> None:
+        self._tensors = tensors
+        view, pane = tensors.page.console, tensors.page.console.held
+        view.held_run_requested.connect(self._run)
+        pane.continue_requested.connect(lambda: self.go_on("on"))
+        pane.line_requested.connect(lambda: self.go_on("line"))
+        pane.step_requested.connect(lambda: self.go_on("step"))
+        pane.stop_requested.connect(self._bench.link.stop_job)
+
+    def _run(self, source: str) -> None:
+        question = Questions(self._bench, self)  # each has its own: the next may come meanwhile
+
+        def take(snapshot: Snapshot) -> None:
+            if isinstance(snapshot, CellSnapshot) and self._tensors is not None:
+                self._tensors.page.console.finish_held(snapshot.error)
+                question.deleteLater()
+
+        def fail(error: ErrorReport) -> None:
+            self._bench.say(in_words(error))
+            question.deleteLater()
+
+        if not question.ask(RunHeldCommand(source=source), take, fail):
+            self._bench.say(self._bench.link.unsent)
+            question.deleteLater()
