@@ -4,25 +4,25 @@ from __future__ import annotations
 
 import math
 from itertools import pairwise
+from math import floor
+from operator import sub
 
-from .layer_graph import LayerGraph
+from .layer_graph import LayerGraph, Near
 
 LINE_GAP = 14.0
 """Between two lines that pass a layer, and between a line and a box."""
-SWEEPS = 13
-LAST_SWEEPS = 5
-Pull = tuple[int, float, float, float]
-"""What pulls an item: a neighbour, the x where their line meets it, the x where the line meets the
-item, and the weight with which the line is made straight."""
-"""The last sweeps pull items towards the neighbours above and below at once."""
+SWEEPS = 6
+SPINE, LINE, BOX = 1e9, 100.0, 1.0
+"""How much an item withstands those beside it. A push of less than half a pixel moves nothing, so
+no box moves the spine."""
 
 
 def left_sides(graph: LayerGraph, rows: list[list[int]]) -> list[float]:
     """The left side of each item, in whole pixels from 0, so that no line is almost straight.
 
-    In each sweep, down or up, the items of a layer move as near to their neighbours as their order
-    and distances allow. The main way weighs most, then lines that pass layers. At the end the
-    lines that pass layers are straightened where there is room.
+    Layer by layer, the items move as near to their neighbours as their order and distances allow:
+    first down, towards the layer above, then up and down, towards both. The main way weighs most,
+    then lines that pass layers. At the end these lines are straightened where there is room.
     """
     return _Coordinates(graph, rows).run()
 
@@ -32,41 +32,34 @@ class _Coordinates:
         self.graph, self.rows = graph, rows
         self.left = [0.0] * len(graph.widths)
         self.offsets = [self._offsets(row) for row in rows]
-        self.weights = [
-            1e6 if item in graph.spine else 10.0 if graph.is_dummy(item) else 1.0
-            for item in range(len(graph.widths))
-        ]
-        self.down: list[list[Pull]] = [
-            [(o, x, own, self._pull_of(o, item, main)) for o, x, own, main in near]
-            for item, near in enumerate(graph.above)
-        ]
-        self.up: list[list[Pull]] = [
-            [(o, x, own, self._pull_of(item, o, main)) for o, x, own, main in near]
-            for item, near in enumerate(graph.below)
-        ]
+        self.weights = [BOX] * graph.boxes + [LINE] * (len(graph.widths) - graph.boxes)
+        for item in graph.spine:
+            self.weights[item] = SPINE
 
     def run(self) -> list[float]:
-        for row, offsets in zip(self.rows, self.offsets, strict=True):
+        left, above = self.left, self.graph.above
+        for number, (row, offsets) in enumerate(zip(self.rows, self.offsets, strict=True)):
             for item, offset in zip(row, offsets, strict=True):
-                self.left[item] = offset - offsets[-1] / 2
-        self._sweep(SWEEPS - LAST_SWEEPS, both=False)
-        self._sweep(LAST_SWEEPS, both=True)
+                left[item] = offset - offsets[-1] // 2
+            self._move(number, [self._wish(item, above[item]) for item in row])
+        self._sweep()
         self._straighten()
-        least = min(self.left)
-        return [float(round(x - least)) for x in self.left]
+        least = min(left)
+        return [x - least for x in left]
 
-    def _sweep(self, most: int, both: bool) -> None:
-        """Sweep down and up in turn, until nothing moves."""
-        rows = list(zip(self.rows, self.offsets, strict=True))
-        pulls = [above + below for above, below in zip(self.down, self.up, strict=True)]
-        still = 0
-        for sweep in range(most):
-            down = sweep % 2 == 0
-            moved = False
-            for row, offsets in rows if down else reversed(rows):
-                moved |= self._pull(row, offsets, pulls if both else self.down if down else self.up)
-            still = 0 if moved else still + 1
-            if still == 2:  # neither sweep moved an item
+    def _sweep(self) -> None:
+        """Sweep up and down, until nothing moves. A row waits for a sweep if the one above or below
+        it has moved."""
+        count = len(self.rows)
+        waits = [True] * count + [False]  # the last is beyond the first row and the last one
+        for sweep in range(SWEEPS):
+            for number in range(count) if sweep % 2 else range(count - 1, -1, -1):
+                if waits[number]:
+                    waits[number] = False
+                    if self._move(number, self._wishes(self.rows[number])):
+                        waits[number - 1] = waits[number + 1] = True
+            waits[count] = False
+            if True not in waits:
                 return
 
     def _offsets(self, row: list[int]) -> list[float]:
@@ -81,46 +74,79 @@ class _Coordinates:
         lines = widths[before] == 0 or widths[item] == 0
         return widths[before] + (LINE_GAP if lines else self.graph.level.item_gap)
 
-    def _pull(self, row: list[int], offsets: list[float], pulls: list[list[Pull]]) -> bool:
-        """Move a row's items towards their neighbours. Returns whether any has moved. Pooling
-        adjacent violators gives the least sum of weighted squares for a fixed order."""
-        left = self.left
+    def _move(self, number: int, wishes: list[float]) -> bool:
+        """Move a row's items as near to where they wish to be as their distances allow. Returns
+        whether any has moved."""
+        left, row, offsets = self.left, self.rows[number], self.offsets[number]
+        means = list(map(sub, wishes, offsets))
+        if means != sorted(means):
+            means = self._pooled(row, means)
+        moved = False
+        for item, offset, mean in zip(row, offsets, means, strict=True):
+            x = floor(mean + 0.5) + offset
+            if x != left[item]:
+                left[item] = x
+                moved = True
+        return moved
+
+    def _pooled(self, row: list[int], means: list[float]) -> list[float]:
+        """The numbers nearest to `means` that do not decrease: pooling adjacent violators gives the
+        least sum of weighted squares."""
         blocks: list[tuple[float, float, int]] = []  # mean, weight, count
-        for item, offset in zip(row, offsets, strict=True):
-            mean = self._wish(item, pulls[item]) - offset
+        for item, mean in zip(row, means, strict=True):
             weight, count = self.weights[item], 1
             while blocks and blocks[-1][0] > mean:
                 before, before_weight, before_count = blocks.pop()
                 mean = (mean * weight + before * before_weight) / (weight + before_weight)
                 weight, count = weight + before_weight, count + before_count
             blocks.append((mean, weight, count))
-        place, moved = 0, False
-        for mean, _, count in blocks:
-            for _ in range(count):
-                x = mean + offsets[place]
-                moved |= x != left[row[place]]
-                left[row[place]] = x
-                place += 1
-        return moved
+        return [mean for mean, _, count in blocks for _ in range(count)]
 
-    def _wish(self, item: int, pulls: list[Pull]) -> float:
-        """The left side that makes most of the lines to an item's neighbours straight."""
+    def _wishes(self, row: list[int]) -> list[float]:
+        """Where the items of a row wish to be, between their neighbours above and below."""
+        left, nears_above, nears_below = self.left, self.graph.above, self.graph.below
+        wishes = []
+        for item in row:
+            above, below = nears_above[item], nears_below[item]
+            if len(above) != 1 or len(below) != 1:
+                wishes.append(self._wish(item, above + below))
+                continue
+            upper, x, own, main = above[0]
+            from_above = left[upper] + x - own
+            lower, x, own, lower_main = below[0]
+            from_below = left[lower] + x - own
+            if from_above != from_below:
+                difference = self._pull(upper, item, main) - self._pull(item, lower, lower_main)
+                if difference == 0:  # anywhere between the two will do
+                    least, most = sorted((from_above, from_below))
+                    from_above = min(max(left[item], least), most)
+                elif difference < 0:
+                    from_above = from_below
+            wishes.append(from_above)
+        return wishes
+
+    def _wish(self, item: int, near: list[Near]) -> float:
+        """The left side that makes most of the lines to these neighbours straight."""
         left = self.left
-        if not pulls:
+        if not near:
             return left[item]
-        other, x, own, weight = pulls[0]
-        first = left[other] + x - own
-        if len(pulls) == 1:
-            return first
-        if len(pulls) > 2:
-            return _median([(left[other] + x - own, weight) for other, x, own, weight in pulls])
-        other, x, own, last_weight = pulls[1]
-        last = left[other] + x - own
-        if weight == last_weight:
-            return (first + last) / 2
-        return first if weight > last_weight else last
+        if len(near) == 1:
+            other, x, own, _ = near[0]
+            return left[other] + x - own
+        layer, own_layer = self.graph.layer, self.graph.layer[item]
+        return _median(
+            [
+                (
+                    left[other] + x - own,
+                    self._pull(other, item, main)
+                    if layer[other] < own_layer
+                    else self._pull(item, other, main),
+                )
+                for other, x, own, main in near
+            ]
+        )
 
-    def _pull_of(self, upper: int, lower: int, main: bool) -> float:
+    def _pull(self, upper: int, lower: int, main: bool) -> float:
         """The weight with which a piece of an edge is made straight."""
         graph = self.graph
         if graph.is_dummy(upper) and graph.is_dummy(lower):
@@ -134,17 +160,20 @@ class _Coordinates:
 
     def _straighten(self) -> None:
         """Move each chain of dummies to one x, or to as few as there is room for."""
+        left = self.left
         self.place = {item: place for row in self.rows for place, item in enumerate(row)}
         done: set[int] = set()
         for edge, chain in zip(self.graph.level.edges, self.graph.chains, strict=True):
             if not chain or chain[0] in done or chain[-1] in done:
                 continue
             done.update(chain)
-            upper_x = self.left[edge.upper] + edge.upper_x
-            lower_x = self.left[edge.lower] + edge.lower_x
+            upper_x = left[edge.upper] + edge.upper_x
+            lower_x = left[edge.lower] + edge.lower_x
+            if left[chain[0]] in (upper_x, lower_x) and len({left[item] for item in chain}) == 1:
+                continue
             pieces = self._pieces(chain)
             for number, (piece, low, high) in enumerate(pieces):
-                now = sorted(self.left[item] for item in piece)[len(piece) // 2]
+                now = sorted(left[item] for item in piece)[len(piece) // 2]
                 wishes = [now]
                 if number == 0 and low <= upper_x <= high:
                     wishes.append(upper_x)
@@ -152,7 +181,7 @@ class _Coordinates:
                     wishes.append(lower_x)
                 wish = min(wishes[1:] or wishes, key=lambda x: abs(x - now))
                 for item in piece:
-                    self.left[item] = min(max(wish, low), high)
+                    left[item] = min(max(wish, low), high)
 
     def _pieces(self, chain: list[int]) -> list[tuple[list[int], float, float]]:
         """A chain cut into stretches whose dummies can share an x, each with that x's range."""

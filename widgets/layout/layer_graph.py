@@ -5,14 +5,17 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
+from operator import itemgetter
 
 Point = tuple[float, float]
 Size = tuple[float, float]
 Near = tuple[int, float, float, bool]
 """A neighbour in the next layer: its number, the x where the line meets the neighbour, the x where
 the line meets this item, and whether the edge is `main`."""
+TrunkKey = tuple[str, int, float]
+"""The end that the edges of a trunk share: "to" or "from", the item, and the x on it."""
 
 MIN_JOINED = 3
 """At least this many edges to one end join into a trunk."""
@@ -62,6 +65,14 @@ class Level:
     item_gap: float = ITEM_GAP
 
 
+@dataclass(slots=True)
+class _Trunk:
+    """What several edges share: a dummy for each layer, and the pieces of lines between these."""
+
+    dummies: dict[int, int] = field(default_factory=dict)
+    pieces: set[tuple[int, float, int, float]] = field(default_factory=set)
+
+
 class LayerGraph:
     """A level with layers and dummies. Items are numbered as in the level; dummies follow.
 
@@ -76,6 +87,7 @@ class LayerGraph:
         self.boxes = len(level.sizes)
         self.widths = [width for width, _ in level.sizes]
         self.heights = [height for _, height in level.sizes]
+        self._edges = [(e.upper, e.lower, e.upper_x, e.lower_x, e.main) for e in level.edges]
         self.layer, self.in_rows = self._in_rows(self._layers())
         self.above: list[list[Near]] = [[] for _ in level.sizes]
         self.below: list[list[Near]] = [[] for _ in level.sizes]
@@ -94,16 +106,18 @@ class LayerGraph:
         first = 1 if level.tops else 0
         layer = [0] * level.tops + [first] * (count - level.tops)
         has_upper, least_lower = [False] * count, [count] * count
-        for edge in sorted(level.edges, key=lambda each: each.upper):
-            has_upper[edge.lower] = True
-            if edge.lower < count - len(level.bottoms):
-                layer[edge.lower] = max(layer[edge.lower], layer[edge.upper] + 1)
+        end = count - len(level.bottoms)
+        for upper, lower, *_ in sorted(self._edges, key=itemgetter(0)):
+            has_upper[lower] = True
+            if layer[lower] <= layer[upper] and lower < end:
+                layer[lower] = layer[upper] + 1
         last = max(layer) + 1
-        for item in range(count - len(level.bottoms), count):
+        for item in range(end, count):
             layer[item] = last
-        for edge in level.edges:
-            least_lower[edge.upper] = min(least_lower[edge.upper], layer[edge.lower])
-        for item in range(level.tops, count - len(level.bottoms)):  # near the item below it
+        for upper, lower, *_ in self._edges:
+            if layer[lower] < least_lower[upper]:
+                least_lower[upper] = layer[lower]
+        for item in range(level.tops, end):  # near the item below it
             if not has_upper[item] and least_lower[item] < count:
                 layer[item] = max(layer[item], least_lower[item] - 1)
         return layer
@@ -153,52 +167,95 @@ class LayerGraph:
 
         Many edges to one end share their dummies: they join into a trunk, and the chain of each
         ends with the first shared one. So do edges from one end to a layer in rows."""
-        level, layer = self.level, self.layer
-        spans = [layer[edge.lower] - layer[edge.upper] - 1 for edge in level.edges]
-        ends = [(edge.lower, edge.lower_x) for edge in level.edges]
+        layer, in_rows = self.layer, self.in_rows
+        ends = [(lower, lower_x) for _, lower, _, lower_x, _ in self._edges]
         joined = {end for end, count in Counter(ends).items() if count >= MIN_JOINED}
-        reach: dict[object, int] = {}
-        keys: list[object] = []
-        for place, (edge, end) in enumerate(zip(level.edges, ends, strict=True)):
-            start = ("from", edge.upper, edge.upper_x)
-            keys.append(end if end in joined else start if self.in_rows[edge.lower] else place)
-        for key, span in zip(keys, spans, strict=True):
-            reach[key] = max(reach.get(key, 0), span)
+        spans: list[int] = []  # of the edges that have dummies of their own
+        reach: dict[TrunkKey, int] = {}
+        keys: list[TrunkKey | None] = []
+        for (upper, lower, upper_x, *_), end in zip(self._edges, ends, strict=True):
+            span = layer[lower] - layer[upper] - 1
+            if end in joined:
+                key = ("to", *end)
+            elif in_rows[lower]:
+                key = ("from", upper, upper_x)
+            else:
+                key = None
+                spans.append(span)
+            if key is not None:
+                reach[key] = max(reach.get(key, 0), span)
+            keys.append(key)
         budget = max(MANY_DUMMIES, MAX_DUMMIES_PER_ITEM * self.boxes)
-        longest = _longest_within(list(reach.values()), budget)
-        trunks: dict[object, dict[int, int]] = defaultdict(dict)
-        known: set[tuple[int, float, int, float]] = set()
+        longest = _longest_within([*spans, *reach.values()], budget)
+        trunks: dict[TrunkKey, _Trunk] = defaultdict(_Trunk)
         chains: list[list[int] | None] = []
-        for edge, key in zip(level.edges, keys, strict=True):
-            if reach[key] > longest:
+        for edge, key in zip(self._edges, keys, strict=True):
+            length = layer[edge[1]] - layer[edge[0]] - 1 if key is None else reach[key]
+            if length > longest:
                 chains.append(None)
-                continue
-            trunk = trunks[key]
-            dummies, end = [], [ends[len(chains)]]
-            for number in range(layer[edge.upper] + 1, layer[edge.lower]):
-                if number in trunk and key in joined:
-                    dummies.append(trunk[number])  # from here on, the edge is part of the trunk
-                    end = []
-                    break
-                if number not in trunk:
-                    trunk[number] = self._add_dummy(number)
-                dummies.append(trunk[number])
-            way = [(edge.upper, edge.upper_x), *((d, 0.0) for d in dummies), *end]
-            for (a, x_a), (b, x_b) in pairwise(way):
-                if max(a, b) < self.boxes or (a, x_a, b, x_b) not in known:
-                    known.add((a, x_a, b, x_b))
-                    self.below[a].append((b, x_b, x_a, edge.main))
-                    self.above[b].append((a, x_a, x_b, edge.main))
-            chains.append(dummies)
+            elif key is None:
+                chains.append(self._chain(*edge))
+            else:
+                chains.append(self._way_by_trunk(*edge, trunks[key], joins=key[0] == "to"))
         return chains
 
-    def _add_dummy(self, layer: int) -> int:
-        self.widths.append(0.0)
-        self.heights.append(0.0)
-        self.layer.append(layer)
-        self.above.append([])
-        self.below.append([])
-        return len(self.widths) - 1
+    def _chain(
+        self, upper: int, lower: int, upper_x: float, lower_x: float, main: bool
+    ) -> list[int]:
+        """Add the dummies of an edge that shares none, and return them."""
+        above, below = self.above, self.below
+        layers = range(self.layer[upper] + 1, self.layer[lower])
+        if not layers:
+            below[upper].append((lower, lower_x, upper_x, main))
+            above[lower].append((upper, upper_x, lower_x, main))
+            return []
+        dummies = list(range(len(self.layer), len(self.layer) + len(layers)))
+        self._add_dummies(layers)
+        below[upper].append((dummies[0], 0.0, upper_x, main))
+        above[dummies[0]].append((upper, upper_x, 0.0, main))
+        for a, b in pairwise(dummies):
+            below[a].append((b, 0.0, 0.0, main))
+            above[b].append((a, 0.0, 0.0, main))
+        below[dummies[-1]].append((lower, lower_x, 0.0, main))
+        above[lower].append((dummies[-1], 0.0, lower_x, main))
+        return dummies
+
+    def _way_by_trunk(
+        self,
+        upper: int,
+        lower: int,
+        upper_x: float,
+        lower_x: float,
+        main: bool,
+        trunk: _Trunk,
+        joins: bool,
+    ) -> list[int]:
+        """The dummies of an edge that shares a trunk. One that `joins` it is part of it from the
+        first dummy on that another edge has."""
+        way: list[tuple[int, float]] = [(upper, upper_x)]
+        for number in range(self.layer[upper] + 1, self.layer[lower]):
+            known = number in trunk.dummies
+            if not known:
+                trunk.dummies[number] = len(self.layer)
+                self._add_dummies((number,))
+            way.append((trunk.dummies[number], 0.0))
+            if known and joins:
+                break
+        else:
+            way.append((lower, lower_x))
+        for (a, x_a), (b, x_b) in pairwise(way):
+            if max(a, b) < self.boxes or (a, x_a, b, x_b) not in trunk.pieces:
+                trunk.pieces.add((a, x_a, b, x_b))
+                self.below[a].append((b, x_b, x_a, main))
+                self.above[b].append((a, x_a, x_b, main))
+        return [item for item, _ in way if item >= self.boxes]
+
+    def _add_dummies(self, layers: Sequence[int]) -> None:
+        self.widths += [0.0] * len(layers)
+        self.heights += [0.0] * len(layers)
+        self.layer += layers
+        self.above += [[] for _ in layers]
+        self.below += [[] for _ in layers]
 
     def _main_ways(self) -> tuple[list[int], frozenset[int]]:
         """`main` and `spine`. An item's main way is its longest way down; among equals, the one to
@@ -208,16 +265,20 @@ class LayerGraph:
         for place, preference in enumerate(self.level.bottoms):
             reach[ports + place] = (self.layer[ports + place], -preference, 0)
         main = [-1] * len(self.layer)
+        has_rows = any(self.in_rows)
         for item in sorted(range(len(self.layer)), key=self.layer.__getitem__, reverse=True):
-            is_box = int(item < len(self.level.sizes))
+            is_box = int(item < self.boxes)
             for lower, *_ in self.below[item]:
-                if self.is_in_rows(item) or self.is_in_rows(lower):
+                if has_rows and (self.is_in_rows(item) or self.is_in_rows(lower)):
                     continue  # the main way takes the trunk
-                down, preference, boxes = reach[lower]
-                way = (down, preference, boxes + is_box)
+                way = reach[lower]
+                if is_box:
+                    way = (way[0], way[1], way[2] + 1)
                 if main[item] < 0 or way > reach[item]:
                     main[item], reach[item] = lower, way
-        spine = [max(range(len(reach)), key=lambda item: (*reach[item][::-1], -item))]
+        most = max(boxes for _, _, boxes in reach)
+        starts = [item for item, way in enumerate(reach) if way[2] == most]
+        spine = [max(starts, key=lambda item: (*reach[item][1::-1], -item))]
         while main[spine[-1]] >= 0:
             spine.append(main[spine[-1]])
         return main, frozenset(spine)

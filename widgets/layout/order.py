@@ -29,8 +29,11 @@ class _Ordering:
         for row in self.rows:
             self._note(row)
         if len(self.widths) > THOROUGH_ITEMS:
-            for sweep in range(SWEEPS):
-                self._sweep(down=sweep % 2 == 1)  # the first order already follows what is above
+            still = 0
+            for sweep in range(SWEEPS):  # up first: the first order follows what is above
+                still = 0 if self._sweep(down=sweep % 2 == 1) else still + 1
+                if still == 2:
+                    break
             return self.rows
         best, fewest = [list(row) for row in self.rows], self._crossings()
         for sweep in range(SWEEPS + 1):
@@ -46,12 +49,29 @@ class _Ordering:
                 best, fewest = [list(row) for row in self.rows], crossings
         return best
 
-    def _sweep(self, down: bool) -> None:
-        """Sort each row by where its neighbours stand in the row before it."""
+    def _sweep(self, down: bool) -> bool:
+        """Sort each row by where its neighbours stand in the row before it. Returns whether that
+        changed a row."""
+        place, widths, barycentre = self.place, self.widths, self._barycentre
         neighbours = self.above if down else self.below
+        changed = False
         for row in self.free if down else reversed(self.free):
-            row.sort(key=lambda item: self._barycentre(item, neighbours))
-            self._note(row)
+            if len(row) == 1:
+                continue
+            keys = []
+            for item in row:
+                near = neighbours[item]
+                if len(near) == 1:
+                    other, x, _, _ = near[0]
+                    keys.append(place[other] + (x / widths[other] if widths[other] else 0.5))
+                else:
+                    keys.append(barycentre(item, near))
+            if keys != sorted(keys):
+                key_of = dict(zip(row, keys, strict=True))
+                row.sort(key=key_of.__getitem__)
+                self._note(row)
+                changed = True
+        return changed
 
     def _take_given_order(self) -> None:
         for row in self.free:
@@ -61,8 +81,8 @@ class _Ordering:
     def _first_order(self) -> list[list[int]]:
         """Rows by a depth-first walk from the top, so that connected items stand together. Of the
         items below another, the one on the main way stands in the middle."""
-        main = self.graph.main
-        rows: list[list[int]] = [[] for _ in range(max(self.graph.layer) + 1)]
+        main, layer, below = self.graph.main, self.graph.layer, self.below
+        rows: list[list[int]] = [[] for _ in range(max(layer) + 1)]
         seen = [False] * len(self.widths)
         for root in range(len(self.widths)):
             stack = [root]
@@ -71,8 +91,12 @@ class _Ordering:
                 if seen[item]:
                     continue
                 seen[item] = True
-                rows[self.graph.layer[item]].append(item)
-                others = [each for each, *_ in self.below[item] if each != main[item]]
+                rows[layer[item]].append(item)
+                near = below[item]
+                if len(near) < 2:
+                    stack += [other for other, *_ in near]
+                    continue
+                others = [other for other, *_ in near if other != main[item]]
                 half = (len(others) + 1) // 2
                 stack += others[half:][::-1]
                 if main[item] >= 0:
@@ -97,12 +121,9 @@ class _Ordering:
         """Where in its row a line meets an item."""
         return self.place[item] + (x / self.widths[item] if self.widths[item] else 0.5)
 
-    def _barycentre(self, item: int, neighbours: list[list[Near]]) -> float:
-        near = neighbours[item]
+    def _barycentre(self, item: int, near: list[Near]) -> float:
         if not near:
             return self.place[item] + 0.5
-        if len(near) == 1:
-            return self._at(near[0][0], near[0][1])
         return sum([self._at(other, x) for other, x, _, _ in near]) / len(near)
 
     def _crossings(self) -> int:
