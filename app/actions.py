@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 
+from msgspec import Struct
 from PySide6.QtCore import QObject, Qt
 from PySide6.QtGui import QAction, QKeySequence
 from PySide6.QtWidgets import QWidget
@@ -12,8 +12,7 @@ from PySide6.QtWidgets import QWidget
 from widgets.icons import set_icon
 
 
-@dataclass(frozen=True)
-class ActionSpec:
+class ActionSpec(Struct, frozen=True):
     """`id` is `category.verb`. `text` is the menu text, `tip` the tooltip."""
 
     id: str

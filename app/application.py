@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import signal
 import sys
 from collections.abc import Callable
@@ -229,6 +230,7 @@ def run(path: str = "") -> int:
     else:  # starting the engine takes a processor for a second: the Start page is seen before
         application.open()
         after_first_picture(window, application.start)
+    after_first_picture(window, gc.enable)
     window.show()
     _close_on_interrupt(application)
     code = qt.exec()

@@ -10,12 +10,12 @@ import json
 import os
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from urllib.parse import quote_from_bytes, unquote_to_bytes
 
 import platformdirs
+from msgspec import Struct
 from PySide6.QtCore import QLockFile, QObject, QTimer, Signal
 
 from app.store import Store
@@ -31,8 +31,7 @@ def recovery_folder() -> Path:
     return Path(platformdirs.user_data_dir("tensorlab", appauthor=False)) / "recovery"
 
 
-@dataclass
-class Recovery:
+class Recovery(Struct):
     """Work that a crashed window left: the project, the path of its file (or ""), and when it was
     written.
 

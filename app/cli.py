@@ -223,9 +223,12 @@ def _window(options: argparse.Namespace) -> int:
             f"{options.file}: there is no such file, and no such command (commands: {names}).",
             BAD_ARGUMENTS,
         )
+    import gc
+
     from app.python_imports import import_plainly
 
     import_plainly()
+    gc.disable()  # what is made until the first picture stays: `run` turns it on again
     from app.application import run
 
     return run(str(options.file) if options.file else "")

@@ -7,10 +7,10 @@ model with new weights needs no file. Here is known which weights the engine has
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 
+from msgspec import Struct
 from PySide6.QtCore import QObject, Signal
 
 from app.processes.link import Link
@@ -32,8 +32,7 @@ NEW = 0
 """The version of weights that the seed gives; what was learnt or loaded has a higher one."""
 
 
-@dataclass(frozen=True)
-class _File:
+class _File(Struct, frozen=True):
     """A weight file that this window has read or written, as it was then."""
 
     path: Path

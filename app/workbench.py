@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
 from typing import TypeVar
+
+from msgspec import Struct
 
 from app.actions import Actions
 from app.files import ProjectFiles
@@ -25,8 +26,7 @@ T = TypeVar("T")
 S = TypeVar("S", bound=Snapshot)
 
 
-@dataclass(frozen=True)
-class Workbench:
+class Workbench(Struct, frozen=True):
     """The window, the store and the other parts; `app.application` makes it once."""
 
     window: MainWindow

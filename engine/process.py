@@ -11,11 +11,11 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
+from msgspec import Struct
 
 from .outbox import Outbox
 from .protocol import (
@@ -43,8 +43,7 @@ class EngineLost(Exception):
     """The engine process has ended. `EngineProcess.exit()` says how."""
 
 
-@dataclass(frozen=True)
-class Exit:
+class Exit(Struct, frozen=True):
     """How an engine ended. `code` is the exit code, or minus the number of the signal that killed
     it.
 

@@ -8,10 +8,10 @@ each background.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from msgspec import Struct
 from PySide6.QtCore import QObject, Signal
 from PySide6.QtGui import QColor, QFont, QFontDatabase, QPalette
 from PySide6.QtWidgets import QApplication
@@ -28,8 +28,7 @@ POINTS = 10.0
 _ASSETS = Path(__file__).resolve().parent.parent / "assets"
 
 
-@dataclass(frozen=True)
-class Theme:
+class Theme(Struct, frozen=True):
     name: str
     window: str
     surface: str

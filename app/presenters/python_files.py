@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from msgspec import Struct
 from PySide6.QtCore import QFileSystemWatcher, QObject, QTimer, Signal
 
 from app.presenters.questions import Questions, in_words
@@ -30,8 +30,7 @@ _SETTLED_MS = 200
 """An editor may replace a file in several steps."""
 
 
-@dataclass
-class _Run:
+class _Run(Struct):
     """A file that runs now; `opening` as in the signal `ran`."""
 
     questions: Questions

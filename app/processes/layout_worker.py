@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Qt, Signal
 
 from app.processes.worker_processes import WorkerProcesses
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future, ThreadPoolExecutor
 
 WORKERS = 2
 """One lays out the newest graph while the other may still work on a dropped request."""
@@ -26,10 +30,15 @@ class LayoutWorker(QObject):
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self._threads = ThreadPoolExecutor(WORKERS, thread_name_prefix="layout")
         self._workers = WorkerProcesses()
         self._newest: dict[str, Future] = {}
         self._finished.connect(self._on_finished, Qt.ConnectionType.QueuedConnection)
+
+    @cached_property
+    def _threads(self) -> ThreadPoolExecutor:
+        from concurrent.futures import ThreadPoolExecutor  # the window shows before it is needed
+
+        return ThreadPoolExecutor(WORKERS, thread_name_prefix="layout")
 
     def submit(
         self,

@@ -1,11 +1,15 @@
-"""The modal questions: which file to use, and what to do with unsaved changes."""
+"""The modal questions: which file to use, and what to do with unsaved changes.
+
+Classes of `QtWidgets` are made when they are first named: here when a question is asked.
+"""
 
 from __future__ import annotations
 
 from typing import Literal
 
+from PySide6 import QtWidgets
 from PySide6.QtCore import QEventLoop, Qt, SignalInstance
-from PySide6.QtWidgets import QFileDialog, QMessageBox, QProgressDialog, QWidget
+from PySide6.QtWidgets import QWidget
 
 UnsavedAnswer = Literal["save", "discard", "cancel"]
 
@@ -17,45 +21,45 @@ class Dialogs:
     """
 
     def __init__(self, native: bool = True) -> None:
-        self._options = QFileDialog.Option(0) if native else QFileDialog.Option.DontUseNativeDialog
+        self._native = native
 
     def open_path(self, parent: QWidget, title: str, start: str, name_filter: str) -> str:
         """The chosen file; empty if the user cancels."""
-        return QFileDialog.getOpenFileName(
-            parent, title, start, name_filter, options=self._options
+        return QtWidgets.QFileDialog.getOpenFileName(
+            parent, title, start, name_filter, options=self._options()
         )[0]
 
     def save_path(self, parent: QWidget, title: str, start: str, name_filter: str) -> str:
         """The chosen file, which the user may have agreed to overwrite; empty if the user
         cancels."""
-        return QFileDialog.getSaveFileName(
-            parent, title, start, name_filter, options=self._options
+        return QtWidgets.QFileDialog.getSaveFileName(
+            parent, title, start, name_filter, options=self._options()
         )[0]
 
     def unsaved(self, parent: QWidget, name: str, weights: str = "") -> UnsavedAnswer:
         """`weights` names what would be lost besides the changes to the project `name`."""
-        box = QMessageBox(parent)
-        box.setIcon(QMessageBox.Icon.Question)
+        box = QtWidgets.QMessageBox(parent)
+        box.setIcon(QtWidgets.QMessageBox.Icon.Question)
         box.setWindowTitle("Unsaved changes")
         box.setText(f"Save the changes to “{name}”?")
         lost = f"{weights} and all changes are lost." if weights else "they are lost."
         box.setInformativeText(f"Without saving, {lost[0].lower()}{lost[1:]}")
         box.setStandardButtons(
-            QMessageBox.StandardButton.Save
-            | QMessageBox.StandardButton.Discard
-            | QMessageBox.StandardButton.Cancel
+            QtWidgets.QMessageBox.StandardButton.Save
+            | QtWidgets.QMessageBox.StandardButton.Discard
+            | QtWidgets.QMessageBox.StandardButton.Cancel
         )
-        box.setDefaultButton(QMessageBox.StandardButton.Save)
+        box.setDefaultButton(QtWidgets.QMessageBox.StandardButton.Save)
         button = box.exec()
         box.deleteLater()
-        if button == QMessageBox.StandardButton.Save:
+        if button == QtWidgets.QMessageBox.StandardButton.Save:
             return "save"
-        return "discard" if button == QMessageBox.StandardButton.Discard else "cancel"
+        return "discard" if button == QtWidgets.QMessageBox.StandardButton.Discard else "cancel"
 
     def wait(self, parent: QWidget, text: str, done: SignalInstance) -> None:
         """Show `text` until the signal `done` comes, or the user does not want to wait."""
         loop = QEventLoop()
-        progress = QProgressDialog(text, "Do not wait", 0, 0, parent)
+        progress = QtWidgets.QProgressDialog(text, "Do not wait", 0, 0, parent)
         progress.setWindowTitle("Tensor Lab")
         progress.setWindowModality(Qt.WindowModality.ApplicationModal)
         progress.setMinimumDuration(0)
@@ -76,11 +80,17 @@ class Dialogs:
     def confirm(self, parent: QWidget, question: str, yes: str) -> bool:
         """Ask before something that cannot be undone; `yes` is the text of the button that does
         it."""
-        box = QMessageBox(QMessageBox.Icon.Question, "Tensor Lab", question, parent=parent)
-        act = box.addButton(yes, QMessageBox.ButtonRole.AcceptRole)
-        box.addButton(QMessageBox.StandardButton.Cancel)
-        box.setDefaultButton(QMessageBox.StandardButton.Cancel)
+        box = QtWidgets.QMessageBox(
+            QtWidgets.QMessageBox.Icon.Question, "Tensor Lab", question, parent=parent
+        )
+        act = box.addButton(yes, QtWidgets.QMessageBox.ButtonRole.AcceptRole)
+        box.addButton(QtWidgets.QMessageBox.StandardButton.Cancel)
+        box.setDefaultButton(QtWidgets.QMessageBox.StandardButton.Cancel)
         box.exec()
         agreed = box.clickedButton() is act
         box.deleteLater()
         return agreed
+
+    def _options(self) -> QtWidgets.QFileDialog.Option:
+        options = QtWidgets.QFileDialog.Option
+        return options(0) if self._native else options.DontUseNativeDialog

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 _MARK = re.compile(r"[ \t]*#[ \t]*%%")
 
 
-@dataclass(frozen=True)
-class FileCell:
+class FileCell(Struct, frozen=True):
     """`source` is the cell's text with its `# %%` line, `first_line` the 1-based line of the file
     that it begins with."""
 

@@ -3,7 +3,6 @@ lines say what a row holds."""
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from pathlib import Path
@@ -78,6 +77,8 @@ def table() -> Table:
 
 def read(text: str) -> Table:
     """Raises TableProblem."""
+    import tomllib  # the window shows before it is needed
+
     try:
         found = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:

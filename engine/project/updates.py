@@ -6,14 +6,14 @@ Sources: the pseudo code in the docstrings of torch.optim.SGD, Adam, AdamW and R
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from .catalogue import optimizers
 from .document import ParamValue
 
 
-@dataclass(frozen=True)
-class UpdateRule:
+class UpdateRule(Struct, frozen=True):
     """`step` gives the new value of one number; `words` explain its symbols other than `old`,
     `grad` and the options. `first` is the first step, when the optimizer remembers nothing yet."""
 

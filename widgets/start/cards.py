@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 
+from msgspec import Struct
 from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen, QPixmap
 from PySide6.QtWidgets import QFrame, QLabel, QPushButton, QSizePolicy
@@ -19,8 +19,7 @@ _TEMPLATE = QSize(28 * GRID, 124)
 _WAY_PX = 48 * GRID
 
 
-@dataclass(frozen=True)
-class Way:
+class Way(Struct, frozen=True):
     """Some entries of a workspace: each (key, title, tooltip). The card shows the first `shown`
     entries; a menu with the title `more` has all."""
 

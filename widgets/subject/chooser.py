@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 
+from msgspec import Struct
 from PySide6.QtCore import QPoint, Signal
 from PySide6.QtWidgets import QWidget
 
@@ -21,8 +21,7 @@ _TIP = (
 MAX_TITLE = 40
 
 
-@dataclass(frozen=True)
-class Offer:
+class Offer(Struct, frozen=True):
     """A subject that can be chosen: `detail` says what it is ("Net, a class"). With `required`
     parameters it is a class that needs arguments first."""
 
@@ -36,8 +35,7 @@ class Offer:
         return title(self.subject).rpartition(": ")[2] + ("(…)" if self.required else "")
 
 
-@dataclass(frozen=True)
-class Group:
+class Group(Struct, frozen=True):
     """Offers under a heading: "Console", or the path of a file. `again` is the text of an entry
     that runs the file again."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import cast
@@ -17,8 +16,7 @@ from app.presenters.window import WindowPresenter, apply_theme
 from app.window.main_window import MainWindow
 from app.workbench import Workbench
 from engine.project import edits
-from engine.project.document import Project, ViewState
-from engine.project.document import replace as changed
+from engine.project.document import Project, ViewState, replace
 from widgets import theme
 
 
@@ -184,7 +182,7 @@ def test_the_workspace_is_kept_and_only_the_canvas_has_its_actions(desk) -> None
     ("left_in", "shown"), [("train", "train"), ("start", "model"), ("model", "model")]
 )
 def test_a_project_opens_where_it_was_left(desk, left_in, shown) -> None:
-    desk.files.new(changed(Project(), view=ViewState(workspace=left_in)))
+    desk.files.new(replace(Project(), view=ViewState(workspace=left_in)))
     assert desk.window.workspace == shown
 
 
