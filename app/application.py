@@ -24,7 +24,7 @@ from app.presenters.weights import WeightsPresenter
 from app.presenters.window import WindowPresenter, apply_theme
 from app.processes.layout_worker import LayoutWorker
 from app.processes.link import EngineLink, Link
-from app.selection import Selection
+from app.selection.selection import Selection
 from app.settings import Settings
 from app.store import Store
 from app.weights import Weights
@@ -53,6 +53,8 @@ class Application(QObject):
         link.setParent(self)
         link.snapshot.connect(store.take)
         link.ended.connect(store.end_engine)
+        selection = Selection(self)
+        link.ended.connect(selection.end_engine)
         self._recovery = recovery
         weights = Weights(store, link, self)
         self.bench = bench = Workbench(
@@ -60,7 +62,7 @@ class Application(QObject):
             actions=self.window.actions_table,
             store=store,
             history=history,
-            selection=Selection(self),
+            selection=selection,
             link=link,
             layout=LayoutWorker(self),
             settings=settings,
@@ -156,6 +158,8 @@ class Application(QObject):
             "view.model": to.at_model,
             "view.autograd": partial(self.window.show_workspace, "autograd"),
             "view.train": to.at_train,
+            "view.back": bench.selection.back,
+            "view.forward": bench.selection.forward,
             "view.commands": self.window.ask_for_command,
             "view.fit": lambda: to.model.page.canvas.fit(),
             "view.fold_left": partial(to.fold, Qt.DockWidgetArea.LeftDockWidgetArea),

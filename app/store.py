@@ -13,6 +13,7 @@ Snapshots reach the views in this way only:
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TypeVar
 
 from PySide6.QtCore import QObject, Signal
@@ -29,10 +30,14 @@ from engine.protocol import (
     ReadySnapshot,
     RunSnapshot,
     Snapshot,
+    StructureSnapshot,
+    TraceSnapshot,
     TrainingSnapshot,
     ValueSnapshot,
 )
 from engine.protocol.autograd_snapshots import join_graph
+from engine.protocol.subject_commands import join_structure
+from engine.protocol.trace_snapshots import join_trace
 
 PASS_SNAPSHOTS = (
     ForwardSnapshot,
@@ -43,6 +48,14 @@ PASS_SNAPSHOTS = (
 )
 """Snapshots of one forward and backward pass. An edit of the model ends the pass, unless it is the
 backward pass of a tensor of the console."""
+
+_OF_CODE = (StructureSnapshot, TraceSnapshot)
+_JOINS: dict[type[Snapshot], Callable] = {
+    GraphSnapshot: join_graph,
+    StructureSnapshot: join_structure,
+    TraceSnapshot: join_trace,
+}
+"""Snapshots that come in parts, if they are large."""
 
 S = TypeVar("S", bound=Snapshot)
 
@@ -63,7 +76,7 @@ class Store(QObject):
         self._project = project or Project()
         self._revision = 1
         self._snapshots: dict[type[Snapshot], Snapshot] = {}
-        self._graph_parts: list[GraphSnapshot] = []
+        self._parts: dict[type[Snapshot], list] = {}
         self._left_run = 0  # the command that began the run of the document before
 
     @property
@@ -88,6 +101,8 @@ class Store(QObject):
         if changed:
             self._revision += 1
             self.forget(*(ForwardSnapshot,) if self.steps_console else PASS_SNAPSHOTS)
+        if old.subject != project.subject:
+            self.forget(StructureSnapshot)
         self.project_changed.emit(old, project)
         if changed:
             self.revision_changed.emit(self._revision)
@@ -103,24 +118,37 @@ class Store(QObject):
             return False
         if isinstance(snapshot, RunSnapshot) and 0 < snapshot.reply_to <= self._left_run:
             return False
-        if isinstance(snapshot, GraphSnapshot) and snapshot.parts > 1:
-            # Parts of a large graph are collected until they are complete; part 0 begins a new
-            # graph.
-            self._graph_parts = [*(self._graph_parts if snapshot.part else ()), snapshot]
-            if len(self._graph_parts) < snapshot.parts:
-                return True
-            snapshot, self._graph_parts = join_graph(self._graph_parts), []
-        self._snapshots[type(snapshot)] = snapshot
-        self.snapshot.emit(snapshot)
+        whole = self._joined(snapshot)
+        if whole is not None:
+            self._snapshots[type(whole)] = whole
+            self.snapshot.emit(whole)
         return True
+
+    def _joined(self, snapshot: Snapshot) -> Snapshot | None:
+        """A snapshot that comes in parts, once all are there; None before. The first part of
+        another one begins again."""
+        if not isinstance(snapshot, tuple(_JOINS)):
+            return snapshot
+        kept = self._parts.get(type(snapshot), [])
+        if (kept and kept[0].reply_to != snapshot.reply_to) or getattr(snapshot, "part", 1) == 0:
+            kept = []
+        kept = self._parts[type(snapshot)] = [*kept, snapshot]
+        if isinstance(snapshot, StructureSnapshot):
+            is_whole = snapshot.left == 0
+        else:
+            is_whole = len(kept) >= snapshot.parts  # type: ignore[attr-defined]
+        if not is_whole:
+            return None
+        del self._parts[type(snapshot)]
+        return _JOINS[type(snapshot)](kept) if len(kept) > 1 else snapshot
 
     def begin_document(self) -> None:
         """Another document is shown: drop what was said of the one before. What its run still says
         is not kept."""
         runs = (self.newest(TrainingSnapshot), self.newest(LoopSnapshot))
         self._left_run = max((self._left_run, *(run.reply_to for run in runs if run is not None)))
-        self._graph_parts = []
-        self.forget(*PASS_SNAPSHOTS, ModelSnapshot, TrainingSnapshot, LoopSnapshot)
+        self._parts.clear()
+        self.forget(*PASS_SNAPSHOTS, *_OF_CODE, ModelSnapshot, TrainingSnapshot, LoopSnapshot)
 
     @property
     def held(self) -> HeldSnapshot | None:
@@ -151,7 +179,8 @@ class Store(QObject):
         """Drop the snapshots about the state of the engine, which has ended. Snapshots of runs
         stay, because runs have checkpoints."""
         self._left_run = 0  # the next engine counts its commands from 0 again
-        self.forget(ReadySnapshot, HeldSnapshot, *PASS_SNAPSHOTS)
+        self._parts.clear()
+        self.forget(ReadySnapshot, HeldSnapshot, *PASS_SNAPSHOTS, *_OF_CODE)
 
     def forget(self, *kinds: type[Snapshot]) -> None:
         for kind in kinds:

@@ -12,7 +12,9 @@ from app.files import ProjectFiles
 from app.history import History
 from app.processes.layout_worker import LayoutWorker
 from app.processes.link import Link
-from app.selection import Selection
+from app.selection.finding import blocks_of
+from app.selection.known import Known
+from app.selection.selection import Selection
 from app.settings import Settings
 from app.store import Store
 from app.weights import Weights
@@ -20,7 +22,14 @@ from app.window.dialogs import Dialogs
 from app.window.main_window import MainWindow
 from engine.project.document import Project, replace
 from engine.project.edits import EditError
-from engine.protocol import Command, Snapshot
+from engine.protocol import (
+    Command,
+    GraphSnapshot,
+    ModelSnapshot,
+    Snapshot,
+    StructureSnapshot,
+    TraceSnapshot,
+)
 
 T = TypeVar("T")
 S = TypeVar("S", bound=Snapshot)
@@ -44,6 +53,23 @@ class Workbench(Struct, frozen=True):
     @property
     def project(self) -> Project:
         return self.store.project
+
+    @property
+    def known(self) -> Known:
+        """What references lead into."""
+        newest = self.store.newest
+        return Known(
+            self.project,
+            graph=newest(GraphSnapshot),
+            model=newest(ModelSnapshot),
+            structure=newest(StructureSnapshot),
+            trace=newest(TraceSnapshot),
+        )
+
+    @property
+    def selected_blocks(self) -> tuple[str, ...]:
+        """The canvas's blocks that the selection is, or is in."""
+        return blocks_of(self.selection.current, self.known)
 
     def newest(self, kind: type[S]) -> S | None:
         """The newest snapshot of a kind, from the store."""

@@ -172,6 +172,7 @@ class Workspaces(QObject):
     @cached_property
     def autograd(self) -> AutogradPresenter:
         from app.presenters.autograd.backward import BackwardPresenter
+        from app.presenters.autograd.chosen import ChosenPresenter
         from app.presenters.autograd.derivatives import DerivativesPresenter
         from app.presenters.autograd.flow import FlowPresenter
         from app.presenters.autograd.graph_examples import GraphExamplesPresenter
@@ -191,6 +192,7 @@ class Workspaces(QObject):
         page.steps.columns.restore(columns)
         let_drops_through(page.steps.graph)
         passes = AutogradPresenter(bench, page, self)
+        ChosenPresenter(bench, page.steps, self)
         PassBarPresenter(bench, passes, self)
         BackwardPresenter(bench, page.steps, self)
         rules = RulesPresenter(bench, page.steps, self)

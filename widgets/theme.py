@@ -25,6 +25,10 @@ mathematical signs."""
 
 POINTS = 10.0
 
+CHOSEN_ALPHA = 28
+"""The strength of the colour "text" on what is lit because another view has chosen it. Accent is
+the next node and the row with the focus, the gradient's colour what has run."""
+
 _ASSETS = Path(__file__).resolve().parent.parent / "assets"
 
 

@@ -127,7 +127,9 @@ class GraphSnapshot(Snapshot, frozen=True, kw_only=True):
     counted once. `modules` gives the class name for each module path. `stale` are the saved tensors
     that were overwritten, up to a hundred. `rules` gives the backward rule in words for node names
     that have one. `sources` has the text of the cells whose lines made nodes, by their names
-    (`"<cell 3>"`).
+    (`"<cell 3>"`). `subject_path` is what `modules` calls the module of the project's subject,
+    where this is the graph of its loss: leaves then have the names of `named_parameters()`. It is
+    None for tensors of the console, whose leaves are labelled by their expressions.
     """
 
     nodes: tuple[GraphNode, ...]
@@ -141,6 +143,7 @@ class GraphSnapshot(Snapshot, frozen=True, kw_only=True):
     rules: dict[str, str] = field(default_factory=dict)
     sources: dict[str, str] = field(default_factory=dict)
     root: str = ""
+    subject_path: str | None = None
     part: int = 0
     parts: int = 1
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from ..project.document import Model, TrainingSetup
 from ..project.subject import CanvasSubject, ConsoleSubject, FileSubject, Objective, Subject
@@ -221,3 +222,12 @@ class StructureSnapshot(Snapshot, frozen=True, kw_only=True):
     made: bool = False
     optimizers: tuple[str, ...] = ()
     unregistered: tuple[str, ...] = ()
+
+
+def join_structure(parts: Sequence[StructureSnapshot]) -> StructureSnapshot:
+    """One structure from all its parts, in order."""
+    return structs.replace(
+        parts[-1],
+        modules=tuple(row for part in parts for row in part.modules),
+        weights=tuple(row for part in parts for row in part.weights),
+    )

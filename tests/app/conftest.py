@@ -14,7 +14,7 @@ from app.actions import Actions
 from app.files import ProjectFiles
 from app.history import History
 from app.processes.link import Link
-from app.selection import Selection
+from app.selection.selection import Selection
 from app.settings import Settings
 from app.store import Store
 from app.weights import Weights

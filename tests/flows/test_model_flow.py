@@ -8,6 +8,7 @@ import torch
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
 
+from app.selection.references import Blocks
 from engine.project import files
 from engine.project.document import Wire, replace
 from engine.protocol import CheckModelCommand, ModelSnapshot
@@ -79,7 +80,7 @@ def test_a_block_that_is_added_covers_no_other(program):
     ids = build_mlp(program)
     page = program.window.page("model")
     for selected in ((), (), (ids[1],), (ids[1],)):
-        program.bench.selection.set(selected)
+        program.bench.selection.choose(Blocks(selected) if selected else None)
         page.block_palette.block_chosen.emit("nn.LSTM")
     boxes = [item.rect() for item in page.canvas.model_scene.blocks.values()]
     assert len(boxes) == 10
@@ -138,7 +139,7 @@ def test_a_problem_offers_a_fix_that_cures_it(program):
     page.properties.param_edited.emit(ids[2], "in_features", 63)
     program.bench.link.drain()
     assert not report(program).runnable
-    program.bench.selection.set(())
+    program.bench.selection.choose(None)
     for problems in (page.problems, page.properties.problems):
         assert [p.message[:11] for p in problems.problems()] == ["“linear1”: "]
     (problem,) = [p for block in report(program).blocks for p in block.problems if p.fix]
@@ -155,7 +156,7 @@ def test_one_selection_lights_up_everywhere(program):
     assert page.canvas.selected_blocks() == (ids[2],)
     assert page.properties.name.text() == "linear1"
     page.canvas.select([ids[3]])
-    assert program.bench.selection.blocks == (ids[3],)
+    assert program.bench.selected_blocks == (ids[3],)
     assert page.code.editor.marked_lines() == report(program).lines[ids[3]]
 
 
@@ -167,9 +168,9 @@ def test_copy_and_paste_keep_the_inner_wires(program):
     canvas.paste_requested.emit(500.0, 500.0)
     names = [block.name for block in model(program).blocks]
     assert names[-2:] == ["linear3", "relu2"]
-    assert program.bench.selection.blocks == tuple(b.id for b in model(program).blocks[-2:])
+    assert program.bench.selected_blocks == tuple(b.id for b in model(program).blocks[-2:])
     assert len(model(program).wires) == 6
-    canvas.cut_requested.emit(program.bench.selection.blocks)
+    canvas.cut_requested.emit(program.bench.selected_blocks)
     assert len(model(program).blocks) == 6
     assert "linear3: nn.Linear" in QGuiApplication.clipboard().text()
 
@@ -186,7 +187,7 @@ def test_a_paste_covers_no_block_and_lies_in_sight(program):
         boxes = [item.rect() for item in canvas.model_scene.blocks.values()]
         assert not [p for p in itertools.combinations(boxes, 2) if p[0].intersects(p[1])]
         in_sight = canvas.visible_rect()
-        for key in program.bench.selection.blocks:
+        for key in program.bench.selected_blocks:
             assert in_sight.contains(canvas.model_scene.blocks[key].rect())
 
 

@@ -123,7 +123,7 @@ def test_a_problem_stands_in_one_list_only(program, bench):
     page = program.window.page("model")
     program.workspaces.model.edits.delete(["b1"], ())
     bench.link.drain()
-    bench.selection.set(())
+    bench.selection.choose(None)
     assert page.properties.problems.problems()
     page.problems_dock.raise_()
     bench.link.drain()

@@ -10,6 +10,7 @@ from PySide6.QtCore import QSettings, qInstallMessageHandler
 from PySide6.QtWidgets import QApplication
 
 from app.application import build
+from app.selection.references import Blocks
 from app.settings import Settings
 from app.window.dialogs import Dialogs, UnsavedAnswer
 from tests.fuzz.projects import Projects
@@ -73,7 +74,7 @@ class Windows:
         canvas = self._application.workspaces.model.page.canvas
         canvas.grab()
         blocks = [block.id for block in self._application.bench.project.model.blocks]
-        self._application.bench.selection.set(tuple(blocks[:1]))
+        self._application.bench.selection.choose(Blocks(tuple(blocks[:1])))
         if blocks:
             canvas.request_copy()
             canvas.request_paste()

@@ -62,7 +62,6 @@ class AutogradView(QWidget):
         self.bar.more_toggled.connect(self.show_more)
         self.forward.inspect_requested.connect(self.inspect_requested)
         self.backward.inspect_requested.connect(self.inspect_requested)
-        self.backward.inspect_requested.connect(self._show_leaf)
         self.graph.node_selected.connect(self._on_node)
         self.graph.run_to_requested.connect(lambda n: self.backward.move_requested.emit("to", n))
 
@@ -158,13 +157,6 @@ class AutogradView(QWidget):
         self.code.show_graph(graph)
         if not was_shown:
             self._middle.arrange()
-
-    def _show_leaf(self, _of: str, key: str) -> None:
-        """Mark the leaf of a parameter that was chosen in the list of gradients."""
-        nodes = self._graph.nodes if self._graph is not None else ()
-        leaf = next((n.id for n in nodes if n.kind == "leaf" and n.label == key), None)
-        if leaf is not None:
-            self.graph.show_selected(leaf)
 
     def _on_node(self, node: int) -> None:
         self.backward.show_selected(node)

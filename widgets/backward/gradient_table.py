@@ -76,6 +76,18 @@ class GradientTable(ReadTable):
         self._differences = {}
         self._fill()
 
+    def show_chosen(self, name: str | None) -> None:
+        """Select the row of a parameter that another view has chosen; None leaves the rows as they
+        are. Asks for nothing, and scrolls only while the table does not have the focus."""
+        rows = [row for row, each in enumerate(self._gradients) if each.name == name]
+        if not rows or rows[0] == self.currentRow():
+            return
+        with QSignalBlocker(self):
+            self.setAutoScroll(not self.hasFocus())
+            self.setCurrentCell(rows[0], 1)
+            self.setAutoScroll(True)
+        self._show_open()
+
     def show_differences(self, differences: Mapping[str, float]) -> None:
         """Add the column that compares with `loss.backward()`."""
         self._differences = dict(differences)

@@ -16,10 +16,10 @@ from widgets.diagram.view import WHEEL_STEP
 from widgets.graph import commands
 from widgets.graph.canvas import EMPTY_TEXT, LEGIBLE_ZOOM
 from widgets.graph.marks import GraphMarks
-from widgets.graph.numbered_picture import NumberedPicture
+from widgets.graph.selected_picture import SelectedPicture
 
 
-class GraphView(NumberedPicture):
+class GraphView(SelectedPicture):
     """A graph's picture with the progress of backward, the selection and the hits of a search.
 
     A click selects a box. A click on its chevron, or a double click anywhere on it, opens or closes
@@ -27,7 +27,6 @@ class GraphView(NumberedPicture):
     menu.
     """
 
-    node_selected = Signal(int)
     run_to_requested = Signal(int)
     breakpoint_toggled = Signal(str)
     """The key of a box: `#17` for node 17, else a module's path or a repeat."""
@@ -43,7 +42,6 @@ class GraphView(NumberedPicture):
         make.named(self, "autograd_graph", "Autograd graph")
         self._marks: GraphMarks | None = None
         self._backward: BackwardSnapshot | None = None
-        self._selected_node: int | None = None
         self._paths = False
         self._breakpoints: frozenset[str] = frozenset()
         self._on_chevron = False
@@ -52,14 +50,13 @@ class GraphView(NumberedPicture):
 
     def clear(self, text: str = EMPTY_TEXT) -> None:
         """Show `text` instead of a graph."""
-        self._marks = self._backward = self._selected_node = None
+        self._marks = self._backward = None
         super().clear(text)
 
     def _begin(self, graph: GraphSnapshot) -> None:
         self._marks = GraphMarks(graph, self._names)
 
     def _draw_over(self, before: GraphFacts | None, selected: int | None) -> None:
-        self._item.selected = self._box_after(before, selected)
         super()._draw_over(before, selected)
         self._show_states()
         self._show_marks()
@@ -113,87 +110,15 @@ class GraphView(NumberedPicture):
         assert self.facts is not None
         return int(self.facts.states[node])
 
-    # -- selection -------------------------------------------------------------------------------
-
-    @property
-    def selected(self) -> int | None:
-        """The selected node; None without a selection, or if a module's box is selected."""
-        return self._selected_node
-
-    @property
-    def selected_box(self) -> int | None:
-        """The index of the selected box."""
-        return self._item.selected
-
-    def select(self, node: int) -> None:
-        """Select a node, bring it or the closed box around it into view, and emit the selection."""
-        self.show_selected(node)
-        self.node_selected.emit(node)
-
-    def show_selected(self, node: int) -> None:
-        """As `select`, without emitting."""
-        self._selected_node = node
-        if self.facts is not None:
-            self._mark(self.box_of(node))
-            self._reveal_selected()
-
-    def select_box(self, box: int) -> None:
-        """Select a box by its index, without scrolling; a node's own box selects the node."""
-        assert self.facts is not None
-        shown = self.facts.visible.boxes[box]
-        self._selected_node = shown.node if shown.kind == "node" else None
-        self._mark(box)
-        if self._selected_node is not None:
-            self.node_selected.emit(self._selected_node)
-
-    def select_none(self) -> None:
-        self._selected_node = self._item.selected = None
-        self.setAccessibleDescription("")
-        self._show_marks()
-        self.changed.emit()
-
-    def walk(self, direction: str) -> None:
-        """Select the neighbour `up`, `down`, `left` or `right` of the selected box."""
-        box, geometry = self._item.selected, self._item.geometry
-        if box is None:
-            box = int(np.argmin(geometry.open))
-        elif geometry.open[box] and direction == "down":
-            box = int(np.flatnonzero(geometry.parents == box)[0])
-        else:
-            box = geometry.neighbour(box, direction)
-        self.select_box(box)
-        self._reveal_selected()
-
-    def _mark(self, box: int) -> None:
-        assert self.facts is not None
-        self._item.selected = box
-        self._item.update()
-        self.setAccessibleDescription(self.facts.spoken(box))
-        if self._paths:
-            self._show_marks()
-        self.changed.emit()
-
-    def _reveal_selected(self) -> None:
-        if self._item.selected is not None:
-            self.reveal(self._item.geometry.head_rect(self._item.selected))
-
     def look_again(self) -> None:
         super().look_again()
         if self._backward is not None:
             self.show_backward(self._backward)
         self._reveal_selected()
 
-    def _box_after(self, before: GraphFacts | None, selected: int | None) -> int | None:
-        """The selection in a new picture: the same box, or the closed box around it."""
-        assert self.facts is not None
-        if self._selected_node is not None:
-            return self.box_of(self._selected_node)
-        while before is not None and selected is not None:
-            box = before.visible.boxes[selected]
-            if box.key in self.facts.index_of:
-                return self.facts.index_of[box.key]
-            selected = box.parent
-        return None
+    def _on_selected(self) -> None:
+        if self._paths or self._item.lit is not None:
+            self._show_marks()
 
     # -- opening and closing ---------------------------------------------------------------------
 

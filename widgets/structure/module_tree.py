@@ -129,11 +129,14 @@ class ModuleTree(QWidget):
         self._is_told = False
 
     def choose(self, path: str) -> None:
-        """Select a module by its path, if there is one, and bring it into view. Emits nothing."""
+        """Select a module by its path, if there is one, and open those around it. Emits nothing,
+        and scrolls only while the tree does not have the focus."""
         index = self._filter.mapFromSource(self.model.index_at(path))
         if index.isValid():
             self._is_told = True
+            self.tree.setAutoScroll(not self.tree.hasFocus())
             self.tree.setCurrentIndex(index)
+            self.tree.setAutoScroll(True)
             self._is_told = False
 
     def copy(self) -> None:

@@ -19,11 +19,14 @@ from widgets.theme import GRID
 class StructureView(QWidget):
     """Shows a structure, or what keeps it from being shown.
 
-    `came_in_sight()`: the view is shown again. `remedy_requested()`: the button beside a trouble.
-    `data_requested()`: the reader wants to name data under Train. The signals of `bar` ask to
-    run lines and to try initial values. `calls` is the picture of one forward; the owner fills it.
+    `module_chosen(path)` and `weight_chosen(name)`: the reader has selected one. `came_in_sight()`:
+    the view is shown again. `remedy_requested()`: the button beside a trouble. `data_requested()`:
+    the reader wants to name data under Train. The signals of `bar` ask to run lines and to try
+    initial values. `calls` is the picture of one forward; the owner fills it.
     """
 
+    module_chosen = Signal(str)
+    weight_chosen = Signal(str)
     came_in_sight = Signal()
     remedy_requested = Signal()
     data_requested = Signal()
@@ -54,7 +57,9 @@ class StructureView(QWidget):
         self._pages.addWidget(self._structure_page())
         make.column(self._pages, on=self)
         self.tree.module_chosen.connect(self._choose_module)
+        self.tree.module_chosen.connect(lambda module: self.module_chosen.emit(module.path))
         self.weights.rows_chosen.connect(self._choose_rows)
+        self._is_told = False  # true while the code, not the reader, selects
         self.show_trouble("")
 
     # -- what is shown ---------------------------------------------------------------------------
@@ -86,10 +91,15 @@ class StructureView(QWidget):
         self.remedy.setVisible(bool(remedy))
         self._pages.setCurrentIndex(0)
 
-    def choose_module(self, path: str) -> None:
-        """Select a module as the reader would in the tree, for a selection in the picture."""
-        self.tree.choose(path)
+    def show_chosen(self, module: str, weight: str = "") -> None:
+        """Select what another view has chosen: a module, or a parameter or buffer in it. Emits
+        nothing; what is not there changes nothing."""
+        self._is_told = True
+        self.tree.choose(module)
         self._choose_module(self.tree.chosen)
+        if weight:
+            self.weights.choose(weight)
+        self._is_told = False
 
     def show_preview(self, preview: InitPreviewSnapshot | None) -> None:
         """Show what initialising would give, or, for None, only what is there."""
@@ -113,10 +123,13 @@ class StructureView(QWidget):
         self.bar.show_module(module)
 
     def _choose_rows(self) -> None:
-        if self.weights.chosen:
-            self.bar.show_weights(self.weights.chosen)
-        else:
+        chosen = self.weights.chosen
+        if not chosen:
             self.bar.show_module(self.tree.chosen)
+            return
+        self.bar.show_weights(chosen)
+        if len(chosen) == 1 and not self._is_told:
+            self.weight_chosen.emit(chosen[0].name)
 
     # -- layout ----------------------------------------------------------------------------------
 

@@ -100,6 +100,17 @@ class WeightTable(QWidget):
         names = {self.filter.index(row, NAME).data(ROW_ROLE).name for row in rows}
         return tuple(row for row in self.model.rows if row.name in names)
 
+    def choose(self, name: str) -> None:
+        """Select the row of a parameter or buffer alone, if it is shown; scrolls only while the
+        table does not have the focus."""
+        for row in range(self.filter.rowCount()):
+            index = self.filter.index(row, NAME)
+            if index.data(ROW_ROLE).name == name:
+                self.table.setAutoScroll(not self.table.hasFocus())
+                self.table.selectRow(row)
+                self.table.setAutoScroll(True)
+                return
+
     def show_structure(self, whole: StructureSnapshot) -> None:
         self.model.show_structure(whole)
         self.table.setColumnHidden(OPTIMIZER, not whole.optimizers)

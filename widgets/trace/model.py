@@ -92,13 +92,15 @@ class TraceModel(QAbstractItemModel):
         super().__init__(parent)
         self.trace = EMPTY
         self.position = -1
+        self.chosen: frozenset[int] = frozenset()
+        """Calls that another view has chosen."""
         self._children: list[list[int]] = []
         self._tops: list[int] = []
         self._rows: list[int] = []
 
     def show_trace(self, trace: TraceSnapshot) -> None:
         self.beginResetModel()
-        self.trace, self.position = trace, -1
+        self.trace, self.position, self.chosen = trace, -1, frozenset()
         self._tops, self._rows = [], []
         with without_collection():
             self._children = [[] for _ in trace.calls]
@@ -143,6 +145,8 @@ class TraceModel(QAbstractItemModel):
             return column.text(self, call)
         if role == Qt.ItemDataRole.ForegroundRole:
             return self._color(number, call, index.column())
+        if role == Qt.ItemDataRole.BackgroundRole and number in self.chosen:
+            return theme.current().color("text", theme.CHOSEN_ALPHA)
         if role == Qt.ItemDataRole.FontRole and index.column() == CALL:
             return _font(call)
         if role == Qt.ItemDataRole.ToolTipRole:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from PySide6.QtCore import QModelIndex, Signal
 from PySide6.QtGui import QFocusEvent
 from PySide6.QtWidgets import QHeaderView, QTreeView, QWidget
@@ -61,6 +63,14 @@ class TraceTree(QTreeView):
             self.setCurrentIndex(self.calls.index_of(position))
             self.scrollTo(self.calls.index_of(position))
         self._is_told = False
+        self.viewport().update()
+
+    def show_chosen(self, calls: Collection[int]) -> None:
+        """Light the calls that another view has chosen. The current call stays; the tree scrolls to
+        the first of them unless it has the focus."""
+        self.calls.chosen = frozenset(calls)
+        if calls and not self.hasFocus():
+            self.scrollTo(self.calls.index_of(min(calls)))
         self.viewport().update()
 
     def focusInEvent(self, event: QFocusEvent) -> None:

@@ -7,6 +7,7 @@ from typing import cast
 import msgspec
 from PySide6.QtCore import QObject
 
+from app.selection.references import Blocks
 from app.workbench import Workbench
 from engine.project.atomic import write_atomically
 from widgets.graph.files import file_of_message, save_graph, suffix_of
@@ -98,7 +99,7 @@ class GraphPicturePresenter(QObject):
             block.id == made.block for block in self._bench.project.model.blocks
         ):
             self._bench.window.show_workspace("model")
-            self._bench.selection.set((made.block,))
+            self._bench.selection.choose(Blocks((made.block,)))
         elif made.source is not None:
             line = made.source
             self._bench.say(f"{line.file}, line {line.line}: {line.text}")

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Literal, cast
 
-from PySide6.QtCore import QObject, QSignalBlocker, Signal
+from PySide6.QtCore import QObject, Signal
 
 from app.presenters.questions import Questions, in_words
 from app.window.autograd_page import AutogradPage
@@ -67,8 +67,6 @@ class AutogradPresenter(QObject):
         view.backward.move_requested.connect(self._move_backward)
         view.backward.compare_requested.connect(self.compare)
         view.inspect_requested.connect(self._inspect)
-        view.forward.blocks.chosen.connect(lambda block: self._select(block))
-        view.node_selected.connect(self._on_node_selected)
         view.graph.layout_requested.connect(self._lay_out)
         view.graph.changed.connect(self._on_graph_changed)
         view.roots.root_chosen.connect(self._on_root)
@@ -77,7 +75,6 @@ class AutogradPresenter(QObject):
         bench.link.state_changed.connect(view.show_engine_state)
         bench.link.ended.connect(self._on_engine_ended)
         bench.files.opened.connect(self._on_opened)
-        bench.selection.changed.connect(self._show_selection)
         view.show_engine_state(bench.link.state)
         newest = bench.newest(VariablesSnapshot)
         if newest is not None:
@@ -335,35 +332,6 @@ class AutogradPresenter(QObject):
             return
         self._view.clear()
         self._view.show_problem(_CHANGED)
-
-    # -- selection -------------------------------------------------------------------------------
-
-    def _select(self, block: str) -> None:
-        if any(block == known.id for known in self._bench.project.model.blocks):
-            self._bench.selection.set((block,))
-
-    def _on_node_selected(self, node: int) -> None:
-        graph = self._bench.newest(GraphSnapshot)
-        block = graph.nodes[node].block if graph is not None else None
-        if block is not None:
-            self._select(block)
-
-    def _show_selection(self, blocks: tuple[str, ...]) -> None:
-        if len(blocks) != 1:
-            return
-        forward = self._bench.newest(ForwardSnapshot)
-        if forward is not None and blocks[0] in forward.order:
-            rows = self._view.forward.blocks
-            with QSignalBlocker(rows):
-                rows.setCurrentRow(forward.order.index(blocks[0]))
-        graph = self._bench.newest(GraphSnapshot)
-        if graph is None or graph is not self.drawn:
-            return
-        selected = self._view.graph.selected
-        if selected is None or graph.nodes[selected].block != blocks[0]:
-            first = next((node.id for node in graph.nodes if node.block == blocks[0]), None)
-            if first is not None:
-                self._view.graph.show_selected(first)
 
 
 def _shown_by_the_store(_: Snapshot) -> None:

@@ -9,6 +9,8 @@ from PySide6.QtCore import QObject, Signal
 from app.presenters.autograd.passes import require_forward
 from app.presenters.cells import CellsPresenter
 from app.presenters.questions import Questions
+from app.selection.finding import calls_of
+from app.selection.references import Call
 from app.workbench import Workbench
 from engine.protocol import (
     CompleteCommand,
@@ -31,6 +33,7 @@ from engine.protocol import (
 )
 from widgets.trace.view import TraceView
 
+TRACE = "trace"
 _CHANGED = "The model or its data has changed: trace the batch again."
 
 
@@ -54,11 +57,13 @@ class TracePresenter(QObject):
         self._variables: tuple[Variable, ...] | None = None  # of the example that was traced
         self._awaited_call = -1  # this call's node is shown when its graph arrives
         self._is_running = False
+        self._goes_to = ""  # the move of the reader that is under way
         if bench.settings.trace_code:
             view.source.input.set_source(bench.settings.trace_code)
         view.started.connect(self._start)
         view.example_started.connect(self._start_example)
-        view.moved.connect(self._move)
+        view.moved.connect(self._go)
+        bench.selection.changed.connect(lambda _: self._follow())
         view.interrupt_requested.connect(bench.link.stop_job)
         view.graph_requested.connect(self._show_on_graph)
         view.source.input.completion_wanted.connect(self._complete)
@@ -91,6 +96,10 @@ class TracePresenter(QObject):
         self._is_running = True
         self._view.show_running()
         self._questions.ask(command, self._take, self._fail)
+
+    def _go(self, move: str, call: int) -> None:
+        self._goes_to = move
+        self._move(move, call)
 
     def _move(self, move: str, call: int) -> None:
         command = MoveTraceCommand(move=cast(TraceMove, move), target=call)
@@ -146,6 +155,7 @@ class TracePresenter(QObject):
                 model = self._bench.newest(ModelSnapshot)
                 self._view.show_trace(trace, "" if model is None else model.code)
                 self._show_step(snapshot)
+                self._follow()
 
     def _show_step(self, step: TraceStepSnapshot) -> None:
         self._step = step
@@ -155,6 +165,17 @@ class TracePresenter(QObject):
         if self._awaited_call == step.position and node is not None:
             self.node_requested.emit(node)
         self._awaited_call = -1
+        trace = self._view.trace
+        if self._goes_to and step.position >= 0 and trace is not None:
+            call = Call(step.position, trace.reply_to)
+            self._bench.selection.choose(call, TRACE, step=self._goes_to != "to")
+        self._goes_to = ""
+
+    def _follow(self) -> None:
+        """Light the calls that made what was chosen."""
+        if self._view.trace is not None:
+            known = self._bench.known
+            self._view.tree.show_chosen(calls_of(self._bench.selection.current, known))
 
     def _fail(self, error: ErrorReport) -> None:
         self._is_running = False

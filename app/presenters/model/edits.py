@@ -9,6 +9,7 @@ from PySide6.QtCore import QRectF
 
 from app.presenters.model import placing
 from app.presenters.model.clipboard import blocks_from_clipboard, blocks_to_clipboard
+from app.selection.references import Blocks
 from app.window.model_page import ModelPage
 from app.workbench import Workbench
 from engine.project import catalogue, edits, files
@@ -39,7 +40,7 @@ class ModelEdits:
         if added is None:
             self._page.canvas.show_model(self._bench.project.model)
         else:
-            self._bench.selection.set((added,))
+            self._bench.selection.choose(Blocks((added,)))
             self._page.canvas.reveal(self._page.canvas.model_scene.blocks[added].rect())
 
     def add_block(self, kind: str, x: float, y: float) -> None:
@@ -48,7 +49,7 @@ class ModelEdits:
     def add_chosen(self, kind: str, near: tuple[float, float] | None = None) -> None:
         """Add a block after the selected one and wire the two, or else add it near a point (None:
         the middle of the view). It never covers another block."""
-        selected = self._bench.selection.blocks
+        selected = self._page.canvas.selected_blocks()
         if len(selected) == 1:
             before = self._bench.project.model.block(selected[0])
             self._add(f"Add {_title(kind)}", lambda p: placing.add_after(p, kind, before))
@@ -136,7 +137,7 @@ class ModelEdits:
         added = self._bench.edit_with(
             count(text, piece.blocks), lambda p: edits.add_fragment(p, piece, dx, dy)
         )
-        self._bench.selection.set(added or ())
+        self._bench.selection.choose(Blocks(tuple(added)) if added else None)
         blocks = self._page.canvas.model_scene.blocks
         boxes = [blocks[key].rect() for key in added or () if key in blocks]
         if boxes:

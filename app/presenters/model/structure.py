@@ -8,8 +8,10 @@ from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.presenters.model.calls import CallsPresenter
 from app.presenters.questions import Questions, in_words
+from app.selection.finding import module_of, parameter_of
+from app.selection.references import Module, Parameter, Reference
 from app.workbench import Workbench
-from engine.project.document import Project, replace
+from engine.project.document import Project
 from engine.project.subject import CanvasSubject, ConsoleSubject, FileSubject
 from engine.protocol import (
     ErrorReport,
@@ -25,8 +27,10 @@ from engine.protocol import (
     TrainingSnapshot,
     VariablesSnapshot,
 )
+from engine.protocol.subject_commands import join_structure
 from widgets.structure.view import StructureView
 
+STRUCTURE = "structure"
 DELAY_MS = 150
 """Several changes in this time cost one reading, several typed letters one preview."""
 _OVER = ("finished", "stopped", "failed")
@@ -56,9 +60,14 @@ class StructurePresenter(QObject):
         self._preview: tuple[tuple[str, ...], str, str] | None = None
         self.calls = CallsPresenter(bench, view.calls, self)
         view.tree.module_chosen.connect(lambda row: self.calls.show_module(row.path))
-        self.calls.module_chosen.connect(view.choose_module)
+        self.calls.module_chosen.connect(view.show_chosen)
+        self.calls.module_chosen.connect(lambda path: self._choose(Module(path)))
         self._reading = self._timer(self._read)
         self._trying = self._timer(self._try_values)
+        self._followed: Reference | None = None  # what the view was last told to select
+        view.module_chosen.connect(lambda path: self._choose(Module(path)))
+        view.weight_chosen.connect(lambda name: self._choose(Parameter(name)))
+        bench.selection.changed.connect(lambda _: self._follow())
         view.came_in_sight.connect(self._read_if_stale)
         view.remedy_requested.connect(self._help)
         view.data_requested.connect(self.data_requested)
@@ -145,19 +154,15 @@ class StructurePresenter(QObject):
     def _take(self, part: Snapshot) -> None:
         if not isinstance(part, StructureSnapshot) or self._subject is None:
             return
-        if self._parts is not None:
-            part = replace(
-                part,
-                modules=self._parts.modules + part.modules,
-                weights=self._parts.weights + part.weights,
-            )
-        self._parts = part
+        self._parts = part if self._parts is None else join_structure((self._parts, part))
+        part = self._parts
         if part.left == 0:
             self._runs_cells = isinstance(self._subject, ConsoleSubject) and not part.made
             expression = self._subject.expression.strip()
             self.view.bar.show_subject(expression, self._where(expression))
             self.view.show_structure(part, expression)
             self.calls.show_structure(part)
+            self._follow()
 
     def _where(self, expression: str) -> str:
         if self._runs_cells:
@@ -210,6 +215,22 @@ class StructurePresenter(QObject):
     def _line_failed(self, error: ErrorReport) -> None:
         self.view.bar.tell(_raised(error), "error")
         self._let_read()
+
+    # -- selection -------------------------------------------------------------------------------
+
+    def _choose(self, reference: Reference) -> None:
+        self._followed = reference
+        self._bench.selection.choose(reference, STRUCTURE)
+
+    def _follow(self) -> None:
+        """Select what was chosen elsewhere. After another reading, what the reader has selected
+        since stays."""
+        reference, known = self._bench.selection.current, self._bench.known
+        module = module_of(reference, known)
+        if reference != self._followed and module is not None and self._parts is not None:
+            self._followed = reference
+            self.view.show_chosen(module, parameter_of(reference, known) or "")
+            self.calls.show_module(module)
 
     # -- initial values --------------------------------------------------------------------------
 

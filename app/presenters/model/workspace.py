@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QObject
+from PySide6.QtCore import QObject, QSignalBlocker
 from PySide6.QtGui import QGuiApplication
 
 from app.presenters.model.edits import ModelEdits, count
+from app.selection.references import Blocks, Reference
 from app.window.model_page import ModelPage
 from app.workbench import Workbench
 from engine.project import catalogue, edits
@@ -21,18 +22,21 @@ from engine.protocol import (
 from widgets.layout import layout_model
 from widgets.text import format_bytes
 
+CANVAS = "canvas"
+
 
 class ModelPresenter(QObject):
     def __init__(self, bench: Workbench, page: ModelPage, parent: QObject) -> None:
         super().__init__(parent)
         self._bench, self.page = bench, page
+        self._blocks: tuple[str, ...] = ()  # those whose properties and code are shown
         self.edits = ModelEdits(bench, page)
         self._connect_canvas()
         self._connect_panels()
         bench.store.project_changed.connect(self._on_project_changed)
         bench.store.revision_changed.connect(lambda: page.canvas.show_progress((), None))
         bench.store.snapshot.connect(self._on_snapshot)
-        bench.selection.changed.connect(self._show_selection)
+        bench.selection.changed.connect(self._follow)
         bench.files.opened.connect(self._on_opened)
         self._show_all()
 
@@ -58,7 +62,7 @@ class ModelPresenter(QObject):
         canvas.copy_requested.connect(self.edits.copy)
         canvas.cut_requested.connect(self.edits.cut)
         canvas.paste_requested.connect(self.edits.paste_at)
-        canvas.selection_changed.connect(self._bench.selection.set)
+        canvas.selection_changed.connect(self._choose)
         canvas.block_activated.connect(self._edit_properties)
         canvas.rename_requested.connect(self.edits.rename_in_place)
         canvas.fix_requested.connect(self.edits.fix)
@@ -138,8 +142,11 @@ class ModelPresenter(QObject):
             return
         self.page.canvas.show_model(new.model)
         known = {block.id for block in new.model.blocks}
-        kept = tuple(b for b in self._bench.selection.blocks if b in known)
-        self._bench.selection.set(kept)
+        self._blocks = tuple(block for block in self._blocks if block in known)
+        match self._bench.selection.current:
+            case Blocks(ids) if not known.issuperset(ids):
+                kept = tuple(block for block in ids if block in known)
+                self._bench.selection.choose(Blocks(kept) if kept else None, CANVAS)
         self._show_properties()
 
     def _on_snapshot(self, snapshot: Snapshot) -> None:
@@ -152,7 +159,7 @@ class ModelPresenter(QObject):
             self._bench.say(snapshot.origin)
 
     def _on_opened(self) -> None:
-        self._bench.selection.set(())
+        self._bench.selection.forget()
         view = self._bench.project.view
         self.page.canvas.show_model(self._bench.project.model)
         self._show_report(self._bench.newest(ModelSnapshot))
@@ -184,7 +191,7 @@ class ModelPresenter(QObject):
         problems = [*report.problems, *block_problems] if model.blocks else []
         self.page.show_problems(problems, model)
         self._show_totals()
-        self._show_code_of(self._bench.selection.blocks)
+        self._show_code_of(self._blocks)
         self._show_properties()
 
     def _show_totals(self) -> None:
@@ -199,17 +206,34 @@ class ModelPresenter(QObject):
             f"{format_bytes(report.parameter_bytes)}"
         )
 
-    def _show_selection(self, blocks: tuple[str, ...]) -> None:
-        self._bench.history.seal()
-        self.page.canvas.select(blocks)
-        self._show_code_of(blocks)
-        self._show_properties()
+    # -- selection -------------------------------------------------------------------------------
+
+    def _choose(self, blocks: tuple[str, ...]) -> None:
+        """The user has selected these blocks on the canvas."""
+        if blocks != self._bench.selected_blocks:
+            self._bench.selection.choose(Blocks(blocks) if blocks else None, CANVAS)
+        self._show_blocks(blocks)
+
+    def _follow(self, reference: Reference | None) -> None:
+        """Select the blocks on the canvas; for what is in no block, it stays as it is."""
+        blocks = self._bench.selected_blocks
+        if blocks or reference is None:
+            with QSignalBlocker(self.page.canvas):
+                self.page.canvas.select(blocks)
+            self._show_blocks(blocks)
+
+    def _show_blocks(self, blocks: tuple[str, ...]) -> None:
+        if blocks != self._blocks:
+            self._blocks = blocks
+            self._bench.history.seal()
+            self._show_code_of(blocks)
+            self._show_properties()
 
     def _show_code_of(self, blocks: tuple[str, ...]) -> None:
         self.page.code.highlight_block(blocks[0] if len(blocks) == 1 else None)
 
     def _show_properties(self) -> None:
-        selected = self._bench.selection.blocks
+        selected = self._blocks
         report = self._bench.newest(ModelSnapshot)
         if len(selected) != 1:
             model = self._bench.project.model
@@ -221,4 +245,4 @@ class ModelPresenter(QObject):
         self.page.properties.show_block(block, kind, of_block, report)
 
     def _select_one(self, block_id: str) -> None:
-        self._bench.selection.set((block_id,))
+        self._bench.selection.choose(Blocks((block_id,)), CANVAS)

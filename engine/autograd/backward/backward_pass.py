@@ -167,6 +167,7 @@ class BackwardPass:
             subject.root,
             stale=stale_tensors(graph.nodes, subject.last_write),
             words_of=words_of,
+            subject_path=subject.path,
         )
 
     def snapshot(self) -> BackwardSnapshot:

@@ -38,6 +38,9 @@ class Subject:
 
     root = ""
     """The expression that the window asked for; empty for the model's loss."""
+    path: str | None = None
+    """What the recorded paths of modules call the module of the workspace's subject; None for
+    tensors of the console."""
     starts_empty = True
     """Whether a pass that does not accumulate begins with every `.grad` None."""
     roots: list[Tensor]
@@ -123,7 +126,7 @@ class ModelSubject(Subject):
                 "The loss has no graph to step through: nothing in the model can learn.",
                 hint="Add a block with parameters, for example a Linear.",
             )
-        self.forward = forward
+        self.forward, self.path = forward, ""
         self.roots = [forward.loss]
         self.owner = forward
         edge = get_gradient_edge(forward.loss)
@@ -273,7 +276,7 @@ class GradientSubject(Subject):
         self.gradient = [grad]
         self.written = Roots(gradients=(given,), of=name)
         self.owner, self._before = before.owner, before
-        self.unwritten = before.unwritten
+        self.unwritten, self.path = before.unwritten, before.path
         self.names, self.provenance = before.names, before.provenance
         graph = read_graph(self.roots, names=self.names)
         self.shown, self.retained = leaves_of(graph), {}

@@ -32,6 +32,7 @@ class StepSubject(Subject):
             )
         self.roots, self.random = [loss], random
         self.owner = self.module = module
+        self.path = module_names(module)[module]
         self.written = Roots(run=get_gradient_edge(loss).node._sequence_nr())
         self.names = dict(module.named_parameters())
         self.retained = {}

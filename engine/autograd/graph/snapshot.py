@@ -37,6 +37,7 @@ def graph_snapshots(
     max_nodes: int = MAX_SHOWN_NODES,
     stale: Sequence[StaleTensor] = (),
     words_of: Callable[[str], str] = lambda name: "",
+    subject_path: str | None = None,
 ) -> list[GraphSnapshot]:
     """The graph in parts. They have its first `max_nodes` nodes (breadth first from the root) and
     the edges between these; `plan` has all nodes. `words_of` gives one line on what the nodes of a
@@ -75,6 +76,7 @@ def graph_snapshots(
         truncated=len(graph.nodes) - count + graph.truncated,
         saved_bytes=sum(storages.values()),
         root=sendable(root),
+        subject_path=subject_path,
     )
     return in_parts(
         whole, ("nodes", "edges", "plan", "cuts", "stale", "modules", "rules", "sources")

@@ -10,6 +10,7 @@ from PySide6.QtGui import QGuiApplication
 
 from app.presenters.model.clipboard import MIME
 from app.presenters.model.workspace import ModelPresenter
+from app.selection.references import Blocks
 from app.window.model_page import ModelPage
 from engine.project import edits, files
 from engine.project.document import Model, Project, ViewState, Wire, replace
@@ -125,7 +126,7 @@ def test_what_is_copied_is_pasted_and_selected(desk, bench):
     desk.canvas.paste_requested.emit(0.0, 800.0)
     assert desk.undo_text == "Paste 2 blocks"
     pasted = desk.model.blocks[-2:]
-    assert bench.selection.blocks == tuple(block.id for block in pasted)
+    assert bench.selected_blocks == tuple(block.id for block in pasted)
     assert [block.kind for block in pasted] == ["nn.Linear", "nn.Linear"]
     left, right = pasted[0].x, pasted[1].x
     assert right - left == 288 and left < 0 < right  # the middle is where it was asked for
@@ -184,25 +185,25 @@ def test_a_block_is_asked_for_at_a_point_or_in_the_middle(desk, bench):
         chosen("nn.ReLU")
         added = desk.model.blocks[-1]
         assert added.kind == "nn.ReLU" and added.x == point[0] and added.y >= point[1]
-        assert bench.selection.blocks == (added.id,)
-        bench.selection.set(())
+        assert bench.selected_blocks == (added.id,)
+        bench.selection.choose(None)
     canvas.insert_requested.emit(0.0, 0.0)
     assert len(bench.window.insertions) == 3 and isinstance(where, QPoint)
 
 
 def test_a_block_from_the_palette_follows_the_selected_one(desk, bench):
-    bench.selection.set(("relu",))
+    bench.selection.choose(Blocks(("relu",)))
     desk.page.block_palette.block_chosen.emit("nn.Flatten")
     assert desk.undo_text == "Add Flatten"
     added = desk.model.blocks[-1].id
     assert (desk.model.wires[-1].source, desk.model.wires[-1].target) == ("relu", added)
-    bench.selection.set(("a", "b"))
+    bench.selection.choose(Blocks(("a", "b")))
     desk.page.block_palette.block_chosen.emit("nn.Flatten")
     assert len(desk.model.wires) == len(SMALL_MODEL.wires) + 1
 
 
 def test_the_properties_rename_and_set_and_a_refused_name_is_told_beside_it(desk, bench):
-    bench.selection.set(("a",))
+    bench.selection.choose(Blocks(("a",)))
     desk.properties.rename_requested.emit("a", "first")
     assert (desk.model.block("a").name, desk.undo_text) == ("first", "Rename")
     desk.properties.rename_requested.emit("a", "class")
@@ -272,37 +273,37 @@ def test_the_selection_is_shared_by_canvas_code_and_properties(desk, bench, monk
     monkeypatch.setattr(desk.page.code, "highlight_block", lines.append)
     desk.take(report())
     whole = desk.title
-    bench.selection.set(("a",))
+    bench.selection.choose(Blocks(("a",)))
     assert desk.canvas.selected_blocks() == ("a",)
     assert (desk.title, desk.properties.name.text()) == ("Linear", "a_")
     desk.canvas.selection_changed.emit(("a", "b"))
-    assert bench.selection.blocks == ("a", "b") and desk.title == whole
+    assert bench.selected_blocks == ("a", "b") and desk.title == whole
     desk.page.code.block_selected.emit("b")
-    assert bench.selection.blocks == ("b",) == desk.canvas.selected_blocks()
+    assert bench.selected_blocks == ("b",) == desk.canvas.selected_blocks()
     assert lines == [None, "a", None, "b"]
     for panel in (desk.page.problems, desk.properties):
         panel.problem_activated.emit("relu")
-        assert bench.selection.blocks == ("relu",)
-        bench.selection.set(())
+        assert bench.selected_blocks == ("relu",)
+        bench.selection.choose(None)
 
 
 def test_a_block_that_is_removed_is_not_selected_any_more(desk, bench):
-    bench.selection.set(("a", "b"))
+    bench.selection.choose(Blocks(("a", "b")))
     bench.store.set_project(edits.remove(bench.project, ("a",), ()))
-    assert bench.selection.blocks == ("b",) and desk.title == "Linear"
+    assert bench.selected_blocks == ("b",) and desk.title == "Linear"
 
 
 def test_a_block_of_a_kind_that_is_not_known_is_named_by_it(desk, bench):
     alien = replace(SMALL_MODEL.block("relu"), kind="nn.Alien", params={})
     blocks = tuple(alien if block.id == "relu" else block for block in SMALL_MODEL.blocks)
     bench.store.set_project(replace(bench.project, model=replace(SMALL_MODEL, blocks=blocks)))
-    bench.selection.set(("relu",))
+    bench.selection.choose(Blocks(("relu",)))
     assert desk.title == "nn.Alien"
 
 
 def test_a_field_that_is_left_for_another_block_begins_another_step(desk, bench):
     desk.properties.param_edited.emit("a", "out_features", 8)
-    bench.selection.set(("b",))
+    bench.selection.choose(Blocks(("b",)))
     desk.properties.param_edited.emit("a", "out_features", 9)
     bench.history.stack.undo()
     assert desk.model.block("a").params["out_features"] == 8
@@ -328,9 +329,9 @@ def test_the_forward_pass_is_marked_on_the_canvas_until_the_model_changes(desk, 
 
 
 def test_a_project_that_is_opened_is_seen_as_it_was_left(desk, bench):
-    bench.selection.set(("a",))
+    bench.selection.choose(Blocks(("a",)))
     bench.files.new(Project(model=SMALL_MODEL, view=ViewState(canvas_zoom=0.5)))
-    assert bench.selection.blocks == () and desk.canvas.zoom == 0.5
+    assert bench.selected_blocks == () and desk.canvas.zoom == 0.5
     far = ViewState(canvas_zoom=1.0, canvas_center=(400.0, 100.0))
     bench.files.new(Project(model=SMALL_MODEL, view=far))
     middle = desk.canvas.center()

@@ -8,7 +8,9 @@ from typing import Any, cast
 import pytest
 from PySide6.QtWidgets import QLineEdit
 
+from app.presenters.autograd.chosen import ChosenPresenter
 from app.presenters.autograd.passes import AutogradPresenter
+from app.selection.references import Blocks, Node
 from engine.project import edits
 from engine.project.document import Project, replace
 from engine.protocol import (
@@ -49,6 +51,7 @@ class Desk:
         qtbot.addWidget(self.view)
         page = cast(Any, SimpleNamespace(steps=self.view))
         self.passes = AutogradPresenter(bench, page, bench.window)
+        ChosenPresenter(bench, self.view, bench.window)
 
     def take(self, *snapshots: Snapshot) -> None:
         for snapshot in snapshots:
@@ -292,38 +295,36 @@ def test_a_pass_that_went_with_its_engine_is_not_ended_again(desk, bench, link):
 
 def test_a_block_or_a_node_that_is_chosen_is_selected_on_the_canvas(desk, bench):
     desk.view.node_selected.emit(1)  # of a graph that is gone
-    assert bench.selection.blocks == ()
+    assert bench.selected_blocks == ()
     desk.take(forward(4), GRAPH, backward(0))
     desk.view.forward.blocks.chosen.emit("b2")
-    assert bench.selection.blocks == ("b2",)
+    assert bench.selected_blocks == ("b2",)
     desk.view.node_selected.emit(1)
-    assert bench.selection.blocks == ("b3",)
+    assert bench.selected_blocks == ("b3",)
     desk.view.node_selected.emit(0)  # the loss is no block of the canvas
-    assert bench.selection.blocks == ("b3",)
+    assert bench.selected_blocks == () and bench.selection.current == Node(0, graph=0)
 
 
 def test_a_block_that_is_selected_is_shown_in_the_list_and_on_the_graph(desk, bench):
     desk.take(forward(4), GRAPH, backward(0))
     rows, graph = desk.view.forward.blocks, desk.view.graph
-    bench.selection.set(("b2",))
+    bench.selection.choose(Blocks(("b2",)))
     assert (rows.selected_block(), graph.selected) == ("b2", 2)
     assert desk.view.backward.has_pass
     graph.show_selected(4)
-    bench.selection.set(())
-    bench.selection.set(("b2",))
-    assert graph.selected == 4  # a node of this block
-    bench.selection.set(("b3", "b2"))
-    assert (rows.selected_block(), graph.selected) == ("b2", 4)
-    bench.selection.set(("b3",))
+    bench.selection.choose(Blocks(("b3", "b2")))
+    assert (rows.selected_block(), graph.selected) == ("b2", 4)  # a node of one of them
+    bench.selection.choose(Blocks(("b3",)))
     assert (rows.selected_block(), graph.selected) == ("b3", 1)
 
 
 def test_a_block_that_does_not_run_is_shown_in_no_list(desk, bench):
-    bench.selection.set(("b2",))  # there is no pass yet
+    bench.selection.choose(Blocks(("b2",)))  # there is no pass yet
     bench.store.set_project(edits.add_block(bench.project, "nn.Tanh", 0, 0)[0])
     desk.take(forward(1), GRAPH, backward(0))
     desk.view.forward.blocks.setCurrentRow(3)
-    bench.selection.set(("b4",))
+    assert desk.view.graph.selected == 2
+    bench.selection.choose(Blocks(("b4",)))
     assert desk.view.forward.blocks.selected_block() == "loss"
     assert desk.view.graph.selected is None
 

@@ -152,7 +152,7 @@ def test_one_selection_runs_through_blocks_graph_and_code(qtbot, mlp):
     blocks = {block.id for block in mlp.bench.store.project.model.blocks}
     node = next(node for node in graph.nodes if node.block in blocks)
     view(mlp).graph.select(node.id)
-    assert mlp.bench.selection.blocks == (node.block,)
+    assert mlp.bench.selected_blocks == (node.block,)
     assert mlp.window.page("model").canvas.selected_blocks() == (node.block,)
     assert view(mlp).forward.blocks.selected_block() == node.block
     other = next(n.block for n in graph.nodes if n.block in blocks - {node.block})

@@ -34,8 +34,8 @@ class GraphItem(QGraphicsItem):
     """Paints `facts` at the places of `geometry`, culled and in levels of detail.
 
     The marks are arrays by box, or None: `lit` boxes stand out and all others are dimmed, `hits`
-    counts the nodes in each box that match a search, `breakpoints` and `edited`
-    say whether there is one, or an edited gradient, inside.
+    counts the nodes in each box that match a search, `chosen` boxes hold what another view has
+    chosen, `breakpoints` and `edited` say whether there is one, or an edited gradient, inside.
     """
 
     def __init__(self) -> None:
@@ -49,6 +49,7 @@ class GraphItem(QGraphicsItem):
         self.selected: int | None = None
         self.lit: Bools | None = None
         self.hits: Counts | None = None
+        self.chosen: Bools | None = None
         self.breakpoints: Bools | None = None
         self.edited: Bools | None = None
 
@@ -64,7 +65,8 @@ class GraphItem(QGraphicsItem):
     def clear(self) -> None:
         self.prepareGeometryChange()
         self.facts = self._geometry = self._frames = self._boxes = self._links = None
-        self.selected = self.lit = self.hits = self.breakpoints = self.edited = None
+        self.selected = self.lit = self.hits = self.chosen = None
+        self.breakpoints = self.edited = None
         self.update()
 
     @property
@@ -129,11 +131,12 @@ class GraphItem(QGraphicsItem):
         near, rects = zoom >= TEXT_MIN_ZOOM, self.geometry.rects
         if self.hits is not None:
             self._paint_hits(painter, boxes[self.hits[boxes] > 0], zoom)
-        if self.selected is not None:
-            painter.setPen(pen("text", 2))  # accent is the next node
-            painter.setBrush(Qt.BrushStyle.NoBrush)
-            off = 5.0 if near else 2 / zoom
-            rect = self.geometry.rect(self.selected).adjusted(-off, -off, off, off)
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+        off = 5.0 if near else 2 / zoom
+        rings = [] if self.chosen is None else boxes[self.chosen[boxes]].tolist()
+        for box in rings if self.selected is None else {*rings, self.selected}:
+            painter.setPen(pen("text", 2 if box == self.selected else 1))  # accent is the next node
+            rect = self.geometry.rect(box).adjusted(-off, -off, off, off)
             painter.drawRoundedRect(rect, 8, 8)
         if self.breakpoints is not None:
             radius = 5.0 if near else 3 / zoom

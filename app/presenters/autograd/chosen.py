@@ -1,0 +1,83 @@
+"""Step through and the selection: what is chosen in its lists and on its graph, and what is lit
+there because it was chosen elsewhere."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QObject, QSignalBlocker
+
+from app.selection.finding import leaf_named, module_box, nodes_of
+from app.selection.known import leaf_reference, within
+from app.selection.references import Blocks, Module, Node, Reference
+from app.workbench import Workbench
+from engine.protocol import BackwardSnapshot, ForwardSnapshot, GraphSnapshot, Snapshot
+from widgets.autograd.autograd_view import AutogradView
+
+GRAPH = "graph"
+
+
+class ChosenPresenter(QObject):
+    """Is made after the presenter that draws the graph, which then is there first."""
+
+    def __init__(self, bench: Workbench, view: AutogradView, parent: QObject) -> None:
+        super().__init__(parent)
+        self._bench, self._view = bench, view
+        view.forward.blocks.chosen.connect(self._choose_block)
+        view.node_selected.connect(self._choose_node)
+        view.graph.module_selected.connect(self._choose_module)
+        view.backward.table.inspect_requested.connect(self._choose_gradient)
+        bench.selection.changed.connect(self._follow)
+        bench.store.snapshot.connect(self._on_snapshot)
+
+    # -- what is chosen here ---------------------------------------------------------------------
+
+    def _choose_block(self, block: str) -> None:
+        if any(block == known.id for known in self._bench.project.model.blocks):
+            self._choose(Blocks((block,)))
+
+    def _choose_node(self, node: int) -> None:
+        graph = self._bench.newest(GraphSnapshot)
+        if graph is not None:
+            self._choose(Node(node, graph.reply_to))
+
+    def _choose_module(self, path: str) -> None:
+        inner = within(path, self._bench.known.graph_path())
+        if inner is not None:
+            self._choose(Module(inner))
+
+    def _choose_gradient(self, _of: str, name: str) -> None:
+        if not name.isdecimal():  # else it is a node
+            self._choose(leaf_reference(name, self._bench.known))
+
+    def _choose(self, reference: Reference) -> None:
+        self._bench.selection.choose(reference, GRAPH)
+
+    # -- what is lit -----------------------------------------------------------------------------
+
+    def _on_snapshot(self, snapshot: Snapshot) -> None:
+        match snapshot:
+            case GraphSnapshot():
+                self._light_nodes(self._bench.selection.current)
+            case BackwardSnapshot():
+                self._light_gradient(self._bench.selection.current)
+
+    def _follow(self, reference: Reference | None) -> None:
+        self._light_block()
+        self._light_nodes(reference)
+        self._light_gradient(reference)
+
+    def _light_block(self) -> None:
+        forward, blocks = self._bench.newest(ForwardSnapshot), self._bench.selected_blocks
+        if forward is not None and len(blocks) == 1 and blocks[0] in forward.order:
+            rows = self._view.forward.blocks
+            with QSignalBlocker(rows):
+                rows.setCurrentRow(forward.order.index(blocks[0]))
+
+    def _light_nodes(self, reference: Reference | None) -> None:
+        known = self._bench.known
+        self._view.graph.show_chosen(nodes_of(reference, known), module_box(reference, known))
+
+    def _light_gradient(self, reference: Reference | None) -> None:
+        backward = self._bench.newest(BackwardSnapshot)
+        if backward is not None:
+            names = [gradient.name for gradient in backward.gradients]
+            self._view.backward.table.show_chosen(leaf_named(reference, names, self._bench.known))

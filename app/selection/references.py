@@ -1,0 +1,75 @@
+"""References to what a view can show: plain data, which no view and no engine has to be asked for.
+
+`Module` and `Parameter` are named as `named_modules()` and `named_parameters()` of the project's
+subject name them. On the canvas that is the block's name: `linear1.weight`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """Blocks of the canvas, by id."""
+
+    ids: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Module:
+    """A module of the subject; "" is the subject itself."""
+
+    path: str
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A parameter or buffer of the subject."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Node:
+    """A node of an autograd graph. `graph` is the command that the graph answered: another graph
+    has other nodes with the same ids."""
+
+    id: int
+    graph: int
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call of a trace. `trace` is the command that the trace answered."""
+
+    number: int
+    trace: int
+
+
+@dataclass(frozen=True)
+class Element:
+    """A tensor of the console, or one element of it. The expression is Python."""
+
+    expression: str
+    index: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True)
+class StorageCell:
+    """A cell of the storage under a tensor of the console, counted from the storage's start."""
+
+    expression: str
+    cell: int
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of code, counted from 1; 0 is the whole file. `file` is a path, a cell of the console
+    (`<cell 3>`), the canvas's Python (`<model>`) or the step of Train (`<step>`)."""
+
+    file: str
+    line: int = 0
+
+
+Reference = Blocks | Module | Parameter | Node | Call | Element | StorageCell | Line

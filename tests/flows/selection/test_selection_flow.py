@@ -1,0 +1,227 @@
+"""One selection through all workspaces: what is chosen in one view is lit in the others."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from app import templates
+from app.selection.references import Blocks, Call, Module, Node, Parameter
+from engine.project import edits
+from engine.project.subject import FileSubject, Objective
+from engine.protocol import GraphSnapshot, TraceSnapshot
+from tests.engine.subjects import models
+
+WAIT_MS = 30_000
+WEIGHT = "transformer.h.1.attn.c_attn.weight"
+
+
+@pytest.fixture
+def blocks(program, qtbot):
+    """The MLP template with its backward pass begun, and the Model workspace in front."""
+    program.bench.files.new(templates.load_template("mlp"))
+    program.bench.link.drain()
+    program.workspaces.at_passes().start_backward()
+    drawn(program, qtbot)
+    program.workspaces.at_model()
+    return program
+
+
+@pytest.fixture
+def gpt(program, qtbot, tmp_path, monkeypatch):
+    """A GPT of a file as the subject, its structure read and its backward pass begun."""
+    monkeypatch.setattr(sys, "path", sys.path.copy())
+    file = tmp_path / "gpt.py"
+    shutil.copy(Path(models.__path__[0]) / "gpt.py", file)
+    program.python_files.run(str(file), opening=True)
+    program.bench.link.drain()
+    program.subject.choose(FileSubject(str(file), "GPT(vocab_size)"))
+    objective = Objective(data="loader")
+    program.bench.edit("Set the data", lambda p: edits.set_objective(p, objective))
+    program.workspaces.at_model()
+    qtbot.waitUntil(
+        lambda: drained(program) and structure(program).shows_structure, timeout=WAIT_MS
+    )
+    program.workspaces.at_passes().start_backward()
+    drawn(program, qtbot)
+    yield program
+    sys.modules.pop("gpt", None)
+
+
+def drained(program) -> bool:
+    program.bench.link.drain()
+    return True
+
+
+def is_read(program) -> bool:
+    return structure(program).shows_structure
+
+
+def drawn(program, qtbot) -> None:
+    """Wait until the graph is drawn."""
+    passes = program.workspaces.autograd
+    newest = program.bench.newest
+    qtbot.waitUntil(
+        lambda: drained(program) and passes.drawn is newest(GraphSnapshot) is not None,
+        timeout=WAIT_MS,
+    )
+
+
+def structure(program):
+    return program.workspaces.structure.view
+
+
+def steps(program):
+    return program.workspaces.autograd.page.steps
+
+
+def nodes(program):
+    return program.bench.newest(GraphSnapshot).nodes
+
+
+def leaf(program, name: str) -> int:
+    return next(node.id for node in nodes(program) if node.label == name)
+
+
+def lit(program) -> set[int]:
+    """The nodes in the boxes of the graph that are lit."""
+    graph = steps(program).graph
+    chosen = graph._item.chosen
+    return {node for box in chosen.nonzero()[0] for node in graph.facts.nodes_in(int(box))}
+
+
+def gradient_row(program) -> str:
+    table = steps(program).backward.table
+    return table.item(table.currentRow(), 1).text()
+
+
+def choose_gradient(program, name: str) -> None:
+    table = steps(program).backward.table
+    names = [table.item(row, 1).text() for row in range(table.rowCount())]
+    table.setCurrentCell(names.index(name), 1)
+    program.bench.link.drain()
+
+
+# -- blocks --------------------------------------------------------------------------------------
+
+
+def test_a_block_lights_its_nodes_and_a_parameter_its_block_and_leaf(blocks):
+    canvas, model = blocks.window.page("model").canvas, blocks.bench.project.model
+    linear = next(block for block in model.blocks if block.name == "linear2")
+    canvas.select([linear.id])
+    assert blocks.bench.selection.current == Blocks((linear.id,))
+    assert lit(blocks) == {node.id for node in nodes(blocks) if node.block == linear.id}
+    assert blocks.window.workspace == "model"  # to be lit brings nothing to the front
+
+    choose_gradient(blocks, "linear3.weight")
+    assert blocks.bench.selection.current == Parameter("linear3.weight")
+    assert lit(blocks) == {leaf(blocks, "linear3.weight")}
+    (chosen,) = canvas.selected_blocks()
+    assert model.block(chosen).name == "linear3"
+    assert blocks.window.page("model").code.editor.extraSelections()
+
+    steps(blocks).graph.select(leaf(blocks, "linear1.bias"))
+    assert gradient_row(blocks) == "linear1.bias"
+    assert model.block(canvas.selected_blocks()[0]).name == "linear1"
+
+
+def test_back_and_forward_go_through_what_was_chosen(blocks):
+    canvas, selection = blocks.window.page("model").canvas, blocks.bench.selection
+    first, second = (block.id for block in blocks.bench.project.model.blocks[1:3])
+    canvas.select([first])
+    canvas.select([second])
+    steps(blocks).graph.select(leaf(blocks, "linear3.bias"))
+    blocks.bench.actions["view.back"].trigger()
+    assert selection.current == Blocks((second,)) and canvas.selected_blocks() == (second,)
+    blocks.bench.actions["view.back"].trigger()
+    assert canvas.selected_blocks() == (first,)
+    blocks.bench.actions["view.back"].trigger()
+    assert canvas.selected_blocks() == (first,)  # nothing was chosen before
+    blocks.bench.actions["view.forward"].trigger()
+    blocks.bench.actions["view.forward"].trigger()
+    assert isinstance(selection.current, Node) and lit(blocks) == {leaf(blocks, "linear3.bias")}
+
+
+def test_another_graph_takes_away_the_nodes_of_the_last_and_keeps_blocks(blocks, qtbot):
+    canvas = blocks.window.page("model").canvas
+    steps(blocks).graph.select(0)
+    blocks.workspaces.autograd.start_backward()
+    drawn(blocks, qtbot)
+    assert steps(blocks).graph._item.chosen is None
+    relu = next(b.id for b in blocks.bench.project.model.blocks if b.name == "relu2")
+    canvas.select([relu])
+    blocks.workspaces.autograd.start_backward()
+    drawn(blocks, qtbot)
+    assert lit(blocks) == {node.id for node in nodes(blocks) if node.block == relu}
+
+
+# -- a subject of code ---------------------------------------------------------------------------
+
+
+def test_a_parameter_of_code_is_lit_in_structure_graph_and_gradients(gpt):
+    view = structure(gpt)
+    choose_gradient(gpt, WEIGHT)
+    assert gpt.bench.selection.current == Parameter(WEIGHT)
+    assert lit(gpt) >= {leaf(gpt, WEIGHT)}
+    assert view.tree.chosen.path == "transformer.h.1.attn.c_attn"
+    assert [row.name for row in view.weights.chosen] == [WEIGHT]
+    assert gpt.window.workspace == "autograd"
+
+    tied = "transformer.wte.weight"
+    gpt.window.show_workspace("model")
+    view.tree.choose("lm_head")
+    view.tree.module_chosen.emit(view.tree.chosen)
+    assert gpt.bench.selection.current == Module("lm_head")
+    view.weights.choose("lm_head.weight")
+    assert gpt.bench.selection.current == Parameter("lm_head.weight")
+    assert leaf(gpt, tied) in lit(gpt) and gradient_row(gpt) == tied
+
+
+def test_a_module_is_one_box_of_the_graph_and_a_row_of_the_tree(gpt, qtbot):
+    view, graph = structure(gpt), steps(gpt).graph
+    view.tree.choose("transformer.ln_f")
+    view.tree.module_chosen.emit(view.tree.chosen)
+    inside = {n.id for n in nodes(gpt) if n.module == "GPT.transformer.ln_f"}
+    assert inside and lit(gpt) >= inside
+    graph.open_all()
+    qtbot.waitUntil(lambda: drained(gpt) and graph.laid_out, timeout=WAIT_MS)
+    box = graph.facts.visible.boxes[graph.selected_box]
+    assert box.key == "GPT.transformer.ln_f" and box.open
+    assert lit(gpt) == inside
+
+    gpt.workspaces.at_passes()
+    block = graph.facts.index_of["GPT.transformer.h.0.attn"]
+    graph.select_box(block)
+    assert gpt.bench.selection.current == Module("transformer.h.0.attn")
+    assert view.tree.chosen.path == "transformer.h.0.attn"
+
+
+# -- a trace -------------------------------------------------------------------------------------
+
+
+def test_a_call_of_the_trace_lights_its_nodes_and_a_node_its_call(program, qtbot):
+    program.workspaces.run_python(
+        "model = nn.Sequential(nn.Linear(2, 3), nn.Tanh())\nx = torch.ones(1, 2)"
+    )
+    program.bench.link.drain()
+    program.workspaces.at_passes()
+    page = program.workspaces.autograd.page
+    page.show_code("y = model(x)\nloss = (y * y).sum()")
+    program.bench.link.drain()
+    program.workspaces.show_graph_of("loss")
+    drawn(program, qtbot)
+    trace = program.bench.newest(TraceSnapshot)
+    tanh = next(n for n, c in enumerate(trace.calls) if c.name == "aten::tanh" and c.nodes)
+    page.trace.tree.call_chosen.emit(tanh)
+    program.bench.link.drain()
+    assert program.bench.selection.current == Call(tanh, trace.reply_to)
+    (node,) = lit(program)
+    assert nodes(program)[node].name == "TanhBackward0"
+    multiplied = next(n.id for n in nodes(program) if n.name == "MulBackward0")
+    page.steps.graph.select(multiplied)
+    (call,) = page.trace.tree.calls.chosen
+    assert trace.calls[call].name == "aten::mul.Tensor"
+    assert page.trace.tree.calls.position == tanh  # the trace itself stays where it is
