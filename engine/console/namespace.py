@@ -231,7 +231,7 @@ class Namespace:
             output.write("result", f"{result!r}\n".encode(errors="backslashreplace").decode())
 
     @contextmanager
-    def recorded_by(self, recorder: Callable[..., Recorder]) -> Iterator[None]:
+    def recorded_by(self, recorder: Callable[..., Recorder | LightRecorder]) -> Iterator[None]:
         """While this context is open, `recorder(**options)` records the cells; otherwise a
         LightRecorder does."""
         self._next_recorder = recorder

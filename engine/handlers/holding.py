@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from types import FrameType, ModuleType
 
+from ..advice.adviser import Adviser
 from ..console.debugging import LineSteps, breakpoints_held
 from ..console.held import HeldCode
 from ..console.namespace import Namespace
@@ -14,8 +16,10 @@ from ..console.output import Output
 from ..console.variables import list_variables
 from ..errors import error_report
 from ..lab import Lab
+from ..loops.hooks import steps_shown
 from ..loops.own_loop import OwnLoop
-from ..protocol import HeldAt, HeldSnapshot
+from ..protocol import FindingSnapshot, HeldAt, HeldSnapshot
+from ..recording.light_recorder import LightRecorder
 from ..recording.user_files import UsersFrames, is_user_file
 from ..subjects.python_file import Around
 
@@ -65,8 +69,8 @@ class Holder:
 def shown_and_held(
     lab: Lab, namespace: Namespace, title: str, output: Output
 ) -> Iterator[tuple[OwnLoop, Holder]]:
-    """While this context is open, the loops of the user's code in this thread are shown, and it is
-    held at breakpoints and, if it is to pause, after optimizer steps."""
+    """While this context is open, the loops of the user's code in this thread are shown and looked
+    over, and it is held at breakpoints and, if it is to pause, after optimizer steps."""
     holder = Holder(lab, namespace, title, output)
     loop = OwnLoop(
         f"Loop in {title}",
@@ -76,9 +80,12 @@ def shown_and_held(
         namespace.name_of,
         None if lab.attend is None else holder.at_step,
     )
+    adviser = Adviser(lambda found: lab.emit(FindingSnapshot(finding=found)), namespace.variables)
+    watching = (adviser,) if lab.is_training else (loop, adviser)  # Train shows one run at a time
     with ExitStack() as stack:
-        if not lab.is_training:  # Train shows one run at a time
-            stack.enter_context(loop.watched())
+        stack.callback(adviser.end)
+        stack.enter_context(steps_shown(*watching))
+        stack.enter_context(namespace.recorded_by(partial(LightRecorder, told=adviser.told)))
         if lab.attend is not None:
             stack.enter_context(breakpoints_held(lambda frame: holder.hold(frame, "line")))
             stack.callback(holder.lines.end)

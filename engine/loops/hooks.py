@@ -22,18 +22,19 @@ from torch.utils._python_dispatch import _disable_current_modes
 
 class Steps(Protocol):
     """The methods that the hooks call. `has_closure`: the step computes its loss and its gradients
-    itself, with a closure."""
+    itself, with a closure. `root` is what backward is called on, `loss` its value without a graph,
+    as it was before a GradScaler scaled it."""
 
     def before_step(self, optimizer: Optimizer, has_closure: bool) -> None: ...
     def after_step(self, optimizer: Optimizer, has_closure: bool) -> None: ...
-    def saw_loss(self, loss: Tensor) -> None: ...
+    def saw_loss(self, loss: Tensor, root: Tensor) -> None: ...
 
 
 @contextmanager
-def steps_shown(steps: Steps) -> Iterator[None]:
-    """Show `steps` each optimizer step of this thread, and each scalar on which `backward` is
-    called. Not shown: what other threads and forked processes do, what torch compiles, and what a
-    CUDA graph captures."""
+def steps_shown(*watching: Steps) -> Iterator[None]:
+    """Show each of `watching` the optimizer steps of this thread, and the scalars on which
+    `backward` is called. Not shown: what other threads and forked processes do, what torch
+    compiles, and what a CUDA graph captures."""
     thread, process = threading.get_ident(), os.getpid()
     is_open = True
     # The result of the last GradScaler.scale, and the loss that was scaled.
@@ -57,11 +58,13 @@ def steps_shown(steps: Steps) -> Iterator[None]:
                 torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing()
             )
             if is_shown:
-                steps.before_step(optimizer, _has_closure(args, kwargs))
+                for steps in watching:
+                    steps.before_step(optimizer, _has_closure(args, kwargs))
 
     def after(optimizer: Optimizer, args: tuple, kwargs: dict[str, Any]) -> None:
         if is_seen() and is_shown:
-            steps.after_step(optimizer, _has_closure(args, kwargs))
+            for steps in watching:
+                steps.after_step(optimizer, _has_closure(args, kwargs))
 
     run_backward = torch.autograd.backward
     scale = torch.amp.GradScaler.scale
@@ -74,7 +77,9 @@ def steps_shown(steps: Steps) -> Iterator[None]:
                 if isinstance(tensor, Tensor) and tensor.numel() == 1:
                     is_scaled = scaled is not None and scaled() is tensor
                     loss = unscaled if is_scaled and unscaled is not None else tensor
-                    steps.saw_loss(_without_graph(loss))
+                    loss = _without_graph(loss)
+                    for steps in watching:
+                        steps.saw_loss(loss, tensor)
         return run_backward(tensors, *args, **kwargs)
 
     @functools.wraps(scale)

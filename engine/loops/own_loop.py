@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import weakref
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from math import nan
 from time import perf_counter
 
@@ -19,7 +19,7 @@ from ..training.memory import cuda_bytes, rss_bytes
 from ..training.metrics import Measured, Metrics
 from ..training.objective import Outcome
 from ..training.pace import SNAPSHOT_INTERVAL_S, Budget, Speed
-from .hooks import gradient_norms, quiet, steps_shown
+from .hooks import gradient_norms, quiet
 
 MAX_NAMED = 4
 """Optimizers, and groups of one optimizer, that get figures of their own."""
@@ -29,7 +29,7 @@ Hold = Callable[[], None]
 
 
 class OwnLoop:
-    """Measures what one cell or file runs: `with loop.watched():` around it.
+    """Measures what one cell or file runs: `with steps_shown(loop):` around it.
 
     A row has the loss, the learning rate of the optimizer's first group, and the norm of the
     gradients before the step. The loss is the last scalar on which `backward` was called. A step
@@ -69,10 +69,6 @@ class OwnLoop:
         self._due_s = 0.0
         self._is_broken = False
 
-    def watched(self) -> AbstractContextManager[None]:
-        """While this context is open, the optimizer steps of this thread are those of the loop."""
-        return steps_shown(self)
-
     def last(self, error: BaseException | None, report: ErrorReport | None) -> LoopSnapshot | None:
         """The snapshot at the end of the cell, which `error` ended; None if it took no step."""
         if not self.step:
@@ -86,7 +82,7 @@ class OwnLoop:
 
     # -- what the hooks call ---------------------------------------------------------------------
 
-    def saw_loss(self, loss: Tensor) -> None:
+    def saw_loss(self, loss: Tensor, root: Tensor) -> None:
         self._loss = loss
 
     def before_step(self, optimizer: Optimizer, has_closure: bool) -> None:

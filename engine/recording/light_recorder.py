@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from .argument_values import TinyValues, tiny_values
 from .gradient_cuts import GradientCuts
 from .library_modules import module_calls
-from .modes import LightMode, custom_functions
+from .modes import LightMode, Told, custom_functions
 from .module_paths import ModulePaths, NameOf
 from .open_calls import next_sequence
 from .pauses import training_unseen
@@ -114,7 +114,8 @@ class LightRecorder:
     are not seen.
 
     `modules` names modules, as it does for a Recorder; `files` tells the user's own source files.
-    `watch` and `cuts` remember what wrote to tensors and why they require no grad.
+    `watch` and `cuts` remember what wrote to tensors and why they require no grad. The
+    functions of `told` have each call of theirs that returns told.
     """
 
     def __init__(
@@ -124,9 +125,11 @@ class LightRecorder:
         *,
         watch: Watch | None = None,
         cuts: GradientCuts | None = None,
+        told: Told | None = None,
         max_calls: int = MAX_CALLS,
     ) -> None:
         self.recording = LightRecording(max_calls)
+        self._told = told or {}
         self._noted = self.recording.noted
         self._cuts = cuts or GradientCuts()
         self._watch = watch
@@ -137,7 +140,8 @@ class LightRecorder:
 
     def __enter__(self) -> LightRecorder:
         with ExitStack() as stack:
-            mode = stack.enter_context(LightMode(self))
+            mode = LightMode(self, self._told, self._paths.running)
+            stack.enter_context(mode)
             stack.enter_context(module_calls(self, mode))
             stack.enter_context(custom_functions(self))
             stack.enter_context(training_unseen(mode, self._is_user_file, self._stepped))
@@ -189,6 +193,8 @@ class LightRecorder:
     def ran_one(
         self, module: nn.Module, func: Callable, args: tuple, first: int, result: object
     ) -> None:
+        if func in self._told:
+            self._told[func](func, args, {}, result, (*self._paths.running, module))
         end = next_sequence()
         if end == first or type(result) is not Tensor or not result.requires_grad:
             self._paths.enter(module)

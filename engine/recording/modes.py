@@ -4,7 +4,7 @@ for `torch.autograd.Function.apply`, which no mode sees, and for the call of a m
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from types import MethodWrapperType
 from typing import Any, Protocol
@@ -39,6 +39,15 @@ class Calls(Functions, Protocol):
     def fail_op(self, call: Any, error: BaseException) -> None: ...
 
 
+Running = Sequence[nn.Module | None]
+"""The modules that run, the outermost first; None is a scope."""
+Tell = Callable[[Callable, tuple, dict[str, Any], Any, Running], None]
+"""Is given a call that has returned: the function, its arguments, its result, and the modules that
+run it."""
+Told = Mapping[Callable, Tell]
+"""The functions whose calls are told, and to what."""
+
+
 class FunctionMode(TorchFunctionMode):
     """Shows the recorder every function of torch that Python calls."""
 
@@ -64,9 +73,11 @@ class LightMode(TorchFunctionMode):
     """Shows a light recorder the functions of torch that Python calls, the properties only where
     they give a tensor."""
 
-    def __init__(self, recorder: Functions) -> None:
+    def __init__(self, recorder: Functions, told: Told, modules: Running) -> None:
         super().__init__()
         self._recorder = recorder
+        self._told = told
+        self._modules = modules
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
@@ -85,12 +96,16 @@ class LightMode(TorchFunctionMode):
             begun = recorder.begin_function(func, args, kwargs)
             result = func(*args, **kwargs)
             recorder.end_function(begun, func, args, result)
+            if func in self._told:
+                self._told[func](func, args, kwargs, result, self._modules)
             return result
         with torch._C.DisableTorchFunction():  # another mode or class is not to see what we read
             begun = recorder.begin_function(func, args, kwargs)
         result = func(*args, **kwargs)
         with torch._C.DisableTorchFunction():
             recorder.end_function(begun, func, args, result)
+            if func in self._told:
+                self._told[func](func, args, kwargs, result, self._modules)
         return result
 
 

@@ -38,7 +38,7 @@ class ModulePaths:
         self._names = names
         self._classes = classes
         self._users_frame = users_frame
-        self._running: list[nn.Module | None] = []  # None is a scope
+        self.running: list[nn.Module | None] = []  # None is a scope
         self._paths: list[str | None] = []  # None is not found yet
         self._known: dict[tuple[int, int], tuple[_Reference, _Reference, str]] = {}
         self._alone: dict[_Site, tuple[_Reference, str]] = {}
@@ -55,7 +55,7 @@ class ModulePaths:
 
     def of(self, module: nn.Module) -> str:
         """The path of a module that would be entered now."""
-        around = self._running[-1] if self._running else None
+        around = self.running[-1] if self.running else None
         known = self._known.get((id(around), id(module)))
         if known is not None and known[0]() is module and known[1]() is around:
             return known[2]
@@ -65,12 +65,12 @@ class ModulePaths:
         return path
 
     def enter(self, module: nn.Module) -> None:
-        self._running.append(module)
+        self.running.append(module)
         self._paths.append(None)
 
     def leave(self, module: nn.Module) -> None:
         """Also leaves those inside that an exception ended."""
-        running = self._running
+        running = self.running
         if running and running[-1] is module:
             del running[-1], self._paths[-1]
             return
@@ -81,16 +81,16 @@ class ModulePaths:
 
     def enter_scope(self, path: str, title: str) -> None:
         self._classes[path] = title
-        self._running.append(None)
+        self.running.append(None)
         self._paths.append(path)
 
     def leave_scope(self) -> None:
-        while self._running.pop() is not None:
+        while self.running.pop() is not None:
             self._paths.pop()
         self._paths.pop()
 
     def clear(self) -> None:
-        self._running.clear()
+        self.running.clear()
         self._paths.clear()
         self._known.clear()
         self._alone.clear()
@@ -99,7 +99,7 @@ class ModulePaths:
     def _find(self) -> str:
         """Find the paths of all that run."""
         around, path_around = None, ""
-        for depth, module in enumerate(self._running):
+        for depth, module in enumerate(self.running):
             path = self._paths[depth]
             if path is None:
                 assert module is not None

@@ -29,6 +29,7 @@ from torch.nn import functional as F
 from engine.console.namespace import Namespace
 from engine.console.output import Output
 from engine.control import Control
+from engine.loops.hooks import steps_shown
 from engine.loops.own_loop import OwnLoop
 
 WARM_UP = 50
@@ -165,7 +166,7 @@ def plain_step_ms(names: dict) -> float:
 
 
 def mean_step_ms(names: dict, loop: OwnLoop | None = None) -> float:
-    with nullcontext() if loop is None else loop.watched():
+    with nullcontext() if loop is None else steps_shown(loop):
         exec(compile(TURN, "<plain>", "exec"), names)
     return statistics.mean(names["times"][WARM_UP:]) * 1e3
 

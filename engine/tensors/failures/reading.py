@@ -53,7 +53,7 @@ def raised_operands(
     frame, caller_frame, instruction = found
     given = frame.f_locals
     with torch._C.DisableTorchFunction(), torch.no_grad():
-        call = _call(given, _Texts(caller_frame, instruction, given["args"]), str(error))
+        call = _call(given, ArgumentTexts(caller_frame, instruction, given["args"]), str(error))
         return failed_operands(call)
 
 
@@ -64,7 +64,7 @@ def _calls_the_mode(frame: FrameType) -> bool:
     )
 
 
-def _call(given: Mapping[str, Any], texts: _Texts, message: str) -> Call:
+def _call(given: Mapping[str, Any], texts: ArgumentTexts, message: str) -> Call:
     func, args, kwargs = given["func"], given["args"], given["kwargs"] or {}
     name = getattr(func, "__name__", "")
     if name in ("__get__", "__set__"):
@@ -77,7 +77,7 @@ def _call(given: Mapping[str, Any], texts: _Texts, message: str) -> Call:
     )
 
 
-def _argument(value: Any, node: ast.expr | None, texts: _Texts) -> Any:
+def _argument(value: Any, node: ast.expr | None, texts: ArgumentTexts) -> Any:
     """`value` with a `CallTensor` for each tensor, named by its expression in the source, and an
     int for each integer of NumPy."""
     if isinstance(value, np.integer):
@@ -119,8 +119,9 @@ def call_tensor(t: Tensor, text: str) -> CallTensor:
     )
 
 
-class _Texts:
-    """The texts of a call's arguments in the line that made the call."""
+class ArgumentTexts:
+    """The expressions of a call's arguments in the line that made the call: that of `frame` at
+    `instruction`. `args` are the values that torch's function got."""
 
     def __init__(self, frame: FrameType, instruction: int, args: Sequence[Any]) -> None:
         self._args = args

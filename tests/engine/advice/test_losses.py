@@ -1,0 +1,141 @@
+"""Findings about what a loss is given, and correct losses about which nothing is told."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from tests.engine.advice.desk import Desk
+
+pytestmark = pytest.mark.filterwarnings("ignore:Using a target size")  # torch's own word on it
+
+BEGIN = """
+torch.manual_seed(0)
+net = nn.Sequential(nn.Linear(3, 8), nn.ReLU(), nn.Linear(8, 1))
+x, y = torch.randn(16, 3), torch.randn(16)
+classes, labels = nn.Linear(3, 4), torch.randint(4, (16,))
+"""
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "F.mse_loss({}, y)",
+        "nn.MSELoss()({}, y)",
+        "F.l1_loss({}, y)",
+        "nn.L1Loss()({}, y)",
+        "F.smooth_l1_loss({}, y)",
+        "nn.SmoothL1Loss()({}, y)",
+        "F.huber_loss({}, y)",
+        "nn.HuberLoss()({}, y)",
+        "(({} - y) ** 2).mean()",
+        "({} - y).pow(2).sum() / 16",
+        "(y - {}).abs().mean()",
+        "torch.sub({}, y).square().mean().sqrt()",
+    ],
+)
+def test_a_prediction_and_a_target_that_are_both_stretched(desk: Desk, call: str) -> None:
+    desk.run(BEGIN)
+    found = desk.only(f"loss = {call.format('net(x)')}\nloss.backward()")
+    assert found.kind == "broadcast"
+    assert (found.line, found.file) == (1, "<cell 2>")
+    assert found.evidence == (
+        "prediction (16, 1)",
+        "target (16,)",
+        "compared: (16, 16), that is 256 pairs in place of 16",
+    )
+    if not call.startswith("(y"):
+        assert found.fix == f"loss = {call.format('net(x)').replace('y)', 'y.unsqueeze(-1))', 1)}"
+    fixed = desk.run(f"{found.fix}\nloss.backward()")
+    assert fixed == []
+    expected = eval(call.format("net(x)[:, 0]"), desk.variables)
+    assert torch.allclose(desk.variables["loss"], expected)
+
+
+def test_the_fix_of_a_target_with_a_dimension_too_many(desk: Desk) -> None:
+    desk.run(BEGIN)
+    found = desk.only("loss = F.mse_loss(target=y[:, None], input=net(x)[:, 0])")
+    assert found.fix == "loss = F.mse_loss(target=y[:, None].squeeze(-1), input=net(x)[:, 0])"
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "F.mse_loss(net(x)[:, 0], y)",
+        "F.mse_loss(net(x), torch.zeros(()))",
+        "F.mse_loss(net(x), torch.zeros(1, 1))",
+        "((net(x) - net(x).mean()) ** 2).mean()",
+        "((net(x)[:, None] - torch.randn(5, 1)) ** 2).mean()",
+        # distances of all pairs, a kernel, and centres as many as points
+        "h = classes(x)\n((h[:, None] - h[None]) ** 2).sum(-1).mean()",
+        "h = net(x)\n((h - h.T) ** 2).mean()",
+        "torch.exp(-(net(x) - torch.randn(16)) ** 2).mean()",
+        "with torch.no_grad():\n    (net(x) - y).mean()\nnet(x).mean()",
+    ],
+)
+def test_shapes_that_are_meant_so(desk: Desk, cell: str) -> None:
+    *first, last = cell.split("\n")
+    assert desk.run("\n".join([BEGIN, *first, f"loss = {last}", "loss.backward()"])) == []
+
+
+def test_a_softmax_before_cross_entropy(desk: Desk) -> None:
+    cell = "loss = F.cross_entropy(classes(x).softmax(1), labels)\nloss.backward()"
+    found = desk.only(BEGIN + cell)
+    assert (found.kind, found.line) == ("softmax", 6)
+    least = least_loss(4)
+    assert found.evidence == (
+        "the input was made by SoftmaxBackward0",
+        f"with probabilities of 4 classes the loss is at least {least:.3g}",
+    )
+    assert found.fix == "loss = F.cross_entropy(scores, target)  # the scores, before softmax"
+
+
+def least_loss(classes: int) -> float:
+    """The loss of probabilities that are all on the right class."""
+    right = torch.eye(classes)[:1]
+    return torch.nn.functional.cross_entropy(right, torch.tensor([0])).item()
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        ("nn.CrossEntropyLoss()(nn.Sequential(classes, nn.Softmax(1))(x), labels)", "of a softmax"),
+        ("F.cross_entropy(F.softmax(classes(x), 1).view(16, 4), labels)", "of a softmax"),
+        ("F.cross_entropy(classes(x).log_softmax(1), labels)", "changes nothing"),
+        ("nn.BCEWithLogitsLoss()(net(x).sigmoid()[:, 0], y.sigmoid())", "of a sigmoid"),
+        ("F.binary_cross_entropy_with_logits(net(x).sigmoid(), y[:, None])", "of a sigmoid"),
+    ],
+)
+def test_a_function_that_the_loss_applies_itself(desk: Desk, call: str, words: str) -> None:
+    found = desk.only(f"{BEGIN}loss = {call}\nloss.backward()")
+    assert found.kind == "softmax"
+    assert words in found.text
+
+
+def test_scores_given_to_nll_loss(desk: Desk) -> None:
+    found = desk.only(BEGIN + "scores = classes(x)\nF.nll_loss(scores, labels).backward()")
+    assert found.kind == "softmax"
+    most = desk.variables["scores"].max().item()
+    assert found.evidence == (f"the largest value of the input is {most:.3g}",)
+    assert most > 0
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "F.cross_entropy(classes(x), labels)",
+        "nn.CrossEntropyLoss(label_smoothing=0.1)(classes(x), labels)",
+        "F.nll_loss(classes(x).log_softmax(1), labels)",
+        "F.nll_loss(classes(x).softmax(1).log(), labels)",
+        "F.binary_cross_entropy(net(x).sigmoid()[:, 0], y.sigmoid())",
+        "nn.BCEWithLogitsLoss()(net(x)[:, 0], y.sigmoid())",
+        # attention ends in a softmax, and a linear layer follows
+        "F.cross_entropy(nn.Linear(4, 4)(classes(x).softmax(1)), labels)",
+        "F.kl_div(classes(x).log_softmax(1), classes(x).softmax(1), reduction='batchmean')",
+    ],
+)
+def test_a_loss_that_gets_what_it_takes(desk: Desk, call: str) -> None:
+    assert desk.run(f"{BEGIN}loss = {call}\nloss.backward()") == []
+    assert math.isfinite(desk.variables["loss"].item())

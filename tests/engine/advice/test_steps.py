@@ -1,0 +1,182 @@
+"""Findings about backward, optimizers and parameters."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.engine.advice.desk import Desk
+
+BEGIN = """
+torch.manual_seed(0)
+net = nn.Sequential(nn.Linear(3, 8), nn.Tanh(), nn.Linear(8, 1))
+x, y = torch.randn(16, 3), torch.randn(16, 1)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
+"""
+LOOP = """
+for step in range(6):
+    optimizer.zero_grad()
+    loss = F.mse_loss(net(x), y)
+    loss.backward()
+    optimizer.step()
+"""
+
+
+def test_zero_grad_forgotten(desk: Desk) -> None:
+    cell = LOOP.replace("optimizer.zero_grad()", "norms.append(norm())").replace(
+        "optimizer.step()", "norms.append(norm()); optimizer.step()"
+    )
+    norm = "norms, norm = [], lambda: 0 if net[2].bias.grad is None else net[2].bias.grad.norm()"
+    found = desk.only(BEGIN + norm + cell)
+    assert found.kind == "zero_grad"
+    assert "`optimizer.step()`" in found.text
+    norms = desk.variables["norms"]
+    assert found.evidence == tuple(
+        f"`net.2.bias.grad` before and after backward: norm {old:.4g}, then {new:.4g}"
+        for old, new in ((norms[2], norms[3]), (norms[4], norms[5]))
+    )
+    assert found.fix == "optimizer.zero_grad()  # before loss.backward()"
+    assert found.line == 11
+    assert desk.run(LOOP) == []
+
+
+@pytest.mark.parametrize(
+    "loop",
+    [
+        LOOP,
+        LOOP.replace("zero_grad()", "zero_grad(set_to_none=False)"),
+        LOOP.replace("optimizer.zero_grad()", "net.zero_grad()"),
+        LOOP.replace("optimizer.zero_grad()", "for p in net.parameters(): p.grad = None"),
+        LOOP.replace(
+            "optimizer.zero_grad()",
+            "for p in net.parameters():\n        if p.grad is not None: p.grad.zero_()",
+        ),
+        # cleared after the step, and after the forward pass
+        "loss = F.mse_loss(net(x), y)\nfor step in range(6):\n    loss.backward()\n"
+        "    optimizer.step()\n    optimizer.zero_grad()\n    loss = F.mse_loss(net(x), y)",
+        # several backward calls for one step
+        "for step in range(12):\n    (F.mse_loss(net(x), y) / 3).backward()\n"
+        "    if step % 3 == 2:\n        optimizer.step()\n        optimizer.zero_grad()",
+        "for step in range(6):\n    optimizer.zero_grad()\n    for part in range(4):\n"
+        "        F.mse_loss(net(x[part::4]), y[part::4]).backward()\n    optimizer.step()",
+        # clipped, and in a function
+        "def train_step():\n    optimizer.zero_grad()\n    F.mse_loss(net(x), y).backward()\n"
+        "    nn.utils.clip_grad_norm_(net.parameters(), 0.1)\n    optimizer.step()\n"
+        "for step in range(6): train_step()",
+        # a closure clears them itself
+        "lbfgs = torch.optim.LBFGS(net.parameters(), max_iter=4)\ndef closure():\n"
+        "    lbfgs.zero_grad()\n    loss = F.mse_loss(net(x), y)\n    loss.backward()\n"
+        "    return loss\nfor step in range(4): lbfgs.step(closure)",
+    ],
+)
+def test_gradients_that_are_cleared(desk: Desk, loop: str) -> None:
+    assert desk.run(BEGIN + loop) == []
+
+
+def test_a_parameter_that_no_optimizer_holds(desk: Desk) -> None:
+    found = desk.only(BEGIN.replace("net.parameters()", "net[0].parameters()") + LOOP)
+    assert found.kind == "not_trained"
+    assert found.text.startswith("No optimizer holds `net.2.weight`, `net.2.bias`:")
+    assert found.evidence == (
+        "2 parameters that the loss reaches: (1, 8), (1,)",
+        "`optimizer` has taken 6 steps without them",
+    )
+    assert found.fix.startswith('optimizer.add_param_group({"params": [net.2.weight]})')
+
+
+def test_modules_in_a_plain_list(desk: Desk) -> None:
+    begin = BEGIN.replace(
+        "net = nn.Sequential(nn.Linear(3, 8), nn.Tanh(), nn.Linear(8, 1))",
+        """class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = [nn.Linear(3, 3), nn.Linear(3, 3)]
+        self.head = nn.Linear(3, 1)
+    def forward(self, x):
+        for layer in self.layers:
+            x = torch.tanh(layer(x))
+        return self.head(x)
+net = Net()""",
+    )
+    found = desk.only(begin + LOOP)
+    assert found.kind == "not_trained"
+    assert found.text.startswith("`net.layers` is a plain list")
+    assert found.evidence[0].startswith("4 parameters in it get a gradient")
+    assert found.fix == "self.layers = nn.ModuleList(self.layers)"
+    assert (
+        desk.run(
+            begin.replace(
+                "[nn.Linear(3, 3), nn.Linear(3, 3)]",
+                found.fix[14:].replace("self.layers", "[nn.Linear(3, 3), nn.Linear(3, 3)]"),
+            )
+            + LOOP
+        )
+        == []
+    )
+
+
+def test_an_optimizer_of_an_old_model(desk: Desk) -> None:
+    desk.run(BEGIN + LOOP)
+    found = desk.only("net = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 1))\n" + LOOP)
+    assert found.kind == "not_trained"
+    assert found.text.startswith("`optimizer` holds the parameters of another model")
+    assert found.evidence == (
+        "`optimizer` holds 4 parameters; backward reaches none of them",
+        "backward reaches net.0.weight, net.0.bias, net.2.weight and 1 more, which no optimizer"
+        " holds",
+    )
+    assert found.fix == "optimizer = torch.optim.SGD(net.parameters(), lr=0.01)"
+    assert desk.run(found.fix + "\n" + LOOP) == []
+
+
+def test_a_parameter_that_gets_no_gradient(desk: Desk) -> None:
+    begin = BEGIN.replace(
+        "optimizer =",
+        "net.unused = nn.Linear(2, 2)\nnet.forward = lambda x:"
+        " net[2](net[1](net[0](x)))\noptimizer =",
+    )
+    found = desk.only(begin + LOOP)
+    assert found.kind == "no_gradient"
+    assert found.text.startswith("`net.unused.weight`, `net.unused.bias` got no gradient: the loss")
+    assert found.evidence == (
+        "`.grad` of 2 of 6 parameters of `optimizer` was None in all of its 6 steps",
+    )
+    assert found.fix.startswith("net.unused.weight.requires_grad_(False)")
+
+
+def test_gradients_cleared_before_the_step(desk: Desk) -> None:
+    loop = LOOP.replace("    optimizer.zero_grad()\n", "").replace(
+        "    optimizer.step()", "    optimizer.zero_grad()\n    optimizer.step()"
+    )
+    found = desk.only(BEGIN + loop)
+    assert found.kind == "no_gradient"
+    assert "were cleared after backward, before `optimizer.step()`" in found.text
+    assert found.fix.startswith("optimizer.zero_grad()  # before loss.backward()")
+
+
+def test_losses_kept_in_a_list(desk: Desk) -> None:
+    found = desk.only(BEGIN + "losses = []\n" + LOOP + "    losses.append(loss)\n")
+    assert found.kind == "kept_graph"
+    assert found.text.startswith("`losses` holds losses with their graphs")
+    assert "6 of the last 6 losses" in found.evidence[0]
+    assert found.fix == "losses.append(loss.item())  # or loss.detach()"
+
+
+def test_a_running_total_with_its_graph(desk: Desk) -> None:
+    found = desk.only(BEGIN + "total = 0.0\n" + LOOP + "    total += loss\n")
+    assert (found.kind, found.line) == ("kept_graph", 13)
+    assert found.fix == "total += loss.item()  # or loss.detach()"
+
+
+@pytest.mark.parametrize(
+    "kept",
+    [
+        "losses.append(loss.item())",
+        "losses.append(loss.detach())",
+        "losses.append(float(loss.detach()))",
+        "total += loss.item()",
+        "total += loss.detach()",
+        "last = loss",
+    ],
+)
+def test_figures_kept_without_a_graph(desk: Desk, kept: str) -> None:
+    assert desk.run(BEGIN + f"losses, total = [], 0.0\n{LOOP}    {kept}\n") == []
