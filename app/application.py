@@ -19,6 +19,7 @@ from app.presenters.cells import CellsPresenter
 from app.presenters.engine import EnginePresenter
 from app.presenters.export import ExportPresenter
 from app.presenters.python_files import PythonFiles
+from app.presenters.recording import RecordingPresenter
 from app.presenters.subject import SubjectPresenter
 from app.presenters.weights import WeightsPresenter
 from app.presenters.window import WindowPresenter, apply_theme
@@ -78,13 +79,16 @@ class Application(QObject):
         self.frame = WindowPresenter(bench, self.autosave, self)
         self.engine = EnginePresenter(bench, self)
         self.cells = CellsPresenter(bench, self)
+        self.recording = RecordingPresenter(bench, self)
         self.python_files = PythonFiles(bench, self)
         self.subject = SubjectPresenter(bench, self.python_files, self.window.subject_chooser, self)
         self.weights = WeightsPresenter(bench, self)
         bench.files.weights_chosen.connect(self.weights.load)
         self.export = ExportPresenter(bench, self)
         console_history = recovery.parent / CONSOLE_HISTORY
-        self.workspaces = Workspaces(bench, self.cells, self.export, console_history, self)
+        self.workspaces = Workspaces(
+            bench, self.cells, self.export, self.recording, console_history, self
+        )
         self.cells.again_requested.connect(lambda: self.workspaces.at_tensors().run_again())
         self.engine.resume_requested.connect(lambda: self.workspaces.at_train().resume())
         self.engine.restore_requested.connect(lambda: self.workspaces.at_train().restore())

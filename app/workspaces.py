@@ -13,6 +13,7 @@ from PySide6.QtCore import QObject, Qt, Signal
 
 from app.presenters.cells import CellsPresenter
 from app.presenters.export import ExportPresenter
+from app.presenters.recording import RecordingPresenter
 from app.presenters.tensors.held import HeldPresenter
 from app.window.docked_page import DockedPage
 from app.window.main_window import let_drops_through
@@ -45,12 +46,13 @@ class Workspaces(QObject):
         bench: Workbench,
         cells: CellsPresenter,
         export: ExportPresenter,
+        recording: RecordingPresenter,
         console_history: Path,
         parent: QObject,
     ) -> None:
         super().__init__(parent)
         self._bench, self._cells, self._export = bench, cells, export
-        self._console_history = console_history
+        self._recording, self._console_history = recording, console_history
         self._window = bench.window
         self._window.page_makers = {
             "start": lambda: self.start,
@@ -130,6 +132,7 @@ class Workspaces(QObject):
         page = TensorsPage(History(self._console_history))
         console = ConsolePresenter(self._bench, self._cells, page.console, self)
         page.variables.graph_requested.connect(self.show_graph_of)
+        self._recording.show_in(page.console, page.storage.recording)
         presenter = TensorsPresenter(self._bench, page, console, self)
         self._add_docked("tensors", page)
         return presenter
@@ -190,6 +193,7 @@ class Workspaces(QObject):
         bench, page = self._bench, AutogradPage()
         columns = {mode: bench.settings.bytes(f"autograd_{mode}_columns") for mode in MODES}
         page.steps.columns.restore(columns)
+        self._recording.show_in(page.steps.recording)
         let_drops_through(page.steps.graph)
         passes = AutogradPresenter(bench, page, self)
         ChosenPresenter(bench, page.steps, self)

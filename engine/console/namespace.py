@@ -70,6 +70,8 @@ class Namespace:
         self.initial = dict(self.variables)  # what there is before the user's first cell
         self.storages = Storages()
         self.silent = weakref.WeakSet[type]()  # classes whose objects hang when asked what they are
+        self.records = True
+        """Whether cells are recorded: without, loops run as fast as in plain Python."""
         self.writes = Writes()
         self.recordings = Recordings()  # the calls of each cell, to name the nodes of its graphs
         self._cuts = GradientCuts()
@@ -242,7 +244,11 @@ class Namespace:
 
     @contextmanager
     def recorded(self, cell: str) -> Iterator[None]:
-        """Record what runs in this context, under the name that the frames of its code carry."""
+        """Record what runs in this context, under the name that the frames of its code carry, if
+        the user wants it or `recorded_by` is open."""
+        if not self.records and self._next_recorder is LightRecorder:
+            yield
+            return
         with self.writes.watch(cell, lambda: self.reached().tensors().values()) as watch:
             recorder = self._next_recorder(modules=self.name_of, watch=watch, cuts=self._cuts)
             try:

@@ -56,3 +56,4 @@ class ConsoleState:
         """Replace the namespace by a new one, but keep the journal and the folder."""
         old = self.namespace
         self.namespace = Namespace(old.journal, old.folder, self.canvas, self.named)
+        self.namespace.records = old.records

@@ -27,6 +27,7 @@ from ..protocol import (
     FailedOperands,
     NewNamespaceCommand,
     ReadVariablesCommand,
+    RecordCommand,
     RunCellCommand,
     RunExampleCommand,
     RunHeldCommand,
@@ -134,6 +135,11 @@ def begin_namespace(lab: Lab, command: NewNamespaceCommand) -> Iterator[Variable
     lab.console.begin_namespace()
     lab.values.statistics = None  # it may still be counting a tensor of the old namespace
     yield list_variables(lab.console.namespace)
+
+
+def set_recording(lab: Lab, command: RecordCommand) -> Iterator[Snapshot]:
+    lab.console.namespace.records = command.on
+    return iter(())
 
 
 def read_variables(lab: Lab, command: ReadVariablesCommand) -> Iterator[VariablesSnapshot]:

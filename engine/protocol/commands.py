@@ -202,6 +202,14 @@ class NewNamespaceCommand(Command, frozen=True, kw_only=True):
     handler = "console:begin_namespace"
 
 
+class RecordCommand(Command, frozen=True, kw_only=True):
+    """Record what later cells run, or do not -> no answer. An engine begins with recording on, and
+    new namespaces keep what is set."""
+
+    handler = "console:set_recording"
+    on: bool
+
+
 class ReadVariablesCommand(Command, frozen=True, kw_only=True):
     """List the console's variables -> VariablesSnapshot (also sent after every cell)."""
 

@@ -27,6 +27,7 @@ from widgets.autograd.pass_columns import PassColumns
 from widgets.autograd.root_bar import RootBar
 from widgets.backward.view import BackwardView
 from widgets.graph.pane import GraphPane
+from widgets.recording_note import RecordingNote
 from widgets.theme import GRID
 
 
@@ -50,13 +51,24 @@ class AutogradView(QWidget):
         self.graph = self.graph_pane.view
         self.graph_pane.bar.follow()
         self.backward = BackwardView()
+        self.recording = RecordingNote(
+            "autograd", "the graphs of cells have no lines, module names or values."
+        )
+        self.recording.setContentsMargins(2 * GRID, GRID // 2, GRID, GRID // 2)
         self._lesson = self._words("autograd_lesson", "heading")
         self._problem = self._words("autograd_problem", "error")
 
         self.code = GraphCode()
         self._middle = CodeAndGraph(self.code, self.graph_pane)
         self.columns = PassColumns(self.forward, self._middle, self.backward)
-        parts = (self.roots, self.bar, self._lesson, self._problem, (self.columns, 1))
+        parts = (
+            self.roots,
+            self.bar,
+            self.recording,
+            self._lesson,
+            self._problem,
+            (self.columns, 1),
+        )
         make.column(*parts, on=self, gap=0)
 
         self.bar.more_toggled.connect(self.show_more)

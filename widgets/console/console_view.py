@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass
 
-from PySide6.QtCore import QElapsedTimer, Qt, QTimer, Signal
+from PySide6.QtCore import QElapsedTimer, QSignalBlocker, Qt, QTimer, Signal
 from PySide6.QtGui import QPalette
 from PySide6.QtWidgets import QFrame, QWidget
 
@@ -52,7 +52,7 @@ class ConsoleView(QWidget):
     `completion_requested(source, cursor)` by `show_completions` and `open_requested` by
     `open_file`, and sends an InterruptSignal for `interrupt_requested`. Forms and other panels run
     their Python by `submit(source)`, so that the transcript shows it, too. `cell_ended(source,
-    error)` tells them of its end.
+    error)` tells them of its end. `record_wanted(on)` is answered by `show_recording`.
 
     While code is held (`show_held`), what is submitted runs there: the owner sends it for
     `held_run_requested(source)`, and calls `finish_held`.
@@ -65,6 +65,7 @@ class ConsoleView(QWidget):
     open_requested = Signal()
     cell_ended = Signal(str, object)
     busy_changed = Signal(bool)
+    record_wanted = Signal(bool)
 
     def __init__(self, history: History | None = None, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -113,6 +114,15 @@ class ConsoleView(QWidget):
             self.open_requested,
             accessible="Open a Python file",
         )
+        self.record_button = make.tool_button(
+            "console_record",
+            "mdi6.record-circle-outline",
+            "Record what cells run. Off, from the next cell on: its graphs have no lines, no module"
+            " names and no values, nor is it known what wrote to a tensor; its loops run as fast as"
+            " in plain Python.",
+            toggled=self.record_wanted.emit,
+            accessible="Record",
+        )
         self.clear_button = make.tool_button(
             "console_clear",
             "mdi6.broom",
@@ -120,6 +130,7 @@ class ConsoleView(QWidget):
             self.clear,
             accessible="Clear the output",
         )
+        self.record_button.setChecked(True)
         self._lay_out()
         self.input.submitted.connect(lambda source: self._run_input())
         self.input.completion_wanted.connect(self.completion_requested)
@@ -202,6 +213,11 @@ class ConsoleView(QWidget):
 
     def show_completions(self, snapshot: CompletionsSnapshot) -> None:
         self.input.show_completions(snapshot)
+
+    def show_recording(self, on: bool) -> None:
+        with QSignalBlocker(self.record_button):
+            self.record_button.setChecked(on)
+        self._show_state()
 
     def open_file(self, path: str, text: str) -> None:
         """Open a Python file cell by cell, and put its first cell into the input."""
@@ -298,7 +314,8 @@ class ConsoleView(QWidget):
             text = f"{word} {seconds:.1f} s{waits}" if seconds >= 0.3 else ""
         else:
             self._ticks.stop()
-            text = self.history.fault
+            unrecorded = "" if self.record_button.isChecked() else "recording is off"
+            text = self.history.fault or unrecorded
         if self._held is not None and not self._interrupted:
             text = "held: what you type runs there"
         self._state.setText(text)
@@ -309,7 +326,12 @@ class ConsoleView(QWidget):
         line.setFrameShadow(QFrame.Shadow.Plain)
         line.setForegroundRole(QPalette.ColorRole.Mid)
         line.setFixedHeight(1)
-        buttons = (self.interrupt_button, self.open_button, self.clear_button)
+        buttons = (
+            self.interrupt_button,
+            self.record_button,
+            self.open_button,
+            self.clear_button,
+        )
         half = theme.GRID // 2
         top = make.row((self._state, 1), *buttons, gap=2, margins=(theme.GRID, 2, half, 2))
         run = (self.run_button, 0, Qt.AlignmentFlag.AlignBottom)

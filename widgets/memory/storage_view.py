@@ -27,6 +27,7 @@ from widgets.memory.layout_sums import (
 from widgets.memory.storage_strip import EMPTY_TEXT, StorageStrip
 from widgets.memory.strip_picture import BY_POSITION, dimension_color
 from widgets.memory.written import written_words
+from widgets.recording_note import RecordingNote
 from widgets.text import format_bytes, format_shape
 from widgets.theme import GRID, mono_font
 
@@ -78,6 +79,7 @@ class StorageView(QWidget):
         self._sum = _label("storage_sum", tip, wrap=False)
         self._sum.setFont(mono_font(13))
         self.strip = StorageStrip()
+        self.recording = RecordingNote("storage", "it is not known what wrote to a tensor.")
         self._color = make.combo("storage_color_by", "Colour cells by")
         self._color.setToolTip(
             "A cell's colour shows the index of its element along a dimension, or the number of"
@@ -120,7 +122,7 @@ class StorageView(QWidget):
         right = make.page(*parts, gap=GRID // 2, margins=(GRID, 0, 0, 0))
         splitter = make.splitter(left, right, shares=(1,), sizes=(720, 200))
         words = (self._facts, self._order, self._strides)
-        make.column(*words, (splitter, 1), on=self, gap=GRID // 2, margins=GRID)
+        make.column(self.recording, *words, (splitter, 1), on=self, gap=GRID // 2, margins=GRID)
 
     # -- the snapshots ---------------------------------------------------------------------------
 
