@@ -59,6 +59,21 @@ def qapp(qapp):
     qapp.clipboard().clear()
 
 
+@pytest.fixture
+def qtbot(qtbot):
+    """pytest-qt's robot, which gives each widget under test the style of the main window."""
+    from widgets import theme
+
+    add = qtbot.addWidget
+
+    def add_dressed(widget, **options) -> None:
+        theme.dress(widget)
+        add(widget, **options)
+
+    qtbot.addWidget = add_dressed
+    return qtbot
+
+
 def pytest_collection_finish() -> None:
     """Exclude the objects of all imported modules from garbage collection, to make it faster."""
     gc.collect()

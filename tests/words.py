@@ -20,6 +20,7 @@ from PySide6.QtWidgets import (
     QListView,
     QMenu,
     QPlainTextEdit,
+    QScrollBar,
     QSlider,
     QSpinBox,
     QTabBar,
@@ -50,7 +51,7 @@ def assert_same_words(view: QWidget, name: str) -> None:
 def words_of(view: QWidget) -> Iterator[str]:
     """Line by line: each control with its words and state, in the order in which they were made."""
     for widget in (view, *view.findChildren(QWidget)):
-        if widget is not view and _is_part(widget):
+        if isinstance(widget, QScrollBar) or (widget is not view and _is_part(widget)):
             continue
         facts = list(_facts(widget, view))
         if facts:

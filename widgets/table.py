@@ -6,7 +6,13 @@ from collections.abc import Iterable, Sequence
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication, QKeySequence
-from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTableWidget, QTableWidgetItem
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QApplication,
+    QHeaderView,
+    QTableWidget,
+    QTableWidgetItem,
+)
 
 from widgets import make
 from widgets.theme import GRID, mono_font
@@ -40,6 +46,7 @@ class ReadTable(QTableWidget):
         make.shortcut(QKeySequence.StandardKey.Copy, self, self.copy)
         if mono:
             self.setFont(mono_font(9))
+            self.horizontalHeader().setFont(QApplication.font())
         if tight:
             self._tighten()
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from msgspec import Struct
 from PySide6.QtCore import QObject, Signal
 from PySide6.QtGui import QColor, QFont, QFontDatabase, QPalette
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QWidget
 
 GRID = 8
 """The spacing unit in pixels."""
@@ -118,6 +118,7 @@ notifier = _Notifier()
 then; Qt repaints all others."""
 
 _current = LIGHT
+_DRESSED = "dressed"  # a property of windows
 
 
 def current() -> Theme:
@@ -157,7 +158,7 @@ def _load_fonts() -> None:
 
 
 def apply(application: QApplication, theme: Theme) -> None:
-    """Set font, palette and style sheet of the application, then emit `notifier.changed`.
+    """Set font and palette of the application, style its windows, then emit `notifier.changed`.
     The style is Fusion, with which `app.application` makes the application.
 
     The font has POINTS, or more if the system's font is larger. The palette is set explicitly,
@@ -171,8 +172,21 @@ def apply(application: QApplication, theme: Theme) -> None:
     for kind in _FIELDS:
         # PySide takes a str and refuses bytes here; its stub says the reverse.
         application.setPalette(fields, kind)  # pyright: ignore[reportArgumentType]
-    application.setStyleSheet(_style_sheet(theme))
+    for window in application.topLevelWidgets():
+        if window.property(_DRESSED):
+            dress(window)
     notifier.changed.emit()
+
+
+def dress(window: QWidget) -> None:
+    """Give a window, with all that is and will be in it, the theme's style sheet, now and after
+    each change of theme.
+
+    The application itself has no style sheet. With one, Qt compares every widget with its rules at
+    each move to another parent, thus several times while a page is built.
+    """
+    window.setProperty(_DRESSED, True)
+    window.setStyleSheet(_style_sheet(_current))
 
 
 def _palette(theme: Theme) -> QPalette:

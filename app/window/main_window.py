@@ -80,6 +80,7 @@ class MainWindow(QMainWindow):
         self.subject_chooser = SubjectChooser()
         self._make_menus()
         self._make_status_bar()
+        theme.dress(self)
 
     # -- pages -----------------------------------------------------------------------------------
 
