@@ -7,7 +7,8 @@ from PySide6.QtWidgets import QLayout, QLayoutItem
 
 
 class FlowLayout(QLayout):
-    """Items keep their preferred size; `gap` pixels are between them and between rows."""
+    """Items keep their preferred width, and those of a row have one height. `gap` pixels are
+    between them and between rows."""
 
     def __init__(self, gap: int) -> None:
         super().__init__()
@@ -35,14 +36,14 @@ class FlowLayout(QLayout):
     def heightForWidth(self, width: int) -> int:
         margins = self.contentsMargins()
         inside = QRect(0, 0, width, 0).marginsRemoved(margins)
-        bottoms = [place.y() + size.height() for place, size in self._placed(inside)]
-        return max(bottoms, default=margins.top()) + margins.bottom()
+        placed = self._placed(inside)
+        return (placed[-1].bottom() + 1 if placed else margins.top()) + margins.bottom()
 
     def setGeometry(self, rect: QRect) -> None:
         super().setGeometry(rect)
         placed = self._placed(rect.marginsRemoved(self.contentsMargins()))
-        for item, (place, size) in zip(self._items, placed, strict=True):
-            item.setGeometry(QRect(place, size))
+        for item, place in zip(self._items, placed, strict=True):
+            item.setGeometry(place)
 
     def minimumSize(self) -> QSize:
         size = QSize()
@@ -53,15 +54,25 @@ class FlowLayout(QLayout):
     def sizeHint(self) -> QSize:
         return self.minimumSize()
 
-    def _placed(self, inside: QRect) -> list[tuple[QPoint, QSize]]:
-        """Place and size of each item."""
-        placed: list[tuple[QPoint, QSize]] = []
-        at, height = inside.topLeft(), 0
+    def _placed(self, inside: QRect) -> list[QRect]:
+        """The place of each item."""
+        rows: list[list[QRect]] = [[]]
+        x, y = inside.x(), inside.y()
         for item in self._items:
             size = item.sizeHint()
-            if height and at.x() + size.width() > inside.right():
-                at, height = QPoint(inside.x(), at.y() + height + self._gap), 0
-            placed.append((QPoint(at), size))
-            at.setX(at.x() + size.width() + self._gap)
-            height = max(height, size.height())
-        return placed
+            if rows[-1] and x + size.width() > inside.right():
+                x, y = inside.x(), _even(rows[-1]) + self._gap
+                rows.append([])
+            rows[-1].append(QRect(QPoint(x, y), size))
+            x += size.width() + self._gap
+        if rows[-1]:
+            _even(rows[-1])
+        return [place for row in rows for place in row]
+
+
+def _even(row: list[QRect]) -> int:
+    """Give all places of a row the greatest height. Returns their lower end."""
+    height = max(place.height() for place in row)
+    for place in row:
+        place.setHeight(height)
+    return row[0].y() + height

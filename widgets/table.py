@@ -8,14 +8,13 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication, QKeySequence
 from PySide6.QtWidgets import (
     QAbstractItemView,
-    QApplication,
     QHeaderView,
     QTableWidget,
     QTableWidgetItem,
 )
 
 from widgets import make
-from widgets.theme import GRID, mono_font
+from widgets.theme import GRID, mono_font, sans_font
 
 ROW_HEIGHT = 3 * GRID
 
@@ -46,7 +45,7 @@ class ReadTable(QTableWidget):
         make.shortcut(QKeySequence.StandardKey.Copy, self, self.copy)
         if mono:
             self.setFont(mono_font(9))
-            self.horizontalHeader().setFont(QApplication.font())
+            self.horizontalHeader().setFont(sans_font(QGuiApplication.font().pointSizeF()))
         if tight:
             self._tighten()
 

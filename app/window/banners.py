@@ -106,11 +106,11 @@ class Banner(QFrame):
 
         shown = CodeEditor("banner_code", title, f"{title}.")
         shown.setPlainText(code)
+        self._layout.addWidget(shown)  # in the window, its scroll bar has its height
         lines = min(code.count("\n") + 1, CODE_LINES)
         margins = 2 * round(shown.document().documentMargin())
         bar = shown.horizontalScrollBar().sizeHint().height()
         shown.setFixedHeight(lines * shown.fontMetrics().lineSpacing() + margins + bar)
-        self._layout.addWidget(shown)
 
     def _button(self, index, label, tip, act, dismiss) -> QPushButton:
         def press() -> None:

@@ -12,7 +12,8 @@ from widgets.flow_layout import FlowLayout
 class Card(QWidget):
     def __init__(self, width: int, height: int) -> None:
         super().__init__()
-        self.setFixedSize(width, height)
+        self.setFixedWidth(width)
+        self.setMinimumHeight(height)
 
 
 @pytest.mark.parametrize(
@@ -33,6 +34,8 @@ def test_as_many_items_in_a_row_as_fit(qapp, width: int, places: list, height: i
         layout.addWidget(card)
     layout.setGeometry(QRect(0, 0, width, 200))
     assert [(card.x(), card.y()) for card in cards] == places
+    tops = [y for _x, y in places]
+    assert [card.height() for card in cards] == [40 if y == places[1][1] else 20 for y in tops]
     assert layout.heightForWidth(width) == height
     assert (layout.minimumSize().width(), layout.minimumSize().height()) == (110, 50)
     assert layout.takeAt(3) is None and layout.itemAt(-1) is None

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from msgspec import Struct
-from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtCore import QEvent, QSize, Qt, Signal
 from PySide6.QtGui import QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen, QPixmap
 from PySide6.QtWidgets import QFrame, QLabel, QPushButton, QSizePolicy
 
@@ -54,12 +54,21 @@ class TemplateCard(QFrame):
         words.setAlignment(Qt.AlignmentFlag.AlignTop)
         head = make.row(self._image, (name, 1))
         layout = make.column(head, (words, 1), on=self, margins=2 * GRID - 2)
+        self._title, self._layout = name, layout
         self._paint_picture()
-        # The card grows with the font, so that no text is cut off.
-        width = max(_TEMPLATE.width(), name.sizeHint().width() + _ICON_PX + 5 * GRID)
-        height = layout.totalHeightForWidth(width)
-        self.setFixedSize(width, max(_TEMPLATE.height(), height))
         theme.notifier.changed.connect(self._paint_picture)
+
+    def event(self, event: QEvent) -> bool:
+        if event.type() == QEvent.Type.Polish:  # fonts and frame are known
+            self._fit_text()
+        return super().event(event)
+
+    def _fit_text(self) -> None:
+        """Grow with the font, so that no text is cut off."""
+        width = max(_TEMPLATE.width(), self._title.sizeHint().width() + _ICON_PX + 5 * GRID)
+        height = self._layout.totalHeightForWidth(width)
+        self.setFixedWidth(width)
+        self.setMinimumHeight(max(_TEMPLATE.height(), height))
 
     def _paint_picture(self) -> None:
         if isinstance(self._picture, str):
@@ -117,11 +126,15 @@ class WayCard(QFrame):
             rows.addWidget(self._all(way))
         head = make.row(self._image, (make.label(way.title, "heading"), 1))
         make.column(head, summary, rows, make.STRETCH, on=self, margins=2 * GRID - 2)
-        # The card grows with the font, so that no title is cut off.
-        widest = max(row.sizeHint().width() for row in self.findChildren(QPushButton))
-        self.setFixedWidth(max(_WAY_PX, widest + 4 * GRID))
         self._paint_icon()
         theme.notifier.changed.connect(self._paint_icon)
+
+    def event(self, event: QEvent) -> bool:
+        if event.type() == QEvent.Type.Polish:  # fonts are known
+            # The card grows with the font, so that no title is cut off.
+            widest = max(row.sizeHint().width() for row in self.findChildren(QPushButton))
+            self.setFixedWidth(max(_WAY_PX, widest + 4 * GRID))
+        return super().event(event)
 
     def _paint_icon(self) -> None:
         self._image.setPixmap(icon(self._icon, "accent").pixmap(_ICON_PX, _ICON_PX))

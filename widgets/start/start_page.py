@@ -95,17 +95,12 @@ class StartPage(QScrollArea):
             self._cards.addWidget(card)
 
     def show_ways(self, ways: Sequence[Way]) -> None:
-        """Show a card for each way into a workspace, all of one height."""
+        """Show a card for each way into a workspace."""
         _clear(self._ways)
-        cards: list[WayCard] = []
         for way in ways:
             card = WayCard(way)
             card.chosen.connect(lambda entry, key=way.key: self.way_chosen.emit(key, entry))
             self._ways.addWidget(card)
-            cards.append(card)
-        height = max((card.sizeHint().height() for card in cards), default=0)
-        for card in cards:
-            card.setMinimumHeight(height)
 
     def show_recent(self, paths: Sequence[str]) -> None:
         """Show the files used last, newest first. A file that no longer exists is disabled."""
