@@ -8,6 +8,8 @@ from functools import partial
 from pathlib import Path
 from types import FrameType, ModuleType
 
+from torch import nn
+
 from ..advice.adviser import Adviser
 from ..console.debugging import LineSteps, breakpoints_held
 from ..console.held import HeldCode
@@ -18,6 +20,8 @@ from ..errors import error_report
 from ..lab import Lab
 from ..loops.hooks import steps_shown
 from ..loops.own_loop import OwnLoop
+from ..loops.watching import Watching
+from ..project.subject import ConsoleSubject
 from ..protocol import FindingSnapshot, HeldAt, HeldSnapshot
 from ..recording.light_recorder import LightRecorder
 from ..recording.user_files import UsersFrames, is_user_file
@@ -79,6 +83,7 @@ def shown_and_held(
         namespace.lab.take_figures,
         namespace.name_of,
         None if lab.attend is None else holder.at_step,
+        _watching(lab),
     )
     adviser = Adviser(lambda found: lab.emit(FindingSnapshot(finding=found)), namespace.variables)
     watching = (adviser,) if lab.is_training else (loop, adviser)  # Train shows one run at a time
@@ -90,6 +95,20 @@ def shown_and_held(
             stack.enter_context(breakpoints_held(lambda frame: holder.hold(frame, "line")))
             stack.callback(holder.lines.end)
         yield loop, holder
+
+
+def _watching(lab: Lab) -> Watching | None:
+    """What is watched in the code that runs next. A variable that holds another module by now is
+    watched in its place."""
+    watching = lab.subjects.watching if "subjects" in vars(lab) else None
+    if watching is None or not watching.paths:
+        return None
+    if isinstance(watching.subject, ConsoleSubject):
+        module = lab.console.namespace.variables.get(watching.subject.expression.strip())
+        if isinstance(module, nn.Module):
+            watching.follow(watching.subject, module)
+    watching.begin()
+    return watching
 
 
 @contextmanager

@@ -37,6 +37,8 @@ from ..protocol import (
     Snapshot,
     StepSnapshot,
     StructureSnapshot,
+    WatchCommand,
+    WatchedSnapshot,
     WeightRow,
     WriteStepCommand,
 )
@@ -106,6 +108,8 @@ def read_structure(lab: Lab, command: ReadStructureCommand) -> Iterator[Snapshot
         except Exception as error:  # the user's code may raise anything
             unrun = f"{type(error).__name__}: {error}"
     optimizers = optimizers_among(subject.variables) if isinstance(subject, CodeModel) else {}
+    watching = lab.subjects.watching
+    watched = watching.paths if watching.subject == command.subject else ()
     whole = StructureSnapshot(
         title=subject.title,
         totals=totals(subject.module),
@@ -114,9 +118,18 @@ def read_structure(lab: Lab, command: ReadStructureCommand) -> Iterator[Snapshot
         made=isinstance(subject, CodeModel) and subject.made,
         optimizers=tuple(map(sendable, optimizers)),
         unregistered=unregistered(subject.module),
+        watched=watched,
     )
     weights = weight_rows(subject.module, optimizers)
     yield from _in_parts(whole, module_rows(subject.module, calls), weights)
+
+
+def watch(lab: Lab, command: WatchCommand) -> Iterator[Snapshot]:
+    """Raises LabError if there is no such subject or module, and for too many modules."""
+    module = _code_model(lab, command.subject, command.training).module
+    watching = lab.subjects.watching
+    watching.watch(command.subject, module, command.paths)
+    yield WatchedSnapshot(paths=watching.paths)
 
 
 def run_line(lab: Lab, command: RunLineCommand) -> Iterator[Snapshot]:
@@ -164,9 +177,11 @@ def find_subject(
             return CanvasModel(lab.models.live_model(model, training.seed))
         case ConsoleSubject():
             namespace = lab.console.namespace
-            return lab.subjects.of_console(subject, training.seed, namespace, lab.control)
+            found = lab.subjects.of_console(subject, training.seed, namespace, lab.control)
         case FileSubject():
-            return lab.subjects.of_file(subject, training.seed, output_of(lab), lab.control)
+            found = lab.subjects.of_file(subject, training.seed, output_of(lab), lab.control)
+    lab.subjects.watching.follow(subject, found.module)
+    return found
 
 
 def forget_weights(lab: Lab, subject: Subject, model: Model, training: TrainingSetup) -> None:

@@ -56,7 +56,7 @@ def train(lab: Lab, command: TrainCommand) -> Iterator[Snapshot | None]:
         forget_weights(lab, command.subject, command.model, command.training)
     subject = find_subject(lab, command.subject, command.model, command.training)
     objective = objective_of(lab, subject, command.objective, command.model, command.training)
-    loop = TrainingLoop(subject.module, command.training, objective)
+    loop = TrainingLoop(subject.module, command.training, objective, lab.subjects.watching)
     run = TrainingRun(loop, resume, command.checkpoint)
     lab.run = run
     yield run.snapshot("running")

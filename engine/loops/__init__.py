@@ -1,2 +1,2 @@
 """The training loops of the user's own code: the figures of their optimizer steps, and holding
-them. Not here: the loop of Train (`training`), and the cells that run (`console`)."""
+them; the figures of watched modules. Not here: Train's loop (`training`), cells (`console`)."""

@@ -15,6 +15,7 @@ from torch.optim import Optimizer
 
 from ..control import Control
 from ..protocol import ErrorReport, LoopSnapshot, TrainingState
+from ..training.loop import Watch
 from ..training.memory import cuda_bytes, rss_bytes
 from ..training.metrics import Measured, Metrics
 from ..training.objective import Outcome
@@ -34,8 +35,9 @@ class OwnLoop:
     A row has the loss, the learning rate of the optimizer's first group, and the norm of the
     gradients before the step. The loss is the last scalar on which `backward` was called. A step
     with a closure has the loss and the gradients of the closure's last call. `figures()` gives what
-    the user has logged since the last row. With several optimizers or groups, each has named
-    figures too; `name_of` names an optimizer, "" if it has no name.
+    the user has logged since the last row, `watch` those of watched modules. With several
+    optimizers or groups, each has named figures too; `name_of` names an optimizer, "" if it has no
+    name.
 
     `send` gets snapshots while the code runs, at most 30 a second, and none before the first step.
     `hold`, if given, holds the code after a step while `control.pause` is set.
@@ -49,6 +51,7 @@ class OwnLoop:
         figures: Callable[[], dict[str, Tensor | float]] = dict,
         name_of: Callable[[Optimizer], str] = lambda optimizer: "",
         hold: Hold | None = None,
+        watch: Watch | None = None,
     ) -> None:
         self.title = title
         self.step = 0
@@ -58,6 +61,7 @@ class OwnLoop:
         self._figures = figures
         self._name_of = name_of
         self._hold = hold
+        self._watch = watch
         self._budget, self._speed = Budget(), Speed()
         self._is_measured = False
         self._loss: Tensor | None = None
@@ -104,6 +108,8 @@ class OwnLoop:
                 with self._sheltered(is_measuring=False):
                     self._send("running")
             self._ended_s = perf_counter()
+        elif self._watch is not None:
+            self._watch.begin(True)
         if self._hold is not None and self._control.pause.is_set():
             self._be_held(self._hold)
 
@@ -132,7 +138,8 @@ class OwnLoop:
             loss = torch.full((), nan, device=device)
         loss = loss.reshape(()).to(device, copy=True)  # the user's code may write into it later
         numbers, tensors = self._named(optimizer, loss)
-        for name, value in self._figures().items():
+        watched = {} if self._watch is None else self._watch.take()
+        for name, value in {**self._figures(), **watched}.items():
             (tensors if isinstance(value, Tensor) else numbers)[name] = value  # pyright: ignore
         outcome = Outcome(loss, 1, None, {k: v.to(device) for k, v in tensors.items()})
         rate = float(optimizer.param_groups[0].get("lr", nan))

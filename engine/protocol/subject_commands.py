@@ -73,6 +73,36 @@ class ForwardGraphSnapshot(Snapshot, frozen=True, kw_only=True):
     graph: GraphSnapshot
 
 
+MAX_WATCHED = 4
+"""As many modules are watched at a time."""
+WATCHED_FIGURES = (
+    "output mean",
+    "output std",
+    "output zeros",
+    "output norm",
+    "output gradient norm",
+    "parameter gradient norm",
+)
+"""The figures of a watched module in each step. In StepColumns they are named `head: output mean`.
+Zeros are a share, from 0 to 1."""
+
+
+class WatchCommand(Command, frozen=True, kw_only=True):
+    """Watch exactly these modules of a subject of code, by their paths -> WatchedSnapshot. Each
+    optimizer step of Train, and of a loop in a cell or file, then has their WATCHED_FIGURES."""
+
+    handler = "subjects:watch"
+    subject: ConsoleSubject | FileSubject
+    paths: tuple[str, ...]
+    training: TrainingSetup = TrainingSetup()
+
+
+class WatchedSnapshot(Snapshot, frozen=True, kw_only=True):
+    """The modules that are watched from now on."""
+
+    paths: tuple[str, ...]
+
+
 class RunLineCommand(Command, frozen=True, kw_only=True):
     """Run a line of Python among the names around a subject of code -> its output, then a
     LineSnapshot. In `source`, the subject's expression stands for its module, also if the
@@ -210,7 +240,7 @@ class StructureSnapshot(Snapshot, frozen=True, kw_only=True):
     subject's, `batch` tells the batch that was run ("" if none was), and `unrun` why it was not.
     `made`: the subject's expression was called to make the module, so it would make another in a
     cell. `optimizers` are those among the subject's variables. `unregistered`: attributes that
-    hold modules or parameters in a plain list, tuple or dict."""
+    hold modules or parameters in a plain list, tuple or dict. `watched` are paths of modules."""
 
     title: str
     totals: StructureTotals
@@ -222,6 +252,7 @@ class StructureSnapshot(Snapshot, frozen=True, kw_only=True):
     made: bool = False
     optimizers: tuple[str, ...] = ()
     unregistered: tuple[str, ...] = ()
+    watched: tuple[str, ...] = ()
 
 
 def join_structure(parts: Sequence[StructureSnapshot]) -> StructureSnapshot:

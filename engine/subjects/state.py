@@ -17,6 +17,7 @@ from ..console.output import Output
 from ..console.resolve import resolve
 from ..control import Control
 from ..errors import LabError
+from ..loops.watching import Watching
 from ..project.subject import ConsoleSubject, FileSubject, title
 from ..randomness import RandomStream
 from .python_file import Around, PythonFile, run_file
@@ -37,6 +38,7 @@ class SubjectState:
     a name in the expression stands for another object, the file runs again, or the seed changes."""
 
     files: dict[Path, PythonFile] = field(default_factory=dict)
+    watching: Watching = field(default_factory=Watching)
     _made: dict[tuple[ConsoleSubject | FileSubject, int], _Made] = field(default_factory=dict)
 
     def run_file(

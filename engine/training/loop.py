@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from functools import partial
 from math import isfinite
 from time import perf_counter
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -26,11 +26,24 @@ from .optimizer_state import check_optimizer_state
 from .pace import Sampling
 
 
+class Watch(Protocol):
+    """Figures of the model's parts in a step."""
+
+    def begin(self, is_measured: bool) -> None:
+        """A step begins, which has a row or not."""
+        ...
+
+    def take(self) -> Mapping[str, Tensor]:
+        """The figures of the step, 0-dim."""
+        ...
+
+
 class TrainingLoop:
     """A model, its objective and optimizer, and the progress of its training.
 
     `model` is any nn.Module. It is moved to the set-up's device; `close` moves it back. Without an
-    `objective` it is trained on the set-up's data set, with the set-up's loss.
+    `objective` it is trained on the set-up's data set, with the set-up's loss. `watch` adds figures
+    to the rows of steps.
 
     `step` is the number of optimizer steps done; `epoch` and `batch` (0-based) are those of the
     next batch. Raises LabError, before the model is touched, if the set-up cannot be trained with.
@@ -41,6 +54,7 @@ class TrainingLoop:
         model: nn.Module,
         setup: TrainingSetup,
         objective: Objective | None = None,
+        watch: Watch | None = None,
     ) -> None:
         for name, value in {"batch size": setup.batch_size, "epochs": setup.epochs}.items():
             if value < 1:
@@ -53,6 +67,7 @@ class TrainingLoop:
         self.optimizer = make_optimizer(setup.optimizer, setup.optimizer_params, self.parameters)
         self.objective.to(self.device)
         self._home = next((p.device for p in model.parameters()), torch.device("cpu"))
+        self.watch = watch
         self.random = RandomStream(setup.seed, self.device, self.objective.generators)
         self.metrics = Metrics()
         self._sampling = Sampling()
@@ -110,6 +125,8 @@ class TrainingLoop:
             self.model.train()
         measured = self._sampling.takes(self.step)
         start = self._now() if measured else None
+        if self.watch is not None:
+            self.watch.begin(measured)
         self.optimizer.zero_grad()
         outcome = self.objective.outcome(batch)
         self._check(outcome.loss)
@@ -207,7 +224,9 @@ class TrainingLoop:
             gradients = [p.grad for p in self.parameters if p.grad is not None]
             if any(gradient.is_sparse for gradient in gradients):
                 gradients = [g.coalesce().values() if g.is_sparse else g for g in gradients]
-            measured = Measured(self.learning_rate, timing, gradients)
+            watched = {} if self.watch is None else self.watch.take()
+            on_device = {k: v.to(outcome.loss.device) for k, v in watched.items()}
+            measured = Measured(self.learning_rate, timing, gradients, watched=on_device)
         self.metrics.add(self.step, outcome, measured)
 
     def flush(self) -> None:

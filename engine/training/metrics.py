@@ -49,13 +49,14 @@ class Measured(NamedTuple):
     """What a row has besides loss and accuracy.
 
     `timing` is (start, end): seconds of the wall clock, or on CUDA two events on the stream.
-    `figures` are named figures that are numbers already.
+    `figures` are named figures that are numbers already, `watched` those that are 0-dim tensors.
     """
 
     learning_rate: float
     timing: tuple
     gradients: list[Tensor]
     figures: Mapping[str, float] = {}
+    watched: Mapping[str, Tensor] = {}
 
 
 class UnreducedStep(NamedTuple):
@@ -67,15 +68,15 @@ class UnreducedStep(NamedTuple):
 
 
 class ReducedSteps(NamedTuple):
-    """Some steps without their tensors: (step, samples, names of its figures, measured, number of
-    gradients) each.
+    """Some steps without their tensors: (step, samples, names of its figures, how many of them
+    count for the epoch, measured, number of gradients) each.
 
     `numbers` is a float32 vector on the device: first the loss of each step, then, if `counted`,
     the number of correct samples up to and including each step, then the named figures of each
     step, then the norm of each gradient.
     """
 
-    steps: list[tuple[int, int, tuple[str, ...], Measured | None, int]]
+    steps: list[tuple[int, int, tuple[str, ...], int, Measured | None, int]]
     counted: bool
     numbers: Tensor
 
@@ -173,12 +174,13 @@ class Metrics:
                 dict(zip(names, islice(values, len(names)), strict=True))
                 for _, _, names, *_ in steps
             ]
-            for i, (step, samples, _, measured, gradients) in enumerate(steps):
+            for i, (step, samples, names, of_epoch, measured, gradients) in enumerate(steps):
                 norm = hypot(*islice(values, gradients))
                 if not self._may_diverge and not isfinite(losses[i]):
                     raise Diverged(step, losses[i])
                 correct = totals[i] - (totals[i - 1] if i else 0) if counted else None
-                self.totals.add(losses[i], samples, correct, figures[i])
+                counted_figures = {name: figures[i][name] for name in names[:of_epoch]}
+                self.totals.add(losses[i], samples, correct, counted_figures)
                 if measured is None:
                     continue
                 accuracy = nan if correct is None else correct / samples
@@ -212,19 +214,24 @@ class Metrics:
             right = right == torch.cat([labels for _, labels in scores])
             ends = [end - 1 for end in accumulate(len(labels) for _, labels in scores)]
             parts.append(right.cumsum(0)[torch.tensor(ends, device=right.device)].float())
-        figures = [value for outcome in outcomes for value in outcome.figures.values()]
+        named = [
+            {**step.outcome.figures, **(step.measured.watched if step.measured else {})}
+            for step in waiting
+        ]
+        figures = [value for of_step in named for value in of_step.values()]
         if figures:
             parts.append(torch.stack([value.float() for value in figures]))
         steps, gradients = [], []
-        for step in waiting:
+        for step, of_step in zip(waiting, named, strict=True):
             before = len(gradients)
             measured = step.measured
             if measured is not None:
                 gradients += measured.gradients
-                measured = measured._replace(gradients=[])
-            names = tuple(step.outcome.figures)
+                measured = measured._replace(gradients=[], watched={})
             count = len(gradients) - before
-            steps.append((step.step, step.outcome.samples, names, measured, count))
+            of_epoch = len(step.outcome.figures)
+            row = step.step, step.outcome.samples, tuple(of_step), of_epoch, measured, count
+            steps.append(row)
         if gradients:
             parts.append(torch.stack(torch._foreach_norm(gradients)).float())
         self._reduced.append(ReducedSteps(steps, bool(scores), torch.cat(parts)))

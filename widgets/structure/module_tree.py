@@ -30,20 +30,23 @@ from widgets.theme import GRID
 
 OPEN_WHOLE = 200
 """A tree of at most this many modules opens with all of them in sight."""
-_WIDTHS = (152, 88, 160, 32, 80, 72, 80, 64, 64, 56)
+_WIDTHS = (152, 48, 88, 160, 32, 80, 72, 80, 64, 64, 56)
 _WIDEST = 240
 ROW_HEIGHT = 20
 
 
 class ModuleTree(QWidget):
-    """`module_chosen(ModuleRow)` when the reader selects a module by mouse or keys. What is open
+    """`module_chosen(ModuleRow)` when the reader selects a module by mouse or keys;
+    `watch_wanted(paths)` when all modules to watch are to be these. What is open
     and what is selected stays, by path, when another structure is shown."""
 
     module_chosen = Signal(object)
+    watch_wanted = Signal(tuple)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.model = ModulesModel(self)
+        self.model.watch_wanted.connect(self._want_watch)
         self._is_told = False  # true while the code, not the reader, changes the current row
         self._filter = QSortFilterProxyModel(self)
         self._filter.setSourceModel(self.model)
@@ -138,6 +141,10 @@ class ModuleTree(QWidget):
             self.tree.setCurrentIndex(index)
             self.tree.setAutoScroll(True)
             self._is_told = False
+
+    def _want_watch(self, path: str, on: bool) -> None:
+        rest = tuple(row.path for row in self.model.rows if row.path in self.model.watched - {path})
+        self.watch_wanted.emit((*rest, path) if on else rest)
 
     def copy(self) -> None:
         QGuiApplication.clipboard().setText(self.model.text())

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
-from PySide6.QtCore import QAbstractItemModel, QModelIndex, QObject, QPersistentModelIndex, Qt
+from PySide6.QtCore import (
+    QAbstractItemModel,
+    QModelIndex,
+    QObject,
+    QPersistentModelIndex,
+    Qt,
+    Signal,
+)
 
 from engine.protocol import ModuleRow, StructureSnapshot
 from widgets import theme
@@ -26,6 +33,13 @@ COLUMNS = (
         "Module",
         "The name under which the module around it holds it. The first is the subject.",
         lambda model, row: row.path.rpartition(".")[2] or model.title,
+    ),
+    Column(
+        "Watch",
+        "Watched: each step of Train, and of a loop in a cell, has plots of its output (mean, std,"
+        " share of zeros, norm) and of the gradients of its output and parameters. A cell or file"
+        " that makes the module again runs to its end before the new one is watched.",
+        lambda model, row: "watched" if row.path in model.watched else "",
     ),
     Column("Class", "The class of the module.", lambda model, row: row.type),
     Column(
@@ -79,7 +93,7 @@ COLUMNS = (
         lambda model, row: state_words(row),
     ),
 )
-NAME, CLASS, SHAPES, CALLS, PARAMETERS, MACS, KEPT, TIME, SIZE, MODE = range(len(COLUMNS))
+NAME, WATCH, CLASS, SHAPES, CALLS, PARAMETERS, MACS, KEPT, TIME, SIZE, MODE = range(len(COLUMNS))
 OF_A_RUN = (SHAPES, CALLS, MACS, KEPT, TIME)
 """Columns that only a step fills."""
 
@@ -96,12 +110,16 @@ _KEYS: dict[int, Callable[[ModuleRow], float]] = {
 
 class ModulesModel(QAbstractItemModel):
     """Each index carries the number of its row. `title` is the name of the subject; `ran`: a step
-    has run, so a module without calls is not called."""
+    has run, so a module without calls is not called. `watched` are paths.
+    `watch_wanted(path, on)`: the reader has set or taken away a mark."""
+
+    watch_wanted = Signal(str, bool)
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self.rows: tuple[ModuleRow, ...] = ()
         self.title, self.ran = "", False
+        self.watched: frozenset[str] = frozenset()
         self._children: list[list[int]] = []
         self._places: list[int] = []
         self._around: list[int] = []
@@ -112,15 +130,23 @@ class ModulesModel(QAbstractItemModel):
         if is_new:
             self.beginResetModel()
         self.rows, self.title = whole.modules, title
+        self.watched = frozenset(whole.watched)
         self.ran = bool(whole.batch) and not whole.unrun
         if is_new:
             self._grow()
             self.endResetModel()
-        elif self.rows:
-            last = len(COLUMNS) - 1
-            for number in range(len(self.rows)):
-                self.dataChanged.emit(self.index_of(number), self.index_of(number, last))
+        else:
+            self._repaint()
         return is_new
+
+    def show_watched(self, paths: Collection[str]) -> None:
+        """Mark the modules that are watched."""
+        self.watched = frozenset(paths)
+        self._repaint()
+
+    def _repaint(self) -> None:
+        for number in range(len(self.rows)):
+            self.dataChanged.emit(self.index_of(number), self.index_of(number, len(COLUMNS) - 1))
 
     def _grow(self) -> None:
         numbers = {row.path: number for number, row in enumerate(self.rows)}
@@ -176,6 +202,11 @@ class ModulesModel(QAbstractItemModel):
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> object:
         row, column = self.rows[index.internalId()], COLUMNS[index.column()]
+        if role == Qt.ItemDataRole.CheckStateRole and index.column() == WATCH:
+            is_watched = row.path in self.watched
+            return Qt.CheckState.Checked if is_watched else Qt.CheckState.Unchecked
+        if role == Qt.ItemDataRole.DisplayRole and index.column() == WATCH:
+            return ""  # the mark says it
         if role == Qt.ItemDataRole.DisplayRole:
             return column.text(self, row)
         if role == ROW_ROLE:
@@ -192,6 +223,18 @@ class ModulesModel(QAbstractItemModel):
         if role == Qt.ItemDataRole.ForegroundRole:
             return self._color(row, index.column())
         return None
+
+    def flags(self, index: Index) -> Qt.ItemFlag:
+        flags = super().flags(index)
+        return flags | Qt.ItemFlag.ItemIsUserCheckable if index.column() == WATCH else flags
+
+    def setData(self, index: Index, value: object, role: int = Qt.ItemDataRole.EditRole) -> bool:
+        """A click on a mark asks to change it; `show_watched` shows what came of it."""
+        if role != Qt.ItemDataRole.CheckStateRole or index.column() != WATCH:
+            return False
+        on = Qt.CheckState(value) == Qt.CheckState.Checked
+        self.watch_wanted.emit(self.rows[index.internalId()].path, on)
+        return True
 
     def _below(self, parent: Index | None) -> list[int]:
         if parent is None or not parent.isValid():

@@ -15,10 +15,12 @@ from engine.protocol import Device, EpochRow, RunSnapshot, TrainingMemory, Train
 from widgets import make
 from widgets.text import format_bytes, format_number, format_percent
 from widgets.theme import GRID
+from widgets.training.figure_plots import figure_plot, is_watched, place_of
 from widgets.training.plots import LivePlot
 from widgets.training.run_bar import DIVERGED, EngineState, RunBar
 from widgets.training.series import Series
 from widgets.training.setup_form import SetupForm
+from widgets.vertical_scroll import VerticalScroll
 
 FRAME_MS = 16
 """The shortest time between two repaints of the plots: a display's frame."""
@@ -123,7 +125,7 @@ class TrainView(QWidget):
         self.bar = RunBar()
         self.plots = _plots()
         self.figures: dict[str, LivePlot] = {}
-        """The plots of the figures that the user's code names, by their names."""
+        """The plots of figures that the user's code names, and of watched modules, by name."""
         self._waiting: list[LivePlot] = []
         board = QWidget()
         self._grid = make.grid(board)
@@ -140,7 +142,7 @@ class TrainView(QWidget):
         pages = QWidget()
         self._pages = QStackedLayout(pages)
         self._pages.addWidget(self._empty)
-        self._pages.addWidget(board)
+        self._pages.addWidget(VerticalScroll(board))
 
         right = make.page(self.bar, (pages, 1), margins=GRID)
         splitter = make.splitter(self.form, right, sizes=(320, 1120), shares=(0, 1))
@@ -221,28 +223,19 @@ class TrainView(QWidget):
         self._waiting.append(plot)
 
     def _figure_plot(self, name: str) -> LivePlot | None:
-        """The plot of a figure that the user's code names, made at its first value; None beyond the
-        first MAX_FIGURES."""
+        """The plot of named figures, made at its first value; None beyond the first MAX_FIGURES
+        that the user's code names."""
         if name not in self.figures:
-            if len(self.figures) >= MAX_FIGURES:
+            named = sum(not is_watched(known) for known in self.figures)
+            if named >= MAX_FIGURES and not is_watched(name):
                 return None
-            plot = self.figures[name] = LivePlot(
-                name,
-                "",
-                (
-                    Series("step", "train step", 0, tip="train step: of one batch"),
-                    Series("train", "train epoch", 1, True, "train epoch: mean over one epoch"),
-                    Series("validation", "validation", 2, True, "validation: on data held out"),
-                ),
-                tip=f"The figure “{name}”, which the code names.",
-            )
-            plot.set_smoothing(True)
+            plot = self.figures[name] = figure_plot(name)
             self._place(plot, f"figure_{len(self.figures)}")
         return self.figures[name]
 
     def _append_figures(self, snapshot: RunSnapshot) -> None:
         points: list[tuple[str, str, Sequence[int], Sequence[float]]] = [
-            (name, "step", *_known(snapshot.steps.step, values))
+            (*place_of(name), *_known(snapshot.steps.step, values))
             for name, values in snapshot.steps.figures.items()
         ]
         for row in snapshot.epoch_rows:

@@ -26,6 +26,8 @@ from engine.protocol import (
     StructureSnapshot,
     TrainingSnapshot,
     VariablesSnapshot,
+    WatchCommand,
+    WatchedSnapshot,
 )
 from engine.protocol.subject_commands import join_structure
 from widgets.structure.view import StructureView
@@ -71,6 +73,7 @@ class StructurePresenter(QObject):
         view.came_in_sight.connect(self._read_if_stale)
         view.remedy_requested.connect(self._help)
         view.data_requested.connect(self.data_requested)
+        view.tree.watch_wanted.connect(self._watch)
         view.bar.run_requested.connect(self._run)
         view.bar.preview_requested.connect(self._want_preview)
         view.bar.preview_ended.connect(self._end_preview)
@@ -231,6 +234,24 @@ class StructurePresenter(QObject):
             self._followed = reference
             self.view.show_chosen(module, parameter_of(reference, known) or "")
             self.calls.show_module(module)
+
+    # -- watching --------------------------------------------------------------------------------
+
+    def _watch(self, paths: tuple[str, ...]) -> None:
+        if self._subject is None:
+            return
+        command = WatchCommand(
+            subject=self._subject, paths=paths, training=self._bench.project.training
+        )
+        if not self._questions.ask(command, self._watched, self._not_watched):
+            self.view.bar.tell(self._bench.link.unsent, "error")
+
+    def _watched(self, answer: Snapshot) -> None:
+        if isinstance(answer, WatchedSnapshot):
+            self.view.tree.model.show_watched(answer.paths)
+
+    def _not_watched(self, error: ErrorReport) -> None:
+        self.view.bar.tell(_raised(error), "error")
 
     # -- initial values --------------------------------------------------------------------------
 

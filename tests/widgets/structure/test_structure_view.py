@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from PySide6.QtCore import QItemSelectionModel, Qt
+from PySide6.QtCore import QItemSelectionModel, QPoint, Qt
 from PySide6.QtGui import QGuiApplication
 
 from engine.project.document import replace
@@ -178,6 +178,36 @@ def test_a_trouble_has_one_button(view, qtbot):
     assert view.shows_structure
 
 
+# -- watching --------------------------------------------------------------------------------------
+
+
+def test_a_mark_asks_to_watch_a_module_and_shows_what_came_of_it(view, qtbot):
+    tree, model = view.tree, view.tree.model
+
+    def mark(path: str):
+        index = model.index_at(path).siblingAtColumn(modules_model.WATCH)
+        return Qt.CheckState(index.data(Qt.ItemDataRole.CheckStateRole))
+
+    def click(path: str) -> None:
+        index = model.index_at(path).siblingAtColumn(modules_model.WATCH)
+        cell = tree.tree.visualRect(tree._filter.mapFromSource(index))
+        middle = QPoint(cell.left() + 10, cell.center().y())
+        qtbot.mouseClick(tree.tree.viewport(), Qt.MouseButton.LeftButton, pos=middle)
+
+    with qtbot.waitSignal(tree.watch_wanted) as wanted:
+        click("head")
+    assert wanted.args == [("head",)] and mark("head") == Qt.CheckState.Unchecked
+    model.show_watched(("head",))
+    assert mark("head") == Qt.CheckState.Checked
+    with qtbot.waitSignal(tree.watch_wanted) as wanted:
+        click("body.1")
+    assert wanted.args == [("head", "body.1")]
+    view.show_structure(replace(WHOLE, watched=("body.1", "head")), "Net()")
+    with qtbot.waitSignal(tree.watch_wanted) as wanted:
+        click("head")
+    assert wanted.args == [("body.1",)]
+
+
 # -- finding ---------------------------------------------------------------------------------------
 
 
@@ -267,7 +297,7 @@ def test_what_is_selected_stays_when_numbers_change(view):
 def test_both_are_copied_as_text(view):
     view.tree.copy_button.click()
     lines = QGuiApplication.clipboard().text().splitlines()
-    assert lines[2] == "    0\tLinear\t(8, 4) → (8, 2)\t×2\t10\t128\t\t0.5\t40 B\ttrain, frozen"
+    assert lines[2] == "    0\t\tLinear\t(8, 4) → (8, 2)\t×2\t10\t128\t\t0.5\t40 B\ttrain, frozen"
     assert len(lines) == 5
     choose_rows(view, 0, 6)
     view.weights.copy_button.click()

@@ -10,10 +10,11 @@ from PySide6.QtGui import QWheelEvent
 from PySide6.QtWidgets import QApplication, QComboBox, QLabel, QProgressBar, QPushButton, QSplitter
 
 from engine.project.catalogue import datasets, optimizers
-from engine.project.document import DataSetup, TrainingSetup
+from engine.project.document import DataSetup, TrainingSetup, replace
 from engine.project.limits import MAX_BATCH_SIZE, MAX_EPOCHS, MAX_SEED
 from engine.project.updates import update_rule
 from engine.protocol import (
+    WATCHED_FIGURES,
     Device,
     EpochRow,
     ErrorReport,
@@ -28,7 +29,7 @@ from tests.words import assert_same_words
 from widgets.fields import TextField
 from widgets.forms import ParamForm
 from widgets.training.run_bar import at_chance, cut_off_text, progress_text, result_text
-from widgets.training.train_view import TrainView, memory_text
+from widgets.training.train_view import MAX_FIGURES, TrainView, memory_text
 
 STEPS = StepColumns(
     step=(1, 2),
@@ -892,3 +893,37 @@ def test_an_average_of_equal_numbers_is_drawn_as_a_flat_line(view: TrainView) ->
     view.refresh()
     low, high = view.figures["a"]._canvas.box.viewRange()[1]
     assert (low, high) == pytest.approx((0.09, 0.11))
+
+
+# -- watched modules -------------------------------------------------------------------------------
+
+
+def test_a_watched_module_has_plots_of_its_own(qtbot):
+    view = TrainView()
+    qtbot.addWidget(view)
+    figures = {f"net.0: {name}": (float(i), i + 0.5) for i, name in enumerate(WATCHED_FIGURES)}
+    named = {f"figure {i}": (1.0, 2.0) for i in range(9)}
+    steps = replace(STEPS, figures={**figures, **named, "odd: name": (3.0, 4.0)})
+    view.show_training(snapshot(steps=steps))
+    watched = [name for name in view.figures if name.startswith("net.0")]
+    assert watched == ["net.0: output", "net.0: zeros", "net.0: norms"]
+    assert len(view.figures) == 3 + MAX_FIGURES
+    told = {
+        key: list(track.raw.y)
+        for name in watched
+        for key, track in view.figures[name].tracks.items()
+    }
+    assert told == {name: [float(i), i + 0.5] for i, name in enumerate(WATCHED_FIGURES)}
+    assert view.figures["net.0: norms"].log and not view.figures["net.0: output"].log
+    view.clear()
+    assert not view.figures
+
+
+def test_many_plots_scroll(qtbot):
+    view = TrainView()
+    qtbot.addWidget(view)
+    lowest = view.minimumSizeHint().height()
+    figures = {f"{i}: {name}": (1.0, 2.0) for i in range(4) for name in WATCHED_FIGURES}
+    view.show_training(snapshot(steps=replace(STEPS, figures=figures)))
+    assert len(view.figures) == 12
+    assert view.minimumSizeHint().height() == lowest

@@ -24,6 +24,8 @@ from engine.protocol import (
     ReadStructureCommand,
     RunLineCommand,
     VariablesSnapshot,
+    WatchCommand,
+    WatchedSnapshot,
 )
 from tests.widgets.structure.small_structure import BARE, GRAPH, MODULES, WEIGHTS, WHOLE
 from widgets.structure.view import StructureView
@@ -227,6 +229,23 @@ def test_initial_values_are_tried_and_stale_ones_dropped(shown, link):
     link.fail("`std=f()` is not a list of constants.")
     assert "not a list of constants" in view.bar.told.text()
     assert not view.bar.run_button.isEnabled()
+
+
+# -- watching --------------------------------------------------------------------------------------
+
+
+def test_modules_are_watched_and_a_refusal_is_told(shown, link):
+    tree = shown.view.tree
+    tree.watch_wanted.emit(("head",))
+    command = shown.wait_for(WatchCommand)
+    assert command.subject == ConsoleSubject("model") and command.paths == ("head",)
+    link.answer(WatchedSnapshot(paths=("head",)))
+    assert tree.model.watched == {"head"}
+    tree.watch_wanted.emit(("head", "body"))
+    shown.wait_for(WatchCommand, 2)
+    link.fail("At most 4 modules are watched at a time.")
+    assert shown.view.bar.told.text() == "At most 4 modules are watched at a time."
+    assert tree.model.watched == {"head"}
 
 
 # -- the picture of a forward ----------------------------------------------------------------------

@@ -1,0 +1,69 @@
+"""The plots of named figures: those that the user's code names, and those of watched modules."""
+
+from __future__ import annotations
+
+from engine.protocol import WATCHED_FIGURES
+from widgets.training.plots import LivePlot
+from widgets.training.series import Series
+
+_MEAN, _STD, _ZEROS, _NORM, _GRADIENT, _PARAMETERS = WATCHED_FIGURES
+_WATCHED = {
+    "output": (
+        Series(_MEAN, "mean", 0, tip="mean: of all elements of its output in the step"),
+        Series(_STD, "std", 1, tip="std: the standard deviation of these elements"),
+    ),
+    "norms": (
+        Series(_NORM, "output", 3, tip="output: the 2-norm of its output"),
+        Series(_GRADIENT, "gradient", 4, tip="gradient: the 2-norm of the gradient of its output"),
+        Series(
+            _PARAMETERS,
+            "parameters",
+            5,
+            tip="parameters: the 2-norm of the gradients of its parameters",
+        ),
+    ),
+    "zeros": (Series(_ZEROS, "share", 2, tip="share: of the elements of its output that are 0"),),
+}
+"""The plots of a watched module, and their series by the names of the figures."""
+_TIPS = {
+    "output": "The output of the watched module in each step.",
+    "norms": "A gradient norm near zero: little reaches the module. It keeps growing: the learning"
+    " rate is too high.",
+    "zeros": "The share of zeros in the output of the watched module. Near 1, its units are dead.",
+}
+
+
+def place_of(figure: str) -> tuple[str, str]:
+    """(name of its plot, key of its series) of a figure in the steps of a run."""
+    module, _, name = figure.rpartition(": ")
+    for of, lines in _WATCHED.items():
+        if module and any(line.key == name for line in lines):
+            return f"{module}: {of}", name
+    return figure, "step"
+
+
+def is_watched(plot: str) -> bool:
+    """Whether a plot of this name is that of a watched module."""
+    module, _, of = plot.rpartition(": ")
+    return bool(module) and of in _WATCHED
+
+
+def figure_plot(name: str) -> LivePlot:
+    """The plot of this name, without points."""
+    if is_watched(name):
+        of = name.rpartition(": ")[2]
+        plot = LivePlot(name, "", _WATCHED[of], tip=_TIPS[of])
+        plot.set_log(of == "norms")
+        return plot
+    plot = LivePlot(
+        name,
+        "",
+        (
+            Series("step", "train step", 0, tip="train step: of one batch"),
+            Series("train", "train epoch", 1, True, "train epoch: mean over one epoch"),
+            Series("validation", "validation", 2, True, "validation: on data held out"),
+        ),
+        tip=f"The figure “{name}”, which the code names.",
+    )
+    plot.set_smoothing(True)
+    return plot
