@@ -49,7 +49,7 @@ class PlainHooks:
             part = module.get_submodule(path)
             part.register_forward_hook(lambda m, a, out, path=path: self._keep(path, out))
 
-    def _keep(self, path: str, output: Tensor) -> None:
+    def _keep(self, path: str, output: Any) -> None:
         output.retain_grad()
         self.outputs[path].append(output)
 
@@ -86,8 +86,9 @@ def test_the_figures_are_those_of_plain_hooks_over_all_calls_of_a_step():
             (module(x).square().mean() + 3 * module(x[:2] + 1).sum()).backward()
         told = {name: float(value) for name, value in watching.take().items()}
         assert told == pytest.approx(hooks.take(plain), rel=1e-5)
-    for name, parameter in net.named_parameters():
-        assert torch.equal(parameter.grad, plain.get_parameter(name).grad)
+    for ours, theirs in zip(net.parameters(), plain.parameters(), strict=True):
+        assert ours.grad is not None and theirs.grad is not None
+        assert torch.equal(ours.grad, theirs.grad)
 
 
 def test_a_step_that_does_not_call_the_module_has_no_figures():
@@ -123,12 +124,12 @@ def test_of_several_tensors_the_first_real_one_counts():
 
 
 def test_an_output_that_is_changed_in_place_is_told_as_it_was():
-    net = nn.Sequential(nn.Linear(3, 3), nn.ReLU(inplace=True))
-    watching = Watching()
+    layer = nn.Linear(3, 3)
+    net, watching = nn.Sequential(layer, nn.ReLU(inplace=True)), Watching()
     watching.watch(NET, net, ("0",))
     x = torch.randn(4, 3)
     net(x).sum().backward()
-    expected = torch.nn.functional.linear(x, net[0].weight, net[0].bias).detach()
+    expected = torch.nn.functional.linear(x, layer.weight, layer.bias).detach()
     told = watching.take()
     assert float(told[f"0: {MEAN}"]) == pytest.approx(float(expected.mean()))
     assert float(told[f"0: {GRADIENT}"]) == pytest.approx(float((expected > 0).sum().sqrt()))
@@ -270,7 +271,8 @@ def test_a_loop_in_a_cell_is_watched_and_one_that_makes_the_module_again_is_foll
     rows = figures_of(sent)
     assert len(rows) == 3
     assert rows[0].keys() == set(WATCHED_FIGURES)
-    assert torch.equal(net_of(lab)[0].weight, net_of(plain)[0].weight)
+    weights = (net_of(each).get_parameter("0.weight") for each in (lab, plain))
+    assert torch.equal(*weights)
     outputs = expected.outputs["2"]
     detached = [output.detach() for output in outputs]
     assert [row[NORM] for row in rows] == pytest.approx([float(o.norm()) for o in detached])
