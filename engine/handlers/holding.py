@@ -18,7 +18,7 @@ from ..console.output import Output
 from ..console.variables import list_variables
 from ..errors import error_report
 from ..lab import Lab
-from ..loops.hooks import steps_shown
+from ..loops.hooks import Steps, steps_shown
 from ..loops.own_loop import OwnLoop
 from ..loops.watching import Watching
 from ..project.subject import ConsoleSubject
@@ -73,8 +73,9 @@ class Holder:
 def shown_and_held(
     lab: Lab, namespace: Namespace, title: str, output: Output
 ) -> Iterator[tuple[OwnLoop, Holder]]:
-    """While this context is open, the loops of the user's code in this thread are shown and looked
-    over, and it is held at breakpoints and, if it is to pause, after optimizer steps."""
+    """While this context is open, the loops of the user's code in this thread are shown and, if it
+    is recorded, looked over; it is held at breakpoints and, if it is to pause, after optimizer
+    steps."""
     holder = Holder(lab, namespace, title, output)
     loop = OwnLoop(
         f"Loop in {title}",
@@ -85,12 +86,17 @@ def shown_and_held(
         None if lab.attend is None else holder.at_step,
         _watching(lab),
     )
-    adviser = Adviser(lambda found: lab.emit(FindingSnapshot(finding=found)), namespace.variables)
-    watching = (adviser,) if lab.is_training else (loop, adviser)  # Train shows one run at a time
+    watching: list[Steps] = [] if lab.is_training else [loop]  # Train shows one run at a time
     with ExitStack() as stack:
-        stack.callback(adviser.end)
+        if namespace.records:
+            adviser = Adviser(
+                lambda found: lab.emit(FindingSnapshot(finding=found)), namespace.variables
+            )
+            watching.append(adviser)
+            stack.callback(adviser.end)
+            recorder = partial(LightRecorder, told=adviser.told)
+            stack.enter_context(namespace.recorded_by(recorder))
         stack.enter_context(steps_shown(*watching))
-        stack.enter_context(namespace.recorded_by(partial(LightRecorder, told=adviser.told)))
         if lab.attend is not None:
             stack.enter_context(breakpoints_held(lambda frame: holder.hold(frame, "line")))
             stack.callback(holder.lines.end)
