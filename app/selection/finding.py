@@ -17,11 +17,7 @@ from app.selection.references import (
     StorageCell,
 )
 from engine.project.subject import CanvasSubject, ConsoleSubject
-from engine.protocol import GraphNode, GraphSnapshot, SourceLine
-
-MODEL_FILE = "<model>"
-"""The file of the canvas's Python in the lines of nodes."""
-
+from engine.protocol import MODEL_FILE, GraphNode, GraphSnapshot, SourceLine
 
 # -- from a reference to the parts of the subject --------------------------------------------------
 
@@ -62,6 +58,8 @@ def module_of(reference: Reference | None, known: Known) -> str | None:
         case Node():
             node = known.node(reference)
             return None if node is None else _module_of(node, known)
+        case Element(expression) if within(dotted(expression), known.console_path) == "":
+            return ""
     name = parameter_of(reference, known)
     return None if name is None else name.rpartition(".")[0]
 

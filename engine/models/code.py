@@ -8,15 +8,12 @@ from dataclasses import dataclass, field
 
 from ..project import catalogue, wiring
 from ..project.document import Block, Model
-from ..protocol import TensorSpec
+from ..protocol import MODEL_FILE, TensorSpec
 from .build import BlockGraph, block_graph, has_module, has_valid_arguments
 from .expressions import call, constructor, grouped, sample
 from .problems import shape_text
 
 Specs = Mapping[tuple[str, str], TensorSpec]
-
-MODEL_FILE = "<model>"
-"""The file name of a model's Python in lines that a recording refers to."""
 
 
 @dataclass

@@ -34,6 +34,10 @@ class ForwardSnapshot(Snapshot, frozen=True, kw_only=True):
     batch_size: int = 0
 
 
+MODEL_FILE = "<model>"
+"""The file of the canvas's Python, in a SourceLine."""
+
+
 class SourceLine(Struct, frozen=True, array_like=True, gc=False):
     """A line of the user's code: `file` is a path or a cell's name (`"<cell 3>"`), `line` counts
     from 1, `text` is the line itself without its indentation."""
@@ -126,10 +130,11 @@ class GraphSnapshot(Snapshot, frozen=True, kw_only=True):
     this is, empty for the model's loss. `saved_bytes` is what all nodes keep, with a shared storage
     counted once. `modules` gives the class name for each module path. `stale` are the saved tensors
     that were overwritten, up to a hundred. `rules` gives the backward rule in words for node names
-    that have one. `sources` has the text of the cells whose lines made nodes, by their names
-    (`"<cell 3>"`). `subject_path` is what `modules` calls the module of the project's subject,
-    where this is the graph of its loss: leaves then have the names of `named_parameters()`. It is
-    None for tensors of the console, whose leaves are labelled by their expressions.
+    that have one. `sources` has the texts of the cells and the user's files whose lines made nodes,
+    by their names (`"<cell 3>"`). `subject_path` is what `modules` calls the module of the
+    project's subject, where this is the graph of its loss: leaves then have the names of
+    `named_parameters()`. It is None for tensors of the console, whose leaves are labelled by their
+    expressions.
     """
 
     nodes: tuple[GraphNode, ...]

@@ -1,12 +1,14 @@
-"""The code that made a graph, beside its picture: the line of the current node is lit."""
+"""The code that made a graph, beside its picture. Lit are the line of the current node, and the
+lines of what another view has chosen."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import PurePath
 
-from PySide6.QtCore import QSize
-from PySide6.QtGui import QColor, QTextCursor, QTextFormat
+from PySide6.QtCore import QPoint, QSize, Qt, Signal
+from PySide6.QtGui import QColor, QMouseEvent, QTextCursor, QTextFormat
 from PySide6.QtWidgets import QPlainTextEdit, QTextEdit, QWidget
 
 from engine.protocol import BackwardSnapshot, GraphNode, GraphSnapshot
@@ -47,9 +49,28 @@ def _assigned(name: str, source: str) -> int:
     return min(lines, default=0)
 
 
+class _Text(QPlainTextEdit):
+    """Code that can be read and copied. `clicked(line)`: a click that selects no text, on a line
+    counted from 1."""
+
+    clicked = Signal(int)
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        super().mouseReleaseEvent(event)
+        if event.button() == Qt.MouseButton.LeftButton and not self.textCursor().hasSelection():
+            self.clicked.emit(self.line_at(event.position().toPoint()))
+
+    def line_at(self, point: QPoint) -> int:
+        """The line at a point of the viewport."""
+        return self.cursorForPosition(point).blockNumber() + 1
+
+
 class GraphCode(QWidget):
-    """Shows the cell of the node that ran last, with its line lit, and the line of the next node
-    marked; hidden where a graph was not made by cells of the console."""
+    """Shows the code of the node that ran last, with its line lit, and the line of the next node
+    marked; hidden where no code is known that made the graph. `line_chosen(file, line)`: the reader
+    has clicked on a line."""
+
+    line_chosen = Signal(str, int)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -57,16 +78,18 @@ class GraphCode(QWidget):
         self._graph: GraphSnapshot | None = None
         self._file = ""
         self._lit: tuple[int, int] = 0, 0
+        self._chosen: tuple[Line, ...] = ()
         self._title = make.label("Code", "heading", "graph_code_title")
         self.text = make.named(
-            QPlainTextEdit(readOnly=True),
+            _Text(readOnly=True),
             "graph_code",
             "Code that made this graph",
             "The code that made this graph. Lit: the line of the node that ran last. Marked at its"
-            " left: the line of the next node.",
+            " left: the line of the next node. Click a line to light the nodes that it made.",
         )
         self.text.setFont(mono_font())
         self.text.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
+        self.text.clicked.connect(lambda line: self.line_chosen.emit(self._file, line))
         self._highlighter = PythonHighlighter(self.text.document())
         make.column(self._title, (self.text, 1), on=self, gap=GRID // 2, margins=GRID)
         theme.notifier.changed.connect(self._light)
@@ -85,7 +108,7 @@ class GraphCode(QWidget):
 
     def show_graph(self, graph: GraphSnapshot | None) -> None:
         """Show the code of a new graph; nothing is lit."""
-        self._graph, self._file, self._lit = graph, "", (0, 0)
+        self._graph, self._file, self._lit, self._chosen = graph, "", (0, 0), ()
         sources = {} if graph is None else graph.sources
         self.setVisible(bool(sources))
         if graph is not None and sources:
@@ -106,6 +129,24 @@ class GraphCode(QWidget):
         self._light()
         self._reveal(lines[0] or lines[1])
 
+    @property
+    def chosen(self) -> tuple[int, ...]:
+        """The lines of the code shown that another view has chosen."""
+        return tuple(line for file, line in self._chosen if file == self._file)
+
+    def show_chosen(self, lines: Sequence[Line]) -> None:
+        """Light the lines that another view has chosen, in their own code; the view stays where it
+        is while it has the focus."""
+        sources = {} if self._graph is None else self._graph.sources
+        self._chosen = tuple(line for line in lines if line[0] in sources)
+        moves = bool(self._chosen) and not self.text.hasFocus()
+        if moves and not self.chosen:
+            self._lit = 0, 0  # they are of the code shown before
+            self._show_file(self._chosen[0][0])
+        self._light()
+        if moves:
+            self._reveal(min(self.chosen))
+
     def _line(self, node: int | None) -> Line | None:
         assert self._graph is not None
         if node is None or node >= len(self._graph.nodes):
@@ -116,14 +157,14 @@ class GraphCode(QWidget):
         if file == self._file or self._graph is None:
             return
         self._file = file
-        self._title.setText(f"Code · {file.strip('<>')}")
+        self._title.setText(f"Code · {file.strip('<>') if file[0] == '<' else PurePath(file).name}")
         self.text.setPlainText(self._graph.sources[file].rstrip("\n"))
         self.updateGeometry()
 
     def _light(self) -> None:
         colors = theme.current()
         last, following = self._lit
-        marks = []
+        marks = [self._mark(line, colors.color("text", theme.CHOSEN_ALPHA)) for line in self.chosen]
         if last:
             marks.append(self._mark(last, colors.color("gradient", 60)))
         if following and following != last:

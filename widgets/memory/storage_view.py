@@ -153,6 +153,17 @@ class StorageView(QWidget):
             self.strip.show_cell(cell_of(snapshot, index), index)
         self._show_texts()
 
+    @property
+    def element(self) -> Index | None:
+        """The element whose cell is highlighted."""
+        return self._index
+
+    def show_cell(self, cell: int) -> None:
+        """Highlight a cell that no element reads."""
+        self._index = None
+        self.strip.show_cell(cell, None)
+        self._show_texts()
+
     def show_location(self, location: LocationSnapshot | None) -> None:
         """List all elements that read the chosen cell."""
         self.readers.clear()

@@ -5,14 +5,14 @@ from __future__ import annotations
 
 from PySide6.QtCore import QObject, QSignalBlocker
 
-from app.selection.finding import leaf_named, module_box, nodes_of
+from app.selection.finding import leaf_named, lines_of, module_box, nodes_of
 from app.selection.known import leaf_reference, within
-from app.selection.references import Blocks, Module, Node, Reference
+from app.selection.references import Blocks, Line, Module, Node, Reference
 from app.workbench import Workbench
 from engine.protocol import BackwardSnapshot, ForwardSnapshot, GraphSnapshot, Snapshot
 from widgets.autograd.autograd_view import AutogradView
 
-GRAPH = "graph"
+GRAPH, CODE = "graph", "code"
 
 
 class ChosenPresenter(QObject):
@@ -25,6 +25,7 @@ class ChosenPresenter(QObject):
         view.node_selected.connect(self._choose_node)
         view.graph.module_selected.connect(self._choose_module)
         view.backward.table.inspect_requested.connect(self._choose_gradient)
+        view.code.line_chosen.connect(self._choose_line)
         bench.selection.changed.connect(self._follow)
         bench.store.snapshot.connect(self._on_snapshot)
 
@@ -47,6 +48,9 @@ class ChosenPresenter(QObject):
     def _choose_gradient(self, _of: str, name: str) -> None:
         if not name.isdecimal():  # else it is a node
             self._choose(leaf_reference(name, self._bench.known))
+
+    def _choose_line(self, file: str, line: int) -> None:
+        self._bench.selection.choose(Line(file, line), CODE)
 
     def _choose(self, reference: Reference) -> None:
         self._bench.selection.choose(reference, GRAPH)
@@ -75,6 +79,8 @@ class ChosenPresenter(QObject):
     def _light_nodes(self, reference: Reference | None) -> None:
         known = self._bench.known
         self._view.graph.show_chosen(nodes_of(reference, known), module_box(reference, known))
+        lines = lines_of(reference, known)
+        self._view.code.show_chosen([(line.file, line.line) for line in lines])
 
     def _light_gradient(self, reference: Reference | None) -> None:
         backward = self._bench.newest(BackwardSnapshot)

@@ -42,11 +42,13 @@ class Tab(QObject, Generic[V]):
     refreshed, after each cell and each change of the selection.
 
     Signals: `run_requested(source)`: run Python in the console; `selected(expression, index or
-    None)`: the user has chosen a tensor or an element.
+    None)`: the user has chosen a tensor or an element; `cell_selected(cell)`: a cell of its storage
+    that no element of it reads.
     """
 
     run_requested = Signal(str)
     selected = Signal(str, object)
+    cell_selected = Signal(int)
 
     def __init__(self, bench: Workbench, view: V, parent: QObject) -> None:
         super().__init__(parent)
@@ -112,7 +114,7 @@ class StorageTab(Tab[StorageView]):
         view.window_requested.connect(self._read)
         view.element_selected.connect(self._choose)
         view.selection_cleared.connect(lambda: self._choose(None))
-        view.cell_selected.connect(lambda cell: self._locate(cell=cell))
+        view.cell_selected.connect(self._choose_cell)
         view.reader_activated.connect(self.selected)
 
     def show_tensor(self, expression: str) -> None:
@@ -125,6 +127,16 @@ class StorageTab(Tab[StorageView]):
         self.view.show_element(index)
         if index is not None:
             self._locate(index=index)
+
+    def show_cell(self, cell: int) -> None:
+        """Show a cell, and which elements read it."""
+        self.view.show_cell(cell)
+        self._locate(cell=cell)
+
+    def _choose_cell(self, cell: int) -> None:
+        self._locate(cell=cell)
+        if self.view.element is None:
+            self.cell_selected.emit(cell)
 
     def refresh(self) -> None:
         if self.expression:

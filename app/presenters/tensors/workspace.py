@@ -16,6 +16,8 @@ from app.presenters.tensors.tabs import (
     Tab,
     ValuesTab,
 )
+from app.selection.finding import expression_of
+from app.selection.references import Element, Reference, StorageCell
 from app.window.tensors_page import TensorsPage
 from app.workbench import Workbench
 from engine.protocol import (
@@ -26,6 +28,7 @@ from engine.protocol import (
     VariablesSnapshot,
 )
 
+VALUES, STORAGE = "values", "storage"
 _NAME = re.compile(r"\w*")
 
 
@@ -41,27 +44,30 @@ class TensorsPresenter(QObject):
         self._variables: dict[str, Variable] = {}
         self.expression = ""
         self.element: Index | None = None
+        self._storage = StorageTab(bench, page.storage, self)
         shapes = (page.broadcast, page.reduction, page.product, page.pick)
         self._tabs: tuple[Tab, ...] = (
             ValuesTab(bench, page.values, self),
-            StorageTab(bench, page.storage, self),
+            self._storage,
             AliasTab(bench, page.aliases, self),
             OperationTab(bench, page.operation, self),
             *(ShapeTab(bench, view, self) for view in shapes),
         )
         for tab in self._tabs:
             tab.run_requested.connect(page.console.submit)
-            tab.selected.connect(self.select)
-        page.variables.variable_selected.connect(self.select)
+            tab.selected.connect(self._choose)
+            tab.cell_selected.connect(self._choose_cell)
+        page.variables.variable_selected.connect(self._choose)
         page.variables.run_requested.connect(page.console.submit)
         page.create_form.run_requested.connect(page.console.submit)
-        page.bar.expression_entered.connect(self.select)
-        page.bar.element_cleared.connect(lambda: self.select(self.expression))
+        page.bar.expression_entered.connect(self._choose)
+        page.bar.element_cleared.connect(lambda: self._choose(self.expression))
         page.tabs.currentChanged.connect(self._refresh)
         bench.store.snapshot.connect(self._on_snapshot)
         bench.link.became_ready.connect(self._on_new_engine)
         bench.link.ended.connect(self._on_engine_ended)
         bench.files.opened.connect(self._on_opened)
+        bench.selection.changed.connect(self._follow)
         self._show_devices()
         if bench.link.state == "ready":
             bench.send(ReadVariablesCommand())
@@ -78,6 +84,36 @@ class TensorsPresenter(QObject):
         for tab in self._tabs:
             tab.show_element(element)
         self._show_bar()
+
+    # -- selection -------------------------------------------------------------------------------
+
+    def _choose(self, expression: str, element: Index | None = None) -> None:
+        """The user has chosen a tensor, or one of its elements."""
+        self.select(expression, element)
+        if expression:
+            self._bench.selection.choose(Element(expression, element), VALUES)
+
+    def _choose_cell(self, cell: int) -> None:
+        self._bench.selection.choose(StorageCell(self.expression, cell), STORAGE)
+
+    def _follow(self, reference: Reference | None) -> None:
+        """Select the tensor that another view has chosen, unless the user works here."""
+        if self.page.isVisible():
+            return
+        expression = expression_of(reference, self._bench.known)
+        if expression:
+            self.show_chosen(expression, reference)
+
+    def show_chosen(self, expression: str, reference: Reference | None) -> None:
+        """Select the tensor, and the element, that a reference leads to."""
+        match reference:
+            case Element(_, index) if index is not None:
+                self.select(expression, index)
+            case StorageCell(_, cell):
+                self.select(expression)
+                self._storage.show_cell(cell)
+            case _:
+                self.select(expression)
 
     # -- what the reader wants -------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from ...errors import sendable
-from ...protocol import GraphNode, GraphSnapshot, SourceLine, StaleTensor
+from ...protocol import MODEL_FILE, GraphNode, GraphSnapshot, SourceLine, StaleTensor
 from ...recording.recording import Place, source_line
 from .node_facts import device_name, output_specs, storages_of
 from .parts import in_parts
@@ -18,7 +18,7 @@ from .reading import Graph, Node
 MAX_SHOWN_NODES = 50_000
 MAX_CLASSES = 20_000
 MAX_SOURCES_CHARS = 60_000
-"""Characters of cells in a snapshot: beyond, only the cells before are sent."""
+"""Characters of code in a snapshot: a text that does not fit is left out."""
 
 
 def title(node: Node) -> str:
@@ -72,7 +72,7 @@ def graph_snapshots(
         plan=tuple(node.id for node in plan),
         modules=_classes(provenance),
         rules={name: words for name in {n.name for n in nodes} if (words := words_of(name))},
-        sources=_cells({place[0] for place in lines}),
+        sources=_sources({place[0] for place in lines}),
         truncated=len(graph.nodes) - count + graph.truncated,
         saved_bytes=sum(storages.values()),
         root=sendable(root),
@@ -146,13 +146,14 @@ def _node(
     )
 
 
-def _cells(files: Collection[str]) -> dict[str, str]:
-    """The text of those of `files` that are cells of the console."""
+def _sources(files: Collection[str]) -> dict[str, str]:
+    """The texts of `files`, cells first, as long as there is room. That of the canvas's model is
+    known to the window."""
     found, length = {}, 0
-    for file in sorted(files):
-        text = "".join(linecache.getlines(file)) if file.startswith("<cell ") else ""
-        length += len(text)
-        if text and length <= MAX_SOURCES_CHARS:
+    for file in sorted(files, key=lambda name: (not name.startswith("<"), name)):
+        text = "" if file == MODEL_FILE else "".join(linecache.getlines(file))
+        if text and length + len(text) <= MAX_SOURCES_CHARS:
+            length += len(text)
             found[sendable(file)] = sendable(text)
     return found
 

@@ -9,7 +9,16 @@ from pathlib import Path
 import pytest
 
 from app import templates
-from app.selection.references import Blocks, Call, Module, Node, Parameter
+from app.selection.references import (
+    Blocks,
+    Call,
+    Element,
+    Line,
+    Module,
+    Node,
+    Parameter,
+    StorageCell,
+)
 from engine.project import edits
 from engine.project.subject import FileSubject, Objective
 from engine.protocol import GraphSnapshot, TraceSnapshot
@@ -225,3 +234,78 @@ def test_a_call_of_the_trace_lights_its_nodes_and_a_node_its_call(program, qtbot
     (call,) = page.trace.tree.calls.chosen
     assert trace.calls[call].name == "aten::mul.Tensor"
     assert page.trace.tree.calls.position == tanh  # the trace itself stays where it is
+
+
+# -- tensors, cells of storage, lines ------------------------------------------------------------
+
+CELL = """w = torch.ones(2, 3, requires_grad=True)
+h = w * 2
+loss = h.sum()"""
+
+
+@pytest.fixture
+def console(program, qtbot):
+    """The graph of a loss of the console, whose cell stands beside it."""
+    program.workspaces.run_python(CELL)
+    program.bench.link.drain()
+    program.workspaces.show_graph_of("loss")
+    drawn(program, qtbot)
+    return program
+
+
+def test_a_line_lights_the_nodes_that_it_made_and_a_node_its_line(console):
+    view, selection = steps(console), console.bench.selection
+    assert view.code.isVisible()
+    view.code.text.clicked.emit(2)
+    assert selection.current == Line("<cell 1>", 2)
+    (node,) = lit(console)
+    assert nodes(console)[node].name == "MulBackward0" and view.code.chosen == (2,)
+    choose_gradient(console, "w")
+    assert selection.current == Element("w") and view.code.chosen == (2,)  # it is used there
+    view.graph.select(0)
+    assert view.code.chosen == (3,)
+    console.workspaces.at_tensors()
+    assert console.workspaces.tensors.expression == "loss"  # the root's result
+
+
+def test_the_file_of_a_subject_stands_beside_its_graph(gpt):
+    choose_gradient(gpt, WEIGHT)
+    view = steps(gpt).code
+    text = view.text.toPlainText().splitlines()
+    assert [text[line - 1].strip() for line in view.chosen] == [
+        "q, k, v = self.c_attn(x).split(C, dim=2)"
+    ]
+
+
+def test_an_element_a_cell_and_a_variable_are_chosen_and_gone_back_to(console):
+    page, tensors = console.window.page("tensors"), console.workspaces.tensors
+    selection, link = console.bench.selection, console.bench.link
+    console.workspaces.at_tensors()
+    page.variables.variable_selected.emit("h")
+    link.drain()
+    assert selection.current == Element("h")
+    assert nodes(console)[lit(console).pop()].name == "MulBackward0"
+    page.tabs.setCurrentWidget(page.storage)
+    link.drain()
+    page.storage._on_cell(4)  # a click on the strip
+    link.drain()
+    assert selection.current == Element("h", (1, 1)) and tensors.element == (1, 1)
+    page.bar.expression_entered.emit("h[0]")
+    link.drain()
+    page.storage._on_cell(5)
+    link.drain()
+    assert selection.current == StorageCell("h[0]", 5)  # h[0] does not read it
+    console.window.show_workspace("autograd")
+    steps(console).graph.select(0)
+    link.drain()
+    assert tensors.expression == "loss"
+    for _ in range(3):
+        selection.back()
+    assert (tensors.expression, tensors.element) == ("h", (1, 1))
+
+
+def test_a_workspace_in_use_keeps_its_tensor(console):
+    console.workspaces.at_tensors()
+    console.window.page("tensors").variables.variable_selected.emit("h")
+    steps(console).graph.select(0)
+    assert console.workspaces.tensors.expression == "h"
