@@ -16,9 +16,13 @@ from widgets.structure.lines import (
     OF_BUFFERS,
     OF_MODULES,
     OF_PARAMETERS,
+    OF_TWO_PARAMETERS,
+    TIE,
     Action,
     action_lines,
     initialising_lines,
+    tying_line,
+    why_not_tied,
 )
 from widgets.text import format_number
 from widgets.theme import GRID
@@ -98,7 +102,8 @@ class ActionBar(QWidget):
         self._weights = weights
         self.target.setText(weights[0].name if len(weights) == 1 else f"{len(weights):,} rows")
         has_buffer = any(row.kind == "buffer" for row in weights)
-        self._offer(OF_BUFFERS if has_buffer else OF_PARAMETERS)
+        of_parameters = OF_TWO_PARAMETERS if len(weights) == 2 else OF_PARAMETERS
+        self._offer(OF_BUFFERS if has_buffer else of_parameters)
 
     def show_preview(self, rows: Sequence[InitialValues]) -> None:
         """Tell what initialising would give; with a problem, the line is not run."""
@@ -151,6 +156,8 @@ class ActionBar(QWidget):
         if "\n".join(lines) != self.line.toolTip():
             self._show_lines(lines)
             self.tell("")
+        if self.action.currentData() == TIE and (why := why_not_tied(*self._weights)):
+            self.tell(why, "error")
         self.run_button.setEnabled(bool(lines))
         self.copy_button.setEnabled(bool(lines))
         if initialises and lines:
@@ -174,6 +181,9 @@ class ActionBar(QWidget):
         if action == INITIALISE:
             function, arguments = self.function.currentData().name, self.arguments.text()
             return initialising_lines(function, arguments, self._subject, self._weights)
+        if action == TIE:
+            is_possible = not why_not_tied(*self._weights)
+            return [tying_line(self._subject, *self._weights)] if is_possible else []
         module = [self._module] if self._module else []
         return action_lines(action, self._subject, self._weights or module)
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from engine.protocol import ModuleRow, WeightRow
+from widgets.text import format_shape
 
 _ATOMS = (ast.Name, ast.Attribute, ast.Call, ast.Subscript)
 """Expressions that need no brackets before a dot."""
@@ -14,7 +15,7 @@ _ATOMS = (ast.Name, ast.Attribute, ast.Call, ast.Subscript)
 
 @dataclass(frozen=True)
 class Action:
-    """`ending` is what a line adds to the module or tensor; empty for initialising."""
+    """`ending` is what a line adds to the module or tensor; empty for initialising and tying."""
 
     title: str
     tip: str
@@ -42,9 +43,16 @@ EVAL = Action(
     ".eval()",
 )
 INITIALISE = Action("Initialise", "Fill it by a function of torch.nn.init.", "")
+TIE = Action(
+    "Tie",
+    "One tensor under both names: the second row gets that of the first. An optimizer that holds"
+    " the second's goes on with the old one: make it again afterwards.",
+    "",
+)
 
 OF_MODULES = (FREEZE, UNFREEZE, TRAIN, EVAL)
 OF_PARAMETERS = (FREEZE, UNFREEZE, INITIALISE)
+OF_TWO_PARAMETERS = (FREEZE, UNFREEZE, INITIALISE, TIE)
 OF_BUFFERS = (INITIALISE,)
 
 
@@ -109,6 +117,27 @@ def initialising_lines(
     after = f", {arguments.strip()}" if arguments.strip() else ""
     subject = _before_dot(subject)
     return [f"torch.nn.init.{function}({subject}{row.code}{after})" for row in rows]
+
+
+def tying_line(subject: str, first: WeightRow, second: WeightRow) -> str:
+    """The line that makes the second parameter the first: `model.head.weight = model.emb.weight`.
+    A name that Python cannot write is registered."""
+    subject = _before_dot(subject)
+    kept = f"{subject}{first.code}"
+    owner, found, name = second.code.rpartition(".get_parameter(")
+    if found:
+        return f"{subject}{owner}.register_parameter({name[:-1]}, {kept})"
+    return f"{subject}{second.code} = {kept}"
+
+
+def why_not_tied(first: WeightRow, second: WeightRow) -> str:
+    """Why two parameters cannot be tied; empty if they can."""
+    if second.name in first.shared_with:
+        return f"{first.name} and {second.name} are one tensor already."
+    if first.shape != second.shape:
+        shapes = f"{format_shape(first.shape)} and {format_shape(second.shape)}"
+        return f"Only parameters of equal shapes can be tied; these have {shapes}."
+    return ""
 
 
 def _before_dot(expression: str) -> str:

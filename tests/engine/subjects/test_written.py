@@ -190,3 +190,18 @@ def test_a_preview_tells_what_a_function_cannot_initialise(ask):
     with pytest.raises(LabError, match="There is no parameter or buffer `no`"):
         command = PreviewInitCommand(subject=ConsoleSubject("net"), names=("no",), function="ones_")
         ask(command)
+
+
+def test_a_line_that_ties_runs_on_a_module_that_an_expression_made(ask):
+    source = (
+        "class Net(nn.Module):\n"
+        "    def __init__(self):\n"
+        "        super().__init__()\n"
+        "        self.a, self.b = nn.Linear(2, 2), nn.Linear(2, 2)"
+    )
+    ask(RunCellCommand(source=source))
+    subject = ConsoleSubject("Net()")
+    ask(RunLineCommand(subject=subject, source="Net().b.weight = Net().a.weight"))
+    part = ask(ReadStructureCommand(subject=subject))[-1]
+    assert {row.name: row.shared_with for row in part.weights}["b.weight"] == ("a.weight",)
+    assert part.totals.parameters == 4 + 2 + 2

@@ -6,8 +6,10 @@ import ast
 import inspect
 
 import pytest
+import torch
 from torch import nn
 
+from engine.subjects.structure import weight_rows
 from tests.widgets.structure.small_structure import MODULES, WEIGHTS
 from widgets.structure.lines import (
     EVAL,
@@ -17,6 +19,8 @@ from widgets.structure.lines import (
     UNFREEZE,
     action_lines,
     initialising_lines,
+    tying_line,
+    why_not_tied,
 )
 
 
@@ -34,6 +38,47 @@ def test_lines_reach_what_is_selected():
     assert initialising_lines("zeros_", "", "net", WEIGHTS[7:]) == [
         "torch.nn.init.zeros_(net.head.bias)"
     ]
+
+
+class Pair(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.emb, self.head = nn.Embedding(5, 3), nn.Linear(3, 5, bias=False)
+        self.inner = nn.Module()
+        self.inner.register_parameter("w w", nn.Parameter(torch.ones(5, 3)))
+        self.all = nn.ParameterList([torch.ones(5, 3), torch.ones(3)])
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "line"),
+    [
+        ("emb.weight", "head.weight", "net.head.weight = net.emb.weight"),
+        ("head.weight", "all.0", "net.all[0] = net.head.weight"),
+        (
+            "emb.weight",
+            "inner.w w",
+            "net.inner.register_parameter('w w', net.emb.weight)",
+        ),
+        ("inner.w w", "emb.weight", "net.emb.weight = net.inner.get_parameter('w w')"),
+    ],
+)
+def test_a_line_ties_two_parameters(first, second, line):
+    net = Pair()
+    rows = {row.name: row for row in weight_rows(net)}
+    assert why_not_tied(rows[first], rows[second]) == ""
+    assert tying_line("net", rows[first], rows[second]) == line
+    kept = net.get_parameter(first)
+    exec(line, {"net": net})
+    assert net.get_parameter(second) is kept is net.get_parameter(first)
+    rows = {row.name: row for row in weight_rows(net)}
+    assert rows[second].shared_with == (first,)
+    assert "one tensor already" in why_not_tied(rows[first], rows[second])
+
+
+def test_parameters_of_other_shapes_are_not_tied():
+    rows = {row.name: row for row in weight_rows(Pair())}
+    words = "Only parameters of equal shapes can be tied; these have (5, 3) and (3,)."
+    assert why_not_tied(rows["emb.weight"], rows["all.1"]) == words
 
 
 @pytest.mark.parametrize("initialiser", INITIALISERS, ids=lambda one: one.name)

@@ -331,7 +331,7 @@ def test_rows_are_frozen_and_initialised_and_buffers_initialised_only(view):
         "Net().head.bias.requires_grad_(False)",
     ]
     titles = [view.bar.action.itemText(i) for i in range(view.bar.action.count())]
-    assert titles == ["Freeze", "Unfreeze", "Initialise"]
+    assert titles == ["Freeze", "Unfreeze", "Initialise", "Tie"]
     choose_rows(view, 4)
     assert view.bar.action.count() == 1 and view.bar.action.currentText() == "Initialise"
     assert view.bar.source.startswith("torch.nn.init.kaiming_uniform_(Net().body[1].running_mean, ")
@@ -341,6 +341,25 @@ def test_rows_are_frozen_and_initialised_and_buffers_initialised_only(view):
     assert len(view.bar.source.splitlines()) == 6
     choose_rows(view)
     assert view.bar.source == "Net().requires_grad_(False)"
+
+
+def test_two_parameters_of_one_shape_are_tied(view, qtbot):
+    choose_rows(view, 0, 6)
+    choose_action(view, "Tie")
+    assert view.bar.source == "Net().head.weight = Net().body[0].weight"
+    assert view.bar.run_button.isEnabled()
+    with qtbot.waitSignal(view.bar.run_requested) as run:
+        view.bar.run_button.click()
+    assert run.args == ["Net().head.weight = Net().body[0].weight"]
+    choose_rows(view, 0, 7)
+    choose_action(view, "Tie")
+    assert view.bar.source == ""
+    assert view.bar.told.text().endswith("these have (2, 4) and (2,).")
+    assert not view.bar.run_button.isEnabled()
+    choose_rows(view, 0, 1, 6)
+    assert view.bar.action.findText("Tie") < 0 and view.bar.told.text() == ""
+    choose_rows(view, 0, 4)
+    assert view.bar.action.findText("Tie") < 0
 
 
 def test_initialising_is_tried_first(view, qtbot):
