@@ -155,6 +155,8 @@ class GraphSnapshot(Snapshot, frozen=True, kw_only=True):
 
 def join_graph(parts: Sequence[GraphSnapshot]) -> GraphSnapshot:
     """One graph from all its parts, in order."""
+    if len(parts) == 1:
+        return parts[0]
     return structs.replace(
         parts[0],
         nodes=tuple(node for part in parts for node in part.nodes),

@@ -49,6 +49,7 @@ class LightRecording:
         self.end = 0
         self.noted: deque[Noted] = deque(maxlen=max_calls)
         self._ordered: list[Noted] = []
+        self._firsts: list[int] = []
         self._newest: Noted | None = None
         self._asked_for: dict[int, Call] = {}
 
@@ -68,7 +69,7 @@ class LightRecording:
     def call_of(self, sequence: int) -> Call | None:
         """The function that made the node of this sequence number: none is inside another."""
         noted = self._in_order()
-        place = bisect_right(noted, sequence, key=itemgetter(0)) - 1
+        place = bisect_right(self._firsts, sequence) - 1
         if place < 0 or noted[place][1] <= sequence:
             return None
         call = self._asked_for.get(place)
@@ -85,6 +86,7 @@ class LightRecording:
         newest = self.noted[-1] if self.noted else None
         if len(self._ordered) != len(self.noted) or self._newest is not newest:
             self._ordered = sorted(self.noted, key=itemgetter(0))
+            self._firsts = [first for first, *_ in self._ordered]
             self._newest = newest
             self._asked_for.clear()
         return self._ordered

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 import torch
 
 from ...protocol import TensorSpec
-from ...recording.writes import storage_of
 from ...tensors.readable import dtype_name
 
 
@@ -31,6 +30,31 @@ class SavedTensor(NamedTuple):
 device_name = cache(str)
 
 _NO_TENSOR = TensorSpec((), "unknown")
+
+
+class OutputsRead:
+    """Reads the outputs of many nodes. Most are alike: a spec is made once for each kind."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[Any, ...], _Outputs] = {}
+
+    def of(self, fn: Any) -> _Outputs:
+        """`Node.outputs` and `Node.device`, of the node's `fn`."""
+        metadata = fn._input_metadata
+        if len(metadata) != 1:
+            return output_specs(metadata), device_name(metadata[0].device) if metadata else ""
+        (only,) = metadata
+        try:
+            key = (*only.shape, only.dtype, only.device)
+            found = self._known.get(key)
+        except (RuntimeError, TypeError):  # some nested tensors have no one shape
+            return output_specs(metadata), device_name(only.device)
+        if found is None:
+            found = self._known[key] = output_specs(metadata), device_name(only.device)
+        return found
+
+
+_Outputs = tuple[tuple[TensorSpec, ...], str]
 
 
 def output_specs(metadata: Sequence[Any]) -> tuple[TensorSpec, ...]:
@@ -123,8 +147,9 @@ def _saved_tensor(name: str, saved: Any) -> SavedTensor:
 def _storage(t: torch.Tensor) -> tuple[int, int]:
     """A number that tells the tensor's storage from others, and its bytes. A sparse tensor has no
     storage: its own id is used."""
-    storage = storage_of(t)
-    if storage is None:
+    try:
+        storage = t.untyped_storage()
+    except Exception:  # layouts without a storage raise errors of several types
         return id(t), t.numel() * t.element_size()
     return storage._cdata, storage.nbytes()
 

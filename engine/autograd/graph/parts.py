@@ -11,6 +11,8 @@ import msgspec
 from ...protocol import GraphSnapshot, TraceSnapshot
 
 MAX_PART_BYTES = 190_000
+SMALL_ITEM_BYTES = 32
+"""If items of this size would fill more than one part, the whole is not encoded to be measured."""
 
 _encoder = msgspec.msgpack.Encoder()
 
@@ -22,6 +24,9 @@ def in_parts(
 ) -> list[Cuttable]:
     """The snapshot in pieces of about `max_bytes` at most. The items of `fields` (tuples and dicts)
     are divided among the pieces in order; all other fields are in every piece."""
+    items = sum(len(getattr(whole, name)) for name in fields)
+    if items * SMALL_ITEM_BYTES <= max_bytes and len(_encoder.encode(whole)) <= max_bytes:
+        return [whole]
     pieces = list(_pieces(whole, fields, max_bytes))
     return [
         msgspec.structs.replace(piece, part=number, parts=len(pieces))

@@ -43,7 +43,7 @@ class Provenance:
         owner_of: NameOf = lambda t: "",
         shared_below: int = 0,
     ) -> None:
-        self._recordings, self._name_of, self._owner_of = recordings, name_of, owner_of
+        self._recordings, self._name_of, self.owner_of = recordings, name_of, owner_of
         self._shared_below = shared_below
 
     @property
@@ -57,8 +57,12 @@ class Provenance:
 
     def call_of(self, sequence: int, kind: Kind) -> Call | None:
         """`call`, of a node of this number and kind."""
-        recording = self._recording(sequence)
-        call = None if recording is None else recording.call_of(sequence)
+        if not self._recordings or sequence < self._shared_below:
+            return None
+        call = self._recordings[-1].call_of(sequence)  # most nodes are the newest's
+        if call is None:
+            recording = find_recording(self._recordings, sequence)
+            call = None if recording is None else recording.call_of(sequence)
         # Another thread's node may have the number of a node of this thread.
         return call if call is not None and _agree(call, kind) else None
 
@@ -77,12 +81,14 @@ class Provenance:
         "" if that was not recorded."""
         variable = node.variable
         if variable is not None:
-            return self._owner_of(variable)
+            return self.owner_of(variable)
         call = self.call(node)
         return "" if call is None else call.module
 
     def cuts(self, node: Node) -> Iterator[GraphCut]:
         """The node's inputs that get no gradient, each with the reason that was recorded."""
+        if not self._recordings:
+            return
         targets = [fn is not None for fn, _ in node.fn.next_functions]
         call = None if all(targets) else self.call(node)
         slots = () if call is None else _slots(call, node.op)

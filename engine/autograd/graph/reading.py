@@ -49,6 +49,23 @@ def kind_of(node_class: type, torch_name: str) -> Kind:
     )
 
 
+_torchs: dict[type, Kind] = {}
+"""The kinds of torch's own classes, whose nodes all have the name of the class."""
+
+
+def kind_of_node(fn: Any) -> Kind:
+    """The kind of a node."""
+    return _torchs.get(type(fn)) or _kind_by_name(fn)
+
+
+def _kind_by_name(fn: Any) -> Kind:
+    node_class, torch_name = type(fn), fn.name()
+    kind = kind_of(node_class, torch_name)
+    if torch_name == node_class.__name__ and not kind.is_custom:
+        _torchs[node_class] = kind
+    return kind
+
+
 @dataclass(eq=False, slots=True)
 class Node:
     """One node: `fn` is torch's own object, `label` the name of its variable (leaves only).
@@ -63,7 +80,7 @@ class Node:
     @property
     def kind(self) -> Kind:
         """What all nodes of the same class and name have in common."""
-        return kind_of(type(self.fn), self.fn.name())
+        return kind_of_node(self.fn)
 
     @property
     def name(self) -> str:

@@ -10,10 +10,11 @@ from contextlib import contextmanager
 from ...errors import sendable
 from ...protocol import MODEL_FILE, GraphNode, GraphSnapshot, SourceLine, StaleTensor
 from ...recording.recording import Place, source_line
-from .node_facts import device_name, output_specs, storages_of
+from .deep_graphs import LEAF_SEQUENCE
+from .node_facts import OutputsRead, storages_of
 from .parts import in_parts
 from .provenance import Provenance
-from .reading import Graph, Node
+from .reading import Graph, Node, kind_of_node
 
 MAX_SHOWN_NODES = 50_000
 MAX_CLASSES = 20_000
@@ -44,15 +45,11 @@ def graph_snapshots(
     name do in backward, or ""."""
     shown = graph.nodes[:max_nodes]
     count = len(shown)
-    blocks = blocks or {}
     is_stale = {save.node for save in stale}
     lines: dict[Place, SourceLine] = {}
-    nodes: list[GraphNode] = []
     storages: dict[int, int] = {}  # the bytes of each that a node keeps alive
     with _without_collection():
-        for node in shown:
-            stale_too = node.id in is_stale
-            nodes.append(_node(node, provenance, blocks.get(node.id), stale_too, lines, storages))
+        nodes = _told(shown, provenance, blocks or {}, is_stale, lines, storages)
         for node in graph.nodes[count:]:
             storages.update(node.storages)
         cuts = [
@@ -96,54 +93,63 @@ def _without_collection() -> Iterator[None]:
             gc.enable()
 
 
-def _node(
-    node: Node,
+def _told(
+    shown: Sequence[Node],
     provenance: Provenance,
-    block: str | None,
-    stale: bool,
+    blocks: Mapping[int, str],
+    is_stale: Collection[int],
     lines: dict[Place, SourceLine],
     storages: dict[int, int],
-) -> GraphNode:
-    """The node as the window gets it. `lines` and `storages` get what it has of these."""
-    fn, kind, sequence, saved_bytes = node.fn, node.kind, -1, 0
-    label, module, aten, source = kind.op, "", "", None
-    if kind.is_leaf:
-        label, module = sendable(title(node)), sendable(provenance.module(node))
-    else:
-        sequence = node.sequence
-        if node.label:
-            label = sendable(title(node))
-        call = provenance.call_of(sequence, kind)
-        if call is not None:
-            module, place = sendable(call.module), call.place
-            if call.kind == "op":
-                aten = call.name
-            if place is not None:
-                source = lines.get(place)
-                if source is None:
-                    source = lines[place] = source_line(place)
-    if kind.saves:
-        kept = storages_of(fn, kind.saves)
-        storages.update(kept)
-        saved_bytes = sum(kept.values())
-    metadata = fn._input_metadata
-    return GraphNode(  # by position, which takes half as long
-        node.id,
-        kind.name,
-        label,
-        "leaf" if kind.is_leaf else "operation",
-        block,
-        sequence,
-        output_specs(metadata),
-        saved_bytes,
-        kind.op,
-        module,
-        aten,
-        source,
-        device_name(metadata[0].device) if metadata else "",
-        stale,
-        not saved_bytes and bool(kind.saves) and node.is_freed,
-    )
+) -> list[GraphNode]:
+    """The nodes as the window gets them. `lines` and `storages` get what they have of these."""
+    told: list[GraphNode] = []
+    outputs_of, call_of = OutputsRead().of, provenance.call_of
+    for node in shown:
+        fn, number, label = node.fn, node.id, node.label
+        kind = kind_of_node(fn)
+        name, op, is_leaf, _, saves = kind
+        sequence, saved_bytes, module, aten, source = -1, 0, "", "", None
+        if is_leaf:
+            label, module = sendable(title(node)), sendable(provenance.owner_of(fn.variable))
+        else:
+            sequence = fn._sequence_nr()
+            if sequence == LEAF_SEQUENCE:
+                sequence = -1
+            label = sendable(title(node)) if label else op
+            call = call_of(sequence, kind)
+            if call is not None:
+                module, place = sendable(call.module), call.place
+                if call.kind == "op":
+                    aten = call.name
+                if place is not None:
+                    source = lines.get(place)
+                    if source is None:
+                        source = lines[place] = source_line(place)
+        if saves:
+            kept = storages_of(fn, saves)
+            storages.update(kept)
+            saved_bytes = sum(kept.values())
+        outputs, device = outputs_of(fn)
+        told.append(
+            GraphNode(  # by position, which takes half as long
+                number,
+                name,
+                label,
+                "leaf" if is_leaf else "operation",
+                blocks.get(number),
+                sequence,
+                outputs,
+                saved_bytes,
+                op,
+                module,
+                aten,
+                source,
+                device,
+                number in is_stale,
+                not saved_bytes and bool(saves) and node.is_freed,
+            )
+        )
+    return told
 
 
 def _sources(files: Collection[str]) -> dict[str, str]:
