@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import sys
 from bisect import bisect_right
-from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from operator import itemgetter
@@ -30,6 +29,7 @@ from .user_files import UsersFrames, is_user_file
 from .writes import SHARING, Watch, op_name, version_of
 
 MAX_CALLS = 50_000
+FIRST_TURNS = 2
 
 
 Noted = tuple[int, int, str, str, Place | None, tuple[Slot, ...], TinyValues | None]
@@ -37,8 +37,9 @@ Noted = tuple[int, int, str, str, Place | None, tuple[Slot, ...], TinyValues | N
 
 
 class LightRecording:
-    """The newest `max_calls` functions that made nodes, noted as a tuple each: a long loop takes
-    no more memory than a short one. A `Call` is made of one when it is asked for.
+    """Functions that made nodes, noted as a tuple each; a `Call` is made of one when it is asked
+    for. A long loop takes no more memory than a short one: when there are `max_calls`, the older
+    half is folded to the first FIRST_TURNS calls of a function at a line and in a module.
 
     `classes` has the class name of each module path, `notes` say what is not in the recording.
     """
@@ -47,7 +48,10 @@ class LightRecording:
         self.classes: dict[str, str] = {}
         self.notes: list[str] = []
         self.end = 0
-        self.noted: deque[Noted] = deque(maxlen=max_calls)
+        self.noted: list[Noted] = []
+        self.max_calls = max_calls
+        self._first: list[Noted] = []  # of what was folded
+        self._turns: dict[tuple[str, str, Place | None], int] = {}
         self._ordered: list[Noted] = []
         self._firsts: list[int] = []
         self._newest: Noted | None = None
@@ -58,7 +62,23 @@ class LightRecording:
         return [_call(index, each) for index, each in enumerate(self._in_order())]
 
     def __len__(self) -> int:
-        return len(self.noted)
+        return len(self._first) + len(self.noted)
+
+    def fold(self) -> None:
+        """Make room for new calls."""
+        half = len(self.noted) // 2
+        turns, first = self._turns, self._first
+        for each in self.noted[:half]:
+            key = each[2:5]
+            turn = turns.get(key, 0)
+            if turn < FIRST_TURNS and len(first) < self.max_calls // 2:
+                turns[key] = turn + 1
+                first.append(each)
+        del self.noted[:half]
+
+    @property
+    def is_folded(self) -> bool:
+        return bool(self._first)
 
     @property
     def span(self) -> tuple[int, int]:
@@ -84,8 +104,8 @@ class LightRecording:
     def _in_order(self) -> list[Noted]:
         """By number. A custom Function ends after those that its forward calls."""
         newest = self.noted[-1] if self.noted else None
-        if len(self._ordered) != len(self.noted) or self._newest is not newest:
-            self._ordered = sorted(self.noted, key=itemgetter(0))
+        if len(self._ordered) != len(self) or self._newest is not newest:
+            self._ordered = sorted((*self._first, *self.noted), key=itemgetter(0))
             self._firsts = [first for first, *_ in self._ordered]
             self._newest = newest
             self._asked_for.clear()
@@ -110,10 +130,10 @@ class Begun(NamedTuple):
 class LightRecorder:
     """A context manager that records what this thread runs, at a few us per torch function.
 
-    `recording` has the newest `max_calls` torch functions that made nodes, with the numbers of
-    results of a few elements. No tensor is kept alive, and nothing that runs is changed. What
-    an optimizer of torch or a package runs is not seen; `watch` is told of its step. Other threads
-    are not seen.
+    `recording` has the torch functions that made nodes, of a long loop the first turns and the
+    last, with the numbers of results of a few elements. No tensor is kept alive, and nothing that
+    runs is changed. What an optimizer of torch or a package runs is not seen; `watch` is told of
+    its step. Other threads are not seen.
 
     `modules` names modules, as it does for a Recorder; `files` tells the user's own source files.
     `watch` and `cuts` remember what wrote to tensors and why they require no grad. The
@@ -155,9 +175,10 @@ class LightRecorder:
         self._paths.clear()
         self.recording.end = next_sequence()
         self._cuts.forget_the_dead()
-        if len(self._noted) == self._noted.maxlen:
+        if self.recording.is_folded:
             self.recording.notes.append(
-                f"Only the newest {len(self._noted):,} calls are remembered."
+                f"Of lines that ran often, the first {FIRST_TURNS} turns and the newest"
+                f" {len(self._noted):,} calls are remembered."
             )
 
     # -- told by the modes -------------------------------------------------------------------------
@@ -212,6 +233,8 @@ class LightRecorder:
         tiny = tiny_values(result) if end - first == 1 else None
         path, place = self._paths.of(module), self._frames.place(3)
         self._noted.append((first, end, func.__name__, path, place, slots, tiny))
+        if len(self._noted) >= self.recording.max_calls:
+            self.recording.fold()
 
     # -- what a call is noted for ------------------------------------------------------------------
 
@@ -229,6 +252,8 @@ class LightRecorder:
         tiny = tiny_values(result) if end - first == 1 else None
         path, place = self._paths.current, self._frames.place()
         self._noted.append((first, end, sys.intern(name), path, place, slots, tiny))
+        if len(self._noted) >= self.recording.max_calls:
+            self.recording.fold()
 
     def _slots(self, func: str | Callable, args: tuple, given: Given) -> tuple[Slot, ...]:
         if left_out := [id(t) for t in statistics(func, args)]:

@@ -211,17 +211,28 @@ def test_what_is_too_much_is_left_out_and_said() -> None:
     assert short.recording.notes == ["Only the first 10 calls are recorded."]
 
 
-def test_a_light_recording_keeps_the_newest_calls_and_no_tensor() -> None:
+def test_a_light_recording_keeps_first_and_last_turns_and_no_tensor() -> None:
     x = torch.ones(2, requires_grad=True)
+    numbers: list[list[int]] = []
     with LightRecorder(max_calls=50) as recorder:
-        y = x
+        y = (x + 1).exp()
+        before = y.grad_fn._sequence_nr()
         for _ in range(500):
             y = y * 2
+            numbers.append([y.grad_fn._sequence_nr()])
+            y = y.sin()
+            numbers[-1].append(y.grad_fn._sequence_nr())
             gone = weakref.ref(y)
-    assert 50 <= len(recorder.recording.calls) < 100
-    assert recorder.recording.notes
-    newest = recorder.recording.call_of(y.grad_fn._sequence_nr())
-    assert newest is not None and newest.name == "mul"
+    recording = recorder.recording
+    assert len(recording) == len(recording.calls) <= 50 + 6
+    assert recording.notes
+    calls = [[recording.call_of(each) for each in turn] for turn in numbers]
+    whole = [[c is not None and c.name for c in turn] == ["mul", "sin"] for turn in calls]
+    kept = [turn for turn, is_whole in enumerate(whole) if is_whole]
+    assert kept[:2] == [0, 1] and kept[2:] == list(range(500 - len(kept) + 2, 500))
+    assert len(kept) >= 12
+    ahead = recording.call_of(before)
+    assert ahead is not None and ahead.name == "exp"
     y = None
     gc.collect()
     assert gone() is None
