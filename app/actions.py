@@ -125,6 +125,8 @@ MENUS: dict[str, tuple[ActionSpec | str, ...]] = {
          "Run all cells that this project keeps, in order, up to the first that fails."),
         ("tensors.forget_cells", "Re&move the project's cells", "", "notebook-remove-outline",
          "Remove the cells from the project. The variables that they made stay."),
+        ("tensors.show_muted_advice", "Show muted ad&vice", "", "bell-outline",
+         "Show the notes again whose kinds were muted, from the next cell on."),
     ),
     "&Model": _menu(
         ("model.insert", "&Insert block…", "/", "plus-box-outline",

@@ -15,6 +15,7 @@ from PySide6.QtWidgets import QApplication
 from app.autosave import Autosave, find_recoveries, recovery_folder
 from app.files import ProjectFiles
 from app.history import History
+from app.presenters.advice import AdvicePresenter
 from app.presenters.cells import CellsPresenter
 from app.presenters.engine import EnginePresenter
 from app.presenters.export import ExportPresenter
@@ -95,6 +96,9 @@ class Application(QObject):
         self.window.block_wanted.connect(
             lambda kind: self.workspaces.at_model().edits.add_chosen(kind)
         )
+        to = self.workspaces
+        self.advice = AdvicePresenter(bench, to.show_finding, to.drop_findings, self)
+        to.advice_muted.connect(self.advice.mute)
         self._connect_python_files()
         self.window.closing.connect(self.close)
         bench.actions.bind(self._calls())
@@ -177,6 +181,7 @@ class Application(QObject):
             "tensors.open_file": lambda: to.at_tensors().console.open_file(),
             "tensors.run_again": self.cells.run_again,
             "tensors.forget_cells": self.cells.forget,
+            "tensors.show_muted_advice": self.advice.unmute_all,
             "model.insert": lambda: to.model.ask_for_block(),
             "model.layout": lambda: to.model.arrange(),
             "model.copy_code": lambda: to.model.copy_code(),

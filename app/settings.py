@@ -54,6 +54,15 @@ class Settings:
         self._store.setValue("agreed_files", [entry, *others][:AGREED_FILES])
 
     @property
+    def muted_advice(self) -> tuple[str, ...]:
+        """The kinds of findings that are not shown."""
+        return tuple(self._list("advice/muted"))
+
+    @muted_advice.setter
+    def muted_advice(self, kinds: tuple[str, ...]) -> None:
+        self._store.setValue("advice/muted", list(kinds))
+
+    @property
     def trace_code(self) -> str:
         """The Python that was traced last; empty if there is none."""
         return str(self._store.value("trace/code", ""))

@@ -21,7 +21,7 @@ from app.workbench import Workbench
 from engine.project.document import Workspace
 from engine.project.examples import graph_examples
 from engine.project.subject import CanvasSubject
-from engine.protocol import LoopSnapshot, Snapshot
+from engine.protocol import Finding, LoopSnapshot, Snapshot
 
 if TYPE_CHECKING:
     from app.presenters.autograd.passes import AutogradPresenter
@@ -36,10 +36,11 @@ class Workspaces(QObject):
     """`start`, `tensors`, `model`, `autograd` and `train` are the workspaces' presenters, whether
     their pages are shown or not. `at_tensors()` and the like also show the page.
 
-    `file_wanted(path)`: run a Python file.
+    `file_wanted(path)`: run a Python file. `advice_muted(kind)`: no findings of a kind are wanted.
     """
 
     file_wanted = Signal(str)
+    advice_muted = Signal(str)
 
     def __init__(
         self,
@@ -133,6 +134,7 @@ class Workspaces(QObject):
         console = ConsolePresenter(self._bench, self._cells, page.console, self)
         page.variables.graph_requested.connect(self.show_graph_of)
         self._recording.show_in(page.console, page.storage.recording)
+        page.console.output.finding_muted.connect(self.advice_muted)
         presenter = TensorsPresenter(self._bench, page, console, self)
         self._add_docked("tensors", page)
         return presenter
@@ -241,6 +243,7 @@ class Workspaces(QObject):
         from widgets.training.train_view import TrainView
 
         view = TrainView()
+        view.findings.muted.connect(self.advice_muted)
         presenter = TrainPresenter(self._bench, view, self)
         ObjectivePresenter(self._bench, view.form, self)
         presenter.export_requested.connect(lambda: self._export.ask("pt"))
@@ -253,6 +256,19 @@ class Workspaces(QObject):
             self._loop = snapshot.reply_to
             if self.train and self._window.workspace != "train":
                 self._bench.say("A loop is running: Train shows it.")
+
+    def show_finding(self, finding: Finding, beside_run: bool) -> None:
+        """Show a note beside the run of Train, or in the console."""
+        if beside_run:
+            self.train.view.findings.add(finding)
+        else:
+            self.tensors.page.console.show_finding(finding)
+
+    def drop_findings(self, kind: str) -> None:
+        if "tensors" in vars(self):
+            self.tensors.page.console.output.drop_findings(kind)
+        if "train" in vars(self):
+            self.train.view.findings.drop(kind)
 
     # -- what pages share ------------------------------------------------------------------------
 

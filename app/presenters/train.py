@@ -49,7 +49,7 @@ class TrainPresenter(QObject):
 
     def __init__(self, bench: Workbench, view: TrainView, parent: QObject) -> None:
         super().__init__(parent)
-        self._bench, self._view = bench, view
+        self._bench, self.view = bench, view
         self._questions = Questions(bench, self)
         self._shown: RunSnapshot | None = None  # the run of the plots: Train's, or a cell's loop
         view.form.setup_edited.connect(self._edit_setup)
@@ -80,16 +80,16 @@ class TrainPresenter(QObject):
         """Start a run; with `checkpoint` (a path), go on from that file."""
         project = self._bench.project
         if problem := self._problem():
-            self._view.show_problem(problem)
+            self.view.show_problem(problem)
             return
-        self._view.show_problem("")
+        self.view.show_problem("")
         self._send(
             TrainCommand(
                 model=project.model,
                 training=project.training,
                 paused=paused,
                 checkpoint=checkpoint,
-                fresh=self._view.bar.fresh and not checkpoint,
+                fresh=self.view.bar.fresh and not checkpoint,
                 subject=project.subject,
                 objective=project.objective,
             )
@@ -148,7 +148,7 @@ class TrainPresenter(QObject):
             model=project.model, training=project.training, subject=project.subject
         )
         if not self._questions.ask(command, found, failed):
-            self._view.show_problem(self._bench.link.unsent)
+            self.view.show_problem(self._bench.link.unsent)
 
     def _resume_from(self, found: CheckpointSnapshot) -> None:
         if found.path:
@@ -158,18 +158,18 @@ class TrainPresenter(QObject):
             self._bench.say("There is no checkpoint of this model and set-up to resume from.")
 
     def _cannot_resume(self, error: ErrorReport) -> None:
-        self._view.show_problem(in_words(error))
+        self.view.show_problem(in_words(error))
 
     def _offer_resume(self) -> None:
         """Show Resume if an earlier start of the program left a checkpoint that fits."""
-        self._view.bar.offer_resume("")
+        self.view.bar.offer_resume("")
         ready = self._bench.link.state == "ready"
         if ready and self._run() is None and self._bench.project.model.blocks:
             self._find_checkpoint(self._show_offer, lambda error: None)
 
     def _show_offer(self, found: CheckpointSnapshot) -> None:
         if found.path:
-            self._view.bar.offer_resume(f"There is {_when(found)}: Resume goes on from there.")
+            self.view.bar.offer_resume(f"There is {_when(found)}: Resume goes on from there.")
 
     def _pause(self) -> None:
         self._bench.link.signal(PauseSignal())
@@ -183,7 +183,7 @@ class TrainPresenter(QObject):
 
     def _send(self, command: Command) -> None:
         if not self._bench.send(command):
-            self._view.show_problem(self._bench.link.unsent)
+            self.view.show_problem(self._bench.link.unsent)
 
     # -- what is to be shown ---------------------------------------------------------------------
 
@@ -206,9 +206,9 @@ class TrainPresenter(QObject):
         if isinstance(snapshot, RunSnapshot):
             self._show_run(snapshot)
         elif isinstance(snapshot, HeldSnapshot):
-            self._view.bar.show_held(self._bench.store.held)
+            self.view.bar.show_held(self._bench.store.held)
         elif isinstance(snapshot, ErrorSnapshot) and snapshot.command == TrainCommand.__name__:
-            self._view.show_problem(in_words(snapshot.error))
+            self.view.show_problem(in_words(snapshot.error))
         elif (
             isinstance(snapshot, ErrorSnapshot)
             and snapshot.command == AdjustTrainingCommand.__name__
@@ -222,25 +222,25 @@ class TrainPresenter(QObject):
             self._bench.store.take(
                 replace(run, state="failed", steps=StepColumns(), epoch_rows=(), remaining_s=None)
             )
-        self._view.bar.show_held(self._bench.store.held)
-        self._view.show_engine_state(state)
+        self.view.bar.show_held(self._bench.store.held)
+        self.view.show_engine_state(state)
         self._offer_resume()
         ready = self._bench.newest(ReadySnapshot)
         if ready is not None:
-            self._view.show_devices(ready.devices)
+            self.view.show_devices(ready.devices)
 
     def _show_run(self, run: RunSnapshot) -> None:
         self._shown = run
-        self._view.show_training(run)
+        self.view.show_training(run)
 
     def _clear(self) -> None:
         self._shown = None
-        self._view.clear()
+        self.view.clear()
 
     def _show_setup(self) -> None:
         project = self._bench.project
         block = edits.loss_block(project.model)
-        self._view.show_setup(project.training, block.kind if block else None)
+        self.view.show_setup(project.training, block.kind if block else None)
 
 
 def _when(found: CheckpointSnapshot) -> str:

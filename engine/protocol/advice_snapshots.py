@@ -35,6 +35,7 @@ class Finding(Struct, frozen=True):
 
 
 class FindingSnapshot(Snapshot, frozen=True, kw_only=True):
-    """A finding about the code of a cell, or of a run of Train."""
+    """A finding about the code of a cell or a file; with `run`, about that of a run of Train."""
 
     finding: Finding
+    run: str = ""

@@ -13,6 +13,7 @@ from engine.project.cells import FileCell
 from engine.protocol import (
     CompletionsSnapshot,
     ErrorReport,
+    Finding,
     HeldSnapshot,
     OutputSnapshot,
     OutputTailSnapshot,
@@ -164,6 +165,12 @@ class ConsoleView(QWidget):
             self.output.show_tail(snapshot)
         else:
             self.output.add_output(snapshot.stream, snapshot.text)
+
+    def show_finding(self, finding: Finding) -> None:
+        """Show a note about the code of the cell."""
+        self.empty.hide()
+        self.output.show()
+        self.output.add_finding(finding)
 
     def finish_cell(self, error: ErrorReport | None) -> None:
         """Show the end of the cell that runs, and run the next one. After an error, drop all

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from PySide6.QtCore import QEvent, QObject
-from PySide6.QtGui import QTextBlockFormat, QTextCursor, QTextFormat
+from PySide6.QtCore import QEvent, QObject, QSize
+from PySide6.QtGui import QTextBlock, QTextBlockFormat, QTextCursor, QTextFormat
 from PySide6.QtWidgets import QPlainTextEdit, QWidget
 
 from widgets.theme import GRID
@@ -24,6 +24,7 @@ class InlineWidgets(QObject):
         super().__init__(editor)
         self._editor = editor
         self._placed: dict[int, tuple[QTextCursor, QWidget]] = {}
+        self._lines: dict[int, int] = {}  # the empty lines that each widget covers
         self._last = 0
         editor.updateRequest.connect(lambda *_: self._arrange())
         editor.viewport().installEventFilter(self)
@@ -41,14 +42,51 @@ class InlineWidgets(QObject):
         cursor.setBlockFormat(marked)
         anchor = QTextCursor(cursor.block())
         anchor.setKeepPositionOnInsert(True)
-        line_height = self._editor.fontMetrics().lineSpacing()
-        for _ in range(math.ceil((widget.sizeHint().height() + GRID) / line_height)):
+        for _ in range(self._lines_for(widget)):
             cursor.insertBlock(QTextBlockFormat())
         widget.setParent(self._editor.viewport())
         self._placed[self._last] = anchor, widget
+        self._lines[self._last] = self._lines_for(widget)
         while len(self._placed) > MAX_WIDGETS:
             self._remove(next(iter(self._placed)))
         self._arrange()
+
+    def fit(self, widget: QWidget) -> None:
+        """Make room for the widget's new height."""
+        for number, (anchor, placed) in self._placed.items():
+            if placed is widget:
+                self._set_lines(number, anchor, self._lines_for(widget))
+        self._arrange()
+
+    def remove(self, widget: QWidget) -> None:
+        """Remove a widget and its lines."""
+        for number, (anchor, placed) in list(self._placed.items()):
+            if placed is widget:
+                lines = self._lines[number]
+                self._remove(number)
+                _delete_lines(anchor.block(), lines)
+
+    def _lines_for(self, widget: QWidget) -> int:
+        height = self._size(widget).height() + GRID
+        return math.ceil(height / self._editor.fontMetrics().lineSpacing())
+
+    def _set_lines(self, number: int, anchor: QTextCursor, lines: int) -> None:
+        """Let the widget cover so many lines."""
+        more = lines - self._lines[number]
+        self._lines[number] = lines
+        cursor = QTextCursor(anchor.block())
+        for _ in range(more):
+            cursor.movePosition(QTextCursor.MoveOperation.EndOfBlock)
+            cursor.insertBlock(QTextBlockFormat())
+        _delete_lines(anchor.block().next(), -more)
+
+    def _size(self, widget: QWidget) -> QSize:
+        """The size that it gets."""
+        left = round(self._editor.document().documentMargin())
+        hint = widget.sizeHint()
+        width = min(hint.width(), self._editor.viewport().width() - 2 * left)
+        high = widget.heightForWidth(width) if widget.hasHeightForWidth() else hint.height()
+        return QSize(width, high)
 
     def clear(self) -> None:
         for number in list(self._placed):
@@ -56,6 +94,9 @@ class InlineWidgets(QObject):
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         if event.type() in (QEvent.Type.Resize, QEvent.Type.Show):
+            for widget in self.widgets():
+                if widget.hasHeightForWidth():
+                    self.fit(widget)
             self._arrange()
         return super().eventFilter(watched, event)
 
@@ -68,10 +109,10 @@ class InlineWidgets(QObject):
                 self._remove(number)
                 continue
             place = editor.blockBoundingGeometry(block).translated(editor.contentOffset())
-            size = widget.sizeHint()
+            size = self._size(widget)
             left = round(editor.document().documentMargin())
-            width = min(size.width(), shown.width() - 2 * left)
-            widget.setGeometry(left, round(place.top()) + GRID // 2, width, size.height())
+            top = round(place.top()) + GRID // 2
+            widget.setGeometry(left, top, size.width(), size.height())
             in_sight = widget.geometry().intersects(shown)
             # Qt has not laid out blocks far above, so their geometry is wrong: hide their widgets.
             first = editor.firstVisibleBlock().blockNumber()
@@ -80,5 +121,15 @@ class InlineWidgets(QObject):
 
     def _remove(self, number: int) -> None:
         _, widget = self._placed.pop(number)
+        del self._lines[number]
         widget.hide()
         widget.deleteLater()
+
+
+def _delete_lines(first: QTextBlock, count: int) -> None:
+    """Delete empty lines from `first` on; the line after them keeps its looks."""
+    cursor = QTextCursor(first)
+    for _ in range(count):
+        kept = cursor.block().next().blockFormat()
+        cursor.deleteChar()
+        cursor.setBlockFormat(kept)

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import Literal
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import (
     QFont,
     QTextBlock,
@@ -17,50 +15,29 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QFrame, QPlainTextEdit, QWidget
 
-from engine.protocol import ErrorReport, FailedOperands, OutputTailSnapshot
+from engine.protocol import ErrorReport, FailedOperands, Finding, OutputTailSnapshot
 from widgets import make, theme
+from widgets.advice.note import FindingNote
+from widgets.console.entries import ROLES, Entry, Kind
 from widgets.console.inline_widgets import InlineWidgets
 from widgets.console.output_tail import LeftOutNote, TailPlace
 from widgets.model.python_highlighter import PythonHighlighter
 from widgets.shapes.failure_view import FailureView
-
-Kind = Literal["input", "stdout", "stderr", "result", "error", "hint", "note", "operands", "tail"]
 
 MAX_LINES = 5000
 MAX_LINE_CHARACTERS = 4000
 MAX_ENTRIES = 2000
 
 _IS_INPUT = QTextFormat.Property.UserProperty + 1
-_ROLES: dict[Kind, str] = {
-    "input": "text",
-    "stdout": "text",
-    "stderr": "warning",
-    "result": "accent",
-    "error": "error",
-    "hint": "text",
-    "note": "muted",
-    "operands": "text",
-    "tail": "text",
-}
 _ESCAPES = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[@-Z\\-_]|\x07")
-
-
-@dataclass
-class _Entry:
-    """A piece of the transcript. `faulty_line` is the 1-based line of an input that failed;
-    `operands` are those of a failed operation, shown as a picture; a `tail` is below its note."""
-
-    kind: Kind
-    text: str = ""
-    faulty_line: int | None = None
-    operands: FailedOperands | None = None
-    tail: OutputTailSnapshot | None = None
 
 
 class Transcript(QPlainTextEdit):
     """The read-only text of the transcript: the last 5,000 lines, very long ones cut. Text after a
     carriage return replaces its line, so that progress bars work. Colour codes of terminals are
-    dropped."""
+    dropped. `finding_muted(kind)`: no findings of this kind are wanted."""
+
+    finding_muted = Signal(str)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -78,11 +55,11 @@ class Transcript(QPlainTextEdit):
         self.setMaximumBlockCount(MAX_LINES)
         self.setWordWrapMode(self.wordWrapMode().WrapAtWordBoundaryOrAnywhere)
         self.setUndoRedoEnabled(False)
-        self._entries: list[_Entry] = []
+        self._entries: list[Entry] = []
         self._input_start = QTextCursor(self.document())
         self._returned = False
         """Whether the last line ends in a carriage return, so that more text replaces it."""
-        self._tail: _Entry | None = None  # of the cell in hand
+        self._tail: Entry | None = None  # of the cell in hand
         self._tail_place: TailPlace | None = None
         self._tail_note: LeftOutNote | None = None
         self._pictures = InlineWidgets(self)
@@ -93,7 +70,7 @@ class Transcript(QPlainTextEdit):
     def add_input(self, source: str) -> None:
         """Add a cell that begins to run, and scroll to the end, where its output will be."""
         self._tail = None
-        self._add(_Entry("input", source.rstrip()))
+        self._add(Entry("input", source.rstrip()))
         self._follow(True)
 
     def add_output(self, kind: Kind, text: str) -> None:
@@ -104,12 +81,12 @@ class Transcript(QPlainTextEdit):
             last.text = (last.text + text)[-MAX_LINES * 100 :]
             self._write(kind, text)
         else:
-            self._add(_Entry(kind, text))
+            self._add(Entry(kind, text))
 
     def show_tail(self, tail: OutputTailSnapshot) -> None:
         """Show the newest end of a long output, in place of the one shown before."""
         if self._tail is None:
-            self._tail = _Entry("tail", tail=tail)
+            self._tail = Entry("tail", tail=tail)
             self._add(self._tail)
         else:
             self._tail.tail = tail
@@ -129,11 +106,11 @@ class Transcript(QPlainTextEdit):
                     break
             self._mark(line_in_input)
         text = error.traceback.rstrip() or f"{error.type}: {error.message}"
-        self._add(_Entry("error", f"{text}\n"))
+        self._add(Entry("error", f"{text}\n"))
         if error.hint:
-            self._add(_Entry("hint", f"{error.hint}\n"))
+            self._add(Entry("hint", f"{error.hint}\n"))
         if error.operands is not None:
-            self._add(_Entry("operands", operands=error.operands))
+            self._add(Entry("operands", operands=error.operands))
         if follows:
             self._show_from(start.block())
 
@@ -144,7 +121,17 @@ class Transcript(QPlainTextEdit):
 
     def add_note(self, text: str) -> None:
         """Add a message of the program."""
-        self._add(_Entry("note", f"{text}\n"))
+        self._add(Entry("note", f"{text}\n"))
+
+    def add_finding(self, finding: Finding) -> None:
+        """Add a note about the code of the cell."""
+        self._add(Entry("finding", finding=finding))
+
+    def drop_findings(self, kind: str) -> None:
+        """Remove the notes of a kind."""
+        for note in self.notes():
+            if note.finding.kind == kind:
+                self._drop(note)
 
     def clear(self) -> None:
         self._entries.clear()
@@ -155,6 +142,10 @@ class Transcript(QPlainTextEdit):
     def pictures(self) -> list[FailureView]:
         """The pictures of failed operands, from the top."""
         return [view for view in self._pictures.widgets() if isinstance(view, FailureView)]
+
+    def notes(self) -> list[FindingNote]:
+        """The notes about the code, from the top."""
+        return [note for note in self._pictures.widgets() if isinstance(note, FindingNote)]
 
     def faulty_lines(self) -> list[str]:
         """The texts of the marked lines of inputs."""
@@ -168,16 +159,18 @@ class Transcript(QPlainTextEdit):
 
     # -- writing ---------------------------------------------------------------------------------
 
-    def _add(self, entry: _Entry) -> None:
+    def _add(self, entry: Entry) -> None:
         self._entries.append(entry)
         del self._entries[:-MAX_ENTRIES]
         self._write_entry(entry)
 
-    def _write_entry(self, entry: _Entry) -> None:
+    def _write_entry(self, entry: Entry) -> None:
         if entry.kind == "input":
             self._write_input(entry)
         elif entry.operands is not None:
             self._draw(entry.operands)
+        elif entry.finding is not None:
+            self._insert(self._note_of(entry, entry.finding))
         elif entry.tail is not None:
             self._begin_tail()
             self._write_tail(entry.tail)
@@ -185,22 +178,38 @@ class Transcript(QPlainTextEdit):
             self._write(entry.kind, entry.text)
 
     def _draw(self, operands: FailedOperands) -> None:
-        follows = self._follows()
-        cursor = self._end()
-        self._begin_line(cursor)
         view = FailureView()
         view.show_failed(operands)
-        self._pictures.insert(cursor, view)
-        self._follow(follows)
+        self._insert(view)
 
-    def _begin_tail(self) -> None:
+    def _insert(self, widget: QWidget) -> QTextCursor:
+        """Add a widget at the end; the cursor is then below it."""
         follows = self._follows()
         cursor = self._end()
         self._begin_line(cursor)
-        self._tail_note = LeftOutNote()
-        self._pictures.insert(cursor, self._tail_note)
-        self._tail_place = TailPlace(cursor)
+        self._pictures.insert(cursor, widget)
         self._follow(follows)
+        return cursor
+
+    def _note_of(self, entry: Entry, finding: Finding) -> FindingNote:
+        note = FindingNote(finding, entry.is_open)
+
+        def fit() -> None:
+            entry.is_open = note.is_open
+            self._pictures.fit(note)
+
+        note.height_changed.connect(fit)
+        note.dismissed.connect(lambda: self._drop(note))
+        note.muted.connect(self.finding_muted)
+        return note
+
+    def _drop(self, note: FindingNote) -> None:
+        self._entries = [each for each in self._entries if each.finding is not note.finding]
+        self._pictures.remove(note)
+
+    def _begin_tail(self) -> None:
+        self._tail_note = LeftOutNote()
+        self._tail_place = TailPlace(self._insert(self._tail_note))
 
     def _write_tail(self, tail: OutputTailSnapshot) -> None:
         assert self._tail_place is not None
@@ -216,7 +225,7 @@ class Transcript(QPlainTextEdit):
         self._tail_place.end_at(cursor)
         self._follow(follows)
 
-    def _write_input(self, entry: _Entry) -> None:
+    def _write_input(self, entry: Entry) -> None:
         follows = self._follows()
         cursor = self._end()
         self._begin_line(cursor)
@@ -301,7 +310,7 @@ class Transcript(QPlainTextEdit):
 
     def _format(self, kind: Kind) -> QTextCharFormat:
         text_format = QTextCharFormat()
-        text_format.setForeground(theme.current().color(_ROLES[kind]))
+        text_format.setForeground(theme.current().color(ROLES[kind]))
         if kind in ("hint", "note"):
             text_format.setFontItalic(True)
         if kind == "hint":

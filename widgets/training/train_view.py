@@ -13,6 +13,7 @@ from PySide6.QtWidgets import QStackedLayout, QWidget
 from engine.project.document import TrainingSetup
 from engine.protocol import Device, EpochRow, RunSnapshot, TrainingMemory, TrainingSnapshot
 from widgets import make
+from widgets.advice.note_list import FindingList
 from widgets.text import format_bytes, format_number, format_percent
 from widgets.theme import GRID
 from widgets.training.figure_plots import figure_plot, is_watched, place_of
@@ -123,6 +124,7 @@ class TrainView(QWidget):
 
         self.form = SetupForm()
         self.bar = RunBar()
+        self.findings = FindingList()
         self.plots = _plots()
         self.figures: dict[str, LivePlot] = {}
         """The plots of figures that the user's code names, and of watched modules, by name."""
@@ -144,7 +146,7 @@ class TrainView(QWidget):
         self._pages.addWidget(self._empty)
         self._pages.addWidget(VerticalScroll(board))
 
-        right = make.page(self.bar, (pages, 1), margins=GRID)
+        right = make.page(self.bar, self.findings, (pages, 1), margins=GRID)
         splitter = make.splitter(self.form, right, sizes=(320, 1120), shares=(0, 1))
         splitter.setCollapsible(0, True)
         make.column(splitter, on=self)
@@ -203,6 +205,7 @@ class TrainView(QWidget):
         """Remove the points; those of `run` come next."""
         self._run = run
         self._last = self._best = None
+        self.findings.clear()
         for plot in self.plots.values():
             plot.clear()
             plot.set_caption("")
