@@ -70,7 +70,9 @@ class FindingNote(QFrame):
         )
         fix = make.row((self._fix, 1), (copy, 0, top), gap=2)
         self._more = make.page(self._evidence, fix, gap=half, margins=(4 * theme.GRID, 0, 0, half))
-        make.column(head, self._more, on=self, gap=0, margins=(theme.GRID, 2, half, 2))
+        self._column = make.column(
+            head, self._more, on=self, gap=0, margins=(theme.GRID, 2, half, 2)
+        )
         self.set_open(is_open)
 
     @property
@@ -89,10 +91,9 @@ class FindingNote(QFrame):
         return True
 
     def heightForWidth(self, width: int) -> int:
-        layout = self.layout()
-        if layout.hasHeightForWidth():  # not without a text that wraps
-            return layout.totalHeightForWidth(width)
-        return layout.totalSizeHint().height()
+        if self._column.hasHeightForWidth():  # not without a text that wraps
+            return self._column.totalHeightForWidth(width)
+        return self._column.totalSizeHint().height()
 
     def sizeHint(self) -> QSize:
         return QSize(WIDTH, self.heightForWidth(WIDTH))

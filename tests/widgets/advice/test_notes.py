@@ -44,11 +44,15 @@ def notes(transcript: Transcript) -> list[FindingNote]:
 
 
 def click(note: FindingNote, name: str) -> None:
-    QTest.mouseClick(note.findChild(QToolButton, name), Qt.MouseButton.LeftButton)
+    button = note.findChild(QToolButton, name)
+    assert isinstance(button, QToolButton)
+    QTest.mouseClick(button, Qt.MouseButton.LeftButton)
 
 
 def words(note: FindingNote, name: str) -> str:
-    return note.findChild(QLabel, name).text()
+    label = note.findChild(QLabel, name)
+    assert isinstance(label, QLabel)
+    return label.text()
 
 
 def test_a_note_is_one_line_that_opens_to_evidence_and_fix(transcript, qapp):
